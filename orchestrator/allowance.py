@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from orchestrator.estimate import job_seconds
 from sweeps.job import Job
+from sweeps.job_estimate import START_SECONDS, compiling_seconds
 from sweeps.kinds import KINDS
 
 PASS_SHARE = 0.6
@@ -23,7 +24,7 @@ class Allowance:
         """Jobs that were started."""
         self._began: float | None = None
         self._running: dict[Job, float] = {}
-        self._took_s = self._estimated_s = 0.0
+        self._took_s, self._estimated_s = 0.0, START_SECONDS  # the first job waits for its worker
 
     def begin(self) -> None:
         """Let the time run, unless it does."""
@@ -36,8 +37,24 @@ class Allowance:
 
     def admits(self, job: Job) -> bool:
         """Whether the job ends in time, if it takes as long as those before did by the same estimate."""
-        share = self._took_s / self._estimated_s if self._estimated_s else 1.0
-        return share * job_seconds(job) <= self.left_s
+        return self._expected_s(job) <= self.left_s
+
+    def fitted(self, job: Job) -> Job:
+        """The job with so much less `budget` that it ends in time, if it would not and may be shortened so far."""
+        over_s = self._expected_s(job) - self.left_s
+        if over_s <= 0 or not KINDS[job.kind].timed or job.protocol.passes > 1:
+            return job
+        budget_s = job.protocol.budget_s
+        return _with_budget(job, max(LEAST_SHARE * budget_s, budget_s - over_s / self._share))
+
+    def _expected_s(self, job: Job) -> float:
+        """What compiling takes at most is an estimate of its own, which slow jobs before do not raise."""
+        compiling_s = compiling_seconds(job)
+        return self._share * (job_seconds(job) - compiling_s) + min(1.0, self._share) * compiling_s
+
+    @property
+    def _share(self) -> float:
+        return self._took_s / self._estimated_s if self._took_s else 1.0
 
     def start(self, job: Job) -> None:
         self.starts += 1
@@ -53,16 +70,18 @@ class Allowance:
 def shortened(jobs: Collection[Job], limit_s: float) -> tuple[Job, ...]:
     """The jobs with so much less `budget` that one pass of all takes `PASS_SHARE` of `limit_s`, if it would take longer.
 
+    Jobs in several passes stay as they are: whatever time there is makes a whole curve, with fewer passes. What no shorter
+    `budget` can save, such as compiling, takes half of that at most: else it would leave no time to measure.
     Depends on the jobs and the limit alone, so that an interrupted pass goes on under the same protocol.
     """
-    timed = [job for job in jobs if KINDS[job.kind].timed]
+    timed = [job for job in jobs if KINDS[job.kind].timed and job.protocol.passes == 1]
     whole, budgets = math.fsum(map(job_seconds, jobs)), math.fsum(job.protocol.budget_s for job in timed)
     if whole <= PASS_SHARE * limit_s or not budgets:
         return tuple(jobs)
-    share = min(1.0, max(LEAST_SHARE, (PASS_SHARE * limit_s - (whole - budgets)) / budgets))
+    beside = min(whole - budgets, PASS_SHARE * limit_s / 2)
+    share = min(1.0, max(LEAST_SHARE, (PASS_SHARE * limit_s - beside) / budgets))
+    return tuple(_with_budget(job, share * job.protocol.budget_s) if job in timed else job for job in jobs)
 
-    def shorter(job: Job) -> Job:
-        budget_s = share * job.protocol.budget_s
-        return job.model_copy(update={"protocol": job.protocol.model_copy(update={"budget_s": budget_s})})
 
-    return tuple(shorter(job) if KINDS[job.kind].timed else job for job in jobs)
+def _with_budget(job: Job, budget_s: float) -> Job:
+    return job.model_copy(update={"protocol": job.protocol.model_copy(update={"budget_s": budget_s})})

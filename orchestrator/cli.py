@@ -1,7 +1,7 @@
 """The command line `breakeven`: thin commands; slow imports are made by the command that needs them."""
 
-import os
 import sys
+from math import inf
 from pathlib import Path
 from typing import Annotated, Literal, NoReturn
 
@@ -9,7 +9,12 @@ import typer
 
 from orchestrator.cli_advice import advise, export_policy
 from orchestrator.cli_options import Database, DeviceOption, SweepFile, SweepName
-from sweeps.errors import UserError
+from orchestrator.cli_webapp import open_app, plot
+from orchestrator.interruption import signals_interrupt
+from sweeps.errors import OutageError, UserError
+
+EXIT_INTERRUPTED = 130
+"""Exit code after Ctrl-C, SIGTERM or SIGHUP."""
 
 app = typer.Typer(
     name="breakeven",
@@ -18,17 +23,39 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 answered, 1 something was not answered (an error, too few pairs), 2 wrong usage or invalid sweep, "
-    "130 interrupted.",
+    epilog="Exit codes: 0 answered, 1 something was not answered (an error, too few pairs, an outage), "
+    "2 wrong usage or invalid sweep, 130 interrupted.",
 )
 
 
-def _seconds(text: str) -> float:
-    """A duration of the command line in seconds."""
-    from sweeps.parsing.file_schema import DURATION, seconds
+def _show_version(requested: bool) -> None:
+    if requested:
+        from orchestrator.package_version import source_version
 
-    if not DURATION.fullmatch(text) or not (found := seconds(text)):
-        raise typer.BadParameter(f"{text!r} is no time to measure in; write 30s, 10m or 1h")
+        typer.echo(f"breakeven {source_version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """From where on does an optimisation that saves FLOPs also save time, on this machine?"""
+
+
+def _seconds(text: str) -> float:
+    """A duration of the command line in seconds: what a sweep file accepts."""
+    from sweeps.parsing.file_schema import stated_seconds
+
+    try:
+        found = stated_seconds(text)
+    except ValueError as problem:
+        raise typer.BadParameter(f"{problem}") from None
+    if not found:
+        raise typer.BadParameter(f"{text!r} is no time; write 30s, 10m or 1h")
     return found
 
 
@@ -59,9 +86,18 @@ def run_command(
             parser=_seconds,
             metavar="DURATION",
             help="Measure for so long at most, such as 10m: one pass of everything, then what narrows unresolved curves most. "
-            "Default: the sweep's `budget`; with --more as long as its first run.",
+            "Waits for a host count. Default: the sweep's `budget`; with --more as long as its first run.",
         ),
     ] = None,
+    wait: Annotated[
+        float | None,
+        typer.Option(
+            parser=_seconds,
+            metavar="DURATION",
+            help="Wait for a host that another run has for so long at most. Default: as needed.",
+        ),
+    ] = None,
+    no_wait: Annotated[bool, typer.Option("--no-wait", help="Do not wait for a host that another run has.")] = False,
 ) -> None:
     """Measure what the sweep requests and is not answered yet, then report."""
     from orchestrator.commands.run import Again, run_sweep
@@ -70,8 +106,12 @@ def run_command(
         raise typer.BadParameter("needs --again: without it, only what is not answered is measured", param_hint="--only")
     if retry_flagged and again:
         raise typer.BadParameter("stands for --again --only flagged: leave out --again", param_hint="--retry-flagged")
+    if wait and no_wait:
+        raise typer.BadParameter("contradicts --wait: leave out one of them", param_hint="--no-wait")
+    wait_s = 0.0 if no_wait else wait or inf
     repeated: Again | None = "flagged" if retry_flagged else (only or "all") if again else None
-    raise typer.Exit(run_sweep(file, db=db, ray_address=ray_address, device=device, again=repeated, more=more, time_s=time))
+    code = run_sweep(file, db=db, ray_address=ray_address, device=device, again=repeated, more=more, time_s=time, wait_s=wait_s)
+    raise typer.Exit(code)
 
 
 @app.command()
@@ -102,18 +142,6 @@ def report(
     from orchestrator.terminal import output
 
     write_report(load_report(db, name), form, output(), db)
-
-
-@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
-def plot(context: typer.Context, name: SweepName, db: Database = None) -> None:
-    """Draw speed-ups: breakeven plot NAME -o FILE.png|svg|html [--axis AXIS|both] [--metric METRIC] [--references] [--flagged]."""
-    _become_webapp(["plot", name, *context.args], db)
-
-
-@app.command("app", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
-def open_app(context: typer.Context, db: Database = None) -> None:
-    """Open the Streamlit app on this machine: breakeven app [--port N] [--no-browser]."""
-    _become_webapp(["app", *context.args], db)
 
 
 @app.command("status")
@@ -222,7 +250,7 @@ def import_outcomes(
 @app.command("audit")
 def audit_measurements(
     source: Annotated[
-        str, typer.Argument(metavar="NAME|FILE", help="A reference, a sweep of the store, or a CSV file from anyone.")
+        str, typer.Argument(metavar="NAME|FILE", help="A reference, a sweep of the store, or a CSV or Markdown file.")
     ],
     *,
     db: Database = None,
@@ -272,22 +300,26 @@ def schema() -> None:
 
 app.command("advise")(advise)
 app.command("export-policy")(export_policy)
-
-
-def _become_webapp(arguments: list[str], db: str | None) -> NoReturn:
-    """Run a command of the web app, which this package does not import, in place of this process."""
-    environment = {**os.environ, **({"BREAKEVEN_DB": db} if db else {})}
-    os.execve(sys.executable, [sys.executable, "-m", "webapp", *arguments], environment)  # noqa: S606 - no shell is wanted
+app.command("plot")(plot)
+app.command("app")(open_app)
 
 
 def main() -> NoReturn:
-    """Run the command line; one line on stderr and exit code 2 for errors that the user can correct."""
+    """Run the command line and raise `SystemExit`."""
+    sys.exit(exit_code())
+
+
+def exit_code() -> int:
+    """Run the command line; one line on stderr for errors: exit code 2 where the user can correct them, 1 for outages."""
     try:
-        app()
+        with signals_interrupt():
+            app()
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else 0
     except KeyboardInterrupt:
         typer.echo("breakeven: interrupted", err=True)
-        sys.exit(130)
+        return EXIT_INTERRUPTED
     except UserError as error:
         typer.echo(f"breakeven: {error}", err=True)
-        sys.exit(2)
-    sys.exit(0)
+        return 1 if isinstance(error, OutageError) else 2
+    return 0

@@ -9,7 +9,7 @@ Database = Annotated[
     str | None,
     typer.Option("--db", envvar="BREAKEVEN_DB", help="Database: a file or an SQLAlchemy URL.", show_default="breakeven.db"),
 ]
-SweepFile = Annotated[Path, typer.Argument(metavar="FILE", help="A sweep in YAML.")]
+SweepFile = Annotated[Path, typer.Argument(metavar="FILE", help="A sweep in YAML; or the name of one in the store or that ships.")]
 SweepName = Annotated[str, typer.Argument(metavar="NAME", help="Name of a sweep in the store.")]
 DeviceOption = Annotated[Literal["cpu", "cuda"] | None, typer.Option("--device", help="What `device: auto` stands for.")]
 MeasuredDevice = Annotated[Literal["cpu", "cuda"] | None, typer.Option("--device", help="Only what was measured on such a device.")]

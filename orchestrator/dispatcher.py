@@ -29,7 +29,7 @@ RENEW_S = 15.0
 REPLACED_AFTER: frozenset[FailureReason] = frozenset({"out_of_memory", "timeout", "error"})
 """Failures that may leave a process in a bad state, such as a broken CUDA context: the next job gets a new one."""
 
-EventType = Literal["started", "answered", "retried", "split", "baseline_check", "waiting", "begun", "dropped"]
+EventType = Literal["started", "answered", "retried", "split", "baseline_check", "waiting", "begun", "taken", "dropped"]
 
 
 class Event(NamedTuple):
@@ -42,7 +42,8 @@ class Event(NamedTuple):
     """With `answered`: what was recorded."""
     message: str = ""
     """What went wrong, with `retried`, `split`, `baseline_check` (the baseline runs alone) and `dropped` (another dispatcher has
-    taken over the job); with `waiting` which jobs have the host that the job waits for (`begun` once it has it)."""
+    taken over the job); with `waiting` which jobs have the host that the job waits for (`begun` once it has it, `taken` if it does
+    not wait any longer)."""
 
 
 class Summary(NamedTuple):
@@ -64,6 +65,7 @@ def dispatch(
     observer: Callable[[Event], None] = lambda _: None,
     tick: Callable[[], None] = lambda: None,
     admits: Callable[[Job], bool] = lambda _: True,
+    may_wait: Callable[[float], bool] = lambda _: True,
     repeated: Collection[str] = (),
 ) -> Summary:
     """Run the sweep's waiting jobs until none is left, and record every outcome before its node gets the next job.
@@ -71,12 +73,13 @@ def dispatch(
     A timed job has its node alone, or its GPU (`exclusive: device`); others share a node while it has cores and GPUs left.
     Jobs of owners that have died meanwhile are run too. A result whose lease was lost (this process stood still for longer than a
     lease) is dropped. Jobs that `admits` refuses are left waiting; comparisons that are `repeated` get a new process each time, so
-    that attempts differ by what processes differ by. Ctrl-C, SIGTERM and SIGHUP stop at once: jobs in flight go back to the queue.
-    `tick` is called about every `POLL_S`. Raises `ClusterError` before anything runs when a job waits for a device class that no
-    node offers, and at the end when the nodes that offered it died.
+    that attempts differ by what processes differ by. A job whose host is taken waits as long as `may_wait` allows, of the seconds
+    that it has waited; then it goes back to the queue, and no other is started. Ctrl-C, SIGTERM and SIGHUP stop at once: jobs in
+    flight go back to the queue. `tick` is called about every `POLL_S`. Raises `ClusterError` before anything runs when a job waits
+    for a device class that no node offers, and at the end when the nodes that offered it died.
     """
     queue.recover(engine)
-    dispatcher = Dispatcher(engine, sweep_id, cluster, retry, observer, admits=admits, repeated=repeated)
+    dispatcher = Dispatcher(engine, sweep_id, cluster, retry, observer, admits=admits, may_wait=may_wait, repeated=repeated)
     with stop_requested() as stopped:
         return dispatcher.run(stopped, tick)
 
@@ -93,9 +96,13 @@ class Dispatcher:
         observer: Callable[[Event], None],
         *,
         admits: Callable[[Job], bool],
+        may_wait: Callable[[float], bool],
         repeated: Collection[str],
     ) -> None:
-        self._admits, self._repeated = admits, frozenset(repeated)
+        self._admits, self._may_wait, self._repeated = admits, may_wait, frozenset(repeated)
+        self._waiting: dict[Running, float] = {}
+        """Jobs that wait for their host, and since when."""
+        self._taken = False
         self._engine, self._sweep_id, self._cluster, self._retry, self._observer = engine, sweep_id, cluster, retry, observer
         self._owner = owners.owner()
         self._demands = {text: json.loads(text) for text in queue.demands(engine, sweep_id) if text}
@@ -116,6 +123,11 @@ class Dispatcher:
                     self._handle(one)
                 for running, message in self._cluster.waits():
                     self._observer(Event("waiting" if message else "begun", running.node, running.job, message=message))
+                    if message:
+                        self._waiting.setdefault(running, time.monotonic())
+                    else:
+                        self._waiting.pop(running, None)
+                self._release_waiting()
                 joined = self._cluster.refresh()
                 recovered = 0
                 if time.monotonic() - renewed > RENEW_S:
@@ -134,13 +146,24 @@ class Dispatcher:
             for task in self._tasks.values():
                 self._give_back(task)
 
+    def _release_waiting(self) -> None:
+        """Give back the jobs whose host is not waited for any longer; what waits behind them is not started either."""
+        for running, since in list(self._waiting.items()):
+            if running in self._tasks and not self._may_wait(time.monotonic() - since):
+                self._taken = True
+                self._cluster.kill(running)
+                task = self._tasks.pop(running)
+                self._give_back(task)
+                self._observer(Event("taken", running.node, task.queued.job, message="its host is not free"))
+        self._waiting = {running: since for running, since in self._waiting.items() if running in self._tasks}
+
     def _require_devices(self) -> None:
         self._cluster.require(queue.waiting_devices(self._engine, self._sweep_id))
 
     def _fill(self) -> None:
         """Give every node what it has room for, nodes without a GPU first, so that GPUs are left for the jobs that need them."""
         for node in sorted(self._cluster.nodes(), key=lambda node: len(node.devices)):
-            while claimed := self._next(node):
+            while not self._taken and (claimed := self._next(node)):
                 self._start(node, Task(claimed))
 
     def _next(self, node: Node) -> queue.QueuedJob | None:
@@ -174,12 +197,8 @@ class Dispatcher:
         taken = {running.slot for running in self._tasks if running.place[:2] == (node.node_id, job.condition.device)}
         slot = next(slot for slot in count() if slot not in taken)
         place = (node.node_id, job.condition.device, slot)
-        fresh = (
-            job.protocol.rounds > 1
-            or job.round > 0
-            or place in self._replace_worker
-            or not self._repeated.isdisjoint(job.comparison_ids())
-        )
+        again = job.protocol.passes == 1 and not self._repeated.isdisjoint(job.comparison_ids())
+        fresh = job.protocol.rounds > 1 or place in self._replace_worker or again
         try:
             running = self._cluster.submit(job, node, slot=slot, fresh=fresh)
         except BaseException:
@@ -206,6 +225,10 @@ class Dispatcher:
             self._note_baselines_ok(result)
             if any(failure.reason in REPLACED_AFTER for failure in result.failures):
                 self._replace_worker.add(running.place)
+            if result.suspects and task.failure is None and (parts := task.queued.job.apart(result.suspects)):
+                queue.split(self._engine, task.queued.row, self._owner, parts, result)
+                self._notify("split", running.node, task, WorkerFailure("error", result.failures[0].message))
+                return
             self._record(running.node, task, result if task.failure is None else self._isolate(running.node, task, result))
         elif result.kind == "node_died":
             if "node_died" in self._retry.when and task.executions < self._retry.max_attempts:

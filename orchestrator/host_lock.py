@@ -24,7 +24,8 @@ from sweeps.condition import Kind
 from sweeps.job import Occupation
 from sweeps.kinds import KINDS
 
-PLACE = Path("/tmp")  # noqa: S108 - TMPDIR may differ between two users of one host, who must meet here
+PLACE = Path(os.environ.get("BREAKEVEN_HOST_LOCKS", "/tmp"))  # noqa: S108 - TMPDIR may differ between two users, who must meet here
+"""Where the locks are; the variable is for tests, which need not wait for what runs on this host."""
 LOCK, GATE, HOLDERS = "breakeven.lock", "breakeven.gate", "breakeven.holders"
 GROUPS: dict[Occupation, str] = {"shared": "breakeven.shared", "device": "breakeven.devices"}
 """The lock of each group of jobs that share the host."""

@@ -28,12 +28,16 @@ def job_label(job: Job) -> str:
     size += "" if condition.prompt_tokens is None else f" {condition.prompt_tokens} + {condition.new_tokens} tokens"
     corruption = f", {condition.corruption} {condition.severity}" if condition.corruption else ""
     work = f"batch {condition.batch_size}" if kind.timed else f"{kind.name} on {condition.data}{corruption}"
-    current_round = f", round {job.round + 1}" if job.protocol.rounds > 1 else ""
+    turn = "pass" if job.protocol.passes > 1 else "round"
+    current_round = f", {turn} {job.round + 1} of {job.protocol.turns}" if job.protocol.turns > 1 else ""
     return f"{condition.model}{size}, {work}, {condition.device}{current_round}"
 
 
 def comparison_lines(outcome: Outcome) -> Iterator[Text]:
-    """One line for each comparison of an outcome: its numbers and verdict, or why there are none."""
+    """One line for each comparison of an outcome: its numbers and verdict, or why there are none.
+
+    Of one of several visits the failures alone: it has too few rounds for a verdict of its own.
+    """
     failures = {failure.arm: failure for failure in outcome.failures}
     several = len({pair.baseline for pair in outcome.job.pairs}) > 1
     result_of = RESULTS[KINDS[outcome.job.kind].payload]
@@ -45,7 +49,7 @@ def comparison_lines(outcome: Outcome) -> Iterator[Text]:
             yield Text(f"{label}: {failure.reason}: {failure.message}", style="red")
         elif (result := result_of(outcome, pair)) is None:
             yield Text(f"{label}: no samples", style="red")
-        else:
+        elif outcome.job.protocol.passes == 1:
             numbers, conclusion = result
             word = "" if conclusion is None else conclusion.word
             yield Text(f"{label}: {numbers} {word}".rstrip(), style=style_of(word))
@@ -62,8 +66,9 @@ def _speedups(outcome: Outcome, pair: Pair) -> _Result:
         rounds = Rounds(series[metric], samples.arms, settled=settled(outcome.flags))
         ratio = pool([[rounds.contrast(*pair)]], rounds.rounds, [stated_term(same_work=outcome.same_work(pair))])
         slowed = quarantine_reasons(outcome.flags)
-        word = "quarantined" if slowed else ratio.verdict(pairs_min=outcome.job.protocol.pairs_min)
-        ratios[metric] = conclude(SPEEDUP, ratio.value, ratio.low or None, ratio.high, verdict=word)
+        fewest = outcome.job.protocol.pairs_min
+        word = "quarantined" if slowed else ratio.verdict(pairs_min=fewest)
+        ratios[metric] = conclude(SPEEDUP, ratio.value, ratio.low or None, ratio.high, verdict=word, pairs=(ratio.pairs, fewest))
     texts = [f"{metric} {ratio.numbers}" if len(metrics) > 1 else ratio.numbers for metric, ratio in ratios.items()]
     return ", ".join(texts), next(iter(ratios.values()))
 
@@ -74,7 +79,7 @@ def _top1_drop(outcome: Outcome, pair: Pair) -> _Result:
         return None
     compared = compare_predictions(predictions, pair.baseline, pair.arm)
     drop = conclude(TOP1, *compared.drop[:3], verdict=compared.verdict())
-    return f"top-1 {compared.top1_baseline.value:.2f} > {compared.top1.value:.2f} %, drop {drop.numbers} points", drop
+    return f"top-1 {compared.top1_baseline.value:.2f} → {compared.top1.value:.2f} %, drop {drop.numbers} points", drop
 
 
 def _text_change(outcome: Outcome, pair: Pair) -> _Result:
@@ -83,7 +88,7 @@ def _text_change(outcome: Outcome, pair: Pair) -> _Result:
         return None
     compared = text_stats.compare_texts(scores, pair.baseline, pair.arm)
     change = conclude(BITS, *compared.change[:3], verdict=compared.verdict())
-    levels = f"{compared.bits_per_byte_baseline:.4f} > {compared.bits_per_byte:.4f} bits per byte"
+    levels = f"{compared.bits_per_byte_baseline:.4f} → {compared.bits_per_byte:.4f} bits per byte"
     return f"{levels}, change {change.numbers}", change
 
 

@@ -19,7 +19,7 @@ def source_version() -> str:
 
 def version_of_workers(variables: Mapping[str, str], folder: str | None) -> str:
     """The version that a process with these environment variables and this current folder imports. Raises `ImportError`."""
-    command = [sys.executable, "-m", "orchestrator.package_version"]
+    command = [sys.executable, "-P", "-m", "orchestrator.package_version"]
     done = subprocess.run(command, env=dict(variables), cwd=folder, capture_output=True, text=True, timeout=IMPORT_S, check=False)
     if done.returncode != 0:
         raise ImportError((done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1])

@@ -2,6 +2,7 @@
 
 import gc
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,8 +23,9 @@ from store.engine import Engine
 from store.overlap import newest_attempt
 from store.placement import Place, Wanted
 from store.row_mapping import requested_params
+from store.stale_answers import Change, stale_answers
 from store.submission import NewSweep, submit_sweep
-from sweeps.condition import Condition, Device
+from sweeps.condition import NAMED_WEIGHTS, Condition, Device
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.identity import canonical
 from sweeps.job import Job
@@ -58,6 +60,11 @@ class Plan:
     since: int | None = None
     """The newest attempt in the store before answers were looked up; `None` without a store."""
 
+    def stale(self, engine: Engine) -> Counter[Change]:
+        """What has changed since the store's answers to questions that are left, and to how many of them."""
+        environments = [environment for site in self.sites for environment in site.environments.values()]
+        return stale_answers(engine, self.jobs, environments)
+
     @property
     def jobs(self) -> tuple[Job, ...]:
         return tuple(wanted.job for wanted in self.wanted)
@@ -86,8 +93,11 @@ def without_garbage_collection() -> Iterator[None]:
 
 
 @without_garbage_collection()
-def load_sweep(path: Path | str, *, auto: Device, text: str | None = None) -> Expansion:
-    """Expand the sweep file against the methods and models that this installation knows. Raises `SweepError`."""
+def load_sweep(path: Path | str, *, auto: Device, text: str | None = None, between: bool = False) -> Expansion:
+    """Expand the sweep file against the methods and models that this installation knows. Raises `SweepError`.
+
+    With `between`, a grid along `image_size` has further sizes between its own.
+    """
     checked: set[tuple[str, str, str | None]] = set()
     listings: dict[str | None, Mapping[str, str]] = {}  # a folder of many images is listed once
 
@@ -100,12 +110,24 @@ def load_sweep(path: Path | str, *, auto: Device, text: str | None = None) -> Ex
 
             listings[condition.data] = data_hash(condition, show)
         if (head := (condition.model, condition.weights, condition.data)) not in checked:
+            if condition.weights not in NAMED_WEIGHTS and condition.model in networks():
+                from workers.models.vision import check_weights  # of all that a plan does this alone needs torch
+
+                check_weights(condition)
             check_head(condition)
             checked.add(head)
         return {**recipe_hash(condition), **listings[condition.data]}
 
-    known = tuple(CORRUPTIONS)
-    return expand_file(path, methods=every(), networks=networks(), auto=auto, text=text, contents=contents, corruptions=known)
+    return expand_file(
+        path,
+        methods=every(),
+        networks=networks(),
+        auto=auto,
+        text=text,
+        contents=contents,
+        corruptions=tuple(CORRUPTIONS),
+        between=between,
+    )
 
 
 def require_feasible(expansion: Expansion, sites: Collection[Site], *, devices: bool = True) -> None:
@@ -200,16 +222,30 @@ def answered_text(plan: Plan) -> str:
     return f"{plan.answered} of {plan.requested} comparisons are answered"
 
 
-def describe_plan(plan: Plan, shown: Preview | None = None) -> str:
+def describe_unanswered(plan: Plan, stale: Mapping[Change, int]) -> Iterator[str]:
+    """Why what was measured before counts as not answered."""
+    for change, number in sorted(stale.items()):
+        values = f": {change.before or 'another'} then, {change.now} now" if change.now else " is another now"
+        yield f"{count(number, 'comparison')} measured before, but not with this {change.what}{values}"
+    left = {comparison_id for job in plan.jobs for comparison_id in job.comparison_ids()}
+    reasons = {"too few pairs": plan.insufficient, "an error": plan.errors, "only a slowed machine": plan.quarantined}
+    for why, ids in reasons.items():
+        if found := left & ids.keys():
+            yield f"{count(len(found), 'comparison')} measured before, with {why}"
+
+
+def describe_plan(plan: Plan, shown: Preview | None = None, stale: Mapping[Change, int] | None = None) -> str:
     """The plan in a few lines for people, and with a preview its arms."""
     expansion = plan.expansion
     arms = {job.arms[pair[1]].arm_id for job in expansion.jobs for pair in job.pairs}
     left = {comparison_id for job in plan.jobs for comparison_id in job.comparison_ids()}
     repeated = len(left) - (plan.requested - plan.answered)
+    passes = max((job.protocol.passes for job in expansion.jobs), default=1)
+    visited = f" ({passes} passes)" if passes > 1 else ""
     lines = [
         f"{expansion.sweep.name}: {expansion.sweep.question}",
         f"{count(expansion.points, 'point')} x {count(len(arms), 'arm')}, {count(plan.requested, 'comparison')} "
-        f"in {count(len(expansion.jobs), 'job')}"
+        f"in {count(len(expansion.jobs), 'job')}{visited}"
         + (f", {expansion.excluded} excluded" if expansion.excluded else "")
         + (f", {expansion.duplicates} requested twice" if expansion.duplicates else ""),
         f"{answered_text(plan)} in this environment"
@@ -217,10 +253,10 @@ def describe_plan(plan: Plan, shown: Preview | None = None) -> str:
         + f"; {count(len(plan.jobs), 'job')} left"
         + (f", at most {duration(plan.at_most_s)} on an idle machine" if plan.jobs else ""),
     ]
-    return "\n".join([*lines, *(preview_lines(shown) if shown else ())])
+    return "\n".join([*lines, *describe_unanswered(plan, stale or {}), *(preview_lines(shown) if shown else ())])
 
 
-def plan_as_dict(plan: Plan, shown: Preview) -> dict[str, Any]:
+def plan_as_dict(plan: Plan, shown: Preview, stale: Mapping[Change, int]) -> dict[str, Any]:
     """The plan as plain data, for `breakeven plan --format json`."""
     return {
         "name": plan.expansion.sweep.name,
@@ -231,8 +267,10 @@ def plan_as_dict(plan: Plan, shown: Preview) -> dict[str, Any]:
         "excluded": plan.expansion.excluded,
         "duplicates": plan.expansion.duplicates,
         "answered": plan.answered,
+        "stale": [{**change._asdict(), "comparisons": number} for change, number in sorted(stale.items())],
         "jobs_left": [job.job_id for job in plan.jobs],
         "at_most_s": round(plan.at_most_s, 1),
         "warnings": list(shown.warnings),
+        "limits": list(shown.limits),
         "arms": preview_as_list(shown),
     }

@@ -6,14 +6,19 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from orchestrator.report.text_table import table_lines
-from sweeps.condition import Condition
+from sweeps.condition import Condition, ImageSize, square_side
+from sweeps.confirmation import plain_size
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.identity import canonical
 from sweeps.job import Arm, Step
-from sweeps.job_estimate import llm_geometry
+from sweeps.job_estimate import known_images, llm_geometry
+from sweeps.kinds import KINDS
 from sweeps.method import LanguageNetwork, Network
 from sweeps.parsing.expand import Expansion
 from sweeps.parsing.yaml_reader import SweepError
+from sweeps.stats.classification import TOP1_FLOOR, images_for_same, smallest_drop
+from sweeps.stats.quality import MIN_DOCUMENTS
+from sweeps.text_scores import SCORED
 from workers import methods
 from workers.arms.budget import solve
 from workers.errors import Unsupported
@@ -31,7 +36,7 @@ class ArmWorkload(NamedTuple):
     """A model and the size of its input: pixels, or tokens of the prompt and new ones of each sequence."""
 
     model: str
-    size: int
+    size: ImageSize
     new_tokens: int | None = None
     sequences: int = 1
 
@@ -50,6 +55,8 @@ class CountedArm(NamedTuple):
     gmacs: float | None
     gmacs_overhead: float | None
     reduces: bool = False
+    capped: int = 0
+    """Blocks in which fewer tokens go than requested, because at most half of them can."""
     refused: str | None = None
     """Why the arm cannot run with this workload."""
 
@@ -63,6 +70,8 @@ class Preview:
     """Arms that were not counted because there are so many."""
     warnings: tuple[str, ...]
     """Each with file, line and key; those of the expansion go first."""
+    limits: tuple[str, ...] = ()
+    """What jobs of quality cannot show, however equal the arms are."""
 
 
 ArmsByWorkload = Mapping[ArmWorkload, Mapping[str, Arm]]
@@ -74,7 +83,7 @@ def preview(expansion: Expansion) -> Preview:
     workloads = _arms_by_workload(expansion)
     counted: list[CountedArm] = []
     left_out = 0
-    for _, group in groupby(sorted(workloads), key=lambda workload: workload.model):
+    for _, group in groupby(sorted(workloads, key=_by_size), key=lambda workload: workload.model):
         sizes = list(group)
         for workload in dict.fromkeys((sizes[0], sizes[-1])):
             arms = list(workloads[workload].values())
@@ -83,8 +92,14 @@ def preview(expansion: Expansion) -> Preview:
     by_arm: dict[str, list[CountedArm]] = {}
     for one in counted:
         by_arm.setdefault(one.arm.arm_id, []).append(one)
-    findings = [*_refused(expansion, by_arm, workloads), *_without_effect(expansion, by_arm), *_equal(expansion, by_arm)]
-    return Preview(tuple(counted), left_out, (*expansion.warnings, *dict.fromkeys(map(str, findings))))
+    findings = [
+        *_refused(expansion, by_arm, workloads),
+        *_without_effect(expansion, by_arm),
+        *_equal(expansion, by_arm),
+        *_capped(expansion, by_arm),
+        *_of_random_weights(expansion),
+    ]
+    return Preview(tuple(counted), left_out, (*expansion.warnings, *dict.fromkeys(map(str, findings))), tuple(_limits(expansion)))
 
 
 def preview_lines(shown: Preview) -> Iterator[str]:
@@ -104,6 +119,7 @@ def preview_lines(shown: Preview) -> Iterator[str]:
             yield f"  … and {len(listed) - MOST_ROWS} more rows; --format json has all"
     if shown.left_out:
         yield f"… and {shown.left_out} more arms, which are {COUNTED_LATER}"
+    yield from shown.limits
 
 
 def preview_as_list(shown: Preview) -> list[dict[str, Any]]:
@@ -112,7 +128,7 @@ def preview_as_list(shown: Preview) -> list[dict[str, Any]]:
         {
             "model": one.workload.model,
             **(
-                {"image_size": one.workload.size}
+                {"image_size": plain_size(one.workload.size)}
                 if one.workload.new_tokens is None
                 else {"prompt_tokens": one.workload.size, "new_tokens": one.workload.new_tokens}
             ),
@@ -143,6 +159,10 @@ def _workload(condition: Condition) -> ArmWorkload | None:
     return ArmWorkload(condition.model, condition.prompt_tokens, condition.new_tokens or 0, condition.batch_size)
 
 
+def _by_size(workload: ArmWorkload) -> tuple[str, float, int, int]:
+    return workload.model, square_side(workload.size), workload.new_tokens or 0, workload.sequences
+
+
 def _counted(arm: Arm, workload: ArmWorkload) -> CountedArm:
     unknown = CountedArm(arm, workload, None, None, None)
     if workload.new_tokens is None:
@@ -156,19 +176,22 @@ def _counted_vision(unknown: CountedArm, network: Network) -> CountedArm:
     """An arm of a vision model, its budget solved."""
     arm, size = unknown.arm, unknown.arm.overrides.image_size or unknown.workload.size
     try:
-        solved = solve(arm, network, size).arm
+        solved, values = solve(arm, network, size)
     except Unsupported as reason:
         return unknown._replace(refused=str(reason))
     trace = methods.promised_tokens(solved, network, size)
     added = methods.method_macs(solved, network, size) / 1e9
     fewest = tuple(min(block) for block in trace)
     reduces = trace != network.dense_tokens(size)
-    return unknown._replace(tokens=fewest, gmacs=network.macs(size, trace) / 1e9, gmacs_overhead=added, reduces=reduces)
+    capped = int(values.get("r_capped_blocks", 0))
+    counted = unknown._replace(tokens=fewest, gmacs=network.macs(size, trace) / 1e9, gmacs_overhead=added)
+    return counted._replace(reduces=reduces, capped=capped)
 
 
 def _counted_language(unknown: CountedArm, network: LanguageNetwork, new_tokens: int) -> CountedArm:
     """An arm of a language model; the prompt pass generates the first of the new tokens."""
-    arm, prompt, decoded = unknown.arm, unknown.workload.size, max(0, new_tokens - 1)
+    arm, decoded = unknown.arm, max(0, new_tokens - 1)
+    prompt = int(square_side(unknown.workload.size))
     if (reason := methods.stack_refusal(arm, network)) is not None:
         return unknown._replace(refused=reason)
     if not network.described or methods.retokenizes(arm):
@@ -225,6 +248,46 @@ def _equal(expansion: Expansion, by_arm: Mapping[str, list[CountedArm]]) -> Iter
             merged = f"{', '.join(values[:-1])} and {values[-1]} leave the same tokens in every block at {workload}"
             key = next(iter(_amounts(arm.stack[index])))
             yield expansion.problem(arm, f"{merged}: they are one arm measured {len(group)} times", step=index, key=key)
+
+
+def _capped(expansion: Expansion, by_arm: Mapping[str, list[CountedArm]]) -> Iterator[SweepError]:
+    """Amounts of which less is done at every size in some blocks, because more than half of the tokens cannot go at once."""
+    for found in by_arm.values():
+        arm, capped = found[0].arm, [one for one in found if one.capped]
+        index = next((index for index, step in enumerate(arm.stack) if _amounts(step)), 0)
+        amounts = _amounts(arm.stack[index]) if len(capped) == len(found) else {}
+        if amounts and not any(step.params.get("budget") for step in arm.stack):
+            (name, value), *_ = amounts.items()
+            where = " and ".join(f"in {one.capped} of {len(one.tokens or ())} blocks at {one.workload}" for one in capped)
+            problem = f"{name}={canonical(value)} is more than half of the patch tokens {where}: half of them go there"
+            yield expansion.problem(arm, problem, step=index, key=name)
+
+
+def _of_random_weights(expansion: Expansion) -> Iterator[SweepError]:
+    """Kinds of jobs that evaluate what a model gives, of models with random weights."""
+    evaluated = {(job.kind, job.condition.model) for job in expansion.jobs if job.condition.weights == "random"}
+    for kind, model in sorted(evaluated):
+        if not KINDS[kind].timed:
+            problem = f"of {model} would be that of random weights, which has no meaning; name trained or pretrained weights"
+            yield expansion.document.error(("jobs", KINDS[kind].section), problem)
+
+
+def _limits(expansion: Expansion) -> Iterator[str]:
+    """A line for each data set of which too little is read for the verdict `same`."""
+    read = {(job.kind, job.condition.data, known_images(job), job.protocol.characters) for job in expansion.jobs}
+    for kind, data, images, characters in sorted(read, key=str):
+        payload = KINDS[kind].payload
+        if payload == "predictions" and images < images_for_same():
+            drop, enough = min(100, smallest_drop(int(images))), images_for_same()
+            yield (
+                f"{kind} on {images:.0f} images of {data}: no drop below {drop:.2g} points can be shown, "
+                f"and `same` (within {TOP1_FLOOR:g} points) takes {enough:,} images or more"
+            )
+        elif payload == "text_scores" and characters is not None and characters <= (MIN_DOCUMENTS - 1) * SCORED:
+            yield (
+                f"{kind} on {characters:,} characters of {data}: no interval, and no difference can be shown; it takes windows "
+                f"of {SCORED} characters from {MIN_DOCUMENTS} documents"
+            )
 
 
 def _amounts(step: Step) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Progress: what a running sweep shows, as a bar on a terminal and as plain lines elsewhere."""
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Self
@@ -23,6 +24,7 @@ CONSEQUENCES: Mapping[EventType, str] = {
     "split": "splitting the job to find the arm",
     "baseline_check": "trying its baseline alone",
     "waiting": "it begins when it has the machine",
+    "taken": "this run waits for it no longer",
     "dropped": "its result is dropped, the run goes on",
 }
 """What follows an event with a message."""
@@ -52,6 +54,10 @@ class Display:
         """Jobs that wait for their host, and since when."""
         self._waited: set[Job] = set()
         self._elsewhere = 0
+        self._visits_left: Counter[int] = Counter()
+        """Jobs that are still to be visited, by pass."""
+        self._flagged: Counter[str] = Counter()
+        """Visits of this pass by their flags."""
         self._named: list[str] = []
         self._printed = time.monotonic()
         self._bar = _Bar(
@@ -77,6 +83,7 @@ class Display:
     def expect(self, jobs: Sequence[Job]) -> None:
         """Jobs that are still to come, in place of those expected before."""
         self._comparisons = self._done + sum(len(job.pairs) for job in jobs)
+        self._visits_left = Counter(job.round for job in jobs if job.protocol.passes > 1)
         self._bar.update(self._task, total=self._comparisons)
 
     def curves(self, lines: Sequence[str]) -> None:
@@ -105,13 +112,14 @@ class Display:
             self._bar.update(self._task, description=f"waiting for its host: {job_label(event.job)}")
         if event.what == "begun" and self._waiting.pop(event.job, None) is not None:
             self._begin(event.job, now)
-        if event.what == "started" and not self._console.is_terminal:
+        if event.what == "started" and not self._console.is_terminal and event.job.protocol.passes == 1:
             comparisons = count(len(event.job.pairs), "comparison")
-            self._print(Text(f"started on {event.node.host}: {job_label(event.job)}, {comparisons}", style="dim"))
+            training = "; its model is trained first, unless it is cached" if event.job.condition.weights == "trained" else ""
+            self._print(Text(f"started on {event.node.host}: {job_label(event.job)}, {comparisons}{training}", style="dim"))
         elif event.what == "answered" and event.outcome is not None:
             self._show_outcome(event.job, event.outcome, now)
         elif event.message:
-            if event.what in {"retried", "split", "dropped"}:
+            if event.what in {"retried", "split", "taken", "dropped"}:
                 self._forget(event.job)
             text = f"{job_label(event.job)}: {event.message}; {CONSEQUENCES.get(event.what, event.what)}"
             self._print(Text(text, style="yellow"))
@@ -127,9 +135,29 @@ class Display:
             took_s = outcome.ended_at - outcome.started_at
         self._forget(job)
         self._bar.update(self._task, completed=self._done, left=self._left_words(now))
-        self._print(self._heading(outcome, took_s))
+        if job.protocol.passes == 1:
+            self._print(self._heading(outcome, took_s))
         for line in comparison_lines(outcome):
             self._print(line)
+        if job.protocol.passes > 1:
+            self._show_visit(job, outcome)
+
+    def _show_visit(self, job: Job, outcome: Outcome) -> None:
+        """Print the notes of a visit, and after the last one of a pass a line for all."""
+        self._visits_left[job.round] -= 1
+        self._flagged.update(outcome.flags)
+        for note in outcome.notes:
+            self._print(Text(f"{job_label(job)}: {note}", style="yellow"))
+        if self._visits_left[job.round]:
+            return
+        text = Text(f"[{self._done}/{self._comparisons}] pass {job.round + 1} of {job.protocol.passes}", style="bold")
+        if (left := self._left_words(time.monotonic())) and not self._console.is_terminal:
+            text.append(f", {left}", style="dim")
+        if self._flagged:
+            named = ", ".join(f"{flag} ({count(visits, 'visit')})" for flag, visits in sorted(self._flagged.items()))
+            text.append(f"  flagged: {named}", style="yellow")
+        self._flagged.clear()
+        self._print(text)
 
     def tick(self) -> None:
         """Show that the run goes on; called about twice a second."""
@@ -137,7 +165,7 @@ class Display:
         self._bar.update(self._task, left=self._left_words(now))
         if self._console.is_terminal or now - self._printed < SILENT_S or not (self._running or self._waiting):
             return
-        states = (("measuring ", self._running), ("waiting for its host: ", self._waiting))
+        states = (("running ", self._running), ("waiting for its host: ", self._waiting))
         listed = [
             f"{state}{'; '.join(f'{job_label(job)}, for {duration(now - since)}' for job, since in jobs.items())}"
             for state, jobs in states

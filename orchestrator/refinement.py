@@ -1,7 +1,7 @@
 """Refinement: what to measure next after the first pass, by what the store holds of each curve, in a grid or in a search."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from orchestrator.allowance import shortened
 from store.engine import Engine
 from store.placement import Place
 from store.standings import Standing, linked, standings
-from sweeps.condition import Condition
+from sweeps.condition import Condition, Rectangle, square_side
 from sweeps.curve_labels import describe_break_even
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.identity import canonical
@@ -18,8 +18,9 @@ from sweeps.job import Comparison
 from sweeps.kinds import KINDS
 from sweeps.number_format import WHOLE, count, duration
 from sweeps.parsing.expand import Expansion
+from sweeps.parsing.file_schema import Stop
 from sweeps.stats.breakeven import BreakEven, break_even
-from sweeps.stats.curve import Curve, Point
+from sweeps.stats.curve import Curve, Point, describe_curve
 from sweeps.stats.search import next_request, point_alpha, scan
 from workers.methods.arm_labels import arm_label
 
@@ -40,6 +41,11 @@ class Question(NamedTuple):
     x: float
     half_width: float
     """Precision that the sweep requests."""
+
+    @property
+    def square(self) -> bool:
+        """Whether it is measured on square images, or on none."""
+        return not isinstance(self.comparison.condition.image_size, Rectangle)
 
 
 class Selection(NamedTuple):
@@ -63,24 +69,31 @@ class Refinement:
     """All that may be requested; of a search all feasible places."""
     engine: Engine | None
     """`None` where nothing was stored yet."""
+    finer: Expansion | None = None
+    """A grid with further sizes between its own, which may be added."""
     given_up: set[str] = field(default_factory=set)
     """Comparisons that this run tried in vain."""
 
     def __post_init__(self) -> None:
         self.search = self.expansion.sweep.search
         self.questions = {each.comparison_id: each for each in self._questions()}
-        self.chosen = set(self.questions)
-        if self.search is not None:
-            places: dict[str, set[float]] = defaultdict(set)
-            for each in self.questions.values():
-                places[each.group].add(each.x)
-            first = {group: set(scan(sorted(found), self.search.max_points)) for group, found in places.items()}
-            known = set() if self.engine is None else linked(self.engine, self.expansion.sweep.name)
-            self.chosen = {key for key, each in self.questions.items() if each.x in first[each.group] or key in known}
+        known = set() if self.engine is None else linked(self.engine, self.expansion.sweep.name)
+        self.chosen = known & self.questions.keys()
+        if self.search is None:
+            self.chosen.update(key for job in self.expansion.jobs for key in job.comparison_ids())
+            return
+        places: dict[str, set[float]] = defaultdict(set)
+        for each in self.questions.values():
+            places[each.group].add(each.x)
+        first = {group: set(scan(sorted(found), self.search.max_points)) for group, found in places.items()}
+        self.chosen.update(key for key, each in self.questions.items() if each.x in first[each.group])
 
     def requested(self, limit_s: float = inf) -> Expansion:
-        """What is measured in one pass: the grid, or the places that were chosen; with less `budget` each if time is limited."""
-        expansion = self.expansion if self.search is None else restricted(self.expansion, self.chosen)
+        """What is measured in one pass: the grid and sizes that were added, or the chosen places of a search.
+
+        Each has less `budget` if time is limited.
+        """
+        expansion = restricted(self.finer or self.expansion, self.chosen)
         return replace(expansion, jobs=shortened(expansion.jobs, limit_s))
 
     def next(self, places: Collection[Place], most: int) -> frozenset[str]:
@@ -88,6 +101,14 @@ class Refinement:
         found = [choice for group in self._groups(places) if (choice := self._choice(group)) is not None]
         best = sorted(found, key=lambda choice: (-choice.width, choice.pairs))[:most]
         return frozenset[str]().union(*(choice.comparison_ids for choice in best))
+
+    def added(self, places: Collection[Place]) -> str:
+        """The sizes that are added to a grid next, in a line; empty where there are none."""
+        new = sorted(self.next(places, len(self.questions)) - self.chosen)
+        comparisons = [self.questions[key].comparison for key in new]
+        sizes = sorted({tokens_of(each.condition): str(each.condition.image_size) for each in comparisons}.items())
+        listed = ", ".join(f"{size} px ({tokens:.0f} tokens)" for tokens, size in sizes)
+        return f"`--more` adds inside a bracket first: {listed}" if listed else ""
 
     def choose(self, comparison_ids: Collection[str]) -> set[str]:
         """Request these from now on. Returns those that were requested before."""
@@ -122,7 +143,7 @@ class Refinement:
 
     def _questions(self) -> Iterator[Question]:
         axis = None if self.search is None else self.search.axis
-        for job in self.expansion.jobs:
+        for job in (self.finer or self.expansion).jobs:
             if not KINDS[job.kind].sampled or job.round:
                 continue
             for comparison_id, comparison in zip(job.comparison_ids(), job.comparisons(), strict=True):
@@ -152,13 +173,16 @@ class Refinement:
         failed = {key for key, rows in group.rows.items() if all(row.failed for row in rows)} | self.given_up
         refused = {(each.curve, each.x) for each in group.questions if each.comparison_id in failed}
         feasible = sorted({each.x for each in group.questions})
-        factor, most = 1.0, len(feasible)
+        refused |= {(name, x) for name in curves for x in feasible} - {(each.curve, each.x) for each in group.questions}
+        factor, most = Stop().factor, len(feasible)
+        first: Sequence[float] | None = ()
         enough: Callable[[Point], bool] = _never
-        if search is None:  # only what was measured, and is not decided
-            refused |= {(each.curve, each.x) for each in group.questions if each.comparison_id not in group.open_ids}
+        if search is None:  # only what is not decided, and sizes inside a bracket
+            closed = {(each.curve, each.x) for each in group.questions if each.comparison_id not in group.open_ids}
+            refused |= closed.difference(group.addable(curves, factor, failed))
         else:
-            factor, most, enough = search.stop.factor, search.max_points, group.enough
-        request = next_request(curves, feasible, factor=factor, max_points=most, enough=enough, refused=refused)
+            factor, most, enough, first = search.stop.factor, search.max_points, group.enough, None
+        request = next_request(curves, feasible, factor=factor, max_points=most, enough=enough, refused=refused, first=first)
         if request is not None:
             ids = (each.comparison_id for each in group.questions if each.x == request.x and each.curve in request.arms)
             return self._chosen(group, ids, request.width)
@@ -197,6 +221,15 @@ class CurveGroup:
         axis = "tokens" if self._axis in (None, *_SIZES) else self._axis if self._axis in WHOLE else "parameter"
         return {name: Curve(axis=axis, points=tuple(self._points(questions))) for name, questions in self.by_curve.items()}
 
+    def addable(self, curves: Mapping[str, Curve], factor: float, failed: Collection[str]) -> Iterator[tuple[str, float]]:
+        """Curves, each with the sizes inside a bracket of its claim that is wider than `factor`: squares where one is left."""
+        for name, curve in curves.items():
+            for at in break_even(curve).crossings:
+                if at.low and at.high and at.high > factor * at.low:
+                    inside = [each for each in self.by_curve[name] if at.low < each.x < at.high]
+                    left = [each for each in inside if each.comparison_id not in {*self.rows, *failed}]
+                    yield from ((name, each.x) for each in [each for each in left if each.square] or left)
+
     def _points(self, questions: Iterable[Question]) -> Iterator[Point]:
         work = self._axis not in ("batch_size", "threads")  # MACs are those of one input
         for each in questions:
@@ -230,7 +263,12 @@ def restricted(expansion: Expansion, comparison_ids: Collection[str]) -> Expansi
         pairs = [pair for pair, key in zip(job.pairs, job.comparison_ids(), strict=True) if key in comparison_ids]
         jobs += [job if len(pairs) == len(job.pairs) else job.only(pairs)] if pairs else []
     comparisons = tuple(comparison for job in jobs if not job.round for comparison in job.comparisons())
-    return replace(expansion, jobs=tuple(jobs), comparisons=comparisons, points=len({job.condition for job in jobs}))
+    return replace(
+        expansion,
+        jobs=tuple(jobs),
+        comparisons=comparisons,
+        points=len({job.condition for job in jobs if job.kind == jobs[0].kind}),
+    )
 
 
 def place_of(comparison: Comparison, axis: str | None) -> tuple[str, str, float]:
@@ -257,8 +295,10 @@ def value_of(comparison: Comparison, axis: str) -> float:
 
 def tokens_of(condition: Condition) -> float:
     """Tokens of an image, or its pixels where the patch of the model is not known."""
-    network, size = networks().get(condition.model), condition.image_size or 0
-    return float(size**2 if network is None or not size else network.patch_tokens(size))
+    network, size = networks().get(condition.model), condition.image_size
+    if network is None or size is None:
+        return square_side(size or 0) ** 2
+    return float(network.patch_tokens(size))
 
 
 def condition_text(condition: Condition) -> str:
@@ -267,23 +307,19 @@ def condition_text(condition: Condition) -> str:
 
 def claim_text(curve: Curve, axis: str | None) -> str:
     """What a curve along `axis` of its search, or the size of the input, allows to claim so far, in the words of the report."""
-    found, alone = break_even(curve), break_even(curve, modelled=False)
-    rows = [_Row(found, alone, curve.axis, axis, index) for index in range(max(1, len(found.crossings)))]
+    found, why = break_even(curve), describe_curve(curve, axis)
+    rows = [_Row(found, why, curve.axis, axis, index) for index in range(max(1, len(found.crossings)))]
     return describe_break_even(rows, "tokens", brief=True)
 
 
 class _Row:
     """One crossing with the columns of the view `break_even` that its sentence needs."""
 
-    def __init__(self, found: BreakEven, alone: BreakEven, axis: str, varied_parameter: str | None, index: int) -> None:
-        self.varied_parameter, self.metric = varied_parameter, "latency"
-        self.cost_model = "fits"
-        (by_points,) = alone.crossings if len(alone.crossings) == 1 else (None,)
-        places = (by_points.x, by_points.low, by_points.high) if by_points else (None, None, None)
-        self.measured_x, self.measured_x_low, self.measured_x_high = places
+    def __init__(self, found: BreakEven, why: str, axis: str, varied_parameter: str | None, index: int) -> None:
+        self.varied_parameter, self.metric, self.why = varied_parameter, "latency", why
         place = found.crossings[index] if found.crossings else None
         self.axis, self.verdict, self.points, self.points_missing, self.host = axis, found.verdict, found.points, 0, ""
-        self.worst_loss, self.largest_gain, self.pairs_factor = found.worst_loss, found.largest_gain, found.pairs_factor
+        self.worst_loss, self.largest_gain = found.worst_loss, found.largest_gain
+        self.x_first, self.x_last = found.x_first, found.x_last
         self.x, self.x_low, self.x_high = (place.x, place.low, place.high) if place else (None, None, None)
         self.direction = place.direction if place else None
-        self.grid_limited, self.fitted = place is not None and place.grid_limited, place is not None and place.fitted

@@ -67,6 +67,11 @@ def by_device(sites: Iterable[Site]) -> dict[Device, list[Environment]]:
     return offered
 
 
+def places_of(sites: Iterable[Site]) -> set[Place]:
+    """Where the sites measure."""
+    return {site.place(device) for site in sites for device in site.environments}
+
+
 def demand_text(demand: LabelDemand) -> str:
     """A demand as it stands in the queue; empty where nothing is demanded."""
     return canonical(demand) if demand else ""

@@ -30,9 +30,13 @@ from sweeps.outcome import Environment
 from workers.measure.openmp import ThreadPolicy, requested_policy
 from workers.measure.pinning import Share, share_of_gpu
 
+MOST_MS = 2**31 - 1
+"""Milliseconds that `poll` takes; later the time-out is checked no more."""
 START_UP_S = 300.0
 """Importing torch from a cold network disk takes minutes; it does not count as the job's time."""
 LOG_TAIL_BYTES = 8000
+HIDDEN = ("OMP_NUM_THREADS", "BREAKEVEN_DB")
+"""Variables that a worker does not inherit: jobs set their threads, and methods have no business with the store."""
 STOP_S = 10.0
 """A reaper that has not ended everything after this long is killed."""
 
@@ -146,7 +150,7 @@ class WorkerSupervisor:
         try:
             self._pipe.send_bytes(job.encode())
             while True:
-                if not (events := dict(self._watched.poll(limit_s * 1000))):
+                if not (events := dict(self._watched.poll(min(1000 * limit_s, MOST_MS)))):
                     return self._overdue(doing, limit_s)
                 answered = self._pipe.fileno() in events or self._pipe.poll()  # it may have answered just before it ended
                 message = self._pipe.recv_bytes() if answered else b""
@@ -196,7 +200,7 @@ class WorkerSupervisor:
         self._share = self._wanted
         bounds = json.dumps({"memory": limit or 0, "share": self._share})
         arguments = (theirs.fileno(), held, self._config.entry, self._device, bounds)
-        command = [sys.executable, "-m", "orchestrator.worker_process", *map(str, arguments)]
+        command = [sys.executable, "-P", "-m", "orchestrator.worker_process", *map(str, arguments)]
         try:
             with theirs:
                 self._worker = subprocess.Popen(
@@ -240,8 +244,8 @@ class WorkerSupervisor:
 
 
 def variables(device: Device, config: WorkerConfig, inherited: Mapping[str, str]) -> dict[str, str]:
-    """A worker's environment: ours, without what Ray adds to its own processes, and without a GPU in sight of CPU jobs."""
-    kept = {key: value for key, value in inherited.items() if not key.startswith("RAY_") and key != "OMP_NUM_THREADS"}
+    """A worker's environment: ours, without what Ray adds to its own processes, without the store, and a GPU only for its jobs."""
+    kept = {key: value for key, value in inherited.items() if not key.startswith("RAY_") and key not in HIDDEN}
     kept |= dict(config.variables)
     if config.path:
         kept["PYTHONPATH"] = os.pathsep.join(config.path)

@@ -75,10 +75,14 @@ def answers_of(conditions: Sequence[ConditionArms], request: AdviceRequest) -> l
     out_of_range = "measured at "  # the sizes are named anyway
     reasons = {f"{label}: {reason}" for each in found for label, reason in each.left_out if not reason.startswith(out_of_range)}
     listed = f" ({'; '.join(sorted(reasons)[:6])})" if reasons else ""
-    nearest = sorted(sorted(sizes, key=lambda size: abs(size - request.tokens))[:2])
+    known = [size for size in sizes if size != request.tokens and any(each.at(size, between=False).found for each in conditions)]
+    nearest = sorted(sorted(known, key=lambda size: abs(size - request.tokens))[:2])
+    near = f", nearest {' and '.join(map(str, nearest))}" if nearest else ", none of which has an answer"
+    if len(nearest) == len(sizes):
+        near = ""  # they are named just before
     raise RefusedError(
         f"no arm of {request.model} is known at {request.tokens} tokens and batch {request.batch}, and nothing is extrapolated; "
-        f"measured at {', '.join(map(str, sizes))} tokens, nearest {' and '.join(map(str, nearest))}{listed}",
+        f"measured at {', '.join(map(str, sizes))} tokens{near}{listed}",
         tokens=nearest,
     )
 

@@ -134,7 +134,7 @@ class _Known:
         elif row.reason not in ANSWERING_FAILURES:
             self._errors[row.comparison_id] = row.message
         elif row.reason != "timeout" or _no_easier(requested, made):
-            self._answered[place] |= {(row.comparison_id, each) for each in range(requested.rounds)}
+            self._answered[place] |= {(row.comparison_id, each) for each in range(requested.turns)}
 
     def _made(self, row: Any) -> Protocol:
         """The protocol of an execution; where there was no more, what it got is what it requested."""

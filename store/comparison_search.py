@@ -23,12 +23,12 @@ def similar_comparisons(engine: Engine, words: str) -> list[dict[str, Any]]:
 
     A parameter may be written as labels have it, `keep_rate=0.5`. Without words any answers.
 
-    Mappings with `comparison_id`, `kind`, `model`, `method`, `params`, `image_size`, `prompt_tokens`, `environment`, `host`,
-    `device_name` and `measured_at`.
+    Mappings with `comparison_id`, `kind`, `model`, `method`, `params`, `image_size`, `image_shape`, `prompt_tokens`,
+    `environment`, `host`, `device_name` and `measured_at`.
     """
     each = []
     for word in words.split():
-        columns = (COMPARISON.c[name] for name in ("model", "method", "params", "kind", "dtype", "runtime"))
+        columns = (COMPARISON.c[name] for name in ("model", "method", "params", "kind", "dtype", "runtime", "image_shape"))
         begins = [COMPARISON.c[name].startswith(word, autoescape=True) for name in ("comparison_id", "question_id")]
         holds = [column.icontains(word, autoescape=True) for column in columns]
         name, _, value = word.partition("=")
@@ -46,7 +46,8 @@ def similar_comparisons(engine: Engine, words: str) -> list[dict[str, Any]]:
 
 def _listed() -> Any:
     columns = (
-        *(COMPARISON.c[name] for name in ("comparison_id", "kind", "model", "method", "params", "image_size", "prompt_tokens")),
+        *(COMPARISON.c[name] for name in ("comparison_id", "kind", "model", "method", "params")),
+        *(COMPARISON.c[name] for name in ("image_size", "image_shape", "prompt_tokens")),
         *(EFFECT.c[name] for name in ("environment", "host", "measured_at")),
         ENVIRONMENT.c.device_name,
     )

@@ -28,7 +28,7 @@ def count_checks(evidence: PointEvidence, timed: TimedPairs) -> list[CountCheck]
         ran, flags = stored.arms[side], split_flags(getattr(stored, f"{side}_flags"))
         if ran:
             found += _of_arm(side, ran, evidence.comparison.condition.batch_size, kept="token_trace_mismatch" not in flags)
-    device = last.data.device_seconds
+    device = last.data.event_seconds
     if last.series is None and device is not None:
         beyond = int(np.sum(device > last.table))
         share = f"the device was at work {100 * float(np.median(device / last.table)):.1f} % of the wall (median)"

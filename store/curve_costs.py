@@ -1,4 +1,4 @@
-"""Cost models of stored curves: what they predict, and costs of an arm relative to its baseline's, from the paired speed-ups."""
+"""Cost models of stored curves: what they predict, and costs of an arm relative to its baseline's, from the fit of both."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -8,8 +8,7 @@ from sqlalchemy import Engine
 from store.frames import rows_of
 from store.standings import standings
 from sweeps.curve_labels import describe_cost_model, token_unit
-from sweeps.stats.breakeven import fit_points
-from sweeps.stats.relative_costs import RelativeCosts, relative_costs
+from sweeps.stats.launch_work import RelativeCosts, launch_work_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,9 +42,9 @@ def _fitted(engine: Engine, cost_models: "pd.DataFrame", points: "pd.DataFrame")
         used = [point for point in measured if not point.wrong and not point.no_op and point.se is not None]
         if row.work_unit == "token":
             used = [point.model_copy(update={"gmacs": point.x, "gmacs_baseline": point.x}) for point in used]
-        costs = relative_costs(fit_points(used))
-        if costs is not None:
-            yield key, costs
+        seconds = dict(zip(same["comparison_id"], 1e-3 * same["baseline_ms"], strict=True))
+        if (costs := launch_work_of(used, seconds)) is not None:
+            yield key, costs.ratios
 
 
 def predicted_break_evens(cost_models: "pd.DataFrame", curves: "pd.DataFrame") -> Iterator[tuple[Any, str]]:

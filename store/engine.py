@@ -12,7 +12,7 @@ from sqlalchemy.pool import QueuePool, StaticPool
 
 from store.errors import StoreError
 from store.location import check_exists, check_place, display_name, location, reading_mode, sqlite_path
-from store.migration import check_current, migrate
+from store.migration import migrate, views_are_current
 from store.transactions import BUSY_S, explain_errors
 
 __all__ = [
@@ -32,13 +32,16 @@ def connect(url: str | None = None) -> Engine:
     if path is not None:
         check_place(path)
     engine = _server_engine(where) if not where.startswith("sqlite") else _sqlite_engine(path, "rwc")
-    with explain_errors(where):
+    with explain_errors(display_name(where)):
         migrate(engine, path)
     return engine
 
 
 def connect_readonly(url: str | None = None) -> Engine:
-    """Open the store for reading alone. Raises `StoreError` if it is missing or cannot be read by this program."""
+    """Open the store for reading alone. Raises `StoreError` if it is missing or cannot be read by this program.
+
+    Views that other declarations made are hidden by temporary ones of today, and stay in the store as they are.
+    """
     where = location(url)
     path = sqlite_path(where)
     if path is not None:
@@ -47,14 +50,30 @@ def connect_readonly(url: str | None = None) -> Engine:
         engine = _sqlite_engine(path, "ro" if path is None else reading_mode(path))
     else:
         engine = _server_engine(where, options="-c default_transaction_read_only=on")
-    with explain_errors(where):
-        check_current(engine)
+    with explain_errors(display_name(where)):
+        if not views_are_current(engine):
+            engine.dispose()  # its connection has no views of today
+            event.listen(engine, "connect", partial(_add_views, engine))
     return engine
+
+
+def _add_views(engine: Engine, connection: Any, _record: Any) -> None:
+    """Create the views of today as temporary ones of the connection."""
+    from store.views.public import creations  # imports the models, which a store with current views does not need
+
+    made = [str(statement.compile(dialect=engine.dialect)) for statement in creations(temporary=True)]
+    if engine.dialect.name == "sqlite":
+        connection.executescript(";".join(["PRAGMA temp_store = MEMORY", *made]))
+        return
+    connection.autocommit = True
+    for sql in ("BEGIN READ WRITE", *made, "COMMIT"):
+        connection.execute(sql, ())  # with parameters, be they none, %% stands for %
+    connection.autocommit = False
 
 
 def _server_engine(where: str, **connect_args: str) -> Engine:
     try:
-        engine = create_engine(_server_url(where), connect_args=connect_args)
+        engine = create_engine(_server_url(where), connect_args=connect_args, pool_pre_ping=True)
         engine.dialect.import_dbapi()
     except (ArgumentError, ImportError, ValueError) as error:
         why = "its port is no number" if "invalid literal for int" in str(error) else error

@@ -1,6 +1,6 @@
 """Errors of the store."""
 
-from sweeps.errors import UserError
+from sweeps.errors import OutageError, UserError
 
 
 class StoreError(UserError):
@@ -9,3 +9,7 @@ class StoreError(UserError):
 
 class EmptyStoreError(StoreError):
     """A database without tables: a new one, or a store that another process is about to create."""
+
+
+class StoreOutageError(StoreError, OutageError):
+    """A store that cannot be used now: its server is away, its disk is full, or another program keeps it locked."""

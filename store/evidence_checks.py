@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from store.derive.sample_store import TimedAttempt, pool_attempts
+from store.derive.sample_store import TimedAttempt, mean_of_attempts, pool_attempts
 from store.evidence import PointEvidence, TimedPairs
 from store.row_mapping import timestamp
 from sweeps.noise_findings import AttemptChecks, NoiseFinding, noise_findings
@@ -78,7 +78,7 @@ def findings(evidence: PointEvidence, timed: TimedPairs) -> list[NoiseFinding]:
             )
         )
     nulls = [(each.speedup, each.verdict) for each in evidence.nulls if each.metric == timed.metric.name]
-    return noise_findings(checks, timed.pooling, nulls)
+    return noise_findings(checks, timed.pooling, mean_of_attempts(timed.attempts), nulls)
 
 
 def shown_pairs(timed: TimedPairs) -> list[ShownPair]:
@@ -98,6 +98,10 @@ def running_speedups(timed: TimedPairs) -> list[RunningSpeedUp]:
     found: list[RunningSpeedUp] = []
     before, most = 0, max(MOST_PREFIXES // len(timed.attempts), 4)
     for place, each in enumerate(timed.attempts):
+        if timed.pooling.visited is not None:
+            so_far = pool_attempts(timed.attempts[: place + 1]).found
+            found.append(RunningSpeedUp(so_far.pairs, each.row.attempt, so_far))
+            continue
         sides = (each.data.arms, each.row.baseline, each.row.arm)
         for rounds, contrast in running_contrasts(each.table, *sides, settled=each.settled, most=most):
             pooling = pool_attempts([*timed.attempts[:place], each._replace(contrast=contrast)])
@@ -168,7 +172,7 @@ def pair_rows(evidence: PointEvidence, metric: str) -> list[dict[str, Any]]:
                 ran = {column: place for place, column in enumerate(orders[each.row.attempt][index])}
                 row = {"attempt": each.row.attempt, "process": each.process, "round": index + 1, "ratio": float(ratio)}
                 row |= {f"{name}_s": float(line[at]) for at, name in names.items()}
-                device = each.data.device_seconds
+                device = each.data.event_seconds
                 if device is not None and each.series is None:
                     row |= {f"{name}_device_s": float(device[index, at]) for at, name in names.items()}
                 rows.append(row | {f"place_{name}": ran[at] for at, name in names.items()})

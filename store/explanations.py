@@ -42,7 +42,7 @@ EXPLAINED_METRICS = tuple(dict.fromkeys((*_TIMED.values(), *(name for kind in _P
 _CONDITION = ("environment", "host", "condition_id", "phase")
 _SAME = ("environment", "host", "condition_id", "arm_id", "baseline_id")
 _IDENTITY = ("environment", "host", "phase", "method", "model", "weights")
-_CAPTURED = (*_IDENTITY, "image_size", "prompt_tokens", "batch_size", "dtype", "attention")
+_CAPTURED = (*_IDENTITY, "image_size", "image_shape", "prompt_tokens", "batch_size", "dtype", "attention")
 """Equal for an eager arm and the same arm captured as a CUDA graph, besides what is requested of it but for the runtime."""
 
 
@@ -62,8 +62,10 @@ class ProfiledArm(NamedTuple):
     @property
     def size(self) -> str:
         """`64 px (16 tokens)`, `64 prompt tokens`."""
-        prompt, pixels = (_value(self.row, name) for name in ("prompt_tokens", "image_size"))
-        return name_size(SimpleNamespace(image_size=pixels, prompt_tokens=prompt, tokens=self.tokens if prompt is None else prompt))
+        names = ("prompt_tokens", "image_size", "image_shape")
+        own = {name: _value(self.row, name) for name in names}
+        prompt = own["prompt_tokens"]
+        return name_size(SimpleNamespace(**own, tokens=self.tokens if prompt is None else prompt))
 
     @property
     def flags(self) -> str:

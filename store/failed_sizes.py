@@ -1,13 +1,13 @@
 """Sizes at which arms failed: what advice states of them, since a size that failed is neither measured nor interpolated over."""
 
 from collections.abc import Mapping, Sequence
-from math import isqrt
+from math import sqrt
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 from store.frames import groups, rows_of
-from sweeps.condition import Condition
+from sweeps.condition import Condition, ImageSize, image_shape, square_side
 from sweeps.number_format import is_missing
 
 MOST_LETTERS = 160
@@ -41,7 +41,7 @@ def failures_by_condition(
 
     `failed` and `timed` are rows of `store.timed_arms.failed_arms` and `timed_arms`; the latter show a model's tokens at a size.
     """
-    known: dict[str, dict[int, int]] = {}
+    known: dict[str, dict[ImageSize, int]] = {}
     for condition, tokens in zip(timed["condition"], timed["tokens"], strict=True):
         if condition.image_size is not None and not is_missing(tokens):
             known.setdefault(condition.model, {})[condition.image_size] = int(tokens)
@@ -55,11 +55,13 @@ def failures_by_condition(
     return found
 
 
-def _tokens(condition: Condition, known: Mapping[int, int]) -> int | None:
+def _tokens(condition: Condition, known: Mapping[ImageSize, int]) -> int | None:
     """Tokens of the unmodified model at the size of a condition; patches are as large at all sizes of a model."""
     if condition.image_size is None:
         return condition.prompt_tokens
     if condition.image_size in known:
         return known[condition.image_size]
-    patches = {size // isqrt(tokens) for size, tokens in known.items() if tokens and isqrt(tokens) ** 2 == tokens}
-    return (condition.image_size // patches.pop()) ** 2 if len(patches) == 1 else None
+    patches = {round(square_side(size) / sqrt(tokens)) for size, tokens in known.items() if tokens}
+    height, width = image_shape(condition.image_size)
+    (patch, *more) = patches or {0}
+    return None if more or not patch else (height // patch) * (width // patch)

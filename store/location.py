@@ -1,6 +1,7 @@
 """Where a store is: paths and URLs, how they are displayed, and whether SQLite can work there."""
 
 import os
+import shlex
 from functools import lru_cache
 from pathlib import Path
 
@@ -54,22 +55,38 @@ def display_name(where: str | URL) -> str:
     return url.set(query={name: "hidden" if name in secret else value for name, value in url.query.items()}).render_as_string()
 
 
+def database_option(url: str | None) -> str:
+    """` --db STORE`, as a command of this folder needs it; empty for the default store and for a URL with a password."""
+    given = url or os.environ.get(STORE_VARIABLE) or DEFAULT_STORE
+    where = location(given)
+    shown = given if sqlite_path(where) else display_name(given)
+    return "" if where == f"sqlite:///{Path(DEFAULT_STORE).absolute()}" or shown != given else f" --db {shlex.quote(given)}"
+
+
 def reading_mode(path: Path) -> str:
     """The value of `?mode=` in the SQLite URI with which the file at `path` can be read.
 
     A file with a write-ahead log is read with the help of files beside it, which cannot be created on a read-only file system.
-    There is no writer there, so if no log is left the file alone is the whole store.
+    There is no writer there, so if no log is left the file alone is the whole store; else raises `StoreError`.
     """
+    if os.access(path.parent, os.W_OK):
+        return "ro"
     log = path.with_name(f"{path.name}-wal")
-    pending = log.is_file() and log.stat().st_size > 0
-    return "ro" if pending or os.access(path.parent, os.W_OK) else "ro&immutable=1"
+    if not log.is_file() or log.stat().st_size == 0:
+        return "ro&immutable=1"
+    if not path.with_name(f"{path.name}-shm").exists():
+        raise StoreError(
+            f"{path} cannot be read where it is: its newest rows are in {log.name}, and SQLite needs to write into the folder to "
+            "read them; copy both files to a folder that you can write to, and name the copy with --db"
+        )
+    return "ro"
 
 
 def check_exists(path: Path) -> None:
     """Raise `StoreError` unless there is a file at `path`."""
     if not path.is_file():
         wrong = "is a folder, not a store" if path.is_dir() else "does not exist"
-        raise StoreError(f"{path} {wrong}; run a sweep first: breakeven run sweeps/quickstart.yaml, or name a store with --db")
+        raise StoreError(f"{path} {wrong}; run a sweep first: breakeven run quickstart, or name a store with --db")
 
 
 def check_place(path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import os
 import socket
-import time
 from pathlib import Path
 
 LEASE_S = 60.0
@@ -21,10 +20,10 @@ def has_ended(owner: str) -> bool:
     return host == _host() and pid.isdecimal() and _started(int(pid)) != started
 
 
-def is_alive(owner: str, renewed_at: float) -> bool:
-    """Whether `owner` runs on this host, or has renewed its lease (s since the epoch) recently enough on another."""
+def is_alive(owner: str, silent_s: float) -> bool:
+    """Whether `owner` runs on this host, or has renewed its lease recently enough on another."""
     if owner.partition(":")[0] != _host():
-        return time.time() - renewed_at <= LEASE_S
+        return silent_s <= LEASE_S
     return not has_ended(owner)
 
 

@@ -8,7 +8,7 @@ from sweeps.identity import digest_of
 
 PANEL_FIELDS = (
     *("kind", "device", "model", "weights", "batch_size", "threads", "spare_cores", "wait_policy", "pinning", "seed"),
-    *("data", "new_tokens", "decoding", "exclusive", "baseline", "baseline_id"),
+    *("data", "new_tokens", "decoding", "exclusive", "inputs", "baseline", "baseline_id"),
     *("method", "dtype", "attention", "runtime", "kv_cache"),
 )
 """Columns of `comparison` that are equal for the comparisons of one panel."""

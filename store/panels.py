@@ -17,13 +17,15 @@ if TYPE_CHECKING:
 
 PANEL_COLUMNS = (
     *("model", "weights", "batch_size", "device_name", "environment", "host", *THREAD_FIELDS, "seed"),
-    *("data", "new_tokens", "decoding", "exclusive", "baseline_id"),
+    *("data", "new_tokens", "decoding", "exclusive", "inputs", "baseline_id"),
 )
 """Columns of the views that stay fixed within one panel: points are drawn together where all are equal."""
 ARM_COLUMNS = ("method", "dtype", "attention", "runtime", "kv_cache")
 """Columns of the views that distinguish arms of one panel."""
 
 
+_AT_ONCE = 5000
+"""Names in one statement, which SQLite and PostgreSQL bound."""
 RAN = ("threads",)
 """Columns of the views that a comparison has another value of: what was requested."""
 

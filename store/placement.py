@@ -1,6 +1,5 @@
 """Placement: on which host, and in which environment, the jobs of a curve are measured; pins keep them together."""
 
-import time
 from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -8,6 +7,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Row, func, or_, select, update
 
 from store.tables.lightweight import JOB, SWEEP, SWEEP_JOB
+from store.transactions import database_time
 from sweeps.aliases import former
 from sweeps.condition import Condition
 from sweeps.identity import canonical, digest_of
@@ -79,8 +79,8 @@ def on_curve(condition: Condition) -> str:
     return canonical(former(condition.model_dump(mode="json", exclude={"image_size", "prompt_tokens"})))
 
 
-def placement_columns(wanted: Wanted, pins: Mapping[Group, Pin], owner: str) -> dict[str, Any]:
-    """The columns of table `job` that place a job: where another dispatcher pinned its group, else where `owner` wants it."""
+def placement_columns(wanted: Wanted, pins: Mapping[Group, Pin], owner: str, now: float) -> dict[str, Any]:
+    """The columns of table `job` that place a job: where another dispatcher pinned its group, else where `owner` wants it `now`."""
     group, resources = key = wanted.group
     pin = pins.get(key) or (None if wanted.place is None else Pin(wanted.place, owner))
     return {
@@ -89,13 +89,13 @@ def placement_columns(wanted: Wanted, pins: Mapping[Group, Pin], owner: str) -> 
         "pinned_host": pin and pin.place.host,
         "pinned_environment": pin and pin.place.environment,
         "pinned_by": pin and pin.owner,
-        "renewed_at": None if pin is None else time.time(),
+        "renewed_at": None if pin is None else now,
     }
 
 
 def live_pins(connection: Connection, sweep: str, me: str, alive: Callable[[str, float], bool]) -> dict[Group, Pin]:
     """The places that other live dispatchers than `me` chose for groups of jobs of the sweep of that name."""
-    related = JOB.alias("related")
+    now, related = database_time(connection), JOB.alias("related")
     renewed_at = (
         select(func.max(related.c.renewed_at))
         .where(or_(related.c.owner == JOB.c.pinned_by, related.c.pinned_by == JOB.c.pinned_by))
@@ -124,12 +124,12 @@ def live_pins(connection: Connection, sweep: str, me: str, alive: Callable[[str,
             Place(row.pinned_environment, row.pinned_host), row.pinned_by, row.jobs, row.renewed_at or 0.0
         )
         for row in rows
-        if alive(row.pinned_by, row.renewed_at or 0.0)
+        if alive(row.pinned_by, now - (row.renewed_at or 0.0))
     }
 
 
-def pin_groups(connection: Connection, sweep: int, claimed: Collection[Row[Any]], place: Place, owner: str) -> None:
-    """Keep the rest of the groups that the claimed rows of `job` belong to for `place`."""
+def pin_groups(connection: Connection, sweep: int, claimed: Collection[Row[Any]], pin: Pin) -> None:
+    """Keep the rest of the groups that the claimed rows of `job` belong to for the place of `pin`."""
     for group, resources in {(row.curve_group, row.resources) for row in claimed if row.curve_group and row.pinned_host is None}:
         connection.execute(
             update(JOB)
@@ -140,5 +140,10 @@ def pin_groups(connection: Connection, sweep: int, claimed: Collection[Row[Any]]
                 JOB.c.pinned_host.is_(None),
                 JOB.c.id.in_(select(SWEEP_JOB.c.job).where(SWEEP_JOB.c.sweep == sweep)),
             )
-            .values(pinned_host=place.host, pinned_environment=place.environment, pinned_by=owner, renewed_at=time.time())
+            .values(
+                pinned_host=pin.place.host,
+                pinned_environment=pin.place.environment,
+                pinned_by=pin.owner,
+                renewed_at=pin.renewed_at,
+            )
         )

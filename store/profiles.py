@@ -153,10 +153,18 @@ def keep_peaks(engine: Engine, environment: Environment, host: str, peaks: Itera
         record_peaks(connection, environment_row(environment), host, peaks)
 
 
-def newest_peaks(engine: Engine, environment: str, host: str) -> dict[tuple[str, int | None], tuple[Peaks, float]]:
-    """The newest peaks of a host in an environment, by dtype and threads, each with when it was measured (since the epoch)."""
+def best_peaks(engine: Engine, environment: str, host: str) -> dict[tuple[str, int | None], tuple[Peaks, float]]:
+    """The best rates of a host in an environment, by dtype and threads, each with when it was measured last (since the epoch).
+
+    A measurement at a moment under load takes nothing from what the machine reached at another.
+    """
     here = (_PEAK.c.environment == environment, _PEAK.c.host == host)
     with reading(engine) as connection:
-        found = connection.execute(select(_PEAK).where(*here).order_by(_PEAK.c.measured_at, _PEAK.c.id)).all()
-    peaks = [(Peaks(**{name: getattr(row, name) for name in Peaks.model_fields}), float(row.measured_at)) for row in found]
-    return {(peak.dtype, peak.threads): (peak, measured_at) for peak, measured_at in peaks}
+        rows = connection.execute(select(_PEAK).where(*here).order_by(_PEAK.c.measured_at, _PEAK.c.id)).all()
+    found: dict[tuple[str, int | None], tuple[Peaks, float]] = {}
+    for row in rows:
+        key = (row.dtype, row.threads)
+        best = found[key][0] if key in found else row
+        rates = {name: max(getattr(row, name), getattr(best, name)) for name in ("gflops", "gb_per_s")}
+        found[key] = Peaks(dtype=row.dtype, threads=row.threads, **rates), float(row.measured_at)
+    return found

@@ -8,7 +8,7 @@ from sweeps.identity import digest_of
 
 SPEED_ONLY = ("runtime", "kv_cache")
 """Overrides that accuracy and quality do not depend on."""
-_FIELDS = ("model", "weights", "image_size", "dtype", "attention", "method")
+_FIELDS = ("model", "weights", "image_size", "image_shape", "dtype", "attention", "method")
 
 
 def quality_ids(columns: Any, baseline: str) -> dict[str, str]:

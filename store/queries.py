@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, Engine, FromClause, Select, and_, case, func, or_, select
+from sqlalchemy import ColumnElement, Engine, Select, and_, case, func, or_, select
 
 from store.errors import StoreError
 from store.location import display_name
@@ -15,7 +15,6 @@ from store.tables.lightweight import (
     ATTEMPT,
     CALIBRATION,
     COMPARISON,
-    COST_MODEL,
     JOB,
     PAIR,
     PANEL_PROGRESS,
@@ -89,17 +88,21 @@ def find_sweep(engine: Engine, name: str) -> dict[str, Any]:
             return dict(found._mapping)
         names = list(connection.execute(select(SWEEP.c.name).distinct().order_by(SWEEP.c.name)).scalars())
     near = get_close_matches(name, names, n=3) or names[:5]
-    hint = (
-        f"did you mean {' or '.join(near)}?" if near else "there is none yet; run one first: breakeven run sweeps/quickstart.yaml"
-    )
+    hint = f"did you mean {' or '.join(near)}?" if near else "there is none yet; run one first: breakeven run quickstart"
     raise StoreError(f"{display_name(engine.url)} contains no sweep called {name}; {hint}")
+
+
+def stored_sweeps(engine: Engine) -> dict[str, str]:
+    """The file of each sweep by its name, newest revisions."""
+    with reading(engine) as connection:
+        return {row.name: row.text for row in connection.execute(select(SWEEP.c.name, SWEEP.c.text).order_by(SWEEP.c.revision))}
 
 
 def sweep_rows(engine: Engine, name: str, view: str) -> "pd.DataFrame":
     """The rows of one of `SWEEP_VIEWS` that belong to the newest revision of a sweep.
 
-    Rows of `break_even` are ordered by axis first: tokens, GMACs, share of GMACs saved; they have the columns of
-    `with_points_alone` too. Those of `accuracy` have one column more: `classes`, the number of outputs that accuracy is about.
+    Rows of `break_even` are ordered by axis first: tokens, GMACs, share of GMACs saved. Those of `accuracy` have one column more:
+    `classes`, the number of outputs that accuracy is about.
     """
     return _read_frame(engine, sweep_statement(name, view))
 
@@ -129,7 +132,6 @@ def sweep_statement(name: str, view: str, panels: Select[Any] | None = None) -> 
     if panels is not None and "panel_id" in table.c:
         rows = rows.where(table.c.panel_id.in_(panels))
     if view == "break_even":
-        rows = with_points_alone(rows, table, name)
         order.insert(0, case({"tokens": 0, "gmacs": 1}, value=table.c.axis, else_=2))
     elif view in {"generation", "arm", "profile", "kernel"}:
         measured = table.c.attempt.in_(select(pairs.c.attempt).where(pairs.c.comparison_id.in_(linked)))
@@ -142,30 +144,11 @@ def sweep_statement(name: str, view: str, panels: Select[Any] | None = None) -> 
     return rows.order_by(*order)
 
 
-def with_points_alone(rows: Select[Any], curves: FromClause, sweep: str) -> Select[Any]:
-    """Rows of the view `break_even` (`curves`) of a sweep, and where the points put what the cost model narrows, without it.
-
-    Columns as in the view `cost_model`: `measured_x`, `measured_x_low`, `measured_x_high`, and `cost_model`, its verdict. All are
-    NULL where a break-even does not rest on the model, along other axes than tokens, and at a level of its own.
-    """
-    newest = select(SWEEP.c.id).where(SWEEP.c.name == sweep, newest_revision(SWEEP)).scalar_subquery()
-    return beside_points_alone(rows, curves, newest)
-
-
-def beside_points_alone(rows: Select[Any], curves: FromClause, sweep: ColumnElement[Any]) -> Select[Any]:
-    """As `with_points_alone`, by the id of a sweep."""
-    same = [COST_MODEL.c[name] == curves.c[name] for name in ("curve_id", "environment", "host", "metric")]
-    narrowed = (curves.c.axis == "tokens", curves.c.fitted.is_(True), curves.c.point_alpha.is_(None))
-    beside = curves.outerjoin(COST_MODEL, and_(*narrowed, *same, COST_MODEL.c.sweep == sweep))
-    places = (COST_MODEL.c[name] for name in ("measured_x", "measured_x_low", "measured_x_high"))
-    return rows.add_columns(COST_MODEL.c.verdict.label("cost_model"), *places).select_from(beside)
-
-
 def peak_gflops(engine: Engine, environment: str, host: str) -> dict[tuple[str, int | None], float]:
-    """The newest measured peak of a host in an environment, in 1e9 operations per second, by dtype and CPU threads."""
-    from store.profiles import newest_peaks  # which imports the models
+    """The best measured peak of a host in an environment, in 1e9 operations per second, by dtype and CPU threads."""
+    from store.profiles import best_peaks  # which imports the models
 
-    return {key: peaks.gflops for key, (peaks, _) in newest_peaks(engine, environment, host).items()}
+    return {key: peaks.gflops for key, (peaks, _) in best_peaks(engine, environment, host).items()}
 
 
 def zeroshot_rows(engine: Engine, name: str) -> "pd.DataFrame":

@@ -1,6 +1,5 @@
 """The queue: jobs are claimed under a lease, and given back, split, or recovered from owners that died."""
 
-import time
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,7 +11,7 @@ from store.owners import is_alive, owner
 from store.placement import Offer, Place
 from store.row_mapping import insert_jobs, link_jobs
 from store.tables.lightweight import EFFECT, JOB, STATES, SWEEP, SWEEP_COMPARISON, SWEEP_JOB
-from store.transactions import reading, writing
+from store.transactions import database_time, reading, writing
 from sweeps.condition import Device
 from sweeps.job import Job, Occupation
 from sweeps.kinds import KINDS
@@ -87,20 +86,20 @@ def claim(
             or_(JOB.c.pinned_host.is_(None), here),
         )
     with writing(engine) as connection:
-        found = connection.execute(query).all()
+        found, now = connection.execute(query).all(), database_time(connection)
         if offer is not None:
-            placement.pin_groups(connection, sweep_id, found, offer.place, owner)
+            placement.pin_groups(connection, sweep_id, found, placement.Pin(offer.place, owner, renewed_at=now))
         if found:
             rows = [row.id for row in found]
-            lease = {"state": "running", "owner": owner, "renewed_at": time.time()}
+            lease = {"state": "running", "owner": owner, "renewed_at": now}
             connection.execute(update(JOB).where(JOB.c.id.in_(rows)).values(lease))
     return [QueuedJob(row.id, Job.model_validate_json(row.payload), row.attempts, sweep_id) for row in found]
 
 
 def renew(engine: Engine, owner: str) -> int:
     """Show that `owner` is alive, so that its leases and pins hold. Returns how many leases it holds."""
-    now = update(JOB).values(renewed_at=time.time())
     with writing(engine) as connection:
+        now = update(JOB).values(renewed_at=database_time(connection))
         connection.execute(now.where(WAITING, JOB.c.pinned_by == owner))
         return connection.execute(now.where(RUNNING, JOB.c.owner == owner)).rowcount
 
@@ -145,7 +144,8 @@ def recover(engine: Engine) -> int:
     leases = select(JOB.c.owner, func.max(JOB.c.renewed_at).label("renewed_at")).where(RUNNING)
     with writing(engine) as connection:
         held = connection.execute(leases.group_by(JOB.c.owner)).all()
-        dead = [row.owner for row in held if not is_alive(row.owner, row.renewed_at)]
+        now = database_time(connection)
+        dead = [row.owner for row in held if not is_alive(row.owner, now - row.renewed_at)]
         orphaned = update(JOB).where(RUNNING, JOB.c.owner.in_(dead))
         return connection.execute(orphaned.values(state="waiting", owner=None, renewed_at=None)).rowcount if dead else 0
 
@@ -179,7 +179,7 @@ def pins(engine: Engine, name: str) -> dict[placement.Group, Place]:
 
 def held(engine: Engine, sweep_id: int) -> list[LeaseHolder]:
     """The dispatchers, other than this process, that jobs of the sweep are running for, or that have pinned such as wait."""
-    now, me = time.time(), owner()
+    me = owner()
     leases = (
         select(JOB.c.owner, func.count().label("jobs"), func.max(JOB.c.renewed_at).label("renewed_at"))
         .join(SWEEP_JOB, SWEEP_JOB.c.job == JOB.c.id)
@@ -189,6 +189,7 @@ def held(engine: Engine, sweep_id: int) -> list[LeaseHolder]:
     )
     holders: dict[str, LeaseHolder] = {}
     with reading(engine) as connection:
+        now = database_time(connection)
         for row in connection.execute(leases):
             holders[row.owner] = LeaseHolder(row.owner, row.jobs, max(0.0, now - row.renewed_at))
         for pin in placement.live_pins(connection, _sweep_name(connection, sweep_id), me, is_alive).values():

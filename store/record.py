@@ -28,7 +28,7 @@ from store.row_mapping import (
 )
 from store.tables.planned import ComparisonRow, EnvironmentRow, JobRow, core
 from store.tables.results import ArmResultRow, AttemptRow, ComparisonAttemptRow, FailureRow, MetricRow
-from store.transactions import writing
+from store.transactions import reading, writing
 from store.views.public import TABLES
 from sweeps import aliases
 from sweeps.identity import canonical
@@ -118,7 +118,7 @@ def reanalyse(engine: Engine, sweep: str | None = None) -> int:
 
     Returns the number of comparisons concerned.
     """
-    with engine.connect() as connection:
+    with reading(engine) as connection:
         batches = list(comparisons_by_environment(connection, sweep))
     for derive in (recalibrate, derive_effects, derive_break_evens):  # no curve may mix points of two analyses
         for environment, comparisons in batches:

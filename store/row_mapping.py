@@ -15,7 +15,7 @@ from store.panel_ids import panel_id
 from store.placement import on_curve
 from store.quality_ids import quality_ids
 from store.tables.lightweight import JOB, SWEEP_JOB
-from sweeps.condition import Condition, Overrides
+from sweeps.condition import Condition, Overrides, Rectangle, square_side
 from sweeps.identity import canonical, digest_of
 from sweeps.job import Arm, Comparison, Job
 from sweeps.outcome import Environment
@@ -67,12 +67,21 @@ def _params(arm: Arm) -> str:
 
 @lru_cache(maxsize=10_000)
 def _overrides(arm: Arm) -> Mapping[str, Any]:
-    return {field: value for field, value in arm.overrides if value is not None}
+    return condition_columns({field: value for field, value in arm.overrides if value is not None})
 
 
 @lru_cache(maxsize=10_000)
 def _columns(condition: Condition) -> Mapping[str, Any]:
-    return dict(condition)
+    return condition_columns(dict(condition))
+
+
+def condition_columns(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Condition fields as columns: the size of an image is two."""
+    if "image_size" not in fields:
+        return dict(fields)
+    size = fields["image_size"]
+    shape = str(size) if isinstance(size, Rectangle) else None
+    return {**fields, "image_size": size and square_side(size), "image_shape": shape}
 
 
 @lru_cache(maxsize=1000)
@@ -93,7 +102,7 @@ def arm_columns(job: Job, arm: int) -> dict[str, Any]:
         "arm_condition_id": digest_of(f'{{"arm":{requested.request_text},"condition":{ran.canonical_text},{versions}}}'),
         "method": requested.method,
         "params": _params(requested),
-        **{field: getattr(ran, field) for field in ARM_CONDITION},
+        **condition_columns({field: getattr(ran, field) for field in ARM_CONDITION}),
     }
 
 

@@ -1,12 +1,12 @@
 """How runs go: unfinished sweeps by device with the time left, failures by class, and the health of nodes and devices."""
 
-import time
 from collections.abc import Mapping, Sequence
 from hashlib import sha1
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Engine, Row, case, distinct, exists, func, select
 
+from store.owners import LEASE_S
 from store.queries import find_sweep
 from store.tables.lightweight import (
     ATTEMPT,
@@ -21,7 +21,7 @@ from store.tables.lightweight import (
     SWEEP_JOB,
     newest_revision,
 )
-from store.transactions import reading
+from store.transactions import database_time, reading
 from sweeps.flags import FLAGS, split_flags
 from sweeps.job import Job
 from sweeps.job_estimate import estimated_seconds
@@ -51,8 +51,16 @@ class RunProgress(NamedTuple):
     """Done, failed, or cancelled."""
     left_s: float | None
     """Seconds until the rest is measured, by `sweeps.time_left`: `None` before the first has ended."""
-    silent_s: float | None
-    """Since a dispatcher last renewed its lease; `None` where none holds one."""
+    heard_at: float | None
+    """When a dispatcher last renewed its lease, in seconds since the epoch; `None` where none holds one."""
+
+    def silent_s(self, now: float) -> float | None:
+        """Seconds since the last sign of its dispatcher, which grow while nothing is committed; `None` where none holds a job."""
+        return None if self.heard_at is None else max(0.0, now - self.heard_at)
+
+    def stale(self, now: float) -> bool:
+        """Whether jobs count as running whose dispatcher gives no sign any more."""
+        return self.heard_at is not None and now - self.heard_at > LEASE_S
 
 
 class FailureClass(NamedTuple):
@@ -109,7 +117,8 @@ def run_progress(engine: Engine, now: float | None = None) -> list[RunProgress]:
         .order_by(SWEEP.c.submitted_at.desc(), SWEEP.c.id.desc(), JOB.c.device)
     )
     with reading(engine) as connection:
-        return [_progress(connection, row, time.time() if now is None else now) for row in connection.execute(groups).all()]
+        now = database_time(connection) if now is None else now
+        return [_progress(connection, row, now) for row in connection.execute(groups).all()]
 
 
 def seconds_left(engine: Engine, sweep: int, *, starting: int = 0, now: float | None = None) -> float | None:
@@ -121,7 +130,8 @@ def seconds_left(engine: Engine, sweep: int, *, starting: int = 0, now: float | 
     with reading(engine) as connection:
         of = [(sweep, device) for device in connection.execute(devices).scalars().all()]
         jobs = [(_open_jobs(connection, *each), _attempts(connection, *each)) for each in of]
-    known = [_left(*each, time.time() if now is None else now, starting) for each in jobs]
+        now = database_time(connection) if now is None else now
+    known = [_left(*each, now, starting) for each in jobs]
     found = [seconds for seconds in known if seconds is not None]
     return max(found) if found and len(found) == len(known) else None
 
@@ -130,9 +140,9 @@ def _progress(connection: Connection, group: Any, now: float) -> RunProgress:
     jobs = _open_jobs(connection, group.id, group.device)
     running = [job for job in jobs if job.state == "running"]
     renewed = [job.renewed_at for job in running if job.renewed_at]
-    silent = max(0.0, now - max(renewed)) if renewed else None
+    heard_at = max(renewed, default=None)
     left = _left(jobs, _attempts(connection, group.id, group.device), now)
-    return RunProgress(group.name, group.device, len(jobs) - len(running), len(running), group.ended, left, silent)
+    return RunProgress(group.name, group.device, len(jobs) - len(running), len(running), group.ended, left, heard_at)
 
 
 def _open_jobs(connection: Connection, sweep: int, device: str) -> Sequence[Any]:
@@ -253,7 +263,7 @@ def health(engine: Engine) -> list[Health]:
 
 
 def _peaks(engine: Engine, environment: str, host: str) -> tuple[float | None, float | None]:
-    from store.profiles import newest_peaks  # imports the models
+    from store.profiles import best_peaks  # imports the models
 
-    peaks = [peaks for peaks, _ in newest_peaks(engine, environment, host).values()]
+    peaks = [peaks for peaks, _ in best_peaks(engine, environment, host).values()]
     return max((one.gflops for one in peaks), default=None), max((one.gb_per_s for one in peaks), default=None)

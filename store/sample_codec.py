@@ -23,7 +23,7 @@ class Timings:
     arms: list[int]
     """Index of the arm in each column; one with two columns was timed twice in every round."""
     seconds: Times
-    device_seconds: Times | None
+    event_seconds: Times | None
     series: Mapping[str, Times] = field(default_factory=dict)
     """Further times of the same runs, by metric."""
     _fitted: dict[tuple[str | None, bool], Rounds] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class Timings:
 
     def on_device(self, arm: int) -> Times | None:
         """The device times of an arm, shape [samples]; `None` where they were not measured apart."""
-        return None if self.device_seconds is None else self._of(arm, self.device_seconds)
+        return None if self.event_seconds is None else self._of(arm, self.event_seconds)
 
     def rounds(self, metric: str | None = None, *, settled: bool = True) -> Rounds:
         """The times, or with `metric` those of that series, with estimates, which are made once; `settled` as for `Rounds`."""
@@ -50,18 +50,18 @@ class Timings:
 
 def timings(samples: Samples) -> Timings:
     """The arrays in `samples`. Raises `ValueError` for samples that are not rectangular."""
-    device = samples.device_seconds
+    device = samples.event_seconds
     columns = len(samples.arms)
     seconds = _table(samples.seconds, columns, "seconds")
     rounds = {"order": _table(samples.order, columns, "order")}
     rounds |= {name: _table(values, columns, name) for name, values in samples.series.items()}
     if device is not None:
-        rounds["device_seconds"] = _table(device, columns, "device_seconds")
+        rounds["event_seconds"] = _table(device, columns, "event_seconds")
     for name, table in rounds.items():
         if len(table) != len(seconds):
             raise ValueError(f"samples: {name} has {len(table)} rounds, seconds has {len(seconds)}")
     series = {name: rounds[name] for name in samples.series}
-    return Timings(list(samples.arms), seconds, rounds.get("device_seconds"), series)
+    return Timings(list(samples.arms), seconds, rounds.get("event_seconds"), series)
 
 
 def pack_samples(samples: Samples) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def pack_samples(samples: Samples) -> dict[str, Any]:
         "inner": json.dumps(samples.inner),
         "stopped": samples.stopped,
         "seconds": _squeeze(arrays.seconds, "<f8"),
-        "device_seconds": None if arrays.device_seconds is None else _squeeze(arrays.device_seconds, "<f8"),
+        "event_seconds": None if arrays.event_seconds is None else _squeeze(arrays.event_seconds, "<f8"),
         "run_order": _squeeze(np.array(samples.order), "<i4"),
         # left out of the digest, like any younger field, where there are none
         **({} if samples.bursts is None else {"bursts": _squeeze(np.array(samples.bursts), "<f8")}),
@@ -91,7 +91,7 @@ def pack_series(samples: Samples) -> list[dict[str, Any]]:
 def unpack_samples(row: Row[Any], series: Iterable[Row[Any]] = ()) -> Timings:
     """The timings in a row of table `sample`, with its rows of `sample_series`."""
     shape = (row.rounds, row.columns)
-    device = None if row.device_seconds is None else _stretch(row.device_seconds, shape)
+    device = None if row.event_seconds is None else _stretch(row.event_seconds, shape)
     more = {str(each.metric): _stretch(each.seconds, shape) for each in series}
     return Timings(json.loads(row.arms), _stretch(row.seconds, shape), device, more)
 

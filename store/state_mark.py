@@ -10,7 +10,7 @@ from urllib.parse import quote
 from sqlalchemy import Text, cast, func, select
 
 from store.engine import connect_readonly
-from store.location import check_exists, location, reading_mode, sqlite_path
+from store.location import check_exists, display_name, location, reading_mode, sqlite_path
 from store.transactions import BUSY_S, explain_errors, reading
 
 
@@ -37,7 +37,7 @@ def state_mark(url: str | None = None) -> str:
     where = location(url)
     path = sqlite_path(where)
     if path is not None:
-        with explain_errors(where):
+        with explain_errors(display_name(where)):
             return _sqlite_mark(path)
     engine = connect_readonly(url)
     try:

@@ -13,7 +13,7 @@ from store.owners import is_alive, owner
 from store.placement import Pin, Wanted, placement_columns
 from store.row_mapping import comparison_row, insert_jobs, insert_new, insert_row, link_jobs
 from store.tables.lightweight import COMPARISON, JOB, SWEEP, SWEEP_COMPARISON, SWEEP_JOB
-from store.transactions import reading, writing
+from store.transactions import database_time, reading, writing
 from sweeps.identity import canonical
 from sweeps.job import Comparison, Job
 from sweeps.protocol import Protocol
@@ -126,11 +126,11 @@ def _queue(connection: Connection, jobs: Iterable[Job | Wanted], pins: Mapping[p
     if left != list(requested.values()):
         requested = _merge(left)
         active |= _active(connection, requested.keys() - active.keys())
-    me = owner()
+    me, now = owner(), database_time(connection)
     new: list[tuple[Job, dict[str, Any]]] = []
     moved: list[dict[str, Any]] = []
     for key, wanted in requested.items():
-        placed = placement_columns(wanted, pins, me)
+        placed = placement_columns(wanted, pins, me, now)
         row = _equal_row(connection, wanted.job, active.get(key, ()))
         if row is None:
             new.append((wanted.job, placed))

@@ -131,7 +131,7 @@ def _require_timed(engine: Engine, model: str | None, device: str | None, metric
         ).all()
     where, known = display_name(engine.url), sorted({row.model for row in timed})
     if not known:
-        raise StoreError(f"{where} contains no timed comparison; measure some first: breakeven run sweeps/quickstart.yaml")
+        raise StoreError(f"{where} contains no timed comparison; measure some first: breakeven run quickstart")
     if model is not None and model not in known:
         raise StoreError(f"{where} contains no timed comparison of {model}{did_you_mean(model, known)}")
     own = [row for row in timed if model in {None, row.model}]

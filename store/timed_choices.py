@@ -19,7 +19,7 @@ from sweeps.number_format import is_missing
 
 EFFECT, COMPARISON = core(EffectRow), core(ComparisonRow)
 _OF_PANEL = COMPARISON.c.comparison_id == PANEL_PROGRESS.c.comparison_id
-_CONDITION = ("weights", *THREAD_FIELDS, "seed", "data", "new_tokens", "decoding", "exclusive", "baseline_id")
+_CONDITION = ("weights", *THREAD_FIELDS, "seed", "data", "new_tokens", "decoding", "exclusive", "inputs", "baseline_id")
 """Columns of `comparison` that are equal for the arms of one condition, besides model, batch and device."""
 
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Engine, select
 
 from store.placement import Place
-from store.queries import beside_points_alone, with_points_alone
 from store.tables.derived import BreakEvenRow
 from store.tables.planned import core
 from store.transactions import reading
@@ -20,27 +19,23 @@ _MOST_NAMED = 5000
 """Curves that one statement may name."""
 CONDITION_COLUMNS = (
     *("model", "weights", "device_name", "environment", "host", "batch_size", "threads", "spare_cores", "wait_policy", "pinning"),
-    *("data", "new_tokens", "decoding", "seed", "exclusive", "baseline", "baseline_id"),
+    *("data", "new_tokens", "decoding", "seed", "exclusive", "inputs", "baseline", "baseline_id"),
     *("method", "params", "dtype", "attention", "runtime", "kv_cache"),
 )
 """Of the view `break_even`, by which its curves differ."""
 _FIGURES = (
     *("curve_id", "metric", "axis", "varied_parameter", "verdict", "x", "x_low", "x_high", "direction", "grid_limited", "points"),
-    *("points_missing", "why", "prompt_tokens", "fitted", "worst_loss", "largest_gain", "pairs_factor", "more_seconds"),
+    *("points_missing", "why", "prompt_tokens", "x_first", "x_last", "worst_loss", "largest_gain"),
 )
 
 
 def token_break_evens(engine: Engine, sweep: str, metric: str) -> "pd.DataFrame":
-    """Rows of the view `break_even` along the tokens by one metric, with the columns of conditions and what words need.
-
-    They have the columns of `store.queries.with_points_alone` too.
-    """
+    """Rows of the view `break_even` along the tokens by one metric, with the columns of conditions and what words need."""
     import pandas as pd
 
     view = TABLES["break_even"]
     columns = [view.c[name] for name in (*CONDITION_COLUMNS, *_FIGURES)]
-    rows = with_points_alone(select(*columns), view, sweep)
-    rows = rows.where(view.c.sweep == sweep, view.c.metric == metric, view.c.axis == "tokens")
+    rows = select(*columns).where(view.c.sweep == sweep, view.c.metric == metric, view.c.axis == "tokens")
     with reading(engine) as connection:
         found = connection.execute(rows.order_by(view.c.method, view.c.params, view.c.x))
         return pd.DataFrame.from_records([tuple(row) for row in found], columns=list(found.keys()), coerce_float=True)
@@ -51,8 +46,7 @@ def claims_of_curves(engine: Engine, curves: Collection[str], metric: str) -> di
 
     Of several sweeps that have a curve the one with most points on it, among equals the newest.
     """
-    rows = beside_points_alone(select(BREAK_EVEN), BREAK_EVEN, BREAK_EVEN.c.sweep)
-    rows = rows.where(BREAK_EVEN.c.metric == metric, BREAK_EVEN.c.axis == "tokens")
+    rows = select(BREAK_EVEN).where(BREAK_EVEN.c.metric == metric, BREAK_EVEN.c.axis == "tokens")
     found: dict[tuple[str, Place], dict[int, list[Any]]] = {}
     named = sorted(set(curves))
     with reading(engine) as connection:

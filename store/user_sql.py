@@ -8,15 +8,14 @@ from contextlib import closing, contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
-from urllib.parse import quote
 
 from sqlalchemy import func, select
 from sqlalchemy.exc import DBAPIError
 
 from store.engine import connect_readonly
 from store.errors import StoreError
-from store.location import check_exists, location, reading_mode, sqlite_path
-from store.transactions import BUSY_S, explain
+from store.location import display_name, location, sqlite_path
+from store.transactions import store_error
 
 VALUE_BYTES = 250_000
 """The longest text or blob that a query may read or make."""
@@ -74,9 +73,8 @@ def open_query(url: str | None, sql: str, *, seconds: float = 10.0, rows: int = 
     memory, and for SQL errors, with the nearest names where a column or view is unknown.
     """
     where = location(url)
-    path = sqlite_path(where)
     guard = _Guard(seconds)
-    with _on_server(where, sql, guard) if path is None else _on_sqlite(path, sql, guard) as cursor:
+    with (_on_server if sqlite_path(where) is None else _on_sqlite)(where, sql, guard) as cursor:
         if cursor.description is None:
             raise StoreError("the query is empty; write one SELECT, such as: SELECT * FROM break_even")
         yield RowStream(cursor, rows, guard)
@@ -131,19 +129,20 @@ class _Guard:
 
 
 @contextmanager
-def _on_sqlite(path: Path, sql: str, guard: _Guard) -> Iterator[Any]:
-    check_exists(path)
-    connection = sqlite3.connect(
-        f"file:{quote(str(path))}?mode={reading_mode(path)}", uri=True, timeout=BUSY_S, isolation_level=None
-    )
-    with closing(connection), _explain_refusal(guard, path, connection):
-        connection.execute("PRAGMA temp_store = MEMORY")
-        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1")  # is it a database at all?
-        for limit, value in LIMITS.items():
-            connection.setlimit(limit, value)
-        connection.set_authorizer(guard.allows)
-        connection.set_progress_handler(guard.stops, STEPS)
-        yield connection.execute(sql)
+def _on_sqlite(where: str, sql: str, guard: _Guard) -> Iterator[Any]:
+    engine = connect_readonly(where)
+    try:
+        with closing(engine.raw_connection()) as pooled:
+            connection: Any = pooled.driver_connection
+            connection.execute("PRAGMA temp_store = MEMORY")
+            for limit, value in LIMITS.items():
+                connection.setlimit(limit, value)
+            connection.set_authorizer(guard.allows)
+            connection.set_progress_handler(guard.stops, STEPS)
+            with _explain_refusal(guard, where, connection):
+                yield connection.execute(sql)
+    finally:
+        engine.dispose()
 
 
 @contextmanager
@@ -163,18 +162,19 @@ def _on_server(where: str, sql: str, guard: _Guard) -> Iterator[Any]:
                 raw.execute(sql)
                 yield raw
     except (DBAPIError, engine.dialect.loaded_dbapi.Error) as error:
+        # 42601: no statement that a cursor can read
         only = "; only reading is allowed here: one SELECT (or WITH … SELECT)" if getattr(error, "sqlstate", "") == "42601" else ""
-        raise StoreError(f"query refused: {explain(error, where)}{only}") from error  # 42601: no statement that a cursor can read
+        raise StoreError(f"query refused: {store_error(error, display_name(where))}{only}") from error
     finally:
         engine.dispose()
 
 
 @contextmanager
-def _explain_refusal(guard: _Guard, path: Path, connection: sqlite3.Connection) -> Iterator[None]:
+def _explain_refusal(guard: _Guard, where: str, connection: sqlite3.Connection) -> Iterator[None]:
     """Raise a `StoreError` that explains why a query was refused."""
     try:
         yield
-    except (sqlite3.Error, sqlite3.Warning) as error:
+    except (sqlite3.Error, sqlite3.Warning, UnicodeDecodeError) as error:
         message = str(error)
         if guard.refused:
             why = guard.refused
@@ -186,8 +186,8 @@ def _explain_refusal(guard: _Guard, path: Path, connection: sqlite3.Connection) 
             why = f"it reads or makes a value longer than {VALUE_BYTES // 1000} kB"
         elif unknown := re.match(r"no such (column|table): (.+)", message):
             why = f"{message}; {_suggest(connection, *unknown.groups())}"
-        elif isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
-            raise StoreError(explain(error, f"sqlite:///{path}")) from error
+        elif not isinstance(error, sqlite3.OperationalError | sqlite3.Warning):
+            raise store_error(error, display_name(where)) from error
         else:
             why = message
         raise StoreError(f"query refused: {why}") from error

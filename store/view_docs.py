@@ -12,7 +12,7 @@ ONE_ROW_PER: Mapping[str, str] = {
     "quality": "question and environment",
     "sweep_comparison": "sweep and comparison",
     "cost_model": "sweep, curve along tokens, metric, environment and host",
-    "arm": "arm, condition, environment and host",
+    "arm": "arm, condition, kind of job, environment and host",
     "generation": "arm, condition of generation, environment and host",
     "profile": "profile of an arm (or an imported file), phase and class of time",
     "kernel": "kernel, copy or operator of a profile",

@@ -1,12 +1,16 @@
 """Advice: which of the arms measured under one condition to use, by intervals that hold for all of them together."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import sqrt
+from math import inf, sqrt
 from typing import NamedTuple
 
 from sweeps.metrics import SPEED_FLOOR
-from sweeps.stats.pooling import ALPHA, SpeedUp, Verdict
+from sweeps.stats.pooling import ALPHA, SpeedUp, Verdict, quantile
 
+FRONT_ALPHA = 0.05
+"""Probability that any interval misses by which arms are left out of a Pareto set."""
+QUALITY_ALPHA = 0.05
+"""Of the interval of a cost in quality."""
 UNMODIFIED = "unmodified"
 """Key of the model without a method, which is always among what is ranked."""
 
@@ -114,8 +118,18 @@ def quality_obstacle(costs: Sequence[QualityCost], max_drop: float | None) -> st
     return ""
 
 
-_Figures = Mapping[tuple[str, str], tuple[float, float, float]]
-"""Value, low and high end, of which more is better, by what was measured and on which data."""
+class Figure(NamedTuple):
+    """Something of which more is better, with its interval."""
+
+    value: float
+    low: float
+    high: float
+    alpha: float | None = None
+    """Probability that the interval misses; `None` where it is exact, or no matter of chance."""
+
+
+_Figures = Mapping[tuple[str, str], Figure]
+"""By what was measured and on which data."""
 
 
 def pareto(arms: Sequence[MeasuredArm]) -> tuple[str, ...]:
@@ -127,32 +141,51 @@ def pareto(arms: Sequence[MeasuredArm]) -> tuple[str, ...]:
     """
     figures = {arm.key: dict(_figures(arm)) for arm in arms if not arm.obstacle}
     names = {name for own in figures.values() for name in own}
-    figures[UNMODIFIED] = {name: (1.0, 1.0, 1.0) if name[0] != "quality" else (0.0, 0.0, 0.0) for name in names}
+    figures[UNMODIFIED] = {name: Figure(*((0.0,) * 3 if name[0] == "quality" else (1.0,) * 3)) for name in names}
     return unsurpassed(figures)
 
 
 def unsurpassed(figures: Mapping[str, _Figures]) -> tuple[str, ...]:
-    """The keys whose figures no other surpasses, as in `pareto`: value, low and high end, of which more is better, by name."""
+    """The keys whose figures no other surpasses, as in `pareto`.
+
+    Intervals are widened until all of them hold together with probability 1 - `FRONT_ALPHA` (Bonferroni; by quantiles of the
+    normal distribution), so that arms which are equal in all figures are left out no more often than that.
+    """
+    number = sum(each.alpha is not None for own in figures.values() for each in own.values())
+    together = {key: {name: _widened(each, number) for name, each in own.items()} for key, own in figures.items()}
     return tuple(
-        key for key, own in figures.items() if not any(_surpasses(other, own) for name, other in figures.items() if name != key)
+        key for key, own in together.items() if not any(_surpasses(other, own) for name, other in together.items() if name != key)
     )
 
 
-def _figures(arm: MeasuredArm) -> Iterator[tuple[tuple[str, str], tuple[float, float, float]]]:
-    yield ("time", ""), (arm.speedup.value, arm.speedup.low, arm.speedup.high)
+def _widened(figure: Figure, number: int) -> Figure:
+    """With an interval that holds together with those of `number` figures."""
+    if figure.alpha is None:
+        return figure
+    wider = max(1.0, quantile(FRONT_ALPHA / number, inf) / quantile(figure.alpha, inf))
+    low, high = (figure.value + wider * (end - figure.value) for end in (figure.low, figure.high))
+    return figure._replace(low=low, high=high)
+
+
+def _figures(arm: MeasuredArm) -> Iterator[tuple[tuple[str, str], Figure]]:
+    speedup = arm.speedup
+    yield ("time", ""), Figure(speedup.value, speedup.low, speedup.high, speedup.alpha)
     for cost in arm.costs:
+        known = cost.low is not None and cost.high is not None
         low, high = (cost.worse if end is None else end for end in (cost.low, cost.high))
-        yield ("quality", f"{cost.metric} on {cost.data}"), (0 - cost.worse, 0 - high, 0 - low)
+        alpha = QUALITY_ALPHA if known else None
+        yield ("quality", f"{cost.metric} on {cost.data}"), Figure(0 - cost.worse, 0 - high, 0 - low, alpha)
     for name, ratio in arm.amounts.items():
         half = sqrt(1 + SPEED_FLOOR)  # the intervals of two amounts meet where they differ by the floor at most
-        yield ("amount", name), (ratio, ratio / half, ratio * half)
+        yield ("amount", name), Figure(ratio, ratio / half, ratio * half)
 
 
 def _surpasses(one: _Figures, other: _Figures) -> bool:
     if one.keys() != other.keys():
         return False
-    at_least = (one[name][2] >= other[name][1] if name[0] == "amount" else one[name][0] >= other[name][0] for name in other)
-    return all(at_least) and any(one[name][1] > other[name][2] for name in other)
+    pairs = [(name[0], one[name], other[name]) for name in other]
+    at_least = (a.high >= b.low if what == "amount" else a.value >= b.value for what, a, b in pairs)
+    return all(at_least) and any(a.low > b.high for _, a, b in pairs)
 
 
 class PolicySpan(NamedTuple):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from sweeps.advice import UNMODIFIED, MeasuredArm, QualityCost, RankedArm, Ranking
+from sweeps.advice import FRONT_ALPHA, UNMODIFIED, MeasuredArm, QualityCost, RankedArm, Ranking
 from sweeps.aliases import current
 from sweeps.condition import Condition
 from sweeps.curve_answers import pays_at
@@ -15,6 +15,7 @@ from sweeps.job import Comparison
 from sweeps.metrics import METRICS, find_metric
 from sweeps.noise_findings import NoiseFinding, noise_in_words
 from sweeps.number_format import count, format_number, with_interval
+from sweeps.policy import rounded_down
 
 UNMODIFIED_LABEL = "the unmodified model"
 NEEDS_MEASURING = ("not measured at ", "measured at ", "too few pairs", "quarantined: ")
@@ -99,11 +100,12 @@ def advice_sentence(advice: Advice) -> str:
         reason = "no arm is clearly faster" if not any(each.verdict == "faster" for each in ranking.arms) else ""
         reason = reason or "what is faster cannot be advised (column note)"
         return f"Use {UNMODIFIED_LABEL}: {reason} among {_among(advice)}."
-    among = f", the best of {count(ranking.compared, 'arm')} by the low end of its {_level(ranking)} interval"
+    among = f", the best of {count(ranking.compared, 'arm')} by the low end of intervals that hold together"
     among = among if ranking.compared > 1 else ""
     between = f", interpolated between measured sizes ({_neighbours([winner])})" if winner.interpolated else ""
     label = METRICS[advice.metric].label
-    return f"Use {winner.label}: {_numbers(ranking.winner)} as fast as {UNMODIFIED_LABEL} in {label}{between}{among}."
+    gain = f"at least {rounded_down(ranking.winner.low)}x as fast as {UNMODIFIED_LABEL}"
+    return f"Use {winner.label}: {gain} in {label}{between}{among}."
 
 
 def _among(advice: Advice) -> str:
@@ -139,7 +141,7 @@ def claim_sentence(advice: Advice) -> str:
         together = f", with the error shared by {count(number, 'arm')}," if number > 1 else ""
         return (
             f"Over all sizes, {found.label} {describe_break_even(rows, unit, brief=True)}. At {advice.tokens} {unit} alone"
-            f"{together} this is not shown: {_numbers(ranked)} ({_level(advice.ranking)} interval)."
+            f"{together} this is not shown: {_numbers(ranked, advice.ranking)} ({_level(advice.ranking)} interval)."
         )
     return ""
 
@@ -179,10 +181,7 @@ def advice_notes(advice: Advice) -> Iterator[str]:
     """What a reader must know beside the table: how it was chosen, what it excludes, what is not ranked and why."""
     ranking = advice.ranking
     if ranking.compared > 1:
-        chosen = (
-            " The estimate of the first is still probably a little too high, because it was chosen for it: --confirm measures it "
-            "on fresh pairs."
-        )
+        chosen = " The estimate of what was chosen is probably too high and is not shown: --confirm measures it on fresh pairs."
         yield (
             f"Chosen among {count(ranking.compared, 'arm')}: the intervals hold for all of them together with "
             f"{100 * (1 - ranking.alpha):g} % ({_level(ranking)} each), whichever comes first."
@@ -191,7 +190,10 @@ def advice_notes(advice: Advice) -> Iterator[str]:
         limit = f"{advice.max_drop:g} by the upper end of its 95 % interval, which holds for one arm alone"
         yield f"Quality: an arm may lose at most {limit}."
     if advice.pareto is not None:
-        yield "Pareto: no other arm is at least as good in time, quality, memory and energy, as measured, and clearly better once."
+        yield (
+            "Pareto: no other arm is at least as good in time, quality, memory and energy, as measured, "
+            f"and clearly better once, by intervals that hold together with {100 * (1 - FRONT_ALPHA):g} %."
+        )
     for label, reason in advice.left_out:
         yield f"Not ranked: {label}: {reason}"
     yield "Rows of evidence: in the view speedup, by comparison_id, environment and host."
@@ -246,7 +248,7 @@ def _row(place: int, ranked: RankedArm, advice: Advice, amounts: list[str]) -> l
         str(place),
         found.label,
         found.runtime,
-        _numbers(ranked),
+        _numbers(ranked, advice.ranking),
         f"{found.ms[1]:.4g} ({found.ms[0]:.4g})" if found.ms else "-",
         str(found.arm.speedup.pairs),
         "; ".join(f"{with_interval(cost.worse, cost.low, cost.high, '+.3g')} on {cost.data}" for cost in found.arm.costs),
@@ -277,7 +279,10 @@ def _amount_text(amount: Amount | None) -> str:
     return format_number(amount.ratio, ".2f") + ("" if amount.arm is None else f" ({amount.arm:.4g} {amount.unit})")
 
 
-def _numbers(arm: RankedArm) -> str:
+def _numbers(arm: RankedArm, ranking: Ranking) -> str:
+    """A speed-up with its interval; among several the interval alone: the estimate of the best is too high."""
+    if ranking.compared > 1:
+        return f"{arm.low:.3f} to {arm.high:.3f}x"
     return with_interval(arm.value, arm.low, arm.high, ".3f").replace(" ", "x ", 1)
 
 

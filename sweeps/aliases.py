@@ -13,8 +13,9 @@ FORMER_FIELDS: Mapping[str, str] = {
     "text_scores": "scores",
     "system_metrics": "readings",
     "gmacs_overhead": "gmacs_method",
+    "event_seconds": "device_seconds",
 }
-"""Former name of each renamed field of `Job`, `Outcome` and `ArmOutcome`."""
+"""Former name of each renamed field of `Job`, `Outcome`, `ArmOutcome` and `Samples`."""
 FORMER_FLAGS: Mapping[str, str] = {
     "warmup_not_converged": "unsteady",
     "token_trace_mismatch": "tokens_differ",
@@ -42,12 +43,14 @@ VALUES: Mapping[str, Mapping[str, str]] = {
 
 _YOUNGER: Mapping[str, Any] = {
     **dict.fromkeys(("data", "corruption", "severity", "prompt_tokens", "new_tokens", "kv_cache", "decoding", "exclusive")),
-    **dict.fromkeys(("spare_cores", "wait_policy", "pinning")),
+    **dict.fromkeys(("spare_cores", "wait_policy", "pinning", "inputs")),
     **dict.fromkeys(("images", "characters", "tasks", "documents", "route", "cores", "process", "system_series")),
     "compile_timeout_s": 900.0,
     "protocol_version": 1,
+    "passes": 1,
     "notes": [],
     "peaks": [],
+    "suspects": [],
 }
 """Fields of an outcome that its first version lacked, with their defaults, at which payloads and digests leave them out."""
 _OPAQUE = frozenset({"params", "facts", "solved", "samples", "trace", *FORMER_FIELDS.keys(), *FORMER_FIELDS.values()})
@@ -91,7 +94,12 @@ def _translated(data: Any, fields: Mapping[str, str], values: Mapping[str, Mappi
             return [value(each, names) for each in item]
         return {**item, "name": value(item["name"], names)} if isinstance(item, dict) and "name" in item else item
 
-    return _mapped(data, lambda key, item: (fields.get(key, key), value(item, values[key]) if key in values else item))
+    def change(key: str, item: Any) -> tuple[str, Any]:
+        if key == "samples" and isinstance(item, dict):
+            item = {fields.get(name, name): table for name, table in item.items()}
+        return fields.get(key, key), value(item, values[key]) if key in values else item
+
+    return _mapped(data, change)
 
 
 def _mapped(data: Any, change: Callable[[str, Any], tuple[str, Any] | None]) -> Any:

@@ -31,24 +31,22 @@ def break_even_cell(rows: Sequence[Any]) -> BreakEvenCell:
     """The cell of one curve: its rows of the view `break_even` along the tokens."""
     first = rows[0]
     sentence = describe_break_even(rows, token_unit(first))
-    if first.verdict == "crossing":
-        ordered = sorted(rows, key=lambda row: float(row.x if not is_missing(row.x) else row.x_low))
-        gains = [row for row in ordered if row.direction != "loses"]
-        text = ", ".join(_crossing(row) for row in ordered)
-        kind: CellKind = "pays" if len(gains) == len(ordered) == 1 else "limited"
-        return BreakEvenCell(text, kind, _latest(gains[0]) if gains else 0.0, sentence)
-    if first.verdict == "pays_from":
-        return BreakEvenCell(f"≤ {_number(ceil(first.x_high))}", "pays", float(first.x_high), sentence)
+    if first.verdict in ("crossing", "pays_from"):
+        if first.direction == "loses":
+            return BreakEvenCell(f"up to {_number(floor(first.x_low))}", "limited", 0.0, sentence)
+        high = _number(ceil(first.x_high))
+        text = f"≤ {high}" if is_missing(first.x_low) else f"{_number(floor(first.x_low))} to {high}"
+        return BreakEvenCell(text, "pays", float(first.x_high), sentence)
     if first.verdict == "pays_up_to":
         return BreakEvenCell(f"up to {_number(floor(first.x_low))}", "limited", 0.0, sentence)
     if first.verdict == "pays_at_both_ends":
-        low, high = (
-            next(end for end in ends if not is_missing(end))
-            for ends in zip(*((row.x_low, row.x_high) for row in rows), strict=True)
-        )
+        low = next(row.x_low for row in rows if row.direction == "loses")
+        high = next(row.x_high for row in rows if row.direction == "gains")
         return BreakEvenCell(f"up to {_number(floor(low))}, from {_number(ceil(high))}", "limited", 0.0, sentence)
     words: dict[str, tuple[str, CellKind, float | None]] = {
         "always": ("always", "pays", 0.0),
+        "pays_between": ("in part", "limited", 0.0),
+        "same": ("no different", "never", None),
         "never": (f"gains ≤ {100 * NEVER_GAIN:g} %", "never", None),
         "no_effect": ("no effect", "none", None),
     }
@@ -68,23 +66,6 @@ def alike(cells: Sequence[BreakEvenCell]) -> BreakEvenCell:
     if len({cell.text for cell in cells}) == 1:
         return cells[0]
     return BreakEvenCell("differs", "differs", None, "\n".join(f"{cell.text}: {cell.sentence}" for cell in cells))
-
-
-def _crossing(row: Any) -> str:
-    low, high = (None if is_missing(end) else float(end) for end in (row.x_low, row.x_high))
-    if low is None and high is None:
-        low = high = float(row.x)
-    if row.direction == "loses":
-        return f"not from {_number(ceil(high or 0.0))}" if low is None else f"up to {_number(floor(low))}"
-    if low is None:
-        return f"≤ {_number(ceil(high or 0.0))}"
-    if high is None:
-        return f"≥ {_number(floor(low))}"
-    return " to ".join(dict.fromkeys((_number(floor(low)), _number(ceil(high)))))
-
-
-def _latest(row: Any) -> float:
-    return float(next(end for end in (row.x_high, row.x, row.x_low) if not is_missing(end)))
 
 
 def _number(value: int) -> str:

@@ -1,12 +1,18 @@
 """Caveats: what the measurements behind an answer do not show."""
 
 from collections.abc import Iterable, Iterator
+from statistics import median
+from typing import Any
 
 from sweeps.flags import split_flags
-from sweeps.number_format import count
+from sweeps.number_format import count, is_missing
 
+MAX_NAMED = 3
+"""Points that a caution names; more are counted."""
 SMALL_MODEL = 1e9
 """Parameters below which a model ranks methods only."""
+SLOW_SPEED = 0.9
+"""Share of the quickest known speed below which that is said."""
 
 
 def cautions(model: str, weights: str, parameters: float | None) -> Iterator[str]:
@@ -18,6 +24,25 @@ def cautions(model: str, weights: str, parameters: float | None) -> Iterator[str
         yield f"{model}{small} ranks methods; it does not predict speed-ups or losses of models of 7B parameters."
 
 
+def slow_caution(speeds: Iterable[float | None]) -> Iterator[str]:
+    """A sentence where the machine ran slower than it can in the newest runs; `speeds` are `host_speed` of each speed-up."""
+    known = [speed for speed in speeds if not is_missing(speed) and speed is not None]
+    if known and (usual := median(known)) < SLOW_SPEED:
+        yield f"this host ran at {usual:.2f} of its quickest known speed; run again when it is quick, which adds visits to these"
+
+
+def mean_caution(points: Iterable[tuple[str, Any]]) -> Iterator[str]:
+    """A sentence where mean times disagree with speed-ups; `points` are rows of the view `speedup`, each behind its label."""
+    found = [(label, row) for label, row in points if "mean_disagrees" in split_flags(row.flags)]
+    if found:
+        named = [
+            f"{label} at {row.tokens:.0f} tokens is {row.ratio_of_means:.2f}x as fast, not {row.speedup:.2f}x"
+            for label, row in found[:MAX_NAMED]
+        ]
+        named += [f"{len(found) - MAX_NAMED} more speed-ups are others"] if len(found) > MAX_NAMED else []
+        yield f"some forwards take much longer than typical ones: by mean times {'; '.join(named)}"
+
+
 def load_caution(flags: Iterable[str | None]) -> Iterator[str]:
     """A sentence where speed-ups were measured beside other programs; `flags` are the joined ones of each speed-up.
 
@@ -27,5 +52,5 @@ def load_caution(flags: Iterable[str | None]) -> Iterator[str]:
     if loaded := sum("contended" in names for names in each):
         yield (
             f"measured beside other programs: {loaded} of {count(len(each), 'speed-up')}; the answers hold for a machine that is "
-            "loaded so, a quiet one may differ"
+            "loaded so; on a quiet one speed-ups may be others"
         )

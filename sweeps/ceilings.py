@@ -22,6 +22,13 @@ def left_to_gain(row: Any) -> tuple[float, float, float]:
     return row.ceiling / row.speedup, low / row.speedup_high if known else 0.0, high / row.speedup_low if known else inf
 
 
+def is_bound(row: Any) -> bool:
+    """Whether the free cut bounds what others reach: it has an interval, and the arm beside it is not measured clearly faster."""
+    if any(map(is_missing, (row.ceiling, row.ceiling_low, row.ceiling_high))):
+        return False
+    return bool(is_missing(row.speedup_low) or row.speedup_low <= row.ceiling_high)
+
+
 def explain_ceiling(row: Any) -> str:
     """What a free cut of the same tokens shows, as a sentence without its end; empty where none was measured.
 
@@ -34,6 +41,8 @@ def explain_ceiling(row: Any) -> str:
     text = f"cut for nothing, the same tokens give {free.numbers}"
     if free.high is None or is_missing(row.ceiling_low) or is_missing(row.ceiling_high):
         return f"{text}, without an interval, from which nothing follows"
+    if not is_bound(row):
+        return f"{text}, slower than this arm is measured, which is impossible: one of both was disturbed, or runs other kernels"
     if row.ceiling_low <= 1:
         most = f"gains more than {100 * (free.high - 1):.1f} %" if free.high > 1 else "gains anything"
         return f"{text}: at {row.tokens:,.0f} {token_unit(row)} no method with these token counts {most}"

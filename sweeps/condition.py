@@ -1,6 +1,7 @@
 """Condition: the point of a sweep that all arms of a job share, and the fields of it that an arm may override."""
 
 from functools import cache, cached_property
+from math import sqrt
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
@@ -27,8 +28,41 @@ Decoding = Literal["teacher_forcing", "greedy"]
 Exclusive = Literal["device"]
 WaitPolicy = Literal["passive", "active"]
 Pinning = Literal["cores"]
+InputValues = Literal["zeros"]
 NAMED_WEIGHTS = ("random", "pretrained", "trained")
 """Weights that are no path of a file."""
+
+
+class Rectangle(FrozenModel):
+    """The size in pixels of images that are no squares."""
+
+    height: int = Field(gt=0)
+    width: int = Field(gt=0)
+
+    def __str__(self) -> str:
+        return f"{self.height}x{self.width}"
+
+
+def image_shape(size: "ImageSize") -> tuple[int, int]:
+    """Height and width in pixels."""
+    return (size.height, size.width) if isinstance(size, Rectangle) else (size, size)
+
+
+def square_side(size: "ImageSize") -> float:
+    """Side in pixels of the square with as many pixels."""
+    return sqrt(size.height * size.width) if isinstance(size, Rectangle) else size
+
+
+def pixel_size(height: int, width: int) -> "ImageSize":
+    """A number for a square, however it is written: it has one identity."""
+    return height if height == width else Rectangle(height=height, width=width)
+
+
+ImageSize = Annotated[
+    Annotated[int, Field(gt=0)] | Rectangle,
+    AfterValidator(lambda size: pixel_size(*image_shape(size))),
+]
+"""Pixels of an image: the side of a square, or height and width."""
 
 
 class Condition(FrozenModel):
@@ -37,8 +71,8 @@ class Condition(FrozenModel):
     model: str
     weights: str = "random"
     """`random`, `pretrained`, `trained` (on demand, see `workers/training`), or the path of a checkpoint file."""
-    image_size: int | None = Field(default=None, gt=0)
-    """Height and width of the input in pixels; `None` for a language model."""
+    image_size: ImageSize | None = None
+    """The input in pixels: the side of a square, or `{height, width}`; `None` for a language model."""
     batch_size: int = Field(default=1, gt=0)
     device: Device = "cpu"
     threads: int | None = Field(default=None, gt=0)
@@ -69,13 +103,16 @@ class Condition(FrozenModel):
     loop that keeps their cores busy."""
     pinning: Pinning | None = None
     """`cores`: each thread stays on a core of its own; `None`: the system places them."""
+    inputs: InputValues | None = None
+    """How the values of timed images are drawn: `None` (written `normal`) from the normal distribution; `zeros` are all 0, which
+    takes less power on a GPU."""
 
     def threads_on(self, cores: int) -> int:
         """The threads of a process that may use so many cores."""
         return self.threads or max(1, cores - (self.spare_cores or 0))
 
     @property
-    def pixels(self) -> int:
+    def pixels(self) -> ImageSize:
         """`image_size` of a vision model. Raises `ValueError` for a language model, which has no image."""
         if self.image_size is None:
             raise ValueError(f"{self.model} has no image_size; a vision model's condition needs one")
@@ -104,7 +141,7 @@ class Overrides(FrozenModel):
     dtype: Dtype | None = None
     attention: Attention | None = None
     runtime: Runtime | None = None
-    image_size: int | None = Field(default=None, gt=0)
+    image_size: ImageSize | None = None
     kv_cache: KvCache | None = None
 
     def without_repeats(self, condition: Condition) -> "Overrides":

@@ -1,12 +1,14 @@
 """Confirmation: the sweep file that measures known comparisons of one condition once more, or at another size, and nothing else."""
 
+import json
 from collections.abc import Mapping, Sequence
-from math import isqrt
+from math import isqrt, sqrt
 from typing import Any
 
 import yaml
+from pydantic import ValidationError
 
-from sweeps.condition import Condition, Overrides
+from sweeps.condition import Condition, Rectangle, square_side
 from sweeps.errors import UserError
 from sweeps.job import Arm, Comparison
 from sweeps.kinds import THREAD_FIELDS
@@ -53,17 +55,23 @@ def comparison_at(comparison: Comparison, measured: int, tokens: int) -> Compari
     else:
         if isqrt(tokens) ** 2 != tokens:
             raise UserError(f"no square image has {tokens} patch tokens; request a square number, such as {isqrt(tokens) ** 2}")
-        changed = {"image_size": condition.image_size // isqrt(measured) * isqrt(tokens)}
+        patch = round(square_side(condition.image_size) / sqrt(measured))
+        changed = {"image_size": patch * isqrt(tokens)}
     return comparison.model_copy(update={"condition": condition.model_copy(update=changed)})
 
 
 def _condition(condition: Condition) -> dict[str, Any]:
     written = {
-        key: value
+        key: plain_size(value)
         for key, value in condition
         if key not in THREAD_FIELDS and (key in ALWAYS or value != getattr(_DEFAULTS, key)) and value is not None
     }
     return written | _threads(condition)
+
+
+def plain_size(value: Any) -> Any:
+    """A value as a sweep file has it."""
+    return value.model_dump() if isinstance(value, Rectangle) else value
 
 
 def _threads(condition: Condition) -> dict[str, Any]:
@@ -79,7 +87,7 @@ def _threads(condition: Condition) -> dict[str, Any]:
 def _arm(arm: Arm, methods: Mapping[str, AnyMethod]) -> dict[str, Any] | str:
     """An entry of `methods` or `baselines`."""
     steps = [{"method": step.method, **_params(step.params, methods[step.method])} for step in arm.stack]
-    beside = {key: value for key in Overrides.model_fields if (value := getattr(arm.overrides, key)) is not None}
+    beside = {key: plain_size(value) for key, value in arm.overrides if value is not None}
     beside |= {"replicate": arm.replicate} if arm.replicate else {}
     if not steps:
         return {"method": "dense", **beside} if beside else "dense"
@@ -87,13 +95,22 @@ def _arm(arm: Arm, methods: Mapping[str, AnyMethod]) -> dict[str, Any] | str:
 
 
 def _params(params: Mapping[str, Any], method: AnyMethod) -> dict[str, Any]:
-    """Parameters under their present names (an arm has them under their former ones), less those at their defaults."""
+    """Parameters under their present names (an arm has them under their former ones), less those at their defaults.
+
+    Where a default depends on another parameter all are written.
+    """
     fields = method.Params.model_fields
     present = {info.serialization_alias or name: name for name, info in fields.items()}
     defaults = method.Params.model_construct().model_dump(mode="json", by_alias=True, warnings=False)
-    return {
-        present.get(key, key): _value(value) for key, value in params.items() if not (key in defaults and defaults[key] == value)
-    }
+    own = {key: value for key, value in params.items() if not (key in defaults and defaults[key] == value)}
+    written = json.dumps({present.get(key, key): value for key, value in own.items()})
+    try:
+        reads_back = method.Params.model_validate_json(written).model_dump(mode="json", by_alias=True) == dict(params)
+    except ValidationError:  # of an imported outcome, or of another version of the method
+        reads_back = False
+    if not reads_back:
+        own = {key: value for key, value in params.items() if value is not None}
+    return {present.get(key, key): _value(value) for key, value in own.items()}
 
 
 def _value(value: Any) -> Any:

@@ -13,6 +13,8 @@ CLAIMS: Mapping[str, str] = {
     "pays_from": "pays from some point on",
     "pays_up_to": "pays up to some point",
     "pays_at_both_ends": "pays at both ends",
+    "pays_between": "pays at some sizes only",
+    "same": "is no different",
     "never": f"gains {100 * NEVER_GAIN:g} % at most",
     "no_effect": "does nothing",
     "unclear": "cannot tell",
@@ -50,25 +52,16 @@ def merit_of(rows: Sequence[Any]) -> tuple[int, float]:
         return 3, 0.0
     if first.verdict == "pays_from" or (first.verdict == "crossing" and first.direction == "gains"):
         return 2, -place
-    return (1, place) if first.verdict in {"pays_up_to", "pays_at_both_ends", "crossing"} else (0, 0.0)
+    return (1, place) if first.verdict in {"pays_up_to", "pays_at_both_ends", "pays_between", "crossing"} else (0, 0.0)
 
 
 def pays_at(rows: Sequence[Any], x: float) -> bool:
-    """Whether the break-even of a curve, its rows of the view `break_even`, claims that it pays at `x`, by its likeliest places."""
-    if not rows:
+    """Whether the break-even of a curve, its rows of the view `break_even`, claims that it pays at `x`."""
+    if not rows or rows[0].verdict == "pays_between":
         return False
-    first = rows[0]
-    if first.verdict == "always":
-        return True
-    places = sorted((place, row.direction) for row in rows if (place := _place(row)) is not None)
-    before = [direction for place, direction in places if round(place) <= x]
-    return bool(places) and (before[-1] == "gains" if before else places[0][1] == "loses")
-
-
-def _place(row: Any) -> float | None:
-    """The likeliest place of a crossing, or else where it pays for sure; `None` where none is known."""
-    sure = row.x_low if row.direction == "loses" else row.x_high
-    return next((float(end) for end in (row.x, sure) if not is_missing(end)), None)
+    bounded = [row for row in rows if not is_missing(row.direction)]
+    claimed = any(x <= row.x_low if row.direction == "loses" else x >= row.x_high for row in bounded)
+    return claimed or rows[0].verdict == "always"
 
 
 def answer_of_curves(curves: Sequence[CurveAnswer]) -> str:

@@ -27,7 +27,7 @@ def _slowed(meaning: str, advice: str) -> Flag:
 
 FLAGS: Mapping[str, Flag] = {
     "contended": Flag(
-        "other processes used the cores or the GPU",
+        "other processes used the cores or the GPU: intervals are wider, and on a quiet machine speed-ups may be others",
         advice="the cores were shared while measuring: `threads: 1` or `threads: cores - 1` in the sweep measures more steadily; "
         "or when the machine is quiet, run again",
     ),
@@ -61,6 +61,15 @@ FLAGS: Mapping[str, Flag] = {
     "token_trace_mismatch": Flag("blocks processed other tokens than the method promised", wrong=True),
     "text_differs": Flag("the arm decoded to other text than it was fed", wrong=True),
     "text_too_short": Flag("a run ended below the requested characters", wrong=True),
+    "runs_disagree": Flag(
+        "attempts lie further apart than their errors explain",
+        advice="attempts disagree: the machine changes between them; run again when it is quiet",
+    ),
+    "slow_state": Flag(
+        "the machine ran below its quickest known speed nearly all the time, and speed-ups may be others when it is quick",
+        advice="the machine was slower than it has been; run again when it is quiet, which adds its visits to these",
+    ),
+    "mean_disagrees": Flag("some forwards take much longer: mean times tell something else than those of a typical forward"),
     "memory_unmeasured": Flag("the peak of memory cannot be read here"),
     "pass_skipped": Flag("no time was left to measure memory and energy"),
     "isolated_run_skipped": Flag("no time was left for a process of the arm's own, or it failed"),
@@ -78,6 +87,11 @@ def wrong(flags: Iterable[str]) -> bool:
 def quarantine_reasons(flags: Iterable[str]) -> tuple[str, ...]:
     """Those of the flags by which an attempt is quarantined; empty where it is not."""
     return tuple(flag for flag in flags if flag in FLAGS and FLAGS[flag].quarantine)
+
+
+def contended(flags: Iterable[str]) -> bool:
+    """Whether other processes had the cores or the GPU, so that passes of one job may differ."""
+    return "contended" in flags
 
 
 def settled(flags: Iterable[str]) -> bool:

@@ -1,6 +1,6 @@
 """Arm, Comparison and Job: the work of a worker, and the identities of the questions."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property, lru_cache
 from typing import Any, Literal, NamedTuple
 
@@ -25,7 +25,7 @@ PASS_SECONDS = 2.0
 class Step(FrozenModel):
     """One method in an arm's stack, with every parameter spelled out (defaults included) as plain JSON values."""
 
-    method: str
+    method: str = Field(min_length=1)
     params: dict[str, Any] = Field(default_factory=dict)
     version: int = 1
     """The method's VERSION: part of what makes an answer stale, not of the question."""
@@ -82,7 +82,8 @@ class Arm(FrozenModel):
 
     def condition(self, condition: Condition) -> Condition:
         """`condition` with this arm's overrides applied."""
-        return condition.model_copy(update=self.overrides.model_dump(exclude_none=True))
+        own = {key: value for key, value in self.overrides if value is not None}
+        return condition.model_copy(update=own)
 
     def __str__(self) -> str:
         name = " + ".join(map(str, self.stack)) or "dense"
@@ -177,6 +178,11 @@ class Job(FrozenModel):
             f'{{"arms":[{arms}],{condition},"pairs":[{pairs}],"protocol":{self.protocol_version},"round":{self.round}}}'
         )
 
+    @cached_property
+    def visited_id(self) -> str:
+        """Of what is measured, whichever visit this is."""
+        return self.model_copy(update={"round": 0}).job_id
+
     @property
     def occupation(self) -> Occupation:
         """What it must have to itself, so that its times are those of the condition."""
@@ -217,6 +223,15 @@ class Job(FrozenModel):
     @cached_property
     def _comparison_ids(self) -> tuple[str, ...]:
         return tuple(comparison.comparison_id(self.content_hashes) for comparison in self.comparisons())
+
+    def apart(self, arms: Collection[int]) -> "tuple[Job, ...]":
+        """The job in two: the pairs without an arm, and those with it; of several arms, one of which is sought, halves.
+
+        Empty where that divides nothing.
+        """
+        own = [pair for pair in self.pairs if set(arms) & set(pair)] if len(arms) == 1 else self.pairs[len(self.pairs) // 2 :]
+        parts = ([pair for pair in self.pairs if pair not in own], own)
+        return tuple(self.only(part) for part in parts) if all(parts) else ()
 
     def only(self, pairs: Iterable[Pair]) -> "Job":
         """The same job reduced to `pairs` and the arms they need: how a job is bisected."""

@@ -16,6 +16,8 @@ START_SECONDS = 20.0
 """Until Ray and a worker have started, with all that it imports; again for each of several rounds, which get a new worker."""
 WARM_UP_SECONDS = 2.0
 """What building, checking and warming up the arms of one small job takes."""
+VISIT_SECONDS = 0.2
+"""What copying, checking and warming up an arm takes in a further visit to a job."""
 WARM_UP_RUNS = 28
 """Runs of a generation job's workload beside the pairs, for each arm: the warm-up, the pass after timing, the fresh process."""
 FRESH_SECONDS = 20.0
@@ -46,9 +48,15 @@ CHARACTERS_PER_TOKEN = 2.0
 def estimated_seconds(job: Job, *, energy: bool = False) -> float:
     """Upper estimate for one job, its time-out at most; `energy`: its node reads the energy of its CPU."""
     measuring = SECONDS[KINDS[job.kind].payload](job, energy)
-    compiling = len(job.compiled) * min(COMPILE_SECONDS, job.protocol.compile_timeout_s)
     starting = START_SECONDS if job.protocol.rounds > 1 else 0.0
-    return starting + min(measuring, job.protocol.timeout_s) + compiling
+    if job.protocol.passes > 1 and job.round:
+        return min(job.protocol.budget_s + len(job.arms) * VISIT_SECONDS, job.protocol.timeout_s)
+    return starting + min(measuring, job.protocol.timeout_s) + compiling_seconds(job)
+
+
+def compiling_seconds(job: Job) -> float:
+    """The part of the estimate that compiling takes."""
+    return len(job.compiled) * min(COMPILE_SECONDS, job.protocol.compile_timeout_s)
 
 
 def _timing(job: Job, energy: bool) -> float:
@@ -59,11 +67,15 @@ def _timing(job: Job, energy: bool) -> float:
     return WARM_UP_SECONDS + job.protocol.budget_s + len(job.arms) * alone
 
 
+def known_images(job: Job) -> float:
+    """Images that an accuracy job reads at most; infinite where only its data know."""
+    images = job.protocol.images or math.inf
+    return min(images, DIGITS_IMAGES) if job.condition.data == "digits" else images
+
+
 def _image_reading(job: Job, _energy: bool) -> float:
     """Each arm like the unmodified model on all images."""
-    condition, images = job.condition, job.protocol.images or math.inf
-    if condition.data == "digits":
-        images = min(images, DIGITS_IMAGES)
+    condition, images = job.condition, known_images(job)
     network = networks().get(condition.model)
     if network is None or images == math.inf:
         return math.inf

@@ -14,8 +14,8 @@ Payload = Literal["samples", "predictions", "text_scores", "profiles"]
 DATA_FIELDS = ("data", "corruption", "severity")
 THREAD_FIELDS = ("threads", "spare_cores", "wait_policy", "pinning")
 """What `threads` of a sweep file sets."""
-SPEED_FIELDS = ("batch_size", *THREAD_FIELDS, "runtime", "exclusive")
-IMAGE_FIELDS = ("image_size", "corruption", "severity")
+SPEED_FIELDS = ("batch_size", *THREAD_FIELDS, "runtime", "exclusive", "inputs")
+IMAGE_FIELDS = ("image_size", "corruption", "severity", "inputs")
 WORKLOAD_FIELDS = ("prompt_tokens", "new_tokens", "kv_cache", "decoding")
 
 
@@ -91,6 +91,7 @@ _KINDS = (
         modality="vision",
         payload="profiles",
         metrics=("forward_wall",),
+        protocol_version=2,
         independent_of=(*DATA_FIELDS, *WORKLOAD_FIELDS),
     ),
     KindSpec(
@@ -98,6 +99,7 @@ _KINDS = (
         modality="language",
         payload="profiles",
         metrics=("decode_wall", "prefill_wall"),
+        protocol_version=2,
         independent_of=IMAGE_FIELDS,
         required=("prompt_tokens", "new_tokens"),
         shared_section="profile",

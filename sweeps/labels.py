@@ -10,6 +10,7 @@ from math import isfinite
 from typing import Any, Literal, NamedTuple
 
 from sweeps.metrics import METRICS, MetricSpec, metric
+from sweeps.number_format import is_missing
 from sweeps.stats.quality import interval_verdict
 
 MOST_DIGITS = 12
@@ -110,6 +111,8 @@ class Conclusion(NamedTuple):
     floor: float = 0.0
     reason: str = ""
     """Of a failure."""
+    pairs: tuple[int, int] | None = None
+    """How many were measured, and requested at least; where that is known of too few pairs."""
 
     @property
     def word(self) -> str:
@@ -120,18 +123,23 @@ class Conclusion(NamedTuple):
 
     @property
     def numbers(self) -> str:
-        """`1.234x [1.220, 1.250]` or `+0.0070 [+0.0042, +0.0098]`; a dash where nothing was measured."""
+        """`1.234x [1.220, 1.250]` or `+0.0070 [+0.0042, +0.0098]`; a dash where nothing was measured.
+
+        Too few pairs show no effect: how many there are, such as `1 of 30 pairs`.
+        """
+        if self.finding is Finding.INSUFFICIENT:
+            return "-" if self.pairs is None else f"{self.pairs[0]} of {self.pairs[1]} pairs"
         return self._written(self.value, self.low, self.high, "" if self.effect.ratio else "+")
 
     @property
     def estimate(self) -> str:
         """`1.234x` or `+0.0070`, without the interval; a dash where nothing was measured."""
-        return self.numbers.partition(" ")[0]
+        return self._written(self._shown, None, None, "" if self.effect.ratio else "+")
 
     @property
     def interval(self) -> str:
         """`[1.220, 1.250]`; a dash where there is none."""
-        return self.numbers.partition(" ")[2] or "–"
+        return "–" if self._shown is None else self.numbers.partition(" ")[2] or "–"
 
     @property
     def phrase(self) -> str:
@@ -144,7 +152,7 @@ class Conclusion(NamedTuple):
             Finding.SAME: f"the same within {self._floor}{unit}: {self.numbers}",
             Finding.UNCLEAR: f"unclear: {self.numbers}{unit}",
             Finding.NO_INTERVAL: f"{self.numbers}{unit}, too few pairs for an interval",
-            Finding.INSUFFICIENT: f"measured by too few pairs: {self.numbers}{unit}",
+            Finding.INSUFFICIENT: "measured by too few pairs" + ("" if self.pairs is None else f": {self.numbers}"),
             Finding.QUARANTINED: f"quarantined, measured on a slowed machine alone: {self.numbers}{unit}",
             Finding.QUEUED: "queued, not measured yet",
             Finding.FAILED: failed,
@@ -159,6 +167,10 @@ class Conclusion(NamedTuple):
             return f"{sure}{side}: {self.numbers}{small}"
         low, high = sorted((abs(self.low or 0.0), abs(self.high or 0.0)))
         return f"{sure}{side} by {self._written(abs(self.value or 0.0), low, high)}{unit}{small}"
+
+    @property
+    def _shown(self) -> float | None:
+        return None if self.finding is Finding.INSUFFICIENT else self.value
 
     @property
     def _side(self) -> str | None:
@@ -183,10 +195,12 @@ def conclude(
     *,
     verdict: str | None,
     floor: float | None = None,
+    pairs: tuple[int, int] | None = None,
 ) -> Conclusion:
     """What the verdict and the interval, rounded as they are printed, allow to write.
 
-    Missing numbers are `None`, NaN or infinite. `floor` is what the verdict took for no difference (default: that of the
+    Missing numbers are `None`, NaN or infinite. `pairs` are those measured, and those requested at
+    least. `floor` is what the verdict took for no difference (default: that of the
     effect). More decimals than those of the effect are printed where these would hide that the interval of a clear verdict
     excludes no difference, or that the one of an unclear verdict reaches beyond the floor. A verdict that the interval does not
     bear out counts as `unclear`.
@@ -197,7 +211,7 @@ def conclude(
         return Conclusion(effect, Finding.NOT_MEASURED, floor=floor)
     if low is None or high is None or not (isfinite(low) and isfinite(high)):
         finding = _NO_VERDICT.get(verdict or "", Finding.NO_INTERVAL)
-        return Conclusion(effect, finding, _rounded(value, places), digits=places, floor=floor)
+        return Conclusion(effect, finding, _rounded(value, places), digits=places, floor=floor, pairs=pairs)
     low, high = min(low, value), max(high, value)
     clear = verdict in {effect.gain, effect.loss} and verdict == _outside(effect, low, high)
     beyond = verdict == "unclear" and not effect.within(low, high, floor)
@@ -215,7 +229,7 @@ def conclude(
         finding = Finding(f"{strength}{'gain' if side == effect.gain else 'loss'}")
     else:
         finding = Finding.SAME if strength == "small " else Finding.UNCLEAR
-    return Conclusion(effect, finding, value_shown, low_shown, high_shown, places, floor)
+    return Conclusion(effect, finding, value_shown, low_shown, high_shown, places, floor, pairs=pairs)
 
 
 def unanswered(effect: Effect, state: ComparisonState, reason: str = "") -> Conclusion:
@@ -238,14 +252,17 @@ def _rounded(number: float, digits: int) -> float:
 def conclude_row(effect: Effect, row: Any, column: str) -> Conclusion:
     """What a row of a public view allows to conclude about the effect in `column`.
 
-    The row, a mapping or an object with the columns as attributes, also has `{column}_low`, `{column}_high`, `verdict` and `floor`.
+    The row, a mapping or an object with the columns as attributes, also has `{column}_low`, `{column}_high`, `verdict` and `floor`,
+    and of a speed-up `pairs` and `pairs_min`.
     """
 
     def value(name: str) -> Any:
-        return row[name] if isinstance(row, Mapping) else getattr(row, name)
+        return row.get(name) if isinstance(row, Mapping) else getattr(row, name, None)
 
     bounds = (value(name) for name in (column, f"{column}_low", f"{column}_high"))
-    return conclude(effect, *bounds, verdict=value("verdict"), floor=value("floor"))
+    counted = value("pairs"), value("pairs_min")
+    pairs = None if any(map(is_missing, counted)) else (int(counted[0]), int(counted[1]))
+    return conclude(effect, *bounds, verdict=value("verdict"), floor=value("floor"), pairs=pairs)
 
 
 def conclude_change(

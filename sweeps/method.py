@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, get_args,
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from sweeps.condition import Condition
+from sweeps.condition import Condition, ImageSize, image_shape, pixel_size
 from sweeps.identity import FrozenModel
 from sweeps.kinds import Modality
 
@@ -30,6 +30,9 @@ class Params(BaseModel):
     one_sequence: ClassVar[bool] = False
     """Whether the method leaves out MACs only where a single sequence is decoded."""
     purpose: ClassVar[Purpose] = "optimisation"
+    replaces_matrices: ClassVar[bool] = False
+    """Whether the method replaces the matrices of a language model's layers, which one method of a stack can, after those that
+    change its vocabulary."""
 
     def schedule_length(self, depth: int) -> int:
         """How many numbers `{per_block: […]}` has on a model of `depth` blocks."""
@@ -47,7 +50,7 @@ class Params(BaseModel):
         """The implementation that runs under an arm's own condition, where the method chooses one."""
         return None
 
-    def solved(self, _network: "Network", _image_size: int, /) -> dict[str, float]:
+    def solved(self, _network: "Network", _image_size: ImageSize, /) -> dict[str, float]:
         """Numbers to record with the result that are known before the run, such as in how many blocks r was capped."""
         return {}
 
@@ -94,23 +97,24 @@ class Network(FrozenModel):
     fixed_macs: int = 0
     """Head and whatever else does not depend on the number of tokens, per image."""
 
-    def patch_tokens(self, image_size: int) -> int:
-        """Patch tokens of a square image. Raises `ValueError` unless `image_size` is a multiple of the patch size."""
-        if image_size % self.patch:
-            lower = image_size // self.patch * self.patch
-            near = [size for size in (lower, lower + self.patch) if size > 0]
+    def patch_tokens(self, image_size: ImageSize) -> int:
+        """Patch tokens of an image. Raises `ValueError` unless its sides are multiples of the patch size."""
+        height, width = image_shape(image_size)
+        if height % self.patch or width % self.patch:
+            sides = [[(side + up) // self.patch * self.patch for side in (height, width)] for up in (0, self.patch - 1)]
+            near = [pixel_size(*each) for each in sides if all(each)]
             raise ValueError(
                 f"image_size {image_size} is not a multiple of {self.name}'s patch size {self.patch}; "
                 f"near by: {' or '.join(map(str, near))}"
             )
-        return (image_size // self.patch) ** 2
+        return (height // self.patch) * (width // self.patch)
 
-    def dense_tokens(self, image_size: int) -> tuple[BlockTokens, ...]:
+    def dense_tokens(self, image_size: ImageSize) -> tuple[BlockTokens, ...]:
         """The tokens of the unmodified model, block by block."""
         tokens = self.patch_tokens(image_size) + self.prefix_tokens
         return (BlockTokens(tokens, tokens),) * self.depth
 
-    def macs(self, image_size: int, trace: Sequence[BlockTokens], final: int | None = None) -> int:
+    def macs(self, image_size: ImageSize, trace: Sequence[BlockTokens], final: int | None = None) -> int:
         """Multiply-accumulates of one image: the network on the tokens it really saw (papers call MACs/1e9 "GFLOPs").
 
         Matrix products only: patch embedding, qkv, QK^T, AV, projection, MLP, pooling and head. `final` is the number
@@ -213,10 +217,10 @@ class _MethodFile(Protocol):
 class Method(_MethodFile, Protocol):
     """A method for vision transformers."""
 
-    def tokens(self, params: Any, network: Network, image_size: int) -> tuple[BlockTokens, ...]:
+    def tokens(self, params: Any, network: Network, image_size: ImageSize) -> tuple[BlockTokens, ...]:
         """The tokens that the method promises for each block."""
 
-    def macs(self, params: Any, network: Network, image_size: int) -> int:
+    def macs(self, params: Any, network: Network, image_size: ImageSize) -> int:
         """MACs per image that the method itself adds (matching, scores)."""
 
 

@@ -5,8 +5,9 @@ from math import exp, inf
 from typing import NamedTuple
 
 from sweeps.number_format import count
+from sweeps.stats.mean_times import mean_disagrees
 from sweeps.stats.noise_checks import Halves, Signs, no_effect_p
-from sweeps.stats.pooling import DISAGREEMENT_P, PROCESS_SD, Pooling
+from sweeps.stats.pooling import PROCESS_SD, Pooling
 from sweeps.stats.two_way import Contrast
 from sweeps.system_metrics import has_clock, notes_on
 
@@ -37,9 +38,12 @@ class AttemptChecks(NamedTuple):
 
 
 def noise_findings(
-    attempts: Sequence[AttemptChecks], pooling: Pooling, device_nulls: Sequence[tuple[float, str]] = ()
+    attempts: Sequence[AttemptChecks], pooling: Pooling, mean: Contrast, device_nulls: Sequence[tuple[float, str]] = ()
 ) -> list[NoiseFinding]:
-    """All checks of a speed-up; `device_nulls` are the speed-ups of equal arms at the same place, with their verdicts."""
+    """All checks of a speed-up.
+
+    `mean` is that of `sweeps.stats.mean_times`; `device_nulls` are the speed-ups of equal arms at the same place, with verdicts.
+    """
     return [
         *_interval(pooling),
         _nulls(attempts, pooling),
@@ -47,6 +51,7 @@ def noise_findings(
         _halves(attempts),
         _signs(attempts, pooling),
         _outliers(attempts),
+        _mean(mean, pooling),
         _device(device_nulls),
         *_readings(attempts),
     ]
@@ -78,6 +83,11 @@ def _interval(pooling: Pooling) -> Iterator[NoiseFinding]:
 
 def _nulls(attempts: Sequence[AttemptChecks], pooling: Pooling) -> NoiseFinding:
     check = "Baseline against itself"
+    if pooling.visited is not None and (null := pooling.visited.null) is not None:
+        p, far = no_effect_p(null), abs(null.effect)
+        times = f"{exp(null.effect):.4f}×, {_likely(p)}"
+        statement = f"The ratio of two equal columns of the baseline is {times}; half of a clear one is part of the interval."
+        return NoiseFinding(check, statement, (p is not None and p < UNUSUAL) or far >= abs(pooling.found.log))
     known = [(each, null) for each in attempts if (null := each.null) is not None]
     if not known:
         statement = "The baseline had one column in each round: no attempt measured it against itself."
@@ -94,6 +104,11 @@ def _nulls(attempts: Sequence[AttemptChecks], pooling: Pooling) -> NoiseFinding:
 
 def _processes(pooling: Pooling) -> NoiseFinding:
     check, parts = "Agreement of processes", pooling.parts
+    if (visited := pooling.visited) is not None:
+        own = [exp(part.contrast.effect) for part in parts if part.weight]
+        spread = f"{min(own):.3f}× to {max(own):.3f}×, with an SD of {100 * visited.between:.2g} %"
+        statement = f"{count(len(own), 'visit')} measured {spread}; the interval counts {100 * parts[0].term.sd:.2g} %."
+        return NoiseFinding("Agreement of visits", statement, visited.between > abs(pooling.found.log))
     if pooling.agreement is None:
         sd = parts[0].term.sd
         source = "as calibrated" if parts[0].term.calibration_id else "the stated default" if sd == PROCESS_SD else "for equal work"
@@ -105,7 +120,7 @@ def _processes(pooling: Pooling) -> NoiseFinding:
     values = [exp(part.contrast.effect) for part in parts]
     spread = f"{min(values):.3f}× to {max(values):.3f}×"
     statement = f"{len(parts)} processes measured {spread}; by chance alone they lie so far apart {_chance(pooling.agreement)}."
-    if pooling.agreement < DISAGREEMENT_P and pooling.spread > 1:
+    if pooling.spread > 1:
         statement += f" The standard error is raised {pooling.spread:.2f} times for it."
     sides = {value > 1 for value in values}
     return NoiseFinding(check, statement, len(sides) > 1 or pooling.agreement < UNUSUAL)
@@ -147,10 +162,18 @@ def _outliers(attempts: Sequence[AttemptChecks]) -> NoiseFinding:
     return NoiseFinding("Outliers", statement, outlying > rounds / 10)
 
 
+def _mean(mean: Contrast, pooling: Pooling) -> NoiseFinding:
+    uneven = mean_disagrees(mean, pooling.found)
+    statement = f"The ratio of mean times is {exp(mean.effect):.3f}×, that of typical forwards {pooling.found.value:.3f}×."
+    if uneven:
+        statement += " Some forwards take much longer, which counts where all of them are waited for."
+    return NoiseFinding("Mean times", statement, uneven)
+
+
 def _device(nulls: Sequence[tuple[float, str]]) -> NoiseFinding:
     check = "Null comparisons of the machine"
     if not nulls:
-        statement = "No sweep measured the unmodified model against itself here; breakeven run sweeps/null.yaml does."
+        statement = "No sweep measured the unmodified model against itself here; this one does: breakeven run null"
         return NoiseFinding(check, statement, False)
     wrong = sum(verdict in {"faster", "slower"} for _, verdict in nulls)
     values = [value for value, _ in nulls]

@@ -56,6 +56,11 @@ def axis_value(value: float | None, axis: str, digits: int = 3) -> str:
     return f"{rounded:g} %" if axis == "gmacs_saved" else f"{rounded:,g}"
 
 
+def image_text(size: float, shape: Any = None) -> str:
+    """The columns `image_size` and `image_shape`: `64 px`, `64x96 px`."""
+    return f"{size:.0f} px" if is_missing(shape) else f"{shape} px"
+
+
 def count(number: int, unit: str) -> str:
     """`1 point`, `2 points`, `12,000 points`."""
     return f"{number:,} {unit}{'' if number == 1 else 's'}"

@@ -66,7 +66,7 @@ class Samples(FrozenModel):
     """Indices into `Job.arms` of the columns; an arm that was timed twice in every round has two."""
     seconds: tuple[tuple[float, ...], ...]
     """Wall time per forward, shape [rounds, arms]. Cells of one row form pairs."""
-    device_seconds: tuple[tuple[float, ...], ...] | None = None
+    event_seconds: tuple[tuple[float, ...], ...] | None = None
     """Device time per forward from CUDA events, same shape; `None` on a CPU, where it is not measured apart."""
     order: tuple[tuple[int, ...], ...]
     """For each round the columns in the order they ran."""
@@ -85,8 +85,8 @@ class Samples(FrozenModel):
         if len(self.inner) != columns or any(not 0 < forwards < 2**31 for forwards in self.inner):
             raise ValueError(f"samples.inner must have one positive number for each of the {columns} arms")
         tables: dict[str, Sequence[Sequence[float]]] = {"seconds": self.seconds, "order": self.order, **self.series}
-        if self.device_seconds is not None:
-            tables["device_seconds"] = self.device_seconds
+        if self.event_seconds is not None:
+            tables["event_seconds"] = self.event_seconds
         for name, table in tables.items():
             if len(table) != len(self.seconds):
                 raise ValueError(f"samples: {name} has {len(table)} rounds, seconds has {len(self.seconds)}")
@@ -177,6 +177,9 @@ class Outcome(FrozenModel):
     """The CPU cores that the process was pinned to; `None` where it was not."""
     process: str | None = None
     """Identifies the process that measured it: outcomes of one process share what is particular to it."""
+    suspects: tuple[DatabaseCount, ...] = ()
+    """Arms one of which changed what all arms of the process run on, where others can be measured apart from it (`Job.apart`):
+    nothing else in this outcome counts then."""
     commit: str | None = None
     """The project's commit: provenance, not identity."""
 
@@ -194,6 +197,7 @@ class Outcome(FrozenModel):
         """Outcomes are also read from untrusted files: what contradicts itself is refused here, not by a database."""
         if self.ended_at < self.started_at:
             raise ValueError(f"ended_at ({self.ended_at}) lies before started_at ({self.started_at})")
+        _check_arms("suspects", self.suspects, self.job)
         _check_arms("arms", [arm.arm for arm in self.arms], self.job)
         _check_arms("failures", {failure.arm for failure in self.failures if failure.arm is not None}, self.job)
         for name, kept in (("predictions", self.predictions), ("text_scores", self.text_scores)):

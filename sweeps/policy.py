@@ -39,7 +39,7 @@ class PolicyChoice(NamedTuple):
     overrides: dict[str, Any]
     """What the arm runs with in place of the condition's own: `runtime`, `dtype`, `attention`, `image_size`, `kv_cache`."""
     at_least: float = 1.0
-    """Speed-up that the intervals promise at least at the measured sizes; 1 of the unmodified model."""
+    """Speed-up that the interval at this size promises at least, or those of both neighbours; 1 of the unmodified model."""
     evidence: tuple[str, ...] = ()
     """`comparison_id` of the rows of the store that it rests on."""
 
@@ -135,15 +135,32 @@ def _of_rule(rule: dict[str, Any], tokens: int) -> PolicyChoice:
             if span["arm"] is None:
                 return _unmodified(f"no arm is known to be faster at {tokens} tokens (measured at {at})")
             arm = rule["arms"][span["arm"]]
+            at_least, at = _least(span, tokens)
             return PolicyChoice(
                 arm["label"],
-                f"at least {span['at_least']:.3g}x as fast as the unmodified model at {at} tokens, batch {rule['batch']}",
+                f"at least {rounded_down(at_least)}x as fast as the unmodified model at {at} tokens, batch {rule['batch']}",
                 tuple(arm["stack"]),
                 dict(arm["overrides"]),
-                span["at_least"],
+                at_least,
                 tuple(span["evidence"]),
             )
     return _unmodified(f"the rule has no range for {tokens} tokens")
+
+
+def _least(span: dict[str, Any], tokens: int) -> tuple[float, str]:
+    """The low end at this size, or the lower one of its measured neighbours, and these sizes in words."""
+    lows = {int(size): float(low) for size, (_, low, _) in span["speedups"].items()}
+    below, above = (sorted(size for size in lows if (size <= tokens) == left) for left in (True, False))
+    own = [tokens] if tokens in lows else [*below[-1:], *above[:1]]
+    return min(lows[size] for size in own), ", ".join(map(str, own))
+
+
+def rounded_down(ratio: float) -> str:
+    """Two decimals, so that a bound is never printed above what is known; more where 1 would hide that it is above."""
+    digits = 2
+    while digits < 6 and int(ratio * 10**digits) <= 10**digits:
+        digits += 1
+    return f"{int(ratio * 10**digits) / 10**digits:.{digits}f}"
 
 
 def _unmodified(reason: str) -> PolicyChoice:

@@ -23,6 +23,8 @@ class Protocol(FrozenModel):
     """An arm with runtime `compile` may take this long for its first call, which is when it is compiled."""
     rounds: int = Field(default=1, ge=1)
     """Repetitions of the whole job, each in a fresh process when more than one."""
+    passes: int = Field(default=1, ge=1)
+    """Visits to the job, spread over the sweep, each with models copied anew; pairs and budget are those of one visit."""
     images: int | None = Field(default=None, ge=1)
     """Accuracy jobs: evaluate this many images (evenly spread over the data); `None` for all."""
     characters: int | None = Field(default=None, ge=1)
@@ -37,6 +39,11 @@ class Protocol(FrozenModel):
         if self.pairs_min > self.pairs_max:
             raise ValueError(f"pairs: min is {self.pairs_min}, above max, which is {self.pairs_max}")
         return self
+
+    @property
+    def turns(self) -> int:
+        """How often the job is executed: as rounds or as passes."""
+        return max(self.rounds, self.passes)
 
     def satisfies(self, requested: "Protocol") -> bool:
         """Whether an answer that stopped under this protocol without reaching its width need not be tried again for `requested`."""

@@ -7,15 +7,14 @@ from sweeps.curve_labels import token_unit
 from sweeps.flags import split_flags
 from sweeps.labels import SPEEDUP, conclude_row
 from sweeps.metrics import SPEED_FLOOR
-from sweeps.number_format import is_missing, with_interval
-from sweeps.stats.launch_work import Cost
-from sweeps.stats.relative_costs import RelativeCosts
+from sweeps.number_format import image_text, is_missing, with_interval
+from sweeps.stats.launch_work import Cost, RelativeCosts
 
 PROFILE_SECTION = "jobs:\n  profile: {}"
 """What a sweep file gains so that its arms are profiled."""
 RATIOS_OF_COSTS = (
-    "Ratios of costs rest on speed-ups, each paired inside its job; ms rest on the times of all jobs, whose level differs from job "
-    "to job. 95 % intervals."
+    "Costs and their ratios are of one fit, of times and of speed-ups, each paired inside its job. In a ratio the level of the "
+    "times, which differs from job to job, cancels. 95 % intervals."
 )
 """What the numbers of `explain_costs` rest on."""
 _COST_UNITS = (("alpha", "fixed cost", "ms"), ("beta", "cost of work", "ms per {}"))
@@ -27,14 +26,15 @@ def name_size(row: Any) -> str:
     own = "" if is_missing(tokens) else f"{tokens:,.0f} {token_unit(row)}"
     if is_missing(pixels):
         return own
-    return f"{pixels:.0f} px ({own})" if own else f"{pixels:.0f} px"
+    size = image_text(pixels, row.image_shape)
+    return f"{size} ({own})" if own else size
 
 
-def profile_needed(sweep: str) -> str:
+def profile_needed() -> str:
     """What is not known of an arm without a profile, and what makes one."""
     return (
         "which of its operators take the time is not known without a profile: add the key profile to the jobs of the sweep file "
-        f"(`profile: {{}}`) and run it again (breakeven run {sweep}.yaml); what is measured stays"
+        "(`profile: {}`) and run that file again; what is measured stays"
     )
 
 
@@ -80,7 +80,7 @@ def explain_own_work(row: Any) -> str:
 def explain_costs(row: Any, relative: RelativeCosts | None = None) -> Iterator[str]:
     """Both costs of the fit in a row of the view `cost_model`, each of the arm beside the baseline's, and what follows.
 
-    `relative` are the ratios that the paired speed-ups give, which are known better than the costs in ms.
+    `relative` are the ratios of the same fit, whose intervals are narrower than those of the costs in ms.
     """
     for name, label, unit in _COST_UNITS:
         arm, baseline = (_milliseconds(row, each) for each in (name, f"{name}_baseline"))

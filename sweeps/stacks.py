@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from sweeps.labels import SPEEDUP, Conclusion, Finding, conclude, conclude_row
 
-_NO_FACTOR = frozenset({Finding.NO_INTERVAL, Finding.INSUFFICIENT, Finding.QUARANTINED})
+_NO_FACTOR = frozenset({Finding.NO_INTERVAL, Finding.INSUFFICIENT, Finding.QUARANTINED, Finding.NOT_MEASURED})
 
 
 class StackPart(NamedTuple):

@@ -41,6 +41,8 @@ class TextScores(FrozenModel):
     """UTF-8 bytes of the scored part of each window, int32."""
     characters: str
     """Characters of the same, int32."""
+    documents: str
+    """Which document each window is of, int32."""
     arms: tuple[ArmScores, ...] = ()
     pairs: tuple[PairScores, ...] = ()
     complete: bool = False

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from sweeps.metrics import SPEED_FLOOR
 from sweeps.number_format import count
-from sweeps.stats.pooling import DISAGREEMENT_P, Pooling, ProcessTerm, Verdict
+from sweeps.stats.pooling import Pooling, ProcessTerm, Verdict, Visited
 from sweeps.stats.two_way import MIN_ROUNDS, Contrast
+from sweeps.stats.visits import FLOOR_FREEDOM, LOWEST
 
 
 class WorkedAttempt(NamedTuple):
@@ -41,13 +42,18 @@ def rule_lines(
 
     `calibrated` has for each calibration's id when it was made, in words.
     """
-    processes = list(dict.fromkeys(each.process for each in attempts))
-    weights = {process: part.weight for process, part in zip(processes, pooling.parts, strict=True)}
-    alone = 1 < len(processes) == len(attempts)
-    lines = [_attempt_line(each, weights[each.process] if alone else None, first=not place) for place, each in enumerate(attempts)]
-    terms = list(dict.fromkeys(part.term for part in pooling.parts))
-    lines += [_term_line(term, calibrated or {}) for term in terms]
-    lines += _pooled_lines(pooling, attempts)
+    if pooling.visited is not None:
+        lines = list(_visit_lines(pooling, pooling.visited))
+    else:
+        processes = list(dict.fromkeys(each.process for each in attempts))
+        weights = {process: part.weight for process, part in zip(processes, pooling.parts, strict=True)}
+        alone = 1 < len(processes) == len(attempts)
+        lines = [
+            _attempt_line(each, weights[each.process] if alone else None, first=not place) for place, each in enumerate(attempts)
+        ]
+        terms = list(dict.fromkeys(part.term for part in pooling.parts))
+        lines += [_term_line(term, calibrated or {}) for term in terms]
+        lines += _pooled_lines(pooling, attempts)
     lines += _interval_lines(pooling)
     ends = f"{1 / (1 + floor):.4f} to {1 + floor:.4f}"
     lines.append(RuleLine("No difference", f"speed-ups within {100 * floor:.3g} % of 1 count as none, on either side", ends))
@@ -96,6 +102,20 @@ def _attempt_line(attempt: WorkedAttempt, weight: float | None, *, first: bool) 
     return RuleLine(f"Attempt {attempt.attempt}, {count(attempt.rounds, 'round')}", how, f"{_contrast(contrast)}{share}")
 
 
+def _visit_lines(pooling: Pooling, visited: Visited) -> Iterator[RuleLine]:
+    found, term = pooling.found, pooling.parts[0].term
+    own = [exp(part.contrast.effect) for part in pooling.parts if part.weight]
+    state = f"{visited.rounds} of {found.pairs} in the {visited.state} state of the machine"
+    how = f"{count(found.pairs, 'round')}, {state}; the newest run at {visited.host_speed:.2f} of the quickest known speed"
+    yield RuleLine(count(len(pooling.parts), "visit"), how, f"{min(own):.3f}× to {max(own):.3f}×")
+    how = f"mean of the lowest {100 * LOWEST:.0f} % of the log times of each column in that state"
+    yield RuleLine("Estimate", how, f"log {found.log:+.5f}: {found.value:.3f}×")
+    how = f"each left out once: SD {visited.between:.5f}, {_freedom(visited.freedom)}; before any is known {visited.floor_sd:g}, "
+    yield RuleLine("Between visits", f"{how}{_freedom(FLOOR_FREEDOM)}", f"SD {term.sd:.5f} of the log, {_freedom(term.freedom)}")
+    how = "that SD × √(sum of the squared shares of the visits in these rounds)"
+    yield RuleLine(f"Pooled, {count(found.pairs, 'pair')}", how, _contrast(Contrast(found.log, found.se, found.freedom)))
+
+
 def _term_line(term: ProcessTerm, calibrated: Mapping[str, str]) -> RuleLine:
     if term.calibration_id is None:
         how = "what differs between processes: the stated default, no calibration of this device and size of model was carried"
@@ -120,7 +140,7 @@ def _pooled_lines(pooling: Pooling, attempts: Sequence[WorkedAttempt]) -> Iterat
     if pooling.agreement is not None:
         alike = f"differ by as much or more with probability {pooling.agreement:.2g} by their errors and terms alone"
         if pooling.spread > 1:
-            how = f"{alike}, below {DISAGREEMENT_P}: their own spread is the error"
+            how = f"{alike}: their own spread is the error"
             yield RuleLine("Agreement of processes", how, f"SE raised {pooling.spread:.2f} times")
         else:
             yield RuleLine("Agreement of processes", alike, "SE as it is")
@@ -138,6 +158,8 @@ def _interval_lines(pooling: Pooling) -> Iterator[RuleLine]:
     looks = found.looks
     alpha = f"{100 * found.alpha:g} %"
     how = f"{alpha} over all attempts ever; with {count(looks, 'attempt')} {alpha} / ({looks} × {looks + 1})"
+    if pooling.visited is not None:
+        how = f"{alpha} over all runs ever, of which the visits so far spend half"
     yield RuleLine("Level", how, f"{100 * found.spent:.3g} %")
     if found.half_width == inf:
         yield RuleLine("Interval", "there is none", f"{found.value:.3f}×")

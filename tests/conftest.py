@@ -5,7 +5,9 @@ import fcntl
 import functools
 import gc
 import os
+import signal
 import sys
+import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -25,6 +27,12 @@ sys.dont_write_bytecode = False
 # Read when torch is loaded; the default of timed jobs, which refuse to run in a process with another.
 os.environ.pop("OMP_WAIT_POLICY", None)
 os.environ["GOMP_SPINCOUNT"] = "1000"
+# Nothing here is worth waiting until the runs of this host, of whatever user, have ended.
+LOCKS = Path(tempfile.gettempdir()) / f"breakeven-tests-{os.getuid()}"
+LOCKS.mkdir(exist_ok=True)
+os.environ["BREAKEVEN_HOST_LOCKS"] = str(LOCKS)
+# Ignored where a shell starts the tests in the background; what they start would ignore it too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @functools.cache

@@ -16,7 +16,7 @@ DATA = [
         "sweeps/references/tr_nsys.yaml",
         "sweeps/references/batch_size_sweep_results.csv",
     ),
-    *("store/migrations/script.py.mako", "store/migrations/versions/0009_base.py", "webapp/icon.svg"),
+    *("store/migrations/script.py.mako", "store/migrations/versions/0001_tables.py", "webapp/icon.svg"),
     *("workers/token_reduction/tome.cpp", "workers/activation_sparsity/sparse_matvec.cpp"),
 ]
 

@@ -107,7 +107,7 @@ def quality_words(points: pd.DataFrame, effects: pd.DataFrame, spec: MetricSpec)
     own = points.drop(columns=["data", "corruption", "severity"], errors="ignore")
     found = join_quality(own, rows).drop_duplicates("arm").assign(state="measured", reason="")
     known = [row for row in found.itertuples() if not is_missing(row.effect)]
-    return {str(row.arm): f"{spec.label} {conclude_quality(row, spec).phrase} on {data_text(row)}" for row in known}
+    return {str(row.arm): f"{spec.label} {texts.loss_phrase(conclude_quality(row, spec))} on {data_text(row)}" for row in known}
 
 
 def data_text(row: Any) -> str:
@@ -137,15 +137,12 @@ def _card(known: PanelAnswers, method: str, arms: Sequence[str], quality: str) -
 
 def _speeds(points: Sequence[Mapping[Any, Any]], rows: Sequence[Any], axis: Axis, unit: str) -> list[str]:
     """The first clear gain of a curve that pays from some point on, and the best speed-up; `points` are in order along the axis."""
-    best = max(points, key=lambda row: row["speedup"])
+    decided = [row for row in points if row["verdict"] not in texts.UNDECIDED]
+    best = max(decided or points, key=lambda row: row["speedup" if decided else "pairs"])
     first = next((row for row in points if _gain(row)), None) if rows and merit_of(rows)[0] >= 2 else None
     firsts = {"first clear gain": first} if first is not None and first is not best else {}
-    chosen = firsts | {"best speed-up": best}
-    return [
-        f"{word}, at {_place(row, axis, unit)}: {texts.speed(row).numbers}, {texts.speed(row).word}"
-        for word, row in chosen.items()
-        if row
-    ]
+    chosen = firsts | {"best speed-up" if decided else "no speed-up yet": best}
+    return [f"{word}, at {_place(row, axis, unit)}: {texts.speed_numbers(row)}" for word, row in chosen.items()]
 
 
 def _place(row: Mapping[Any, Any], axis: Axis, unit: str) -> str:
@@ -159,13 +156,11 @@ def _gain(row: Mapping[Any, Any]) -> bool:
 def _curves(known: PanelAnswers) -> dict[str, CurveAnswer]:
     """What the curve of each arm claims, best first."""
     unit = size_of(known.panel.points).token_unit
-    x = known.counted.assign(x=known.counted[X_COLUMN[known.axis]].astype(float)).groupby("arm")["x"].agg(["min", "max"])
-    spans = {str(arm): (float(low), float(high)) for arm, low, high in x.itertuples()}
     methods = dict(zip(known.counted["arm"], known.counted["method"], strict=True))
     found = {}
     for arm in known.ranked:
         rows = known.rows.get(arm, [])
-        sentence = describe_break_even(rows, unit, spans[arm])
+        sentence = describe_break_even(rows, unit)
         verdict, merit = (str(rows[0].verdict), merit_of(rows)) if rows else ("unclear", (0, 0.0))
         method = str(methods[arm])
         found[arm] = CurveAnswer(method, arm, sentence, verdict, merit, purpose(method) == "optimisation")

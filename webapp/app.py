@@ -43,7 +43,7 @@ def _nothing(problem: str, *, known: bool) -> None:
     plain.sentence(problem)
     if not known:
         st.markdown("Measure your first break-even with one command; it takes about two minutes:")
-        st.code("breakeven run sweeps/quickstart.yaml", language="bash")
+        st.code("breakeven run quickstart", language="bash")
     st.button("Look again", icon=":material/refresh:")
 
 

@@ -32,7 +32,7 @@ SIZES: Mapping[str, Size] = {
 """Columns of the views with the size of an input: a row has a value in one. They are fixed along the MACs saved alone."""
 FIXED = (
     *("metric", "method", "model", "weights", "environment", "host", "batch_size", *THREAD_FIELDS, "seed", "dtype", "attention"),
-    *("runtime", "baseline", "data", "new_tokens", "kv_cache", "decoding", "exclusive", *SIZES),
+    *("runtime", "baseline", "data", "new_tokens", "kv_cache", "decoding", "exclusive", "inputs", *SIZES),
 )
 """Columns that a point has in common with its curve along the MACs saved."""
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from sweeps.metrics import METRICS
+from sweeps.stats.quality import KL_COVERAGE
 
 GMACS_HELP = "Papers say GFLOPs"
 
@@ -27,6 +28,7 @@ COLUMNS: Mapping[str, ShownColumn] = {
     "host": ShownColumn("Host"),
     "batch_size": ShownColumn("Batch", "%d", "d"),
     "image_size": ShownColumn("Image size, px", "%d", "d"),
+    "image_shape": ShownColumn("Height x width, px"),
     "prompt_tokens": ShownColumn("Tokens of the prompt", "%d", "d"),
     "tokens": ShownColumn("Tokens", "%d", "d"),
     "tokens_final": ShownColumn("Tokens at the end", "%d", "d"),
@@ -54,14 +56,14 @@ COLUMNS: Mapping[str, ShownColumn] = {
     "flags": ShownColumn("Flags"),
     "top1": ShownColumn("Top-1, %", "%.2f", help="Share of images whose most likely class is right"),
     "top5": ShownColumn("Top-5, %", "%.2f", help="Share of images whose class is among the five most likely"),
-    "kl": ShownColumn("KL, nat", "%.2g", help="KL divergence of the outputs from the baseline's"),
+    "kl": ShownColumn("KL, nat", "%.2g", help=f"KL divergence of the outputs from the baseline's; {KL_COVERAGE}"),
     "margin_change": ShownColumn("Margin change, logit", "%.2g", help="Between the two most likely classes, against the baseline"),
     "margin_change_p05": ShownColumn(
         "Margin change at 5 %, logit", "%.2g", help="5 % quantile: that of the images whose margin shrinks most"
     ),
     "perplexity": ShownColumn("Perplexity", "%.4g", help="Per token"),
     "top1_agreement": ShownColumn("Same token, %", "%.2f", help="How often the most likely token is the baseline's"),
-    "change": ShownColumn("Change", help="With its 95 % interval; below zero is better"),
+    "loss": ShownColumn("Loss", help="By how much the arm is worse, with its 95 % interval; below zero it is better"),
     "quality_verdict": ShownColumn("Quality"),
     "control_change": ShownColumn(
         "Against its control", help="Bits per byte against the same tuning without what the method adds, on the same text"

@@ -34,8 +34,10 @@ def choose_sides() -> tuple[By, SideChoice, SideChoice] | None:
     if not possible:
         plain.sentence(
             "There is one sweep in one revision, measured in one environment on one day: nothing to compare it with. "
-            "A second sweep, machine or day makes two sides; breakeven run SWEEP.yaml --again measures the same anew."
+            "A second sweep, machine or day makes two sides."
         )
+        for sweep in choices["sweep"]:
+            plain.command(f"breakeven run {sweep.value} --again")
         return None
     named = st.query_params.get("by", "")
     by = next((each for each in possible if each == named), possible[0])

@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from store.evidence import PointEvidence, StoredAttempt
-from store.row_mapping import timestamp
+from store.row_mapping import condition_columns, timestamp
 from sweeps.condition_text import describe_condition
 from sweeps.flags import FLAGS, split_flags
 from sweeps.labels import conclude, conclude_change
@@ -47,7 +47,7 @@ def title(found: PointEvidence) -> None:
     """What was compared, in words."""
     comparison = found.comparison
     plain.heading(f"{arm_label(comparison.arm)} against {arm_label(comparison.baseline)}")
-    ran = dict(comparison.arm.condition(comparison.condition))
+    ran = condition_columns(dict(comparison.arm.condition(comparison.condition)))
     condition = {name: value for name, value in ran.items() if value is not None}
     threads = next((row["threads"] for row in found.effects if row["threads"]), None)
     condition |= {"device_name": found.device_name, "kind": comparison.kind} | ({"threads": threads} if threads else {})
@@ -62,7 +62,7 @@ def answer_of(found: PointEvidence, metric: str) -> None:
         plain.sentence(f"Failed, {newest.reason.replace('_', ' ')}: {newest.message}", "strong")
     for row in sorted(found.effects, key=lambda row: row["metric"] != metric):
         flags |= dict.fromkeys(split_flags(row["flags"]))
-        phrase, beside = _answer_words(row)
+        phrase, beside = _answer_words(dict(row) | {"pairs_min": found.attempts[-1].protocol.pairs_min, "pairs": row["n"]})
         spec = METRICS[row["metric"]]
         if row["metric"] == metric:
             plain.sentence(f"{phrase[:1].upper()}{phrase[1:]}", "strong")
@@ -84,12 +84,14 @@ def _answer_words(row: Mapping[str, Any]) -> tuple[str, str]:
         return between, ""
     ends, rule_of = (row["effect"], row["effect_low"], row["effect_high"]), {"verdict": row["verdict"], "floor": row["floor"]}
     if spec.compared == "difference":
-        return conclude_change(spec, *ends, **rule_of).phrase, between
+        return texts.loss_phrase(conclude_change(spec, *ends, **rule_of)), between
     if spec.compared == "amount":
         return f"{row['verdict']}: {row['effect']:.3f}×", between
     medians = f"{between} (medians of {row['n']:,} pairs)"
+    if few := texts.pairs_reached(row):
+        return few, medians
     ratio = values[0] / values[1]
-    if abs(ratio / row["effect"] - 1) >= DIFFERING:
+    if abs(ratio / row["effect"] - 1) >= DIFFERING and row["verdict"] != "insufficient":
         medians += f"; the ratio of these medians is {ratio:.3f}×, the speed-up is that of the pairs, in which drift cancels"
     return conclude(texts.SHOWN, *ends, **rule_of).phrase, medians
 

@@ -134,7 +134,7 @@ def cost_points(points: pd.DataFrame, costs: Any) -> pd.DataFrame:
     work = ("tokens", "tokens") if costs.work_unit == "token" else ("gmacs_baseline", "gmacs_total")
     rows = []
     for row in points.to_dict("records"):
-        size = name_size(SimpleNamespace(**{name: row[name] for name in ("image_size", "prompt_tokens", "tokens")}))
+        size = name_size(SimpleNamespace(**{name: row[name] for name in ("image_size", "image_shape", "prompt_tokens", "tokens")}))
         flags = split_flags(row["flags"])
         for side, column, ms in (("baseline", work[0], "baseline_ms"), ("arm", work[1], "arm_ms")):
             in_fit = not wrong(flags) and NO_EFFECT not in flags
@@ -144,7 +144,7 @@ def cost_points(points: pd.DataFrame, costs: Any) -> pd.DataFrame:
 
 def most_surprising(points: pd.DataFrame) -> str:
     """The arm of rows of `with_promises` whose promise lies above its interval by the largest factor; flagged ones last."""
-    known = points.dropna(subset=["promised", "speedup_high"])
+    known = points[~texts.undecided(points)].dropna(subset=["promised", "speedup_high"])
     known = known[~known["flags"].map(lambda flags: wrong(split_flags(flags))).astype(bool)]
     short = known.assign(short=known["promised"] / known["speedup_high"]).sort_values("short", ascending=False, kind="stable")
     return str((points if short.empty else short)["arm"].iloc[0])

@@ -12,6 +12,7 @@ from sweeps.metrics import METRICS
 from sweeps.number_format import AXIS_LABELS, count, is_missing
 from webapp import plain, queries, texts
 from webapp.axis_curves import Axis
+from webapp.links import page_link
 from webapp.scope import Scope
 
 FILTERS: Mapping[str, tuple[str, str]] = {
@@ -30,6 +31,7 @@ FILTERS: Mapping[str, tuple[str, str]] = {
     "decoding": ("decoding", "Decoding"),
     "seed": ("seed", "Seed"),
     "exclusive": ("exclusive", "Holds"),
+    "inputs": ("inputs", "Inputs"),
     "baseline_id": ("against", "Against"),
 }
 """Column of a panel, its query parameter, and its label; chosen one after the other, in this order."""
@@ -96,6 +98,8 @@ def choose_scope(sweep: str) -> Scope:
     counts = queries.panels(sweep)
     if counts.empty:
         plain.sentence(f"Sweep {sweep} has no measurement of a speed-up yet.")
+        pages = {"runs": "its progress and failures", "accuracy": "accuracy"}
+        st.html(f"<p>{' · '.join(plain.link(words, page_link(page, sweep=sweep)) for page, words in pages.items())}</p>")
         st.stop()
     requested = _requested()
     plan = plan_choices(sweep, counts, requested)

@@ -29,6 +29,7 @@ MAP_AXES: Mapping[str, str] = {
     "host": "Host",
     "seed": "Seed",
     "exclusive": "Holds",
+    "inputs": "Inputs",
     "against": "Against",
 }
 """Columns that may be an axis, in the order in which they are preferred, with their titles."""

@@ -6,15 +6,18 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from store.quality_join import conclude_quality, join_quality, quality_rows, with_controls, with_states
-from sweeps.advice import unsurpassed
+from sweeps.advice import Figure, unsurpassed
 from sweeps.kinds import KindSpec
 from sweeps.metrics import METRICS, MetricSpec
-from sweeps.number_format import is_missing
+from sweeps.number_format import image_text, is_missing
 from webapp import texts
 from webapp.answers import data_text
 from webapp.charts.pareto import Measure
 
-FRONT_NOTE = "Filled: no other arm is at least as good by both and clearly better by one. Hollow: another is."
+FRONT_NOTE = (
+    "Filled: no other arm is at least as good by both and clearly better by one, by intervals that hold together with 95 %. "
+    "Hollow: another is."
+)
 BASELINE_POINT = "unmodified model"
 """The baseline as a point of its own."""
 
@@ -35,15 +38,15 @@ class QualityOfArms(NamedTuple):
 def with_quality_words(points: pd.DataFrame, quality: QualityOfArms) -> pd.DataFrame:
     """Rows of the view `speedup` with the newest quality of the same arm and baseline, in numbers and in words.
 
-    Beside the columns of `join_quality`: `state` and `reason`, `change` (numbers with interval), `quality_verdict` (a word),
+    Beside the columns of `join_quality`: `state` and `reason`, `loss_text` (numbers with interval), `quality_verdict` (a word),
     `worse`, `worse_low` and `worse_high` (by how much the arm is worse, as a number), `control_change`, and those of
     `webapp.texts.with_words`.
     """
     rows = quality_rows(quality.effects, quality.spec.name)
     found = with_controls(join_quality(with_states(points, quality.states), rows), quality.controls)
     conclusions = [conclude_quality(row, quality.spec) for row in found.itertuples()]
-    return texts.with_words(found).assign(
-        change_text=[each.numbers for each in conclusions],
+    return texts.with_enough_pairs(texts.with_words(found)).assign(
+        loss_text=[each.numbers for each in conclusions],
         quality_verdict=[each.word for each in conclusions],
         worse=pd.Series([each.value for each in conclusions], index=found.index, dtype=float),
         worse_low=pd.Series([each.low for each in conclusions], index=found.index, dtype=float),
@@ -54,7 +57,7 @@ def with_quality_words(points: pd.DataFrame, quality: QualityOfArms) -> pd.DataF
 
 def evaluation_text(row: Any) -> str:
     """What was classified: `digits, 32 px`, `digits with fog, severity 3, 32 px`."""
-    return f"{data_text(row)}, {row.image_size:.0f} px"
+    return f"{data_text(row)}, {image_text(row.image_size, row.image_shape)}"
 
 
 def with_front(points: pd.DataFrame, measures: Sequence[Measure]) -> pd.DataFrame:
@@ -68,11 +71,12 @@ def with_front(points: pd.DataFrame, measures: Sequence[Measure]) -> pd.DataFram
     return points.assign(front=[str(place) in front for place in points.index])
 
 
-def _signed(measure: Measure, row: Mapping[Any, Any]) -> tuple[float, float, float]:
-    """Value and ends so that more is better; a figure without an interval is taken as exact."""
-    value = float(row[measure.column])
-    low, high = (value if is_missing(row.get(name)) else float(row[name]) for name in measure.ends)
-    return (value, low, high) if measure.better == "higher" else (-value, -high, -low)
+def _signed(measure: Measure, row: Mapping[Any, Any]) -> Figure:
+    """So that more is better; a figure without an interval is taken as exact."""
+    value, known = float(row[measure.column]), not any(is_missing(row.get(name)) for name in measure.ends)
+    low, high = (float(row[name]) for name in measure.ends) if known else (value, value)
+    alpha = measure.alpha if known else None
+    return Figure(value, low, high, alpha) if measure.better == "higher" else Figure(-value, -high, -low, alpha)
 
 
 def beside_unmodified(points: pd.DataFrame, **values: float | None) -> pd.DataFrame:

@@ -92,7 +92,7 @@ def scope_sql(scope: Scope, view: str = "speedup") -> str:
 def scope_points(scope: Scope, url: str | None = None) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The rows of the views `speedup` and `break_even` in the scope, with labels of arms and baselines (`arm`, `against`).
 
-    Points have `process_freedom` and `calibrated_at`, as those of `labelled_speedups`.
+    Points have `process_freedom`, `calibrated_at` and `pairs_min`, as those of `labelled_speedups`.
     """
 
     def read(engine: Any) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -29,6 +29,7 @@ QUESTION_PARTS = {
     "model": "{}",
     "weights": "weights {}",
     "image_size": "{:.0f} px",
+    "image_shape": "{} px",
     "prompt_tokens": "{:.0f} tokens",
     "new_tokens": "{:.0f} new tokens",
     "batch_size": "batch {:.0f}",
@@ -97,13 +98,17 @@ def side_frame(rows: Sequence[ComparedAnswers]) -> pd.DataFrame:
 
 def side_words(row: Mapping[str, Any], side: Literal["a", "b"]) -> str:
     """The answer of one side of a row of `side_frame`."""
+    if row[f"verdict_{side}"] == "insufficient":
+        return "too few pairs"
     ends = (row[side], row[f"{side}_low"], row[f"{side}_high"])
     words = conclude(texts.SHOWN, *ends, verdict=row[f"verdict_{side}"], floor=row[f"floor_{side}"])
     return f"{words.numbers}, {words.word}"
 
 
 def ratio_words(row: Mapping[str, Any]) -> str:
-    """The ratio of both speed-ups with its interval, where it has one."""
+    """The ratio of both speed-ups with its interval, where it has one; a dash where one of both has too few pairs."""
+    if "insufficient" in (row["verdict_a"], row["verdict_b"]):
+        return "–"
     ends = "" if is_missing(row["ratio_low"]) else f" [{row['ratio_low']:.3f}, {row['ratio_high']:.3f}]"
     return f"{row['ratio']:.3f}×{ends}"
 

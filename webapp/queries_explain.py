@@ -11,7 +11,7 @@ from store.curve_costs import curve_costs
 from store.explanations import EXPLAINED_METRICS, ProfiledCondition, explain_profiles
 from store.panels import panel_rows
 from sweeps.audit.report import AuditReport
-from sweeps.stats.relative_costs import RelativeCosts
+from sweeps.stats.launch_work import RelativeCosts
 from webapp.queries import kept
 from webapp.scope import Scope
 from workers.methods import purpose

@@ -10,22 +10,26 @@ from webapp.columns import column_of
 from webapp.quality_frames import QualityOfArms, figures_beside
 
 POINT_COLUMNS = (
-    *("arm", "against", "model", "host", "batch_size", "image_size", "prompt_tokens", "tokens", "new_tokens", "kv_cache"),
+    *("arm", "against", "model", "host", "batch_size", "image_size", "image_shape"),
+    *("prompt_tokens", "tokens", "new_tokens", "kv_cache"),
     *("gmacs_saved", "gmacs_baseline", "baseline_ms", "arm_ms", "speedup", "interval", "word", "pairs", "flags"),
 )
 LETTER_PX, WIDEST_PX = 8, 520
 """Pixels of a letter of an arm's label, which Streamlit would cut, and of the widest label."""
 LEFT_OUT_IF_EQUAL = ("model", "host", "batch_size", "kv_cache", "against", "flags")
 """Columns of the tables that are left out where all values are equal."""
-QUALITY_COLUMNS = ("arm", "against", "model", "image_size", "prompt_tokens", "batch_size", "speedup", "interval", "word")
+QUALITY_COLUMNS = (
+    *("arm", "against", "model", "image_size", "image_shape", "prompt_tokens", "batch_size"),
+    *("speedup", "interval", "word"),
+)
 """Columns of the table of speed and quality, before those of the metric of quality."""
-EQUAL_LEFT_OUT = frozenset({"model", "host", "batch_size", "kv_cache", "against", "image_size", "prompt_tokens"})
+EQUAL_LEFT_OUT = frozenset({"model", "host", "batch_size", "kv_cache", "against", "image_size", "image_shape", "prompt_tokens"})
 """Columns of that table that are left out where all values are equal."""
 
 
 def point_table(points: pd.DataFrame) -> None:
     """The points as numbers, without empty columns."""
-    shown = texts.with_words(points)
+    shown = texts.with_enough_pairs(texts.with_words(points))
     known = [name for name in POINT_COLUMNS if name in shown.columns and (name == "flags" or shown[name].notna().any())]
     show_table(shown, [name for name in known if name != "tokens" or "prompt_tokens" not in known])
 
@@ -33,10 +37,10 @@ def point_table(points: pd.DataFrame) -> None:
 def speed_and_quality(points: pd.DataFrame, quality: QualityOfArms) -> None:
     """Rows of `with_quality_words`, arms of one baseline together, those without quality last."""
     spec = quality.spec.name
-    shown = points.assign(change=points["change_text"], unknown=points["worse"].isna())
+    shown = points.assign(loss=points["loss_text"], unknown=points["worse"].isna())
     shown = shown.sort_values(["unknown", "against", "arm"])
     beside = [name for name in figures_beside(shown) if name != spec]
-    columns = [*QUALITY_COLUMNS, *dict.fromkeys((spec, "change", *beside)), "quality_verdict", "control_change"]
+    columns = [*QUALITY_COLUMNS, *dict.fromkeys((spec, "loss", *beside)), "quality_verdict", "control_change"]
     known = [name for name in columns if name in shown and (name == "speedup" or shown[name].notna().any())]
     show_table(shown, known, EQUAL_LEFT_OUT)
 

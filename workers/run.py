@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import gc
 import importlib
 import os
 import platform
@@ -17,14 +18,16 @@ from pydantic import ValidationError
 
 from sweeps.job import Job
 from sweeps.kinds import KINDS
-from sweeps.outcome import ANSWERING_FAILURES, Outcome
-from workers.measure.environment import commit, cores, cores_of_threads, devices, environment_of
+from sweeps.outcome import ANSWERING_FAILURES, WORKER_UNFIT, Outcome
+from workers.measure.environment import PROJECT, commit, cores, cores_of_threads, devices, environment_of
 from workers.measure.openmp import pin_main_thread, present_policy, requested_policy, set_policy
 from workers.measure.pinning import pinned
 from workers.measure.timeout import TimedOut, alarm
 
 PROCESS = uuid4().hex
 """Identifies this process among all that ever measure."""
+INTERRUPTED = 130
+"""The exit code after Ctrl-C."""
 TRACED = 10
 """Forwards of an arm that runs for an outside profiler, unless another number is requested."""
 
@@ -44,13 +47,27 @@ def run(job: Job, **options: Any) -> Outcome:
         if KINDS[job.kind].timed or "torch" not in sys.modules:
             set_policy(requested_policy(job.condition))
         kind = importlib.import_module(f"workers.kinds.{job.kind}")
+        gc.freeze()  # what there is now is no garbage: looking through it takes 0.1 s at each collection
         pin_main_thread()
         leftovers = importlib.import_module("workers.measure.leftovers").Leftovers(job)
         fields = kind.run(job, **options)._asdict()
     except (Exception, TimedOut) as error:
-        from workers.kinds.failures import failure
+        from workers.kinds.failures import StateChangedError, failure
+        from workers.measure.process_state import FLAG
 
-        fields = {"failures": (failure(None, error, "before any arm could run"),)}
+        if isinstance(error, StateChangedError):
+            fields = {
+                "suspects": error.arms,
+                "notes": error.notes,
+                "flags": (FLAG,),
+                "system_metrics": {WORKER_UNFIT: 1.0},
+            }
+            fields["failures"] = (failure(None, error, "the arms are to be measured apart"),)
+        else:
+            fields = {"failures": (failure(None, error, "before any arm could run"),)}
+    finally:
+        gc.collect()  # of the job's own objects alone, before those of earlier ones are looked through again
+        gc.unfreeze()
     if leftovers is not None:
         fields = leftovers.clear(fields)
     return Outcome(
@@ -67,10 +84,11 @@ def run(job: Job, **options: Any) -> Outcome:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line. Exit codes: 0 answered, 1 a job was not answered, 2 wrong usage or a bad job file."""
+    """The command line. Exit codes: 0 answered, 1 a job was not answered, 2 wrong usage or a bad job file, 130 interrupted."""
     parser = argparse.ArgumentParser(
         prog="python -m workers.run",
         description="Run jobs and print each outcome as one line of JSON; nothing else is printed on standard output.",
+        epilog="Exit codes: 0 answered, 1 a job was not answered, 2 wrong usage or a bad job file, 130 interrupted.",
     )
     parser.add_argument("jobs", nargs="+", type=Path, metavar="JOB", help="job file (JSON), or a folder of *.json")
     parser.add_argument(
@@ -82,30 +100,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--forwards", type=int, default=TRACED, metavar="K", help=f"with --arm: forwards to trace (default {TRACED})"
     )
+    parser.add_argument("--quiet", action="store_true", help="show no progress on standard error")
     options = parser.parse_args(arguments)
+    done = 0
+    jobs: list[tuple[Path, Job]] = []
+    os.environ.pop("BREAKEVEN_DB", None)  # methods have no business with the store
     try:
         jobs = _read(options.jobs)
         if options.arm is not None:
             return _trace(jobs, options.arm, options.forwards)
         places = _places(options.out, [path for path, _ in jobs])
-        answered = True
+        answered, unfit = True, False
         with _only_outcomes() as stdout:
             for (path, job), place in zip(jobs, places, strict=True):
-                outcome = _run(job)
-                for note in outcome.notes:
+                if not options.quiet:
+                    sys.stderr.write(f"{done + 1} of {len(jobs)}: {path}: {job.kind} of {job.condition.model}\n")
+                outcomes = list(_run(job, unfit=unfit))
+                unfit = unfit or any(outcome.process == PROCESS and WORKER_UNFIT in outcome.system_metrics for outcome in outcomes)
+                for note in (note for outcome in outcomes for note in outcome.notes):
                     sys.stderr.write(f"{path}: {note}\n")
-                for failure in outcome.failures:
+                for failure in (failure for outcome in outcomes for failure in outcome.failures):
                     sys.stderr.write(f"{path}: {failure.reason}: {failure.message}\n")
                     answered &= failure.reason in ANSWERING_FAILURES
-                line = outcome.model_dump_json() + "\n"
+                line = "".join(outcome.model_dump_json() + "\n" for outcome in outcomes)
                 if place is None:
                     stdout.write(line)
                     stdout.flush()
                 else:
                     _write(place, line)
+                done += 1
     except UsageError as error:
         sys.stderr.write(f"{error}\n")
         return 2
+    except KeyboardInterrupt:
+        if not options.quiet:
+            sys.stderr.write(f"interrupted; outcomes of {done} of {len(jobs)} jobs were written\n")
+        return INTERRUPTED
     return 0 if answered else 1
 
 
@@ -124,16 +154,29 @@ def _trace(jobs: Sequence[tuple[Path, Job]], arm: int, forwards: int) -> int:
     return 0
 
 
-def _run(job: Job) -> Outcome:
-    """The outcome of a job, in a process of its own where this one's threads wait or are pinned otherwise."""
+def _run(job: Job, *, unfit: bool) -> Iterator[Outcome]:
+    """The outcome of a job, in a process of its own where this one is `unfit` or its threads wait or are pinned otherwise.
+
+    Of a job one of whose arms changed what the others run on, those of its parts, each measured in a new process.
+    """
     needed = requested_policy(job.condition)
-    if KINDS[job.kind].timed and "torch" in sys.modules and present_policy() != needed:
-        command = [sys.executable, "-m", "workers.run", "/dev/stdin"]
-        done = subprocess.run(command, input=job.model_dump_json(), stdout=subprocess.PIPE, text=True, check=False)
-        if done.stdout:
-            return Outcome.model_validate_json(done.stdout)
+    other_policy = KINDS[job.kind].timed and "torch" in sys.modules and present_policy() != needed
+    if (unfit or other_policy) and (found := _run_apart(job)):
+        yield from found
+        return
     with alarm(job.protocol.timeout_s):
-        return run(job)
+        outcome = run(job)
+    parts = [_run_apart(part) for part in job.apart(outcome.suspects)] if outcome.suspects else []
+    yield from (each for found in parts for each in found) if parts and all(parts) else (outcome,)
+
+
+def _run_apart(job: Job) -> list[Outcome]:
+    """The outcomes of a job in a new process; none where that gave none."""
+    path = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(PROJECT))))
+    command = [sys.executable, "-P", "-m", "workers.run", "/dev/stdin", "--quiet"]
+    environment = {**os.environ, "PYTHONPATH": path}
+    done = subprocess.run(command, input=job.model_dump_json(), stdout=subprocess.PIPE, text=True, check=False, env=environment)
+    return [Outcome.model_validate_json(line) for line in done.stdout.splitlines()]
 
 
 class UsageError(Exception):

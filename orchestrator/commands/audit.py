@@ -1,24 +1,31 @@
-"""Command `audit`: a published table, a CSV file or a sweep of the store against the identities that measurements must hold."""
+"""Command `audit`: tables of measurements, published or of the store, against identities that they must hold."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+import numpy as np
 import typer
 
+from sweeps.audit.frame import AuditFrame, frame_of_csv, frame_of_table
 from sweeps.audit.profiled import profile_notes
 from sweeps.audit.report import AUDIT_RULES, AuditReport, audit_table
 from sweeps.audit.rule import AuditFinding
 from sweeps.errors import UserError
 from sweeps.number_format import count
-from sweeps.references.csv_table import CsvRows, parse_mapping, read_csv_rows
+from sweeps.references.csv_table import CsvColumns, parse_mapping, read_csv_rows
+from sweeps.references.markdown_tables import read_markdown_tables
 from sweeps.references.measurement import LatencyUnit, MeasurementTable, StatedBreakEven
 from sweeps.references.reference_files import SUFFIXES_OF_REFERENCES, load_reference, read_reference, shipped_references
 
 CSV_SUFFIXES = (".csv", ".tsv", ".txt")
+MARKDOWN_SUFFIXES = (".md", ".markdown")
 LATENCIES: Mapping[str, LatencyUnit] = {"per-batch": "per_batch", "per-image": "per_image"}
 COLORS = {"contradiction": "red", "doubtful": "yellow", "note": None}
+MOST_SPANS = 20
+"""Places of rows that a line lists; JSON has all of them."""
 AuditFormat = Literal["table", "markdown", "json"]
 
 
@@ -34,34 +41,66 @@ class Stated(NamedTuple):
 
 
 def show_audit(source: str, *, db: str | None, form: AuditFormat, stated: Stated) -> int:
-    """Audit what `source` names and print the report. Returns the exit code: 1 if there is a contradiction."""
+    """Audit what `source` names and print the report, of a Markdown file one for each table (in JSON a list).
+
+    Returns the exit code: 1 for a contradiction, 2 if no rule applied.
+    """
     mapping = parse_mapping(stated.mapping)
-    table, notes = _table(source, db, mapping)
-    report = audit_table(_with_stated(table, stated), tuple(notes))
-    if form == "json":
-        typer.echo(json.dumps({**report.model_dump(mode="json"), "contradictions": report.contradictions}, indent=1))
-    elif form == "markdown":
-        typer.echo("\n".join(_markdown(report)))
+    several = Path(source).suffix.lower() in MARKDOWN_SUFFIXES
+    if several:
+        reports = _markdown_reports(Path(source), mapping, stated)
     else:
+        table, notes = _table(source, db, mapping)
+        reports = [audit_table(_with_stated(table, stated), tuple(notes))]
+    if form == "json":
+        found = [{**each.model_dump(mode="json"), "contradictions": each.contradictions} for each in reports]
+        typer.echo(json.dumps(found if several else found[0], indent=1))
+    for report in reports if form == "markdown" else ():
+        typer.echo("\n".join(_markdown(report)))
+    for report in reports if form == "table" else ():
         for text, color in _lines(report):
             typer.secho(text, fg=color)
-    return 1 if report.contradictions else 0
+    if any(report.contradictions for report in reports):
+        return 1
+    return 0 if any(report.applied for report in reports) else 2
 
 
-def _table(source: str, db: str | None, mapping: dict[str, str]) -> tuple[MeasurementTable, list[str]]:
+def _markdown_reports(path: Path, mapping: dict[str, str], stated: Stated) -> list[AuditReport]:
+    """The reports of the tables of a Markdown file; those that cannot be audited are named on stderr.
+
+    Raises `UserError` where there is none that can.
+    """
+    reports, left_out = list[AuditReport](), list[str]()
+    for line, found in read_markdown_tables(path, mapping=mapping):
+        try:
+            if isinstance(found, UserError):
+                raise found
+            frame = _with_stated(frame_of_csv(f"{path.name}:{line}", found), stated)
+            reports.append(audit_table(frame, tuple(_column_notes(found, mapping))))
+        except UserError as error:
+            left_out.append(f"the table at line {line} is left out: {error}")
+    for text in left_out:
+        typer.echo(text, err=True)
+    if not reports:
+        raise UserError(f"{path}: none of its tables can be audited")
+    return reports
+
+
+def _table(source: str, db: str | None, mapping: dict[str, str]) -> tuple[AuditFrame, list[str]]:
     """The rows that `source` names, and what was assumed of them."""
     path = Path(source)
     suffix = path.suffix.lower()
     if suffix in CSV_SUFFIXES or (path.is_file() and suffix not in SUFFIXES_OF_REFERENCES):
         found = read_csv_rows(path, mapping=mapping)
-        return MeasurementTable(name=path.name, rows=found.rows, latency=found.latency), _column_notes(found, mapping)
+        return frame_of_csv(path.name, found), _column_notes(found, mapping)
     if mapping:
         raise UserError(f"--map is for CSV files; {source} has its columns")
     if suffix in SUFFIXES_OF_REFERENCES:
-        return read_reference(path), []
+        return frame_of_table(read_reference(path)), []
     if source in shipped_references():
-        return load_reference(source), []
-    return _stored(source, db)
+        return frame_of_table(load_reference(source)), []
+    table, notes = _stored(source, db)
+    return frame_of_table(table), notes
 
 
 def _stored(name: str, db: str | None) -> tuple[MeasurementTable, list[str]]:
@@ -84,22 +123,23 @@ def _stored(name: str, db: str | None) -> tuple[MeasurementTable, list[str]]:
     return found, list(profile_notes(found))
 
 
-def _with_stated(table: MeasurementTable, stated: Stated) -> MeasurementTable:
+def _with_stated(frame: AuditFrame, stated: Stated) -> AuditFrame:
     changed: dict[str, object] = {}
     if stated.latency:
         changed["latency"] = LATENCIES[stated.latency]
     if stated.items:
         changed["items"] = stated.items
     if stated.baseline:
-        labels = sorted({row.label for row in table.rows})
+        labels = sorted({name for name in frame.text("label") if name})
         if stated.baseline not in labels:
             raise UserError(f"--baseline {stated.baseline}: no row has this label; labels are {', '.join(labels)}")
         changed["baseline"] = stated.baseline
     if stated.break_evens:
         changed["break_evens"] = tuple(map(_break_even, stated.break_evens))
     if stated.peak_gflops:
-        changed["rows"] = tuple(row.model_copy(update={"peak_gflops": stated.peak_gflops}) for row in table.rows)
-    return table.model_copy(update=changed)
+        changed["values"] = {**frame.values, "peak_gflops": np.full(frame.length, stated.peak_gflops)}
+        changed["rows"] = ()
+    return replace(frame, **changed)  # type: ignore[arg-type]
 
 
 def _break_even(text: str) -> StatedBreakEven:
@@ -112,7 +152,7 @@ def _break_even(text: str) -> StatedBreakEven:
         ) from None
 
 
-def _column_notes(found: CsvRows, mapping: dict[str, str]) -> list[str]:
+def _column_notes(found: CsvColumns, mapping: dict[str, str]) -> list[str]:
     """How the columns of a CSV file were understood."""
     notes = [f"{name!r} is {found.columns[name]}{'' if name in mapping else ' (guessed by its name)'}" for name in found.columns]
     lines = [f"columns: {', '.join(notes)}"]
@@ -130,6 +170,7 @@ def _row_numbers(finding: AuditFinding) -> str:
         else:
             spans.append([number, number])
     words = [str(low) if low == high else f"{low} to {high}" if high > low + 1 else f"{low}, {high}" for low, high in spans]
+    words = [*words[:MOST_SPANS], f"{len(words) - MOST_SPANS} more places"] if len(words) > MOST_SPANS else words
     return f"row{'' if len(finding.rows) == 1 else 's'} {', '.join(words)}"
 
 
@@ -150,7 +191,7 @@ def _lines(report: AuditReport) -> Iterator[tuple[str, str | None]]:
     yield "checked:", None
     purposes = _purposes()
     for name, rows in report.applied.items():
-        yield f"  {name} ({count(rows, 'row')}): {purposes[name]}", None
+        yield f"  {name} ({count(rows, 'comparison')}): {purposes[name]}", None
     if report.not_applied:
         yield "could not be checked, for lack of:", None
         for name, lacking in report.not_applied.items():
@@ -169,7 +210,7 @@ def _markdown(report: AuditReport) -> Iterator[str]:
             cells = (found.severity, found.rule, _row_numbers(found).partition(" ")[2], found.sentence, found.settles)
             yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
     purposes = _purposes()
-    yield "\n| checked | rows | what holds |"
+    yield "\n| checked | comparisons | what holds |"
     yield "| --- | --- | --- |"
     for name, rows in report.applied.items():
         yield f"| {name} | {rows} | {purposes[name]} |"

@@ -18,7 +18,7 @@ from store.engine import Engine, connect
 from sweeps.condition import Device
 from sweeps.errors import UserError
 from sweeps.parsing.expand import Expansion
-from sweeps.parsing.file_schema import seconds
+from sweeps.parsing.file_schema import stated_seconds
 from sweeps.stats.pooling import PROCESS_SD
 
 WRITTEN = "budget: 4s, timeout: 5m, rounds: 8"
@@ -108,6 +108,6 @@ def _percent(value: float) -> str:
 
 def _seconds(limit: str) -> float:
     try:
-        return seconds(limit)
+        return stated_seconds(limit)
     except ValueError as error:
         raise UserError(f"--time: {error}") from None

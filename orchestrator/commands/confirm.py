@@ -73,7 +73,7 @@ def confirm(winner: Evidence, tokens: int, metric: str, db: str | None) -> Confi
     expansion = planning.load_sweep(f"{name}.yaml", auto=device, text=text)
     if [each.question_id for each in expansion.comparisons] != [comparison.question_id]:
         raise UserError(
-            f"--confirm: no sweep file requests the question of {last.comparison_id} again; measure it by: breakeven run"
+            f"--confirm: no sweep file requests the question of {last.comparison_id} again; run its own sweep with --again"
         )
     ((comparison_id,),) = (job.comparison_ids() for job in expansion.jobs)
     since = _newest(db)

@@ -14,7 +14,7 @@ from orchestrator.terminal import output
 from store.engine import Engine, connect
 from store.frames import rows_of
 from store.location import location, sqlite_path
-from store.profiles import keep_peaks, newest_peaks
+from store.profiles import best_peaks, keep_peaks
 from store.queries import calibration_rows
 from sweeps.condition import Condition, Device, Dtype
 from sweeps.job import DENSE, Arm, Job, Pair
@@ -31,6 +31,10 @@ REPLICATES = 2
 PEAK_DTYPES: Mapping[Device, tuple[Dtype, ...]] = {"cpu": ("float32", "bfloat16"), "cuda": ("float32", "float16", "bfloat16")}
 """Whose matrix products are measured."""
 NULL_TEST_SECONDS = 6.0
+UNTESTED_ON_CUDA = (
+    "CUDA graphs, Triton kernels, the virtual KV cache, profiles of kernels and `exclusive: device` have run on no GPU yet; "
+    "`python -m tests.gpu.accept --out DIR` tests them here"
+)
 
 
 def examine(db: str | None = None) -> int:
@@ -46,6 +50,8 @@ def examine(db: str | None = None) -> int:
         for key, value in sorted(environment.facts.items()):
             table.add_row("", f"{key} {value}")
         table.add_row("", f"environment {environment.environment_id}")
+        if device == "cuda":
+            table.add_row("", UNTESTED_ON_CUDA)
     cores = len(allowed_cores())
     table.add_row("threads", f"{cores} cores for this process; a CPU job uses them all unless the sweep sets `threads`")
     for label, line in disturbances():
@@ -91,7 +97,7 @@ def _measure_peaks(console: Console, environment: Environment, engine: Engine | 
     from workers.measure.peaks import measure_peaks  # imports torch
 
     host, device = platform.node(), environment.device
-    known = {} if engine is None else newest_peaks(engine, environment.environment_id, host)
+    known = {} if engine is None else best_peaks(engine, environment.environment_id, host)
     found = measure_peaks(device, PEAK_DTYPES[device])
     for line in peak_lines(found, known):
         console.print(f"peak of {device}: {line}", highlight=False)
@@ -102,7 +108,7 @@ def _measure_peaks(console: Console, environment: Environment, engine: Engine | 
 def peak_lines(
     found: Iterable[Peaks], known: Mapping[tuple[str, int | None], tuple[Peaks, float]], now: float | None = None
 ) -> Iterator[str]:
-    """What was measured for each dtype, beside the newest stored peaks (with when they were measured) and their age."""
+    """What was measured for each dtype, beside the best stored peaks (with when they were measured last) and their age."""
     for peak in found:
         threads = "" if peak.threads is None else f" by {count(peak.threads, 'thread')}"
         products = f"{_figure(peak.gflops)} GFLOP/s in {peak.dtype} matrix products"

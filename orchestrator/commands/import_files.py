@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
@@ -13,22 +14,29 @@ from orchestrator import planning
 from orchestrator.commands.run import ANSWERED
 from orchestrator.planning import make_plan
 from orchestrator.sites import Site
+from orchestrator.sweep_source import find_source
 from store.arm_labels import store_arm_labels
 from store.engine import Engine, connect
 from store.errors import StoreError
+from store.queue import progress
 from store.record import record_imported
 from store.traces.nsys_export import read_nsys
 from store.traces.record import RecordedTrace, TraceFile, record_traces
 from store.traces.ties import StatedTie
 from sweeps.condition import Device
+from sweeps.job import Job
+from sweeps.kinds import KINDS
+from sweeps.method import modality_of
 from sweeps.outcome import Outcome
+from sweeps.outcome_file import OutcomeFileError, read_outcome
 from sweeps.parsing.expand import Expansion
 from sweeps.traces.device_trace import TraceError
 from sweeps.traces.ncu_profile import ncu_profiles
-from sweeps.traces.ncu_report import KERNEL, read_ncu
+from sweeps.traces.ncu_report import KERNEL, NAME, read_ncu
 from sweeps.traces.nsys_profile import nsys_profiles
 from sweeps.traces.summary import summary_lines
 from workers.measure.environment import devices
+from workers.methods import every
 
 ImportFormat = Literal["outcomes", "nsys", "ncu"]
 
@@ -62,9 +70,11 @@ def import_files(
     requested = request or StatedTie()
     files = [(path, file_format(path)) for path in paths]
     traces = [_trace(path, form, requested.forwards) for path, form in files if form != "outcomes"]
-    outcomes = [outcome for path, form in files if form == "outcomes" for outcome in _outcomes(path)]
+    outcomes = [outcome for path, form in files if form == "outcomes" for outcome in read_outcomes(path)]
     _check_options(files, traces, outcomes, sweep, requested)
-    expansion = planning.load_sweep(sweep, auto=device or planning.preferred(devices())) if sweep else None
+    source = find_source(sweep, db) if sweep else None
+    auto = device or planning.preferred(devices())
+    expansion = planning.load_sweep(source.path, text=source.text, auto=auto) if source else None
     engine = connect(db)
     recorded: list[RecordedTrace] = []
     fresh = record_imported(engine, outcomes, lambda connection: recorded.extend(record_traces(connection, traces, requested)))
@@ -97,7 +107,7 @@ def file_format(path: Path) -> ImportFormat:
         raise StoreError(f"{path} cannot be read: {why}") from None
     if text.lstrip().startswith("{"):
         return "outcomes"
-    if KERNEL in text or "==PROF==" in text:
+    if KERNEL in text or NAME in text or "==PROF==" in text:
         return "ncu"
     first = next((line.strip() for line in text.splitlines() if line.strip()), "")
     found = f"a first line {first[:60]!r}" if first else "an empty file"
@@ -159,11 +169,19 @@ def _link(engine: Engine, expansion: Expansion, outcomes: Sequence[Outcome]) -> 
         expansion = refinement.requested()
     sites = [Site(outcome.host, {outcome.environment.device: outcome.environment}) for outcome in outcomes]
     plan = make_plan(expansion.without_demands(), engine, sites)
-    planning.submit_plan(engine, dataclasses.replace(plan, wanted=()))
-    typer.echo(f"linked to sweep {expansion.sweep.name}: {planning.answered_text(plan)}")
+    state = progress(engine, planning.submit_plan(engine, dataclasses.replace(plan, wanted=())))
+    measured = f"{state.measured} of {state.comparisons} comparisons are measured"
+    typer.echo(
+        "\n  ".join(
+            [
+                f"linked to sweep {expansion.sweep.name}: {measured}, {plan.answered} answered",
+                *planning.describe_unanswered(plan, {}),
+            ]
+        )
+    )
 
 
-def _outcomes(path: Path) -> Iterator[Outcome]:
+def read_outcomes(path: Path) -> Iterator[Outcome]:
     """The outcomes in a file (one JSON object, or one on each line) or in the *.json files of a folder."""
     files = sorted(path.glob("*.json")) if path.is_dir() else [path]
     if not files:
@@ -172,10 +190,29 @@ def _outcomes(path: Path) -> Iterator[Outcome]:
         try:
             text = file.read_text()
             documents = [text] if text.lstrip().startswith("{\n") else text.splitlines()
-            yield from (Outcome.model_validate_json(document) for document in documents if document.strip())
+            found = [read_outcome(document) for document in documents if document.strip()]
+            for outcome in found:
+                _check_methods(outcome.job)
         except (OSError, UnicodeDecodeError) as error:
             raise StoreError(f"{file} cannot be read: {error}") from None
-        except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(map(str, first["loc"])) or "the whole"
-            raise StoreError(f"{file} is not an outcome of `python -m workers.run`: {place}: {first['msg']}") from None
+        except OutcomeFileError as error:
+            raise StoreError(f"{file} is not an outcome of `python -m workers.run`: {error}") from None
+        if not found:
+            raise StoreError(f"{file} holds no outcome: it is empty")
+        yield from found
+
+
+def _check_methods(job: Job) -> None:
+    """Raise `OutcomeFileError` for parameters that a method of this installation does not have or take."""
+    known, modality = every(), KINDS[job.kind].modality
+    for place, arm in enumerate(job.arms):
+        for step in arm.stack:
+            method, where = known.get(step.method), f"job.arms.{place}: {step.method}"
+            if method is not None and modality_of(method) != modality:
+                raise OutcomeFileError(f"{where} is for {modality_of(method)} models, the job is about {modality} models")
+            try:
+                if method is not None:
+                    method.Params.model_validate_json(json.dumps(step.params), strict=True)
+            except ValidationError as error:
+                first = error.errors()[0]
+                raise OutcomeFileError(f"{where}.{'.'.join(map(str, first['loc']))}: {first['msg']}") from None

@@ -27,7 +27,7 @@ def show_status(db: str | None, name: str | None) -> None:
             measured = f"{state.measured} of {state.comparisons}"
             rows.append((sweep["name"], sweep["submitted_at"], counts, measured, str(state.failed), sweep["question"]))
     if not rows:
-        raise StoreError("the store holds no sweep; run one: breakeven run sweeps/quickstart.yaml")
+        raise StoreError("the store holds no sweep; run one: breakeven run quickstart")
     for line in text_table.table_lines(("sweep", "submitted (UTC)", "jobs", "measured", "failed", "question"), rows):
         typer.echo(line)
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Collection
 
-from orchestrator.estimate import at_most
+from orchestrator.estimate import job_seconds
 from orchestrator.sites import Site
 from store.engine import Engine
+from sweeps.job_estimate import START_SECONDS
 from sweeps.number_format import duration
 from sweeps.parsing.expand import Expansion
 
@@ -20,7 +21,7 @@ def limit_s_of(expansion: Expansion, engine: Engine, sites: Collection[Site], *,
     """How long this run may measure; `None`: as long as one pass takes.
 
     Of the sweep's own limit what was measured before is subtracted, unless `more` is requested: then the limit counts anew, and
-    without one it is as long as the first attempts at these comparisons took, or will take at most.
+    without one it is as long as the first attempts at these comparisons took, and enough for any job of them.
     """
     from store.standings import first_run_s, measured_s
 
@@ -30,11 +31,12 @@ def limit_s_of(expansion: Expansion, engine: Engine, sites: Collection[Site], *,
         return max(0.0, whole - measured_s(engine, expansion.sweep.name, environments) / len(sites))
     if more and whole is None:
         ids = {key for job in expansion.jobs for key in job.comparison_ids()}
-        return first_run_s(engine, ids, environments) / len(sites) or at_most(expansion.jobs)
+        longest = START_SECONDS + max(map(job_seconds, expansion.jobs), default=0.0)
+        return max(first_run_s(engine, ids, environments) / len(sites), longest)
     return whole
 
 
 def limit_text(limit_s: float) -> str:
     if limit_s <= 0:
         return "the time of the sweep is used up; `--more`, or `--time 10m` on the command line, measures on"
-    return f"measuring for {duration(limit_s)} at most"
+    return f"measuring for {duration(limit_s)} at most, waits for a host that another run has included"

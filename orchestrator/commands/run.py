@@ -1,8 +1,10 @@
 """Commands that read a sweep file: run it or plan it."""
 
 import json
+import shlex
 from collections.abc import Collection, Iterable
 from contextlib import ExitStack
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -11,23 +13,28 @@ import typer
 
 from orchestrator import planning
 from orchestrator.commands.limits import limit_s_of, limit_text, whole_limit_s
+from orchestrator.estimate import job_seconds
+from orchestrator.outcome_lines import job_label
 from orchestrator.planning import Plan, make_plan, require_feasible
 from orchestrator.preview import preview
-from orchestrator.sites import Site, by_device, here
+from orchestrator.sites import Site, by_device, here, places_of
+from orchestrator.sweep_source import command_options, existing_store, find_source
 from store import queue
 from store.answers import Doubt, doubted
-from store.engine import Engine, connect, connect_readonly
-from store.errors import EmptyStoreError
-from store.location import location, sqlite_path
+from store.engine import Engine, connect
 from sweeps.condition import Device
-from sweeps.number_format import count
+from sweeps.job import Job
+from sweeps.number_format import count, duration
 from sweeps.parsing.expand import Expansion
+from workers.methods.arm_labels import arm_label
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from orchestrator.ray_cluster.cluster import Cluster
 
+MOST_SKIPPED = 6
+"""Jobs that are named at the end of a run that did not measure them."""
 ANSWERED, UNANSWERED, INTERRUPTED = 0, 1, 130
 """Exit codes."""
 
@@ -44,22 +51,23 @@ def run_sweep(
     again: Again | None = None,
     more: bool = False,
     time_s: float | None = None,
+    wait_s: float = inf,
 ) -> int:
     """Measure what is left of the sweep, and what is requested `again`, and print its report. Returns the exit code.
 
     more: add pairs to what is unclear or insufficient. time_s: measure for that long at most, in place of the sweep's `budget`.
+    wait_s: wait for hosts and jobs that other runs have for that long at most.
     """
     from orchestrator.allowance import Allowance
     from orchestrator.progress import Display
     from orchestrator.refinement import Refinement
-    from orchestrator.report.data import load_report
-    from orchestrator.report.next_steps import flag_steps
-    from orchestrator.report.render import render_table
     from orchestrator.run_loop import run_plan
     from orchestrator.terminal import output
 
     console = output()
-    planning.load_sweep(file, auto=device or "cpu")  # a wrong file is refused before anything is opened or started
+    source = find_source(file, db)
+    # a wrong file is refused before anything is started
+    planning.load_sweep(source.path, text=source.text, auto=device or "cpu")
     with ExitStack() as stack:
         started: list[Cluster] = [stack.enter_context(_cluster(ray_address))] if ray_address else []
 
@@ -69,45 +77,59 @@ def run_sweep(
             return started[0]
 
         sites: Collection[Site] = cluster().nodes() if ray_address else here()
-        expansion = planning.load_sweep(file, auto=device or planning.preferred(by_device(sites)))
+        load = partial(planning.load_sweep, source.path, text=source.text, auto=device or planning.preferred(by_device(sites)))
+        expansion = load()
         _warn(preview(expansion).warnings)
         require_feasible(expansion, sites)
         engine = connect(db)
         limit_s = limit_s_of(expansion, engine, sites, more=more, time_s=time_s)
-        refinement = Refinement(expansion, engine) if more or limit_s is not None else None
+        finer = load(between=True) if more else None
+        refinement = Refinement(expansion, engine, finer) if limit_s is not None else None
         if refinement is not None:
             expansion = refinement.requested(whole_limit_s(expansion, time_s) or inf)
         repeated = _repeated(expansion, engine, sites, again)
         plan = make_plan(expansion, engine, sites, again=repeated)
-        console.print(planning.describe_plan(plan))
+        console.print(planning.describe_plan(plan, stale=plan.stale(engine)), markup=False)
         if refinement is not None and limit_s is not None:
             console.print("\n".join(filter(None, (refinement.described(), limit_text(limit_s)))), highlight=False)
         sweep = planning.submit_plan(engine, plan)
 
-        def stopped(why: str, style: str) -> None:
-            left = count(queue.progress(engine, sweep).unfinished, "job")
-            console.print(f"{why} with {left} left; the same command goes on from here", style=style)
-
-        interrupted = False
+        interrupted = taken = False
         if plan.jobs or refinement is not None:
             allowance = Allowance(limit_s or 0.0) if refinement else None
             try:
                 with Display(console) as display:
-                    plan, interrupted = run_plan(
-                        engine, plan, cluster, display, repeated, allowance=allowance, refinement=refinement
+                    plan, interrupted, taken = run_plan(
+                        engine, plan, cluster, display, repeated, allowance=allowance, refinement=refinement, wait_s=wait_s
                     )
             except Exception:
                 if not started or started[0].nodes():
                     raise
-                stopped("the last node was lost,", "red")
+                _show_stop(console, engine, sweep, "the last node was lost,", "red")
                 return UNANSWERED
         if interrupted:
-            stopped("stopped", "yellow")
+            _show_stop(console, engine, sweep, "stopped")
             return INTERRUPTED
+        if taken:
+            _show_stop(console, engine, sweep, "another run has the host or the jobs, and this one waits no longer:")
+    sweep_text = f"{shlex.quote(str(file))}{command_options(db, device, ray_address)}"
+    _show_report(console, db, expansion.sweep.name, sweep_text)  # `conclude_run` prints the rest
+    return conclude_run(console, engine, plan, sweep_text)
+
+
+def _show_report(console: "Console", db: str | None, name: str, sweep_text: str) -> None:
+    from orchestrator.report.data import load_report
+    from orchestrator.report.next_steps import flag_steps
+    from orchestrator.report.render import render_table
+
     console.print()
-    report = load_report(db, expansion.sweep.name)
-    console.print(render_table(report, flag_steps(report, str(file))))  # `conclude_run` prints the rest
-    return conclude_run(console, engine, plan, file)
+    report = load_report(db, name)
+    console.print(render_table(report, flag_steps(report, sweep_text)))
+
+
+def _show_stop(console: "Console", engine: Engine, sweep: int, why: str, style: str = "yellow") -> None:
+    left = count(queue.progress(engine, sweep).unfinished, "job")
+    console.print(f"{why} with {left} left; the same command goes on from here", style=style)
 
 
 def _repeated(expansion: Expansion, engine: Engine, sites: Collection[Site], again: Again | None) -> set[str]:
@@ -134,9 +156,13 @@ def _cluster(address: str | None, *, err: bool = False) -> "Cluster":
     return Cluster.start(address, notify=lambda line: typer.secho(line, fg="yellow", err=err))
 
 
-def conclude_run(console: "Console", engine: Engine, plan: Plan, file: Path) -> int:
-    """Print what is not answered and why, and which answers are unclear. Returns the exit code."""
-    command, left = f"breakeven run {file}", _comparison_ids(plan)
+def conclude_run(console: "Console", engine: Engine, plan: Plan, sweep: str) -> int:
+    """Print what is not answered and why, and which answers are unclear. Returns the exit code.
+
+    sweep: what follows `breakeven run` in the commands that are printed.
+    """
+    command, left = f"breakeven run {sweep}", _comparison_ids(plan)
+    again = command if whole_limit_s(plan.expansion) is None else f"{command} --more"  # a limit of the sweep may be used up
 
     def show(comparisons: Collection[str], text: str, style: str = "red") -> None:
         if comparisons:
@@ -150,7 +176,7 @@ def conclude_run(console: "Console", engine: Engine, plan: Plan, file: Path) -> 
     show(
         short,
         f"insufficient: time was up before the pairs that `pairs: min` requires (as few as {fewest}); "
-        f"this adds pairs to them: {command}; a longer `timeout` in the sweep gives more at once",
+        f"a larger `budget` of these jobs in the sweep gives more at once; this adds pairs to them: {again}",
     )
     slowed = (left & plan.quarantined.keys()) - short - failed
     by = sorted({flag for comparison_id in slowed for flag in plan.quarantined[comparison_id]})
@@ -160,9 +186,22 @@ def conclude_run(console: "Console", engine: Engine, plan: Plan, file: Path) -> 
         f"when that is over, this measures them again: {command}",
     )
     why = plan.errors[min(failed)] if failed else ""
-    show(failed, f"not answered: failed with an error ({why}); this tries again: {command}")
-    show(left - short - failed - slowed, f"not answered; this measures them: {command}")
+    show(failed, f"not answered: failed with an error ({why}); this tries again: {again}")
+    rest = left - short - failed - slowed
+    show(rest, f"not answered; this measures them: {again}")
+    skipped = [skipped_line(job) for job in plan.jobs if not rest.isdisjoint(job.comparison_ids())]
+    for line in skipped[:MOST_SKIPPED]:
+        console.print(f"  {line}", style="red", markup=False, highlight=False)
+    if len(skipped) > MOST_SKIPPED:
+        console.print(f"  and {count(len(skipped) - MOST_SKIPPED, 'more job')}", style="red")
     return UNANSWERED if left else ANSWERED
+
+
+def skipped_line(job: Job) -> str:
+    """A job that was not measured: its condition and arms, and how long it may take."""
+    arms = ", ".join(arm_label(job.arms[pair.arm]) for pair in job.pairs)
+    runtime = f", {job.condition.runtime}" if job.compiled else ""
+    return f"{job_label(job)}{runtime}: {arms}; takes at most {duration(job_seconds(job))}"
 
 
 def show_plan(
@@ -181,33 +220,29 @@ def show_plan(
     else:
         with _cluster(ray_address, err=True) as cluster:
             sites = cluster.nodes()
-    expansion = planning.load_sweep(file, auto=device or planning.preferred(by_device(sites)))
+    source = find_source(file, db)
+    load = partial(planning.load_sweep, source.path, text=source.text, auto=device or planning.preferred(by_device(sites)))
+    expansion = load()
     require_feasible(expansion, sites, devices=False)
-    engine, searched = _existing(db), ""
-    if (limit_s := whole_limit_s(expansion)) is not None:
+    engine, searched = existing_store(db), ""
+    limit_s, grid = whole_limit_s(expansion), expansion.sweep.search is None
+    if limit_s is not None or (engine is not None and grid and "image_size" in expansion.sweep.axes):
         from orchestrator.refinement import Refinement
 
-        refinement = Refinement(expansion, engine)
-        expansion, searched = refinement.requested(limit_s), refinement.described()
+        refinement = Refinement(expansion, engine, load(between=True))
+        expansion = refinement.requested(inf if limit_s is None else limit_s)
+        searched = refinement.described() or refinement.added(places_of(sites))
     plan, shown = make_plan(expansion, engine, sites), preview(expansion)
+    stale = {} if engine is None else plan.stale(engine)
     if form == "json":
-        typer.echo(json.dumps(planning.plan_as_dict(plan, shown), indent=1))
+        typer.echo(json.dumps(planning.plan_as_dict(plan, shown, stale), indent=1))
     else:
-        typer.echo("\n".join(filter(None, (planning.describe_plan(plan, shown), searched))))
+        typer.echo("\n".join(filter(None, (planning.describe_plan(plan, shown, stale), searched))))
     _warn(shown.warnings)
     if jobs is not None:
         paths = planning.write_jobs(plan.jobs, jobs)
-        how = f"python -m workers.run {jobs} --out outcomes"
+        how = f"python -m workers.run {shlex.quote(str(jobs))} --out outcomes"
         typer.echo(f"{len(paths)} job files in {jobs}; run them with: {how}", err=form == "json")
-
-
-def _existing(db: str | None) -> Engine | None:
-    """The store, open for reading; `None` if there is none yet, or nothing in it."""
-    path = sqlite_path(location(db))
-    try:
-        return connect_readonly(db) if path is None or path.exists() else None
-    except EmptyStoreError:
-        return None
 
 
 def _warn(warnings: Iterable[str]) -> None:

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from orchestrator.nodes import Node
-from orchestrator.ray_cluster.connect import ClusterError, start_ray
+from orchestrator.ray_cluster.connect import ClusterError, ClusterOutageError, start_ray
 from orchestrator.ray_cluster.discovery import Discovery
 from orchestrator.ray_cluster.supervisors import STATUS, Supervisors, WorkerPlace
 from orchestrator.ray_tempdir import Folder
@@ -91,6 +91,7 @@ class Cluster:
             start_ray(address, folder)
         except BaseException:
             if folder:
+                folder.end_processes()
                 folder.remove()
             raise
         cluster = cls(config, folder, notify)
@@ -112,12 +113,12 @@ class Cluster:
         return self._discovery.refresh({running.node.node_id for running in self._running.values()})
 
     def require(self, devices: Iterable[Device]) -> None:
-        """Raise `ClusterError` naming what is there unless some node offers each of `devices`."""
+        """Raise `ClusterOutageError` naming what is there unless some node offers each of `devices`."""
         nodes = self._discovery.nodes
         missing = sorted(set(devices) - {device for node in nodes for device in node.devices})
         if missing:
             there = "; ".join(f"{node.host}: {', '.join(node.devices)}" for node in nodes) or "no node"
-            raise ClusterError(f"no node offers device {', '.join(missing)}; there is {there}")
+            raise ClusterOutageError(f"no node offers device {', '.join(missing)}; there is {there}")
 
     def submit(self, job: Job, node: Node, *, slot: int = 0, fresh: bool = False) -> Running:
         """Give `job` to the worker of its device class and `slot` on `node`, which must be idle; to a new process if `fresh`.

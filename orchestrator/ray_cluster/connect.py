@@ -1,27 +1,39 @@
 """Connection to Ray: starts Ray on this machine, or joins a cluster that answers, accepts the token and has our versions."""
 
+import contextlib
 import importlib
 import logging
 import os
 import re
 import secrets
+import signal
 import socket
+import threading
 from pathlib import Path
 
 from orchestrator.ray_cluster.probe import MODE, Found, probe
 from orchestrator.ray_tempdir import Folder
-from sweeps.errors import UserError
+from sweeps.errors import OutageError, UserError
 
 OBJECT_STORE_BYTES = 100_000_000
 """Jobs and outcomes are a few kilobytes; tensors never travel."""
 CONNECT_S = 5.0
 HEAD_PORT = 6379
+GREETING_S = 5.0
+_SETTINGS_FRAME = 4
+"""The kind of frame that a server of HTTP/2 sends first."""
 TOKEN, TOKEN_PATH = "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"
+_PORT = f"`ray start --head --port` ({HEAD_PORT} unless set), not the dashboard's or the client's"
+_LATER = "if the machine is busy, run the same command again once it is less so"
 _EXPORT = f'export {TOKEN}="$(ssh HEAD ray get-auth-token)", or {TOKEN_PATH}=FILE, with the token of the cluster\'s head'
 
 
 class ClusterError(UserError):
     """The cluster cannot do what is requested; one line for people."""
+
+
+class ClusterOutageError(ClusterError, OutageError):
+    """The cluster, or what is needed of it, is away or too busy."""
 
 
 def start_ray(address: str | None, folder: Folder | None) -> None:
@@ -48,13 +60,22 @@ def start_ray(address: str | None, folder: Folder | None) -> None:
         "include_dashboard": False,
         "_temp_dir": folder and folder.path,
     }
+    handler = signal.getsignal(signal.SIGTERM)
     try:
-        ray.init(**(local if not address else {"address": address}), log_to_driver=False, logging_level=logging.ERROR)
+        # Ray puts the current folder on the path of its workers, before all others: a user's packages would hide ours there,
+        # and ours those of a node that shares our disk.
+        with contextlib.chdir(os.sep):
+            ray.init(**(local if not address else {"address": address}), log_to_driver=False, logging_level=logging.ERROR)
+    except SystemExit as ended:  # by Ray's own handler of SIGTERM
+        raise KeyboardInterrupt from ended
     except Exception as error:  # Ray raises plain `Exception` too
         problem = f"the Ray cluster at {address} cannot be joined" if address else "Ray cannot be started here"
         cause = error.__cause__ or error
         first = next(iter(str(cause).strip().splitlines()), type(cause).__name__)
-        raise ClusterError(f"{problem}: {first}") from error
+        raise ClusterOutageError(f"{problem}: {first.rstrip('.')}; {_LATER}") from error
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, handler)
     # Ray prints pages of its logs when one of its processes is killed, and has no setting for that
     importlib.import_module("ray._private.worker").__dict__["_worker_logs_enabled"] = False
 
@@ -98,15 +119,33 @@ def _token_source() -> str | None:
 
 
 def _connect(address: str) -> None:
-    """Raise `ClusterError` unless something listens at `host:port`."""
+    """Raise `ClusterError` unless something listens at `host:port` that speaks as Ray does."""
     host, _, port = address.rpartition(":")
     if not host or not re.fullmatch(r"\d+", port) or "/" in host:
         problem = "Ray Client cannot be used, " if address.startswith("ray://") else ""
         raise ClusterError(f"{address!r} is no address of a Ray cluster: {problem}write HEAD:{HEAD_PORT}, or auto on a node of it")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S).close()
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S) as connection:
+            answers = os.environ.get("RAY_USE_TLS", "0") != "0" or _greeted(connection)
     except (OSError, OverflowError) as error:
-        raise ClusterError(f"Ray cannot be reached at {address}: {error}; is `ray start --head` running there?") from error
+        raise ClusterOutageError(f"Ray cannot be reached at {address}: {error}; is `ray start --head` running there?") from error
+    if not answers:
+        raise ClusterError(f"what listens at {address} does not answer as the head of a Ray cluster; its port is that of {_PORT}")
+
+
+def _greeted(connection: socket.socket) -> bool:
+    """Whether a server answers as gRPC does: HTTP/2 without a question. One that stays silent may be busy."""
+    connection.settimeout(GREETING_S)
+    connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, _SETTINGS_FRAME, 0, 0, 0, 0, 0]))
+    answer = b""
+    try:
+        while len(answer) < 4 and (more := connection.recv(9)):
+            answer += more
+    except TimeoutError:
+        return True
+    except OSError:
+        return False
+    return len(answer) > 3 and answer[3] == _SETTINGS_FRAME
 
 
 def _checked(found: Found) -> str:
@@ -118,9 +157,8 @@ def _checked(found: Found) -> str:
         case "unauthenticated":
             raise ClusterError(f"the Ray cluster at {found.address} refuses to authenticate: {found.detail}")
         case "no_answer":
-            raise ClusterError(
-                f"what listens at {found.address} does not answer as the head of a Ray cluster; its port is that of "
-                f"`ray start --head --port` ({HEAD_PORT} unless set), not the dashboard's or the client's"
+            raise ClusterOutageError(
+                f"the Ray cluster at {found.address} has not answered; {_LATER}; otherwise check that its port is that of {_PORT}"
             )
         case _:
-            raise ClusterError(f"Ray cannot be reached at {found.address}: {found.detail}")
+            raise ClusterOutageError(f"Ray cannot be reached at {found.address}: {found.detail}")

@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from orchestrator.nodes import Node, check_node, excluded, node_name
-from orchestrator.ray_cluster.connect import ClusterError
+from orchestrator.ray_cluster.connect import ClusterOutageError
 from orchestrator.ray_cluster.supervisors import PLACEMENT_S, Supervisors
 
 DISCOVERY_S = 5.0
@@ -31,7 +31,7 @@ class Discovery:
         self._listed_at = time.monotonic()
 
     def discover_all(self) -> None:
-        """Check the nodes that are there. Raises `ClusterError` unless one can be used."""
+        """Check the nodes that are there. Raises `ClusterOutageError` unless one can be used."""
         lines: list[str] = []
         notify, self._notify = self._notify, lines.append
         self._update(_living_nodes(), busy=())
@@ -46,7 +46,7 @@ class Discovery:
         for line in lines:
             notify(line)
         if not self.nodes:
-            raise ClusterError("; ".join(lines) or "the Ray cluster has no living node; start one with: ray start")
+            raise ClusterOutageError("; ".join(lines) or "the Ray cluster has no living node; start one with: ray start")
 
     def refresh(self, busy: Collection[str]) -> bool:
         """Add nodes that joined and remove those that left, without waiting; whether there are new ones.

@@ -13,8 +13,8 @@ import subprocess
 import sys
 from typing import Any, Literal, NamedTuple
 
-PROBE_S = 12.0
-"""Ray gives up on a port that is not its own after 5 s; importing Ray takes the rest on a busy machine."""
+PROBE_S = 90.0
+"""Ray gives up on a head that does not answer after 40 s; importing Ray takes the rest on a busy machine."""
 MODE = "RAY_AUTH_MODE"
 
 
@@ -30,7 +30,7 @@ class Found(NamedTuple):
 def probe(address: str, mode: str) -> Found:
     """Probe an address with a token mode, in a new process."""
     variables = {**os.environ, MODE: mode}
-    command = [sys.executable, "-m", "orchestrator.ray_cluster.probe", address]
+    command = [sys.executable, "-P", "-m", "orchestrator.ray_cluster.probe", address]
     try:
         done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=PROBE_S, check=False)
     except subprocess.TimeoutExpired:

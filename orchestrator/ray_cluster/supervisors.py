@@ -3,7 +3,7 @@
 import os
 from typing import Any
 
-from orchestrator.ray_cluster.connect import ClusterError
+from orchestrator.ray_cluster.connect import ClusterOutageError
 from orchestrator.worker_supervisor import WorkerConfig, WorkerSupervisor
 from sweeps.condition import Device
 from workers.measure.descendants import Process, descendants, lives
@@ -32,11 +32,11 @@ class Supervisors:
         return next((daemon for daemon in self._daemons if not lives(daemon)), None)
 
     def at(self, place: WorkerPlace) -> Any:
-        """The actor of a place, new if there is none. Raises `ClusterError` when others keep the GPUs of the node."""
+        """The actor of a place, new if there is none. Raises `ClusterOutageError` when others keep the GPUs of the node."""
         return self._actors.get(place) or self.start(place)
 
     def start(self, place: WorkerPlace) -> Any:
-        """A new actor in a place. Raises `ClusterError` as `at` does."""
+        """A new actor in a place. Raises `ClusterOutageError` as `at` does."""
         import ray
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -58,7 +58,7 @@ class Supervisors:
                 ray.get(actor.__ray_ready__.remote(), timeout=PLACEMENT_S)
             except ray.exceptions.GetTimeoutError as error:
                 ray.kill(actor)
-                raise ClusterError(
+                raise ClusterOutageError(
                     f"other Ray jobs have kept the GPUs of node {node_id} for {PLACEMENT_S:g} s; try again later"
                 ) from error
             except ray.exceptions.RayError:

@@ -13,7 +13,7 @@ from orchestrator.report.speedup import speedup_of
 from store.explanations import CLASSES_OF_TIME, explain_profiles
 from store.frames import groups, rows_of
 from store.host_labels import label_hosts
-from sweeps.caveats import load_caution
+from sweeps.caveats import load_caution, mean_caution, slow_caution
 from sweeps.curve_answers import CurveAnswer, answer_of_curves, answer_of_points, merit_of, tally
 from sweeps.curve_labels import BREAK_EVEN_NOTE
 from sweeps.flags import split_flags, wrong
@@ -42,7 +42,10 @@ def answer_sections(report: Report) -> Iterator[Section]:
         lines = _arm_lines(report) if len(report.speedups) else _loss_lines(report)
     if lines:
         lines += [*_ceiling_lines(report), *_time_lines(report)]
-        lines += [TextLine(line, "yellow") for line in load_caution(report.speedups["flags"])]
+        points = ((params_label(row.method, row.params), row) for row in rows_of(report.speedups))
+        loaded = load_caution(report.speedups["flags"])
+        cautions = (*mean_caution(points), *loaded, *slow_caution(report.speedups["host_speed"]))
+        lines += [TextLine(line, "yellow") for line in cautions]
         yield Section(title="Answers", lines=lines, note=BREAK_EVEN_NOTE if curves else "")
 
 
@@ -67,7 +70,7 @@ def _curves(report: Report, compared: Compared) -> list[CurveAnswer]:
         place = hosts.get((rows[0].environment, rows[0].host), "")
         metric = [METRICS[rows[0].metric].label] if found["metric"].nunique() > 1 or compared == "amount" else []
         label = ", ".join([curve_label(rows[0]), *metric, *distinctions(rows[0], found), *([f"on {place}"] if place else [])])
-        sentence = break_even_sentence(rows, report.speedups)
+        sentence = break_even_sentence(rows)
         for_use = purpose(rows[0].method) == "optimisation"
         curves.append(CurveAnswer(rows[0].method, label, sentence, rows[0].verdict, merit_of(rows), for_use))
     return curves

@@ -86,9 +86,9 @@ class ArmComparison:
         return "-" if row is None else arrived_text(row)
 
     def memory(self, name: str, form: str) -> str:
-        """Bytes in a column of the view `generation`, of baseline and arm in MiB: `1024 > 980`; a dash where one is not known."""
+        """Bytes in a column of the view `generation`, of baseline and arm in MiB: `1024 → 980`; a dash where one is not known."""
         both = [getattr(self._arms.get(key), name, None) for key in (self.row.baseline_id, self.row.arm_id)]
-        return "-" if any(map(is_missing, both)) else " > ".join(format_number(value, form, BYTES_PER_MIB) for value in both)
+        return "-" if any(map(is_missing, both)) else " → ".join(format_number(value, form, BYTES_PER_MIB) for value in both)
 
     @property
     def control(self) -> str:

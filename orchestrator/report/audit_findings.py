@@ -16,5 +16,9 @@ def audit_sections(report: Report) -> Iterator[Section]:
         lines = [
             TextLine(f"{each.severity}: {each.sentence}. To settle it: {each.settles}", "yellow") for each in found[:FULL_FINDINGS]
         ]
-        more = f"{len(found) - FULL_FINDINGS} more: breakeven audit {report.name}" if len(found) > FULL_FINDINGS else ""
+        more = (
+            f"{len(found) - FULL_FINDINGS} more: breakeven audit {report.name}{report.options}"
+            if len(found) > FULL_FINDINGS
+            else ""
+        )
         yield Section(title="Audit of these numbers", lines=lines, note=more)

@@ -14,6 +14,7 @@ from store.frames import groups, rows_of
 from store.host_labels import label_hosts
 from sweeps.ceilings import ceiling_of, left_to_gain
 from sweeps.condition_text import describe_condition
+from sweeps.number_format import image_text
 from workers.methods import purpose
 from workers.methods.arm_labels import params_label
 
@@ -28,7 +29,7 @@ def _left_text(row: Any) -> str:
 _COLUMNS = (
     Column("method", lambda row: params_label(row.method, row.params), left=True),
     Column("tokens", lambda row: f"{row.tokens:.0f}"),
-    Column("px", lambda row: f"{row.image_size:.0f}"),
+    Column("px", lambda row: image_text(row.image_size, row.image_shape).removesuffix(" px")),
     Column("reached [99 %]", lambda row: speedup_of(row).numbers),
     Column("cut for nothing [99 %]", lambda row: ceiling_of(row).numbers),
     Column("MACs promise", lambda row: f"{row.speedup_macs:.2f}x"),
@@ -66,6 +67,6 @@ def _impossible(row: Any) -> str:
         return ""
     label = params_label(row.method, row.params)
     return (
-        f"{label} at {row.image_size:.0f} px is measured faster than the same tokens cut for nothing, which is impossible: one of "
-        "both was disturbed, or runs other kernels; measure both again"
+        f"{label} at {image_text(row.image_size, row.image_shape)} is measured faster than the same "
+        "tokens cut for nothing, which is impossible: one of both was disturbed, or runs other kernels; measure both again"
     )

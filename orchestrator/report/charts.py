@@ -45,7 +45,7 @@ def _drawn(title: str, options: list[str], name: str, db: str | None) -> ReportC
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "chart.svg"
         place = ["--db", db] if db else []
-        command = [sys.executable, "-m", "webapp", "plot", "-o", str(out), *place, *options, "--", name]
+        command = [sys.executable, "-P", "-m", "webapp", "plot", "-o", str(out), *place, *options, "--", name]
         try:
             done = subprocess.run(command, env=dict(os.environ), capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
         except subprocess.TimeoutExpired:

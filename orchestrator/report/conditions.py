@@ -6,8 +6,7 @@ from typing import Any
 import pandas as pd
 
 from sweeps.curve_labels import describe_break_even, token_unit
-from sweeps.flags import split_flags, wrong
-from sweeps.number_format import is_missing
+from sweeps.number_format import image_text, is_missing
 from workers.methods.arm_labels import params_label
 
 FIELD_AXES = ("batch_size", "threads")
@@ -19,8 +18,12 @@ _NAMED = (("model", "{}"), ("batch_size", "batch {:.0f}"), ("threads", "{:.0f} t
 def curve_label(row: Any) -> str:
     """The arm of a row of `break_even`; a parameter that varies is named without a value, and with another number the size."""
     if is_missing(row.varied_parameter):
-        sizes = ((row.image_size, "px"), (row.prompt_tokens, "prompt tokens")) if row.axis in FIELD_AXES else ()
-        return ", ".join([params_label(row.method, row.params), *(f"{v:.0f} {unit}" for v, unit in sizes if not is_missing(v))])
+        parts = [params_label(row.method, row.params)]
+        if row.axis in FIELD_AXES and not is_missing(row.image_size):
+            parts.append(image_text(row.image_size, row.image_shape))
+        if row.axis in FIELD_AXES and not is_missing(row.prompt_tokens):
+            parts.append(f"{row.prompt_tokens:.0f} prompt tokens")
+        return ", ".join(parts)
     return f"{params_label(row.method, row.params, without=row.varied_parameter)}, {row.varied_parameter} varies"
 
 
@@ -39,27 +42,12 @@ def shown_curves(break_evens: pd.DataFrame) -> pd.DataFrame:
     return break_evens[~repeated & (break_evens["axis"] != "image_size")]
 
 
-def break_even_sentence(rows: Sequence[Any], points: pd.DataFrame) -> str:
-    """The break-even of one curve along one axis, in the words of the web app.
-
-    `rows` are those of the view `break_even`, `points` those of the view `speedup` in which the curve's own are looked for.
-    """
-    return describe_break_even(rows, token_unit(rows[0]), _measured(rows[0], points))
+def break_even_sentence(rows: Sequence[Any]) -> str:
+    """The break-even of one curve along one axis, its rows of the view `break_even`, in the words of the web app."""
+    return describe_break_even(rows, token_unit(rows[0]))
 
 
-def break_even_line(rows: Sequence[Any], points: pd.DataFrame) -> str:
-    """The sentence with its reason."""
-    return f"{break_even_sentence(rows, points)}. {rows[0].why}"
-
-
-def _measured(curve: Any, points: pd.DataFrame) -> tuple[float, float] | None:
-    """The smallest and the largest x of a curve along a size, but for points wrong by a flag; `None` where they are not known."""
-    column = {"tokens": "tokens", "gmacs": "gmacs_baseline"}.get(curve.axis)
-    if column is None:
-        return None
-    own = points
-    for name in ("curve_id", "environment", "host", "metric"):
-        own = own[own[name] == getattr(curve, name)]
-    right = own[[not wrong(split_flags(flags)) for flags in own["flags"]]]
-    x = (right if len(right) else own)[column].dropna()
-    return (float(x.min()), float(x.max())) if len(x) else None
+def break_even_line(rows: Sequence[Any]) -> str:
+    """The sentence with its reason, once."""
+    sentence, why = break_even_sentence(rows), str(rows[0].why)
+    return f"{sentence}." if why.removesuffix(".").lower() in sentence.lower() else f"{sentence}. {why}"

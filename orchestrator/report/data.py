@@ -11,12 +11,13 @@ from store.audits import MOST_AUDITED, audit_of_sweep
 from store.comparison_status import states
 from store.curve_costs import CurveKey, curve_costs
 from store.engine import connect_readonly
+from store.location import database_option
 from store.quality_join import beside_controls
 from store.queries import counter_rows, execution_rows, find_sweep, sweep_rows, zeroshot_rows
 from store.timed_arms import provenance_rows
 from sweeps.audit.report import AuditReport
 from sweeps.kinds import KINDS
-from sweeps.stats.relative_costs import RelativeCosts
+from sweeps.stats.launch_work import RelativeCosts
 from workers.methods import tuning_control
 from workers.methods.arm_labels import params_label
 
@@ -60,6 +61,8 @@ class Report:
     """View `kernel`: operators of the profiles."""
     relative_costs: Mapping[CurveKey, RelativeCosts]
     """Of the curves in `cost_models` whose fit describes their points."""
+    options: str = ""
+    """What commands that are printed need besides to find this store, such as ` --db other.db`."""
     audit: AuditReport | None = None
     """What the rules of the audit find; `None` of a sweep of more than `store.audits.MOST_AUDITED` comparisons."""
 
@@ -97,5 +100,6 @@ def load_report(db: str | None, name: str) -> Report:
         provenance_rows(engine, name),
         operator_rows(engine, profiles["profile_id"]),
         curve_costs(engine, cost_models, speedups),
+        database_option(db),
         audit_of_sweep(engine, name, params_label) if len(speedups) <= MOST_AUDITED else None,
     )

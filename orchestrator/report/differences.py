@@ -14,10 +14,11 @@ from sweeps.kinds import KINDS, KindSpec, kinds_of
 from sweeps.labels import TASK, Conclusion, conclude_change, conclude_interval
 from sweeps.metrics import METRICS, MetricSpec, compared
 from sweeps.number_format import is_missing, with_interval
+from sweeps.stats.quality import KL_COVERAGE
 from workers.methods.arm_labels import params_label
 
 _CONDITION = (
-    *("device_name", "model", "weights", "data", "corruption", "severity", "dtype", "attention", "image_size"),
+    *("device_name", "model", "weights", "data", "corruption", "severity", "dtype", "attention", "image_size", "image_shape"),
     *("n", "baseline", "seed", "environment"),
 )
 _TASK_CONDITION = ("model", "weights", "device_name", "environment", "baseline")
@@ -50,8 +51,16 @@ def difference_sections(report: Report) -> Iterator[Section]:
                     columns=columns,
                     rows=rows,
                     row_style=lambda row: style_of(change_of(row).word),
-                    note=NOTE.format(outputs.iloc[0]) if len(outputs) else "",
+                    note=" ".join(_notes(outputs, points)),
                 )
+
+
+def _notes(outputs: "pd.Series[Any]", points: pd.DataFrame) -> Iterator[str]:
+    """What must be known to read the table."""
+    if len(outputs):
+        yield NOTE.format(outputs.iloc[0])
+    if "kl_low" in points and points["kl_low"].notna().any():
+        yield f"Of KL {KL_COVERAGE}."
 
 
 def _columns(spec: MetricSpec, points: pd.DataFrame) -> list[Column]:
@@ -61,8 +70,8 @@ def _columns(spec: MetricSpec, points: pd.DataFrame) -> list[Column]:
     return [
         Column("method", lambda row: params_label(row.method, row.params), left=True),
         Column("tokens at the end", lambda row: "-" if is_missing(row.tokens_final) else f"{row.tokens_final:.0f}"),
-        Column("GMACs", lambda row: "-" if is_missing(row.gmacs) else f"{row.gmacs_baseline:.3g} > {row.gmacs_total:.3g}"),
-        Column(_heading(spec), lambda row: f"{row.baseline_value:.{spec.digits}f} > {row.arm_value:.{spec.digits}f}"),
+        Column("GMACs", lambda row: "-" if is_missing(row.gmacs) else f"{row.gmacs_baseline:.3g} → {row.gmacs_total:.3g}"),
+        Column(_heading(spec), lambda row: f"{row.baseline_value:.{spec.digits}f} → {row.arm_value:.{spec.digits}f}"),
         Column(f"{'drop' if spec.better == 'higher' else 'change'} [95 %]", lambda row: change_of(row).numbers),
         Column("verdict", lambda row: change_of(row).word, left=True),
         *map(_figure, beside),
@@ -80,15 +89,18 @@ def _figure(spec: MetricSpec) -> Column:
 
     def cell(row: Any) -> str:
         baseline, value, low, high = (getattr(row, f"{spec.name}{end}") for end in ("_baseline", "", "_low", "_high"))
-        return with_interval(value, low, high, ".4g") if is_missing(baseline) else f"{baseline:.4g} > {value:.4g}"
+        return with_interval(value, low, high, ".4g") if is_missing(baseline) else f"{baseline:.4g} → {value:.4g}"
 
     return Column(_heading(spec), cell)
 
 
 def _speedups(row: Any, speedups: pd.DataFrame, kind: KindSpec) -> str:
-    """The speed-ups of the same arm by the first metric: one, or the range over batch sizes, threads, runtimes and machines."""
+    """The speed-ups of the arm over the same baseline, by the first metric.
+
+    One, or the range over batch sizes, threads, runtimes and machines.
+    """
     metric = kinds_of(kind.modality)[0].metrics[0]
-    found = speedups.loc[(speedups["quality_arm_id"] == row.quality_arm_id) & (speedups["metric"] == metric), "speedup"]
+    found = speedups.loc[(speedups["quality_pair_id"] == row.quality_pair_id) & (speedups["metric"] == metric), "speedup"]
     if not len(found):
         return "-"
     return f"{found.iloc[0]:.2f}x" if len(found) == 1 else f"{found.min():.2f}x to {found.max():.2f}x"
@@ -105,8 +117,8 @@ def zeroshot_sections(report: Report) -> Iterator[Section]:
 
 
 def _task(row: Any) -> str:
-    """`piqa_acc 0.612 > 0.598, drop +0.014 [-0.002, +0.030] on 1838 documents: unclear`."""
-    values = f"{row.metric.removeprefix('zeroshot_')} {row.value_baseline:.3f} > {row.value:.3f}"
+    """`piqa_acc 0.612 → 0.598, drop +0.014 [-0.002, +0.030] on 1838 documents: unclear`."""
+    values = f"{row.metric.removeprefix('zeroshot_')} {row.value_baseline:.3f} → {row.value:.3f}"
     if is_missing(row.task_drop):
         return f"{values} on {row.n:.0f} documents"
     drop = conclude_interval(TASK, row.task_drop, row.task_drop_low, row.task_drop_high)

@@ -74,7 +74,7 @@ def generation_sections(report: Report) -> Iterator[Section]:
             arms = arms[arms[name] == value]
         yield from _condition(points, arms, named[key["environment"], key["host"]])
     break_evens = report.break_evens[report.break_evens["kind"].isin(timed["kind"])]
-    yield from _break_evens(break_evens, timed, report.arms, named)
+    yield from _break_evens(break_evens, report.arms, named)
 
 
 def limits(report: Report) -> Iterator[Section]:
@@ -124,9 +124,7 @@ def _title(points: pd.DataFrame, arms: pd.DataFrame, place: str) -> str:
     return describe_condition(condition, place)
 
 
-def _break_evens(
-    break_evens: pd.DataFrame, points: pd.DataFrame, arms: pd.DataFrame, named: Mapping[tuple[str, str], str]
-) -> Iterator[Section]:
+def _break_evens(break_evens: pd.DataFrame, arms: pd.DataFrame, named: Mapping[tuple[str, str], str]) -> Iterator[Section]:
     labels = labels_of(arms)
     # GMACs grow with the prompt: break-even along them repeats that along tokens
     curves = shown_curves(break_evens)
@@ -138,7 +136,5 @@ def _break_evens(
             row, *_ = rows = rows_of(curve)
             place = named.get((row.environment, row.host), "")
             against = f"against {labels.get(row.baseline_id, row.baseline)}" + (place and f", on {place}")
-            lines.append(
-                TextLine(f"{curve_label(row)}, {row.model}, {against}: {break_even_line(rows, points)}", style_of(row.verdict))
-            )
+            lines.append(TextLine(f"{curve_label(row)}, {row.model}, {against}: {break_even_line(rows)}", style_of(row.verdict)))
         yield Section(title=f"Break-even in {axis_label(key['axis']).title}, by {METRICS[key['metric']].label}", lines=lines)

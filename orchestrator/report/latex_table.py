@@ -81,7 +81,7 @@ def _table(section: Section, label: str) -> Iterator[str]:
 
 def _row(cells: Sequence[str]) -> str:
     """One row; `baseline > arm` has an arrow."""
-    return " & ".join(escape_latex(cell).replace(r" \textgreater{} ", r" $\rightarrow$ ") for cell in cells) + r" \\"
+    return " & ".join(escape_latex(cell).replace("→", r"$\rightarrow$") for cell in cells) + r" \\"
 
 
 def _method(report: Report) -> Iterator[str]:

@@ -24,8 +24,9 @@ MOST_NAMED = 6
 """Arms that one sentence names."""
 
 
-def next_steps_of(report: Report, file: str = "FILE") -> Iterator[str]:
-    """Sentences on a whole report; `file` is that of the sweep. Nothing on results that more time cannot change."""
+def next_steps_of(report: Report, sweep: str = "") -> Iterator[str]:
+    """Sentences on a whole report; `sweep` is how commands name it. Nothing on results that more time cannot change."""
+    file = sweep or _named(report)
     yield from flag_steps(report, file)
     short: set[str] = set()
     unclear: set[str] = set()
@@ -83,9 +84,9 @@ def legend(report: Report) -> Iterator[str]:
         )
     raised = {flag for frame in report.compared for flags in frame["flags"] for flag in split_flags(flags)} & FLAGS.keys()
     for flag in sorted(raised):
-        weight = "wrong, and left out of curves" if FLAGS[flag].wrong else "information" if FLAGS[flag].harmless else "noisier"
-        yield f"flag {flag}: {FLAGS[flag].meaning} ({weight})"
-    terms = report.speedups[["process_sd", "calibration_id"]].drop_duplicates()
+        left_out = " (left out of curves)" if FLAGS[flag].wrong else ""
+        yield f"flag {flag}: {FLAGS[flag].meaning}{left_out}"
+    terms = report.speedups[["process_sd", "calibration_id"]].dropna(subset=["process_sd"]).drop_duplicates()
     if counted := [_process_term(row) for row in rows_of(terms)]:
         yield f"between processes, intervals count a standard deviation of {', '.join(sorted(counted))}"
 
@@ -98,8 +99,9 @@ def _process_term(row: Any) -> str:
     return f"{100 * row.process_sd:.2f} % ({source})"
 
 
-def flag_steps(report: Report, file: str = "FILE") -> Iterator[str]:
+def flag_steps(report: Report, sweep: str = "") -> Iterator[str]:
     """Sentences on flagged results alone."""
+    file = sweep or _named(report)
     flagged: dict[str, set[str]] = defaultdict(set)
     for frame in report.compared:
         for row in rows_of(frame):
@@ -112,6 +114,10 @@ def flag_steps(report: Report, file: str = "FILE") -> Iterator[str]:
     if others := sorted(set(flagged) - set(advice) - {name for name, flag in FLAGS.items() if flag.harmless}):
         affected = set().union(*(flagged[flag] for flag in others))
         yield f"{_comparisons_have(affected)} the flag {' or '.join(others)}, which workers/README.md explains (Flags)"
+
+
+def _named(report: Report) -> str:
+    return f"{report.name}{report.options}"
 
 
 def _comparisons_have(comparisons: Collection[str]) -> str:

@@ -19,7 +19,7 @@ from orchestrator.report.latex_table import render_latex
 from orchestrator.report.section import Column, Section, TextLine
 from orchestrator.report.text_table import markdown_row
 from store.frames import rows_of
-from sweeps.number_format import is_missing
+from sweeps.number_format import image_text, is_missing
 from workers.methods.arm_labels import params_label
 
 HEADING_WIDTH = 22
@@ -28,10 +28,9 @@ ReportFormat = Literal["table", "markdown", "html", "latex", "json", "csv"]
 
 
 def _size(row: Any) -> str:
-    for value, unit in ((row.image_size, "px"), (row.prompt_tokens, "tokens")):
-        if not is_missing(value):
-            return f"{value:.0f} {unit}"
-    return "-"
+    if not is_missing(row.image_size):
+        return image_text(row.image_size, row.image_shape)
+    return "-" if is_missing(row.prompt_tokens) else f"{row.prompt_tokens:.0f} tokens"
 
 
 _FAILURE_COLUMNS = (

@@ -15,7 +15,7 @@ from sweeps.condition_text import describe_condition
 from sweeps.kinds import THREAD_FIELDS
 from sweeps.labels import SPEEDUP, Conclusion, conclude_row
 from sweeps.metrics import METRICS
-from sweeps.number_format import axis_label, count, is_missing
+from sweeps.number_format import axis_label, count, image_text, is_missing
 from workers.methods.arm_labels import params_label
 
 POINTS_SHARE = (
@@ -42,11 +42,11 @@ def _notes(row: Any) -> str:
 _COLUMNS = (
     Column("method", lambda row: params_label(row.method, row.params), left=True),
     Column("tokens", lambda row: f"{row.tokens:.0f}"),
-    Column("px", lambda row: f"{row.image_size:.0f}"),
-    Column("GMACs", lambda row: f"{row.gmacs_baseline:.3g} > {row.gmacs:.3g}"),
+    Column("px", lambda row: image_text(row.image_size, row.image_shape).removesuffix(" px")),
+    Column("GMACs", lambda row: f"{row.gmacs_baseline:.3g} → {row.gmacs:.3g}"),
     Column("MACs promise", lambda row: f"{row.speedup_macs:.2f}x"),
     Column("of it arrived", arrived_text),
-    Column("ms", lambda row: f"{row.baseline_ms:.3g} > {row.arm_ms:.3g}"),
+    Column("ms", lambda row: f"{row.baseline_ms:.3g} → {row.arm_ms:.3g}"),
     Column("speed-up [99 %]", lambda row: speedup_of(row).numbers),
     Column("pairs", lambda row: f"{row.pairs:.0f}"),
     Column("verdict", lambda row: speedup_of(row).word, left=True),
@@ -70,9 +70,7 @@ def speedup_sections(report: Report) -> Iterator[Section]:
         )
         for key, curves in groups(_curves_of(break_evens, condition, points), ("axis",)):
             own = [rows_of(curve) for _, curve in groups(curves, ("curve_id",))]
-            lines = [
-                TextLine(f"{curve_label(rows[0])}: {break_even_line(rows, points)}", style_of(rows[0].verdict)) for rows in own
-            ]
+            lines = [TextLine(f"{curve_label(rows[0])}: {break_even_line(rows)}", style_of(rows[0].verdict)) for rows in own]
             yield Section(title=f"Break-even in {axis_label(key['axis']).title}", lines=lines, level=3)
 
 
@@ -87,7 +85,7 @@ def field_sections(report: Report) -> Iterator[Section]:
         for rows in curves[:MOST_LINES]:
             place = named.get((rows[0].environment, rows[0].host), "")
             label = ", ".join(filter(None, (curve_label(rows[0]), rows[0].model, place and f"on {place}")))
-            lines.append(TextLine(f"{label}: {break_even_line(rows, report.speedups)}", style_of(rows[0].verdict)))
+            lines.append(TextLine(f"{label}: {break_even_line(rows)}", style_of(rows[0].verdict)))
         if len(curves) > MOST_LINES:
             lines.append(TextLine(f"and {count(len(curves) - MOST_LINES, 'curve')} more, in the view break_even", "dim"))
         yield Section(title=f"Break-even in {axis_label(key['axis']).title}, by {METRICS[key['metric']].label}", lines=lines)

@@ -14,19 +14,26 @@ from sweeps.stats.promise import delivered
 _ARM = ("method", "params")
 
 
-def arrived(row: Any) -> float | None:
-    """The share of the promised saving that arrived, of a row of the view `speedup` with `speedup_macs`: 1 is all of it.
+def arrived(row: Any) -> tuple[float, float, float] | None:
+    """The share of the promised saving that arrived (1: all of it) and its interval, of a row of `speedup` with `speedup_macs`.
 
-    See `sweeps.stats.promise.delivered`.
+    See `sweeps.stats.promise.delivered`. `None` where the speed-up has no interval: the share of a small promise would be noise.
     """
-    promise = getattr(row, "speedup_macs", None)
-    return None if is_missing(promise) or is_missing(row.speedup) else delivered(row.speedup, promise)
+    promise, speedups = getattr(row, "speedup_macs", None), (row.speedup, row.speedup_low, row.speedup_high)
+    if row.verdict == "insufficient" or any(map(is_missing, (promise, *speedups))):
+        return None
+    shares = [delivered(speedup, promise) for speedup in speedups]
+    known = [share for share in shares if share is not None]
+    return (known[0], min(known), max(known)) if len(known) == len(shares) else None
 
 
 def arrived_text(row: Any) -> str:
-    """`37 %`; a dash where there is no such share, and a bound where more than the whole promise was lost."""
-    share = arrived(row)
-    return "-" if share is None else "< -100 %" if share < -1 else f"{100 * share + 0.0:.0f} %"
+    """`37 % [30, 44]`; a dash where there is no such share."""
+    found = arrived(row)
+    if found is None:
+        return "-"
+    share, low, high = (f"{100 * each + 0.0:.0f}" for each in found)
+    return f"{share} % [{low}, {high}]"
 
 
 def shortfall(row: Any) -> float:

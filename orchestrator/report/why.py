@@ -18,8 +18,9 @@ from workers.methods import purpose
 from workers.methods.arm_labels import params_label
 
 _TITLE = (
-    *("model", "weights", "image_size", "prompt_tokens", "new_tokens", "data", "decoding", "batch_size", "dtype", "attention"),
-    *("kv_cache", "device_name", "exclusive", "threads", "wait_policy", "pinning"),
+    *("model", "weights", "image_size", "image_shape", "prompt_tokens", "new_tokens", "data"),
+    *("decoding", "batch_size", "dtype", "attention"),
+    *("kv_cache", "device_name", "exclusive", "inputs", "threads", "wait_policy", "pinning"),
 )
 MOST_KERNELS = 10
 """Kernels with counters of one file that a report lists."""

@@ -160,22 +160,19 @@ def break_even_rows(
     common = {
         "axis": axis,
         "comparison_id": rows[-1].comparison_id,
-        **{
-            name: getattr(found, name)
-            for name in ("verdict", "points", "worst_loss", "largest_gain", "pairs_factor", "more_seconds")
-        },
+        **{name: getattr(found, name) for name in ("verdict", "points", "x_first", "x_last", "worst_loss", "largest_gain")},
         "why": _why(rows, curve, varied),
         "point_alpha": alpha,
         "floor": max(row.floor for row in rows),
         "analysis_version": ANALYSIS_VERSION,
     }
-    nowhere: dict[str, Any] = dict.fromkeys(("x", "x_low", "x_high", "direction", "grid_limited", "fitted"))
+    nowhere: dict[str, Any] = dict.fromkeys(("x", "x_low", "x_high", "direction", "grid_limited"))
     crossings: list[dict[str, Any]] = [
         {
             "x": at.x,
             "x_low": at.low,
             "x_high": at.high,
-            **{name: getattr(at, name) for name in ("direction", "grid_limited", "fitted")},
+            **{name: getattr(at, name) for name in ("direction", "grid_limited")},
         }
         for at in found.crossings
     ]

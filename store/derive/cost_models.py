@@ -1,18 +1,15 @@
-"""Derived rows: launch and work of a curve along tokens, and the break-even that they predict beside the measured one."""
+"""Derived rows: launch and work of a curve along tokens, and the break-even that they predict."""
 
 from collections.abc import Iterator, Sequence
-from math import log
 from typing import Any
 
-import numpy as np
 from sqlalchemy import Row
 
 from store.derive.curve_points import curve_of
 from store.row_mapping import finite
 from store.tables.derived import COSTS
-from sweeps.stats.breakeven import break_even, fit_points, predicted
-from sweeps.stats.curve import Curve
-from sweeps.stats.launch_work import fit_launch_work
+from sweeps.stats.breakeven import fit_points, predicted
+from sweeps.stats.launch_work import launch_work_of
 from sweeps.stats.timing import ANALYSIS_VERSION
 
 _SECONDS = {"ms": 1e-3, "s": 1.0}
@@ -20,10 +17,7 @@ _SECONDS = {"ms": 1e-3, "s": 1.0}
 
 
 def cost_model_row(rows: Sequence[Row[Any]]) -> Iterator[dict[str, Any]]:
-    """The derived columns of the cost model of one curve of times along tokens, if it has a point.
-
-    The break-even that is measured rests on the verdicts of points alone; that of the view `break_even` uses both.
-    """
+    """The derived columns of the cost model of one curve of times along tokens, if it has a point."""
     if rows[-1].unit not in _SECONDS:
         return
     curve = curve_of(rows, "tokens")
@@ -43,17 +37,12 @@ def cost_model_row(rows: Sequence[Row[Any]]) -> Iterator[dict[str, Any]]:
         "misfit_p": None if found is None else found.misfit_p,
         "analysis_version": ANALYSIS_VERSION,
         **dict.fromkeys(f"{name}{end}" for name in COSTS for end in ("", "_low", "_high")),
-        **dict.fromkeys(f"{side}_x{end}" for side in ("predicted", "measured") for end in ("", "_low", "_high")),
+        **dict.fromkeys(f"predicted_x{end}" for end in ("", "_low", "_high")),
     }
     if None not in [point.se for point in points]:
-        sides = [(p.gmacs_baseline, p.gmacs, seconds[p.comparison_id], log(p.speedup), p.se) for p in points]
-        costs = fit_launch_work(*np.array(sides, np.float64).T)
-        for name, cost in zip(COSTS, costs or (), strict=False):
+        costs = launch_work_of(points, seconds)
+        for name, cost in zip(COSTS, costs[:4] if costs else (), strict=False):
             columns |= {name: finite(cost.value), f"{name}_low": finite(cost.low), f"{name}_high": finite(cost.high)}
     if found is not None and (place := predicted(found, points)) is not None:
         columns |= {"predicted_x": place.x, "predicted_x_low": place.low, "predicted_x_high": place.high}
-    measured = break_even(Curve(axis="tokens", points=tuple(points)), modelled=False).crossings
-    if len(measured) == 1:
-        (at,) = measured
-        columns |= {"measured_x": at.x, "measured_x_low": at.low, "measured_x_high": at.high}
     yield columns

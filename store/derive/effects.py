@@ -1,5 +1,6 @@
 """Derived rows: the effects of every metric of a comparison, computed by `sweeps.stats` from stored raw data."""
 
+import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -130,6 +131,7 @@ def _effects(payload: PayloadStore[Any], pairs: Sequence[Row[Any]], load: Callab
         "threads": last.threads,
         "tokens": last.prompt_tokens or (last.tokens if last.baseline_tokens is None else last.baseline_tokens),
         "tokens_final": last.tokens_final,
+        "pairs_min": json.loads(last.protocol)["pairs_min"] if payload.kind.timed else None,
         "rounds": len(used),
         "seconds": sum(row.ended_at - row.started_at for row in used),
         **{name: getattr(last, name) for name in ReportedColumns.model_fields},
@@ -141,7 +143,8 @@ def _effects(payload: PayloadStore[Any], pairs: Sequence[Row[Any]], load: Callab
         if any(value is not None for name, value in figures.items() if name != "n"):
             promise = macs_speedup(macs["gmacs_baseline"], (macs["gmacs"] or 0.0) + (macs["gmacs_overhead"] or 0.0))
             share = delivered(figures.get("effect"), promise) if spec.compared == "ratio" else None
-            yield {**common, **_declared(spec), **macs, **figures, "delivered": share}
+            flags = _union((common["flags"], figures.get("flags")))
+            yield {**common, **_declared(spec), **macs, **figures, "delivered": share, "flags": flags}
 
 
 def _declared(spec: MetricSpec) -> dict[str, Any]:

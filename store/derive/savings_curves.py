@@ -24,7 +24,7 @@ MIN_SETTINGS = 3
 SETTING = (
     *("kind", "model", "weights", "device", "image_size", "batch_size", "threads"),
     *("dtype", "attention", "runtime", "seed", "method", "baseline"),
-    *("data", "prompt_tokens", "new_tokens", "kv_cache", "decoding", "exclusive"),
+    *("data", "prompt_tokens", "new_tokens", "kv_cache", "decoding", "exclusive", "inputs"),
     *("spare_cores", "wait_policy", "pinning"),
 )
 """Columns of `comparison` that are equal along such a curve but for the one that varies: everything but the parameters."""

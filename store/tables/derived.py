@@ -81,14 +81,20 @@ class EffectRow(ReportedColumns, table=True):
     """Standard error of the logarithm of a ratio, what differs between processes included."""
     effect_freedom: float | None = None
     """Degrees of freedom of `effect_se`."""
+    ratio_of_means: float | None = None
+    """Of times that every round samples: the baseline's mean over the arm's, slow forwards counted."""
     process_sd: float | None = None
-    """Largest standard deviation between processes that `effect_se` counts, of a log speed-up."""
+    """Largest standard deviation between processes that `effect_se` counts, of a log speed-up; NULL where visits show their own."""
     calibration_id: str | None = Field(default=None, foreign_key="calibration.calibration_id")
     """That of the newest attempt; NULL: the stated default."""
     process_loads: str | None = None
     """JSON: by process the part of `effect_se` that all effects measured in it have in common."""
+    host_speed: float | None = None
+    """Of several visits: the median speed of the newest run, as a share of the quickest known one."""
     n: int | None
     """Pairs, images or windows that it rests on."""
+    pairs_min: int | None = None
+    """Pairs that the newest attempt was to measure at least; NULL where nothing is timed."""
     rounds: int | None
     """Attempts pooled."""
     seconds: float | None = None
@@ -107,10 +113,7 @@ class BreakEvenRow(SQLModel, table=True):
         one_of("axis", BREAK_EVEN_AXES),
         one_of("verdict", get_args(Claim)),
         one_of("direction", ("gains", "loses")),
-        *(
-            finite_number(column)
-            for column in ("x", "x_low", "x_high", "worst_loss", "largest_gain", "pairs_factor", "more_seconds")
-        ),
+        *(finite_number(column) for column in ("x", "x_low", "x_high", "x_first", "x_last", "worst_loss", "largest_gain")),
         finite_number("points", ">= 0"),
         finite_number("points_missing", ">= 0"),
         Index(None, "curve_id", "environment"),
@@ -144,16 +147,14 @@ class BreakEvenRow(SQLModel, table=True):
     """Where all its points were measured."""
     points_missing: int = 0
     """Questions of the sweep on this curve that have no answer, not even a failure, in this environment on this host."""
-    fitted: bool | None = None
-    """Whether an end of the interval comes from the cost model, and not from a measured point."""
+    x_first: float | None = None
+    """The smallest x that the claim rests on: without points that a flag excludes, and those where the method does nothing."""
+    x_last: float | None = None
+    """The largest."""
     worst_loss: float | None = None
     """Beyond a bound: the largest share of time that the intervals of the points there allow to be lost."""
     largest_gain: float | None = None
     """Largest speed-up less 1 that the interval of any point allows."""
-    pairs_factor: float | None = None
-    """Times as many pairs would probably decide an unclear curve."""
-    more_seconds: float | None = None
-    """Measuring time that this would take."""
     point_alpha: float | None = None
     """Level of its points' intervals where their places were chosen one after the other; NULL: that of each comparison."""
 
@@ -169,7 +170,7 @@ class CostModelRow(SQLModel, table=True):
         one_of("work_unit", ("GMAC", "token")),
         one_of("verdict", ("fits", "misfit", "undetermined")),
         *(finite_number(f"{name}{end}", ">= 0") for name in COSTS for end in ("", "_low", "_high")),
-        *(finite_number(f"{side}_x{end}") for side in ("predicted", "measured") for end in ("", "_low", "_high")),
+        *(finite_number(f"predicted_x{end}") for end in ("", "_low", "_high")),
         finite_number("misfit_p", ">= 0"),
         finite_number("points", ">= 0"),
         Index(None, "curve_id", "environment"),
@@ -211,10 +212,6 @@ class CostModelRow(SQLModel, table=True):
     """Tokens at which the model crosses 1, with its interval; one end is NULL where it is not distinguished from 1 up to there."""
     predicted_x_low: float | None = None
     predicted_x_high: float | None = None
-    measured_x: float | None = None
-    """The same by the verdicts of the points alone, without the model."""
-    measured_x_low: float | None = None
-    measured_x_high: float | None = None
     analysis_version: int
 
 

@@ -24,7 +24,7 @@ SWEEP_COMPARISON = _table("sweep_comparison_row", "sweep comparison_id")
 COMPARISON = _table(
     "comparison",
     "comparison_id arm_id kind model weights batch_size dtype attention runtime seed method params data new_tokens kv_cache "
-    "decoding exclusive spare_cores wait_policy pinning baseline baseline_id panel_id",
+    "decoding exclusive spare_cores wait_policy pinning inputs baseline baseline_id panel_id question_id payload content_hashes",
 )
 ARM_LABEL = _table("arm_label", "arm_id label")
 PANEL_PROGRESS = _table("panel_progress", "sweep panel_id comparison_id comparisons measured failures")
@@ -45,10 +45,9 @@ FAILURES = _table("failures", "comparison_id")
 FAILURE = _table("failure", "id attempt reason message detail")
 EFFECT = _table(
     "effect_row",
-    "comparison_id environment host metric compared tokens gmacs_baseline gmacs gmacs_overhead "
+    "comparison_id environment host metric compared measured_at tokens gmacs_baseline gmacs gmacs_overhead "
     "effect effect_low effect_high effect_se effect_freedom process_loads n rounds verdict flags failure",
 )
-COST_MODEL = _table("cost_model_row", "sweep curve_id environment host metric verdict measured_x measured_x_low measured_x_high")
 
 
 def newest_revision(sweep: FromClause) -> ColumnElement[bool]:

@@ -65,8 +65,9 @@ class ArmColumns(SQLModel):
     device: str
     model: str
     weights: str
-    image_size: int | None
-    """NULL for a language model."""
+    image_size: float | None
+    """Pixels of a side; where height and width differ (`image_shape`), of the square with as many pixels. NULL for a language
+    model."""
     batch_size: int
     dtype: str
     attention: str
@@ -93,6 +94,10 @@ class ArmColumns(SQLModel):
     """`active`: threads that wait keep their cores busy; NULL: they sleep."""
     pinning: str | None = None
     """`cores`: each thread stayed on a core of its own; NULL: the system placed them."""
+    inputs: str | None = None
+    """`zeros`: the values of timed images; NULL: drawn from the normal distribution."""
+    image_shape: str | None = None
+    """Height and width of an image that is no square, such as `64x96`."""
 
 
 CONDITION_CHECKS = ("image_size", "batch_size", "prompt_tokens", "new_tokens")

@@ -90,7 +90,7 @@ class SampleRow(SQLModel, table=True):
     stopped: str
     seconds: bytes = Field(sa_type=LargeBinary)
     """float64, wall seconds per forward."""
-    device_seconds: bytes | None = Field(sa_type=LargeBinary)
+    event_seconds: bytes | None = Field(sa_type=LargeBinary)
     """float64, device seconds per forward; NULL where not measured apart."""
     run_order: bytes = Field(sa_type=LargeBinary)
     """int32: for each round the columns in the order they ran."""

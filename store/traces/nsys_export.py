@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from sqlalchemy import Connection, column, create_engine, select, table
+from sqlalchemy import Connection, Select, column, create_engine, select, table, union
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
@@ -25,13 +25,24 @@ STRINGS = "StringIds"
 ANY_OF_NSYS = (STRINGS, KERNELS, COPIES, CALLS, RANGES, "TARGET_INFO_SYSTEM_ENV", "PROCESSES", "ANALYSIS_DETAILS")
 KERNEL_NAMES = ("demangledName", "shortName", "name", "mangledName")
 """Columns of a kernel's name, the most telling first."""
+NAME_COLUMNS = {KERNELS: KERNEL_NAMES, CALLS: ("nameId", "name"), RANGES: ("textId",)}
+"""Columns that hold ids of texts."""
+DISTINGUISHING = ("contextId", "streamId", "graphNodeId")
+"""Columns that distinguish runs which are equal otherwise; a row that repeats another in these too stands there twice."""
+INTEGERS = {"deviceId", "globalPid", "globalTid", "correlationId", "bytes", "copyKind", "graphId"}
 COPY_KINDS = {1: ("HtoD", 1), 2: ("DtoH", 1), 8: ("DtoD", 2), 9: ("HtoH", 0), 10: ("PtoP", 1)}
 """CUPTI's kinds of copies: name, and how often the device's memory moves each byte."""
 EXPORT_INFO = ("META_DATA_EXPORT", "EXPORT_META_DATA")
 GPU_INFO = ("TARGET_INFO_GPU", "TARGET_INFO_CUDA_GPU")
 HOST = 2**31 - 1
 """What CUPTI writes as the device of a graph that begins on the host."""
+LONGEST_NAME = 1_000_000
+"""Bytes of the longest text that is read: names of kernels are a few kB, what a program printed is a text too and is not read."""
 HOW = "nsys profile --trace=cuda,nvtx -o REPORT …, then nsys export --type sqlite REPORT.nsys-rep"
+
+
+_Placed = tuple[tuple[Any, ...], DeviceActivity]
+"""A run, and what `DISTINGUISHING` has of it."""
 
 
 class _Export(NamedTuple):
@@ -48,7 +59,11 @@ class _Export(NamedTuple):
         absent = dict.fromkeys(wanted)
         found: Iterable[Any] = self.connection.execute(select(*map(column, there)).select_from(table(name)))
         for row in found:
-            yield {**absent, **dict(zip(there, row, strict=True))}
+            values = {**absent, **dict(zip(there, row, strict=True))}
+            wrong = next((each for each in INTEGERS & values.keys() if not isinstance(values[each], int | None)), None)
+            if wrong is not None:
+                raise TraceError(f"its table {name} holds {values[wrong]!r:.40} as {wrong}; expected a whole number")
+            yield values
 
     def text(self, value: Any) -> str | None:
         """A name, which is an id or the text itself."""
@@ -62,15 +77,17 @@ def read_nsys(path: Path) -> DeviceTrace:
         columns = _tables(connection)
         export = _Export(connection, columns, {})
         if STRINGS in columns:
-            export = export._replace(strings={row["id"]: str(row["value"]) for row in export.rows(STRINGS, "id", "value")})
+            export = export._replace(strings=_strings(connection, columns))
         _check_kernels(columns)
-        runs = [*_kernels(export), *_graphs(export), *_copies(export), *_fills(export)]
+        rows = [*_kernels(export), *_graphs(export), *_copies(export), *_fills(export)]
+        runs = [run for _, run in dict.fromkeys(rows)]
         if not any(run.activity == "kernel" for run in runs):
             raise TraceError(f"its table {KERNELS} has no rows with times: no kernel was recorded; expected {HOW}")
         return DeviceTrace(
             runs=tuple(runs),
+            repeated=len(rows) - len(runs),
             calls=tuple(_calls(export)),
-            ranges=tuple(_ranges(export)),
+            ranges=tuple(dict.fromkeys(_ranges(export))),
             device_names=_device_names(export, {run.device for run in runs if run.device is not None}),
             version=_version(export),
         )
@@ -94,6 +111,7 @@ def _opened(path: Path) -> Iterator[Connection]:
 
     def connect() -> sqlite3.Connection:
         opened = sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode={reading_mode(path.absolute())}", uri=True)
+        opened.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_NAME)
         opened.text_factory = lambda data: data.decode(errors="replace")
         opened.execute("PRAGMA trusted_schema = OFF")
         opened.execute("PRAGMA query_only = ON")
@@ -105,6 +123,8 @@ def _opened(path: Path) -> Iterator[Connection]:
             yield connection
     except (DBAPIError, sqlite3.Error) as error:
         cause = error.orig if isinstance(error, DBAPIError) and error.orig else error
+        if getattr(cause, "sqlite_errorcode", None) == sqlite3.SQLITE_TOOBIG:
+            raise TraceError(f"it holds a name of more than {LONGEST_NAME:,} bytes; expected {HOW}") from None
         raise TraceError(f"SQLite cannot read it ({cause}): it is damaged or cut off; export it again: {HOW}") from None
     finally:
         engine.dispose()
@@ -115,6 +135,20 @@ def _tables(connection: Connection) -> dict[str, list[str]]:
     master = table("sqlite_master", column("name"), column("type"))
     names = connection.execute(select(master.c.name).where(master.c.type == "table")).scalars().all()
     return {name: [row[1] for row in connection.exec_driver_sql(f"PRAGMA table_info({_quoted(name)})")] for name in names}
+
+
+def _strings(connection: Connection, columns: Mapping[str, Sequence[str]]) -> dict[int, str]:
+    """The texts by id that name a kernel, a call or a range."""
+    used: list[Select[Any]] = [
+        select(column(name)).select_from(table(of))
+        for of, names in NAME_COLUMNS.items()
+        for name in names
+        if name in columns.get(of, ()) and {"id", "value"} <= set(columns[STRINGS])
+    ]
+    if not used:
+        return {}
+    texts = table(STRINGS, column("id"), column("value"))
+    return {row.id: str(row.value) for row in connection.execute(select(texts).where(texts.c.id.in_(union(*used))))}
 
 
 def _quoted(name: str) -> str:
@@ -150,7 +184,7 @@ def _times(row: Mapping[str, Any], name: str) -> tuple[int, int] | None:
 
 
 def _device_runs(export: _Export, name: str, *more: str) -> Iterator[tuple[dict[str, Any], tuple[int, int]]]:
-    for row in export.rows(name, "start", "end", "deviceId", "globalPid", "correlationId", *more):
+    for row in export.rows(name, "start", "end", "deviceId", "globalPid", "correlationId", *DISTINGUISHING, *more):
         times = _times(row, name)
         if times is not None:
             yield row, times
@@ -164,30 +198,31 @@ def _run(
     *,
     moved: int | None = None,
     whole_graph: bool = False,
-) -> DeviceActivity:
+) -> _Placed:
     device = row["deviceId"] if row["deviceId"] != HOST else None
-    return DeviceActivity(name, activity, *times, device, row["globalPid"], row["correlationId"], moved, whole_graph)
+    run = DeviceActivity(name, activity, *times, device, row["globalPid"], row["correlationId"], moved, whole_graph)
+    return tuple(row[each] for each in DISTINGUISHING), run
 
 
-def _kernels(export: _Export) -> Iterator[DeviceActivity]:
+def _kernels(export: _Export) -> Iterator[_Placed]:
     for row, times in _device_runs(export, KERNELS, *KERNEL_NAMES):
         names = (export.text(row[each]) for each in KERNEL_NAMES)
         yield _run(row, times, next(filter(None, names), "a kernel without a name"), "kernel")
 
 
-def _graphs(export: _Export) -> Iterator[DeviceActivity]:
+def _graphs(export: _Export) -> Iterator[_Placed]:
     """Launches of CUDA graphs where nsys records the graph in place of its kernels."""
     for row, times in _device_runs(export, GRAPHS, "graphId"):
         yield _run(row, times, f"CUDA graph {(row['graphId'] or 0) & 0xFFFFFFFF}", "kernel", whole_graph=True)
 
 
-def _copies(export: _Export) -> Iterator[DeviceActivity]:
+def _copies(export: _Export) -> Iterator[_Placed]:
     for row, times in _device_runs(export, COPIES, "bytes", "copyKind"):
         kind, passes = COPY_KINDS.get(row["copyKind"], (f"kind {row['copyKind']}", 1))
         yield _run(row, times, f"memcpy {kind}", "memcpy", moved=None if row["bytes"] is None else passes * int(row["bytes"]))
 
 
-def _fills(export: _Export) -> Iterator[DeviceActivity]:
+def _fills(export: _Export) -> Iterator[_Placed]:
     for row, times in _device_runs(export, FILLS, "bytes"):
         yield _run(row, times, "memset", "memset", moved=None if row["bytes"] is None else int(row["bytes"]))
 
@@ -196,8 +231,8 @@ def _calls(export: _Export) -> Iterator[ApiCall]:
     for row in export.rows(CALLS, "start", "end", "globalTid", "correlationId", "nameId", "name"):
         times = _times(row, CALLS)
         name = export.text(row["nameId"] if row["nameId"] is not None else row["name"])
-        if times is not None and name:
-            yield ApiCall(name, *times, row["globalTid"], row["correlationId"])
+        if times is not None:
+            yield ApiCall(name or "", *times, row["globalTid"], row["correlationId"])
 
 
 def _ranges(export: _Export) -> Iterator[NvtxRange]:

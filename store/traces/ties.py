@@ -12,7 +12,7 @@ from sweeps.traces.device_trace import Mark
 
 COMPARISON, PAIR, ATTEMPT, ENVIRONMENT = core(ComparisonRow), core(ComparisonAttemptRow), core(AttemptRow), core(EnvironmentRow)
 SIDES: dict[str, Side] = {"baseline": "baseline", "arm": "arm"}
-LIST_THEM = 'breakeven query "SELECT comparison_id, method, params, baseline FROM speedup" lists them'
+LIST_THEM = 'they are listed by: breakeven query "SELECT comparison_id, method, params, baseline FROM speedup"'
 
 
 class StatedTie(NamedTuple):

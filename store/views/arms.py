@@ -41,7 +41,7 @@ def _figure(spec: MetricSpec) -> ColumnElement[Any]:
 
 
 def arm_view() -> Select[Any]:
-    """For each arm and condition the newest attempt; one that a flag marks as wrong only where there is no other."""
+    """For each arm, condition and kind of job the newest attempt; one that a flag marks as wrong only where there is no other."""
     other, attempt = ARM.alias("other"), ATTEMPT.alias("other_attempt")
 
     def flagged(arm: FromClause, of: FromClause) -> ColumnElement[int]:
@@ -54,6 +54,7 @@ def arm_view() -> Select[Any]:
         .join(attempt, attempt.c.id == other.c.attempt)
         .where(
             other.c.arm_condition_id == ARM.c.arm_condition_id,
+            other.c.kind == ARM.c.kind,
             attempt.c.environment == ATTEMPT.c.environment,
             attempt.c.host == ATTEMPT.c.host,
             or_(new < old, and_(new == old, attempt.c.id > ATTEMPT.c.id)),
@@ -81,6 +82,6 @@ def arm_view() -> Select[Any]:
 def generation_view() -> Select[Any]:
     arm = CreateView(arm_view(), "arm").table
     other = {metric_column(spec)[0] for spec in _declared() if spec.modality == "vision" or spec.read == "item"}
-    hidden = other | {"image_size", "corruption", "severity", "batch"}
+    hidden = other | {"image_size", "image_shape", "corruption", "severity", "batch"}
     timed = [kind.name for kind in kinds_of("language") if kind.sampled]
     return select(*(column for column in arm.c if column.name not in hidden)).where(arm.c.kind.in_(timed))

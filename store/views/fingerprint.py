@@ -1,26 +1,60 @@
-"""The fingerprint that a store's views carry: whether they follow today's declarations is read without building them."""
+"""The fingerprints that a store carries: whether its views and its tables are those of this program."""
 
 import hashlib
+import importlib
+import pkgutil
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, column, inspect, select, table
+from sqlalchemy import Connection, MetaData, column, inspect, select, table
 
 from sweeps.flags import FLAGS
 from sweeps.kinds import KINDS
 from sweeps.metrics import METRICS
 
-NAME = "view_fingerprint"
-"""The view that holds it, in its one column `fingerprint`."""
+NAME = "store_fingerprint"
+"""The view that holds them, in one row with the columns of `Fingerprints`."""
+_ROOT = Path(__file__).parents[2]
+MADE_FROM = ("store/tables/*.py", "store/views/*.py", "sweeps/metrics.py", "sweeps/profile.py", "sweeps/stats/breakeven.py")
+"""Files from which tables and views follow; those of `sweeps` have the words that tables and views are restricted to."""
 
 
-def fingerprint() -> str:
-    """Changes with the declarations of metrics and kinds, and with the code that makes views of them."""
-    paths = sorted(path for folder in ("tables", "views") for path in (Path(__file__).parents[1] / folder).glob("*.py"))
-    return hashlib.sha256(repr((METRICS, KINDS, FLAGS)).encode() + b"".join(path.read_bytes() for path in paths)).hexdigest()
+class Fingerprints(NamedTuple):
+    """What the views and tables of a store were made by."""
+
+    views: str
+    tables: str
 
 
-def is_current(connection: Connection) -> bool:
-    """Whether the views were created by `fingerprint` of today."""
+def stored_fingerprints(connection: Connection) -> Fingerprints | None:
+    """Those of the store; `None` for one that an older program wrote."""
     if NAME not in inspect(connection).get_view_names():
-        return False
-    return bool(connection.execute(select(column("fingerprint")).select_from(table(NAME))).scalar_one() == fingerprint())
+        return None
+    row: Any = connection.execute(select(column("views"), column("tables")).select_from(table(NAME))).one()
+    return Fingerprints(row.views, row.tables)
+
+
+def views_fingerprint() -> str:
+    """Changes with the declarations of metrics and kinds, and with the code that makes tables, and views of them.
+
+    Without the models, which take a quarter of a second to import: where it is equal, the tables are equal too.
+    """
+    content = b"".join(path.read_bytes() for source in MADE_FROM for path in sorted(_ROOT.glob(source)))
+    return hashlib.sha256(repr((METRICS, KINDS, FLAGS)).encode() + content).hexdigest()
+
+
+def tables_fingerprint(metadata: MetaData | None = None) -> str:
+    """Changes with the DDL of the tables (by default the store's) and their indexes: a digest of it in SQLite's words."""
+    from sqlalchemy.dialects.sqlite import dialect
+    from sqlalchemy.schema import CreateIndex, CreateTable
+
+    from store import tables as models
+    from store.tables.planned import METADATA
+
+    for module in pkgutil.iter_modules(models.__path__, f"{models.__name__}."):
+        importlib.import_module(module.name)  # each adds its tables
+    tables = (metadata or METADATA).sorted_tables
+    made: list[CreateTable | CreateIndex] = [*map(CreateTable, tables)]
+    made += [CreateIndex(index) for each in tables for index in each.indexes]
+    ddl = sorted(" ".join(str(each.compile(dialect=dialect())).split()) for each in made)
+    return hashlib.sha256("\n".join(ddl).encode()).hexdigest()

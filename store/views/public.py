@@ -41,9 +41,6 @@ SWEEP, REQUESTED = core(SweepRow), core(SweepComparisonRow)
 BREAK_EVEN, COST_MODEL, FAILURE = core(BreakEvenRow), core(CostModelRow), core(FailureRow)
 REFERENCE_ROW, ARM_LABEL = core(ReferenceRow), core(ArmLabelRow)
 
-FORMER = ("language",)
-"""Views of older schemas, which a migration drops."""
-
 
 _ANSWER = (
     *named(EFFECT, "comparison_id question_id"),
@@ -71,6 +68,7 @@ def _effect() -> Select[Any]:
         *named(EFFECT, REPORTED),
         *named(EFFECT, "process_sd calibration_id"),
         COMPARISON.c.panel_id,
+        *named(EFFECT, "ratio_of_means host_speed"),
     )
     shown = or_(EFFECT.c.effect.is_not(None), EFFECT.c.baseline_value.is_not(None), EFFECT.c.arm_value.is_not(None))
     return select(*_ANSWER, COMPARISON.c.curve_id, *columns).select_from(_ANSWERED).where(shown, newest_answer(EFFECT))
@@ -97,6 +95,7 @@ def _speedup() -> Select[Any]:
         EFFECT.c.delivered,
         _label(),
         COMPARISON.c.panel_id,
+        *named(EFFECT, "pairs_min ratio_of_means host_speed"),
     )
     # nearly all rows are ratios: `coalesce` keeps SQLite from making an index of them for every join
     ratio = func.coalesce(EFFECT.c.compared, "") == "ratio"
@@ -172,7 +171,7 @@ def _accuracy() -> Select[Any]:
         "top1_drop_low": 0 - EFFECT.c.effect_high,
         "top1_drop_high": 0 - EFFECT.c.effect_low,
     }
-    condition = named(COMPARISON, "corruption severity image_size")
+    condition = named(COMPARISON, "corruption severity image_size image_shape")
     return _beside("top1", (*condition, *_WORK, *(column.label(name) for name, column in drop.items())), figures, counts)
 
 
@@ -221,14 +220,14 @@ def _failures() -> Select[Any]:
 
 def _break_even() -> Select[Any]:
     figures = "axis varied_parameter verdict x x_low x_high direction grid_limited points points_missing why floor curve_id"
-    added = "fitted worst_loss largest_gain pairs_factor point_alpha more_seconds"
+    added = "x_first x_last worst_loss largest_gain point_alpha"
     return _of_curves(BREAK_EVEN, figures, added)
 
 
 def _cost_model() -> Select[Any]:
     ends = ("", "_low", "_high")
     costs = [f"{name}{end}" for name in COSTS for end in ends]
-    places = [f"{side}_x{end}" for side in ("predicted", "measured") for end in ends]
+    places = [f"predicted_x{end}" for end in ends]
     return _of_curves(COST_MODEL, " ".join(["points verdict misfit_p work_unit", *costs, *places, "curve_id"]))
 
 
@@ -297,14 +296,26 @@ TABLES: Mapping[str, Table] = {name: CreateView(statement, name).table for name,
 """The views as tables to select from."""
 
 
+def creations(*, temporary: bool = False) -> list[CreateView]:
+    """The statements that create all views, and by default the fingerprints that the store carries.
+
+    Temporary views hide those of the store from their own connection, for one that may not or should not change the store.
+    """
+    made = [CreateView(statement, name, temporary=temporary) for name, statement in statements().items()]
+    if temporary:
+        return made
+    carried = fingerprint.Fingerprints(fingerprint.views_fingerprint(), fingerprint.tables_fingerprint())
+    columns = [literal(value).label(name) for name, value in carried._asdict().items()]
+    return [*made, CreateView(select(*columns), fingerprint.NAME)]
+
+
 def create_views(connection: Connection) -> None:
     """Create all views."""
-    for name, statement in statements().items():
-        connection.execute(CreateView(statement, name))
-    connection.execute(CreateView(select(literal(fingerprint.fingerprint()).label("fingerprint")), fingerprint.NAME))
+    for statement in creations():
+        connection.execute(statement)
 
 
 def drop_views(connection: Connection) -> None:
-    """Drop the views that exist, of this and of older schemas."""
-    for name in reversed((*VIEWS, *FORMER, fingerprint.NAME)):
+    """Drop the views that exist."""
+    for name in reversed((*VIEWS, fingerprint.NAME)):
         connection.execute(DropView(Table(name, MetaData()), if_exists=True))

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from sweeps.flags import contended, split_flags
 from sweeps.number_format import is_missing
 from sweeps.references.measurement import Measurement, MeasurementTable
 from sweeps.stats.pooling import PROCESS_SD
@@ -20,6 +21,8 @@ SETTING_COLUMNS = (
     "threads",
     "wait_policy",
     "pinning",
+    "inputs",
+    "image_shape",
     "data",
     "corruption",
     "host",
@@ -30,7 +33,9 @@ BASELINE = "dense"
 def measured_table(name: str, rows: Iterable[Mapping[str, Any]], label: Callable[[str, str], str]) -> MeasurementTable:
     """The arms of a sweep, by the columns of the view `arm`; `label` gives the label of a method and its parameters (JSON).
 
-    A row may also have `peak_gflops`, the peak that was measured where the arm ran, and of its speed-up `paired` and `no_effect`.
+    The throughput of a job beside other programs is left out: its pass may have had less of the
+    cores than that of the latency. A row may also have `peak_gflops`, the peak that was measured
+    where the arm ran, and of its speed-up `paired` and `no_effect`.
     """
     known: list[dict[str, Any]] = [{key: None if is_missing(value) else value for key, value in row.items()} for row in rows]
     prefixes = {_place(row): row["tokens_final"] - row["tokens"] for row in known if row["method"] == BASELINE}
@@ -41,7 +46,7 @@ def measured_table(name: str, rows: Iterable[Mapping[str, Any]], label: Callable
 
 def setting_of(row: Mapping[str, Any]) -> str:
     """What of the condition of a row of a view is not a field of its own."""
-    return ", ".join(_written(row[name]) for name in SETTING_COLUMNS if row.get(name) is not None)
+    return ", ".join(_written(row[name]) for name in SETTING_COLUMNS if not is_missing(row.get(name)))
 
 
 def _written(value: Any) -> str:
@@ -54,6 +59,7 @@ def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def _measurement(row: Mapping[str, Any], label: Callable[[str, str], str], prefix: int) -> Measurement:
     timed = row.get("latency_ms") is not None
+    alone = timed and not contended(split_flags(row.get("job_flags")))
     rate, stages = _stages(row["params"])
     values = {
         "label": label(row["method"], row["params"]),
@@ -61,7 +67,7 @@ def _measurement(row: Mapping[str, Any], label: Callable[[str, str], str], prefi
         "device": row["device_name"],
         "model": row["model"],
         "setting": setting_of(row),
-        "image_size": row.get("image_size"),
+        "image_size": None if row.get("image_shape") else row.get("image_size"),
         "tokens": row["tokens"],
         "tokens_final": max(0, row["tokens_final"] - prefix),
         "keep_rate": rate,
@@ -69,7 +75,7 @@ def _measurement(row: Mapping[str, Any], label: Callable[[str, str], str], prefi
         "batch": row["batch_size"],
         "batch_counted": row["batch"] if timed else None,
         "latency_ms": row.get("latency_ms"),
-        "throughput": row.get("throughput") if timed else None,
+        "throughput": row.get("throughput") if alone else None,
         "gmacs": row.get("gmacs_total") or None,
         "device_ms": row.get("device_latency_ms"),
         "peak_gflops": row.get("peak_gflops") if timed else None,

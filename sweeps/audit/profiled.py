@@ -57,7 +57,7 @@ def _measurement(row: dict[str, Any], classes: list[dict[str, Any]], runs: list[
         "device": row.get("device_name"),
         "model": row.get("model"),
         "setting": ", ".join(filter(None, (setting_of(row), origin, "" if row["phase"] == "forward" else row["phase"]))),
-        "image_size": row.get("image_size"),
+        "image_size": None if row.get("image_shape") else row.get("image_size"),
         "tokens": row.get("prompt_tokens"),
         "batch": row.get("batch_size"),
     }

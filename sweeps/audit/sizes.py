@@ -1,15 +1,16 @@
 """Rules on sizes: with more tokens the unmodified model takes no less time, and an arm that removes none is as fast as it."""
 
 import math
-from collections.abc import Iterator, Sequence
-from itertools import combinations
-from statistics import median
+from collections.abc import Iterator
 
-from sweeps.audit.rule import Noticed
-from sweeps.audit.tolerance import allowed, arm_of, grouped, in_words, noise_of
+import numpy as np
+
+from sweeps.audit.frame import SAME_ARM, AuditColumn, AuditFrame
+from sweeps.audit.rule import Checked, Noticed, members
+from sweeps.audit.tolerance import in_words, quantile_of, roundings
 from sweeps.labels import SPEEDUP, conclude_interval
 from sweeps.number_format import count
-from sweeps.references.measurement import Measurement, MeasurementTable
+from sweeps.references.measurement import Measurement
 
 NOTABLY_LONGER = 1.1
 """From this factor on a smaller size that takes longer is a finding. The medians of two jobs differ by 5 % by chance (each is known
@@ -21,7 +22,7 @@ MISS = 0.01
 """Share of the intervals of speed-ups that miss by chance (`sweeps.stats.pooling.ALPHA`)."""
 
 
-def time_of_sizes(table: MeasurementTable, rows: Sequence[Measurement]) -> Iterator[Noticed]:
+def time_of_sizes(frame: AuditFrame, rows: AuditColumn) -> Checked:
     """The unmodified model does not take notably longer with fewer tokens than with more.
 
     Source: more tokens of one model are more work of the same kind. Notably is `NOTABLY_LONGER`, and beyond what noise does between
@@ -29,69 +30,66 @@ def time_of_sizes(table: MeasurementTable, rows: Sequence[Measurement]) -> Itera
     (kernels and caches prefer some sizes). A speed-up is formed inside a job and stands in both cases; break-evens and fits
     join sizes.
     """
-    groups = [_by_size(table, group) for group in grouped(filter(table.is_baseline, rows), _curve).values()]
-    pairs = sum(len(sizes) * (len(sizes) - 1) // 2 for sizes in groups)
-    noise = table.job_noise or noise_of(table, rows)
-    for sizes in groups:
-        broken: dict[int, tuple[float, int]] = {}
-        for small, large in combinations(sorted(sizes), 2):
-            ratio = sizes[small].ms / sizes[large].ms
-            room = max(math.log(NOTABLY_LONGER), allowed((sizes[small].ms, sizes[large].ms), noise, pairs))
-            if math.log(ratio) > room and ratio > broken.get(small, (0.0, 0))[0]:
-                broken[small] = (ratio, large)
-        if not broken:
-            continue
-        worst = sorted(broken, key=lambda size: -broken[size][0])[:MOST_SIZES]
-        facts = [
-            f"{sizes[size].ms:.3g} ms at {sizes[size].place}, {sizes[large].ms:.3g} ms at {sizes[large].place} "
-            f"({100 * (ratio - 1):.0f} % longer with fewer tokens)"
-            for size in worst
-            for ratio, large in [broken[size]]
-        ]
-        more = f"; and {count(len(broken) - MOST_SIZES, 'more size')}" if len(broken) > MOST_SIZES else ""
-        involved = {size for small, (_, large) in broken.items() for size in (small, large)}
-        first = sizes[min(sizes)].rows[0]
-        where = ", ".join(filter(None, (first.model, f"batch {first.batch}" if first.batch else "")))
-        yield Noticed(
-            "doubtful",
-            tuple(row for size in sorted(involved) for row in sizes[size].rows),
-            f"{where + ': ' if where else ''}the unmodified model takes {'; '.join(facts)}{more}: the machine was in another state "
-            "at one of these sizes, or handles it worse. Each speed-up is formed inside its job and stands, but break-evens and "
-            "fits join these sizes",
-            "measure the sweep again (run it with --again), and see whether "
-            f"{in_words(sizes[size].place for size in worst)} still stand out",
-        )
+    rows = rows[frame.is_baseline[rows]]
+    times = frame.batch_ms[rows]
+    by_rate = 1e3 * np.nan_to_num(frame.column("batch")[rows], nan=1) / frame.column("throughput")[rows]
+    times = np.where(np.isnan(times), by_rate, times)
+    if not len(rows):
+        return Checked(0)
+    groups = frame.codes((*SAME_ARM, "batch"), rows)
+    curves = [_medians(frame, rows[own], times[own]) for own in members(groups, range(int(groups.max()) + 1))]
+    curves = [curve for curve in curves if len(curve[0]) > 1]
+    pairs = sum(len(sizes) * (len(sizes) - 1) // 2 for sizes, _, _ in curves)
+    noise = frame.job_noise or frame.noise_at(rows)
+    return Checked(pairs, (found for curve in curves if (found := _out_of_order(frame, *curve[1:], noise, pairs)) is not None))
 
 
-class _Size:
-    """The rows of one size, and the median of their times."""
-
-    def __init__(self, place: str, rows: list[Measurement], ms: float) -> None:
-        self.place, self.rows, self.ms = place, rows, ms
-
-
-def _by_size(table: MeasurementTable, group: Sequence[Measurement]) -> dict[int, _Size]:
-    """Sizes by their tokens, or pixels where tokens are not known, whose time of a forward is known."""
-    found: dict[int, _Size] = {}
-    in_pixels = any(row.tokens is None for row in group)
-    for size, own in grouped(group, lambda row: row.image_size if in_pixels else row.tokens).items():
-        times = [ms for row in own if (ms := _forward_ms(table, row)) is not None]
-        if size and times:
-            found[size] = _Size(_place(own[0]), own, median(times))
-    return found
+def _medians(frame: AuditFrame, rows: AuditColumn, times: AuditColumn) -> tuple[AuditColumn, AuditColumn, list[AuditColumn]]:
+    """Sizes of one curve by their tokens, or pixels where tokens are not known; the median of their times; their rows."""
+    sizes = frame.column("tokens")[rows]
+    if np.isnan(sizes).any():
+        sizes = frame.column("image_size")[rows]
+    known = ~np.isnan(times) & (sizes > 0)
+    rows, times, sizes = rows[known], times[known], sizes[known]
+    found, codes = np.unique(sizes, return_inverse=True)
+    own = list(members(codes, range(len(found))))
+    return found, np.array([np.median(times[each]) for each in own]), [rows[each] for each in own]
 
 
-def _forward_ms(table: MeasurementTable, row: Measurement) -> float | None:
-    """Of a whole batch, by the latency if that is known, else by the throughput."""
-    seconds = table.batch_seconds(row)
-    if seconds is None and row.throughput:
-        seconds = (row.batch or 1) / row.throughput
-    return None if seconds is None else 1e3 * seconds
+def _out_of_order(frame: AuditFrame, ms: AuditColumn, rows: list[AuditColumn], noise: float, pairs: int) -> Noticed | None:
+    """The sizes that take notably longer than the quickest larger one."""
+    quickest = len(ms) - 1 - _argmin_so_far(ms[::-1])[::-1]  # of each size and those above
+    large = np.append(quickest[1:], len(ms) - 1)
+    ratio = ms / ms[large]
+    chance = quantile_of(pairs) * noise * math.sqrt(2) + np.log1p(roundings(ms)) + np.log1p(roundings(ms[large]))
+    broken = np.flatnonzero(np.log(ratio) > np.maximum(math.log(NOTABLY_LONGER), chance))
+    if not len(broken):
+        return None
+    worst = broken[np.argsort(-ratio[broken], kind="stable")][:MOST_SIZES]
+    first = [frame.row(int(each[0])) for each in (rows[place] for place in (*worst, *large[worst]))]
+    places = [_place(row) for row in first]
+    facts = [
+        f"{ms[small]:.3g} ms at {place}, {ms[large[small]]:.3g} ms at {other} "
+        f"({100 * (ratio[small] - 1):.0f} % longer with fewer tokens)"
+        for small, place, other in zip(worst, places, places[len(worst) :], strict=False)
+    ]
+    more = f"; and {count(len(broken) - MOST_SIZES, 'more size')}" if len(broken) > MOST_SIZES else ""
+    row = first[0]
+    where = ", ".join(filter(None, (row.model, f"batch {row.batch}" if row.batch else "")))
+    return Noticed(
+        "doubtful",
+        np.concatenate([rows[place] for place in {*broken.tolist(), *large[broken].tolist()}]),
+        f"{where + ': ' if where else ''}the unmodified model takes {'; '.join(facts)}{more}: the machine was in another state "
+        "at one of these sizes, or handles it worse. Each speed-up is formed inside its job and stands, but break-evens and "
+        "fits join these sizes",
+        f"measure the sweep again (run it with --again), and see whether {in_words(places[: len(worst)])} still stand out",
+    )
 
 
-def _curve(row: Measurement) -> tuple[object, ...]:
-    """What sizes of one curve have in common."""
-    return (*arm_of(row), row.batch)
+def _argmin_so_far(values: AuditColumn) -> AuditColumn:
+    least = np.minimum.accumulate(values)
+    new = np.concatenate(([True], least[1:] < least[:-1]))
+    return np.maximum.accumulate(np.where(new, np.arange(len(values)), 0))
 
 
 def _place(row: Measurement) -> str:
@@ -102,28 +100,36 @@ def _place(row: Measurement) -> str:
     return f"{row.image_size} px" + (f" ({tokens})" if tokens else "")
 
 
-def nothing_removed(_: MeasurementTable, rows: Sequence[Measurement]) -> Iterator[Noticed]:
+def nothing_removed(frame: AuditFrame, rows: AuditColumn) -> Checked:
     """An arm that removes nothing at a size is neither clearly faster nor slower there.
 
     Source: the arm and its baseline do the same work. Cannot decide: whether the arm's own code costs the difference, or it is
     chance or a bias of the measurement; in each case it is no effect of fewer tokens.
     """
-    idle = [row for row in rows if row.no_effect]
-    for group in grouped(idle, lambda row: (*arm_of(row), row.batch)).values():
-        by_size = {(row.image_size, row.tokens): row for row in group}
-        clear = [row for row in by_size.values() if _clear(row)]
+    idle = rows[frame.column("no_effect")[rows] == 1]
+    return Checked(len(idle), _moved(frame, idle))
+
+
+def _moved(frame: AuditFrame, idle: AuditColumn) -> Iterator[Noticed]:
+    curve = frame.codes((*SAME_ARM, "batch"), idle)
+    size = frame.codes((*SAME_ARM, "batch", "image_size", "tokens"), idle)
+    among = len(np.unique(size))
+    for own in members(curve, range(int(curve.max()) + 1 if len(idle) else 0)):
+        by_size = dict(zip(size[own].tolist(), idle[own].tolist(), strict=True))
+        found = {place: frame.row(place) for place in by_size.values()}
+        clear = [place for place, row in found.items() if _clear(row)]
         if not clear:
             continue
-        others = [row for row in by_size.values() if row not in clear]
+        rows = [found[place] for place in clear]
+        others = [row for place, row in found.items() if place not in clear]
         same = f" Where it removes nothing too: {', '.join(map(_speedup, others))}." if others else ""
-        among = len({(*arm_of(row), row.batch, row.image_size, row.tokens) for row in idle})
-        slower = any(row.paired is not None and row.paired.value < 1 for row in clear)
+        slower = any(row.paired is not None and row.paired.value < 1 for row in rows)
         cost = "its own code costs this, or " if slower else ""
         chance = f"{MISS * among:.2g} of {count(among, 'such comparison')}"
         yield Noticed(
             "doubtful",
-            tuple(clear),
-            f"{clear[0].label} removes nothing, and yet was measured at {', '.join(map(_speedup, clear))}: {cost}the measurement "
+            clear,
+            f"{rows[0].label} removes nothing, and yet was measured at {', '.join(map(_speedup, rows))}: {cost}the measurement "
             f"is biased (by chance alone {chance} would stand out).{same} This is no effect of fewer tokens",
             "a cost of its own code stays when the sweep is measured again (run it with --again), chance does not",
         )

@@ -1,25 +1,20 @@
 """Tolerance: how far numbers of a table may lie apart by rounding and noise alone."""
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
+import numpy as np
 from scipy.special import ndtri
 
-from sweeps.references.measurement import Measurement, MeasurementTable
+from sweeps.references.measurement import Measurement
 
 TYPICAL_NOISE = 0.03
 """Relative standard deviation of a time in a table that states none. A median of 30 forwards on a shared CPU is known to 3.6 %
 (half of its 95 % interval; our own quickstart), GPU reports state up to 2 %."""
 FAMILY_ERROR = 1e-4
 """Chance that a rule finds something in a whole table where only noise is at work."""
-
-
-def noise_of(table: MeasurementTable, rows: Iterable[Measurement]) -> float:
-    """Relative standard deviation of a time: the largest that the rows state, else the table's, else `TYPICAL_NOISE`."""
-    stated = [row.noise for row in rows if row.noise is not None]
-    return max(stated, default=table.noise or TYPICAL_NOISE)
 
 
 @cache
@@ -30,35 +25,33 @@ def quantile_of(comparisons: int) -> float:
 
 def rounding(value: float) -> float:
     """Relative half step of a number as it is written: of 7.6 that is 0.05 / 7.6. Zeros at the end are lost."""
-    text = repr(float(value))
-    if "e" in text or value == 0:
-        return 0.0
-    decimals = text.partition(".")[2].rstrip("0")
-    return 0.5 * 10.0 ** -len(decimals) / abs(value)
+    return float(roundings(np.array([float(value)]))[0])
+
+
+def roundings(values: Any) -> "np.ndarray[Any, Any]":
+    """`rounding` of each number; 0 below 1e-4, where numbers are written with exponents, and where there is none."""
+    sizes = np.abs(np.asarray(values, dtype=float))
+    found = np.zeros(sizes.shape)
+    left = np.flatnonzero((sizes >= 1e-4) & (sizes < 1e16))
+    for decimals in range(18):
+        if not len(left):
+            break
+        here = sizes[left]
+        done = np.round(here, decimals) == here
+        found[left[done]] = 0.5 * 10.0**-decimals / here[done]
+        left = left[~done]
+    return found
 
 
 def allowed(values: Sequence[float], noise: float, comparisons: int) -> float:
     """How far the logarithm of a product or ratio of these numbers may be from its true value, one of so many `comparisons`."""
-    spread = quantile_of(comparisons) * noise * math.sqrt(len(values))
-    return spread + sum(math.log1p(rounding(value)) for value in values)
+    return float(allowed_each([np.array([value]) for value in values], noise, comparisons)[0])
 
 
-def grouped(rows: Iterable[Measurement], key: Callable[[Measurement], Hashable]) -> dict[Any, list[Measurement]]:
-    """Rows with equal keys, in the order of the table."""
-    found: dict[Any, list[Measurement]] = {}
-    for row in rows:
-        found.setdefault(key(row), []).append(row)
-    return found
-
-
-def arm_of(row: Measurement) -> tuple[object, ...]:
-    """What rows that differ in their size and batch alone have in common."""
-    return (row.label, row.method, row.device, row.model, row.setting, row.keep_rate, row.stages, row.r, row.sparsity)
-
-
-def curve_of_batches(row: Measurement) -> tuple[object, ...]:
-    """What rows that differ in their batch alone have in common."""
-    return (*arm_of(row), row.image_size, row.tokens, row.gmacs)
+def allowed_each(columns: Sequence[Any], noise: Any, comparisons: int) -> "np.ndarray[Any, Any]":
+    """`allowed` for each row of columns of numbers."""
+    spread = quantile_of(comparisons) * noise * math.sqrt(len(columns))
+    return np.asarray(spread + sum(np.log1p(roundings(column)) for column in columns))
 
 
 def place_of_row(row: Measurement) -> str:

@@ -105,7 +105,7 @@ def refusal(config: Mapping[str, Any]) -> str | None:
         return f"its weights are quantised ({how}), which is not supported; write a model in float32, bfloat16 or float16"
     if config.get("is_encoder_decoder"):
         return f"model_type {architecture!r} is an encoder with a decoder; only causal language models (decoder only) are supported"
-    if classes and not any(re.search(r"CausalLM|LMHead|ConditionalGeneration|Model$", each) for each in classes):
+    if classes and not any(re.search(r"CausalLM|LMHead|ConditionalGeneration|Decoder$|Model$", each) for each in classes):
         return f"{classes[0]} is no causal language model; only these are supported (decoder only, ...ForCausalLM)"
     if architecture in NO_CACHE:
         return f"model_type {architecture!r} is not supported: it has no keys and values, which language jobs keep in a cache"
@@ -123,7 +123,8 @@ _NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "positions": ("max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length", "seq_length"),
     }
 )
-"""What architectures call their sizes in transformers' configurations."""
+"""What architectures call their sizes in transformers' configurations, the usual name first."""
+USUAL_NAMES = (*(names[0] for names in _NAMES.values()), "head_dim")
 
 
 def _generic(name: str, config: Mapping[str, Any], *, complete: bool) -> LanguageNetwork:

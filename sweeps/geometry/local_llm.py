@@ -33,9 +33,13 @@ def geometry(model: str) -> LanguageNetwork | None:
     folder = Path(model)
     if not folder.is_dir():
         raise ValueError(f"there is no folder {model}; a relative one counts from the current folder")
-    for name, why in (("config.json", "which describes the model"), ("tokenizer.json", "a fast tokenizer")):
-        if not (folder / name).is_file():
-            raise ValueError(f"{model} holds no {name}, {why}; write what `save_pretrained` of transformers wrote")
+    if not (folder / "config.json").is_file():
+        raise ValueError(
+            f"{model} holds no config.json, which describes the model; write what transformers' `save_pretrained` wrote"
+        )
+    if not (folder / "tokenizer.json").is_file():
+        writes = f"AutoTokenizer.from_pretrained(NAME).save_pretrained({model!r}) of transformers writes one"
+        raise ValueError(f"{model} holds no tokenizer.json, a fast tokenizer, which is saved apart from the model; {writes}")
     weights = sorted(folder.glob("*.safetensors"))
     if not weights:
         old = "save its pickled weights again as safetensors: nothing is unpickled here"

@@ -5,15 +5,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
 
-from sweeps.condition import Condition
+from sweeps.condition import Condition, ImageSize
 from sweeps.geometry.llm_geometry import TRAINED_LANGUAGE
 from sweeps.geometry.local_llm import geometry, is_folder, is_hub
-from sweeps.geometry.vit_catalogue import HUB
+from sweeps.geometry.vit_catalogue import HUB, published
 from sweeps.kinds import Modality
 from sweeps.method import LanguageNetwork, Network
 
 TRAINED_ON_DEMAND = ("digits_vit_64", "digits_vit_256", *TRAINED_LANGUAGE)
 """Models whose weights are trained where they are missing (`weights: trained`); no published weights exist."""
+LEAST_NEW = 2
+"""New tokens of a sequence: the time of those after the first is measured."""
 PLACEHOLDER = "PATH"
 """Stands for a path in a form of `data`."""
 
@@ -56,8 +58,11 @@ class ModelFamily(Protocol):
     def tokens(self, values: Mapping[str, Any]) -> int | None:
         """Tokens of the input; `None` for an image size that is no multiple of the model's patch."""
 
-    def size_problem(self, condition: Condition, image_size: int | None) -> Problem | None:
+    def size_problem(self, condition: Condition, image_size: ImageSize | None) -> Problem | None:
         """Why the model cannot read this input; `image_size` is that of an arm, where it has its own."""
+
+    def runtime_problem(self, condition: Condition) -> str | None:
+        """Why no model runs with the runtime of an arm's own condition."""
 
 
 @dataclass(frozen=True)
@@ -84,19 +89,26 @@ class VisionModels:
         return "digits" if model in TRAINED_ON_DEMAND else None
 
     def weights_problem(self, model: str, weights: str) -> str | None:
-        return _trained_problem(model, weights)
+        if (problem := _trained_problem(model, weights)) is None and weights == "pretrained" and not published(model):
+            problem = f"there are no published weights of {model}; write random, or a file's path"
+        return problem
 
     def tokens(self, values: Mapping[str, Any]) -> int | None:
         network = self.networks[values["model"]]
-        size = values.get("image_size") or network.image_size
-        return None if size % network.patch else network.patch_tokens(size)
+        try:
+            return network.patch_tokens(values.get("image_size") or network.image_size)
+        except ValueError:
+            return None
 
-    def size_problem(self, condition: Condition, image_size: int | None) -> Problem | None:
+    def size_problem(self, condition: Condition, image_size: ImageSize | None) -> Problem | None:
         try:
             self.networks[condition.model].patch_tokens(image_size or condition.pixels)
         except ValueError as error:
             return Problem("image_size", str(error))
         return None
+
+    def runtime_problem(self, condition: Condition) -> None:
+        """None is known."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +155,10 @@ class LanguageModels:
         prompt: int | None = values.get("prompt_tokens")
         return prompt
 
-    def size_problem(self, condition: Condition, image_size: int | None) -> Problem | None:  # noqa: ARG002 - of the protocol
+    def size_problem(self, condition: Condition, image_size: ImageSize | None) -> Problem | None:  # noqa: ARG002 - of the protocol
+        if condition.new_tokens is not None and condition.new_tokens < LEAST_NEW:
+            needed = f"is {condition.new_tokens}; at least {LEAST_NEW} new tokens are needed to time one after the first"
+            return Problem("new_tokens", needed)
         network = self.network(condition.model)
         length = (condition.prompt_tokens or 0) + (condition.new_tokens or 0)
         if network is None or length <= network.positions:
@@ -151,6 +166,13 @@ class LanguageModels:
         count = f"{condition.prompt_tokens} tokens and {condition.new_tokens} new ones are"
         limit = f"more than the {network.positions} positions of {network.name}"
         return Problem("prompt_tokens", f"{count} {limit}; request fewer")
+
+    def runtime_problem(self, condition: Condition) -> str | None:
+        kept = condition.kv_cache or self.defaults["kv_cache"]
+        if condition.runtime == "eager" or kept == "static":
+            return None
+        steps = f"runtime {condition.runtime} runs steps of one shape, and with kv_cache {kept} every token makes the cache longer"
+        return f"{steps}; write kv_cache: static"
 
 
 def is_data(forms: Iterable[str], text: str) -> bool:

@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import Any
 
 from sweeps.method import Network
-from sweeps.suggestions import did_you_mean, unknown_word
+from sweeps.suggestions import did_you_mean, nearest
 
 FILE = files("sweeps.geometry") / "vit_catalogue.json"
 VARIANTS = files("sweeps.geometry") / "variants.json"
@@ -51,6 +51,11 @@ def classes(model: str) -> int | None:
     return found
 
 
+def published(model: str) -> bool:
+    """Whether there are published weights of a model of the catalogue, or under its tag."""
+    return model in _variants() and ("." in model or any(name.startswith(f"{model}.") for name in _variants()))
+
+
 def timm_name(model: str) -> str:
     """The name without the hub's `timm/`."""
     return model.removeprefix(HUB)
@@ -66,7 +71,9 @@ def not_known(model: str, known: list[str]) -> str:
     for reason, names in json.loads(UNSUPPORTED.read_text(encoding="utf-8")).items():
         if bare in names.split():
             return f"{bare} is not supported: {reason}; tokens can be removed from timm's plain vision transformers only"
-    return unknown_word("model", model, known)
+    near = None if "/" in bare else nearest(bare, known)
+    forms = "a name of timm, such as vit_base_patch16_224, a folder (./DIR), or ORG/NAME of the hub"
+    return f"unknown model {model!r}; " + (f"did you mean {near!r}?" if near else f"write {forms}")
 
 
 @cache

@@ -15,7 +15,15 @@ from sweeps.geometry.model_families import ModelFamily
 from sweeps.job import Arm, Step
 from sweeps.method import Params, modality_of
 from sweeps.parsing.axis import Choice, expand_values
-from sweeps.parsing.condition_parser import CONDITION_FIELDS, SHORTHANDS, KnownNames, adapters, fields_of, of_other_modality
+from sweeps.parsing.condition_parser import (
+    CONDITION_FIELDS,
+    SHORTHANDS,
+    KnownNames,
+    adapters,
+    fields_of,
+    of_other_modality,
+    written_size,
+)
 from sweeps.parsing.validation import first_error
 from sweeps.parsing.yaml_reader import Document, KeyPath, SweepError
 from sweeps.suggestions import unknown_word
@@ -119,7 +127,8 @@ class Entry:
 
     def _override(self, key: str, pick: Choice) -> Any:
         try:
-            return _BESIDE[key].validate_python(pick.value, strict=True)
+            value = written_size(self.document, key, pick)
+            return _BESIDE[key].validate_python(value, strict=True)
         except ValidationError as error:
             raise first_error(self.document, error, None, lambda _: pick.path) from None
 
@@ -225,6 +234,20 @@ def check_arm(document: Document, models: ModelFamily, condition: Condition, arm
     own = arm.arm.overrides.image_size
     if (problem := models.size_problem(condition, own)) is not None:
         raise document.error(arm.size_path if own else paths[problem.field], problem.text)
+
+
+def obstacle(known: KnownNames, item: Candidate, own: Condition, *, timed: bool) -> str | None:
+    """Why an arm cannot run under its own condition, as far as that is known; where nothing is `timed` it has no runtime."""
+    if timed and (reason := known.models.runtime_problem(own)) is not None:
+        return reason
+    network = known.models.network(own.model)
+    for step, params in zip(item.arm.stack, item.params, strict=True):
+        method: Any = known.methods[step.method]
+        if network is not None and (reason := method.refuses(params, network)) is not None:
+            return str(reason)
+        if timed and own.runtime != "eager" and (reason := params.eager_only()) is not None:
+            return f"{step.method} cannot run with runtime {own.runtime}: {reason}"
+    return None
 
 
 def check_schedules(document: Document, models: ModelFamily, model: str, arm: Candidate) -> None:

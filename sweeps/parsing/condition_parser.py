@@ -5,17 +5,17 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, cast, get_args
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from sweeps.condition import NAMED_WEIGHTS, Condition, Device, Exclusive, Kind, condition_fields
+from sweeps.condition import NAMED_WEIGHTS, Condition, Device, Exclusive, InputValues, Kind, Rectangle, condition_fields
 from sweeps.geometry.model_families import PLACEHOLDER, ModelFamily, is_data
 from sweeps.geometry.vit_catalogue import not_known, timm_name
 from sweeps.identity import FrozenModel
 from sweeps.kinds import DATA_FIELDS, KINDS, THREAD_FIELDS, WORKLOAD_FIELDS, Modality, kinds_of
 from sweeps.method import AnyMethod
-from sweeps.parsing.axis import Choice, expand_values
+from sweeps.parsing.axis import Choice, expand_values, takes
 from sweeps.parsing.thread_parser import THREADS_KEY, Threads, thread_fields
-from sweeps.parsing.validation import first_error
+from sweeps.parsing.validation import first_error, validated
 from sweeps.parsing.yaml_reader import Document, KeyPath
 from sweeps.suggestions import unknown_word
 
@@ -24,6 +24,8 @@ SHORTHANDS: Mapping[str, str] = {"pretrained": "weights", "checkpoint": "weights
 """`pretrained: true` is `weights: pretrained`, and `checkpoint: PATH` is `weights: PATH`."""
 WHOLE_NODE = "node"
 """How `exclusive` is written where nothing needs to be."""
+NORMAL_INPUTS = "normal"
+"""How `inputs` is written where nothing needs to be."""
 
 
 @cache
@@ -76,6 +78,11 @@ class KnownNames:
             return Choice(None, path)
         if name == "exclusive" and value not in (None, *get_args(Exclusive)):
             raise document.error(path, unknown_word("way to be exclusive", value, [WHOLE_NODE, *get_args(Exclusive)]))
+        if name == "inputs" and value == NORMAL_INPUTS:
+            return Choice(None, path)
+        if name == "inputs" and value not in (None, *get_args(InputValues)):
+            raise document.error(path, unknown_word("way to draw inputs", value, [NORMAL_INPUTS, *get_args(InputValues)]))
+        value = written_size(document, name, choice)
         if name == "model" and isinstance(value, str):
             value = timm_name(value)
             self._check_model(document, value, path)
@@ -117,10 +124,10 @@ class KnownNames:
                 raise document.error(here, f"sets `{name}` a second time; keep one of the two", at_key=True)
             if name != THREADS_KEY and name in THREAD_FIELDS:
                 raise document.error(here, f"is written {THREADS_KEY}: {{count: cores - 1, wait: active, pin: true}}", at_key=True)
+            annotation = Threads | int if name == THREADS_KEY else Condition.model_fields[name].annotation
             if several:
-                annotation = Threads | int if name == THREADS_KEY else Condition.model_fields[name].annotation
                 choices = expand_values(document, here, value, annotation)
-            elif isinstance(value, list) or (isinstance(value, dict) and name != THREADS_KEY):
+            elif isinstance(value, list) or (isinstance(value, dict) and not takes(annotation, BaseModel)):
                 raise document.error(here, "needs a single value here; several go under `axes`")
             else:
                 choices = [Choice(value, here)]
@@ -136,6 +143,13 @@ class KnownNames:
             else:
                 result[name] = [self.field(document, name, _weights(document, key, choice)) for choice in choices]
         return result
+
+
+def written_size(document: Document, name: str, choice: Choice) -> Any:
+    """The value of a field, a mapping of height and width checked. Raises `SweepError`."""
+    if name != "image_size" or not isinstance(choice.value, dict):
+        return choice.value
+    return validated(document, choice.path, Rectangle, choice.value)
 
 
 def of_other_modality(modality: Modality) -> str:
@@ -187,7 +201,7 @@ def check_fields(
     """Refuse a field that no kind of the sweep depends on, and `exclusive: device` without a GPU. Raises `SweepError`."""
     used = {name for kind in kinds for name in condition_fields(kind)}
     for name, path in paths.items():
-        if name in (*DATA_FIELDS, *WORKLOAD_FIELDS, "exclusive") and name not in used:
+        if name in (*DATA_FIELDS, *WORKLOAD_FIELDS, "exclusive", "inputs") and name not in used:
             lacking = next(kind.section for kind in kinds_of(modality) if name in condition_fields(kind.name))
             problem = f"is for {lacking} jobs, and this sweep has none; add `{lacking}: {{}}` under `jobs`, or leave it out"
             raise document.error(path, problem, at_key=True)

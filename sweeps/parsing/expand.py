@@ -6,18 +6,19 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sweeps.condition import Condition, Device, Kind, Overrides, condition_fields
+from sweeps.condition import Condition, Device, ImageSize, Kind, Overrides, condition_fields, square_side
 from sweeps.geometry.llm_geometry import languages as known
 from sweeps.geometry.model_families import LanguageModels, VisionModels
+from sweeps.identity import digest
 from sweeps.job import Arm, Comparison, Job
 from sweeps.kinds import KINDS, kinds_of
 from sweeps.method import AnyMethod, LanguageNetwork, Network
-from sweeps.parsing.arm_parser import OVERRIDES, Candidate, Entry, check_arm, check_schedules, condition_keys, parse_entry
+from sweeps.parsing.arm_parser import OVERRIDES, Candidate, Entry, check_arm, check_schedules, condition_keys, obstacle, parse_entry
 from sweeps.parsing.condition_parser import CONDITION_FIELDS, KnownNames, check_fields, check_jobs, condition_of_kind
 from sweeps.parsing.file_schema import Sweep, parse
 from sweeps.parsing.grid import GridPoint, Rule, defaults, family_of, idle_groups, point, points, rules
 from sweeps.parsing.job_blocks import Block, Contents, Hasher, sha256
-from sweeps.parsing.search_axis import check_kinds, with_search
+from sweeps.parsing.search_axis import check_kinds, with_search, with_sizes_between
 from sweeps.parsing.yaml_reader import Document, KeyPath, SweepError, read
 
 _LOOKS_PER_JOB = 20
@@ -70,13 +71,15 @@ def expand_file(
     contents: Contents | None = None,
     corruptions: Collection[str] = (),
     languages: Mapping[str, LanguageNetwork] | None = None,
+    between: bool = False,
 ) -> Expansion:
     """The jobs of the sweep file at `path`; with `text`, `path` is only its name in messages.
 
     `auto` is the device that `device: auto` stands for. `content_hash` gives the hash of a checkpoint file by its
     path (default: SHA-256 of the file, whose path counts from the current folder). `contents` gives further hashes, and is
     called once for each condition of each kind. `corruptions` are those that exist, if that is known. `languages` are the
-    language models that go by a name (default: those of `sweeps.geometry.llm_geometry`). Raises `SweepError`.
+    language models that go by a name (default: those of `sweeps.geometry.llm_geometry`). With `between` a grid along
+    `image_size` has further sizes between its own. Raises `SweepError`.
     """
     document = read(path, text)
     sweep = parse(document)
@@ -85,7 +88,8 @@ def expand_file(
     names = replace(names, models=family_of(document, sweep, names))
     sweep = with_search(document, sweep, names)
     hasher = Hasher(document, cache(content_hash or sha256), contents or (lambda _: {}))
-    return _Expander(document, sweep, names, hasher).expansion()
+    whole = with_sizes_between(document, sweep, names) if between else sweep
+    return replace(_Expander(document, whole, names, hasher).expansion(), sweep=sweep)
 
 
 @dataclass
@@ -100,8 +104,10 @@ class _Expander:
     settled: dict[tuple[Any, ...], Candidate] = field(default_factory=dict)
     compared: dict[KeyPath, bool] = field(default_factory=dict)
     """Whether the entry at a path was compared with a baseline, for those that no rule took out everywhere."""
-    refusals: dict[str, tuple[KeyPath, dict[str, str | None]]] = field(default_factory=dict)
-    """Where each arm (by identity) is written, and by model why it cannot run there; `None` where it can."""
+    refusals: dict[str, tuple[KeyPath, dict[tuple[Any, ...], str | None]]] = field(default_factory=dict)
+    """Where each arm (by identity) is written, and by model and runtime why it cannot run there; `None` where it can."""
+    sizes: dict[tuple[Any, ...], ImageSize | None] = field(default_factory=dict)
+    """The size of each place on a curve."""
     jobs_so_far: int = 0
     excluded: int = 0
     duplicates: int = 0
@@ -115,6 +121,7 @@ class _Expander:
         self.protocols = self.sweep.jobs.protocols(self.names.modality)
         self.required = ("model", *dict.fromkeys(name for kind in self.protocols for name in KINDS[kind].required))
         self.timing = kinds_of(self.names.modality)[0].name
+        self.timed = any("runtime" in condition_fields(kind) for kind in self.protocols)
         self.limits = self.sweep.limits
 
     def expansion(self) -> Expansion:
@@ -200,11 +207,12 @@ class _Expander:
         for item in (*references, *(arm for _, arm in left)):
             check_arm(self.document, models, condition, item, spot.paths)
         check_fields(self.document, condition, self.protocols, self.names.modality, spot.paths)
+        self._check_tokens(condition, spot.paths)
         baseline_keys = [item.arm.arm_id for item in references]
         pairs = self.requested.setdefault(tuple(getattr(condition, name) for name in CONDITION_FIELDS), set())
         for source, arm in left:
             self.compared.setdefault(source.path, False)
-            self._check_model(source, condition.model)
+            self._check_model(source, condition)
             check_schedules(self.document, models, condition.model, source)
             key = arm.arm.arm_id
             for pair in ((baseline, key) for baseline in baseline_keys if baseline != key):
@@ -255,6 +263,8 @@ class _Expander:
         values.update((name, value) for name, value in arm.overrides if value is not None)
         if (tokens := self.names.models.tokens(values)) is not None:
             values["tokens"] = tokens
+        if values["image_size"] is not None:
+            values["image_size"] = square_side(values["image_size"])
         excluded = False
         for index, rule in enumerate(filters):
             if (index in self.idle or not excluded) and rule.matches(values, arm):
@@ -262,14 +272,21 @@ class _Expander:
                 excluded = True
         return excluded
 
-    def _check_model(self, item: Candidate, model: str) -> None:
-        """Check whether the methods of an arm can run on `model`, once for each model whose geometry is known."""
+    def _check_tokens(self, condition: Condition, paths: Mapping[str, KeyPath]) -> None:
+        """Refuse two sizes of equal tokens, which are one place on a curve."""
+        rest = tuple(getattr(condition, name) for name in CONDITION_FIELDS if name != "image_size")
+        place = (*rest, self.names.models.tokens(dict(condition)))
+        if (first := self.sizes.setdefault(place, condition.image_size)) != condition.image_size:
+            problem = f"{condition.image_size} pixels are as many tokens as {first}; keep one of the two"
+            raise self.document.error(paths.get("image_size", ("axes",)), problem)
+
+    def _check_model(self, item: Candidate, condition: Condition) -> None:
+        """Check whether an arm can run on the model of a condition, as far as that is known, once for each model and runtime."""
         _, reasons = self.refusals.setdefault(item.arm.arm_id, (item.path, {}))
-        if item.params and model not in reasons and (network := self.names.models.network(model)) is not None:
-            methods: Mapping[str, Any] = self.names.methods
-            steps = zip(item.arm.stack, item.params, strict=True)
-            refused = (methods[step.method].refuses(params, network) for step, params in steps)
-            reasons[model] = next((reason for reason in refused if reason), None)
+        beside = item.arm.overrides
+        place = (condition.model, beside.runtime or condition.runtime, beside.kv_cache or condition.kv_cache)
+        if place not in reasons:
+            reasons[place] = obstacle(self.names, item, item.arm.condition(condition), timed=self.timed)
 
     def _count_look(self) -> None:
         self.looks += 1
@@ -291,6 +308,12 @@ class _Expander:
         if not any(block.pairs for block in self.blocks.values()):
             raise self.document.error(("exclude",), "the rules take out every arm at every point, so nothing is left to measure")
 
+    def _in_turn(self, jobs: list[Job], turn: int) -> list[Job]:
+        """The jobs in the order of a turn: of passes a random one, so that no size is always measured after the same other one."""
+        if any(job.protocol.passes > 1 for job in jobs):
+            return sorted(jobs, key=lambda job: digest([turn, job.job_id]))
+        return jobs
+
     def _result(self) -> Expansion:
         first = [
             job
@@ -301,9 +324,9 @@ class _Expander:
         ]
         later = [
             job.model_copy(update={"round": turn})
-            for turn in range(1, max((job.protocol.rounds for job in first), default=1))
-            for job in first
-            if turn < job.protocol.rounds
+            for turn in range(1, max((job.protocol.turns for job in first), default=1))
+            for job in self._in_turn(first, turn)
+            if turn < job.protocol.turns
         ]
         return Expansion(
             sweep=self.sweep,

@@ -10,20 +10,34 @@ from sweeps.condition import Kind
 from sweeps.identity import FrozenModel, canonical
 from sweeps.kinds import KINDS, Modality, kinds_of
 from sweeps.parsing.validation import shown, validated
-from sweeps.parsing.yaml_reader import Document
+from sweeps.parsing.yaml_reader import Document, SweepError
 from sweeps.protocol import Protocol
 
 DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(ms|s|m|h)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
+LONGEST_S = 1000 * _SECONDS["h"]
+"""A longer duration is a mistake, and more than clocks of the system take."""
+
+
 def seconds(value: Any) -> float:
     """`250ms`, `10s`, `5m`, `1h` or a plain number of seconds, in seconds."""
+    found = None
     if isinstance(value, str) and (match := DURATION.fullmatch(value)):
-        return float(match[1]) * _SECONDS[match[2]]
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
+        found = float(match[1]) * _SECONDS[match[2]]
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        found = float(value)
+    if found is not None and found > LONGEST_S:
+        raise ValueError(f"{value!r} is longer than 1000h, the most that can be waited for")
+    if found is not None:
+        return found
     raise ValueError(f"{value!r} is no duration; write 250ms, 10s, 5m, 1h, or a number of seconds")
+
+
+def stated_seconds(text: str) -> float:
+    """The same of a command line, where a number is text too."""
+    return seconds(float(text) if re.fullmatch(r"[0-9]+(\.[0-9]+)?", text) else text)
 
 
 def _language(value: Any) -> Any:
@@ -38,6 +52,8 @@ _DURATION_SCHEMA = {
 }
 Duration = Annotated[float, BeforeValidator(seconds), Field(gt=0), WithJsonSchema(_DURATION_SCHEMA)]
 _DEFAULT = Protocol()
+VISIT_PAIRS = 3
+"""A visit has at least so many."""
 
 
 class FileSection(FrozenModel):
@@ -83,6 +99,24 @@ class Latency(KindSection):
     """An arm with `runtime: compile` may take this long for its first call, beside `timeout`."""
     rounds: int = Field(default=_DEFAULT.rounds, ge=1, le=1000)
     """Repetitions of the whole job, each in a fresh process when more than one."""
+    passes: int = Field(default=_DEFAULT.passes, ge=1, le=1000)
+    """Visit every job so often, in turns with all others, each time for a share of `pairs` and `budget`: what the state of the
+    machine changes is then sampled. Excludes `rounds`."""
+
+    @model_validator(mode="after")
+    def _one_way_to_repeat(self) -> Self:
+        if self.rounds > 1 and self.passes > 1:
+            raise ValueError("rounds and passes both repeat the jobs; write one of them")
+        return self
+
+    def protocol(self) -> Protocol:
+        """That of one visit."""
+        whole = super().protocol()
+        if self.passes == 1:
+            return whole
+        least, most = (max(VISIT_PAIRS, math.ceil(pairs / self.passes)) for pairs in (whole.pairs_min, whole.pairs_max))
+        share = {"pairs_min": least, "pairs_max": most, "budget_s": whole.budget_s / self.passes}
+        return whole.model_copy(update=share)
 
 
 class Generation(Latency):
@@ -269,4 +303,9 @@ def parse(document: Document) -> Sweep:
     written = {key: value for key, value in document.root.items() if value is not None}
     if isinstance(jobs := written.get("jobs"), dict):
         written["jobs"] = {key: {} if value is None and key in Jobs.model_fields else value for key, value in jobs.items()}
-    return validated(document, (), Sweep, written)
+    try:
+        return validated(document, (), Sweep, written)
+    except SweepError as error:
+        if error.key == "schema" and "schema" not in written:
+            raise document.error(("schema",), f"{error.problem}; write `schema: 1`") from None
+        raise

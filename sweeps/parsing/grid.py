@@ -15,6 +15,7 @@ from sweeps.parsing.axis import Choice, Form, expand_values, form_of, is_sequenc
 from sweeps.parsing.condition_parser import CONDITION_FIELDS, SHORTHANDS, KnownNames
 from sweeps.parsing.file_schema import Sweep
 from sweeps.parsing.thread_parser import THREADS_KEY
+from sweeps.parsing.validation import shown
 from sweeps.parsing.yaml_reader import Document, KeyPath, SweepError
 from sweeps.suggestions import did_you_mean, unknown_word
 
@@ -180,6 +181,10 @@ def rules(document: Document, written: Iterable[Mapping[str, Any]], known_names:
             raise document.error(path, "is an empty rule, which would exclude everything; name a key or leave the rule out")
         for key in rule:
             if key not in known:
+                method, _, parameter = key.partition(".")
+                if parameter in (known_names.methods[method].Params.model_fields if method in used else ()):
+                    right = f"{{method: {method}, {parameter}: {shown(rule[key])}}}"
+                    raise document.error((*path, key), f"is written {right} in a rule", at_key=True)
                 name = known_names.present_name(used, key)
                 raise document.unknown_key((*path, key), known if name == key else [name])
         tests = tuple((key, test) for key, value in rule.items() for test in parser.tests((*path, key), key, value))

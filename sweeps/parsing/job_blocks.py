@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sweeps.condition import NAMED_WEIGHTS, Condition, Kind
+from sweeps.errors import WeightsError
 from sweeps.geometry.local_llm import content, is_folder
 from sweeps.identity import digest
 from sweeps.job import NAMED, NAMING, Arm, Job, Pair
@@ -88,7 +89,7 @@ class Hasher:
                 own = {"model": content(condition.model)}
             return {**own, **self.more(condition)}
         except (OSError, ValueError) as error:
-            name = "data" if condition.data else "weights"
+            name = "weights" if isinstance(error, WeightsError) or not condition.data else "data"
             raise self.document.error(paths.get(name, (name,)), f"cannot be used: {error}") from None
 
     def named(self, arm: Arm, path: KeyPath) -> dict[str, str]:

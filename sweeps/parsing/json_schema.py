@@ -7,12 +7,12 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
-from sweeps.condition import Condition, Exclusive, Overrides
+from sweeps.condition import Condition, Exclusive, InputValues, Overrides
 from sweeps.kinds import THREAD_FIELDS
 from sweeps.method import AnyMethod
 from sweeps.parsing.arm_parser import DENSE_NAME
 from sweeps.parsing.axis import LIST, PER_BLOCK, SERIES, THEN, Form, form_of
-from sweeps.parsing.condition_parser import WHOLE_NODE
+from sweeps.parsing.condition_parser import NORMAL_INPUTS, WHOLE_NODE
 from sweeps.parsing.file_schema import Sweep
 from sweeps.parsing.grid import OPERATORS
 from sweeps.parsing.thread_parser import THREADS_KEY, Threads
@@ -31,6 +31,7 @@ def json_schema(methods: Mapping[str, AnyMethod]) -> Schema:
     condition = _fields(Condition, definitions)
     condition["device"] = {"enum": ["auto", *condition["device"]["enum"]], "default": "auto"}
     condition["exclusive"] |= {"anyOf": [{"enum": [WHOLE_NODE, *get_args(Exclusive)]}, {"type": "null"}]}
+    condition["inputs"] |= {"anyOf": [{"enum": [NORMAL_INPUTS, *get_args(InputValues)]}, {"type": "null"}]}
     for name in THREAD_FIELDS:
         del condition[name]
     threads = _object(Threads, definitions)

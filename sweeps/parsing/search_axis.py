@@ -1,9 +1,10 @@
 """Search axis: the feasible values between the ends of a search's bracket, put where a grid would stand in the sweep."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import ceil, floor, lcm, log
+from math import ceil, floor, isqrt, lcm, log, prod
 from typing import Any
 
+from sweeps.condition import image_shape, pixel_size
 from sweeps.kinds import KINDS
 from sweeps.parsing.axis import expand_values, takes
 from sweeps.parsing.condition_parser import KnownNames
@@ -37,6 +38,26 @@ def with_search(document: Document, sweep: Sweep, names: KnownNames) -> Sweep:
     return sweep.model_copy(update={"methods": methods})
 
 
+def with_sizes_between(document: Document, sweep: Sweep, names: KnownNames) -> Sweep:
+    """A grid along `image_size` with further sizes between its smallest and its largest; another sweep as it is.
+
+    These are squares, and rectangles one patch wider than high.
+    """
+    if sweep.search is not None or "image_size" not in sweep.axes or any("image_size" in keys for keys in sweep.zip):
+        return sweep
+    written = {"image_size": sweep.axes["image_size"]}
+    (choices,) = names.fields(document, ("axes",), written, several=True).values()
+    sizes = {prod(image_shape(choice.value)): choice.value for choice in choices}
+    patch, smallest, largest = _patches(document, sweep, names), min(sizes), max(sizes)
+    for height in range(patch, isqrt(largest) + 1, patch):
+        for width in (height, height + patch):
+            if smallest < height * width < largest:
+                sizes.setdefault(height * width, pixel_size(height, width))
+    limits = sweep.limits.model_copy(update={"max_jobs": sweep.limits.max_jobs * len(sizes)})
+    axes = {**sweep.axes, "image_size": list(sizes.values())}
+    return sweep.model_copy(update={"axes": axes, "limits": limits})
+
+
 def check_kinds(document: Document, sweep: Sweep, protocols: Mapping[str, Protocol]) -> None:
     """Refuse beside a search what is not timed, and several rounds. Raises `SweepError`."""
     for kind, protocol in protocols.items() if sweep.search is not None else ():
@@ -44,10 +65,9 @@ def check_kinds(document: Document, sweep: Sweep, protocols: Mapping[str, Protoc
         if not KINDS[kind].sampled:
             problem = f"{kind} has no break-even; a sweep with a search has timing jobs alone, so leave it to a sweep of its own"
             raise document.error(path, problem, at_key=True)
-        if protocol.rounds > 1:
-            raise document.error(
-                (*path, "rounds"), "is the grid's way to repeat; a search repeats where it is needed: leave it out"
-            )
+        if protocol.turns > 1:
+            key = "rounds" if protocol.rounds > 1 else "passes"
+            raise document.error((*path, key), "is the grid's way to repeat; a search repeats where it is needed: leave it out")
 
 
 def _check(document: Document, sweep: Sweep, search: BreakEvenSearch, names: KnownNames) -> None:

@@ -10,7 +10,7 @@ from pydantic_core import ErrorDetails
 
 from sweeps.aliases import present_value
 from sweeps.parsing.yaml_reader import Document, KeyPath, SweepError
-from sweeps.suggestions import did_you_mean
+from sweeps.suggestions import did_you_mean, other_name
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -48,7 +48,7 @@ def wrong_value(error: ErrorDetails) -> str:
     if error["type"] == "literal_error":
         words = re.findall(r"'([^']*)'", str(error.get("ctx", {}).get("expected", "")))
         if words:
-            renamed = present_value(given, words)
+            renamed = present_value(given, words) or other_name(str(given), words)
             return f"{shown(given)} is not one of {', '.join(words)}" + (_nearest(renamed or given, words))
     if error["type"] == "value_error":
         return error["msg"].removeprefix("Value error, ")

@@ -1,5 +1,6 @@
 """Measurement: one row of a table of measurements, whoever measured it; published tables with their source."""
 
+import re
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Literal
@@ -15,6 +16,23 @@ PUBLISHED = "published: "
 """Before the title of a reference, where the environment of a measurement stands."""
 BASELINE_WORDS = ("baseline", "dense", "original", "none", "unmodified", "vanilla")
 """Labels of the unmodified model that are understood without being named."""
+
+_NAMED_BASELINE = re.compile(rf"(?:^|.*[\s_:-])(?:{'|'.join(BASELINE_WORDS)})$")
+_BASELINE_WORD = re.compile("|".join(BASELINE_WORDS), re.IGNORECASE)
+WHOLE_FIELDS = frozenset(
+    {"image_size", "tokens", "tokens_final", "batch", "batch_counted", "kernels", "forwards", "stages", "images"}
+)
+"""Fields of a measurement that are counts."""
+
+
+def names_baseline(name: str) -> bool:
+    """Whether a name is that of an unmodified model: `baseline`, `DeiT-S (dense)`, `Baseline (no TR)`."""
+    if not _BASELINE_WORD.search(name):
+        return False
+    whole = name.strip().lower()
+    before, _, inside = whole.partition("(")
+    return any(_NAMED_BASELINE.fullmatch(part.strip(" )")) is not None for part in (whole, before, inside))
+
 
 _Count = Annotated[int, Field(ge=0)]
 _Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -48,6 +66,8 @@ class Measurement(FrozenModel):
     batch_counted: _Count | None = None
     """Items that a forward really held, where they were counted."""
     latency_ms: _Positive | None = None
+    latency_p95_ms: _Positive | None = None
+    latency_p99_ms: _Positive | None = None
     throughput: _Positive | None = None
     """Items per second."""
     gmacs: _Positive | None = None
@@ -86,6 +106,9 @@ class Measurement(FrozenModel):
     no_effect: bool | None = None
     """Whether the method removes nothing here: the row does the work of its baseline."""
     memory_mb: _Positive | None = None
+    """Peak of one device or process, in 1e6 bytes."""
+    parameters_m: _Positive | None = None
+    """1e6 weights of the model."""
     noise: Annotated[float, Field(gt=0, lt=1)] | None = None
     """Relative standard deviation of its times."""
     counters: Annotated[Mapping[str, float], AfterValidator(_known_counters)] = Field(default_factory=dict)
@@ -122,7 +145,7 @@ class MeasurementTable(FrozenModel):
 
     def is_baseline(self, row: Measurement) -> bool:
         """Whether a row is of the unmodified model."""
-        return row.label == self.baseline if self.baseline else row.label.lower() in BASELINE_WORDS
+        return row.label == self.baseline if self.baseline else names_baseline(row.label or row.method or "")
 
     @cached_property
     def baselines(self) -> Mapping[tuple[object, ...], list[Measurement]]:

@@ -1,11 +1,11 @@
-"""Break-even: from where on, or up to where, an optimisation saves time along a curve; every claim holds for the whole curve.
+"""Break-even: from where on, or up to where, an optimisation saves time along a curve; a claim names only measured points.
 
-Claims rest on the points' own verdicts, read as fixed-sequence tests from both ends of the axis, and on the fitted cost model
-where that is adequate. Nothing is extrapolated.
+Claims rest on the verdicts of the points. The cost model gives the likeliest place between two of them, never a narrower bracket.
+Nothing is extrapolated.
 """
 
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
+from itertools import groupby, pairwise
 from math import exp, inf, log
 from typing import Literal, NamedTuple
 
@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sweeps.identity import FrozenModel
-from sweeps.metrics import SPEED_FLOOR
 from sweeps.stats.cost_model import CostFit, FittedCrossing, crossing, fit_costs
 from sweeps.stats.curve import Curve, Point
 
@@ -21,22 +20,22 @@ MIN_POINTS = 2
 NEVER_GAIN = 0.05
 """A method of which no point is faster, and of which none can gain more than this, is not shown to pay (`never`)."""
 
-Claim = Literal["crossing", "pays_from", "pays_up_to", "pays_at_both_ends", "always", "never", "no_effect", "unclear"]
+Claim = Literal[
+    "crossing", "pays_from", "pays_up_to", "pays_at_both_ends", "pays_between", "always", "never", "same", "no_effect", "unclear"
+]
 
 
 class Crossing(FrozenModel):
-    """Where the speed-up crosses 1: between `low` and `high`, of which one may be unknown."""
+    """Where the speed-up crosses 1: between the measured points `low` and `high`, of which one may be unknown."""
 
     x: float | None
-    """The likeliest place; `None` where only a bound is known."""
+    """The likeliest place; `None` where only a bound is known, and between neighbouring points that no cost model joins."""
     low: float | None
     high: float | None
     direction: Literal["gains", "loses"]
     """As x rises: `gains` from slower to faster, `loses` from faster to slower."""
     grid_limited: bool = False
     """No point lies between `low` and `high`: only more points, not more pairs, can narrow them."""
-    fitted: bool = False
-    """Whether `low` or `high` comes from the cost model, and not from a measured point."""
 
 
 class BreakEven(FrozenModel):
@@ -45,44 +44,43 @@ class BreakEven(FrozenModel):
     verdict: Claim
     crossings: tuple[Crossing, ...] = ()
     """In the order of x; the bound of `pays_from` (its `high`) and of `pays_up_to` (its `low`) likewise."""
+    x_first: float | None = None
+    """The smallest x that the claim rests on; points that a flag excludes, and those without effect, do not count."""
+    x_last: float | None = None
+    """The largest."""
     worst_loss: float | None = None
     """Share of time that is lost at most where it does not pay, by the intervals of the points there."""
     largest_gain: float | None = None
     """Largest speed-up less 1 that the interval of any point allows."""
-    pairs_factor: float | None = None
-    """Times as many pairs would probably decide a curve that is unclear; `None` where that is not known."""
-    more_seconds: float | None = None
-    """Measuring time that this would take, by what the points that are not clear took so far; `None` where that is not known."""
     points: int
     """How many points it rests on."""
 
 
-def break_even(curve: Curve, *, modelled: bool = True) -> BreakEven:
-    """What can be claimed about a curve, by its points and, where it is adequate and wanted (`modelled`), by the cost model.
+def break_even(curve: Curve) -> BreakEven:
+    """What the points of a curve allow to claim about it.
 
-    `no_effect`: at every point the arm saw the same tokens and MACs as the baseline. Such points are left out. `crossing`: the
-    points change between faster and slower, or the cost model crosses 1 with both sides clear; several are possible.
-    `pays_from` and `pays_up_to`: every point from there to the end of the axis is faster, and beyond it none is clear;
-    `pays_at_both_ends`: both, with points that are not clear between the two bounds.
-    `always`: every point is faster. `never`: none is, and none can gain more than `NEVER_GAIN`. Else `unclear`.
+    `no_effect`: at every point the arm saw the same tokens and MACs as the baseline. Such points are left out of every other claim.
+    `always`: every point is faster. `pays_from`, `pays_up_to`: every point from there to the end of the axis is faster, and none on
+    the other side; `crossing`: the same, and a point on the other side is clearly slower. `pays_at_both_ends`: every point is
+    faster at both ends, and some between them are not. `pays_between`: faster points elsewhere. `same`: every point is within the
+    floor. `never`: none is faster, and none can gain more than `NEVER_GAIN`. Else `unclear`.
 
-    A false claim needs a false verdict at an end of the axis or inside a run of verdicts, or an interval of the cost model that
-    misses: at most 5 % per curve, which `tests/sweeps/test_breakeven.py` simulates.
+    A false claim at a measured size needs a false verdict there; at most 5 % per curve, which `tests/sweeps/test_breakeven.py`
+    simulates.
     """
     usable = curve.usable()
     points = [point for point in usable if not point.no_op]
     if not points:
         return BreakEven(verdict="no_effect" if usable else "unclear", points=len(usable))
-    claim = _claim(points, _fitted(points) if modelled else None)
+    claim = _claim(points)
     gain = max((point.high or inf) for point in points) - 1
-    factors = _pairs_factors(points) if claim.verdict == "unclear" else {}
     return BreakEven(
         verdict=claim.verdict,
         crossings=claim.crossings,
-        worst_loss=_worst_loss(claim.beyond),
+        x_first=points[0].x,
+        x_last=points[-1].x,
+        worst_loss=_worst_loss(claim.elsewhere),
         largest_gain=gain if gain < inf else None,
-        pairs_factor=max(factors.values(), default=None),
-        more_seconds=_more_seconds(points, factors) if factors else None,
         points=len(points),
     )
 
@@ -90,64 +88,50 @@ def break_even(curve: Curve, *, modelled: bool = True) -> BreakEven:
 class _Claim(NamedTuple):
     verdict: Claim
     crossings: tuple[Crossing, ...] = ()
-    beyond: Sequence[Point] = ()
-    """The points where it does not clearly pay, on the other side of a bound."""
+    elsewhere: Sequence[Point] = ()
+    """The points on the other side of a bound, where it does not clearly pay."""
 
 
-def _claim(points: Sequence[Point], fitted: FittedCrossing | None) -> _Claim:
-    verdicts = {point.verdict for point in points}
-    crossings = _between_verdicts(points)
-    if fitted is not None and len(crossings) == 1:
-        crossings = (_narrowed(crossings[0], fitted),)
-    elif fitted is not None and not crossings and verdicts != {"faster"} and None not in (fitted.low, fitted.high):
-        crossings = (_of_fit(fitted),)
-    if crossings:
-        return _Claim("crossing", crossings)
+def _claim(points: Sequence[Point]) -> _Claim:
     if len(points) < MIN_POINTS:
         return _Claim("unclear")
-    if "faster" in verdicts:
-        return _from_the_ends(points, fitted)
-    never = all(point.high is not None and point.high - 1 <= NEVER_GAIN for point in points)
-    return _Claim("never" if never else "unclear")
+    crossings = _between_verdicts(points)
+    stretches = [(is_faster, list(run)) for is_faster, run in groupby(points, key=lambda point: point.verdict == "faster")]
+    match [is_faster for is_faster, _ in stretches]:
+        case [True]:
+            found = _Claim("always")
+        case [False]:
+            found = _Claim(_without_gain(points))
+        case [False, True]:
+            bound = Crossing(x=None, low=None, high=stretches[1][1][0].x, direction="gains")
+            found = _Claim("pays_from", (bound,), stretches[0][1])
+        case [True, False]:
+            bound = Crossing(x=None, low=stretches[0][1][-1].x, high=None, direction="loses")
+            found = _Claim("pays_up_to", (bound,), stretches[1][1])
+        case [True, False, True]:
+            lost = Crossing(x=None, low=stretches[0][1][-1].x, high=None, direction="loses")
+            gained = Crossing(x=None, low=None, high=stretches[2][1][0].x, direction="gains")
+            return _Claim("pays_at_both_ends", crossings or (lost, gained), stretches[1][1])
+        case _:
+            return _Claim("pays_between", crossings)
+    return _Claim("crossing", crossings) if crossings else found
 
 
-def _from_the_ends(points: Sequence[Point], fitted: FittedCrossing | None) -> _Claim:
-    """What the unbroken runs of faster points from both ends of the axis allow to claim, where no point is slower."""
-    faster = [point.verdict == "faster" for point in points]
-    if all(faster):
-        return _Claim("always")
-    start = len(faster) - faster[::-1].index(False)
-    end = faster.index(False)
-    if faster[0] and faster[-1]:
-        return _Claim("pays_at_both_ends", (_at_least(points[end - 1].x), _at_most(points[start].x)), points[end:start])
-    if faster[-1]:
-        fit = fitted.high if fitted is not None and fitted.gains else None
-        return _Claim("pays_from", (_at_most(points[start].x, fit),), points[:start])
-    if faster[0]:
-        fit = fitted.low if fitted is not None and not fitted.gains else None
-        return _Claim("pays_up_to", (_at_least(points[end - 1].x, fit),), points[end:])
-    return _Claim("unclear")
-
-
-def _at_most(x: float, fit: float | None = None) -> Crossing:
-    """The bound of a gain at a measured point, or lower by the cost model."""
-    bound = x if fit is None else min(x, fit)
-    return Crossing(x=None, low=None, high=bound, direction="gains", fitted=bound < x)
-
-
-def _at_least(x: float, fit: float | None = None) -> Crossing:
-    """The bound of a loss at a measured point, or higher by the cost model."""
-    bound = x if fit is None else max(x, fit)
-    return Crossing(x=None, low=bound, high=None, direction="loses", fitted=bound > x)
+def _without_gain(points: Sequence[Point]) -> Claim:
+    """What is claimed of points none of which is faster."""
+    if all(point.verdict == "same" for point in points):
+        return "same"
+    return "never" if all(point.high is not None and point.high - 1 <= NEVER_GAIN for point in points) else "unclear"
 
 
 def _between_verdicts(points: Sequence[Point]) -> tuple[Crossing, ...]:
-    """A crossing between every two neighbouring clear points of opposite verdict."""
+    """A crossing between every two clear points of opposite verdict with none clear between them."""
     clear = [index for index, point in enumerate(points) if point.verdict in ("faster", "slower")]
     changes = [(left, right) for left, right in pairwise(clear) if points[left].verdict != points[right].verdict]
+    fitted = _fitted(points) if len(changes) == 1 else None
     return tuple(
         Crossing(
-            x=_interpolated(points[left], points[right]),
+            x=_likeliest(points[left : right + 1], fitted),
             low=points[left].x,
             high=points[right].x,
             direction="gains" if points[right].verdict == "faster" else "loses",
@@ -157,8 +141,16 @@ def _between_verdicts(points: Sequence[Point]) -> tuple[Crossing, ...]:
     )
 
 
-def _interpolated(left: Point, right: Point) -> float:
-    """Where the line through two points on opposite sides of 1, straight in log speed-up and log x (x, if not positive), is 1."""
+def _likeliest(bracket: Sequence[Point], fitted: FittedCrossing | None) -> float | None:
+    """Where the cost model crosses 1, if it does inside the bracket, else the line through its ends if a point lies between them.
+
+    The line is straight in log speed-up and log x (in x, where that is not positive).
+    """
+    left, right = bracket[0], bracket[-1]
+    if fitted is not None and fitted.x is not None and left.x < fitted.x < right.x:
+        return fitted.x
+    if len(bracket) == 2:
+        return None
     share = log(left.speedup) / (log(left.speedup) - log(right.speedup))
     place = exp(log(left.x) + share * log(right.x / left.x)) if left.x > 0 else left.x + share * (right.x - left.x)
     return min(max(place, left.x), right.x)  # rounding must not carry it outside
@@ -191,46 +183,7 @@ def _work(points: Sequence[Point]) -> tuple[NDArray[np.float64], NDArray[np.floa
     return baseline, arm
 
 
-def _narrowed(bracket: Crossing, fitted: FittedCrossing) -> Crossing:
-    """The crossing between two points, narrowed by the cost model where both agree."""
-    lows, highs = (bracket.low, fitted.low), (bracket.high, fitted.high)
-    low, high = max(end for end in lows if end is not None), min(end for end in highs if end is not None)
-    if fitted.gains != (bracket.direction == "gains") or low >= high:
-        return bracket
-    x = fitted.x if fitted.x is not None and low <= fitted.x <= high else bracket.x
-    x = min(max(x, low), high) if x is not None else None
-    narrower = (low, high) != (bracket.low, bracket.high)
-    return bracket.model_copy(
-        update={"x": x, "low": low, "high": high, "fitted": narrower, "grid_limited": bracket.grid_limited and not narrower}
-    )
-
-
-def _of_fit(fitted: FittedCrossing) -> Crossing:
-    return Crossing(x=fitted.x, low=fitted.low, high=fitted.high, direction="gains" if fitted.gains else "loses", fitted=True)
-
-
 def _worst_loss(points: Sequence[Point]) -> float | None:
     """The largest share of time that the intervals allow to be lost; `None` where that is unlimited, or no point is given."""
     lows = [point.low for point in points]
     return max(0.0, *(1 / low - 1 for low in lows if low)) if lows and None not in lows else None
-
-
-def _pairs_factors(points: Sequence[Point]) -> dict[float, float]:
-    """Times as many pairs at which each point that is not clear would probably have a verdict, by x; empty if one is not known."""
-    factors = {}
-    for point in points:
-        if point.verdict not in ("unclear", "insufficient"):
-            continue
-        if not point.low or not point.high:
-            return {}
-        effect, width = abs(log(point.speedup)), log(point.high / point.low) / 2
-        needed = max(effect, log(1 + SPEED_FLOOR) - effect)
-        factors[point.x] = (width / needed) ** 2
-    return factors
-
-
-def _more_seconds(points: Sequence[Point], factors: Mapping[float, float]) -> float | None:
-    """What the pairs that are missing by `factors` would take, half of what was measured at least."""
-    taken = [(max(factors[point.x] - 1, 0.5), point.seconds) for point in points if point.x in factors]
-    known = [more * seconds for more, seconds in taken if seconds is not None]
-    return sum(known) if len(known) == len(taken) else None

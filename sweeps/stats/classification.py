@@ -76,6 +76,19 @@ def accuracy_drop(baseline_hits: ArrayLike, arm_hits: ArrayLike) -> Drop:
     return Drop(value, min(100 * low, value), max(100 * high, value), baseline.size, lost, gained, mcnemar(lost, gained))
 
 
+def smallest_drop(images: int, floor: float = TOP1_FLOOR) -> float:
+    """The least drop in points that so many images can show to be worse than `floor`; infinite where they can show none.
+
+    It is shown where the arm loses images and gains none.
+    """
+    return next((100 * lost / images for lost in range(1, images + 1) if 100 * _tango(lost, 0, images)[0] > floor), np.inf)
+
+
+def images_for_same(floor: float = TOP1_FLOOR) -> int:
+    """The fewest images whose interval lies within `floor` points where both arms are right on the same ones (Tango)."""
+    return int(np.ceil(Z**2 * (100 / floor - 1)))
+
+
 def mcnemar(lost: int, gained: int) -> float:
     """Exact two-sided p of McNemar's test: how likely a split of `lost + gained` coin tosses at least this uneven is.
 

@@ -92,8 +92,8 @@ def describe_curve(curve: Curve, parameter: str | None = None, words: Mapping[Ve
     sentences = (
         [f"Along {axis_label(curve.axis, parameter).along}: {', '.join(stretches)}."] if stretches else ["No points were measured."]
     )
-    if wrong := len(curve.points) - len(usable):
-        sentences.append(f"Wrong by a flag, and left out: {wrong} of {len(curve.points)} points.")
+    if wrong := [axis_value(point.x, curve.axis, DIGITS) for point in curve.points if point.wrong]:
+        sentences.append(f"Wrong by a flag, and left out: {', '.join(wrong)}.")
     return " ".join(sentences)
 
 

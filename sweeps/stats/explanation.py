@@ -61,7 +61,7 @@ def explain_wall(baseline: ArmProfile, arm: ArmProfile, device: Device, measured
     if held is None or bound(baseline, device) is None or not baseline.wall_s or not arm.wall_s:
         return None
     if arm.speedup is None or arm.speedup.low is None:
-        walls = f"wall {1e3 * baseline.wall_s:.3g} > {1e3 * arm.wall_s:.3g} ms"
+        walls = f"wall {1e3 * baseline.wall_s:.3g} → {1e3 * arm.wall_s:.3g} ms"
         rounds = "without rounds" if arm.speedup is None else "in too few rounds for their noise"
         return f"profiled {rounds}, so that no difference has an interval and nothing is concluded ({walls})"
     if measured is not None and not explains(arm, measured):
@@ -78,7 +78,7 @@ def explain_wall(baseline: ArmProfile, arm: ArmProfile, device: Device, measured
         parts.append(f"{_subject(arm)} is {held} ({100 * holds:.0f} % of its wall)")
     if measured is None:
         return ", ".join([*parts, _wall_clause(arm)])
-    walls = f"{1e3 * baseline.wall_s:.3g} > {1e3 * arm.wall_s:.3g} ms"
+    walls = f"{1e3 * baseline.wall_s:.3g} → {1e3 * arm.wall_s:.3g} ms"
     ratio = f"a speed-up of {_ratio(arm.speedup)}, compatible with the timing"
     why = _timed_clause(arm, measured)
     return f"while it was profiled ({walls} in other rounds, at another time, {ratio}): {', '.join(parts)}{why}"

@@ -1,12 +1,15 @@
 """Launch and work of the baseline and of an arm, in seconds: what the reports on token reduction print, with intervals."""
 
+from collections.abc import Mapping, Sequence
+from math import exp, log
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sweeps.stats.cost_model import MODEL_SD
-from sweeps.stats.pooling import quantile
+from sweeps.stats.curve import Point
+from sweeps.stats.pooling import WIDEST_LOG, quantile
 from sweeps.stats.two_way import Array
 
 COST_ALPHA = 0.05
@@ -23,6 +26,15 @@ class Cost(NamedTuple):
     high: float
 
 
+class RelativeCosts(NamedTuple):
+    """Ratios of an arm's costs to the baseline's: those of the costs beside them. `None`: wider than any interval that is shown."""
+
+    fixed: Cost | None
+    """Of a forward, whatever its work."""
+    work: Cost | None
+    """Of a GMAC (or token)."""
+
+
 class LaunchWork(NamedTuple):
     """The time of a forward of each arm: launch in seconds, and seconds per unit of work."""
 
@@ -30,6 +42,7 @@ class LaunchWork(NamedTuple):
     work_baseline: Cost
     launch: Cost
     work: Cost
+    ratios: RelativeCosts
 
 
 def fit_launch_work(
@@ -59,10 +72,26 @@ def fit_launch_work(
     found = least_squares(residuals, start, bounds=(start - 12, start + 12), x_scale="jac")
     if np.linalg.matrix_rank(found.jac, rtol=1e-6) < len(start):
         return None
-    errors = np.sqrt(np.diag(np.linalg.inv(found.jac.T @ found.jac)))
-    reach = quantile(COST_ALPHA, len(base) - 2) * errors
-    values = np.exp(found.x)
-    return LaunchWork(*(Cost(float(v), float(max(0.0, v - v * r)), float(v + v * r)) for v, r in zip(values, reach, strict=True)))
+    covariance = np.linalg.inv(found.jac.T @ found.jac)
+    reach = quantile(COST_ALPHA, len(base) - 2)
+    ends = zip(np.exp(found.x), reach * np.sqrt(np.diag(covariance)), strict=True)
+    launch_0, work_0, launch, cost = (Cost(float(v), float(max(0.0, v - v * r)), float(v + v * r)) for v, r in ends)
+    # In a ratio the level of the times, which differs from job to job, cancels: it is known far better than both costs.
+    directions = (np.array(each) for each in ((-1.0, 0.0, 1.0, 0.0), (0.0, -1.0, 0.0, 1.0)))
+    ratios = RelativeCosts(*(_ratio(each, found.x, covariance, reach) for each in directions))
+    return LaunchWork(launch_0, work_0, launch, cost, ratios)
+
+
+def _ratio(direction: Array, logs: Array, covariance: Array, reach: float) -> Cost | None:
+    """The exponential of a difference of parameters with its interval."""
+    value, half = float(direction @ logs), reach * float(np.sqrt(direction @ covariance @ direction))
+    return Cost(exp(value), exp(value - half), exp(value + half)) if half <= WIDEST_LOG else None
+
+
+def launch_work_of(points: Sequence[Point], seconds: Mapping[str, float]) -> LaunchWork | None:
+    """The fit of points with their work, all of which have a standard error; `seconds` are the baseline's by comparison."""
+    sides = [(p.gmacs_baseline, p.gmacs, seconds[p.comparison_id], log(p.speedup), p.se) for p in points]
+    return fit_launch_work(*np.array(sides, np.float64).T) if sides else None
 
 
 def _level(work: Array, log_seconds: Array) -> float:

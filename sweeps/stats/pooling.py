@@ -18,8 +18,8 @@ COMMON_SHARE = 1 / 3
 """Part of a term that all points measured in one process have in common; the rest is each point's own."""
 WIDEST_LOG = 3.0
 """Half-width of the interval of a log speed-up, a factor of 20 to each side, beyond which there is none: too few pairs for it."""
-DISAGREEMENT_P = 0.3
-"""Processes whose spread is less probable than this are not assumed to differ by their term alone."""
+DISAGREEMENT_P = 0.001
+"""Processes that lie so far apart less often than this are flagged `runs_disagree`."""
 
 Verdict = Literal["faster", "slower", "same", "unclear", "insufficient", "quarantined"]
 """`insufficient`: fewer pairs than requested; `quarantined`: the machine was slowed in every attempt (`sweeps.flags`)."""
@@ -41,6 +41,25 @@ SAME_WORK = ProcessTerm(SAME_WORK_SD)
 def stated_term(*, same_work: bool) -> ProcessTerm:
     """The term of a comparison without a calibration; `same_work` as `Outcome.same_work`."""
     return SAME_WORK if same_work else ProcessTerm()
+
+
+class Visited(NamedTuple):
+    """What a speed-up from short visits rests on."""
+
+    state: Literal["quick", "slow"]
+    """Of the machine, whose rounds it rests on: `slow` where too few were quick."""
+    rounds: int
+    """In that state."""
+    between: float
+    """Standard deviation of the log speed-ups of visits, as far as they show it."""
+    freedom: float
+    """Degrees of freedom of `between`: one less than the visits, counted by their shares of the rounds (Kish)."""
+    floor_sd: float
+    """Standard deviation that is assumed before any visits are compared."""
+    host_speed: float
+    """Median speed of the newest run as a share of the quickest known one."""
+    null: Contrast | None
+    """Of the two columns of the baseline, which are equal, by the errors that visits show; `None` where there is one."""
 
 
 class SpeedUp(NamedTuple):
@@ -110,6 +129,13 @@ class Pooling(NamedTuple):
     """Probability that processes differ at least so much by their errors and terms alone; `None` for one process."""
     spread: float = 1.0
     """Factor by which the standard error is raised where they differ by more than that explains."""
+    visited: Visited | None = None
+    """Where the parts are short visits, whose differences are estimated."""
+
+    @property
+    def disagree(self) -> bool:
+        """Whether processes lie further apart than their errors and terms explain."""
+        return self.agreement is not None and self.agreement < DISAGREEMENT_P
 
 
 def ratio_verdict(low: float, high: float, floor: float = SPEED_FLOOR) -> Verdict:
@@ -132,9 +158,9 @@ def pool(processes: Iterable[Sequence[Contrast]], pairs: int, terms: Sequence[Pr
 
     Attempts of one process share what is particular to it, so they are weighted by 1 / se^2, and processes by
     1 / (se^2 + sd^2) with the sd of their `terms` (by default the stated one), with degrees of freedom by Welch and Satterthwaite,
-    to which a term counts once for all processes that have it. Where k processes differ by more than that probably explains, the
-    standard error is that of their spread, with k - 1 degrees of freedom. The k-th attempt spends ALPHA / (k (k + 1)), which sums
-    to less than `ALPHA` however many there are. Raises `ValueError` without a contrast.
+    to which a term counts once for all processes that have it. Where k processes differ by more than that explains, the standard
+    error grows to that of their spread, and what is added has k - 1 degrees of freedom. The k-th attempt spends
+    ALPHA / (k (k + 1)), which sums to less than `ALPHA` however many there are. Raises `ValueError` without a contrast.
     """
     return pool_stepwise(processes, pairs, terms).found
 
@@ -160,10 +186,11 @@ def pool_stepwise(processes: Iterable[Sequence[Contrast]], pairs: int, terms: Se
     total = sum(weights)
     log = sum(weight * one.effect for weight, (one, _) in zip(weights, known, strict=True)) / total
     misfit = sum(weight * (one.effect - log) ** 2 for weight, (one, _) in zip(weights, known, strict=True))
-    freedom, others, spread = _freedom(weights, known), len(known) - 1, 1.0
+    freedom, others = _freedom(weights, known), len(known) - 1
     agreement = _exceeds(misfit, others) if others else None
-    if agreement is not None and misfit > others and agreement < DISAGREEMENT_P:
-        freedom, spread = float(others), sqrt(misfit / others)
+    spread = sqrt(max(1.0, misfit / others)) if others else 1.0
+    if spread > 1:
+        freedom = min(spread**4 / (1 / freedom + (spread**2 - 1) ** 2 / others), freedom)
     shares = iter(COMMON_SHARE * spread * weight * term.sd / total for weight, (_, term) in zip(weights, known, strict=True))
     loads = tuple(next(shares) if one.se < inf else 0.0 for one in each)
     found = SpeedUp(log, spread * total**-0.5, freedom, pairs, looks, loads=loads)

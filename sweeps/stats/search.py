@@ -1,6 +1,7 @@
 """Search for break-evens: which place on the axis to measure next, and with which arms, until every curve is settled."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import pairwise
 from math import inf, log, sqrt
 from typing import NamedTuple
 
@@ -10,6 +11,8 @@ from sweeps.stats.pooling import ALPHA
 
 SCAN = 4
 """Places spread over the bracket that are measured first, with all arms."""
+CLEAR = ("faster", "slower")
+"""Verdicts between which a break-even lies."""
 
 
 def point_alpha(max_points: int) -> float:
@@ -48,18 +51,19 @@ def next_request(
     max_points: int,
     enough: Callable[[Point], bool],
     refused: Collection[tuple[str, float]] = (),
+    first: Sequence[float] | None = None,
 ) -> Request | None:
     """What to measure next, given the curves so far; `None` when every curve is settled or nothing is left to try.
 
-    `feasible` are the places that can be measured, ascending. First comes a coarse scan; then, for the curve whose interval is
-    widest, the place in it that has fewest pairs, and of those the one nearest to its middle. Arms whose curve is settled there
-    are left out. No more than `max_points` places are used; no pairs are added to points that have `enough`, nor where the arm
-    does nothing, nor to the arms and places that are `refused`, because they cannot be measured. A place is chosen by what was
-    measured before, and its verdict rests on what is measured after.
+    `feasible` are the places that can be measured, ascending. First come the places `first` (default: a coarse scan); then, for
+    the curve whose interval is widest, the place in it that has fewest pairs, and of those the one nearest to the likeliest
+    break-even. Arms whose curve is settled there are left out. No more than `max_points` places are used; no pairs are added to
+    points that are clear or have `enough`, nor where the arm does nothing, nor to the arms and places that are `refused`. A place
+    is chosen by what was measured before, and its verdict rests on what is measured after.
     """
     measured = {point.x for curve in curves.values() for point in curve.points}
     known = {(arm, point.x) for arm, curve in curves.items() for point in curve.points}.union(refused)
-    for x in scan(feasible, max_points):
+    for x in scan(feasible, max_points) if first is None else first:
         missing = tuple(arm for arm in curves if (arm, x) not in known)
         if missing:
             return Request(x, missing)
@@ -73,7 +77,7 @@ def next_request(
         inside = [x for x in feasible if max(low, idle) <= x <= high and (x in measured or len(measured) < max_points)]
         wanted = [x for x in inside if (arm, x) not in refused and (x not in points or _open(points[x], enough))]
         if wanted:
-            middle = sqrt(low * high) if low > 0 else (low + high) / 2
+            middle = _middle(states[arm])
             pairs = {x: point.pairs for x, point in points.items()}
             x = min(wanted, key=lambda place: (pairs.get(place, 0), abs(log(place / middle)) if low > 0 else abs(place - middle)))
             others = (
@@ -88,8 +92,16 @@ def next_request(
     return None
 
 
+def _middle(state: CurveProgress) -> float:
+    """The likeliest break-even between the places of a curve that is not settled, else their mean."""
+    low, high = state.low, state.high
+    mean = sqrt(low * high) if low > 0 else (low + high) / 2
+    return next((at.x for at in state.found.crossings if at.x is not None and low < at.x < high), mean)
+
+
 def _open(point: Point, enough: Callable[[Point], bool]) -> bool:
-    return not point.no_op and not enough(point)
+    """Whether more pairs at a point can narrow an interval."""
+    return not (point.no_op or point.verdict in CLEAR or enough(point))
 
 
 def _idle(curve: Curve) -> list[float]:
@@ -101,7 +113,7 @@ def _idle(curve: Curve) -> list[float]:
 def scan(feasible: Sequence[float], places: int = SCAN) -> list[float]:
     """The places of the coarse scan, `places` at most: both ends, and what lies evenly between them."""
     last, steps = len(feasible) - 1, min(SCAN, places) - 1
-    return [feasible[at] for at in sorted({round(step * last / steps) for step in range(steps + 1)})]
+    return [feasible[at] for at in sorted({round(step * last / steps) for step in range(steps + 1)})] if steps else [feasible[0]]
 
 
 def curve_progress(curve: Curve, feasible: Sequence[float], factor: float) -> CurveProgress:
@@ -111,16 +123,27 @@ def curve_progress(curve: Curve, feasible: Sequence[float], factor: float) -> Cu
     within `factor`, or lie between neighbouring feasible places.
     """
     found = break_even(curve)
-    if found.verdict in ("always", "never", "no_effect"):
+    wide = [ends for ends in _intervals(curve, found, feasible) if not 0 < ends[0] <= ends[1] <= factor * ends[0]]
+    if not wide:
         return CurveProgress(found, feasible[0], feasible[0])
-    intervals = [
-        (feasible[0] if crossing.low is None else crossing.low, feasible[-1] if crossing.high is None else crossing.high)
-        for crossing in found.crossings
-    ] or [(feasible[0], feasible[-1])]
-    low, high = max(intervals, key=lambda ends: ends[1] / ends[0] if ends[0] > 0 else inf)
+    low, high = max(wide, key=lambda ends: ends[1] / ends[0] if ends[0] > 0 else inf)
     below = max((x for x in feasible if x <= low), default=feasible[0])
     above = min((x for x in feasible if x >= high), default=feasible[-1])
-    neighbours = feasible.index(above) - feasible.index(below) <= 1
-    if (low > 0 and high / low <= factor) or (neighbours and found.verdict == "crossing"):
-        return CurveProgress(found, low, low)
     return CurveProgress(found, below, above)
+
+
+def _intervals(curve: Curve, found: BreakEven, feasible: Sequence[float]) -> list[tuple[float, float]]:
+    """Between which places the verdict is not known: brackets with a feasible place inside, and stretches of points not clear."""
+    if found.verdict in ("always", "never", "same", "no_effect"):
+        return []
+    first, last = feasible[0], feasible[-1]
+    clear = [point.x for point in curve.usable() if point.verdict in CLEAR and not point.no_op]
+    unclear = [point.x for point in curve.usable() if point.x not in clear and not point.no_op]
+    brackets = {(at.low, at.high): at for at in found.crossings if at.low is not None and at.high is not None}
+    ends = [(low, high) for low, high in brackets if any(low < x < high for x in feasible)]
+    if found.verdict == "crossing":
+        return ends
+    for low, high in pairwise([first, *clear, last]):
+        if (low, high) not in brackets and (not clear or any(low <= x <= high for x in unclear)):
+            ends.append((low, high))
+    return ends

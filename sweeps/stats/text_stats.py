@@ -13,6 +13,8 @@ from sweeps.text_scores import TextScores
 
 BITS_FLOOR = METRICS["bits_per_byte"].floor
 """Bits per byte that are called no difference."""
+BLOCKS = 10
+"""Parts of a text without documents, by which its intervals are made."""
 
 
 class Fidelity(NamedTuple):
@@ -54,7 +56,8 @@ def compare_texts(scores: TextScores, baseline: int, arm: int) -> Fidelity:
     total = float(np.sum(sizes[both]))
     counts = [int(np.sum(side[both])) for side in tokens]
     sums = [float(np.sum(side[both])) for side in nll]
-    agreement, kl = _predictions(scores, baseline, arm, both)
+    documents = _documents(scores)
+    agreement, kl = _predictions(scores, baseline, arm, both, documents)
     return Fidelity(
         windows=int(np.sum(both)),
         unscored=int(np.sum(~both)),
@@ -64,7 +67,7 @@ def compare_texts(scores: TextScores, baseline: int, arm: int) -> Fidelity:
         tokens=counts[1],
         bits_per_byte_baseline=sums[0] / total / log(2),
         bits_per_byte=sums[1] / total / log(2),
-        change=ratio((nll[1] - nll[0])[both] / log(2), sizes[both]),
+        change=ratio((nll[1] - nll[0])[both] / log(2), sizes[both], documents[both]),
         perplexity_baseline=_perplexity(sums[0], counts[0]),
         perplexity=_perplexity(sums[1], counts[1]),
         agreement=agreement,
@@ -79,7 +82,7 @@ def scored(scores: TextScores | None, arm: int) -> bool:
 
 def scores_problem(scores: TextScores) -> str | None:
     """Why the scores cannot be: an array that does not hold one value for each window; `None` if they can."""
-    columns = [("bytes", scores.bytes, "i4"), ("characters", scores.characters, "i4")]
+    columns = [(name, getattr(scores, name), "i4") for name in ("bytes", "characters", "documents")]
     for side in scores.arms:
         columns += [(f"nll of arm {side.arm}", side.nll, "f8"), (f"tokens of arm {side.arm}", side.tokens, "i4")]
     for pair in scores.pairs:
@@ -88,7 +91,17 @@ def scores_problem(scores: TextScores) -> str | None:
     return array_problem(columns, scores.windows, "windows")
 
 
-def _predictions(scores: TextScores, baseline: int, arm: int, both: NDArray[np.bool_]) -> tuple[Interval | None, Interval | None]:
+def _documents(scores: TextScores) -> NDArray[np.int32]:
+    """Which document each window is of; a text of one document counts as `BLOCKS` contiguous ones."""
+    found: NDArray[np.int32] = unpack(scores.documents, "i4")
+    if len(set(found.tolist())) == 1:
+        return np.arange(scores.windows, dtype=np.int32) * min(BLOCKS, scores.windows) // scores.windows
+    return found
+
+
+def _predictions(
+    scores: TextScores, baseline: int, arm: int, both: NDArray[np.bool_], documents: NDArray[np.int32]
+) -> tuple[Interval | None, Interval | None]:
     """Top-1 agreement in per cent and KL over the positions that were compared; `None` where there are none."""
     pair = next((pair for pair in scores.pairs if (pair.baseline, pair.arm) == (baseline, arm)), None)
     if pair is None:
@@ -97,8 +110,10 @@ def _predictions(scores: TextScores, baseline: int, arm: int, both: NDArray[np.b
     used = both & (positions > 0) & np.isfinite(kl)
     if not np.any(used):
         return None, None
-    share = ratio(100 * unpack(pair.agree, "i4")[used], positions[used])
-    return share._replace(low=max(share.low, 0.0), high=min(share.high, 100.0)), ratio((kl * positions)[used], positions[used])
+    positions, documents = positions[used], documents[used]
+    share = ratio(100 * unpack(pair.agree, "i4")[used], positions, documents)
+    share = share._replace(low=max(share.low, 0.0), high=min(share.high, 100.0))
+    return share, ratio(kl[used] * positions, positions, documents)
 
 
 def _perplexity(nll: float, tokens: int) -> float:

@@ -22,9 +22,9 @@ MAX_GROUPS = 30
 ROUNDS_PER_GROUP = 3
 SETTLING = 2.0
 """Of how far the halves lie apart, where arms were still becoming faster: what may be left beyond the later half."""
-MIN_GROUPS = 2
-MIN_ROUNDS = 6
-"""With fewer rounds a standard error has no meaning."""
+MIN_GROUPS = 5
+"""With fewer a standard error has so few degrees of freedom (below 4) that no interval is worth printing."""
+MIN_ROUNDS = MIN_GROUPS * ROUNDS_PER_GROUP
 
 Array = NDArray[np.float64]
 
@@ -84,7 +84,7 @@ class Rounds:
         """The standard error is that of the delete-group jackknife over groups of rounds; infinite below `MIN_ROUNDS`."""
         effect = float(self.columns[baseline].mean() - self.columns[arm].mean())
         groups = len(self._without)
-        if self.rounds < MIN_ROUNDS or groups < MIN_GROUPS:
+        if groups < MIN_GROUPS:
             return Contrast(effect, float("inf"), 1.0)
         variance = jackknife_se(self._without[:, baseline].mean(axis=1) - self._without[:, arm].mean(axis=1)) ** 2
         if self._earlier is not None:

@@ -62,6 +62,8 @@ class DeviceTrace(NamedTuple):
     device_names: tuple[str, ...] = ()
     version: str = ""
     """Of the tool and of its export, in words."""
+    repeated: int = 0
+    """Rows of runs that stand in the file more than once, left out of `runs`."""
 
 
 class Mark(NamedTuple):

@@ -35,7 +35,7 @@ def _profile(report: NcuReport, phase: Phase, of_phase: Sequence[NcuKernel], giv
         tool="ncu",
         phase=phase,
         forwards=decided.forwards,
-        launches=len(kernels) / decided.forwards,
+        launches=_launches(kernels) / decided.forwards,
         activities=_activities(kernels, decided.forwards),
     )
     notes = []
@@ -43,15 +43,15 @@ def _profile(report: NcuReport, phase: Phase, of_phase: Sequence[NcuKernel], giv
         notes.append("how many forwards the file holds is not known: counts and seconds are of all of it; --forwards K divides")
     if report.missing:
         notes.append(f"not in the file: {', '.join(name.replace('_', ' ') for name in report.missing)}")
-    total = sum(each.seconds for each in report.kernels)
+    total = sum(each.seconds * each.runs for each in report.kernels)
     return ImportedProfile(
         profile=profile,
         mark=report.mark,
         device_name=report.device_name,
         source=f"ncu, forwards by {decided.text}" if decided.source != "unknown" else "ncu, forwards not known",
-        kernels=len(kernels),
-        kernels_in_file=len(report.kernels),
-        time_share=sum(each.seconds for each in kernels) / total if total else None,
+        kernels=_launches(kernels),
+        kernels_in_file=_launches(report.kernels),
+        time_share=sum(each.seconds * each.runs for each in kernels) / total if total else None,
         notes=tuple(notes),
     )
 
@@ -98,13 +98,18 @@ def _forwards(kernels: Sequence[NcuKernel], given: int | None) -> tuple[ForwardC
 
     What repeats counts only if it is forwards: the first kernels of one forward repeat as its blocks.
     """
-    repeats = find_repeats([each.name for each in kernels])
+    one_by_one = all(each.runs == 1 for each in kernels)
+    repeats = find_repeats([each.name for each in kernels]) if one_by_one else None
     if repeats is not None and repeats.complete:
         decided = decide_forwards(0, repeats, given)
         return decided, kernels[repeats.first : repeats.first + repeats.equal * repeats.period]
     if given is None:
         return ForwardCount(1, "unknown", ""), kernels
     return ForwardCount(given, "given", f"--forwards {given}"), kernels
+
+
+def _launches(kernels: Iterable[NcuKernel]) -> int:
+    return sum(each.runs for each in kernels)
 
 
 def _activities(kernels: Sequence[NcuKernel], forwards: int) -> tuple[Activities, ...]:
@@ -117,9 +122,9 @@ def _activities(kernels: Sequence[NcuKernel], forwards: int) -> tuple[Activities
             Activities(
                 name=name,
                 activity="kernel",
-                count=len(group) / forwards,
-                seconds=sum(each.seconds for each in group) / forwards,
-                counters=_means([(each.seconds, each.counters) for each in group]),
+                count=_launches(group) / forwards,
+                seconds=sum(each.seconds * each.runs for each in group) / forwards,
+                counters=_means([(each.seconds * each.runs, each.counters) for each in group]),
             )
         )
     return tuple(sorted(found, key=lambda each: (-each.seconds, each.name)))

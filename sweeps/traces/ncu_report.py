@@ -1,9 +1,10 @@
-"""Kernels in what `ncu --csv` prints: the raw page (a column per metric) and the details page (a row per metric)."""
+"""Kernels in what `ncu --csv` prints: raw page (a column per metric), details page (a row per metric), summaries per kernel."""
 
 import csv
 import io
 import re
 from collections.abc import Iterable, Sequence
+from math import inf
 from typing import NamedTuple
 
 from sweeps.profile import COUNTERS
@@ -41,20 +42,25 @@ SECONDS_PER_UNIT = {
 }
 PERCENT = frozenset({"%", "pct", "percent"})
 KERNEL, NAME, UNIT, VALUE = "Kernel Name", "Metric Name", "Metric Unit", "Metric Value"
+AVERAGE, RUNS = "Average", "Invocations"
+"""Columns of `--print-summary`: a row for each kernel, launch shape and metric, with the mean over so many launches."""
+SUMMARY_KEY = ("Block Size", "Grid Size", "Context", "Stream", "Device")
 NO_CELL = re.compile(r"==[A-Z]+==")
 """Lines of ncu itself among those of the table."""
 HEADING_WITH_UNIT = re.compile(r"(.+__.+?) \[?\(?([^()\[\]]+)\)?\]?")
-EXPECTED = "expected what `ncu --csv --page raw` or `--page details` prints"
+EXPECTED = "expected what `ncu --csv --page raw` (or `--page details`, or `--print-summary per-kernel`) prints"
 
 
 class NcuKernel(NamedTuple):
-    """One profiled launch of a kernel."""
+    """One profiled launch of a kernel, or a summary of several."""
 
     name: str
     seconds: float
     counters: dict[str, float]
     ranges: str = ""
     """Ranges of the runner in which it was launched, where the file has them."""
+    runs: int = 1
+    """Launches that it stands for, of which all numbers are means."""
 
 
 class NcuReport(NamedTuple):
@@ -87,6 +93,8 @@ class _Table(NamedTuple):
     numbers: list[NumberCell]
     """All that may be numbers, which decide on the decimal mark."""
     device_name: str | None = None
+    runs: Sequence[str] = ()
+    """Of a summary the launches of each kernel."""
 
 
 def read_ncu(text: str) -> NcuReport:
@@ -108,8 +116,10 @@ def read_ncu(text: str) -> NcuReport:
         elif (counter := _counter(cell)) and (value := _value(cell, mark, table)) is not None:
             counters[cell.kernel].setdefault(counter, value)
     _require(table, durations, counters, list(found))
+    runs = [_runs(text, mark) for text in table.runs] or [1] * len(table.names)
     kernels = tuple(
-        NcuKernel(name, durations[index], counters[index], table.ranges[index]) for index, name in enumerate(table.names)
+        NcuKernel(name, durations[place], counters[place], table.ranges[place], runs[place])
+        for place, name in enumerate(table.names)
     )
     missing = tuple(name for name in COUNTERS if not any(name in each for each in counters))
     return NcuReport(kernels, read_marks([text]), table.device_name, missing)
@@ -126,6 +136,8 @@ def _rows(text: str) -> tuple[list[str], list[list[str]]]:
             if KERNEL in header:
                 below = csv.reader(io.StringIO("\n".join(lines[place + 1 :])), delimiter=separator)
                 rows = [row for row in below if any(cell.strip() for cell in row)]
+                if "ID" in header or RUNS in header:  # a row that repeats another stands there twice
+                    rows = [list(row) for row in dict.fromkeys(map(tuple, rows))]
                 _check_widths(header, rows)
                 return header, rows
     first = next((line.strip() for line in lines if line.strip()), "")
@@ -135,7 +147,7 @@ def _rows(text: str) -> tuple[list[str], list[list[str]]]:
 
 def _check_widths(header: list[str], rows: Sequence[list[str]]) -> None:
     """Raise `TraceError` for rows that are wider than the heading, or end before the last metric; fill up others."""
-    needed = header.index(VALUE) + 1 if VALUE in header else len(header)
+    needed = next((header.index(name) + 1 for name in (VALUE, AVERAGE) if name in header), len(header))
     for number, row in enumerate(rows, 1):
         if len(row) > len(header) and any(cell.strip() for cell in row[len(header) :]):
             raise TraceError(
@@ -148,13 +160,16 @@ def _check_widths(header: list[str], rows: Sequence[list[str]]) -> None:
 
 
 def _long(header: list[str], rows: Iterable[list[str]]) -> _Table:
-    """The details page: a row for each metric of each kernel."""
-    lacking = [name for name in (UNIT, VALUE) if name not in header]
+    """The details page and summaries: a row for each metric of each kernel."""
+    summary = RUNS in header and VALUE not in header
+    value = AVERAGE if summary else VALUE
+    lacking = [name for name in (UNIT, value) if name not in header]
     if lacking:
         raise TraceError(f"its heading has {NAME!r} and no {' and no '.join(map(repr, lacking))}; {EXPECTED}")
-    place = {name: header.index(name) for name in (KERNEL, NAME, UNIT, VALUE)}
-    own = [header.index(name) for name in ("ID", "Process ID", KERNEL) if name in header]
-    table = _Table([], [], [], [])
+    place = {name: header.index(name) for name in (KERNEL, NAME, UNIT, value)}
+    own = [header.index(name) for name in ("ID", "Process ID", KERNEL, *(SUMMARY_KEY if summary else ())) if name in header]
+    runs: list[str] = []
+    table = _Table([], [], [], [], runs=runs)
     known: dict[tuple[str, ...], int] = {}
     for row in rows:
         key = tuple(row[index] for index in own)
@@ -162,12 +177,17 @@ def _long(header: list[str], rows: Iterable[list[str]]) -> _Table:
             known[key] = len(table.names)
             table.names.append(row[place[KERNEL]])
             table.ranges.append(_ranges(row))
+            runs += [row[header.index(RUNS)]] if summary else []
         metric = row[place[NAME]].strip()
         if metric:
-            cell = _Cell(known[key], metric, row[place[UNIT]].strip(), row[place[VALUE]])
+            cell = _Cell(known[key], metric, row[place[UNIT]].strip(), row[place[value]])
             table.cells.append(cell)
             table.numbers.append(NumberCell(cell.text, cell.unit in PERCENT))
-    if "ID" not in header and len(table.cells) > len({cell[:2] for cell in table.cells}):
+    if summary:
+        table.numbers.extend(map(NumberCell, runs))
+        if len(set(table.cells)) > len({cell[:3] for cell in table.cells}):
+            raise TraceError(f"its summary has two values of one metric of one kernel; {EXPECTED}")
+    elif "ID" not in header and len(table.cells) > len({cell[:2] for cell in table.cells}):
         raise TraceError(f"its rows have no column 'ID', so that the launches of a kernel cannot be distinguished; {EXPECTED}")
     return table
 
@@ -223,9 +243,13 @@ def _counter(cell: _Cell) -> str | None:
 
 def _value(cell: _Cell, mark: DecimalMark, table: _Table) -> float | None:
     try:
-        return parse_number(cell.text, mark)
+        value = parse_number(cell.text, mark)
+        wrong = "" if value is None or 0 <= value < inf else f"{cell.text!r} is below zero or infinite"
     except ValueError as error:
-        raise TraceError(f"{cell.metric!r} of kernel {cell.kernel + 1} ({table.names[cell.kernel][:60]}): {error}") from None
+        value, wrong = None, str(error)
+    if wrong:
+        raise TraceError(f"{cell.metric!r} of kernel {cell.kernel + 1} ({table.names[cell.kernel][:60]}): {wrong}")
+    return value
 
 
 def _seconds(cell: _Cell) -> float:
@@ -235,6 +259,17 @@ def _seconds(cell: _Cell) -> float:
         found = repr(cell.unit) if cell.unit else "none (is the row of units below the heading missing?)"
         raise TraceError(f"the unit of {cell.metric!r} is {found}; expected one of {', '.join(SECONDS_PER_UNIT)}")
     return SECONDS_PER_UNIT[unit]
+
+
+def _runs(text: str, mark: DecimalMark) -> int:
+    """How many launches a row of a summary stands for."""
+    try:
+        found = parse_number(text, mark)
+    except ValueError:
+        found = None
+    if found is None or found != int(found) or not 0 < found < 2**31:
+        raise TraceError(f"its column {RUNS!r} holds {text[:40]!r}; expected a whole number of launches")
+    return int(found)
 
 
 def _require(table: _Table, durations: dict[int, float], counters: Iterable[dict[str, float]], found: Sequence[str]) -> None:

@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -26,6 +26,9 @@ from sweeps.traces.repeats import find_repeats
 NS = 1e-9
 WAIT = re.compile(r"cu(da)?\w*Synchronize|cu(da)?Mem(cpy|set)(?!\w*Async)")
 """Calls that wait for the device."""
+
+Started = Mapping[int | None, int]
+"""When the host entered the call with each correlation id, in ns."""
 
 
 class _Part(NamedTuple):
@@ -55,7 +58,17 @@ def nsys_profiles(trace: DeviceTrace, given: int | None = None) -> tuple[Importe
 
 def _profile(trace: DeviceTrace, phase: Phase, ranges: list[NvtxRange], given: int | None) -> ImportedProfile:
     runs = _of_one_device(_of_process(trace.runs, ranges))
-    part = _by_ranges(trace, runs, ranges, given) if ranges else _without_ranges(runs, given)
+    started = _started(trace.calls, runs) if ranges else {}
+    kernels = _kernels(runs)
+    unknown = sum(run.correlation not in started for run in kernels if ranges and run.start > ranges[0].start)
+    if unknown and (given is None or phase != "forward"):
+        way_out = ", or state with --forwards K how many forwards the whole file holds" if phase == "forward" else ""
+        raise TraceError(
+            f"which call of the host started {unknown} of its {count(len(kernels), 'kernel')} is not recorded (table "
+            f"CUPTI_ACTIVITY_KIND_RUNTIME), so that their {ranges[0].name} is not known; record it with --trace=cuda,nvtx{way_out}"
+        )
+    ranges = [] if unknown else ranges
+    part = _by_ranges(started, runs, ranges, given) if ranges else _without_ranges(runs, given)
     forwards = part.decided.forwards
     mark = read_marks(each.name for each in trace.ranges)
     profile = ArmProfile(
@@ -64,7 +77,7 @@ def _profile(trace: DeviceTrace, phase: Phase, ranges: list[NvtxRange], given: i
         phase=phase,
         forwards=forwards,
         profiled_wall_s=length(union(part.windows)) * NS / forwards if part.windows else None,
-        times=_times(trace, runs, part, ranges),
+        times=_times(trace, started, runs, part, ranges),
         launches=len(part.own) / forwards,
         covered=_recorded_one_by_one(part.own) if part.decided.source != "given" else None,
         activities=_activities(part.own, forwards),
@@ -79,7 +92,7 @@ def _profile(trace: DeviceTrace, phase: Phase, ranges: list[NvtxRange], given: i
         kernels=len(kernels),
         kernels_in_file=len(of_file),
         time_share=sum(each.end - each.start for each in kernels) / total if total else None,
-        notes=tuple(_notes(part)),
+        notes=tuple(_notes(part, trace.repeated)),
     )
 
 
@@ -103,14 +116,13 @@ def _of_one_device(runs: list[DeviceActivity]) -> list[DeviceActivity]:
     return runs
 
 
-def _by_ranges(trace: DeviceTrace, runs: list[DeviceActivity], ranges: list[NvtxRange], given: int | None) -> _Part:
+def _by_ranges(started: Started, runs: list[DeviceActivity], ranges: list[NvtxRange], given: int | None) -> _Part:
     """Each run belongs to the range in which the host started it, however late the device runs it."""
-    started = _started(trace.calls)
     starts = [each.start for each in ranges]
     ends = [each.end for each in ranges]
     own = []
     for run in runs:
-        at = started.get(run.correlation or 0, run.start)
+        at = started.get(run.correlation, run.start)
         place = bisect_right(starts, at) - 1
         if place >= 0 and at <= ranges[place].end:
             own.append(run)
@@ -125,9 +137,20 @@ def _by_ranges(trace: DeviceTrace, runs: list[DeviceActivity], ranges: list[Nvtx
     return _Part(decided, own, [(start, min(end, limit)) for start, end, limit in zip(starts, ends, limits, strict=True)])
 
 
-def _started(calls: Iterable[ApiCall]) -> dict[int, int]:
-    """When the host entered the call with each correlation id."""
-    return {each.correlation: each.start for each in calls if each.correlation}
+def _started(calls: Iterable[ApiCall], runs: Iterable[DeviceActivity]) -> Started:
+    """When the host entered the first call with each correlation id, which is unique within a process: that of `runs`.
+
+    Raises `TraceError` for calls of several processes where runs name none.
+    """
+    own = {run.process >> 24 for run in runs if run.process is not None}
+    mine = [each for each in calls if each.thread is None or not own or each.thread >> 24 in own]
+    if not own and len({each.thread >> 24 for each in mine if each.thread is not None}) > 1:
+        raise TraceError("it holds calls of several processes, and its kernels name none (column globalPid); record one process")
+    started: dict[int | None, int] = {}
+    for each in mine:
+        if each.correlation:
+            started[each.correlation] = min(each.start, started.get(each.correlation, each.start))
+    return started
 
 
 def _without_ranges(runs: list[DeviceActivity], given: int | None) -> _Part:
@@ -154,16 +177,17 @@ def _kernels(runs: Iterable[DeviceActivity]) -> list[DeviceActivity]:
     return [run for run in runs if run.activity == "kernel"]
 
 
-def _times(trace: DeviceTrace, runs: Sequence[DeviceActivity], part: _Part, ranges: Sequence[NvtxRange]) -> dict[TimeClass, float]:
+def _times(
+    trace: DeviceTrace, started: Started, runs: Sequence[DeviceActivity], part: _Part, ranges: Sequence[NvtxRange]
+) -> dict[TimeClass, float]:
     """Seconds per forward by class: `device` alone where no ranges separate forwards."""
     if not part.windows:
         return {"device": length(union((run.start, run.end) for run in part.own)) * NS / part.decided.forwards}
-    started = _started(trace.calls)
     threads = {each.thread for each in ranges}
     syncs = [(each.start, each.end) for each in trace.calls if WAIT.match(each.name) and each.thread in threads]
     host = [(each.start, each.end) for each in ranges]
     ordered = sorted(runs, key=lambda run: run.start)
-    timed = [DeviceRun(run.name, run.start, run.end, started.get(run.correlation or 0)) for run in ordered]
+    timed = [DeviceRun(run.name, run.start, run.end, started.get(run.correlation)) for run in ordered]
     begins, latest = [run.start for run in timed], list(accumulate((run.end for run in timed), max))
     total: dict[TimeClass, float] = {}
     for start, end in part.windows:
@@ -198,7 +222,9 @@ def _recorded_one_by_one(runs: Sequence[DeviceActivity]) -> float | None:
     return sum(run.end - run.start for run in kernels if not run.whole_graph) / total if total else None
 
 
-def _notes(part: _Part) -> Iterable[str]:
+def _notes(part: _Part, repeated: int) -> Iterable[str]:
+    if repeated:
+        yield f"{count(repeated, 'row')} of activities stand in the file twice and count once"
     graphs = sum(run.whole_graph for run in part.own)
     if graphs:
         yield (

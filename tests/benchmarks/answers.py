@@ -123,8 +123,8 @@ def _shown(row: dict[str, Any]) -> str:
     """A row of `break_even` in few words."""
     match row["verdict"]:
         case "crossing":
-            at = f"{row['x']:.0f}" if row["x"] is not None else "?"
-            return f"{row['direction']} at {at} ({row['x_low']:.0f} to {row['x_high']:.0f})"
+            at = f", likely {row['x']:.0f}" if row["x"] is not None else ""
+            return f"{row['direction']} at {row['x_low']:.0f} to {row['x_high']:.0f}{at}"
         case "pays_from":
             return f"pays from at most {row['x_high']:.0f} on" + _percent("; loses at most", row["worst_loss"])
         case "pays_up_to":

@@ -26,11 +26,12 @@ import torch
 from sweeps.condition import Condition
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.job import DENSE, Arm, Job, Pair, Step
+from sweeps.outcome import Outcome, Samples
 from sweeps.parsing.expand import expand_file
 from sweeps.protocol import Protocol
-from sweeps.stats.pooling import ALPHA, SAME_WORK, SpeedUp, Verdict, pool
-from sweeps.stats.two_way import Rounds
-from tests.benchmarks.ratios import restart_with_default_threads, speedup
+from sweeps.stats.pooling import ALPHA, SpeedUp, Verdict
+from sweeps.stats.visits import Visit, pool_visits
+from tests.benchmarks.ratios import restart_with_default_threads
 from tests.fixtures.timing_noise import simulated_rounds
 from workers.arms.vision import prepare_vision
 from workers.measure.environment import PROJECT
@@ -40,6 +41,7 @@ from workers.models.vision import shared_vision
 from workers.run import run
 
 PASS_S = 0.1
+VISITS = 12
 POWER = {"equal": ("same", 0.8), "slowed by 3 %": ("slower", 0.6), "slowed by 5 %": ("slower", 0.9)}
 """What is to be seen of each pair of arms in 60 s of a job of five arms, and in which share of the jobs at least."""
 FRACTIONS = {"slowed by 3 %": 0.03, "slowed by 5 %": 0.05}
@@ -62,51 +64,73 @@ def jobs(name: str) -> tuple[Job, ...]:
     return expand_file(PROJECT / "sweeps" / f"{name}.yaml", methods=of_modality("vision"), networks=networks(), auto="cpu").jobs
 
 
-def compare(name: str, *, apart: bool = False, fraction: float | None = None, **protocol: Any) -> list[Row]:
+def compare(
+    name: str, *, apart: bool = False, fraction: float | None = None, visits: int | None = None, **protocol: Any
+) -> list[Row]:
     """Every comparison of the sweep, with fields of `Protocol` instead of the sweep's own, and another `fraction` of `slowed`.
 
-    `apart` times each job's arms one after the other as well, in as many samples.
+    `apart` times each job's arms one after the other as well, in as many samples; `visits` are fewer than the sweep's.
     """
-    rows = []
+    turns: dict[Condition, list[Job]] = {}
     for requested in jobs(name):
         job = requested.model_copy(update={"protocol": requested.protocol.model_copy(update=protocol)})
         if fraction is not None:
             arms = tuple(arm.model_copy(update={"stack": (slowed(fraction),)}) if arm.stack else arm for arm in job.arms)
             job = job.model_copy(update={"arms": arms})
-        rows += measured(job, apart=apart)
-    return rows
+        turns.setdefault(job.condition, []).append(job)
+    outcomes = {job.job_id: answered(job) for turn in list(zip(*turns.values(), strict=True))[:visits] for job in turn}
+    return [row for own in turns.values() for row in read([outcomes[job.job_id] for job in own[:visits]], apart=apart)]
 
 
 def slowed(fraction: float) -> Step:
     return Step(method="slowed", params={"fraction": fraction})
 
 
-def measured(job: Job, *, apart: bool = False) -> list[Row]:
-    """Every comparison of the job."""
+def answered(job: Job) -> Outcome:
+    """The outcome of one visit. Raises `RuntimeError` where an arm failed."""
     outcome = run(job, pass_seconds=PASS_S)
     if outcome.samples is None or outcome.failures:
         raise RuntimeError(f"{job.condition.image_size} px: {outcome.failures}")
-    samples = outcome.samples
-    medians = one_after_the_other(job, len(samples.seconds)) if apart else None
+    return outcome
+
+
+def measured(visits: Sequence[Job]) -> list[Row]:
+    """Every comparison of a job, by all visits to it."""
+    return read([answered(job) for job in visits])
+
+
+def read(visits: Sequence[Outcome], *, apart: bool = False) -> list[Row]:
+    """Every comparison of a job, by the outcomes of all visits to it."""
+    job = visits[0].job
+    samples = [outcome.samples for outcome in visits if outcome.samples is not None]
+    medians = one_after_the_other(job, sum(len(each.seconds) for each in samples)) if apart else None
+    flags = tuple(sorted({flag for outcome in visits for flag in outcome.flags}))
+    short = min(len(each.seconds) for each in samples) < job.protocol.pairs_min
     rows = []
     for baseline, arm in job.pairs:
-        found = speedup(samples, baseline, arm, same_work=outcome.same_work(Pair(baseline, arm)))
+        found = pool_visits([visit(each, baseline, arm) for each in samples], range(len(samples))).found
         ratio = medians[baseline] / medians[arm] if medians else None
         size, label = job.condition.image_size, str(job.arms[arm])
-        verdict = found.verdict(job.protocol.pairs_min)
-        rows.append(Row(size, label, found, verdict, samples.stopped, outcome.flags, ratio))
+        rows.append(Row(size, label, found, "insufficient" if short else found.verdict(), samples[-1].stopped, flags, ratio))
     return rows
 
 
-def five_arms(image_size: int, budget_s: float) -> Job:
-    """DeiT-tiny beside itself twice, slowed by 3 % and slowed by 5 %."""
+def visit(samples: Samples, baseline: int, arm: int) -> Visit:
+    """The times of two arms in one visit."""
+    table, columns = np.array(samples.seconds), np.array(samples.arms)
+    return Visit(table[:, columns == baseline], table[:, columns == arm])
+
+
+def five_arms(image_size: int, budget_s: float) -> list[Job]:
+    """Visits of DeiT-tiny beside itself twice, slowed by 3 % and slowed by 5 %, of `budget_s` in all."""
     arms = (DENSE, Arm(replicate=1), Arm(replicate=2), *(Arm(stack=(slowed(fraction),)) for fraction in FRACTIONS.values()))
-    return Job(
+    job = Job(
         condition=Condition(model="deit_tiny_patch16_224", image_size=image_size),
         arms=arms,
         pairs=tuple(Pair(0, arm) for arm in range(1, len(arms))),
-        protocol=Protocol(pairs_min=30, pairs_max=100_000, budget_s=budget_s, timeout_s=budget_s + 240),
+        protocol=Protocol(pairs_min=3, pairs_max=100_000, budget_s=budget_s / VISITS, timeout_s=budget_s + 240, passes=VISITS),
     )
+    return [job.model_copy(update={"round": turn}) for turn in range(VISITS)]
 
 
 def in_new_process(work: Callable[..., list[Row]], *given: Any, **options: Any) -> list[Row]:
@@ -120,8 +144,9 @@ def simulated_rate(noise: str, jobs_made: int = 250, rounds: int = 60) -> float:
     rng = np.random.default_rng(1)
     arms, wrong = (0, 1, 2, 3, 4, 0), 0
     for _ in range(jobs_made):
-        made = Rounds(simulated_rounds(rng, noise, np.zeros(len(arms)), rounds), arms)
-        wrong += sum(pool([[made.contrast(0, arm)]], rounds, [SAME_WORK]).verdict() in ("faster", "slower") for arm in range(1, 5))
+        parts = np.split(np.asarray(simulated_rounds(rng, noise, np.zeros(len(arms)), rounds)), VISITS)
+        found = (pool_visits([Visit(part[:, [0, 5]], part[:, [arm]]) for part in parts], range(VISITS)) for arm in range(1, 5))
+        wrong += sum(each.found.verdict() in ("faster", "slower") for each in found)
     return wrong / (4 * jobs_made)
 
 
@@ -193,10 +218,10 @@ def repeated(title: str, repeats: int, name: str, **options: Any) -> list[Row]:
 
 def power(repeats: int, image_size: int, budget_s: float) -> bool:
     """Print what jobs of five arms see, each in a new process; whether the shares of `POWER` are reached."""
-    job, verdicts = five_arms(image_size, budget_s), dict[str, list[Verdict]]({name: [] for name in POWER})
+    visits, verdicts = five_arms(image_size, budget_s), dict[str, list[Verdict]]({name: [] for name in POWER})
     for number in range(1, repeats + 1):
         began = time.monotonic()
-        rows = in_new_process(measured, job.model_copy(update={"round": number}))
+        rows = in_new_process(measured, visits)
         for name, row in zip(("equal", "equal", *FRACTIONS), rows, strict=True):
             verdicts[name].append(row.verdict)
         show(f"five arms, {image_size} px, job {number} of {repeats}", rows)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from sweeps.condition import Device
+from sweeps.condition import Device, ImageSize, square_side
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.identity import FrozenModel
 from sweeps.job import Job
@@ -163,7 +163,7 @@ def sweep_jobs(sweep: Path, device: Device = "cpu", sizes: Sequence[int] = ()) -
     if sizes:
         whole = max(jobs, key=lambda job: len(job.arms))
         jobs = [whole.model_copy(update={"condition": whole.condition.model_copy(update={"image_size": size})}) for size in sizes]
-    return sorted(jobs, key=lambda job: job.condition.pixels)
+    return sorted(jobs, key=lambda job: square_side(job.condition.pixels))
 
 
 def fixed(job: Job, rounds: int) -> Job:
@@ -229,8 +229,8 @@ def _in_rounds(outcome: Outcome) -> float:
 
 def known(outcomes: Iterable[Outcome]) -> Iterator[Known]:
     """The comparisons of the outcomes with their spread between processes; one outcome of a process and size counts once."""
-    logs: dict[tuple[str, str, int], list[float]] = defaultdict(list)
-    named: dict[tuple[str, str, int], dict[str, Any]] = {}
+    logs: dict[tuple[str, str, ImageSize], list[float]] = defaultdict(list)
+    named: dict[tuple[str, str, ImageSize], dict[str, Any]] = {}
     for outcome in outcomes:
         if outcome.samples is None or outcome.failures:
             raise RuntimeError(f"nothing was measured: {outcome.failures}")

@@ -41,7 +41,7 @@ class Claim(NamedTuple):
     @property
     def factor(self) -> float:
         """Upper over lower end of the interval; the range's own end where one is not known, and 1 without a break-even."""
-        return 1.0 if self.verdict in ("always", "never", "no_effect") else (self.high or MOST) / (self.low or LEAST)
+        return 1.0 if self.verdict in ("always", "never", "same", "no_effect") else (self.high or MOST) / (self.low or LEAST)
 
 
 class Effort(NamedTuple):

@@ -107,6 +107,27 @@ def test_pairs_are_added_to_what_is_unclear_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_sizes_are_added_inside_a_bracket(tmp_path: Path) -> None:
+    """Between 7 x 7 and 9 x 9 patches, `--more` measures rectangles too, which stay points of the curve."""
+    grid = SWEEP.replace("topk", "random").replace(", layers: {list: [3, 6, 9]}", "")
+    (tmp_path / "sweep.yaml").write_text(grid + GRID + JOBS)
+    run(tmp_path)
+    bracket = "SELECT x_low, x_high, points, points_missing FROM break_even WHERE axis = 'tokens' AND metric = 'latency'"
+    assert {row[:2] for row in table(tmp_path, bracket)} == {(49, 81)}
+    planned = in_process("plan", "sweep.yaml", "--db", "store.db", folder=tmp_path).stdout
+    assert "`--more` adds inside a bracket first: " in planned
+    assert " px (56 tokens)" in planned or " px (72 tokens)" in planned
+
+    run(tmp_path, "--more", "--time", "2m")
+
+    sizes = table(tmp_path, "SELECT DISTINCT image_shape, tokens FROM speedup ORDER BY tokens")
+    assert {("112x128", 56), ("128x144", 72)} <= set(sizes)
+    for low, high, points, missing in table(tmp_path, bracket):
+        assert (low >= 49, high <= 81, high / low < 1.65, points, missing) == (True, True, True, 5, 0)
+    assert "10 of 10 comparisons are answered" in in_process("plan", "sweep.yaml", "--db", "store.db", folder=tmp_path).stdout
+
+
+@pytest.mark.slow
 def test_no_job_is_started_that_would_not_end_in_time(tmp_path: Path) -> None:
     """A limit below the least time of a job measures nothing; the same command with more time measures all."""
     (tmp_path / "sweep.yaml").write_text(SWEEP + GRID + JOBS)

@@ -8,11 +8,13 @@ import platform
 import random
 import sys
 import time
+from math import prod
 from pathlib import Path
 
 import pytest
 
 from orchestrator.ray_cluster.cluster import Cluster
+from sweeps.condition import image_shape
 from sweeps.job import Job
 from sweeps.outcome import ArmOutcome, Outcome, Samples
 from workers.measure.environment import environment_of
@@ -27,9 +29,10 @@ def run(job: Job) -> Outcome:
     time.sleep(drawn.uniform(0.1, LONGEST_S))
     columns = tuple(range(len(job.arms)))
     rounds = max(40, job.protocol.pairs_min)
-    tokens = ((job.condition.image_size or 0) // 16) ** 2
+    tokens = prod(side // 16 for side in image_shape(job.condition.pixels))
     drawn.seed(started_at)  # attempts differ, and retries too
-    speedups = [(tokens / 64) ** 0.05 if arm.stack else 1.0 for arm in job.arms]
+    steepness = {"dense": 0.0, "random": 0.5}
+    speedups = [(tokens / 64) ** steepness.get(arm.method, 0.05) for arm in job.arms]
     seconds = tuple(tuple(drawn.uniform(0.0010, 0.0011) / speedups[column] for column in columns) for _ in range(rounds))
     return Outcome(
         job=job,

@@ -59,7 +59,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if requested.device not in devices():
         sys.stderr.write(f"no {requested.device} device can be used here; there is {', '.join(devices())}\n")
         return 2
-    files = [ROOT / "tests" / "workers" / name for name in TESTS] if requested.tests is None else requested.tests
+    files = (
+        [*(ROOT / "tests" / "workers" / name for name in TESTS), ROOT / "tests/gpu/test_parity.py"]
+        if requested.tests is None
+        else requested.tests
+    )
     found = accept(requested.out, requested.device, requested.minutes, requested.sweeps, [str(file) for file in files])
     return 0 if found["passed"] else 1
 

@@ -23,6 +23,7 @@ def test_two_allocators_are_set_side_by_side(tmp_path: Path) -> None:
         facts = {"torch": "2.0"} | ({} if allocator == "default" else {"allocator": allocator})
         environment = Environment(device="cuda", device_name="Imaginary GPU", facts=facts)
         outcome = a_generation(job, ended_at=NOW + number, environment=environment)
+        on_gpu = job.model_copy(update={"condition": job.condition.model_copy(update={"device": "cuda"})})
         arms = tuple(
             arm.model_copy(
                 update={
@@ -35,7 +36,7 @@ def test_two_allocators_are_set_side_by_side(tmp_path: Path) -> None:
             )
             for arm, value in zip(outcome.arms, reserved, strict=True)
         )
-        (tmp_path / f"{number}.json").write_text(outcome.model_copy(update={"arms": arms}).model_dump_json())
+        (tmp_path / f"{number}.json").write_text(outcome.model_copy(update={"arms": arms, "job": on_gpu}).model_dump_json())
     store = str(tmp_path / "both.db")
     assert import_files([tmp_path], db=store, sweep=None, device=None) == 0
     requested = re.findall(r"```sql\n(.*?)```", README.read_text(), re.DOTALL)

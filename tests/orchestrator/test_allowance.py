@@ -26,6 +26,26 @@ def test_a_longer_pass_takes_its_share_of_the_time() -> None:
     assert {each.protocol.budget_s for each in shortened(JOBS, 1.0)} == {10.0 * LEAST_SHARE}
 
 
+def test_compiling_leaves_time_to_measure() -> None:
+    """What compiling may take does not shrink every budget to the least: no shorter budget could make up for it."""
+    compiled = [
+        each.model_copy(update={"condition": each.condition.model_copy(update={"runtime": "compile"})}) for each in JOBS[:2]
+    ]
+    assert math.fsum(map(job_seconds, compiled)) > 240
+    assert {each.protocol.budget_s for each in shortened(compiled, 180.0)} == {10.0}
+
+
+def test_a_slow_first_job_does_not_raise_what_compiling_takes() -> None:
+    """The first job waits for its worker: the next one, whose estimate is mostly that of compiling, still fits."""
+    (compiled,) = [JOBS[0].model_copy(update={"condition": JOBS[0].condition.model_copy(update={"runtime": "compile"})})]
+    allowance = Allowance(180.0)
+    allowance.begin()
+    allowance.start(JOBS[1])
+    allowance._running[JOBS[1]] -= 35.0
+    allowance.end(JOBS[1])
+    assert allowance.admits(compiled)
+
+
 def test_what_would_end_too_late_is_not_admitted() -> None:
     """By the estimate of a job at first, and nothing fits into no time."""
     assert Allowance().admits(JOBS[0])

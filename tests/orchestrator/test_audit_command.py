@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from statistics import median
+from time import process_time
 
 import pytest
 
@@ -56,8 +57,24 @@ def test_formats(tmp_path: Path) -> None:
     assert "| severity | rule | rows | finding | what would settle it |" in text
     found = json.loads(breakeven("audit", "tr_nsys", "--format", "json", folder=tmp_path).stdout)
     assert found["contradictions"] == 2
-    assert {"rule", "severity", "rows", "sentence", "settles"} == set(found["findings"][0])
-    assert found["applied"]["device_work"] == 4
+    assert {"rule", "severity", "rows", "arms", "sentence", "settles"} == set(found["findings"][0])
+    assert found["applied"]["device_work"] == 2
+
+
+def test_tables_of_a_markdown_report(tmp_path: Path) -> None:
+    """Each table has its report, and tables that cannot be audited are named; the worst decides the exit code."""
+    path = tmp_path / "report.md"
+    table = "| batch | arm | speedup | latency change |\n|--|--|--|--|\n| 1 | topk | 0.90x | {change} |\n"
+    path.write_text(f"# Report\n\n{table.format(change='+11.1%')}\n{table.format(change='-50%')}\n| who |\n|--|\n| I |\n")
+    done = breakeven("audit", str(path), "--format", "json", folder=tmp_path)
+    assert done.returncode == 1
+    assert [(each["name"], each["contradictions"]) for each in json.loads(done.stdout)] == [("report.md:3", 0), ("report.md:7", 1)]
+    assert done.stderr.count("the table at line 11 is left out") == 1
+    assert breakeven("audit", str(path), folder=tmp_path).stdout.count("stated_ratio (1 comparison)") == 2
+    path.write_text(table.format(change="+11.1%"))
+    assert breakeven("audit", str(path), folder=tmp_path).returncode == 0
+    path.write_text("| who |\n|--|\n| I |\n")
+    assert breakeven("audit", str(path), folder=tmp_path).returncode == 2
 
 
 def test_statements_of_the_command_line(tmp_path: Path) -> None:
@@ -122,8 +139,8 @@ def test_sweeps_of_the_store(tmp_path: Path) -> None:
     simulated.store_sweep(url, "waiting", [simulated.job(128)], lambda _: None)
     right = breakeven("audit", "right", folder=tmp_path)
     assert right.returncode == 0, right.stdout
-    assert "counted_items (12 rows)" in right.stdout
-    assert "throughput_times_latency (12 rows)" in right.stdout
+    assert "counted_items (12 comparisons)" in right.stdout
+    assert "throughput_times_latency (12 comparisons)" in right.stdout
     engine = connect(url)
     with writing(engine) as connection:
         peak = Peaks(gflops=1.0, gb_per_s=10.0, dtype="float32", threads=2)
@@ -148,9 +165,10 @@ def test_import_of_references(tmp_path: Path) -> None:
     assert "was in the store already" in breakeven("import", "--reference", "tome", folder=tmp_path).stdout
     own = tmp_path / "own.yaml"
     own.write_text("reference: 1\ntitle: Mine\nowner: I\nwhere: here\nrows: [{label: a, batch: 2, throughput: 3.0}]\n")
+    assert breakeven("audit", "own.yaml", folder=tmp_path).returncode == 2
     assert "published: Mine" in breakeven("import", "--reference", "own.yaml", folder=tmp_path).stdout
     own.unlink()
-    assert breakeven("audit", "own", folder=tmp_path).returncode == 0
+    assert breakeven("audit", "own", folder=tmp_path).returncode == 2  # one row, with which nothing can be compared
     counted = breakeven("query", "SELECT count(*) AS n FROM reference WHERE reference = 'own'", "--format", "json", folder=tmp_path)
     assert json.loads(counted.stdout) == [{"n": 1}]
     wrong = breakeven("import", "--reference", "tom", folder=tmp_path)
@@ -162,3 +180,40 @@ def test_import_needs_files(tmp_path: Path) -> None:
     done = breakeven("import", folder=tmp_path)
     assert done.returncode == 2
     assert list(tmp_path.iterdir()) == []
+
+
+def test_no_rule_could_be_applied(tmp_path: Path) -> None:
+    """A row alone, or columns of which no rule is, is no audit: exit code 2, and no rule is listed as checked."""
+    path = tmp_path / "one.csv"
+    path.write_text("arm,speedup\ntome,1.3\ntopk,1.4\n")
+    done = breakeven("audit", str(path), "--format", "json", folder=tmp_path)
+    assert (done.returncode, json.loads(done.stdout)["applied"]) == (2, {})
+    assert len(json.loads(done.stdout)["not_applied"]) > 20
+
+
+def test_a_cell_of_many_digits(tmp_path: Path) -> None:
+    """A number of 5,000 digits, or a text as long, is refused in one line that does not repeat it."""
+    for header in ("tp", "arm", "batch"):
+        path = tmp_path / "long.csv"
+        path.write_text(f"latency_ms,{header}\n5,{'9' * 5000}\n")
+        done = breakeven("audit", str(path), folder=tmp_path)
+        assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+        assert ":2: " in done.stderr
+        assert len(done.stderr) < 400
+
+
+def test_two_million_rows(tmp_path: Path) -> None:
+    """Millions of rows are audited in seconds of processor time, and what is wrong in one of them is found."""
+    path = tmp_path / "large.csv"
+    lines = [
+        f"{1 << place % 5},arm{place // 5 % 400_000},{1000 * (1 << place % 5) / (8 + place % 5)}" for place in range(2_000_000)
+    ]
+    lines[1_000_003] = "8,arm200000,9.0"
+    path.write_text("batch_size,arm,tp\n" + "\n".join(lines))
+    before = process_time()
+    done = breakeven("audit", str(path), "--format", "json", folder=tmp_path)
+    seconds = process_time() - before
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["rows"], found["applied"]["steady_state"]) == (1, 2_000_000, 1_600_000)
+    assert {1_000_004} < {row for each in found["findings"] for row in each["rows"]} < set(range(1_000_000, 1_000_008))
+    assert seconds < 40

@@ -1,15 +1,14 @@
 """The audit in a report: what is doubtful stands there with its numbers, as `breakeven audit` and the page Explain have it."""
 
 from pathlib import Path
-from statistics import median
 
 from orchestrator.report.audit_findings import audit_sections
 from orchestrator.report.data import load_report
 from store.audits import audit_of_sweep
 from store.engine import connect_readonly
 from sweeps.job import DENSE
-from sweeps.outcome import MetricValue, Outcome
-from tests.webapp.simulated import job, outcome, store_outcomes, tome
+from sweeps.outcome import Outcome
+from tests.webapp.simulated import job, outcome, store_outcomes, tome, with_medians
 from workers.methods.arm_labels import params_label
 
 
@@ -25,15 +24,6 @@ def doing_nothing(found: Outcome) -> Outcome:
     dense = found.arms[0]
     same = {"gmacs": dense.gmacs, "gmacs_overhead": 0.0, "tokens_final": dense.tokens_final, "flags": ("no_effect",)}
     return found.model_copy(update={"arms": (dense, *(arm.model_copy(update=same) for arm in found.arms[1:]))})
-
-
-def with_medians(found: Outcome) -> Outcome:
-    """The outcome with the times of its arms as a worker states them."""
-    assert found.samples is not None
-    columns = zip(*found.samples.seconds, strict=True)
-    metrics = [(MetricValue(name="latency", value=1e3 * median(column), unit="ms"),) for column in columns]
-    arms = tuple(arm.model_copy(update={"metrics": own}) for arm, own in zip(found.arms, metrics, strict=True))
-    return found.model_copy(update={"arms": arms})
 
 
 def stored(path: Path, *outcomes: Outcome) -> str:

@@ -85,7 +85,7 @@ def test_plan_writes_jobs_that_the_worker_runs_and_import_takes_in(tmp_path: Pat
     second = breakeven("import", "outcome.json", folder=tmp_path)
 
     assert "1 outcomes imported" in first.stdout
-    assert "1 of 3 comparisons are answered" in first.stdout
+    assert "1 of 3 comparisons are measured, 1 answered" in first.stdout
     assert "0 outcomes imported, 1 were in the store already" in second.stdout
     report = json.loads(breakeven("report", "tiny", "--format", "json", folder=tmp_path).stdout)
     assert [(row["source"], row["tokens"], row["model"]) for row in report["speedups"]] == [

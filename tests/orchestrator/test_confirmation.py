@@ -58,6 +58,13 @@ def test_every_condition_is_requested_again(condition: Condition) -> None:
     assert questions(swapped) == [swapped.question_id]
 
 
+def test_parameters_that_the_method_does_not_know_are_written_as_they_are() -> None:
+    """An imported outcome may name any; the file that requests it again is for the reader, and does not end the page."""
+    arm = Arm(stack=(Step(method="topk", params={"keep_rate": 0.5, "note": "<b>"}),))
+    text = confirmation_sweep(Comparison(kind="latency", condition=VISION, baseline=DENSE, arm=arm), "again", "?", every())
+    assert "note: <b>" in text
+
+
 @pytest.mark.slow
 def test_the_winner_is_measured_on_fresh_pairs(tmp_path: Path) -> None:
     """Measure a small sweep, take the advice where an arm gains, and confirm it: both figures are printed and stored."""

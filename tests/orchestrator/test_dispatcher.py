@@ -10,12 +10,14 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 
 from orchestrator.dispatcher import Event, dispatch
 from orchestrator.host_lock import host_lock
 from orchestrator.ray_cluster.cluster import Cluster
 from orchestrator.ray_cluster.connect import ClusterError
-from store import owners
+from store import owners, queue
+from store.transactions import writing
 from sweeps.job import Arm, Job, Step
 from sweeps.parsing.file_schema import Retry
 from tests.orchestrator.conftest import Store, job
@@ -57,6 +59,31 @@ def test_rounds_get_a_fresh_process_each(store: Store, cluster: Cluster) -> None
     readings = [event.outcome.system_metrics for event in events if event.outcome]
     assert [reading["calls"] for reading in readings] == [1, 1, 1]
     assert len({reading["pid"] for reading in readings}) == 3
+
+
+@pytest.mark.parametrize(("method", "processes"), [("out_of_memory", 2), ("unsupported", 1)])
+def test_a_worker_is_replaced_after_it_ran_out_of_memory(store: Store, cluster: Cluster, method: str, processes: int) -> None:
+    """The next job gets a new process; after a failure that leaves no trace it gets the same."""
+    sweep = store.submit([job(method), job("a", image_size=64)])
+    _, events = store.dispatch(sweep, cluster)
+    found = [event.outcome for event in events if event.outcome]
+    assert [len(outcome.failures) for outcome in found] == [1, 0]
+    assert len({outcome.system_metrics["pid"] for outcome in found}) == processes
+
+
+def test_a_lease_that_ends_meanwhile_is_taken_over(store: Store, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While jobs run here, one of an owner elsewhere that has fallen silent is measured too."""
+    monkeypatch.setattr("orchestrator.dispatcher.RENEW_S", 0.1)
+    monkeypatch.setattr("orchestrator.dispatcher.POLL_S", 0.05)
+    sweep = store.submit([job("a", model="slow", image_size=size) for size in range(32, 224, 16)])
+    queue.claim(store.engine, sweep, owner="elsewhere:1:1")
+
+    def silence() -> None:
+        with writing(store.engine) as connection:
+            connection.execute(text("UPDATE job SET renewed_at = 1 WHERE owner = 'elsewhere:1:1'"))
+
+    dispatch(store.engine, sweep, cluster, retry=Retry(), tick=silence)
+    assert store.states() == {"done": 12}
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pytest
 from orchestrator.ray_cluster.cluster import Cluster
 from sweeps.condition import Condition
 from sweeps.job import DENSE, Arm, Job, Pair, Step
+from sweeps.outcome import WORKER_UNFIT
 from sweeps.protocol import Protocol
 from tests.orchestrator.conftest import Store
 
@@ -68,6 +69,21 @@ def test_daemon_of_a_method_is_gone_before_the_next_job(store: Store, cluster: C
     assert "state_changed" not in second.flags
     assert any("child processes were left running" in note for note in first.notes)
     assert store.table("SELECT flags FROM attempt ORDER BY id")["flags"].str.contains("state_changed").tolist() == [True, False]
+
+
+@pytest.mark.parametrize("what", ["linear", "weights"])
+def test_arm_that_changes_all_others_is_measured_apart(store: Store, cluster: Cluster, what: str) -> None:
+    """The other arm is answered in a clean process, unflagged; the arm itself in its own, flagged; nothing stays open."""
+    step = Step(method="untidy", params={"what": what})
+    summary, events = store.dispatch(store.submit([tiny(step, TOPK)]), cluster)
+    assert summary == (2, 0, 0, False)
+    found = {event.outcome.job.arms[1].stack[0].method: event.outcome for event in events if event.outcome}
+    assert {name: "state_changed" in outcome.flags for name, outcome in found.items()} == {"topk": False, "untidy": True}
+    assert [WORKER_UNFIT in found[name].system_metrics for name in ("topk", "untidy")] == [False, True]
+    shown = store.table("SELECT method, flags, verdict FROM effect").set_index("method")
+    flagged = shown["flags"].fillna("").str.contains("state_changed")
+    assert flagged.loc[["untidy"]].all()
+    assert not flagged.loc[["topk"]].any()
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from rich.console import Console
 from orchestrator import estimate
 from orchestrator.outcome_lines import comparison_lines
 from orchestrator.report.data import load_report
+from orchestrator.report.differences import difference_sections
 from orchestrator.report.render import write_report
 from store.engine import Engine, connect
 from store.record import record
@@ -22,6 +23,7 @@ from sweeps.job import DENSE, Arm, Job, Pair, Step
 from sweeps.outcome import Failure, Outcome
 from sweeps.protocol import Protocol
 from tests.store.language_fixtures import a_generation, a_generation_job, a_quality_job, a_reading, larosa, stacked
+from workers.methods.arm_labels import params_label
 from workers.methods.language import adaptivocab
 
 VOCABULARY = Arm(stack=(Step(method="adaptivocab", params={"tokens": 500}),))
@@ -74,6 +76,16 @@ def test_each_method_opens_with_its_gain_and_cost(path: Path) -> None:
     assert "quality not requested against dense" in requested
     assert 'sparsity=0.5 [kv_cache="virtual"]  ' in text
     assert "MACs promise of each" in text
+
+
+def test_quality_stands_beside_speed_ups_over_the_same_baseline(path: Path) -> None:
+    """An arm that was timed against two baselines has in a table of quality the speed-up over the baseline of that table."""
+    report = load_report(str(path), "llm")
+    (section,) = difference_sections(report)
+    shown = {params_label(row.method, row.params): row.speedups for row in section.rows}
+    decoding = 31 * 0.030
+    for arm, faster in {"larosa sparsity=0.5": 1.5, "adaptivocab tokens=500": 1.2}.items():
+        assert float(shown[arm].removesuffix("x")) == pytest.approx((0.2 + decoding) / (0.2 + decoding / faster), abs=0.015)
 
 
 def test_a_stack_is_compared_with_its_parts(path: Path) -> None:
@@ -151,7 +163,7 @@ def test_a_tuned_arm_stands_beside_its_control(tmp_path: Path) -> None:
     store(tmp_path / "x.db", timed, evaluated).dispose()
     text = written(tmp_path / "x.db", "table")
     lines = [line for line in text.splitlines() if line.startswith("  adaptivocab ")]
-    alone = next(line for line in lines if line.startswith("  adaptivocab finetune_steps=40: "))
+    alone = next(line for line in lines if line.startswith("  adaptivocab finetune_steps=40 ngrams=500: "))
     assert re.search(
         r"quality better by 0\.4\d+ \[[\d., ]+\] bits per byte against dense; "
         r"worse by 0\.03\d+ \[[\d., ]+\] bits per byte against the control of its tuning, adaptivocab finetune_steps=40 ngrams=0",
@@ -161,9 +173,11 @@ def test_a_tuned_arm_stands_beside_its_control(tmp_path: Path) -> None:
     heading = next(line for line in markdown if "against its control [95 %]" in line).split(" | ")
     table = [line.split(" | ") for line in markdown if line.startswith("| adaptivocab ") and len(line.split(" | ")) == len(heading)]
     cells = {row[0].removeprefix("| "): row[heading.index("against its control [95 %]")] for row in table}
-    assert cells["adaptivocab finetune_steps=40"].startswith("+0.03")
+    assert cells["adaptivocab finetune_steps=40 ngrams=500"].startswith("+0.03")
     assert cells["adaptivocab finetune_steps=40 ngrams=0"] == ""
-    stack = next(line for line in lines if line.startswith("  adaptivocab finetune_steps=40 + larosa") and "quality" in line)
+    stack = next(
+        line for line in lines if line.startswith("  adaptivocab finetune_steps=40 ngrams=500 + larosa") and "quality" in line
+    )
     assert re.search(r"worse by 0\.10\d+ .* against the control of its tuning, adaptivocab finetune_steps=40 ngrams=0", stack)
     assert "gains -" not in "".join(lines)
 
@@ -188,7 +202,7 @@ def test_memory_and_counters_beside_the_times(path: Path) -> None:
     assert sparse.endswith("| 0.500 | 28 | 0 |")
     compared = next(line for line in text.splitlines() if line.startswith("| method |"))
     assert "KV needed, MiB | peak RSS, MiB | bits per byte [95 %]" in compared
-    assert any(" | 1024 > 1024 | " in line for line in text.splitlines() if line.startswith("| larosa sparsity=0.5 |"))
+    assert any(" | 1024 → 1024 | " in line for line in text.splitlines() if line.startswith("| larosa sparsity=0.5 |"))
 
 
 def test_limits_of_small_and_random_models_are_named(path: Path) -> None:
@@ -226,7 +240,7 @@ def test_break_even_by_metric(tmp_path: Path) -> None:
     store(tmp_path / "x.db", *(a_generation(a_generation_job(size), (1.0, gain)) for size, gain in gains)).dispose()
     text = written(tmp_path / "x.db", "table")
     assert "Break-even in tokens, by time per output token" in text
-    assert "against dense: slower at 64 prompt tokens, pays from 256 on" in text
+    assert "against dense: pays from 256 prompt tokens on (slower at 64)" in text
     assert "Break-even in tokens, by time to the first token" in text
 
 

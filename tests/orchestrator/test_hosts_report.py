@@ -76,5 +76,5 @@ def test_language_models_of_two_hosts_are_distinguished(tmp_path: Path) -> None:
     ]
     text = report(tmp_path / "store.db", outcomes)
     assert sum("(host a)" in line for line in text.splitlines()) > sum("(host b)" in line for line in text.splitlines()) > 0
-    assert "on host a: slower at " in text
+    assert "on host a: pays from " in text
     assert "; incomplete, 1 of 3 points are missing on host b. " in text

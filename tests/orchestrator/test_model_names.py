@@ -6,6 +6,7 @@ import pytest
 
 from orchestrator.planning import load_sweep
 from sweeps.condition import Condition
+from sweeps.geometry.vit_catalogue import networks
 from sweeps.parsing.yaml_reader import SweepError
 
 SWEEP = """\
@@ -51,6 +52,15 @@ def test_names_that_cannot_be_used(tmp_path: Path, model: str, problem: str) -> 
     """What is not supported has its reason, what is misspelt its neighbour."""
     with pytest.raises(SweepError, match=problem):
         conditions(tmp_path, f"[{model}]")
+
+
+@pytest.mark.parametrize("model", ["org/name/more", "meta-llama/Llama 2", "https://hub/org/name", "timm/nothing", "no-such-model"])
+def test_a_wrong_name_lists_no_catalogue(tmp_path: Path, model: str) -> None:
+    """A name that is like none is refused with the forms of names, one example each, and no list of timm's."""
+    with pytest.raises(SweepError) as refused:
+        conditions(tmp_path, f"['{model}']")
+    assert sum(name in str(refused.value) for name in networks()) <= 3  # the example's name and names that are a part of it
+    assert "ORG/NAME" in str(refused.value)
 
 
 def test_a_head_of_other_classes_is_refused(tmp_path: Path) -> None:

@@ -47,7 +47,8 @@ def test_a_second_slot_narrows_the_interval() -> None:
 def test_fewer_pairs_than_requested() -> None:
     """A budget that ended the rounds early leaves a comparison that names so, whatever its interval."""
     (line,) = comparison_lines(timed(2.0, slots=(0, 1, 0), rounds=20))
-    assert line.plain.endswith("] too few pairs")
+    assert line.plain.endswith("20 of 30 pairs too few pairs")
+    assert "x" not in line.plain
 
 
 def test_a_slowed_machine_gives_no_verdict() -> None:

@@ -1,14 +1,18 @@
 """What `plan` shows of arms before anything runs: tokens, MACs, and what a sweep requests in vain."""
 
 import json
+import re
+from contextlib import nullcontext
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from orchestrator.planning import load_sweep
 from orchestrator.preview import MOST_ROWS, preview, preview_lines
 from sweeps.parsing.yaml_reader import SweepError
-from tests.orchestrator.commands import breakeven, in_process
+from sweeps.stats.classification import accuracy_drop, smallest_drop
+from tests.orchestrator.commands import ROOT, breakeven, in_process
 
 HEAD = "schema: 1\nname: trial\nquestion: What will it do?\ndefaults: {device: cpu, model: deit_tiny_patch16_224}\n"
 GRID = HEAD + "axes: {image_size: [64, 224]}\n"
@@ -53,6 +57,21 @@ def test_plan_as_json_has_every_arm(tmp_path: Path) -> None:
     assert done.stderr.splitlines() == [f"warning: {warning}" for warning in plan["warnings"]]
 
 
+@pytest.mark.parametrize(
+    ("stack", "fails"),
+    [
+        ("{method: larosa, sparsity: 0.5}, {method: teal, sparsity: 0.5}", True),
+        ("{method: larosa, sparsity: 0.5}, {method: adaptivocab, ngrams: 5}", True),
+        ("{method: adaptivocab, ngrams: 5}, {method: larosa, sparsity: 0.5}", False),
+    ],
+)
+def test_stacks_that_are_known_to_fail_are_refused(stack: str, fails: bool) -> None:
+    """Two methods cannot replace the same matrices, and a vocabulary cannot be adapted behind one that did."""
+    head = "schema: 1\nname: trial\ndefaults: {device: cpu, model: tiny_lm, prompt_tokens: 8, new_tokens: 8}\n"
+    with pytest.raises(SweepError) if fails else nullcontext():
+        assert shown(f"{head}methods: [{{stack: [{stack}]}}]\n").counted
+
+
 def test_a_store_that_holds_nothing_yet_is_planned_for(tmp_path: Path) -> None:
     """While a first run creates the store, its file is there and empty: `plan` shows that nothing is answered."""
     (tmp_path / "sweep.yaml").write_text(AT_224 + "methods: [{method: tome, r: 8}]\n")
@@ -72,10 +91,14 @@ def test_run_warns_before_anything_starts(tmp_path: Path) -> None:
 
 def test_values_that_merge_into_one() -> None:
     """More than half of the tokens cannot go, so r of 99, 150 and 500 are one arm; values that differ somewhere are not named."""
-    (warning,) = warned(AT_224 + "methods:\n  - method: tome\n    r: [50, 99, 150, 500]\n")
+
+    def merging(text: str) -> list[str]:
+        return [warning for warning in warned(text) if "leave the same tokens" in warning]
+
+    (warning,) = merging(AT_224 + "methods:\n  - method: tome\n    r: [50, 99, 150, 500]\n")
     assert warning.startswith("trial.yaml:8: methods[0].r: r=99, r=150 and r=500 leave the same tokens in every block at ")
     assert warning.endswith("they are one arm measured 3 times")
-    assert warned(GRID + "methods: [{method: tome, r: [33, 40]}]\n") == []
+    assert merging(GRID + "methods: [{method: tome, r: [33, 40]}]\n") == []
     assert warned(AT_224 + "methods: [{method: random, keep_rate: 0.5, seed: [0, 1]}]\n") == []
 
 
@@ -85,6 +108,47 @@ def test_amounts_that_remove_nothing() -> None:
     assert topk.startswith(f"trial.yaml:6: methods[0].keep_rate: keep_rate=0.999 removes no token at {MODEL}, 64 pixels")
     assert "methods[1].r_ratio: r_ratio=0.001 removes no token" in tome
     assert warned(GRID + "methods: [{method: topk, keep_rate: 1}, {method: tome, r: 0}, {method: pitome, r_ratio: 0.0}]\n") == []
+
+
+def test_a_capped_amount() -> None:
+    """An r above half of the tokens is named with the blocks in which fewer merge; a milder one, a share and a budget are not."""
+    (warning,) = warned(AT_224 + "methods:\n  - method: tome\n    r: [13, 120]\n")
+    assert warning.startswith("trial.yaml:8: methods[0].r: ")
+    assert "12 of 12 blocks" in warning
+    (early,) = warned(AT_224 + "methods: [{method: hquota, r: 100, layers: early}]\n")
+    assert "3 of 12 blocks" in early
+    (both,) = warned(GRID + "methods: [{method: tome, r: 120}]\n")
+    assert both.count("12 of 12 blocks") == 2
+    assert warned(GRID + "methods: [{method: tome, r: 5}]\n") == []
+    assert (
+        warned(AT_224 + "methods: [{method: tome, r: 13}, {method: pitome, r_ratio: 0.5}, {method: tome, budget: {gmacs: 0.3}}]\n")
+        == []
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("defaults: {model: llama-15m, new_tokens: 4, prompt_tokens: 8}\n" + LANGUAGE + "jobs: {generation: {}, quality: {}}\n", 1),
+        ("defaults: {model: llama-15m, new_tokens: 4, prompt_tokens: 8}\n" + LANGUAGE + "jobs: {generation: {}}\n", 0),
+        ("defaults: {model: tiny_lm, weights: trained}\n" + LANGUAGE + "jobs: {quality: {}}\n", 0),
+        ("defaults: {model: digits_vit_64}\nmethods: [{method: tome, r: 3}]\njobs: {accuracy: {}}\n", 1),
+        ("defaults: {model: digits_vit_64, weights: trained}\nmethods: [{method: tome, r: 3}]\njobs: {accuracy: {}}\n", 0),
+    ],
+)
+def test_quality_of_random_weights(text: str, count: int) -> None:
+    """Random weights have no accuracy and no quality that a method could cost: the section that requests it is named."""
+    found = warned("schema: 1\nname: trial\n" + text)
+    assert len(found) == count
+    assert [warning.split(": ")[1] for warning in found] == [f"jobs.{'accuracy' if 'accuracy' in text else 'quality'}"] * count
+
+
+def test_the_readmes_own_sweeps_warn_of_nothing() -> None:
+    """What README shows as a sweep to copy is planned without a warning."""
+    texts = re.findall(r"```yaml\n(schema: 1\n.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert len(texts) >= 2
+    for text in texts:
+        assert warned(text) == [], text
 
 
 def test_budgets_out_of_reach() -> None:
@@ -135,3 +199,43 @@ def test_many_arms_stay_a_page() -> None:
     lines = list(preview_lines(shown(text)))
     assert len(lines) == MOST_ROWS + 3
     assert "more rows; --format json has all" in lines[-1]
+
+
+@pytest.mark.parametrize(
+    ("data", "job", "limits"),
+    [
+        ("digits", "accuracy: {}", ["1.4 points", "1,917 images"]),
+        ("digits", "accuracy: {images: 100}", ["5 points", "1,917 images"]),
+        ('"imagefolder:photos"', "accuracy: {images: 5000}", []),
+        ('"imagefolder:photos"', "accuracy: {}", []),
+    ],
+)
+def test_a_plan_names_what_so_many_images_cannot_show(data: str, job: str, limits: list[str], tmp_path: Path) -> None:
+    """Below 1,917 images no two arms can be `same` within 0.2 points; the smallest drop that can be shown stands with it."""
+    for label in range(10):
+        (tmp_path / "photos" / str(label)).mkdir(parents=True)
+        (tmp_path / "photos" / str(label) / "1.png").write_bytes(b"")
+    head = HEAD.replace(MODEL, "digits_vit_64") + f"methods: [{{method: topk, keep_rate: 0.5}}]\njobs: {{{job}}}\n"
+    text = head.replace("device: cpu", f"device: cpu, weights: trained, data: {data}").replace("photos", f"{tmp_path}/photos")
+    found = preview(load_sweep(str(tmp_path / "trial.yaml"), auto="cpu", text=text)).limits
+    assert len(found) == bool(limits)
+    assert [limit in found[0] for limit in limits] == [True] * len(limits)
+
+
+def test_a_plan_names_text_that_is_too_short() -> None:
+    """Four windows have no interval, whatever they are of."""
+    head = "schema: 1\nname: trial\nquestion: Q?\ndefaults: {device: cpu, model: tiny_lm, weights: trained, data: docs}\n"
+    found = {
+        characters: shown(f"{head}jobs: {{quality: {{characters: {characters}}}}}\n{LANGUAGE}").limits
+        for characters in (1500, 100_000)
+    }
+    assert [len(limits) for limits in found.values()] == [1, 0]
+
+
+def test_the_smallest_drop_is_shown_and_no_smaller_one() -> None:
+    """Of 360 images five lost and none gained are `worse`, four are not; two equal arms of 1,917 are `same`."""
+    equal = np.zeros(1917, dtype=bool)
+    for lost, verdict in ((4, "unclear"), (5, "worse")):
+        assert accuracy_drop(np.arange(360) < lost, np.zeros(360)).verdict() == verdict
+    assert smallest_drop(360) == pytest.approx(500 / 360)
+    assert [accuracy_drop(equal[size:], equal[size:]).verdict() for size in (0, 1)] == ["same", "unclear"]

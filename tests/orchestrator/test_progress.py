@@ -41,11 +41,11 @@ def test_waiting_for_the_host_is_not_measuring(now: list[float]) -> None:
         now[0] += 61
         display.tick()
         assert "waiting for its host: " in shown.getvalue()
-        assert "measuring" not in shown.getvalue()
+        assert "running" not in shown.getvalue()
         display(Event("begun", node, requested))
         now[0] += 31
         display.tick()
-        assert "[0/2] measuring" in shown.getvalue()
+        assert "[0/2] running" in shown.getvalue()
         assert ", for 31 s" in shown.getvalue()
         result = worker_entrypoints.noop(requested)
         display.left(33.0)

@@ -3,6 +3,7 @@
 import http.server
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.ray_cluster.connect import ClusterError, join
+from orchestrator.ray_cluster.connect import ClusterError, ClusterOutageError, join
 from tests.orchestrator.commands import ROOT, SWEEP, breakeven
 from tests.orchestrator.machines import RAY, free_port, head
 
@@ -166,3 +167,22 @@ def test_ports_that_are_no_head_are_one_line(refused: Callable[..., str]) -> Non
         line = refused(f"127.0.0.1:{server.server_port}")
         server.shutdown()
     assert "does not answer as the head of a Ray cluster" in line
+
+
+def test_what_stays_silent_is_an_outage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A port that accepts and answers nothing, as a head on a machine that is too busy, is not called the wrong port."""
+    monkeypatch.setattr("orchestrator.ray_cluster.connect.GREETING_S", 0.2)
+    monkeypatch.setattr("orchestrator.ray_cluster.probe.PROBE_S", 5.0)
+    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(ClusterOutageError):
+        join(f"127.0.0.1:{silent.getsockname()[1]}")
+    (tmp_path / "sweep.yaml").write_text(SWEEP)
+    done = breakeven("run", "sweep.yaml", "--ray-address", f"127.0.0.1:{free_port()}", folder=tmp_path)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+
+
+def test_ray_that_does_not_start_in_time_is_an_outage(tmp_path: Path) -> None:
+    """On a busy machine Ray gives up; the command ends with 1 and a line, and leaves nothing behind."""
+    (tmp_path / "sweep.yaml").write_text(SWEEP)
+    done = breakeven("run", "sweep.yaml", folder=tmp_path, RAY_gcs_server_port_wait_time_s="0")
+    assert done.returncode == 1
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr

@@ -3,17 +3,20 @@
 import re
 import subprocess
 import sys
+from math import log
 from os import environ
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from orchestrator.report.arm_comparison import columns as language_columns
+from orchestrator.report.conditions import break_even_line
 from orchestrator.report.data import load_report
 from orchestrator.report.render import sections
 from orchestrator.report.section import Section
 from orchestrator.report.speedup import speedup_sections
-from orchestrator.report.surprises import arrived
+from orchestrator.report.surprises import arrived, arrived_text
 from sweeps.kinds import KINDS
 from tests.orchestrator import vision_fixtures as vision
 from tests.orchestrator.commands import ROOT
@@ -26,6 +29,16 @@ RATES = (0.5, 0.7)
 
 def parts(path: str, name: str) -> list[Section]:
     return list(sections(load_report(path, name)))
+
+
+@pytest.mark.parametrize("verdict", ["pays_between", "unclear"])
+def test_a_reason_stands_once(verdict: str) -> None:
+    """In the claim where that is made of it, else behind the claim."""
+    why = "Along tokens: slower at 4, faster at 9 to 36, not clear at 64 to 196."
+    row = SimpleNamespace(verdict=verdict, why=why, direction=None, prompt_tokens=None, points=8, points_missing=0)
+    line = break_even_line([row])
+    assert line.lower().count("faster at 9 to 36") == 1
+    assert line.endswith("not clear at 64 to 196.")
 
 
 def test_it_opens_with_the_answer_and_a_line_for_each_method(stored: Path) -> None:
@@ -58,7 +71,7 @@ def test_many_curves_of_a_method_are_one_line(tmp_path: Path) -> None:
     first = parts(store_outcomes(tmp_path / "s.db", "s", *outcomes), "s")[0]
     assert len(first.lines) == 2
     assert re.match(
-        r"topk: 4 curves: 4 × has a break-even; best topk keep_rate=0.5.*, batch \d: slower at 64 tokens, pays from 196 on;",
+        r"topk: 4 curves: 4 × has a break-even; best topk keep_rate=0.5.*, batch \d: pays from 196 tokens on \(slower at 64\)",
         first.lines[1].text,
     )
 
@@ -99,20 +112,25 @@ def test_the_worst_surprises_come_first(tmp_path: Path) -> None:
         (False, 64),
     ]
     for row in tables[0].rows:
-        share = arrived(row)
-        assert share is not None
+        shares = arrived(row)
+        assert shares is not None
+        share, low, high = shares
+        assert low < share < high
         assert (share < 0) == ('"keep_rate":0.7' in row.params)
 
 
 def test_a_promise_of_nothing_has_no_share() -> None:
-    """Within 2 % of 1 the share that arrived would be noise: there is none."""
-    row = type("Row", (), {"speedup": 1.5, "speedup_macs": 1.0})()
+    """Within 2 % of 1 the share that arrived would be noise: there is none. A speed-up without an interval has none either."""
+    row = type("Row", (), {"verdict": "faster", "speedup": 1.5, "speedup_low": 1.4, "speedup_high": 1.6, "speedup_macs": 1.0})()
     assert arrived(row) is None
     row.speedup_macs = 1.5**2
-    assert arrived(row) == pytest.approx(0.5)
-    row.speedup = 1 / 1.5
-    assert arrived(row) == pytest.approx(-0.5)
-    row.speedup_macs = float("nan")
+    assert arrived(row) == pytest.approx((0.5, log(1.4) / log(1.5**2), log(1.6) / log(1.5**2)))
+    row.speedup_macs = 1 / 1.5**2
+    assert arrived(row) == pytest.approx((-0.5, -log(1.6) / log(1.5**2), -log(1.4) / log(1.5**2)))
+    row.speedup_low, row.speedup_high = None, None
+    assert arrived(row) is None
+    assert arrived_text(row) == "-"
+    row.speedup_low, row.speedup_high, row.speedup_macs = 1.4, 1.6, float("nan")
     assert arrived(row) is None
 
 
@@ -135,9 +153,9 @@ def test_language_arms_have_time_memory_and_quality_in_one_row(tmp_path: Path) -
     (cells,) = table.cells()
     row = dict(zip((column.label for column in table.columns), cells, strict=True))
     assert row["quality"] == "worse"
-    assert re.fullmatch(r"-?\d+ % / -?\d+ % / -", row["of it arrived"]), "ttft is promised nothing"
-    assert re.fullmatch(r"[\d.]+ > [\d.]+", row["KV needed, MiB"])
-    assert re.fullmatch(r"1024 > \d+", row["peak RSS, MiB"])
+    assert re.fullmatch(r"-?\d+ % \[[-\d, ]+\] / -?\d+ % \[[-\d, ]+\] / -", row["of it arrived"]), "ttft is promised nothing"
+    assert re.fullmatch(r"[\d.]+ → [\d.]+", row["KV needed, MiB"])
+    assert re.fullmatch(r"1024 → \d+", row["peak RSS, MiB"])
     assert {column.label for column in language_columns(KINDS["generation"].metrics)} > row.keys() - {"flags"}
 
 
@@ -170,7 +188,7 @@ def test_the_line_of_a_method_names_what_it_costs(tmp_path: Path) -> None:
     first = parts(store_outcomes(tmp_path / "s.db", "s", *outcomes), "s")[0]
     (line,) = [line.text for line in first.lines]
     assert re.search(
-        r"topk, keep_rate varies: slower at .*, pays from .*; "
+        r"topk, keep_rate varies: pays from .* \(slower at .*\); "
         r"top-1 accuracy changes by \+0\.\d\d to \+2\d\.\d\d points \(above 0: worse\) on digits$",
         line,
     )

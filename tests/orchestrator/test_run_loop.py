@@ -208,7 +208,7 @@ def test_a_run_without_a_terminal_is_never_silent(store: Store, cluster: Cluster
     _, shown = run(store, [job("a", model="slow", image_size=size) for size in (32, 48, 64)], cluster)
     lines = shown.splitlines()
     assert sum(line.startswith("started on ") for line in lines) == 3
-    between = [line for line in lines if "measuring slow" in line]
+    between = [line for line in lines if "running slow" in line]
     assert between
     assert any("for 0 s" in line and line.startswith("[1/3]") and "left" in line for line in between)
     assert sum(line.startswith(f"[{done}/3] slow") and ", took " in line for done in (1, 2, 3) for line in lines) == 3

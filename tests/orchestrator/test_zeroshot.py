@@ -41,9 +41,9 @@ def test_each_arm_has_a_line_against_its_first_baseline(tmp_path: Path) -> None:
     lines = [line.text for line in section.lines]
     assert section.title == "Zero-shot tasks of llama-220m (random weights), on Imaginary CPU, against dense"
     assert [line.partition(": ")[2] for line in lines] == [
-        "piqa_acc 0.600 > 0.600, drop +0.000 [-0.050, +0.050] on 200 documents: unclear",
-        "piqa_acc 0.600 > 0.590, drop +0.010 [-0.020, +0.040] on 200 documents: unclear",
-        "piqa_acc 0.600 > 0.400, drop +0.200 [+0.150, +0.250] on 200 documents: worse",
+        "piqa_acc 0.600 → 0.600, drop +0.000 [-0.050, +0.050] on 200 documents: unclear",
+        "piqa_acc 0.600 → 0.590, drop +0.010 [-0.020, +0.040] on 200 documents: unclear",
+        "piqa_acc 0.600 → 0.400, drop +0.200 [+0.150, +0.250] on 200 documents: worse",
     ]
     assert lines[-1].startswith("larosa ")
     assert "sparsity=0.5" in lines[-1]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from sweeps.job import Job
-from sweeps.outcome import WORKER_UNFIT, ArmOutcome, Environment, Outcome, Samples
+from sweeps.outcome import WORKER_UNFIT, ArmOutcome, Environment, Failure, FailureReason, Outcome, Samples
 from tests.faults.methods.untidy import DAEMON
 from workers.measure.environment import environment_of
 from workers.measure.pinning import pinned
@@ -161,6 +161,8 @@ def chatter(job: Job) -> NoReturn:
 
 BRIEF = {"latency": {"pass_seconds": 0.1}, "accuracy": {}, "generation": {"pass_seconds": 0.1, "isolated": False}, "quality": {}}
 """Options with which each kind of job ends sooner."""
+REPORTED: dict[str, FailureReason] = {"out_of_memory": "out_of_memory", "unsupported": "unsupported"}
+"""Methods whose arm fails, which a process that goes on reports."""
 FAILING = {"segfault": segfault, "leave": leave, "hang": hang, "raise_exit": raise_exit}
 
 
@@ -169,6 +171,10 @@ def run(job: Job) -> Outcome:
     for step in (step for arm in job.arms for step in arm.stack):
         if step.method in FAILING:
             FAILING[step.method](job)
+        if step.method in REPORTED:
+            answered = noop(job)
+            failure = Failure(arm=1, reason=REPORTED[step.method], message="as the method is called")
+            return answered.model_copy(update={"arms": answered.arms[:1], "samples": None, "failures": (failure,)})
     if job.condition.model in {"noop", "slow"}:
         return noop(job) if job.condition.model == "noop" else slow(job)
     from workers.models.share_weights import kept_models

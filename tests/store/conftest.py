@@ -2,9 +2,8 @@
 
 import json
 import shutil
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from sqlalchemy import Engine, text
 
 from store.engine import connect
 from store.submission import NewSweep, submit_sweep
-from sweeps.condition import Condition, Kind
+from sweeps.condition import Condition, ImageSize, Kind, image_shape
 from sweeps.job import Arm, Job, Pair, Step
 from sweeps.method import BlockTokens
 from sweeps.outcome import ArmOutcome, Environment, Failure, MetricValue, Outcome, Samples
@@ -27,10 +26,20 @@ MakeJob = Callable[..., Job]
 MakeOutcome = Callable[..., Outcome]
 
 CPU = Environment(device="cpu", device_name="Imaginary CPU", facts={"cores": "2", "torch": "2.0"})
+CLAIM = """
+import sys, time
+real, shift = time.time, float(sys.argv[3])
+time.time = lambda: real() + shift
+from store import queue
+from store.engine import connect
+engine = connect(sys.argv[1])
+print(len(queue.claim(engine, int(sys.argv[2]), owner="elsewhere:1:1")), queue.recover(engine))
+"""
+"""A program that takes a job as a host elsewhere whose clock differs by so many seconds, and takes back what it may."""
 
 
 def a_job(
-    image_size: int = 224,
+    image_size: ImageSize = 224,
     keep_rates: Sequence[float] = (0.5,),
     protocol: Protocol | None = None,
     version: int = 1,
@@ -70,7 +79,7 @@ def an_outcome(
     ran = () if None in failed else tuple(index for index in range(len(job.arms)) if index not in failed)
     true = np.array([0.010, *(0.010 / speedup for speedup in speedups)])[list(ran)]
     seconds = true * np.exp(noise * random.standard_normal((pairs, len(ran))))
-    tokens = (job.condition.image_size // 16) ** 2
+    tokens = prod(side // 16 for side in image_shape(job.condition.pixels))
     return Outcome(
         job=job,
         environment=environment,
@@ -202,12 +211,6 @@ def submit(engine: Engine, jobs: Iterable[Job], name: str = "sweep", text: str =
 def states(engine: Engine) -> list[str]:
     with engine.connect() as connection:
         return list(connection.execute(text("SELECT state FROM job ORDER BY id")).scalars())
-
-
-def older(path: Path, schema: str) -> None:
-    """A store as an older version wrote it."""
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript((Path(__file__).parent / f"version_{int(schema)}.sql").read_text())
 
 
 def stored_curve(engine: Engine, axis: str, x: Callable[[dict[str, Any]], float]) -> Curve:

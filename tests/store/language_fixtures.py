@@ -143,6 +143,7 @@ def a_reading(
         complete=complete,
         bytes=pack(size, "i4"),
         characters=pack(size - 3, "i4"),
+        documents=pack(np.arange(windows) // 2, "i4"),
         arms=tuple(ArmScores(arm=arm, nll=pack(nll(arm), "f8"), tokens=pack(np.full(windows, each[arm]), "i4")) for arm in ran),
         pairs=tuple(
             PairScores(

@@ -27,24 +27,25 @@ def programs() -> Path | None:
 
 
 @contextmanager
-def serving(bin_folder: Path) -> Iterator[Path]:
-    """The folder of the socket of a server that runs as long as the block."""
-    folder = Path(tempfile.mkdtemp(prefix="breakeven-pg-"))
+def serving(bin_folder: Path, kept: Path | None = None) -> Iterator[Path]:
+    """The folder of the socket of a server that runs as long as the block; its databases stay in a folder that is `kept`."""
+    folder = kept or Path(tempfile.mkdtemp(prefix="breakeven-pg-"))
     user: dict[str, Any] = {}
     if os.geteuid() == 0:  # PostgreSQL refuses to run as root
         user = {"user": "nobody", "group": "nogroup", "extra_groups": []}
         shutil.chown(folder, "nobody")
     try:
         data = folder / "data"
-        made = subprocess.run(
-            [bin_folder / "initdb", "-D", data, "-U", "breakeven", "--auth=trust", "--no-sync", "-E", "UTF8", "--locale=C"],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            check=False,
-            **user,
-        )
-        assert made.returncode == 0, made.stderr
+        if not data.exists():
+            made = subprocess.run(
+                [bin_folder / "initdb", "-D", data, "-U", "breakeven", "--auth=trust", "--no-sync", "-E", "UTF8", "--locale=C"],
+                cwd=folder,
+                capture_output=True,
+                text=True,
+                check=False,
+                **user,
+            )
+            assert made.returncode == 0, made.stderr
         options = ["-c", "listen_addresses=", "-c", "fsync=off", "-c", "shared_buffers=16MB"]
         log = (folder / "log").open("w")
         with (
@@ -59,7 +60,8 @@ def serving(bin_folder: Path) -> Iterator[Path]:
             finally:
                 server.send_signal(signal.SIGINT)  # without waiting for clients
     finally:
-        shutil.rmtree(folder)
+        if kept is None:
+            shutil.rmtree(folder)
 
 
 def database(folder: Path, name: str) -> str:

@@ -16,17 +16,23 @@ from store.traces.record import TraceFile, record_traces
 from store.traces.ties import StatedTie
 from sweeps.audit.profiled import profile_notes
 from sweeps.audit.report import AuditReport, audit_table
-from sweeps.job import Job
-from sweeps.outcome import Outcome
+from sweeps.job import DENSE, Job
+from sweeps.outcome import MetricValue, Outcome
 from sweeps.traces.device_trace import ImportedProfile
 from sweeps.traces.ncu_profile import ncu_profiles
 from sweeps.traces.ncu_report import read_ncu
 from sweeps.traces.nsys_profile import nsys_profiles
 from tests.fixtures.device_traces import DEVICE_US, a_trace
 from tests.fixtures.ncu_tables import CASTS, raw_page
+from tests.fixtures.sql_rows import rows
+from tests.store.conftest import an_outcome
 from tests.store.profile_fixtures import CPU, GPU, Classes, a_profile_job, a_profiled_outcome
+from tests.webapp.simulated import job, outcome, store_outcomes, tome, topk, with_medians
 
 GPU_TIMES: list[Classes] = [{"device": 3.8, "launch": 4.2}, {"device": 2.0, "launch": 6.0}]
+
+
+RULES_OF_RATES = {"throughput_times_latency", "beyond_macs"}
 
 
 def stored(path: Path, outcome: Outcome) -> Engine:
@@ -125,3 +131,83 @@ def test_unknown_and_empty_sweeps(tmp_path: Path) -> None:
     assert measured_sweep(engine, "trial", lambda method, _: method).rows == ()
     with pytest.raises(StoreError, match="did you mean trial"):
         measured_sweep(engine, "trail", lambda method, _: method)
+
+
+@pytest.mark.parametrize("newest", ["latency", "profile"])
+def test_an_arm_that_was_timed_and_profiled(tmp_path: Path, newest: str) -> None:
+    """Whichever was recorded last, the view `arm` has both, and the audit reads the times of the job that timed it."""
+    job = a_profile_job()
+    profile = a_profiled_outcome(job, [{"device": 30.0, "host": 4.0}, {"device": 12.0, "host": 5.0}]).model_copy(
+        update={"peaks": ()}
+    )
+    latencies = ({"latency": 10.0, "throughput": 100.0}, {"latency": 5.0, "throughput": 200.0})
+    timed = with_metrics(an_outcome(job.model_copy(update={"kind": "latency"}), speedups=(2.0,), environment=CPU), latencies)
+    slower = ({"latency": 34.0}, {"latency": 17.0})  # of the rounds of the profile, on a machine that is slower meanwhile
+    outcomes = [with_metrics(profile, slower), timed]
+    engine = connect(str(tmp_path / "s.db"))
+    requested = [(each.job.comparison(pair), each.job.content_hashes) for each in outcomes for pair in each.job.pairs]
+    submit_sweep(engine, NewSweep("trial", "text", "What pays?"), requested, [])
+    for each in outcomes if newest == "latency" else reversed(outcomes):
+        record(engine, None, None, each)
+    seen = rows(engine, "SELECT method, kind, latency_ms FROM arm ORDER BY kind, method")
+    assert [tuple(row.values()) for row in seen] == [
+        ("dense", "latency", 10.0),
+        ("topk", "latency", 5.0),
+        ("dense", "profile", 34.0),
+        ("topk", "profile", 17.0),
+    ]
+    table = measured_sweep(engine, "trial", lambda method, _: method)
+    assert [(row.label, row.latency_ms, row.throughput) for row in table.rows if row.device_ms is None] == [
+        ("dense", 10.0, 100.0),
+        ("topk", 5.0, 200.0),
+    ]
+    assert [row.latency_ms for row in table.rows if row.device_ms is not None] == [34, 17]
+    assert {rule for _, rule in found(engine)} <= {"catalogue_macs"}  # the MACs of a test are not the model's
+
+
+def test_profiles_of_other_sweeps_are_left_out(tmp_path: Path) -> None:
+    """Of a profiled attempt that two sweeps share, each has the profiles that its answers are about."""
+    job = a_profile_job((topk(0.5), tome(0.06)))
+    classes: Classes = {"device": 2.0, "launch": 6.0}
+    engine = stored(tmp_path / "s.db", a_profiled_outcome(job, [classes] * 3, environment=GPU))
+    (comparison,) = [job.comparison(pair) for pair in job.pairs if pair.arm == 1]
+    submit_sweep(engine, NewSweep("one", "text", "What pays?"), [(comparison, job.content_hashes)], [])
+    tables = {name: measured_sweep(engine, name, lambda method, _: method) for name in ("trial", "one")}
+    traced = {name: sorted(row.label for row in table.rows if row.device_ms) for name, table in tables.items()}
+    assert traced == {"trial": ["dense", "tome", "topk"], "one": ["dense", "topk"]}
+
+
+def with_metrics(outcome: Outcome, values: Sequence[dict[str, float]]) -> Outcome:
+    """The outcome with these figures of its arms, in ms and per second."""
+    units = {"latency": "ms", "throughput": "1/s"}
+    metrics = [tuple(MetricValue(name=name, value=value, unit=units[name]) for name, value in each.items()) for each in values]
+    arms = tuple(arm.model_copy(update={"metrics": own}) for arm, own in zip(outcome.arms, metrics, strict=True))
+    return outcome.model_copy(update={"arms": arms})
+
+
+@pytest.mark.parametrize(("flags", "rules"), [((), {"throughput_times_latency"}), (("contended",), set())])
+def test_a_busy_machine_is_no_contradiction(tmp_path: Path, flags: tuple[str, ...], rules: set[str]) -> None:
+    """Throughput has a pass of its own; beside other programs it may be a quarter of what the latency suggests."""
+    busy = with_metrics(outcome(job(64)), [{"latency": 55.1, "throughput": 4.63}] * len(job(64).arms))
+    engine = connect(store_outcomes(tmp_path / "s.db", "trial", busy.model_copy(update={"flags": flags})))
+    report = audited(engine)
+    assert {each.rule for each in report.findings if each.severity == "contradiction"} & RULES_OF_RATES == rules
+
+
+def test_arms_of_other_sweeps_and_runs_are_left_out(tmp_path: Path) -> None:
+    """Of an attempt that several sweeps share, a sweep has the arms that its answers are about; a speed-up is that by pairs."""
+    shared = outcome(job(64, arms=(DENSE, topk(0.5), tome(0.06))))
+    engine = connect(store_outcomes(tmp_path / "s.db", "both", with_medians(shared)))
+    (comparison,) = [each for pair in shared.job.pairs for each in [shared.job.comparison(pair)] if pair.arm == 1]
+    submit_sweep(engine, NewSweep("one", "text", "What pays?"), [(comparison, shared.job.content_hashes)], [])
+    tables = {name: measured_sweep(engine, name, lambda method, _: method) for name in ("both", "one")}
+    assert {name: {row.label for row in table.rows} for name, table in tables.items()} == {
+        "both": {"dense", "topk", "tome"},
+        "one": {"dense", "topk"},
+    }
+    dense, arm = tables["one"].rows
+    assert arm.paired is not None
+    slow = dense.model_copy(update={"latency_ms": 100 * (dense.latency_ms or 1)})
+    later = tables["one"].model_copy(update={"rows": (slow, arm)})
+    assert [each.rule for each in audit_table(later).findings if each.rule == "beyond_macs"] == []
+    engine.dispose()

@@ -35,6 +35,19 @@ def test_the_ratios_hold_the_truth(url: str) -> None:
     assert costs.work.low <= 1 <= costs.work.high
 
 
+def test_a_ratio_is_the_quotient_of_the_costs_beside_it(url: str) -> None:
+    """One rule: the costs of the view `cost_model` and their ratios are of one fit."""
+    engine = connect_readonly(url)
+    fits, points = (sweep_rows(engine, "trial", view) for view in ("cost_model", "speedup"))
+    (costs,) = curve_costs(engine, fits, points).values()
+    engine.dispose()
+    (row,) = fits.itertuples()
+    assert costs.fixed is not None
+    assert costs.work is not None
+    assert costs.fixed.value == pytest.approx(row.alpha / row.alpha_baseline, rel=1e-6)
+    assert costs.work.value == pytest.approx(row.beta / row.beta_baseline, rel=1e-6)
+
+
 def test_a_curve_that_does_not_fit_has_no_ratios(url: str) -> None:
     """Nor has one that is undetermined."""
     engine = connect_readonly(url)

@@ -51,14 +51,14 @@ def test_a_wrong_point_never_counts(engine: Engine, make_job: MakeJob, make_outc
     """It is left out and counted in words, even where the curve has no other points."""
     found = stored(engine, make_job, make_outcome, (0.7, 1.3, 1.4, 1.5), ("token_trace_mismatch", "", "", ""))
     assert (found["verdict"], found["points"]) == ("always", 3)
-    assert found["why"] == "Along tokens: faster at 36 to 144. Wrong by a flag, and left out: 1 of 4 points."
+    assert found["why"] == "Along tokens: faster at 36 to 144. Wrong by a flag, and left out: 16."
 
 
 def test_a_curve_of_wrong_points_is_unclear(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
     """There is nothing to claim anything from."""
     found = stored(engine, make_job, make_outcome, (1.2, 1.3, 1.4, 1.5), ("throttled",) * 4)
     assert (found["verdict"], found["points"]) == ("unclear", 0)
-    assert found["why"] == "No points were measured. Wrong by a flag, and left out: 4 of 4 points."
+    assert found["why"] == "No points were measured. Wrong by a flag, and left out: 16, 36, 64, 144."
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,12 @@
 """Opening a store: where it is, and the messages when it cannot be opened."""
 
 import os
+import random
 import shutil
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from store.engine import connect, connect_readonly
 from store.errors import StoreError
 from store.location import location, network_file_system
 from store.queries import sweep_summaries
+from store.state_mark import state_mark
 from store.transactions import writing
 from store.user_sql import run_query
 from sweeps.job import Job
@@ -245,6 +248,57 @@ def test_store_in_a_read_only_folder_is_read(
     assert as_nobody(lambda: read(closed)) == "StoreError: ([], [(1,)])"
     assert [each.name for each in open_folder.iterdir()] == ["store.db"]
     open_folder.chmod(0o755)
+
+
+def test_a_log_in_a_read_only_folder_is_named(
+    engine: Engine, path: Path, make_job: Callable[..., Job], make_outcome: Callable[..., Outcome], open_folder: Path
+) -> None:
+    """Without its write-ahead log a store would lack its newest rows; the message names what to copy."""
+    record.record(engine, None, None, make_outcome(make_job()))
+    closed = open_folder / "store.db"
+    for suffix in ("", "-wal"):
+        shutil.copy(f"{path}{suffix}", f"{closed}{suffix}")
+    assert closed.with_name("store.db-wal").stat().st_size > 0
+    open_folder.chmod(0o555)
+    for action in (lambda: connect_readonly(str(closed)), lambda: run_query(str(closed), "SELECT 1")):
+        error = as_nobody(action)
+        assert error.startswith(f"StoreError: {closed} ")
+        assert "store.db-wal" in error
+    open_folder.chmod(0o755)
+
+
+def damaged(path: Path, seed: int) -> None:
+    """Set some bytes of the file, as a bad disk does, other than those by which it is known as a database."""
+    drawn, content = random.Random(seed), bytearray(path.read_bytes())
+    for _ in range(40):
+        content[drawn.randrange(100, len(content))] = drawn.randrange(256)
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_a_damaged_store_ends_in_a_line(
+    engine: Engine, path: Path, make_job: Callable[..., Job], make_outcome: Callable[..., Outcome], seed: int
+) -> None:
+    """Whatever bytes are wrong, reading works or names the file, in a line without the parts of a URL."""
+    for size in (64, 128, 224):
+        record.record(engine, None, None, make_outcome(make_job(size)))
+    engine.dispose()
+    damaged(path, seed)
+    read = (
+        lambda: connect_readonly(str(path)).dispose(),
+        lambda: sweep_summaries(connect_readonly(str(path))),
+        lambda: connect(str(path)).dispose(),
+        lambda: state_mark(str(path)),
+        *(partial(run_query, str(path), f"SELECT * FROM {view}") for view in ("speedup", "arm", "metric", "job", "attempt")),
+    )
+    refused = []
+    for action in read:
+        try:
+            action()
+        except StoreError as error:
+            refused.append(str(error))
+    assert all("\n" not in message and "://" not in message for message in refused)
+    assert all(str(path) in message or message.startswith("query refused") for message in refused)
 
 
 @pytest.mark.parametrize(

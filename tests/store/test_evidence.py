@@ -266,3 +266,23 @@ def test_pairs_survive_a_round_trip_through_csv(engine: Engine, make_job: MakeJo
     read = list(csv.DictReader(io.StringIO(text.getvalue())))
     assert outcome.samples is not None
     assert np.array_equal([[float(row["baseline_s"]), float(row["arm_s"])] for row in read], outcome.samples.seconds)
+
+
+def test_mean_times_that_disagree_are_flagged(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """8 % faster in 70 % of its forwards, twice as slow in the others: the ratio of means is stored, and a flag beside it."""
+    outcome = two_slots(make_outcome(make_job(), speedups=(1.08,), pairs=100))
+    assert outcome.samples is not None
+    seconds = [
+        (first, arm * (2.16 if index % 10 in {1, 4, 7} else 1), again)
+        for index, (first, arm, again) in enumerate(outcome.samples.seconds)
+    ]
+    uneven = outcome.model_copy(update={"samples": outcome.samples.model_copy(update={"seconds": tuple(seconds)})})
+    record_imported(engine, [uneven])
+    (row,) = rows(engine, "SELECT speedup, speedup_low, ratio_of_means, flags FROM speedup")
+    means = np.array(seconds).mean(axis=0)
+    assert row["ratio_of_means"] == pytest.approx((means[0] + means[2]) / 2 / means[1])
+    assert row["ratio_of_means"] < 0.9
+    assert row["speedup_low"] > 1
+    assert row["flags"] == "mean_disagrees"
+    found = evidence(engine)
+    assert [each.check for each in findings(found, check_stored(found)) if each.check == "Mean times" and each.noise]

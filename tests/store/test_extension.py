@@ -1,6 +1,7 @@
 """A metric and a kind are recorded, derived and shown by their declarations alone; a column of `speedup` needs two files."""
 
 import dataclasses
+import json
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from sweeps.job import Job
 from sweeps.kinds import KINDS, KindSpec
 from sweeps.metrics import METRICS, MetricSpec
 from sweeps.outcome import MetricValue, Outcome
+from tests.store.conftest import submit
 
 ROOT = Path(__file__).parents[2]
 MIGRATION = '''"""What a worker reports of the first call, in the tables of arms and effects."""
@@ -24,8 +26,8 @@ MIGRATION = '''"""What a worker reports of the first call, in the tables of arms
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0012"
-down_revision = "0011"
+revision = "0002"
+down_revision = "0001"
 
 
 def upgrade() -> None:
@@ -105,6 +107,41 @@ def test_a_declared_metric_and_kind_are_stored_and_shown(
     again.dispose()
 
 
+def test_a_metric_added_as_contributing_describes_is_read_on_a_store_made_before(
+    *,
+    tmp_path: Path,
+    path: Path,
+    engine: Engine,
+    make_job: MakeJob,
+    make_outcome: MakeOutcome,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Commands that only read have its column, and leave the store as it is."""
+    submit(engine, [job := make_job()], "tiny")
+    record(engine, None, None, make_outcome(job))
+    engine.dispose()
+    source = tmp_path / "source"
+    for folder in ("sweeps", "store", "orchestrator", "workers", "webapp"):
+        shutil.copytree(ROOT / folder, source / folder)
+    declarations = source / "sweeps/metrics.py"
+    declared = '*_shown("ms", "vision", "lower", device_latency='
+    assert declarations.read_text().count(declared) == 1
+    added = f'*_shown("ms", "vision", "lower", latency_p95="95th percentile"),\n    {declared}'
+    declarations.write_text(declarations.read_text().replace(declared, added))
+    before = path.read_bytes()
+    monkeypatch.setenv("BREAKEVEN_DB", str(path))
+    results = {}
+    for command in (["report", "tiny"], ["query", "SELECT latency_p95_ms FROM arm", "--format", "json"], ["status"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "orchestrator", *command], cwd=source, capture_output=True, text=True, check=False
+        )
+        assert done.stderr == ""
+        results[command[0]] = (done.returncode, done.stdout)
+    assert {name: code for name, (code, _) in results.items()} == {"report": 0, "query": 0, "status": 0}
+    assert json.loads(results["query"][1]) == [{"latency_p95_ms": None}] * 2
+    assert path.read_bytes() == before
+
+
 def test_a_column_of_speedup_needs_two_files(
     tmp_path: Path, path: Path, engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
 ) -> None:
@@ -120,7 +157,10 @@ def test_a_column_of_speedup_needs_two_files(
     declared = "    route: str | None = None\n"
     assert tables.read_text().count(declared) == 1
     tables.write_text(tables.read_text().replace(declared, f"{declared}    first_call_s: float | None = None\n"))
-    (source / "store/migrations/versions/0012_first_call.py").write_text(MIGRATION)
     command = [sys.executable, "-c", PROGRAM, str(path), str(tmp_path / "outcome.json")]
+    migration = source / "store/migrations/versions/0002_first_call.py"
+    refused = subprocess.run(command, cwd=source, capture_output=True, text=True, check=False)
+    assert "StoreError" in refused.stderr
+    migration.write_text(MIGRATION)
     done = subprocess.run(command, cwd=source, capture_output=True, text=True, check=False)
     assert done.stdout.splitlines() == ["False", "True", "[('here', None), ('new', 1.5)]", "[]"], done.stderr

@@ -93,7 +93,7 @@ def test_break_even_along_the_prompt(engine: Engine) -> None:
         ("tpot", "crossing"),
         ("ttft", "never"),
     ]
-    assert all(64 <= row["x"] <= 256 for row in found[:2])
+    assert [(row["x_low"], row["x_high"]) for row in found[:2]] == [(64, 256)] * 2
     assert len({row["curve_id"] for row in found}) == 1
 
 
@@ -105,7 +105,7 @@ def test_break_even_along_what_is_saved(engine: Engine) -> None:
     assert [row["metric"] for row in found] == ["time_per_char"] * 2 + ["tpot"] * 2
     assert {row["varied_parameter"] for row in found} == {"sparsity"}
     assert {row["points"] for row in found} == {3}
-    assert all(0.1 < row["x"] < 0.2 for row in found[2:4])
+    assert all(0.1 < row["x_low"] < row["x_high"] <= 0.2 for row in found[2:4])
     assert len({row["curve_id"] for row in found}) == 4
 
 

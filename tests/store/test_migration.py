@@ -1,10 +1,10 @@
-"""Schema versions: from nothing, again, from an older one, and from a newer one."""
+"""Schema versions: from nothing, again, from an older one, and from another version whose tables differ."""
 
 import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,27 +14,35 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Engine, TableClause, inspect, text
+from sqlalchemy import CheckConstraint, Column, Engine, Index, MetaData, String, Table, TableClause, inspect, text
 
 from store import migration, record
 from store.engine import connect, connect_readonly
 from store.errors import StoreError
 from store.tables import lightweight
 from store.tables.planned import METADATA
-from tests.store.conftest import older
+from store.user_sql import run_query
+from store.views import fingerprint
 
 NEXT = '''"""A later version, which adds a column."""
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0012"
-down_revision = "0011"
+revision = "0002"
+down_revision = "0001"
 
 
 def upgrade() -> None:
     with op.batch_alter_table("sweep") as batch:
         batch.add_column(sa.Column("colour", sa.String(), nullable=True))
 '''
+BROKEN = f"{NEXT}    raise RuntimeError\n"
+OTHER = {
+    "other tables": "CREATE VIEW store_fingerprint AS SELECT 'some' AS views, 'other' AS tables",
+    "no fingerprints": "CREATE VIEW view_fingerprint AS SELECT 'some' AS fingerprint",
+    "another schema": "UPDATE alembic_version SET version_num = '0011'",
+}
+"""What makes a store one of another version, once its fingerprints are gone."""
 
 
 def dump(path: Path) -> list[str]:
@@ -42,25 +50,28 @@ def dump(path: Path) -> list[str]:
         return list(connection.iterdump())
 
 
-@pytest.fixture(params=["new", "0002", "0005", "0006", "0007", "0008", "0009"])
-def opened(request: pytest.FixtureRequest, path: Path) -> Iterator[Engine]:
-    """A new store, and stores that are rebuilt or upgraded from an older schema."""
-    if request.param != "new":
-        older(path, request.param)
-    engine = connect(str(path))
-    yield engine
-    engine.dispose()
+@pytest.fixture
+def later(tmp_path: Path) -> Callable[[str], Path]:
+    """A folder of migrations with a later version, by its text."""
+
+    def made(text: str) -> Path:
+        scripts = tmp_path / "migrations"
+        shutil.copytree(migration.SCRIPTS, scripts, dirs_exist_ok=True)
+        (scripts / "versions" / "0002_colour.py").write_text(text)
+        return scripts
+
+    return made
 
 
-def test_tables_are_those_of_the_models(opened: Engine) -> None:
+def test_tables_are_those_of_the_models(engine: Engine) -> None:
     """Exactly the tables, columns and indexes of the models."""
-    with opened.connect() as connection:
+    with engine.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
 
 
-def test_checks_are_those_of_the_models(opened: Engine) -> None:
+def test_checks_are_those_of_the_models(engine: Engine) -> None:
     """Every CHECK constraint of the models, which Alembic does not compare."""
-    with opened.connect() as connection:
+    with engine.connect() as connection:
         created = " ".join(connection.execute(text("SELECT sql FROM sqlite_master WHERE type = 'table'")).scalars())
     checks = {
         str(check.name): str(check.sqltext)
@@ -97,45 +108,87 @@ def test_connecting_again_changes_nothing(engine: Engine, path: Path) -> None:
     assert not list(path.parent.glob("*.backup"))
 
 
-def test_newer_schema_is_refused(engine: Engine, path: Path) -> None:
-    """A store of a newer program is neither read nor changed, and the message states what to do."""
+@pytest.mark.parametrize("change", OTHER)
+def test_a_store_of_another_version_is_refused(engine: Engine, path: Path, change: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is neither read nor changed by any command, and one line names the file and what to do with it."""
     with engine.begin() as connection:
-        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+        connection.execute(text(f"DROP VIEW {fingerprint.NAME}"))
+        connection.execute(text(OTHER[change]))
+    engine.dispose()
     before = dump(path)
-    for opening in (connect, connect_readonly):
-        with pytest.raises(StoreError, match=r"written by a newer Breakeven \(schema 9999.*update Breakeven"):
+    for opening in (connect, connect_readonly, lambda url: run_query(url, "SELECT 1")):
+        with pytest.raises(StoreError) as refused:
             opening(str(path))
+        assert str(path) in str(refused.value)
+        assert "--db" in str(refused.value)
+        assert "\n" not in str(refused.value)
+    monkeypatch.setenv("BREAKEVEN_DB", str(path))
+    for command in (["report", "x"], ["status"], ["query", "SELECT 1"], ["reanalyse"]):
+        done = subprocess.run([sys.executable, "-m", "orchestrator", *command], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), command
     assert dump(path) == before
+    assert [file.name for file in path.parent.glob("*.backup*")] == []
 
 
-def test_a_schema_that_is_too_old_is_refused(engine: Engine, path: Path) -> None:
-    """A store of the first development version is neither read nor changed, and the message states what to do."""
-    with engine.begin() as connection:
-        connection.execute(text("UPDATE alembic_version SET version_num = '0001'"))
-    before = dump(path)
-    for opening in (connect, connect_readonly):
-        with pytest.raises(
-            StoreError, match=r"schema 0001 of a development version.*oldest that is updated \(0002\); name another"
-        ):
-            opening(str(path))
-    assert dump(path) == before
+def test_the_fingerprint_of_tables_follows_columns_checks_and_indexes() -> None:
+    """It stays for the same tables, and is another one with a column, a CHECK or an index more."""
+
+    def made(*more: Any) -> str:
+        metadata = MetaData()
+        Table("sweep", metadata, Column("name", String()), *more)
+        return fingerprint.tables_fingerprint(metadata)
+
+    more = [(), (Column("colour", String()),), (CheckConstraint("name <> ''"),), (Index("ix_name", "name"),)]
+    assert len({made(*each) for each in more}) == 4
+    assert made() == made()
 
 
-def test_upgrade_keeps_everything_and_a_backup(
-    engine: Engine, path: Path, tmp_path: Path, make_job: Callable[..., Any], make_outcome: Callable[..., Any]
+def test_a_later_version_keeps_everything_and_a_backup(
+    *, engine: Engine, path: Path, later: Callable[[str], Path], make_job: Callable[..., Any], make_outcome: Callable[..., Any]
 ) -> None:
-    """An older store is copied beside itself before it is upgraded; its rows and views survive."""
+    """A store of the version before is copied before its upgrade; its rows and views survive, and nothing is left to do."""
     record.record(engine, None, None, make_outcome(make_job()))
     before = dump(path)
-    scripts = tmp_path / "migrations"
-    shutil.copytree(migration.SCRIPTS, scripts)
-    (scripts / "versions" / "0012_colour.py").write_text(NEXT)
+    scripts = later(NEXT)
     migration.migrate(engine, path, scripts=scripts)
     with engine.connect() as connection:
-        assert migration.version(connection) == "0012"
+        assert migration.version(connection) == "0002"
         assert connection.execute(text("SELECT count(colour), count(*) FROM sweep")).one() == (0, 0)
         assert connection.execute(text("SELECT count(*) FROM speedup")).scalar() == 1
-    (backup,) = path.parent.glob("breakeven.db.schema-0011.*.backup")
+    migration.migrate(engine, path, scripts=scripts)
+    (backup,) = path.parent.glob("breakeven.db.schema-0001.*")
+    assert dump(backup) == before
+
+
+def test_a_failed_upgrade_changes_nothing_and_leaves_nothing(engine: Engine, path: Path, later: Callable[[str], Path]) -> None:
+    """However often it fails, the store is as it was, and no copy lies beside it."""
+    before = dump(path)
+    for _ in range(2):
+        with pytest.raises(RuntimeError):
+            migration.migrate(engine, path, scripts=later(BROKEN))
+    assert dump(path) == before
+    assert [file.name for file in path.parent.glob("*.backup*")] == []
+
+
+KILLED = f"{NEXT}    import os, signal\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+
+
+def test_killed_upgrades_leave_one_whole_backup(engine: Engine, path: Path, later: Callable[[str], Path]) -> None:
+    """However often an upgrade, or its copy, is killed; the next one that ends leaves the same."""
+    engine.dispose()
+    before, scripts = dump(path), later(KILLED)
+    program = f"""from pathlib import Path
+from store import migration
+from store.engine import _sqlite_engine
+migration.migrate(_sqlite_engine(Path({str(path)!r}), "rwc"), Path({str(path)!r}), scripts=Path({str(scripts)!r}))"""
+    for _ in range(2):
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+        assert done.returncode == -9, done.stderr
+    path.with_name("breakeven.db.schema-0001.backup.part").touch()  # of a copy that was killed
+    opened = connect(str(path))
+    migration.migrate(opened, path, scripts=later(NEXT))
+    opened.dispose()
+    (backup,) = path.parent.glob("*.backup*")
     assert dump(backup) == before
 
 

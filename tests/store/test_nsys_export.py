@@ -1,16 +1,19 @@
 """Exports of nsys in three generations of tables give the same timeline; what is no export, damaged or empty is named."""
 
 import sqlite3
+import tracemalloc
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 import pytest
 
 from store.traces.nsys_export import read_nsys
 from sweeps.traces.device_trace import DeviceActivity, TraceError
-from tests.fixtures.device_traces import PROCESS, a_trace
+from sweeps.traces.nsys_profile import nsys_profiles
+from tests.fixtures.device_traces import KERNELS, PROCESS, a_trace
 from tests.fixtures.nsys_exports import GENERATIONS, Generation, write_nsys, write_tables
+from tests.fixtures.published_traces import CAPTURE_2025, TWO_PROCESSES, write_capture
 
 MARKS = ("breakeven:comparison:0123456789abcdef", "breakeven:arm:1", "block 0")
 COPIES = (
@@ -117,6 +120,18 @@ def overwritten(path: Path) -> Path:
     return path
 
 
+def with_words_as_processes(path: Path) -> Path:
+    return changed(write_nsys(path, a_trace(1)), "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET globalPid = 'mine'")
+
+
+def with_a_name_of_50_mb(path: Path) -> Path:
+    return changed(write_nsys(path, a_trace(1)), "UPDATE StringIds SET value = printf('%.*c', 50000000, 'x') WHERE value = 'gemm'")
+
+
+def with_a_text_of_50_mb(path: Path) -> Path:
+    return changed(write_nsys(path, a_trace(1)), "INSERT INTO StringIds VALUES (999, printf('%.*c', 50000000, 'x'))")
+
+
 WRONG: dict[str, tuple[Callable[[Path], Path], str]] = {
     "a store": (a_store, r"no export of nsys: expected the tables CUPTI_ACTIVITY_KIND_KERNEL and StringIds, found attempt, sweep"),
     "a view": (as_view, "no export of nsys: .* found no table"),
@@ -125,6 +140,8 @@ WRONG: dict[str, tuple[Callable[[Path], Path], str]] = {
     "no names": (without_names, "none of the columns demangledName, shortName, name, mangledName; found start, end, grid"),
     "no ends": (without_ends, "table CUPTI_ACTIVITY_KIND_KERNEL has no column end; found start, duration, name"),
     "words as times": (with_words_as_times, "CUPTI_ACTIVITY_KIND_KERNEL holds 'soon' as a time; expected whole nanoseconds"),
+    "words as processes": (with_words_as_processes, "KERNEL holds 'mine' as globalPid; expected a whole number"),
+    "a name of 50 MB": (with_a_name_of_50_mb, "a name of more than 1,000,000 bytes"),
     "cut off": (cut_off, r"it is cut off: [\d,]+ of [\d,]+ bytes are left"),
     "a heading alone": (a_heading_alone, "it is cut off: 36 bytes are left"),
     "overwritten": (overwritten, "SQLite cannot read it .*damaged or cut off"),
@@ -140,3 +157,54 @@ def test_wrong_files(tmp_path: Path, make: Callable[[Path], Path], message: str)
         read_nsys(path)
     assert path.read_bytes() == before
     assert [each.name for each in tmp_path.iterdir()] == ["trace.sqlite"]
+
+
+@pytest.mark.parametrize(("make", "refused"), [(with_a_name_of_50_mb, True), (with_a_text_of_50_mb, False)])
+def test_large_texts_take_no_memory(tmp_path: Path, make: Callable[[Path], Path], refused: bool) -> None:
+    """Neither a name that is refused nor what the traced program printed, which names nothing, is held in memory."""
+    path = make(tmp_path / "trace.sqlite")
+    tracemalloc.start()
+    try:
+        with pytest.raises(TraceError) if refused else nullcontext():
+            assert len(read_nsys(path).runs) == len(KERNELS)
+        assert tracemalloc.get_traced_memory()[1] < 2_000_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_rows_that_stand_there_twice(tmp_path: Path, generation: Generation) -> None:
+    """Rows that repeat others in every column change no number; equal kernels at one moment on two streams are two."""
+    path = write_nsys(tmp_path / "trace.sqlite", a_trace(3), generation)
+    once = read_nsys(path)
+    for name in ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"):
+        changed(path, f"INSERT INTO {name} SELECT * FROM {name}")
+    twice = read_nsys(path)
+    assert (twice.runs, twice.ranges, twice.repeated) == (once.runs, once.ranges, len(once.runs))
+    (one,), (other,) = nsys_profiles(once), nsys_profiles(twice)
+    assert (one.profile, one.kernels, one.kernels_in_file) == (other.profile, other.kernels, other.kernels_in_file)
+    assert len(other.notes) == len(one.notes) + 1
+    changed(path, "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET streamId = 1 WHERE rowid > 54")
+    assert len(read_nsys(path).runs) == 2 * len(once.runs)
+
+
+def test_published_export_of_two_processes(tmp_path: Path) -> None:
+    """Each kernel has the call of its own process: of five the two that the range started, one of which runs after it."""
+    trace = read_nsys(write_capture(tmp_path / "trace.sqlite", TWO_PROCESSES))
+    assert len(trace.runs) == 5
+    (found,) = nsys_profiles(trace)
+    assert [(each.name, each.count, round(1e9 * each.seconds)) for each in found.profile.activities] == [
+        ("_ZouterK", 1, 1000),
+        ("_ZinnerK", 1, 100),
+    ]
+    assert (found.profile.forwards, found.kernels, found.kernels_in_file) == (1, 2, 5)
+    assert found.profile.profiled_wall_s == pytest.approx(7e-6)
+
+
+def test_published_export_without_correlation_ids(tmp_path: Path) -> None:
+    """Kernels that no call can be found of are read, and need the number of forwards."""
+    trace = read_nsys(write_capture(tmp_path / "trace.sqlite", CAPTURE_2025))
+    assert [(run.name, run.start, run.end) for run in trace.runs] == [("matmul_kernel", 0, 200), ("matmul_kernel", 500, 800)]
+    with pytest.raises(TraceError, match="--forwards K"):
+        nsys_profiles(trace)
+    assert nsys_profiles(trace, 1)[0].profile.times == pytest.approx({"device": 500e-9})

@@ -16,7 +16,7 @@ from store.record import record
 from store.transactions import writing
 from sweeps.job import Job
 from sweeps.outcome import Outcome
-from tests.store.conftest import states, submit
+from tests.store.conftest import CLAIM, states, submit
 
 MakeJob = Callable[..., Job]
 MakeOutcome = Callable[..., Outcome]
@@ -82,3 +82,26 @@ def test_owners_on_other_hosts_keep_their_jobs_while_they_renew(engine: Engine, 
         connection.execute(text("UPDATE job SET renewed_at = :then"), {"then": time.time() - owners.LEASE_S - 1})
     assert queue.recover(engine) == 1
     assert queue.renew(engine, "elsewhere:1:1") == 0
+
+
+@pytest.mark.parametrize("shift", [-7200, 7200])
+def test_leases_hold_whatever_clock_their_host_has(engine: Engine, path: Path, make_job: MakeJob, shift: int) -> None:
+    """A host whose clock is two hours off keeps the job that it has just taken, and takes none that another one holds."""
+    sweep = submit(engine, [make_job(32), make_job(64)])
+    queue.claim(engine, sweep, owner="here:1:1")
+    taken = [sys.executable, "-c", CLAIM, str(path), str(sweep), str(shift)]
+    assert subprocess.run(taken, capture_output=True, text=True, check=True).stdout.split() == ["1", "0"]
+    assert queue.recover(engine) == 0
+    assert [holder.silent_s < owners.LEASE_S for holder in queue.held(engine, sweep)] == [True, True]
+
+
+def test_only_the_leases_of_the_owner_are_renewed(engine: Engine, make_job: MakeJob) -> None:
+    """A dead owner's leases stay old, however often another one renews its own, and are taken back."""
+    sweep = submit(engine, [make_job(32), make_job(64)])
+    queue.claim(engine, sweep, owner="dead:1:1")
+    queue.claim(engine, sweep, owner="living:1:1")
+    with writing(engine) as connection:
+        connection.execute(text("UPDATE job SET renewed_at = renewed_at - :s"), {"s": owners.LEASE_S + 1})
+    assert queue.renew(engine, "living:1:1") == 1
+    assert queue.recover(engine) == 1
+    assert states(engine) == ["waiting", "running"]

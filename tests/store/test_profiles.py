@@ -1,22 +1,19 @@
 """Profiles in the store: nothing is lost, the views have them, and a file is imported once."""
 
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import Engine, text
 
-from store.engine import connect
 from store.errors import StoreError
-from store.profiles import keep_peaks, load_profiles, newest_peaks, record_profiles
+from store.profiles import best_peaks, keep_peaks, load_profiles, record_profiles
 from store.queries import sweep_summaries
 from store.record import reanalyse, record
 from store.submission import NewSweep, submit_sweep
 from store.transactions import writing
 from sweeps.outcome import Failure
 from sweeps.profile import Activities, ArmProfile, Peaks
-from tests.store.conftest import older
 from tests.store.profile_fixtures import CPU, NOW, a_profile, a_profile_job, a_profiled_outcome, with_changes
 
 TIMES: list[Any] = [{"device": 20.0, "host": 5.0}, {"device": 12.0, "host": 6.0}]
@@ -34,18 +31,6 @@ def test_nothing_of_a_profile_is_lost(engine: Engine) -> None:
     assert not record(engine, None, None, outcome)
     with engine.connect() as connection:
         assert load_profiles(connection, 1) == outcome.profiles
-
-
-def test_profiles_of_schema_9_stay(path: Path) -> None:
-    """They gain columns without a value, and the outcome that wrote them is known again."""
-    older(path, "0009")
-    engine = connect(str(path))
-    outcome = a_profiled_outcome(a_profile_job(), TIMES)
-    assert not record(engine, None, None, outcome)
-    with engine.connect() as connection:
-        assert load_profiles(connection, 1) == outcome.profiles
-    assert {(row["change"], row["speedup"], row["rounds"]) for row in rows(engine, "SELECT * FROM profile")} == {(None, None, None)}
-    engine.dispose()
 
 
 def test_differences_are_stored_with_their_intervals(engine: Engine) -> None:
@@ -185,17 +170,18 @@ def test_an_unknown_counter_in_an_outcome(engine: Engine) -> None:
 
 
 def test_peaks_are_kept_by_machine(engine: Engine) -> None:
-    """The newest of each dtype and number of threads; those of a profile job name it."""
+    """The best of each dtype and number of threads, whenever it was measured; those of a profile job name it."""
     record(engine, None, None, a_profiled_outcome(a_profile_job(), TIMES))
     newer = Peaks(gflops=120.0, gb_per_s=11.0, dtype="float32", threads=2)
     half = Peaks(gflops=30.0, gb_per_s=11.0, dtype="bfloat16", threads=2)
     before = time.time()
     keep_peaks(engine, CPU, "here", [newer, half])
-    found = newest_peaks(engine, CPU.environment_id, "here")
-    assert newest_peaks(engine, CPU.environment_id, "elsewhere") == {}
+    keep_peaks(engine, CPU, "here", [Peaks(gflops=7.0, gb_per_s=4.2, dtype="float32", threads=2)])
+    found = best_peaks(engine, CPU.environment_id, "here")
+    assert best_peaks(engine, CPU.environment_id, "elsewhere") == {}
     assert {key: peaks for key, (peaks, _) in found.items()} == {("float32", 2): newer, ("bfloat16", 2): half}
     assert all(before <= measured_at <= time.time() for _, measured_at in found.values())
-    assert [row["attempt"] for row in rows(engine, "SELECT * FROM peak_row ORDER BY id")] == [1, None, None]
+    assert [row["attempt"] for row in rows(engine, "SELECT * FROM peak_row ORDER BY id")] == [1, None, None, None]
 
 
 def test_a_profiled_comparison_counts_as_measured(engine: Engine) -> None:

@@ -5,7 +5,7 @@ import pandas as pd
 from store.quality_ids import quality_ids
 from store.quality_join import join_quality
 
-WHERE = {"model": "m", "weights": "trained", "image_size": None, "dtype": "float32", "attention": "sdpa"}
+WHERE = {"model": "m", "weights": "trained", "image_size": None, "image_shape": None, "dtype": "float32", "attention": "sdpa"}
 
 
 def speed(method: str, params: str, baseline: str = "dense") -> dict[str, object]:

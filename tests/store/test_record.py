@@ -16,6 +16,7 @@ from store.record import reanalyse, record
 from store.sample_codec import unpack_samples
 from store.submission import NewSweep, submit_sweep
 from store.transactions import writing
+from sweeps.condition import Rectangle
 from sweeps.job import Job
 from sweeps.metrics import SPEED_FLOOR
 from sweeps.outcome import Failure, MetricValue, Outcome, Samples
@@ -32,7 +33,7 @@ MakeOutcome = Callable[..., Outcome]
 ME = owners.owner()
 DAY = 86_400.0
 NOW = 1_790_000_000.0
-OF_CURVES = ("worst_loss", "largest_gain", "pairs_factor")
+OF_CURVES = ("x_first", "x_last", "worst_loss", "largest_gain")
 
 
 def bursts_of(packed: bytes, arms: int) -> tuple[tuple[float, ...], ...]:
@@ -49,11 +50,11 @@ def rebuilt(engine: Engine, attempt: int) -> Outcome:
     if row is not None:
         timings = unpack_samples(row)
         order = np.frombuffer(zlib.decompress(row.run_order), "<i4").reshape(row.rounds, row.columns)
-        device = timings.device_seconds
+        device = timings.event_seconds
         document["samples"] = Samples(
             arms=tuple(timings.arms),
             seconds=tuple(map(tuple, timings.seconds.tolist())),
-            device_seconds=None if device is None else tuple(map(tuple, device.tolist())),
+            event_seconds=None if device is None else tuple(map(tuple, device.tolist())),
             order=tuple(map(tuple, order.tolist())),
             inner=tuple(json.loads(row.inner)),
             stopped=row.stopped,
@@ -69,7 +70,7 @@ def test_nothing_of_an_outcome_is_lost(engine: Engine, make_job: MakeJob, make_o
         job, failures=[Failure(arm=1, reason="out_of_memory", message="no", detail="a\nb")], speedups=(1, 2), flags=["x"]
     )
     assert outcome.samples is not None
-    further = {"device_seconds": outcome.samples.seconds, "bursts": ((0.01, 0.005), (0.02, 0.01))}
+    further = {"event_seconds": outcome.samples.seconds, "bursts": ((0.01, 0.005), (0.02, 0.01))}
     outcome = outcome.model_copy(update={"samples": outcome.samples.model_copy(update=further), "process": "4:2"})
     record(engine, None, None, outcome)
     assert rebuilt(engine, 1) == outcome
@@ -109,15 +110,31 @@ def test_break_even_view_equals_break_even(engine: Engine, make_job: MakeJob, ma
         (found,) = rows(engine, "SELECT * FROM break_even WHERE axis = :axis", axis=axis)
         (crossing,) = expected.crossings
         assert (found["verdict"], found["why"], found["points"]) == ("crossing", describe_curve(curve), 5)
-        assert (found["x"], found["x_low"], found["x_high"], found["direction"], bool(found["fitted"])) == (
+        assert (found["x"], found["x_low"], found["x_high"], found["direction"]) == (
             crossing.x,
             crossing.low,
             crossing.high,
             "gains",
-            crossing.fitted,
         )
         assert {name: found[name] for name in OF_CURVES} == {name: getattr(expected, name) for name in OF_CURVES}
         assert (found["sweep"], found["method"], found["device_name"]) == ("sweep", "topk", "Imaginary CPU")
+
+
+def test_a_rectangle_is_a_point_between_squares(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """24 tokens of 64 x 96 pixels lie on the curve of the squares, and have their own shape and quality."""
+    jobs = [make_job(size) for size in (64, Rectangle(height=64, width=96), 128)]
+    submit_sweep(engine, NewSweep("sweep", "text", "?"), jobs, [])
+    for job, truth in zip(jobs, (0.7, 1.2, 1.3), strict=True):
+        record(engine, None, None, make_outcome(job, speedups=(truth,)))
+    (found,) = rows(engine, "SELECT x_low, x_high FROM break_even WHERE axis = 'tokens'")
+    assert (found["x_low"], found["x_high"]) == (16, 24)
+    sizes = "SELECT image_size, image_shape, tokens, quality_pair_id FROM speedup ORDER BY tokens"
+    small, wide, large = rows(engine, sizes)
+    assert [row["image_shape"] for row in (small, wide, large)] == [None, "64x96", None]
+    assert wide["image_size"] == pytest.approx((64 * 96) ** 0.5)
+    other = make_job(Rectangle(height=96, width=64))
+    record(engine, None, None, make_outcome(other))
+    assert len({row["quality_pair_id"] for row in rows(engine, sizes)}) == 4
 
 
 def test_sweep_of_answered_questions_has_its_break_evens(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:

@@ -21,7 +21,7 @@ MakeOutcome = Callable[..., Outcome]
 ME = owners.owner()
 DAY = 86_400.0
 NOW = 1_790_000_000.0
-OF_CURVES = ("worst_loss", "largest_gain", "pairs_factor")
+OF_CURVES = ("x_first", "x_last", "worst_loss", "largest_gain")
 
 
 def test_failures(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:

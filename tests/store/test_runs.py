@@ -38,8 +38,10 @@ def test_the_time_left_is_that_of_jobs_like_those_before(half: Engine) -> None:
     assert late.left_s == pytest.approx(20)
     assert seconds_left(half, 1, now=1e12) == late.left_s
     assert seconds_left(half, 1, now=1e12, starting=1) == pytest.approx(10)
-    assert found.silent_s is not None
-    assert found.silent_s < 60
+    assert found.heard_at is not None
+    assert not found.stale(found.heard_at + 59)
+    assert found.stale(found.heard_at + 61)
+    assert found.silent_s(found.heard_at + 500) == 500
 
 
 def test_nothing_runs_where_all_is_done(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from pydantic import Field
 
+from sweeps.condition import ImageSize
 from sweeps.method import BlockTokens, Method, Network, Params
 from sweeps.parsing.expand import Expansion, expand_file
 from sweeps.parsing.yaml_reader import SweepError
@@ -37,10 +38,10 @@ class Reduction:
         self.__name__ = name
         self.Params = params
 
-    def tokens(self, params: Any, network: Network, image_size: int) -> tuple[BlockTokens, ...]:
+    def tokens(self, params: Any, network: Network, image_size: ImageSize) -> tuple[BlockTokens, ...]:
         return network.dense_tokens(image_size)
 
-    def macs(self, params: Any, network: Network, image_size: int) -> int:
+    def macs(self, params: Any, network: Network, image_size: ImageSize) -> int:
         return 0
 
     def refuses(self, params: Any, network: Network) -> str | None:

@@ -26,6 +26,7 @@ FORMER = {
 ADDED: dict[str, Any] = {
     "process": None,
     "protocol_version": 1,
+    "passes": 1,
     "bursts": None,
     "spare_cores": None,
     "wait_policy": None,
@@ -33,6 +34,8 @@ ADDED: dict[str, Any] = {
     "system_series": None,
     "profiles": None,
     "peaks": [],
+    "suspects": [],
+    "inputs": None,
 }
 """Fields that the stored outcomes lack, with the defaults that they are read with."""
 

@@ -11,6 +11,7 @@ from sweeps.audit.tolerance import allowed, quantile_of, rounding
 from sweeps.references.measurement import Measurement, MeasurementTable
 from sweeps.references.reference_files import load_reference, shipped_references
 from tests.fixtures.audit_tables import BATCHES, Draft, built, draft
+from tests.fixtures.corpus_tables import FAULTS
 from tests.fixtures.planted_errors import PLANTED
 
 TABLES = 100
@@ -54,7 +55,8 @@ def test_saturated_devices_are_among_the_clean_tables() -> None:
 
 def test_every_rule_has_a_planted_error() -> None:
     """No rule is without a planted error that it must find."""
-    assert {rule.name for rule in AUDIT_RULES} == {rule for rule, _ in PLANTED}
+    corpus = {rule for entry in FAULTS for rule in entry["by"]}
+    assert {rule.name for rule in AUDIT_RULES} == {rule for rule, _ in PLANTED} | corpus
 
 
 def test_every_rule_states_its_source_and_limits() -> None:
@@ -80,10 +82,10 @@ GOLDEN = {
         ("doubtful", "break_even_without_data"),
     ],
     "tr_nsys": [("contradiction", "device_work"), ("contradiction", "device_work"), ("doubtful", "totals_per_forward")],
-    "tr_ncu": [],
+    "tr_ncu": [("doubtful", "same_counters")],
     "tr_edwin": [],
     "tome_vs_ours_accuracy": [("note", "sampling_error")],
-    "llm_cpu_comparison": [],
+    "llm_cpu_comparison": [("contradiction", "weights_in_memory"), ("contradiction", "weights_in_memory")],
     "diffrate": [],
     "larosa": [],
     "adaptivocab": [],
@@ -160,14 +162,17 @@ def test_a_saturated_device_is_rightly_flat() -> None:
 
 def test_what_is_missing_is_named() -> None:
     """A rule that cannot be applied names the columns that it lacks."""
-    report = audit_table(MeasurementTable(name="t", rows=(Measurement(label="a", throughput=10.0, batch=2),)))
+    rows = (Measurement(label="a", throughput=10.0, batch=2), Measurement(label="a", throughput=10.1, batch=4))
+    report = audit_table(MeasurementTable(name="t", rows=rows))
     assert report.not_applied["throughput_times_latency"] == "latency_ms"
     assert report.not_applied["device_work"] == "kernel_ms, gmacs"
     assert (
         report.not_applied["break_even_without_data"] == "break_evens"
         or "break_evens" in report.not_applied["break_even_without_data"]
     )
-    assert set(report.applied) == {"steady_state", "duplicated_rows"}
+    assert dict(report.applied) == {"steady_state": 1, "duplicated_rows": 2}
+    alone = audit_table(MeasurementTable(name="t", rows=rows[:1]))
+    assert (dict(alone.applied), len(alone.not_applied)) == ({}, len(AUDIT_RULES))
     assert not set(report.applied) & set(report.not_applied)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sweeps.ceilings import explain_ceiling, left_to_gain
+from sweeps.ceilings import explain_ceiling, is_bound, left_to_gain
 
 
 def a_row(reached: tuple[float, float, float], free: tuple[float, float, float], promise: float = 2.0, **more: Any) -> Any:
@@ -47,6 +47,23 @@ def test_whose_the_rest_is(reached: Any, free: Any, words: str) -> None:
     text = explain_ceiling(a_row(reached, free))
     assert words in text
     assert "is not its own" not in text
+
+
+@pytest.mark.parametrize(
+    ("reached", "free", "bounds"),
+    [
+        ((1.1, 1.0, 1.2), (1.0, 0.95, 1.05), True),
+        ((1.3, 1.2, 1.4), (1.0, 0.95, 1.05), False),
+        ((1.3, float("nan"), float("nan")), (1.0, 0.95, 1.05), True),
+        ((1.1, 1.0, 1.2), (1.0, float("nan"), float("nan")), False),
+    ],
+    ids=["intervals that meet", "an arm that is faster", "an arm without an interval", "a cut without an interval"],
+)
+def test_what_is_a_bound(reached: Any, free: Any, bounds: bool) -> None:
+    """A free cut bounds others where it has an interval that the arm beside it does not contradict."""
+    row = a_row(reached, free, tokens=16)
+    assert is_bound(row) == bounds
+    assert ("no method with these token counts gains" in explain_ceiling(row)) == bounds
 
 
 def test_without_an_interval_nothing_follows() -> None:

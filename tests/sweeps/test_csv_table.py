@@ -77,6 +77,20 @@ def test_thousands_and_other_decorations(tmp_path: Path) -> None:
     assert (tabs.rows[0].kernel_ms, tabs.rows[0].kernels) == (1.5, 6856)
 
 
+def test_a_change_in_per_cent_is_no_time(tmp_path: Path) -> None:
+    """A unit behind a number that the field does not have is refused, where it was dropped."""
+    with pytest.raises(UserError, match=r"table.csv:2: latency: '\+11.3%' is no latency_ms"):
+        read_csv_rows(csv_file(tmp_path, "batch,latency\n1,+11.3%\n"))
+
+
+def test_a_label_may_state_its_condition(tmp_path: Path) -> None:
+    """Sizes and batches that every label states are columns; those of some labels alone stay where they are."""
+    found = read_csv_rows(csv_file(tmp_path, "arm,tp\nbs=1 dense,10\nbs=8 dense keep=2,20\n"))
+    assert [(row.label, row.batch) for row in found.rows] == [("dense", 1), ("dense keep=2", 8)]
+    some = read_csv_rows(csv_file(tmp_path, "arm,tp\nbs=1 dense,10\ndense,20\n"))
+    assert [(row.label, row.batch) for row in some.rows] == [("bs=1 dense", None), ("dense", None)]
+
+
 def test_a_mapping_wins(tmp_path: Path) -> None:
     """A mapped column is what it is mapped to, whatever its name; the others are still guessed."""
     found = read_csv_rows(csv_file(tmp_path, "n,speed,tp\n4,10,3\n"), mapping={"n": "batch", "speed": "throughput"})
@@ -142,3 +156,17 @@ def test_mappings_of_the_command_line() -> None:
         parse_mapping(["tp"])
     with pytest.raises(UserError, match="did you mean 'throughput'"):
         parse_mapping(["tp=troughput"])
+
+
+@pytest.mark.parametrize("header", ["sparsity (%)", "sparsity %", "sparsity_pct", "sparsity [percent]", "sparsity"])
+@pytest.mark.parametrize(("cell", "share"), [("50 %", 0.5), ("0.5 %", 0.005), ("1%", 0.01), ("50", 0.5), ("0.5", 0.005)])
+def test_shares_in_per_cent(tmp_path: Path, header: str, cell: str, share: float) -> None:
+    """A share in per cent is read as one where its cell or its header names them; above 1 it is refused where none does."""
+    path = tmp_path / "table.csv"
+    path.write_text(f"arm,{header},latency (ms)\ndense,0,100\nlarosa,{cell},90\n")
+    if header == "sparsity" and cell == "50":
+        with pytest.raises(UserError, match=r"table.csv:3: sparsity: .* not 50"):
+            read_csv_rows(path)
+        return
+    plain = header == "sparsity" and "%" not in cell
+    assert read_csv_rows(path).rows[1].sparsity == pytest.approx(float(cell) if plain else share)

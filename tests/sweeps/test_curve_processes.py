@@ -96,5 +96,6 @@ def test_at_most_1_of_20_curves_has_a_false_claim(case: str, plan: str) -> None:
     """Claims of any kind are true of 95 %, with what differs between processes shared by the points of one."""
     rng = np.random.default_rng(8)
     truth = CASES[case][0]
-    false = sum(not claims_hold(break_even(simulated(rng, case, plan, PROCESS_SD)), truth) for _ in range(200))
+    curves = [simulated(rng, case, plan, PROCESS_SD) for _ in range(200)]
+    false = sum(not claims_hold(break_even(curve), truth, curve) for curve in curves)
     assert false <= 10

@@ -30,16 +30,7 @@ def test_shares_of_a_method() -> None:
 
 def row(verdict: str, x: float = NAN, low: float = NAN, high: float = NAN, direction: str | None = None) -> Any:
     more = {"axis": "tokens", "varied_parameter": None, "metric": "latency", "worst_loss": NAN, "largest_gain": NAN, "points": 3}
-    more |= {
-        "points_missing": 0,
-        "pairs_factor": NAN,
-        "more_seconds": NAN,
-        "host": "h",
-        "fitted": False,
-        "grid_limited": False,
-        "why": "",
-        "prompt_tokens": NAN,
-    }
+    more |= {"points_missing": 0, "host": "h", "why": "", "prompt_tokens": NAN, "x_first": 4.0, "x_last": 196.0}
     return SimpleNamespace(verdict=verdict, x=x, x_low=low, x_high=high, direction=direction, **more)
 
 
@@ -47,13 +38,17 @@ def row(verdict: str, x: float = NAN, low: float = NAN, high: float = NAN, direc
     ("rows", "text", "kind", "place"),
     [
         ([row("crossing", 60, 53.4, 70.2, "gains")], "53 to 71", "pays", 70.2),
-        ([row("crossing", 60, 60, 60, "gains")], "60", "pays", 60),
         ([row("crossing", 140, 120.5, 150, "loses")], "up to 120", "limited", 0.0),
-        ([row("crossing", 140, NAN, 150, "loses")], "not from 150", "limited", 0.0),
-        ([row("crossing", 140, 120, 150, "loses"), row("crossing", 60, 53, 70, "gains")], "53 to 70, up to 120", "limited", 70),
-        ([row("pays_from", high=35.2)], "≤ 36", "pays", 35.2),
-        ([row("pays_up_to", low=100.7)], "up to 100", "limited", 0.0),
-        ([row("pays_at_both_ends", low=16), row("pays_at_both_ends", high=1225.0)], "up to 16, from 1,225", "limited", 0.0),
+        ([row("pays_between", 60, 53, 70, "gains")], "in part", "limited", 0.0),
+        ([row("pays_from", high=35.2, direction="gains")], "≤ 36", "pays", 35.2),
+        ([row("pays_up_to", low=100.7, direction="loses")], "up to 100", "limited", 0.0),
+        (
+            [row("pays_at_both_ends", low=16, direction="loses"), row("pays_at_both_ends", high=1225.0, direction="gains")],
+            "up to 16, from 1,225",
+            "limited",
+            0.0,
+        ),
+        ([row("same")], "no different", "never", None),
         ([row("always")], "always", "pays", 0.0),
         ([row("never")], "gains ≤ 5 %", "never", None),
         ([row("no_effect")], "no effect", "none", None),
@@ -72,7 +67,7 @@ def test_several_curves_in_a_cell() -> None:
     """Of several arms the one that pays first is shown; of one arm on several hosts what they agree on."""
     cells = [
         break_even_cell([row(*each)])
-        for each in (("never",), ("pays_from", NAN, NAN, 100.0), ("unclear",), ("pays_from", NAN, NAN, 36.0))
+        for each in (("never",), ("pays_from", NAN, NAN, 100.0, "gains"), ("unclear",), ("pays_from", NAN, NAN, 36.0, "gains"))
     ]
     assert earliest(cells) == 3
     assert alike(cells[1:2] * 2).text == "≤ 100"

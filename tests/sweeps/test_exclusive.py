@@ -27,6 +27,17 @@ def test_both_ways_are_two_questions_of_one_sweep(expand: Expand) -> None:
     assert [(job.kind, job.occupation) for job in both.jobs] == [("latency", "node"), ("latency", "device"), ("accuracy", "shared")]
 
 
+def test_values_of_inputs_are_a_question(expand: Expand) -> None:
+    """Zeros are another question of timing and none of accuracy; `normal` is the question of sweeps that write nothing."""
+    (plain,) = expand(f"{MODEL}axes: {{image_size: [32]}}\n{TOPK}").comparisons
+    normal, zeros = expand(f"{MODEL}axes: {{image_size: [32], inputs: [normal, zeros]}}\n{TOPK}").comparisons
+    assert (normal.condition.inputs, zeros.condition.inputs) == (None, "zeros")
+    assert normal.question_id == plain.question_id != zeros.question_id
+    written = "jobs: {latency: {}, accuracy: {}}\n"
+    both = expand(f"{MODEL}axes: {{image_size: [32], inputs: [normal, zeros], data: ['imagefolder:x']}}\n{TOPK}{written}")
+    assert [(job.kind, job.condition.inputs) for job in both.jobs] == [("latency", None), ("latency", "zeros"), ("accuracy", None)]
+
+
 def test_a_rule_may_name_either(expand: Expand) -> None:
     """`node` in a rule means what it means in a condition."""
     requested = f"{MODEL}axes: {{image_size: [32, 48], device: [cuda], exclusive: [node, device]}}\n{TOPK}"

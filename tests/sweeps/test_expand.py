@@ -4,13 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from sweeps.condition import Condition
-from sweeps.job import DENSE, Pair
+from sweeps.condition import Condition, Rectangle
+from sweeps.job import DENSE, Job, Pair
 from sweeps.method import Method
 from sweeps.parsing.expand import expand_file
 from sweeps.protocol import Protocol
 from tests.fixtures.quickstart import QUICKSTART
 from tests.sweeps.conftest import GRID, MODEL, NETWORKS, TOPK, Expand, Refusal, arms
+
+WIDE = Rectangle(height=64, width=96)
 
 # ---- the example of the issue ----
 
@@ -158,6 +160,27 @@ def test_the_baseline_against_itself_needs_a_replicate(expand: Expand, refusal: 
     assert (error.line, error.key) == (6, "methods[1]")
     assert "for an A/A test write `replicate: 1`" in error.problem
     assert arms(expand(MODEL + "methods: [{method: dense, replicate: 1}]\n")) == ["dense", "dense [replicate=1]"]
+
+
+# ---- images that are no squares ----
+
+
+def test_images_may_be_rectangles(expand: Expand) -> None:
+    """Lists, single values and arms take height and width; a square keeps its question however it is written."""
+    wide = "{height: 64, width: 96}"
+    expansion = expand(MODEL + f"axes: {{image_size: [64, {wide}, 96]}}\n" + TOPK)
+    assert [job.condition.image_size for job in expansion.jobs] == [64, WIDE, 96]
+    (single,) = expand(f"defaults: {{model: deit_tiny_patch16_224, image_size: {wide}}}\n" + TOPK).jobs
+    assert single.comparison_ids() == expansion.jobs[1].comparison_ids()
+    network = NETWORKS["deit_tiny_patch16_224"]
+    assert network.patch_tokens(WIDE) == 24
+    assert network.macs(WIDE, network.dense_tokens(WIDE)) == 139_321_344
+
+    (square,) = expand(MODEL.replace("32", "{height: 32, width: 32}") + TOPK).jobs
+    assert square.comparison_ids() == expand(MODEL + TOPK).jobs[0].comparison_ids()
+    (own,) = expand(MODEL + f"methods: [{{method: topk, image_size: {wide}}}]\n").jobs
+    assert own.arms[1].condition(own.condition).image_size == WIDE
+    assert Job.model_validate_json(own.model_dump_json()) == own
 
 
 # ---- jobs and limits ----

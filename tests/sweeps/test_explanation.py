@@ -99,7 +99,7 @@ def test_a_wall_that_no_class_explains() -> None:
 def test_profiles_without_rounds_conclude_nothing() -> None:
     """Those of older stores: both walls, and no claim."""
     found = explain_wall(profile(10, device=9), profile(5, device=4), "cpu")
-    assert found == ("profiled without rounds, so that no difference has an interval and nothing is concluded (wall 10 > 5 ms)")
+    assert found == ("profiled without rounds, so that no difference has an interval and nothing is concluded (wall 10 → 5 ms)")
 
 
 def test_too_few_rounds_conclude_nothing() -> None:
@@ -133,7 +133,7 @@ def test_a_profile_that_contradicts_the_timing_explains_nothing() -> None:
     found = explain_wall(baseline, arm, "cpu", figure(1.05, 0.04))
     assert found is not None
     assert found.startswith(
-        "while it was profiled (10 > 9.8 ms in other rounds, at another time, a speed-up of 1.02 [1.01, 1.03], compatible with the "
+        "while it was profiled (10 → 9.8 ms in other rounds, at another time, a speed-up of 1.02 [1.01, 1.03], compatible with the "
         "timing): time in operators fell by 2.0 % of the wall"
     )
     assert found.endswith("the forward is bound by its operators (90 % of its wall), so that it is faster")

@@ -58,7 +58,7 @@ def test_what_is_no_duration(written: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "key", "message"),
     [
-        ("name: x\n", 1, "schema", "is missing"),
+        ("name: x\n", 1, "schema", "is missing; write `schema: 1`"),
         ("schema: 1\n", 1, "name", "is missing"),
         ("schema: 2\nname: x\n", 1, "schema", "write `schema: 1`"),
         ("schema: true\nname: x\n", 1, "schema", "write `schema: 1`"),
@@ -83,6 +83,8 @@ def test_what_is_no_duration(written: Any) -> None:
         (HEAD + "limits:\n  max_jobs: 2.5\n", 4, "limits.max_jobs", "needs a whole number, not 2.5"),
         (HEAD + "limits:\n  max_job: 2\n", 4, "limits.max_job", "did you mean 'max_jobs'?"),
         (HEAD + "zip: [a, b]\n", 3, "zip[0]", "needs a list"),
+        (HEAD + "jobs:\n  latency: {timeout: 99999999h}\n", 4, "jobs.latency.timeout", "1000h"),
+        (HEAD + "budget: 1.0e12\n", 3, "budget", "1000h"),
     ],
 )
 def test_wrong_keys_and_values(text: str, line: int, key: str, message: str) -> None:

@@ -40,7 +40,7 @@ def test_flags_of_a_column(joined: str | None, flags: list[str]) -> None:
 def test_what_another_run_may_not_have_comes_with_advice() -> None:
     """A busy or throttled machine, a low priority and a short warm-up have advice for the next run."""
     advised = {name for name, flag in FLAGS.items() if flag.advice}
-    assert advised == {"contended", *SLOWED, "low_priority", "warmup_not_converged"}
+    assert advised == {"contended", *SLOWED, "low_priority", "warmup_not_converged", "runs_disagree", "slow_state"}
     assert all(flag.meaning for flag in FLAGS.values())
 
 

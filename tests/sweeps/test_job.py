@@ -104,6 +104,7 @@ def test_every_condition_field_is_part_of_the_question() -> None:
         spare_cores=1,
         wait_policy="active",
         pinning="cores",
+        inputs="zeros",
     )
     for kind in KINDS:
         depends = condition_fields(kind)

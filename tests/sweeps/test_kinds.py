@@ -48,9 +48,9 @@ def test_without_jobs_latency_alone_is_requested() -> None:
 
 
 def test_jobs_are_planned_with_the_protocol_version_of_their_kind() -> None:
-    """Kinds of samples are measured in the second way, the others as ever; a comparison names the version of its job."""
+    """Timed kinds are measured in the second way, the others as ever; a comparison names the version of its job."""
     assert {name: kind.protocol_version for name, kind in KINDS.items()} == {
-        name: 2 if kind.sampled else 1 for name, kind in KINDS.items()
+        name: 2 if kind.timed else 1 for name, kind in KINDS.items()
     }
     jobs = expand(DEFAULTS + "methods: [topk]\n" + BOTH).jobs
     assert {job.kind: job.protocol_version for job in jobs} == {"latency": 2, "accuracy": 1}

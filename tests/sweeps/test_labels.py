@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sweeps.labels import BITS, LOSSES, SPEEDUP, TASK, TOP1, Conclusion, Effect, Finding, conclude, unanswered
+from sweeps.labels import BITS, LOSSES, SPEEDUP, TASK, TOP1, Conclusion, Effect, Finding, conclude, conclude_row, unanswered
 from sweeps.stats.classification import interval_verdict
 from sweeps.stats.pooling import ratio_verdict
 
@@ -42,12 +42,16 @@ def printed(text: str) -> list[float]:
 
 def check(found: Conclusion, effect: Effect) -> None:
     """Word, phrase and printed numbers of a conclusion with an interval agree."""
+    if found.finding is Finding.INSUFFICIENT:
+        assert (found.numbers, found.word) == ("-", "too few pairs")
+        assert not re.search(r"\d", found.phrase)
+        return
     value, low, high = printed(found.numbers)
     assert low <= value <= high
     outside = low > effect.no_difference or high < effect.no_difference
     side = effect.gain if (low > effect.no_difference) == effect.gain_above else effect.loss
     text = f"{found.word} / {found.phrase}"
-    if found.finding in {Finding.INSUFFICIENT, Finding.QUARANTINED}:
+    if found.finding is Finding.QUARANTINED:
         assert not {effect.gain, effect.loss, "unclear", "probably"} & set(re.findall(r"\w+", text))
         return
     if not outside:
@@ -113,7 +117,7 @@ def test_verdicts_are_kept(drawn: tuple[Effect, tuple[float, float, float], floa
         (SPEEDUP, (1.02, 0.9996, 1.04, "unclear"), "unclear", "unclear: 1.020x [1.000, 1.040]"),
         (SPEEDUP, (1.003, 0.995, 1.02004, "unclear"), "unclear", "unclear: 1.00300x [0.99500, 1.02004]"),
         (SPEEDUP, (1.015, 1.012, 1.0202, "unclear"), "probably faster", "probably faster: 1.0150x [1.0120, 1.0202]"),
-        (SPEEDUP, (1.5, 1.4, 1.6, "insufficient"), "too few pairs", "measured by too few pairs: 1.500x [1.400, 1.600]"),
+        (SPEEDUP, (1.5, 1.4, 1.6, "insufficient"), "too few pairs", "measured by too few pairs"),
         (
             SPEEDUP,
             (1.5, 1.4, 1.6, "quarantined"),
@@ -149,3 +153,12 @@ def test_without_numbers_the_state_is_named() -> None:
     assert conclude(SPEEDUP, 1.2, None, None, verdict="insufficient").word == "too few pairs"
     assert conclude(SPEEDUP, 1.2, None, None, verdict="quarantined").word == "quarantined"
     assert not LOSSES & {Finding.GAIN, Finding.SMALL_GAIN, Finding.PROBABLE_GAIN}
+
+
+def test_too_few_pairs_have_no_multiplier() -> None:
+    """Below `pairs: min` a speed-up is how many pairs there are: neither value nor interval, in no form."""
+    row = {"speedup": 1.499, "speedup_low": 1.2, "speedup_high": 1.8, "verdict": "insufficient", "floor": 0.02}
+    found = conclude_row(SPEEDUP, {**row, "pairs": 1, "pairs_min": 30}, "speedup")
+    assert (found.numbers, found.estimate, found.interval) == ("1 of 30 pairs", "-", "–")
+    assert "1.499" not in found.phrase
+    assert conclude_row(SPEEDUP, row, "speedup").numbers == "-"

@@ -111,6 +111,10 @@ WRONG = [
     (SKIP.replace(", prompt_tokens: 64", ""), "axes.prompt_tokens", "is missing"),
     (SKIP.replace(", new_tokens: 16", ""), "axes.new_tokens", "is missing"),
     (SKIP + "jobs: {quality: {}}\n", "defaults.prompt_tokens", "is for generation jobs"),
+    (SKIP.replace("16}", "1}"), "defaults.new_tokens", "at least 2"),
+    (SKIP.replace("16}", "16, runtime: compile}"), "methods[0]", "kv_cache dynamic"),
+    (SKIP.replace("16}", "16, runtime: compile, kv_cache: virtual}"), "methods[0]", "kv_cache virtual"),
+    (TINY + "methods: [{method: dense, runtime: compile}]\n", "methods[0]", "write kv_cache: static"),
     (SKIP.replace("64", "1020"), "defaults.prompt_tokens", "more than the 1024 positions of tiny_lm"),
     (SKIP.replace("tiny_lm", "llama-220"), "defaults.model", "did you mean 'llama-220m'?"),
     (SKIP.replace("tiny_lm", "./nowhere"), "defaults.model", "there is no folder ./nowhere"),
@@ -140,6 +144,15 @@ def test_wrong_sweeps_of_language_models(text: str, key: str, expected: str) -> 
     assert found.key == key
     assert expected in found.problem
     assert found.line is not None
+
+
+def test_a_runtime_that_fails_at_some_points_is_no_error() -> None:
+    """Compiled decoding runs with the static cache of an axis; an evaluation of quality has no runtime."""
+    compiled = "methods: [{method: skip, runtime: compile}]\n"
+    jobs = expand(TINY + "axes: {kv_cache: [dynamic, static]}\n" + compiled).jobs
+    assert [job.condition.kv_cache for job in jobs] == ["dynamic", "static"]
+    assert expand(TINY + "methods: [{method: skip, runtime: compile, kv_cache: static}]\n").jobs
+    assert expand("defaults: {model: tiny_lm}\n" + compiled + "jobs: {quality: {}}\n").jobs
 
 
 def test_pixels_are_those_of_images() -> None:

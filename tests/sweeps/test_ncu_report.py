@@ -12,6 +12,7 @@ from sweeps.traces.ncu_profile import covered_share, function_name, ncu_profiles
 from sweeps.traces.ncu_report import NcuReport, read_ncu
 from sweeps.traces.summary import summary_lines
 from tests.fixtures.ncu_tables import CASTS, PREAMBLE, RAW, details_page, raw_page
+from tests.fixtures.published_traces import DURATIONS_THOR, SUMMARY, SUMMARY_THOR
 
 PAGES = {
     "raw": raw_page(),
@@ -192,6 +193,58 @@ def test_phases_by_ranges() -> None:
         ("decode", 2, 1),
     ]
     assert (found[1].kernels, found[1].kernels_in_file) == (2, 4)
+
+
+def test_published_summary() -> None:
+    """A summary per kernel stands for its launches: their number, the mean of their time, the means of their counters."""
+    found = profile_of(read_ncu(SUMMARY))
+    (kernel,) = found.profile.activities
+    assert (kernel.name, kernel.count, kernel.seconds) == ("kernel_a", 2, pytest.approx(4e-6))
+    assert kernel.counters == {"sm_throughput": 17, "memory_throughput": 20}
+    assert (found.kernels, found.kernels_in_file, found.profile.launches, found.profile.forwards) == (2, 2, 2, 1)
+    (halved,) = profile_of(read_ncu(SUMMARY), 2).profile.activities
+    assert (halved.count, halved.seconds) == (1, pytest.approx(2e-6))
+
+
+def test_published_summary_of_two_launch_shapes() -> None:
+    """A kernel with two launch shapes has two summaries, which count by the time of all of their launches."""
+    with pytest.raises(TraceError, match="no duration of any kernel"):
+        read_ncu(SUMMARY_THOR)
+    found = profile_of(read_ncu(SUMMARY_THOR + DURATIONS_THOR))
+    (kernel,) = found.profile.activities
+    assert (kernel.count, kernel.seconds) == (28, pytest.approx(14 * (20.2 + 2994) * 1e-6))
+    assert kernel.counters["achieved_occupancy"] == pytest.approx((20.2 * 74.92 + 2994 * 28.52) / (20.2 + 2994))
+
+
+WRONG_SUMMARIES = {
+    "no average": (SUMMARY.replace('"Average"', '"Mean"'), "no 'Average'"),
+    "launches in words": (SUMMARY.replace('"kernel_a","2"', '"kernel_a","two"'), "'Invocations' holds 'two'"),
+    "no launches": (SUMMARY.replace('"kernel_a","2"', '"kernel_a","0"'), "'Invocations' holds '0'"),
+    "half a launch": (SUMMARY.replace('"kernel_a","2"', '"kernel_a","2.5"'), "'Invocations' holds '2.5'"),
+    "two values": (SUMMARY + SUMMARY.splitlines()[-1].replace('"2"', '"3"') + "\n", "two values of one metric"),
+    "no kernels": (
+        SUMMARY.replace('"Kernel Name",', "").replace('"kernel_a",', ""),
+        "no heading with 'Kernel Name'.*--print-summary",
+    ),
+    "an infinite time": (SUMMARY.replace('"3","2"', '"3","1e999"'), "'1e999' is below zero or infinite"),
+    "a time below zero": (SUMMARY.replace('"3","2"', '"3","-2"'), "'-2' is below zero or infinite"),
+}
+
+
+@pytest.mark.parametrize(("page", "message"), WRONG_SUMMARIES.values(), ids=WRONG_SUMMARIES)
+def test_wrong_summaries(page: str, message: str) -> None:
+    """Each wrong summary is an error that names what was found."""
+    with pytest.raises(TraceError, match=message):
+        read_ncu(page)
+
+
+@pytest.mark.parametrize("page", [raw_page(), details_page(), SUMMARY])
+def test_ncu_rows_that_stand_there_twice(page: str) -> None:
+    """A table that was written twice into one file gives the same kernels."""
+    head = max(place for place, line in enumerate(page.splitlines()) if "Kernel Name" in line or line.startswith('"","')) + 1
+    again = page + "".join(page.splitlines(keepends=True)[head:])
+    assert len(again) > len(page)
+    assert read_ncu(again) == read_ncu(page)
 
 
 def test_covered_share() -> None:

@@ -16,7 +16,7 @@ from sweeps.stats.noise_checks import (
     running_contrasts,
     signs,
 )
-from sweeps.stats.two_way import Contrast, Rounds
+from sweeps.stats.two_way import MIN_ROUNDS, Contrast, Rounds
 
 ARMS = (0, 1, 0)
 
@@ -39,7 +39,7 @@ def test_the_running_estimate_ends_in_that_of_all_rounds() -> None:
     found = running_contrasts(times, ARMS, 0, 1)
     assert len(found) <= MOST_PREFIXES
     assert found[-1] == (90, Rounds(times, ARMS).contrast(0, 1))
-    assert found[0].rounds == 6
+    assert found[0].rounds == MIN_ROUNDS
     assert found[-1].contrast.se < found[0].contrast.se
     assert running_contrasts(times, ARMS, 0, 1, settled=False)[-1].contrast == Rounds(times, ARMS, settled=False).contrast(0, 1)
     assert [each.rounds for each in running_contrasts(times[:3], ARMS, 0, 1)] == [3]

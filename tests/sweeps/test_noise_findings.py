@@ -21,16 +21,16 @@ def checks(**changed: Any) -> AttemptChecks:
     return AttemptChecks(7, null, same, Signs.of(58, 2), 0, 60, quiet)._replace(**changed)
 
 
-def noisy(**changed: Any) -> set[str]:
+def noisy(mean: Contrast = CLEAR, **changed: Any) -> set[str]:
     """The checks that raise a doubt after these changes."""
-    found = noise_findings([checks(**changed)], pool_stepwise([[CLEAR]], 60), [(1.001, "same")])
+    found = noise_findings([checks(**changed)], pool_stepwise([[CLEAR]], 60), mean, [(1.001, "same")])
     return {finding.check for finding in found if finding.noise}
 
 
 def test_nothing_suggests_noise_where_there_is_none() -> None:
     """All checks pass, and the sentence counts them."""
     assert noisy() == set()
-    found = noise_findings([checks()], pool_stepwise([[CLEAR]], 60), [(1.001, "same")])
+    found = noise_findings([checks()], pool_stepwise([[CLEAR]], 60), CLEAR, [(1.001, "same")])
     assert noise_in_words(found) == f"None of {len(found)} checks raises a doubt."
 
 
@@ -43,6 +43,7 @@ def test_nothing_suggests_noise_where_there_is_none() -> None:
         ({"signs": Signs.of(31, 29)}, "Sign of each pair"),
         ({"signs": Signs.of(2, 58)}, "Sign of each pair"),
         ({"outlying": 12}, "Outliers"),
+        ({"mean": Contrast(-0.2, 0.02, 29)}, "Mean times"),
         ({"readings": {"foreign_cores": 0.5}}, "Readings of the machine"),
     ],
 )
@@ -54,7 +55,8 @@ def test_each_check_can_suggest_noise(changed: dict[str, Any], check: str) -> No
 def test_processes_that_disagree_and_a_machine_that_errs() -> None:
     """Processes on both sides of 1, and equal arms that were called faster."""
     pooling = pool_stepwise([[Contrast(0.15, 0.003, 29)], [Contrast(-0.1, 0.003, 29)]], 120)
-    found = {finding.check: finding for finding in noise_findings([checks(), checks()], pooling, [(1.05, "faster"), (1.0, "same")])}
+    nulls = [(1.05, "faster"), (1.0, "same")]
+    found = {finding.check: finding for finding in noise_findings([checks(), checks()], pooling, CLEAR, nulls)}
     assert found["Agreement of processes"].noise
     assert "raised" in found["Agreement of processes"].statement
     assert found["Null comparisons of the machine"].noise

@@ -116,10 +116,11 @@ def test_whole_graphs_are_not_covered() -> None:
     """Time of CUDA graphs whose kernels were not recorded is no covered kernel time, and a note states what records them."""
     trace = a_trace(2)
     graphs = [
-        DeviceActivity("CUDA graph 1", "kernel", each.end - 2000, each.end - 1000, 0, PROCESS, None, None, True)
-        for each in trace.ranges
+        DeviceActivity("CUDA graph 1", "kernel", each.end - 2000, each.end - 1000, 0, PROCESS, 900 + place, None, True)
+        for place, each in enumerate(trace.ranges)
     ]
-    (found,) = nsys_profiles(trace._replace(runs=(*trace.runs, *graphs)))
+    calls = [ApiCall("cudaGraphLaunch", run.start - 500, run.start - 100, THREAD, run.correlation) for run in graphs]
+    (found,) = nsys_profiles(trace._replace(runs=(*trace.runs, *graphs), calls=(*trace.calls, *calls)))
     assert found.profile.covered == pytest.approx(DEVICE_US / (DEVICE_US + 1))
     assert any("--cuda-graph-trace=node" in note for note in found.notes)
 
@@ -135,6 +136,57 @@ def test_devices_and_processes() -> None:
     assert nsys_profiles(trace._replace(runs=both))[0].kernels == 54
     with pytest.raises(TraceError, match=r"kernels of several processes \(99, 4242\)"):
         nsys_profiles(trace._replace(runs=both, ranges=()))
+
+
+def of_another_process(trace: DeviceTrace, later_us: int) -> DeviceTrace:
+    """The trace with a second process that launches the same kernels later, by calls of the same correlation ids."""
+    later = 1000 * later_us
+    runs = (run._replace(process=99 << 24, start=run.start + later, end=run.end + later) for run in trace.runs)
+    calls = (call._replace(thread=99 << 24 | 1, start=call.start + later, end=call.end + later) for call in trace.calls)
+    return trace._replace(runs=(*trace.runs, *runs), calls=(*trace.calls, *calls))
+
+
+@pytest.mark.parametrize("later_us", [1, 40, 300, 5000])
+def test_correlation_ids_are_those_of_a_process(later_us: int) -> None:
+    """Another traced process with the same correlation ids changes no number of the process with the ranges."""
+    trace = a_trace(5)
+    (alone,), (beside,) = nsys_profiles(trace), nsys_profiles(of_another_process(trace, later_us))
+    assert beside.profile == alone.profile
+    assert (beside.kernels, beside.kernels_in_file) == (90, 180)
+    unnamed = of_another_process(trace, later_us)
+    with pytest.raises(TraceError, match="calls of several processes"):
+        nsys_profiles(unnamed._replace(runs=tuple(run._replace(process=None) for run in unnamed.runs)))
+
+
+def late(trace: DeviceTrace) -> DeviceTrace:
+    """The trace of a device that is so busy that each kernel runs a forward after its launch."""
+    runs = tuple(run._replace(start=run.start + 400_000, end=run.end + 400_000) for run in trace.runs)
+    return trace._replace(runs=runs)
+
+
+def test_calls_that_were_not_recorded() -> None:
+    """Without the calls that started them, kernels that run late are not those of the ranges: refused, or counted as stated."""
+    whole = late(a_trace(5))
+    assert nsys_profiles(whole)[0].kernels == 90
+    for calls in ((), whole.calls[:40], tuple(call._replace(correlation=None) for call in whole.calls)):
+        trace = whole._replace(calls=calls)
+        with pytest.raises(TraceError, match=r"is not recorded .*--forwards K"):
+            nsys_profiles(trace)
+        (stated,) = nsys_profiles(trace, 5)
+        assert (stated.kernels, stated.profile.forwards, stated.profile.times) == (90, 5, pytest.approx({"device": DEVICE_US * US}))
+        with pytest.raises(TraceError, match="--forwards 7 disagrees with its kernels"):
+            nsys_profiles(trace, 7)
+    names = ("breakeven:prefill", *[FORWARD_RANGE] * 4)
+    ranges = tuple(each._replace(name=name) for each, name in zip(whole.ranges, names, strict=True))
+    for given in (None, 4):
+        with pytest.raises(TraceError, match="is not recorded"):
+            nsys_profiles(whole._replace(calls=(), ranges=ranges), given)
+
+
+def test_kernels_of_before_the_recorded_calls() -> None:
+    """Kernels of warm-up, whose calls were before the recording began, change nothing."""
+    trace = a_trace(4, before=("fill",) * 3)
+    assert nsys_profiles(trace._replace(calls=trace.calls[3:]))[0].profile == nsys_profiles(trace)[0].profile
 
 
 def test_ranges_without_kernels() -> None:

@@ -29,6 +29,7 @@ def span(first: int, last: int, arm: int | None, at_least: float = 1.0, *measure
         "at_least": at_least,
         "measured": measured,
         "evidence": ["c1"] if arm is not None else [],
+        "speedups": {size: [2 * at_least, at_least, 4 * at_least] for size in measured},
     }
 
 
@@ -57,11 +58,24 @@ def test_it_chooses_what_was_measured(chosen: Policy) -> None:
     found = chosen.choose(tokens=100, batch=1)
     assert (found.arm, found.method, found.params) == (ARM["label"], "topk", {"keep_rate": 0.5})
     assert not found.unmodified
-    assert found.reason == "at least 1.2x as fast as the unmodified model at 64, 196 tokens, batch 1"
+    assert found.reason == "at least 1.20x as fast as the unmodified model at 64, 196 tokens, batch 1"
     assert found.evidence == ("c1",)
     override = chosen.choose(tokens=196, batch=1)
     assert (override.method, override.params, override.overrides) == (None, {}, {"runtime": "compile"})
     assert chosen.choose(tokens=16, batch=8).at_least == 1.5
+
+
+@pytest.mark.parametrize(
+    ("tokens", "least", "shown"),
+    [(64, 1.0004, "1.0004x"), (100, 1.0004, "1.0004x"), (144, 1.2849, "1.28x"), (170, 1.2849, "1.28x"), (196, 1.5, "1.50x")],
+)
+def test_each_size_has_a_bound_of_its_own(tokens: int, least: float, shown: str) -> None:
+    """That of its own interval, between two sizes the lower one of both; rounded down, and never to a bound that states nothing."""
+    range_ = span(64, 196, 0, 1.0004, 64, 144, 196)
+    range_["speedups"] = {"64": [1.1, 1.0004, 1.2], "144": [1.35, 1.2849, 1.4], "196": [1.6, 1.5, 1.7]}
+    found = Policy(content(rule(1, range_))).choose(tokens=tokens, batch=1)
+    assert found.at_least == least
+    assert shown in found.reason
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,12 @@
 """Pooled speed-ups: weights of processes, alpha spent over attempts, and verdicts that are seldom wrong."""
 
+from math import log
+
 import numpy as np
 import pytest
 
 from sweeps.metrics import SPEED_FLOOR
-from sweeps.stats.pooling import ALPHA, PROCESS_SD, ProcessTerm, SpeedUp, Verdict, pool, quantile, ratio_verdict
+from sweeps.stats.pooling import ALPHA, PROCESS_SD, ProcessTerm, SpeedUp, Verdict, pool, pool_stepwise, quantile, ratio_verdict
 from sweeps.stats.two_way import Contrast
 
 
@@ -42,6 +44,23 @@ def test_processes_that_differ_more_than_expected_widen_the_interval() -> None:
     assert differ.log == pytest.approx(agree.log)
 
 
+def test_a_second_run_that_differs_a_little_destroys_no_answer() -> None:
+    """1.40 and 1.44 are clear alone and together, and are no disagreement; 1.40 and 1.70 are one."""
+    runs = [[Contrast(log(value), 0.012, 24)] for value in (1.40, 1.44)]
+    assert pool(runs, 120).verdict() == "faster"
+    assert pool(runs, 120).half_width < pool(runs[:1], 60).half_width
+    assert not pool_stepwise(runs, 120).disagree
+    assert pool_stepwise([runs[0], [Contrast(log(1.70), 0.012, 24)]], 120).disagree
+
+
+@pytest.mark.parametrize("processes", [2, 4, 8])
+def test_agreeing_runs_are_seldom_flagged(processes: int) -> None:
+    """Runs that differ as the stated term assumes disagree in fewer than 5 of 1000 cases."""
+    rng = np.random.default_rng(4)
+    runs = rng.normal(0, np.hypot(0.003, PROCESS_SD), (1000, processes))
+    assert sum(pool_stepwise([[Contrast(one, 0.003, 29)] for one in row], 90).disagree for row in runs) < 5
+
+
 def test_alpha_is_spent_over_all_attempts() -> None:
     """The k-th look has 1 / (k (k + 1)) of it, which sums to less than all however many looks there are."""
     for looks in (1, 2, 5):
@@ -54,8 +73,8 @@ def test_the_verdict_follows_the_printed_interval() -> None:
     """Faster and slower exclude 1; same lies within the margin, and is preferred; too few pairs have no verdict."""
     se = 0.002
     width = SpeedUp(0.0, se, 1e6, 90).half_width
-    for log, verdict in ((0.03, "faster"), (-0.03, "slower"), (0.0, "same"), (width + 0.001, "same"), (SPEED_FLOOR, "faster")):
-        found = SpeedUp(log, se, 1e6, 90)
+    for effect, verdict in ((0.03, "faster"), (-0.03, "slower"), (0.0, "same"), (width + 0.001, "same"), (SPEED_FLOOR, "faster")):
+        found = SpeedUp(effect, se, 1e6, 90)
         assert found.verdict() == verdict
         if verdict != "same":
             assert not found.low <= 1 <= found.high

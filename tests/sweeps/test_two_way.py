@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sweeps.stats.pooling import quantile
+from sweeps.stats.pooling import pool, quantile
 from sweeps.stats.two_way import Contrast, Rounds
 from tests.fixtures.timing_noise import NOISES, autoregressive, simulated_rounds
 
@@ -40,12 +40,14 @@ def test_slow_rounds_and_slow_samples_have_no_weight() -> None:
     assert after.se < 2 * before.se
 
 
-@pytest.mark.parametrize("rounds", [1, 5])
+@pytest.mark.parametrize("rounds", [1, 5, 6, 14, 15])
 def test_few_rounds_have_a_contrast_without_an_error(rounds: int) -> None:
-    """Below 6 rounds the standard error is infinite."""
-    found = Rounds(np.full((rounds, 2), [0.2, 0.1]), [0, 1]).contrast(0, 1)
-    assert found.effect == pytest.approx(np.log(2))
-    assert found.se == np.inf
+    """Below 15 rounds (5 groups in the jackknife) the standard error is infinite, and there is no interval; from 15 on there is."""
+    times = [0.2, 0.1] * np.exp(np.random.default_rng(0).normal(0, 0.001, (rounds, 2)))
+    found = Rounds(times, [0, 1]).contrast(0, 1)
+    assert found.effect == pytest.approx(np.log(2), abs=0.01)
+    assert (found.se < np.inf) == (rounds == 15)
+    assert (pool([[found]], rounds).half_width < np.inf) == (rounds == 15)
 
 
 @pytest.mark.parametrize("seconds", [[], [[]], [0.1, 0.2], [[0.1, 0.0]], [[0.1, np.nan]], [[0.1, np.inf]]])

@@ -11,6 +11,7 @@ from sweeps.parsing.yaml_reader import SweepError
 from tests.sweeps.conftest import GRID, MODEL, TOPK, Expand, Refusal
 
 BATCH = MODEL + "axes:\n  batch_size: "
+SIZE = MODEL + "axes:\n  image_size: "
 ENTRY = MODEL + "methods:\n  - "
 SIZES = "image_size: {range: {start: 16, stop: 16000, step: 16}}"
 SEEDS = "seed: {range: {start: 1, stop: 9999}}"
@@ -47,11 +48,26 @@ def test_too_many_arms_are_refused_before_they_are_built(refusal: Refusal) -> No
         ("axes:\n  image_size: 32\n" + TOPK, 3, "axes.model", "is missing; give it under `axes` or `defaults`"),
         (MODEL + "axes:\n  image_size: []\n" + TOPK, 5, "axes.image_size", "is empty"),
         (MODEL + "axes:\n  image_size:\n    - 32\n    - 40\n" + TOPK, 7, "axes.image_size[1]", "patch size 16; near by: 32 or 48"),
+        (SIZE + "{height: 64, width: 90}\n" + TOPK, 5, "axes.image_size", "near by: 64x80 or 64x96"),
+        (SIZE + "{hight: 64, width: 96}\n" + TOPK, 5, "axes.image_size.hight", "did you mean 'height'?"),
+        (SIZE + "[{height: 64}]\n" + TOPK, 5, "axes.image_size[0].width", "is missing"),
+        (SIZE + "{height: 0, width: 32}\n" + TOPK, 5, "axes.image_size.height", "greater than 0"),
+        (SIZE + "[64, {height: 32, width: 128}]\n" + TOPK, 5, "axes.image_size[1]", "as many tokens as 64"),
         (MODEL + "axes:\n  image_size: ['32']\n" + TOPK, 5, "axes.image_size[0]", "did you mean 32 (without quotes)?"),
         (MODEL + "axes:\n  image_size: [0]\n" + TOPK, 5, "axes.image_size[0]", "greater than 0"),
         (BATCH + "[true]\n" + TOPK, 5, "axes.batch_size[0]", "needs a whole number, not true"),
         (MODEL + "axes:\n  dtype: [float32, bf16]\n" + TOPK, 5, "axes.dtype[1]", "did you mean 'bfloat16'?"),
-        (MODEL + "axes:\n  device: [gpu]\n" + TOPK, 5, "axes.device[0]", "not one of cpu, cuda"),
+        (MODEL + "axes:\n  device: [gpu]\n" + TOPK, 5, "axes.device[0]", "did you mean 'cuda'?"),
+        (MODEL + "axes:\n  dtype: [FP16]\n" + TOPK, 5, "axes.dtype[0]", "did you mean 'float16'?"),
+        (MODEL + "axes:\n  dtype: [half]\n" + TOPK, 5, "axes.dtype[0]", "did you mean 'float16'?"),
+        (MODEL + "axes:\n  dtype: [fp32]\n" + TOPK, 5, "axes.dtype[0]", "did you mean 'float32'?"),
+        (MODEL + "axes:\n  dtype: [single]\n" + TOPK, 5, "axes.dtype[0]", "did you mean 'float32'?"),
+        (MODEL + "axes:\n  dtype: [torch.bfloat16]\n" + TOPK, 5, "axes.dtype[0]", "did you mean 'bfloat16'?"),
+        (MODEL + "axes:\n  dtype: [amp]\n" + TOPK, 5, "axes.dtype[0]", "did you mean 'autocast-float16'?"),
+        (MODEL + "methods: [{method: dense, dtype: fp16}]\n", 4, "methods[0].dtype", "did you mean 'float16'?"),
+        (MODEL + "methods: [{method: dense, attention: flash}]\n", 4, "methods[0].attention", "did you mean 'sdpa'?"),
+        (MODEL + TOPK + "exclude:\n  - {topk.keep_rate: 0.5}\n", 6, "exclude[0].topk.keep_rate", "{method: topk, keep_rate: 0.5}"),
+        (MODEL + TOPK + "exclude:\n  - {topk.rate: 0.5}\n", 6, "exclude[0].topk.rate", "unknown key 'topk.rate'"),
         (BATCH + "{range: {start: 4, stop: 1}}\n" + TOPK, 5, "axes.batch_size.range", "is empty"),
         (BATCH + "{range: {start: 1, stop: 4, step: 0}}\n" + TOPK, 5, "axes.batch_size.range", "step is 0"),
         (BATCH + "{range: {start: 1, stop: 1000000000}}\n" + TOPK, 5, "axes.batch_size.range", "more than 10000"),

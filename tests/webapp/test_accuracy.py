@@ -38,7 +38,8 @@ def test_speed_stands_beside_accuracy(opened: Open, accurate: str) -> None:
     table = app.dataframe[0].value.set_index("arm")
     assert list(table["quality_verdict"]) == ["worse", "worse", "same", "same"]
     assert list(table["word"]) == ["faster", "faster", "faster", "slower"]
-    assert table.loc["topk keep_rate=0.2", "change"].startswith("+29.")
+    assert table.loc["topk keep_rate=0.2", "loss"].startswith("+29.")
+    assert "change" not in table
     counts = app.dataframe[1].value.set_index("arm")
     assert counts.loc["topk keep_rate=0.6", "only_baseline_correct"] == 2
     assert counts.loc["topk keep_rate=0.6", "mcnemar_p"] == pytest.approx(0.5)
@@ -85,7 +86,7 @@ def test_a_filter_of_speed_beside_models_without_accuracy(opened: Open, tmp_path
 
 def test_empty_and_large_stores(opened: Open, empty: str, large: str) -> None:
     """Neither is a traceback."""
-    assert "breakeven run sweeps/quickstart.yaml" in page_text(opened(empty, PAGE))
+    assert "breakeven run quickstart" in page_text(opened(empty, PAGE))
     assert "accuracy" in page_text(opened(large, PAGE, sweep="large"))
 
 

@@ -8,11 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sweeps.outcome import Outcome
-from tests.store.conftest import a_job, an_outcome
 from tests.store.language_fixtures import a_generation, a_generation_job, larosa
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import charts, page_text
+from tests.webapp.saved_macs import saving
 from tests.webapp.simulated import store_outcomes
 from webapp import arm_style, queries
 from webapp.__main__ import main
@@ -20,18 +19,7 @@ from webapp.axis_curves import curves_along
 from webapp.charts import curves
 from webapp.charts.scales import x_axis, x_span
 
-RATES = (0.3, 0.5, 0.7)
 SHARES = (0.25, 0.4, 0.5)
-
-
-def saving(size: int, speedups: tuple[float, ...]) -> Outcome:
-    """TopK at three keep rates, which really save that much."""
-    found = an_outcome(a_job(size, keep_rates=RATES), speedups=speedups)
-    cheaper = [
-        arm.model_copy(update={"gmacs": arm.gmacs if arm.arm == 0 else found.arms[0].gmacs * RATES[arm.arm - 1]})
-        for arm in found.arms
-    ]
-    return found.model_copy(update={"arms": tuple(cheaper)})
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +57,7 @@ def test_the_chart_along_what_is_saved(url: str) -> None:
     assert "'type': 'linear'" in text
     assert "64 px" in text
     assert "224 px" in text
-    assert "topk, keep_rate varied: slower at 2" in text
+    assert "topk, keep_rate varied: pays from " in text
     assert "% of GMACs saved" in text
 
 
@@ -138,7 +126,7 @@ def test_caches_tell_arms_apart(url: str) -> None:
         ("saved", ("--axis", "gmacs_saved"), "Share of the baseline's GMACs saved"),
         ("generation", (), "Speed-up: time per character"),
         ("generation", ("--metric", "ttft", "--axis", "tokens"), "Speed-up: time to the first token"),
-        ("generation", ("--metric", "tpot", "--axis", "gmacs_saved"), "larosa, sparsity varied: slower at 1"),
+        ("generation", ("--metric", "tpot", "--axis", "gmacs_saved"), "larosa, sparsity varied: pays from 20"),
     ],
 )
 def test_plot(url: str, tmp_path: Path, sweep: str, options: tuple[str, ...], expected: str) -> None:
@@ -168,7 +156,7 @@ def test_the_page_offers_metrics_and_what_is_saved(opened: Open, url: str) -> No
     assert "batch 1 · 32 new tokens of" in page_text(app)
     app = opened(url, sweep="generation", metric="time per output token", axis="GMACs saved")
     assert "Speed-up: time per output token" in str(charts(app))
-    assert "larosa, sparsity varied: slower at 1" in page_text(app)
+    assert "larosa, sparsity varied: pays from 20" in page_text(app)
     assert "64 tokens of the prompt" in page_text(app)
 
 

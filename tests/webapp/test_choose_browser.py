@@ -26,7 +26,7 @@ def test_choose_and_promise_in_a_browser(app: str, browser: Browser, scheme: Lit
     page.goto(f"{app}/choose?model=deit_tiny_patch16_224&tokens=300&batch=1")
     expect(page.get_by_text("No answer")).to_be_visible(timeout=WAIT_MS)
     page.get_by_role("button", name="196 tokens").click()
-    expect(page.get_by_text("Use topk keep_rate=0.5: 1.5")).to_be_visible(timeout=WAIT_MS)
+    expect(page.get_by_text("Use topk keep_rate=0.5: at least 1.")).to_be_visible(timeout=WAIT_MS)
     assert "tokens=196" in page.url
     page.get_by_text("Policy", exact=True).click()
     expect(page.get_by_text("1 rule (a condition and a batch each)")).to_be_visible(timeout=WAIT_MS)
@@ -63,7 +63,7 @@ def test_text_of_a_store_is_shown_as_text(served: Any, browser: Browser, tmp_pat
     requested: list[str] = []
     page.on("request", lambda request: requested.append(request.url))
     page.goto(f"{address}/choose?tokens=196&batch=1")
-    expect(page.get_by_text("Use topk keep_rate=0.5: 1.5")).to_be_visible(timeout=WAIT_MS)
+    expect(page.get_by_text("Use topk keep_rate=0.5: at least 1.")).to_be_visible(timeout=WAIT_MS)
     expect(page.get_by_text(f"failed: error ({HOSTILE}")).to_be_visible(timeout=WAIT_MS)
     page.goto(f"{address}/promise?sweep=hostile")
     expect(page.get_by_text("of the promised saving arrives").first).to_be_visible(timeout=WAIT_MS)

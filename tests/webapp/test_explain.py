@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from orchestrator.report.data import load_report
 from orchestrator.report.why import why_sections
+from store.audits import audit_of_sweep
 from store.engine import connect_readonly
 from store.explanations import ProfiledCondition, explain_profiles
 from store.queries import sweep_rows
@@ -72,7 +74,7 @@ def test_without_a_profile_what_is_known_is_labelled(opened: Open, filled: str) 
     assert "Fixed cost: " in words
     assert words.index("is not known without a profile") < words.index("was measured (slower)")
     assert words.index("Break-even along tokens") < words.index("is not known without a profile")
-    assert any("jobs:\n  profile: {}\n\nbreakeven run quickstart.yaml<" in each.proto.body for each in app.get("html"))
+    assert any("jobs:\n  profile: {}<" in each.proto.body for each in app.get("html"))
     assert "add the method free with the same counts" in words
 
 
@@ -95,11 +97,24 @@ def test_the_audit_of_the_sweep(opened: Open, tmp_path: Path) -> None:
     assert "What to do: the audit of this sweep (at the end of the page) finds " in words
     assert "profile by nsys in trace.sqlite" in words
     assert "To settle it: " in words
+    named = {"tome r_ratio=0.06", TOPK}
+    about = {arm: "both from the same run" in _advice(opened(url, PAGE, sweep="explained", arm=arm)) for arm in named}
+    engine = connect_readonly(url)
+    (finding,) = [each for each in audit_of_sweep(engine, "explained", params_label).findings if each.rule == "device_within_wall"]
+    engine.dispose()
+    assert about == {arm: not finding.arms or arm in finding.arms for arm in named}
+    assert False in about.values()
+
+
+def _advice(app: AppTest) -> str:
+    """The sentence on what to do, empty where there is none."""
+    lines = [each.value for each in app.markdown] + [each.proto.body for each in app.get("html")]
+    return next((line for line in lines if "What to do: " in line), "")
 
 
 def test_an_empty_store(opened: Open, empty: str) -> None:
     """What to do first, and no traceback."""
-    assert "breakeven run sweeps/quickstart.yaml" in page_text(opened(empty, PAGE))
+    assert "breakeven run quickstart" in page_text(opened(empty, PAGE))
 
 
 def test_a_large_store(opened: Open, large: str) -> None:
@@ -113,7 +128,7 @@ def test_names_are_text(opened: Open, tmp_path: Path) -> None:
     """A sweep named like Markdown is shown letter by letter."""
     url = str(tmp_path / "hostile.db")
     store_sweep(url, "a_b", [job(224)], outcome)
-    assert "breakeven run a_b.yaml" in page_text(opened(url, PAGE, sweep="a_b"))
+    assert "breakeven run a_b --again" in page_text(opened(url, "screens/compare.py"))
 
 
 def test_parts_add_up_to_the_wall(profiled: str) -> None:
@@ -159,11 +174,14 @@ def test_promise_and_ceiling_stand_beside_the_points() -> None:
         for method, ratio in (("topk", 1.4), ("free", 1.7))
     ]
     ends = {"speedup_low": [1.3, 1.6], "speedup_high": [1.5, 1.8]}
-    points = pd.DataFrame(rows).assign(batch_size=1, arm=["topk", "free"], flags="", **ends)
+    points = pd.DataFrame(rows).assign(batch_size=1, arm=["topk", "free"], flags="", verdict="faster", **ends)
     found = explained.with_promises(points)
     assert list(found["promised"]) == [2.0, 2.0]
     assert list(found["ceiling"]) == [1.7, 1.7]
     assert list(found["ceiling_low"]) == [1.6, 1.6]
+    for verdict, flags in (("insufficient", ""), ("quarantined", ""), ("faster", "throttled")):
+        few = explained.with_promises(points.assign(verdict=["faster", verdict], flags=["", flags]))
+        assert few[["ceiling", "ceiling_low", "ceiling_high"]].isna().all(axis=None)
     assert explained.most_surprising(found) == "topk"
 
 

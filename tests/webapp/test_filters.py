@@ -75,4 +75,5 @@ def test_an_arm_of_the_address(opened: Open, filled: str) -> None:
 
 def test_a_running_sweep_is_named(opened: Open, filled: str) -> None:
     """The strip counts the jobs of a sweep that runs."""
-    assert "batches on cpu: 15 of 16 jobs ended" in page_text(opened(filled, sweep="quickstart"))
+    assert "batches on cpu: 15 of 16 jobs ended" in page_text(opened(filled, sweep="batches"))
+    assert "jobs ended" not in page_text(opened(filled, sweep="quickstart"))

@@ -21,18 +21,16 @@ def test_headlines(opened: Open, filled: str) -> None:
     words = page_text(app)
     assert "From how many tokens on does token reduction pay on this machine?" in words
     assert re.search(
-        r"2 of 4 curves pay in at least a part of what was measured; best topk keep_rate=0\.5: pays from 1\d tokens", words
+        r"2 of 4 curves pay in at least a part of what was measured; best topk keep_rate=0\.5: pays from \d+ tokens", words
     )
     assert "Measured on Simulated CPU · float32 · sdpa · eager · batch 1" in words
     assert "deit_tiny_patch16_224 · 4 to 196 tokens · against dense" in words
     assert re.search(
-        r"topk topk keep_rate=0\.5 pays from 1\d tokens on \(1\d to 1\d\) by the cost model, "
-        r"from \d+ \(\d+ to \d+\) by the points alone "
+        r"topk topk keep_rate=0\.5 pays from \d+ tokens on \(slower at \d+; likely from 1\d\) "
         r"first clear gain, at 36 tokens: 1\.1.* best speed-up, at 196 tokens: 1\.",
         words,
     )
-    assert "A break-even is wrong for at most 1 curve in 20, while speed-ups have 99 % intervals." in words
-    assert re.search(r"tome tome r_ratio=0\.06 cannot tell; about \d+ s more \(\d+ times as many pairs\) would decide it", words)
+    assert "tome tome r_ratio=0.06 cannot tell; more points or pairs are needed" in words
     assert "random (a control) random keep_rate=0.5 pays at every point measured, 16 to 196 tokens" in words
     assert "7 points of 40 pairs quality: not known, the weights are random 1 more arm below" in words
 
@@ -109,11 +107,8 @@ def test_all_flagged(opened: Open, tmp_path: Path) -> None:
     assert len(charts(app)) == 2
 
 
-@pytest.mark.parametrize(
-    ("schema", "reason"),
-    [("0002", "older schema 0002; any command that writes updates it"), ("9999", "was written by a newer Breakeven")],
-)
-def test_other_schemas(opened: Open, filled: str, tmp_path: Path, schema: str, reason: str) -> None:
+@pytest.mark.parametrize("schema", ["0000", "9999"])
+def test_other_schemas(opened: Open, filled: str, tmp_path: Path, schema: str) -> None:
     """A store of an older or a newer program is explained on every page, with what to do."""
     url = str(tmp_path / "other.db")
     shutil.copy(filled, url)
@@ -123,7 +118,7 @@ def test_other_schemas(opened: Open, filled: str, tmp_path: Path, schema: str, r
     for page in ("", "screens/point.py", "screens/runs.py"):
         words = page_text(opened(url, page))
         assert "This store cannot be shown" in words
-        assert reason in words
+        assert "--db" in words
 
 
 def test_a_store_that_is_moved_while_open(opened: Open, filled: str, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from orchestrator import planning
 from store.engine import connect
 from store.record import record_imported
+from store.submission import NewSweep, submit_sweep
 from sweeps.job import DENSE
 from sweeps.outcome import Failure
 from tests.webapp.conftest import Open
@@ -35,6 +36,14 @@ def test_a_measured_point(filled: str, opened: Open, verdict: str) -> None:
     assert "leave the last block, as the method promises" in text
     assert len(app.get("vega_lite_chart")) == 3
     assert (" a doubt: interval" in text) == (verdict == "unclear")
+
+
+def test_without_an_answer_nothing_was_looked_for(tmp_path: Path, opened: Open) -> None:
+    """Of a store whose sweep only waits the list is empty for another reason than the words."""
+    url = str(tmp_path / "waiting.db")
+    submit_sweep(connect(url), NewSweep("trial", "text", "What pays?"), [], [])
+    assert "No comparison of this store has an answer yet." in page_text(opened(url, PAGE))
+    assert "hold each: tome" in page_text(opened(url, PAGE, find="tome"))
 
 
 def test_the_sweep_file_measures_the_same_question(filled: str) -> None:

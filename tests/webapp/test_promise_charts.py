@@ -56,7 +56,7 @@ def test_map_of_arms_and_batches(filled: str) -> None:
     assert set(zip(cells["column"], cells["row"], strict=True)) == {(one, other) for one in columns for other in rows}
     by = cells.set_index(["column", "row"])
     assert by.loc[("1", "tome r_ratio=0.02"), "text"] == "gains ≤ 5 %"
-    assert by.loc[("1", "topk keep_rate=0.7"), "sentence"].startswith("pays from 3")
+    assert by.loc[("1", "topk keep_rate=0.7"), "text"] == "16 to 64"
     assert by["fill"].str.startswith("#").all()
     spec = break_even_map(cells, columns, rows, ("Batch", "Arm")).to_dict()
     assert vl_convert.vegalite_to_svg(spec).startswith("<svg")

@@ -26,6 +26,10 @@ class HostPages:
     memory: set[int] = field(default_factory=set)
     """The files that exist now."""
     reserved: dict[int, int] = field(default_factory=dict)
+    mapped: set[int] = field(default_factory=set)
+    """The addresses at which memory is mapped now."""
+    forbidden: bool = False
+    """Whether access to mapped memory is refused."""
     settled: int = 0
     spared: int = 0
 
@@ -46,9 +50,17 @@ class HostPages:
         return file
 
     def map(self, address: int, size: int, memory: int) -> None:
-        self._map(address, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED | MAP_FIXED, memory)
+        self._map(address, size, PROT_NONE, mmap.MAP_SHARED | MAP_FIXED, memory)
+        self.mapped.add(address)
+
+    def allow(self, address: int, size: int) -> None:
+        if self.forbidden:
+            raise RuntimeError("no access")
+        writable = ctypes.c_int(mmap.PROT_READ | mmap.PROT_WRITE)
+        assert SYSTEM.mprotect(ctypes.c_void_p(address), ctypes.c_size_t(size), writable) == 0
 
     def unmap(self, address: int, size: int) -> None:
+        self.mapped.remove(address)
         self._map(address, size, PROT_NONE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1)
 
     def destroy(self, memory: int) -> None:

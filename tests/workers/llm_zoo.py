@@ -21,6 +21,20 @@ _SIZES: dict[str, Any] = {
 }
 _GROUPED = {**_SIZES, "num_key_value_heads": 2, "head_dim": 8}
 _EXPERTS = {**_GROUPED, "num_experts_per_tok": 2, "moe_intermediate_size": 24}
+_LATENT = {
+    **_SIZES,
+    "num_key_value_heads": 4,
+    "q_lora_rank": 16,
+    "kv_lora_rank": 16,
+    "qk_rope_head_dim": 8,
+    "qk_nope_head_dim": 8,
+    "v_head_dim": 16,
+    "n_routed_experts": 4,
+    "num_experts_per_tok": 2,
+    "first_k_dense_replace": 1,
+    "moe_intermediate_size": 24,
+    "n_shared_experts": 1,
+}
 ZOO: Mapping[str, dict[str, Any]] = {
     "qwen3": {**_GROUPED, "head_dim": 16},
     "gemma2": {**_GROUPED, "sliding_window": 12, "layer_types": ["sliding_attention", "full_attention"]},
@@ -37,22 +51,9 @@ ZOO: Mapping[str, dict[str, Any]] = {
     "gpt_neox": _SIZES,
     "bloom": {"hidden_size": 32, "n_layer": 2, "n_head": 4, "vocab_size": TOKENS},
     "opt": {**_SIZES, "ffn_dim": 48, "word_embed_proj_dim": 32},
-    "deepseek_v3": {
-        **_SIZES,
-        "num_key_value_heads": 4,
-        "q_lora_rank": 16,
-        "kv_lora_rank": 16,
-        "qk_rope_head_dim": 8,
-        "qk_nope_head_dim": 8,
-        "v_head_dim": 16,
-        "n_routed_experts": 4,
-        "num_experts_per_tok": 2,
-        "n_group": 1,
-        "topk_group": 1,
-        "first_k_dense_replace": 1,
-        "moe_intermediate_size": 24,
-        "n_shared_experts": 1,
-    },
+    "deepseek_v3": {**_LATENT, "n_group": 1, "topk_group": 1},
+    "deepseek_v2": {**_LATENT, "topk_method": "greedy", "moe_layer_freq": 1},
+    "glm4_moe_lite": {**_LATENT, "n_group": 1, "topk_group": 1, "mlp_layer_types": ["dense", "sparse"]},
     "qwen3_next": {
         **_EXPERTS,
         "num_experts": 4,

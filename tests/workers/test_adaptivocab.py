@@ -42,14 +42,25 @@ def logits(made: Any, text: str = HELD_OUT) -> torch.Tensor:
 
 
 def test_a_younger_parameter_at_its_default_is_in_no_identity() -> None:
-    """Arms of before `segmentation` keep their identity, also where the default is written; the authors' way is another arm."""
+    """Arms of before `segmentation` and `rows` keep their identity, also where it is written; the authors' ways are others."""
 
     def arm(**params: Any) -> str:
         return Arm(stack=(Step(method="adaptivocab", params=Params(**params).model_dump(mode="json")),)).arm_id
 
-    assert arm() == arm(segmentation="longest") == "b568f17bdcbc3639"
+    assert arm() == arm(segmentation="longest") == arm(rows="tokens") == "b568f17bdcbc3639"
     assert arm(ngrams=20, mode="replace") == "80cb82d09a38838d"
     assert arm(segmentation="score") != arm()
+    assert arm(rows="text") != arm()
+
+
+def test_rows_from_the_text_of_an_n_gram(domain: str) -> None:
+    """Where tokens are replaced some first rows are others than those of an n-token's own tokens; the tokens stay the same."""
+    given = lm("llama")
+    own, again = (apply(given, Params(ngrams=60, mode="replace", data=domain, rows=rows)) for rows in ("tokens", "text"))
+    assert own.tokenizer.encode(HELD_OUT) == again.tokenizer.encode(HELD_OUT)
+    same = (own.model.get_input_embeddings().weight == again.model.get_input_embeddings().weight).all(1)
+    assert 0 < int((~same).sum()) < 60
+    assert own.weights_hash != again.weights_hash
 
 
 def test_segmentation_is_the_tokenizers(domain: str) -> None:

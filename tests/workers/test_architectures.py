@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
@@ -22,6 +23,7 @@ from workers.models.share_weights import clone_shared
 from workers.run import run
 
 PROMPT, NEW = 24, 6
+Array = np.ndarray[Any, np.dtype[Any]]
 LINEAR = ("qwen3_next",)
 """Those with layers that keep no keys and values."""
 
@@ -63,19 +65,39 @@ def _calm() -> Iterator[None]:
         yield
 
 
-def one_by_one(lm: LanguageModel, tokens: int) -> list[int]:
-    """At `n`, the MACs of `n` tokens but the first, read one by one, by torch's counter with eager attention and eager experts."""
+def plain(lm: LanguageModel) -> Any:
+    """The model with eager attention and eager experts, whose products torch counts."""
     model: Any = clone_shared(lm.model)
     if model._can_set_attn_implementation():
         model.set_attn_implementation("eager")
     model.set_experts_implementation("eager")
+    return model
+
+
+def products(counter: FlopCounterMode) -> Array:
+    """MACs with weights, and of attention."""
+    by_product = {str(name): flops // 2 for name, flops in counter.get_flop_counts()["Global"].items()}
+    weights = sum(by_product.get(name, 0) for name in ("aten.mm", "aten.addmm"))
+    return np.array([weights, sum(by_product.values()) - weights])
+
+
+def one_by_one(lm: LanguageModel, tokens: int) -> Array:
+    """At `n`, the `products` of `n` tokens but the first, read one by one, by torch's counter."""
+    model = plain(lm)
     one_B1 = torch.zeros((1, 1), dtype=torch.long)
-    cache, counted = model(input_ids=one_B1, use_cache=True, logits_to_keep=1).past_key_values, [0, 0]
+    cache, counted = model(input_ids=one_B1, use_cache=True, logits_to_keep=1).past_key_values, [np.zeros(2)] * 2
     for _ in range(tokens - 1):
         with FlopCounterMode(display=False) as counter:
             model(input_ids=one_B1, past_key_values=cache, use_cache=True, logits_to_keep=1)
-        counted.append(counted[-1] + counter.get_total_flops() // 2)
-    return counted
+        counted.append(counted[-1] + products(counter))
+    return np.array(counted)
+
+
+def at_once(lm: LanguageModel, tokens: int) -> Array:
+    """The `products` of a prompt, by torch's counter; attention over the full square."""
+    with FlopCounterMode(display=False) as counter:
+        plain(lm)(input_ids=torch.zeros((1, tokens), dtype=torch.long), use_cache=True, logits_to_keep=1)
+    return products(counter)
 
 
 @pytest.mark.parametrize("architecture", ["gemma2", "mixtral", "qwen3_next"])
@@ -98,14 +120,30 @@ def test_generation(places: dict[str, str], architecture: str) -> None:
 
 @pytest.mark.parametrize("architecture", ZOO)
 def test_macs_are_counted(places: dict[str, str], architecture: str) -> None:
-    """MACs of the prompt and of what follows are those that torch counts token by token, beyond a sliding window too."""
+    """MACs of the prompt are those that torch counts at once, with causal attention, and of what follows token by token.
+
+    Beyond a sliding window too.
+    """
     lm = load_language(Condition(**place(places, architecture)))
-    head = lm.model.get_output_embeddings().weight.numel()
     counted = one_by_one(lm, PROMPT + NEW)
     # What a layer's first token costs is no step of `one_by_one`; between it and the second one lies one more key of attention.
     first = 3 * counted[2] - counted[3]
-    assert lm.macs(PROMPT, NEW) - lm.macs(PROMPT, 0) == counted[PROMPT + NEW] - counted[PROMPT]
-    assert lm.macs(PROMPT, 0) == first + counted[PROMPT] - (PROMPT - 1) * head
+    assert lm.macs(PROMPT, NEW) - lm.macs(PROMPT, 0) == (counted[PROMPT + NEW] - counted[PROMPT]).sum()
+    assert lm.macs(PROMPT, 0) == at_once(lm, PROMPT)[0] + (first + counted[PROMPT])[1]
+
+
+@pytest.mark.parametrize("architecture", ["deepseek_v3", "deepseek_v2", "glm4_moe_lite"])
+def test_macs_of_latent_attention(places: dict[str, str], architecture: str) -> None:
+    """A prompt's latents are expanded once, a decoded token's with all before it, and the matrix that expands them is read once."""
+    lm = load_language(Condition(**place(places, architecture)))
+    weights, attention = at_once(lm, 256)
+    assert lm.macs(256, 0) == weights + attention * 257 / (2 * 256)  # causal: half of the square, the diagonal included
+    counted = one_by_one(lm, 40)
+    assert lm.macs(32, 8) - lm.macs(32, 0) == (counted[40] - counted[32]).sum()
+    model, experts = lm.model, lm.model.config
+    used = {3: experts.num_experts_per_tok / experts.n_routed_experts, 2: 1.0, 1: 0.0}
+    sizes = [used[each.dim()] * each.numel() for name, each in model.named_parameters() if "embed_tokens" not in name]
+    assert lm.weights_read == sum(sizes)
 
 
 def test_experts_count_where_tokens_are_sent_to(places: dict[str, str]) -> None:

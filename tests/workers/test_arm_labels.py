@@ -16,6 +16,7 @@ from workers.methods.arm_labels import arm_label, params_label
         ("topk", '{"keep_rate":0.7,"layers":[2,5]}', "keep_rate", "topk layers=[2,5]"),
         ("tome", '{"budget":{"gmacs_ratio":0.7}}', "", 'tome budget={"gmacs_ratio":0.7}'),
         ("tome", '{"budget":{"gmacs_ratio":0.7}}', "budget.gmacs_ratio", "tome"),
+        ("adaptivocab", '{"mode":"append","ngrams":500}', "", "adaptivocab ngrams=500"),
         ("removed", '{"a":1,"b":null}', "", "removed a=1"),
         (
             "a+b",
@@ -25,10 +26,21 @@ from workers.methods.arm_labels import arm_label, params_label
         ),
         ("a+b", '[{"method":"a","p":1},{"method":"b","p":0.5}]', "1.p", "a p=1 + b"),
     ],
-    ids=["dense", "replicate", "defaults", "varied", "budget", "varied budget", "not installed", "stack", "varied in a stack"],
+    ids=[
+        "dense",
+        "replicate",
+        "defaults",
+        "varied",
+        "budget",
+        "varied budget",
+        "amount by default",
+        "not installed",
+        "stack",
+        "varied in a stack",
+    ],
 )
 def test_labels(method: str, params: str | None, without: str, label: str) -> None:
-    """A label has the parameters that differ from the method's defaults, less the one that is left out."""
+    """A label has the method's amounts and the parameters that differ from its defaults, less the one that is left out."""
     assert params_label(method, params, without=without) == label
 
 

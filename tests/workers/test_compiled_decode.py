@@ -155,7 +155,7 @@ def test_the_code_generator_gives_the_same(tmp_path: Path, monkeypatch: pytest.M
     requested = job(tmp_path, COMPILED)
     outcome = run(requested, pass_seconds=0.05)
     assert not outcome.failures
-    assert not outcome.arms[0].flags
+    assert not outcome.arms[0].flags, outcome.notes
     assert {"load_s", "peak_rss_isolated"} <= {metric.name for metric in outcome.arms[0].metrics}
     eager, compiled = (build_language(requested.condition, arm, {}) for arm in (STATIC, COMPILED))
     agree(logits_of(compiled, cut_texts(requested)), logits_of(eager, cut_texts(requested)))

@@ -7,7 +7,7 @@ import torch
 
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.job import Arm, Step
-from tests.workers.tiny_vits import calm
+from tests.workers.tiny_vits import calm, images, small
 from workers.methods import of_modality
 from workers.methods.vision.dpcknn import assign, merge_clusters, squared_distances
 
@@ -32,6 +32,40 @@ def test_clusters_as_defined(count, neighbours):
     x = torch.randn(3, 20, 6, dtype=torch.float64)
     found = assign(squared_distances(x), torch.arange(count)[None], neighbours)
     assert found.tolist() == [clusters_by_loops(image.float(), count, neighbours) for image in x]
+
+
+def clusters_of_the_code(x, count, neighbours):
+    """The clustering of TCFormer's code token by token, without its noise: the token is a neighbour of itself."""
+    n = len(x)
+    distance = [[float((a - b).norm()) / len(a) ** 0.5 for b in x] for a in x]
+    nearest = min(neighbours, n)
+    density = [math.exp(-sum(each**2 for each in sorted(row)[:nearest]) / nearest) for row in distance]
+    largest = max(map(max, distance))
+    peak = [min((distance[i][j] for j in range(n) if density[j] > density[i]), default=largest) for i in range(n)]
+    centres = sorted(range(n), key=lambda i: -density[i] * peak[i])[:count]
+    return [centres.index(i) if i in centres else min(range(count), key=lambda c: distance[i][centres[c]]) for i in range(n)]
+
+
+@pytest.mark.parametrize(("count", "neighbours"), [(1, 5), (4, 3), (7, 4), (10, 5), (19, 50)])
+def test_density_of_the_code(count, neighbours):
+    """`density: code` counts a token among its own neighbours and clusters as the authors' code does."""
+    x = torch.randn(6, 20, 6, dtype=torch.float64)
+    number, distance = torch.arange(count)[None], squared_distances(x)
+    assert assign(distance, number, neighbours, own=True).tolist() == [
+        clusters_of_the_code(image.float(), count, neighbours) for image in x
+    ]
+
+
+def test_density_of_the_code_differs_and_reaches_the_model():
+    """The authors' density makes other clusters than the papers', in the method as well."""
+    dpcknn, pictures = of_modality("vision")["dpcknn"], images(2)
+    ours, theirs = (
+        dpcknn.apply(small("plain"), dpcknn.Params(keep_rate=0.4, layers=(1,), neighbours=3, density=density))(pictures)
+        for density in (None, "code")
+    )
+    assert not torch.allclose(ours, theirs, atol=1e-4)
+    with pytest.raises(ValueError, match="neighbours"):
+        dpcknn.Params(keep_rate=0.4, neighbours=1, density="code")
 
 
 def test_finds_separate_groups():

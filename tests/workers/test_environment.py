@@ -19,8 +19,10 @@ from workers.measure.environment import (
     cgroup_folders,
     commit,
     cores,
+    cuda_uuid,
     devices,
     environment_of,
+    place_of_gpu,
 )
 
 SCRIPT = """
@@ -103,7 +105,7 @@ def test_every_device_here_has_an_environment_of_its_own() -> None:
     for device, each in found.items():
         facts = each.facts
         assert each.device == device
-        assert ({"gpu", "driver", "cuda"} <= set(facts)) == (device == "cuda")
+        assert ({"gpu", "gpu_uuid", "driver", "cuda"} <= set(facts)) == (device == "cuda")
         assert facts.get("allocator", "") == (allocator() if device == "cuda" else "")
         assert all(facts.values())
 
@@ -127,3 +129,35 @@ def test_a_library_that_is_not_installed_is_no_fact(monkeypatch: pytest.MonkeyPa
         environment._versions.cache_clear()
     assert "torch" in facts
     assert "not-a-library" not in facts
+
+
+def test_gpu_is_found_by_its_uuid() -> None:
+    """CUDA counts the fastest GPU first and NVML by bus: an index means the GPU that CUDA names, unless both count by bus."""
+    uuids = ("GPU-aa", "GPU-ab", "GPU-c")
+    assert place_of_gpu("0", uuids, "", lambda: "GPU-c") == 2
+    assert place_of_gpu("1", uuids, "FASTEST_FIRST", lambda: "GPU-aa") == 0
+    assert place_of_gpu("1", uuids, "PCI_BUS_ID", lambda: "GPU-c") == 1
+    assert place_of_gpu("1", uuids, "", lambda: None) == 1
+    assert place_of_gpu("GPU-ab", uuids, "", lambda: "GPU-c") == 1
+    assert (place_of_gpu("3", uuids, "PCI_BUS_ID", lambda: None), place_of_gpu("GPU-x", uuids, "", lambda: None)) == (None, None)
+
+
+DRIVER = """
+extern "C" int cuInit(unsigned) { return 0; }
+extern "C" int cuDeviceGet(int* device, int ordinal) { *device = 7 + ordinal; return 0; }
+extern "C" int cuDeviceGetUuid(unsigned char* uuid, int device) {
+    for (int i = 0; i < 16; ++i) uuid[i] = device == 7 ? 0x11 * (i % 16) : 0;
+    return 0;
+}
+"""
+
+
+def test_uuid_of_cuda_is_written_as_nvml_writes_it(tmp_path: Path) -> None:
+    """Through a library with the functions of CUDA's driver; none without one, or where it has no device."""
+    assert cuda_uuid(str(tmp_path / "none.so")) is None
+    for name, text in {"driver": DRIVER, "empty": DRIVER.replace("return 0; }\nextern", "return 100; }\nextern", 1)}.items():
+        (tmp_path / f"{name}.cpp").write_text(text)
+        command = ["c++", "-shared", "-fPIC", str(tmp_path / f"{name}.cpp"), "-o", str(tmp_path / f"{name}.so")]
+        subprocess.run(command, check=True)
+    assert cuda_uuid(str(tmp_path / "driver.so")) == "GPU-00112233-4455-6677-8899-aabbccddeeff"
+    assert cuda_uuid(str(tmp_path / "empty.so")) is None

@@ -82,6 +82,7 @@ def test_an_outcome_holds_everything_that_was_measured(place: dict[str, str]):
         assert found["kv_bytes_needed"] == kv_bytes(network, 29, 4)
         assert found["kv_bytes_resident"] >= found["kv_bytes_needed"]
         assert found["peak_gb_per_s"] > 0.1
+        assert found["peak_gb_per_s"] >= found["achieved_gb_per_s"]
         times = [row[other] for row in samples.series["tpot"] for other in range(4) if samples.arms[other] == arm.arm]
         assert found["tpot"] == pytest.approx(1e3 * median(times))
         assert found["decode_tokens_per_s"] == pytest.approx(median(1 / seconds for seconds in times))

@@ -5,12 +5,15 @@ from typing import Any, get_args
 
 import pytest
 import torch
+from tokenizers import Tokenizer as Backend
+from tokenizers import models, pre_tokenizers
 from torch.utils.flop_counter import FlopCounterMode
 
 from sweeps.method import Architecture
 from tests.workers.tiny_llms import POSITIONS, Letters, tiny_llm
 from tests.workers.tiny_vits import calm
 from workers.arms.generation_workload import Passage, Workload, passages
+from workers.data.tokenization import FastTokenizer
 from workers.errors import Unsupported
 from workers.models.share_weights import clone_shared
 
@@ -44,6 +47,21 @@ def test_greedy_tokens_are_those_of_generate(architecture: Architecture, kv_cach
     run = workload("greedy", kv_cache).run(lm)
     assert run.texts == (lm.tokenizer.decode(theirs[0, 40:].tolist()),)
     assert (run.prompt_tokens, run.decoded, run.cached, run.characters) == (40, 20, 59, 20)
+
+
+def test_greedy_reaches_the_upper_ids_of_a_tokenizer_with_gaps():
+    """A token above as many ids as there are tokens is chosen where it is the most likely one."""
+    lm = tiny_llm("llama")
+    letters = {letter: place for place, letter in enumerate("abcdefgh")}
+    gapped = FastTokenizer(Backend(models.WordLevel(vocab={**letters, "z": 95}, unk_token="a")))
+    gapped.backend.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+    model = clone_shared(lm.model)
+    model.lm_head = torch.nn.Linear(64, 96)
+    with torch.no_grad():
+        model.lm_head.weight.zero_()
+        model.lm_head.bias.copy_(torch.nn.functional.one_hot(torch.tensor(95), 96) * 9.0)
+    run = workload("greedy", texts=(("abcdef", "gh"),)).run(replace(lm, model=model, tokenizer=gapped))
+    assert set(run.texts[0].replace(" ", "")) == {"z"}
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)

@@ -133,6 +133,20 @@ def test_stabiliser_keeps_a_share_of_the_token_itself():
     torch.testing.assert_close(result, 0.8 * merged + 0.2 * alone[:, :KEPT])
 
 
+def test_eta_is_the_alpha_of_the_authors_code():
+    """Restated from `methods/ours/merges/kv_merge.py` of token_reduction_JM: a kept token is (1 - alpha) mean + alpha centre."""
+    alpha = 0.15
+    x, _, _, _, groups = some(sized=False)
+    found, _ = merge_groups(x, None, groups, PREFIX, MergeAdjustment(eta=alpha))
+    for image in range(2):
+        order, target = groups.order_BN[image].tolist(), groups.target_BR[image].tolist()
+        for kept in range(KEPT):
+            centre = x[image, order[PREFIX + kept]]
+            members = [order[PREFIX + KEPT + row] for row, into in enumerate(target) if into == kept]
+            mean = torch.stack([centre, *(x[image, place] for place in members)]).mean(0)
+            torch.testing.assert_close(found[image, PREFIX + kept], (1 - alpha) * mean + alpha * centre, rtol=0, atol=1e-6)
+
+
 def test_push_goes_toward_similar_removed_tokens():
     """Each kept token goes toward the mean of its most similar removed tokens by alpha times their cosine, at most by its cap."""
     result, merged, sizes, alone, similarity = adjusted(alpha=0.15, beta=0.05, delta=0.5, top_r=2)

@@ -12,13 +12,14 @@ import timm
 import torch
 from PIL import Image
 
-from sweeps.condition import Condition
+from sweeps.condition import Condition, Rectangle, image_shape
 from workers.data import data_hash, images
 from workers.data.corruptions import corrupt
 from workers.data.preprocessing import Preprocessing, batches
 from workers.errors import DataError
 from workers.models.vision import load_vision
 
+WIDE = Rectangle(height=32, width=64)
 MODEL = load_vision(Condition(model="test_vit", image_size=64), torch.device("cpu")).model
 
 
@@ -171,9 +172,9 @@ def test_the_listing_changes_with_the_files(tmp_path: Path) -> None:
 def test_preprocessing_is_timms(tmp_path: Path) -> None:
     """An image goes through timm's own evaluation transform for the model, at each arm's size."""
     image = Image.fromarray(np.random.default_rng(0).integers(0, 256, (90, 120, 3), dtype=np.uint8))
-    found = Preprocessing(MODEL, Condition(model="test_vit", image_size=64), {64, 96})(image, "x")
-    for size in (64, 96):
-        config = {**timm.data.resolve_model_data_config(MODEL), "input_size": (3, size, size)}
+    found = Preprocessing(MODEL, Condition(model="test_vit", image_size=64), {64, 96, WIDE})(image, "x")
+    for size in (64, 96, WIDE):
+        config = {**timm.data.resolve_model_data_config(MODEL), "input_size": (3, *image_shape(size))}
         expected = timm.data.create_transform(**config, is_training=False)(image)
         assert torch.equal(found[size], expected)
 
@@ -182,12 +183,13 @@ def test_corruption_comes_before_normalisation() -> None:
     """The corruption is that of the cut-out picture at the condition's size; another size gets the same picture, resized."""
     condition = Condition(model="test_vit", image_size=64, corruption="pixelate", severity=5)
     image = Image.fromarray(np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)).resize((90, 90))
-    prepare = Preprocessing(MODEL, condition, {64, 32})
+    prepare = Preprocessing(MODEL, condition, {64, 32, WIDE})
     found = prepare(image, "x")
     clean = Preprocessing(MODEL, condition.model_copy(update={"corruption": None}), {64})
     seen = corrupt(prepare.cut[64](image), "pixelate", 5, "x")
     assert torch.equal(found[64], clean.normalise[64](seen))
     assert found[32].shape == (3, 32, 32)
+    assert found[WIDE].shape == (3, 32, 64)
     assert not torch.equal(found[64], clean(image, "x")[64])
 
 

@@ -127,7 +127,7 @@ def test_rows_keep_the_columns_whatever_the_order() -> None:
     samples = timed([lambda: 1.0, lambda: 2.0, lambda: 4.0], [Pair(0, 3)], Protocol(pairs_min=6, pairs_max=6), arms=(0, 3, 5))
     assert set(samples.seconds) == {(1.0, 2.0, 4.0)}
     assert samples.arms == (0, 3, 5)
-    assert samples.device_seconds is None
+    assert samples.event_seconds is None
 
 
 def test_an_arm_may_have_two_columns() -> None:
@@ -213,7 +213,7 @@ def test_device_time_stands_beside_wall_time() -> None:
         Protocol(pairs_min=6, pairs_max=6),
         stopwatch=lambda step, _: SampleTime(float(step()), float(step()) / 2),
     )
-    assert set(samples.device_seconds or ()) == {(1.0, 2.0)}
+    assert set(samples.event_seconds or ()) == {(1.0, 2.0)}
 
 
 @pytest.mark.parametrize("fault", [RuntimeError("no"), TimedOut("late")])

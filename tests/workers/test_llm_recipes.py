@@ -7,6 +7,8 @@ from typing import Any, get_args
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer as Backend
+from tokenizers import models
 
 from sweeps.condition import Condition, Overrides
 from sweeps.geometry.llm_geometry import CONFIGS
@@ -86,6 +88,14 @@ def with_a_weight_missing(folder: Path) -> None:
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
 
 
+def of_another_width(folder: Path) -> None:
+    changed(folder / "config.json", intermediate_size=128)
+
+
+def of_another_vocabulary(folder: Path) -> None:
+    changed(folder / "config.json", vocab_size=TOKENS + 20)
+
+
 def of_another_kind(folder: Path) -> None:
     changed(folder / "config.json", model_type="mamba")
 
@@ -133,8 +143,10 @@ def with_a_broken_tokenizer(folder: Path) -> None:
     [
         (without_weights, r"holds no weights \(\*.safetensors\)"),
         (with_a_pickle, "save its pickled weights again as safetensors: nothing is unpickled here"),
-        (without_a_tokenizer, r"holds no tokenizer.json, a fast tokenizer; write what `save_pretrained`"),
-        (with_a_weight_missing, "1 weights are missing or of another shape, the first being model.norm.weight"),
+        (without_a_tokenizer, r"holds no tokenizer.json, .*AutoTokenizer.from_pretrained"),
+        (with_a_weight_missing, "1 weights are missing, the first being model.norm.weight"),
+        (of_another_width, r"model.layers.0.mlp.down_proj.weight has the shape \[64, 96\], and by config.json \[64, 128\]"),
+        (of_another_vocabulary, rf"has the shape \[{TOKENS}, 64\], and by config.json \[{TOKENS + 20}, 64\]"),
         (of_another_kind, "model_type 'mamba' is not supported: it has no keys and values"),
         (of_no_kind, "model type `unheard_of` but Transformers does not recognize this architecture"),
         (quantised, r"its weights are quantised \(awq\), which is not supported"),
@@ -142,7 +154,7 @@ def with_a_broken_tokenizer(folder: Path) -> None:
         (with_code, "custom code"),
         (with_no_json, "config.json cannot be read"),
         (without_merges, "the tokenizer has no merges"),
-        (with_a_large_tokenizer, f"the tokenizer has {TOKENS + 1} tokens and the model only {TOKENS}"),
+        (with_a_large_tokenizer, f"a token {TOKENS}, and the model only {TOKENS} tokens"),
         (with_a_broken_tokenizer, "cannot be read as a tokenizer"),
     ],
 )
@@ -150,8 +162,9 @@ def test_folders_that_cannot_be_used(tmp_path: Path, damage: Any, message: str):
     """Whatever a folder lacks is named, with what would be right."""
     folder = saved(tmp_path)
     damage(folder)
-    with pytest.raises(Unsupported, match=message):
+    with pytest.raises(Unsupported, match=message) as refused:
         load_language(point(folder))
+    assert len(str(refused.value).splitlines()) == 1
 
 
 def test_models_that_are_not_here(tmp_path: Path):
@@ -211,6 +224,14 @@ def test_a_tokenizer_has_the_tokens_that_begin_a_text():
     backend.post_processor = TemplateProcessing(single="<|endoftext|> $A", special_tokens=[("<|endoftext|>", 0)])
     assert FastTokenizer(backend).bos_ids == (0,)
     assert FastTokenizer(backend).encode("a") == FastTokenizer(train_tokenizer(TEXTS, TOKENS)).encode("a")
+
+
+def test_ids_of_a_tokenizer_may_have_gaps():
+    """Its size is the largest id and one, which bounds what a greedy step may choose."""
+    backend = Backend(models.WordLevel(vocab={"a": 0, "b": 7}, unk_token="a"))
+    assert FastTokenizer(backend).size == 8
+    backend.add_special_tokens(["<end>"])
+    assert (backend.token_to_id("<end>"), FastTokenizer(backend).size) == (2, 8)
 
 
 def test_training_a_tokenizer_is_repeatable():

@@ -97,6 +97,20 @@ def test_mapped_pages_are_unmapped_when_memory_is_short() -> None:
     assert one.resident() == 2 * size
 
 
+def test_a_page_to_which_access_is_refused_is_not_left_mapped() -> None:
+    """Its memory and its addresses are given back, and the page can be mapped once access is granted."""
+    pages = HostPages()
+    reservation = MappedReservation(8 * pages.size, pages)
+    pages.forbidden = True
+    with pytest.raises(RuntimeError, match="no access"):
+        reservation.grow(2 * pages.size)
+    assert (len(pages.mapped), len(pages.memory), reservation.resident()) == (1, 1, pages.size)
+    pages.forbidden = False
+    reservation.grow(2 * pages.size)
+    reservation.values(torch.uint8)[: 2 * pages.size] = 7
+    assert (len(pages.mapped), len(pages.memory)) == (2, 2)
+
+
 def test_mapped_pages_outlive_the_reservation_in_its_tensors() -> None:
     """Pages and addresses go back once the last tensor over them is gone, not before."""
     pages = HostPages()

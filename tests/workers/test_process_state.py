@@ -1,9 +1,11 @@
 """What a method leaves behind in its process: found, put back, and reported."""
 
+import copy
 import os
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from sweeps.job import DENSE, Arm, Job, Pair, Step
 from sweeps.outcome import WORKER_UNFIT, Outcome
 from sweeps.protocol import Protocol
 from workers.measure.process_state import FLAG, Changes, ProcessState
+from workers.models.share_weights import checksums
 from workers.run import run
 
 FAULTS = Path(__file__).parents[1] / "faults" / "methods"
@@ -112,6 +115,93 @@ def test_variables_that_torch_sets_while_it_compiles_are_no_change(monkeypatch: 
     assert before.restore() == ["environment variables were changed: _TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR"]
 
 
+EVERYONE = [("linear", "building"), ("linear", "forward"), ("clock", "building"), ("attention", "forward"), ("hook", "building")]
+WRITTEN = [("weights", "building"), ("weights", "forward"), ("late weights", "forward")]
+
+
+@pytest.mark.parametrize(("what", "when"), EVERYONE + WRITTEN)
+def test_arm_that_changes_all_others_is_named_and_they_are_left_to_another_process(what: str, when: str) -> None:
+    """Nothing is answered with wrong numbers: the outcome names the arm, its process is unfit, and the others are to be apart."""
+    before = torch.nn.functional.linear, time.perf_counter
+    requested = job(untidy(what, when=when), TIDY)
+    outcome = run(requested, pass_seconds=0.05)
+    assert (outcome.suspects, outcome.samples, outcome.arms) == ((1, 2) if what == "late weights" else (1,), None, ())
+    assert [(failure.arm, failure.reason) for failure in outcome.failures] == [(None, "error")]
+    assert (outcome.flags, outcome.system_metrics[WORKER_UNFIT]) == ((FLAG,), 1.0)
+    others, own = requested.apart(outcome.suspects)
+    assert ({others.arms[1].stack[0].method, own.arms[1].stack[0].method}) == {"topk", "untidy"}
+    assert (torch.nn.functional.linear, time.perf_counter) == before
+    clean = measured(job(TIDY))
+    assert (flagged(clean), FLAG in clean.flags, clean.notes) == ([], False, ())
+
+
+@pytest.mark.parametrize("what", ["linear", "weights"])
+def test_arm_that_changes_all_others_is_flagged_where_it_is_measured(what: str) -> None:
+    """Apart from the others the arm has its numbers, which are marked as wrong with its baseline's, in a process for it alone."""
+    outcome = measured(job(untidy(what)))
+    assert outcome.samples is not None
+    assert outcome.suspects == ()
+    assert flagged(outcome) == [1]
+    assert FLAG in outcome.flags
+    assert outcome.system_metrics[WORKER_UNFIT] == 1.0
+
+
+def test_arm_that_changes_all_others_in_an_accuracy_job() -> None:
+    """Not only where times are taken."""
+    requested = job(untidy("weights", when="forward"), TIDY, model="digits_vit_64", data="digits")
+    outcome = run(requested.model_copy(update={"kind": "accuracy", "protocol": Protocol(images=16)}))
+    assert (outcome.suspects, outcome.predictions) == ((1,), None)
+
+
+def test_a_file_that_replaces_a_function_when_it_is_imported_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The function is put back before any arm is built, and no arm is to blame."""
+    (tmp_path / "patches.py").write_text("import torch\ntorch.nn.functional.linear = None\n")
+    monkeypatch.setenv("BREAKEVEN_METHODS", str(tmp_path))
+    before = torch.nn.functional.linear
+    outcome = measured(job(TIDY))
+    assert torch.nn.functional.linear is before
+    assert (flagged(outcome), FLAG in outcome.flags, WORKER_UNFIT in outcome.system_metrics) == ([], False, False)
+
+
+def test_parts_are_answered_by_new_processes(tmp_path: Path) -> None:
+    """`python -m workers.run` gives an outcome for each part: that of the others is clean, that of the arm is flagged."""
+    (tmp_path / "job.json").write_text(job(untidy("linear"), TIDY).model_dump_json())
+    command = [sys.executable, "-m", "workers.run", str(tmp_path / "job.json")]
+    variables = {**os.environ, "BREAKEVEN_METHODS": str(FAULTS)}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2], env=variables)
+    found = [Outcome.model_validate_json(line) for line in done.stdout.splitlines()]
+    assert [(each.job.arms[1].stack[0].method, FLAG in each.flags) for each in found] == [("topk", False), ("untidy", True)]
+    assert len({each.process for each in found}) == 2
+    assert all(each.samples is not None for each in found)
+
+
+def test_checksum_shows_every_byte_and_costs_less_than_a_forward() -> None:
+    """One bit, an exchange of two values, another dtype's odd sizes; and reading all weights takes less CPU time than a forward."""
+    model = torch.nn.Sequential(torch.nn.Linear(2048, 2048), torch.nn.Linear(3, 5)).bfloat16()
+    before = checksums(model)
+    assert checksums(copy.deepcopy(model)) == before
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            kept = weight.clone()
+            weight.view(-1)[-1] = weight.view(-1)[-1] + 1
+            assert {key for key, value in checksums(model).items() if value != before[key]} == {name}
+            weight.copy_(kept)
+        first = model.get_parameter("0.weight")
+        first[[0, 7]] = first[[7, 0]]
+        assert checksums(model)["0.weight"] != before["0.weight"]
+    wide, x = torch.nn.Linear(4096, 4096), torch.randn(64, 4096)
+    seconds = []
+    for step in (lambda: checksums(wide), lambda: wide(x)):
+        step()
+        began = time.process_time()
+        for _ in range(5):
+            step()
+        seconds.append(time.process_time() - began)
+    assert seconds[0] < seconds[1]
+
+
 def test_children_left_by_a_job_are_killed_and_noted() -> None:
     """Arm and job are flagged: the process ran beside the samples of every arm."""
     outcome = measured(job(untidy("child"), TIDY))
@@ -154,8 +244,6 @@ def test_process_that_grew_or_kept_a_thread_is_unfit() -> None:
 
 def test_look_between_samples_takes_microseconds() -> None:
     """What is looked at after each sample costs less than a hundredth of the shortest sample, 1 ms."""
-    import time
-
     from workers.measure.timer import SampleTime
 
     def nothing() -> None:

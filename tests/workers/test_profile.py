@@ -4,17 +4,19 @@ from pathlib import Path
 
 import pytest
 
-from sweeps.condition import Condition, Overrides
+from sweeps.condition import Condition, Device, Overrides
 from sweeps.job import DENSE, Arm, Job, Pair, Step
-from sweeps.outcome import Outcome
+from sweeps.outcome import WORKER_UNFIT, Outcome
 from sweeps.profile import ArmProfile, Bounded
 from sweeps.protocol import Protocol
 from sweeps.stats.explanation import explain_wall
 from sweeps.stats.roofline import gmacs_of, roofline
 from tests.workers.saved_llm import saved, written
 from tests.workers.scripted_arm import scripted_arm as method_files
-from tests.workers.vision_jobs import TOPK, job, metrics
+from tests.workers.vision_jobs import MODEL, SIZE, TOPK, job, metrics
+from workers.kinds import KindResult
 from workers.kinds.generation_profile import PROFILED_STEPS
+from workers.kinds.profiled_job import PhaseProfiler
 from workers.measure.profiled_rounds import FEWEST, ROUNDS
 from workers.run import run
 
@@ -55,6 +57,7 @@ def test_a_vision_model_is_profiled(vision: Outcome) -> None:
         assert set(profile.times) == {"device", "host"}
         assert sum(profile.times.values()) == pytest.approx(profile.wall_s)
         assert profile.times["device"] > 0
+        assert sum(each.seconds for each in profile.activities) == pytest.approx(profile.times["device"]), "one clock for both"
         assert profile.rounds is not None
         assert FEWEST <= profile.rounds <= ROUNDS
         assert profile.forwards == profile.rounds * (2 if profile.arm == 0 else 1), "the baseline has two columns"
@@ -183,6 +186,7 @@ def test_a_language_model_is_profiled_in_two_phases(tmp_path: Path) -> None:
         runs = profile.rounds * (2 if profile.arm == 0 else 1)
         assert profile.forwards == (runs if profile.phase == "prefill" else runs * steps)
         assert gmacs_of(profile) is not None
+        assert sum(each.seconds for each in profile.activities) == pytest.approx(profile.times["device"])
     prefill, decode = outcome.profiles[:2]
     assert (gmacs_of(prefill) or 0) > 5 * (gmacs_of(decode) or 0)
     assert metrics(outcome.arms[0])["decode_wall"] == pytest.approx(1e3 * (decode.wall_s or 0))
@@ -213,3 +217,11 @@ def test_an_arm_that_fails_under_the_profiler(scripted_arm) -> None:
     outcome = run(profile_job(DENSE, scripted_arm("shy", "if torch.autograd._profiler_enabled(): raise ValueError('seen')"), TOPK))
     assert [(failure.arm, "profiling shy" in failure.message) for failure in outcome.failures] == [(1, True)]
     assert [profile.arm for profile in outcome.profiles or ()] == [0, 2]
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_process_that_profiled_a_gpu_times_no_more(device: Device) -> None:
+    """Torch leaves CUPTI attached to it, so that the next job gets a new process; a CPU's profiler leaves nothing."""
+    requested = Job(kind="profile", condition=Condition(model=MODEL, image_size=SIZE, device=device), arms=(DENSE,), pairs=())
+    result = PhaseProfiler().result(requested, KindResult())
+    assert (WORKER_UNFIT in result.system_metrics) == (device == "cuda")

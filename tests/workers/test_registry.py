@@ -1,8 +1,11 @@
 """The registry of methods: both modalities by name, without torch, and a message for a file that lacks a part."""
 
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -64,10 +67,28 @@ def test_a_language_method_is_one_file(folder: Path) -> None:
     ],
 )
 def test_a_file_that_lacks_a_part(folder: Path, wrong: str, message: str) -> None:
-    """The message names the file and the part."""
+    """It is left out, with a line that names the file and the part; a job that needs it fails with that line."""
     (folder / "broken.py").write_text(wrong)
+    assert "broken" not in methods.every()
+    assert re.search(rf"broken\.py: .*{message}", methods.left_out()["broken"])
     with pytest.raises(InvalidMethod, match=rf"broken\.py: .*{message}"):
-        methods.every()
+        methods.resolve(Arm(stack=(Step(method="broken"),)), "language")
+
+
+def test_a_module_beside_a_method_is_imported_last(folder: Path) -> None:
+    """A method may use its neighbours, which hide none of our packages and no library."""
+    (folder / "plain.py").write_text(LANGUAGE_METHOD.replace("VERSION = 2", "from neighbour_of_plain import VERSION"))
+    (folder / "neighbour_of_plain.py").write_text('"""Not a method."""\nVERSION = 7\n')
+    assert methods.every()["plain"].VERSION == 7
+    assert sys.path[-1] == str(folder.resolve())
+
+
+def test_a_method_does_not_see_the_store(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither when its file is imported for planning nor in a worker, whose environment lacks the variable."""
+    monkeypatch.setenv("BREAKEVEN_DB", "postgresql://user:password@host/db")
+    (folder / "plain.py").write_text(LANGUAGE_METHOD + "\nimport os\nSEEN = os.environ.get('BREAKEVEN_DB')\n")
+    assert cast(Any, methods.every()["plain"]).SEEN is None
+    assert os.environ["BREAKEVEN_DB"] == "postgresql://user:password@host/db"
 
 
 def test_no_method_imports_torch_or_transformers() -> None:

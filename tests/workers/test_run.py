@@ -1,9 +1,13 @@
 """The command `python -m workers.run`: what it prints, what it refuses, and what it does without."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -12,7 +16,7 @@ from sweeps.job import Arm, Job
 from sweeps.outcome import Outcome
 from sweeps.protocol import Protocol
 from workers.measure.environment import PROJECT
-from workers.run import main
+from workers.run import INTERRUPTED, main
 
 ALONE = """
 import runpy, sys
@@ -55,6 +59,39 @@ def test_a_folder_gives_a_file_for_each_job(tmp_path: Path, capfd: pytest.Captur
     found = {path.name: Outcome.model_validate_json(path.read_text()) for path in (tmp_path / "out").iterdir()}
     assert {name: outcome.job.condition.seed for name, outcome in found.items()} == {"1.json": 1, "2.json": 2}
     assert capfd.readouterr().out == ""
+
+
+INTERRUPTIBLE = """
+import runpy, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent may have ignored it
+runpy.run_module("workers.run", run_name="__main__", alter_sys=True)
+"""
+
+
+@pytest.mark.parametrize("policy", [None, "active"])
+def test_progress_and_interruption(tmp_path: Path, policy: Literal["active"] | None) -> None:
+    """Each job is announced; Ctrl-C ends in one line with exit code 130, also in a process of the job's own, outcomes are kept."""
+    (tmp_path / "jobs").mkdir()
+    write(tmp_path / "jobs/1.json", job().model_dump_json())
+    long = job().model_copy(update={"protocol": Protocol(pairs_min=100_000, pairs_max=100_000, budget_s=200, timeout_s=300)})
+    long = long.model_copy(update={"condition": long.condition.model_copy(update={"wait_policy": policy})})
+    write(tmp_path / "jobs/2.json", long.model_dump_json())
+    command = [sys.executable, "-c", INTERRUPTIBLE, str(tmp_path / "jobs"), "--out", str(tmp_path / "out")]
+    with subprocess.Popen(command, cwd=PROJECT, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        try:
+            assert process.stderr is not None
+            shown = [process.stderr.readline()]
+            while shown[-1] and "2.json" not in shown[-1]:
+                shown.append(process.stderr.readline())
+            time.sleep(4)  # until torch is loaded and the job runs
+            os.killpg(process.pid, signal.SIGINT)
+            rest = process.stderr.read().splitlines()
+        finally:
+            process.kill()
+    assert process.returncode == INTERRUPTED, rest
+    assert [name for line in shown for name in ("1.json", "2.json") if name in line] == ["1.json", "2.json"], shown
+    assert len(rest) == 1, rest
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["1.json"]
 
 
 def test_what_is_not_answered_shows_in_the_exit_code(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -5,6 +5,7 @@ import functools
 import itertools
 import math
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -164,6 +165,44 @@ def test_a_nan_of_all_ones_is_chosen_like_any_other():
     """The largest bit pattern there is overflows no count. In a process of its own, which a wrong count would kill."""
     done = subprocess.run([sys.executable, "-c", ALL_ONES], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.strip()) == (0, "works"), done.stderr
+
+
+NOTHING_KEPT = """
+#include "{source}"
+int main() {{
+    const float x[3] = {{1, -2, 3}}, weight[6] = {{1, 2, 3, 4, 5, 6}}, bias[2] = {{7, 8}};
+    const float *weights[1] = {{weight}}, *biases[1] = {{bias}};
+    const int64_t outputs[1] = {{2}};
+    float y[3] = {{9, 9, 9}}, value[1];
+    int32_t index[1] = {{5}};
+    select_largest_f32(x, 3, 0, index, value);
+    mask_largest_f32(x, 1, 3, 0, y, 1);
+    if (index[0] != 5 || y[0] || y[1] || y[2]) return 1;
+    if (multiply_all_f32(x, 3, 0, 0, 1, weights, biases, outputs, y, 1)) return 2;
+    return y[0] == 7 && y[1] == 8 ? 0 : 3;
+}}
+"""
+
+
+def test_nothing_may_be_kept(tmp_path):
+    """No input is chosen and the product is the bias, without an overflow: compiled so that one ends the program."""
+    compiler = next((found for name in cpp_build.COMPILERS if (found := shutil.which(name))), None)
+    if compiler is None:
+        pytest.skip("no C++ compiler")
+    file = tmp_path / "nothing.cpp"
+    file.write_text(NOTHING_KEPT.format(source=sparse_matvec.SPARSE_MATVEC_CPP))
+    checks = ("-fsanitize=signed-integer-overflow,bounds", "-fsanitize-undefined-trap-on-error")
+    command = [compiler, "-std=c++17", "-O1", "-Wno-unknown-pragmas", *checks, str(file), "-o", str(tmp_path / "nothing")]
+    subprocess.run(command, check=True)
+    assert subprocess.run([str(tmp_path / "nothing")], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_nothing_kept_is_nothing_on_every_route(dtype):
+    """The compiled code and torch (float16) choose no input and mask all."""
+    x_NI = torch.tensor([AWKWARD, AWKWARD]).to(dtype)
+    assert sparse_matvec.largest(x_NI[0], 0).index_K.tolist() == []
+    assert not sparse_matvec.mask_largest(x_NI, 0).count_nonzero()
 
 
 def test_what_is_not_a_number_is_never_hidden():

@@ -3,8 +3,10 @@
 import time
 
 import pytest
+import torch
 
-from workers.measure.timer import MIN_RESOLUTIONS, MIN_SAMPLE_S, inner_loop, resolution, stopwatch
+from workers.measure import timer
+from workers.measure.timer import MIN_RESOLUTIONS, MIN_SAMPLE_S, bandwidth, inner_loop, resolution, stopwatch
 
 pytestmark = pytest.mark.alone
 
@@ -37,3 +39,14 @@ def test_cpu_time_is_per_forward() -> None:
     assert len(calls) == 10
     assert 0.002 <= timing.wall <= took / 10
     assert timing.device is None
+
+
+def test_the_peak_of_reading_is_the_best_of_all_moments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A first moment under load does not stay the peak, later calls never lower it, and nothing that ran lies above it."""
+    slow = 0.001
+    monkeypatch.setattr(timer, "_FASTEST", {("cpu", torch.get_num_threads()): slow})
+    first = bandwidth("cpu")
+    assert first > 100 * slow
+    assert bandwidth("cpu") >= first
+    assert bandwidth("cpu", reached=1e6) == 1e6
+    assert bandwidth("cpu") == 1e6

@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import save_file
 from timm.models.vision_transformer import ParallelScalingBlock, VisionTransformer
 
-from sweeps.condition import Condition, Overrides
+from sweeps.condition import Condition, Overrides, Rectangle
 from sweeps.job import DENSE, Arm, Step
 from tests.workers.tiny_vits import MAKES, SIZE, calm, images, small, small_network
 from workers.arms.vision import build_vision
@@ -132,7 +132,7 @@ def test_a_size_counts_like_copies(attention):
 def test_merging_equal_tokens_loses_nothing(make):
     """Where patches come in equal copies, only copies are merged, and the answer is the dense model's: sizes are carried right."""
     model = clone_shared(small(make))
-    model.pos_embed.data = torch.zeros_like(model.pos_embed)
+    model.pos_embed = torch.nn.Parameter(torch.zeros_like(model.pos_embed))
     shades = torch.randn(3, 8, 8).repeat(1, 5, 5) + torch.randn(2, 1, 5, 5).bernoulli(0.3).kron(torch.ones(1, 1, 8, 8)) * 2
     torch.testing.assert_close(tome.apply(model, tome.Params(r=(4, 2)))(shades), model(shades), rtol=1e-3, atol=1e-4)
     assert not torch.allclose(
@@ -140,11 +140,12 @@ def test_merging_equal_tokens_loses_nothing(make):
     )
 
 
+@pytest.mark.parametrize("size", [24, Rectangle(height=24, width=40)])
 @pytest.mark.parametrize("make", MAKES)
-def test_an_arm_at_another_size(make):
+def test_an_arm_at_another_size(make, size):
     """An arm that overrides the image size runs at that size on the same weights, position embeddings resampled."""
-    model = built(make, overriding(image_size=24))
-    assert model(images(2, 24)).shape == (2, 7)
+    model = built(make, overriding(image_size=size))
+    assert model(images(2, size)).shape == (2, 7)
     own = {name for name, value in model.named_parameters() if value.data_ptr() != small(make).get_parameter(name).data_ptr()}
     assert own == {"pos_embed"}
     with pytest.raises(Unsupported, match="not a multiple"):
@@ -165,6 +166,25 @@ def test_other_types(dtype, stack):
     assert out.dtype == (torch.float16 if dtype.startswith("autocast") else kind)
     assert out.isfinite().all()
     assert {value.dtype for value in loaded.model.parameters()} == {torch.float32}
+
+
+def test_values_of_inputs():
+    """Random ones differ, by the seed alone; zeros are what the condition requests."""
+    network = small_network("plain")
+    random, zeros = (example_input(TINY.model_copy(update={"inputs": inputs}), network) for inputs in (None, "zeros"))
+    assert random.shape == zeros.shape
+    assert (random.count_nonzero() == random.numel(), zeros.count_nonzero() == 0) == (True, True)
+
+
+def test_arms_of_one_type_share_its_weights():
+    """One copy of the model for each type, however many arms run on it; another image size has its own position embeddings."""
+    loaded, condition = load_vision(TINY, CPU), TINY.model_copy(update={"dtype": "float16"})
+    arms = [Arm(), Arm(stack=(TOME,)), overriding(image_size=2 * TINY.pixels)]
+    weights = [{name: value.data_ptr() for name, value in build_vision(loaded, condition, arm).named_parameters()} for arm in arms]
+    assert weights[0] == weights[1]
+    assert {name for name in weights[0] if weights[0][name] != weights[2][name]} == {"pos_embed"}
+    single = {value.data_ptr() for value in build_vision(loaded, TINY, Arm()).parameters()}
+    assert not single & set(weights[0].values())
 
 
 def test_cuda_graphs_need_cuda():

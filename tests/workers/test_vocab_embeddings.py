@@ -4,12 +4,16 @@ from typing import get_args
 
 import pytest
 import torch
+from tokenizers import Tokenizer as Backend
+from tokenizers import models
+from transformers import AutoConfig, AutoModelForCausalLM
 
 from sweeps.method import Architecture
 from tests.workers.domain import CONFIGS, SPARE, TEXTS, bytes_bpe, lm
 from tests.workers.tiny_vits import calm
+from workers.errors import Unsupported
 from workers.vocabulary.build import Mode, VocabularyRecipe, build_vocabulary
-from workers.vocabulary.ngram_tokenizer import Vocabulary, tokenizer_hash
+from workers.vocabulary.ngram_tokenizer import Vocabulary, split_again, tokenizer_hash
 from workers.vocabulary.vocab_embeddings import Init, extended, mixture_weights, ngram_rows, resized, with_vocabulary
 
 calm = pytest.fixture(autouse=True)(calm)
@@ -55,6 +59,22 @@ def test_drawn_rows() -> None:
         mixture_weights(2, "random", "last")
 
 
+def test_rows_from_an_n_grams_text_by_hand() -> None:
+    """As in the authors' code: the text is split again by the unmodified tokenizer, here into a removed token and one more."""
+    letters = {"a": 0, "b": 1, "d": 2, "ab": 3, "abd": 4}
+    tokenizer = Backend(models.BPE(vocab=letters, merges=[("a", "b"), ("ab", "d")]))
+    known = Vocabulary(tokenizer="", tokens=5, removed={3: (0, 1), 4: (0, 1, 2)}, ngrams=((0, 1), (0, 1, 2), (0, 1, 0), (2, 2)))
+    runs = split_again(tokenizer, known.ngrams)
+    assert runs == ((3,), (4,), (3, 0), (2, 2))
+    table_VD = torch.tensor([[1.0], [10.0], [100.0], [1000.0], [7.0]])
+    read_WD, said_WD = (extended(table_VD, known, "exp", toward, runs=runs) for toward in ("last", "first"))
+    assert [known.ids[place] for place in range(4)] == [3, 4, 5, 6]
+    assert read_WD.flatten().tolist() == pytest.approx([1, 10, 100, 1000, 7, (1000 + 2 * 1) / 3, 100])
+    assert said_WD.flatten().tolist() == pytest.approx([1, 10, 100, 1000, 7, (2 * 1000 + 1) / 3, 100])
+    own_WD = extended(table_VD, known, "exp", "last")
+    assert own_WD.flatten().tolist()[3:] == pytest.approx([7, (1 + 20 + 400) / 7, (1 + 20 + 4) / 7, 100])
+
+
 def test_where_the_rows_go() -> None:
     """The first n-tokens take the rows of the removed tokens, the others follow the last token; rows of none stay the last."""
     known = Vocabulary(tokenizer="", tokens=4, removed={1: (0, 0)}, ngrams=((2, 3), (0, 2)))
@@ -97,6 +117,39 @@ def test_only_embedding_and_head_are_new(architecture: Architecture) -> None:
         assert torch.equal(parameter, before[name])
     tied = given.model.get_input_embeddings().weight is given.model.get_output_embeddings().weight
     assert tied == given.network.tied == (architecture in ("gpt2", "qwen2"))
+
+
+class TwoTables(torch.nn.Embedding):
+    """Reads a second table at the tokens."""
+
+    def __init__(self, rows: int, width: int) -> None:
+        super().__init__(rows, width)
+        self.second = torch.nn.Embedding(rows, width)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = super().forward(tokens) + self.second(tokens)
+        return found
+
+
+@pytest.mark.parametrize("family", ["gpt2", "opt", "gpt_bigcode"])
+def test_a_table_of_positions_may_be_as_long_as_the_vocabulary(family: str) -> None:
+    """What is read at positions has no row for each token, and stays as it is; a table that is read at tokens is refused."""
+    rows = bytes_bpe().size + SPARE
+    sizes = {"n_embd": 32, "n_layer": 1, "n_head": 2, "n_positions": rows, "hidden_size": 32, "num_hidden_layers": 1}
+    sizes |= {"num_attention_heads": 2, "ffn_dim": 32, "word_embed_proj_dim": 32}
+    positions = rows - 2 if family == "opt" else rows  # to which opt adds two rows
+    config = {"vocab_size": rows, "max_position_embeddings": positions, **(CONFIGS["gpt2"] | sizes if family != "opt" else sizes)}
+    model = AutoModelForCausalLM.from_config(AutoConfig.for_model(family, **config)).eval()
+    (table,) = [part for name, part in model.named_modules() if name.endswith(("wpe", "embed_positions"))]
+    assert len(table.weight) == len(model.get_input_embeddings().weight) == rows
+    made = with_vocabulary(model, vocabulary(), "mean")
+    assert len(made.get_input_embeddings().weight) == rows + 12
+    tokens = torch.tensor([bytes_bpe().encode(TEXTS[1])[:30]])
+    size = bytes_bpe().size
+    torch.testing.assert_close(made(input_ids=tokens).logits[..., :size], model(input_ids=tokens).logits[..., :size])
+    model.set_input_embeddings(TwoTables(rows, 32))
+    with pytest.raises(Unsupported):
+        with_vocabulary(model, vocabulary(), "mean")
 
 
 @pytest.mark.parametrize("init", get_args(Init))

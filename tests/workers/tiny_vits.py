@@ -10,6 +10,7 @@ from timm.models.deit import VisionTransformerDistilled
 from timm.models.vision_transformer import VisionTransformer
 from torch import Tensor, nn
 
+from sweeps.condition import ImageSize, image_shape
 from sweeps.method import Network
 from workers.models.write_catalogues import geometry_of
 
@@ -29,9 +30,9 @@ MAKES: dict[str, Any] = {
 
 
 @cache
-def small(make: str, image_size: int = SIZE) -> Any:
+def small(make: str, image_size: ImageSize = SIZE) -> Any:
     """A transformer of 4 blocks, 48 channels and 3 heads on `image_size` pixels, in evaluation mode; never change it."""
-    model: Any = MAKES[make](img_size=image_size, patch_size=8, embed_dim=48, depth=4, num_heads=3, num_classes=7)
+    model: Any = MAKES[make](img_size=image_shape(image_size), patch_size=8, embed_dim=48, depth=4, num_heads=3, num_classes=7)
     if make == "gated":
         for block in model.blocks:
             block.attn.gate = nn.Linear(48, 48)
@@ -47,9 +48,9 @@ def small_network(make: str) -> Network:
     return geometry_of(make, small(make))
 
 
-def images(batch: int = 2, image_size: int = SIZE) -> Tensor:
+def images(batch: int = 2, image_size: ImageSize = SIZE) -> Tensor:
     """Random images, always the same."""
-    return torch.randn(batch, 3, image_size, image_size, generator=torch.Generator().manual_seed(2))
+    return torch.randn(batch, 3, *image_shape(image_size), generator=torch.Generator().manual_seed(2))
 
 
 def calm() -> Iterator[None]:

@@ -19,7 +19,7 @@ LETTERS = 78
 """Of a line of words; longer ones wrap."""
 WORDS_PX, BAR_PX, GAP_PX = 15, 26, 9
 """Height of a line of words, of the bar below them, and of the gap where there is no place to draw."""
-HEADING = "Break-even with its interval, wrong for at most 1 curve in 20; arrows: at most, or at least"
+HEADING = "Break-even between measured points (bar) and its likeliest place; arrows: at most, or at least"
 
 
 def strip_rows(points: pd.DataFrame, break_evens: pd.DataFrame, arms: Sequence[str]) -> pd.DataFrame:
@@ -27,13 +27,11 @@ def strip_rows(points: pd.DataFrame, break_evens: pd.DataFrame, arms: Sequence[s
 
     These are pixels from the top: `sample_y` of its line, `words_y`, `bar_y`, and `end`, where the next arm begins.
     """
-    measured = points.groupby("arm")["x"].agg(["min", "max"])
     unit = size_of(points).token_unit
     rows, top, known = [], 0.0, rows_by_arm(break_evens)
     for arm in arms:
-        low, high = map(float, measured.loc[arm])
         own = known.get(arm, [])
-        text = f"{arm}: {describe_break_even(own, unit, (low, high), brief=True)}"
+        text = f"{arm}: {describe_break_even(own, unit, brief=True)}"
         lines = wrap(text, LETTERS, break_long_words=True) or [text]
         bar = top + WORDS_PX * len(lines)
         places = {
@@ -67,7 +65,7 @@ def break_even_strip(
     return layered(
         bars.encode(alt.X("x_low:Q", scale=scale), alt.X2("x_high:Q"), bar, look.color, tooltip=tips),
         *(mark.encode(place, bar, look.color, tooltip=tips) for mark in break_even_marks(found)),
-        *(mark.encode(place, bar, look.color) for mark in bound_texts(found, axis, beside=True)),
+        *(mark.encode(place, bar, look.color) for mark in bound_texts(found, axis)),
         words.encode(alt.X(value=0), alt.Y("words_y:Q", scale=down, axis=None), look.color, text=alt.Text("words:N")),
         samples.encode(
             *(alt.X(value=0), alt.X2(value=22), alt.Y("sample_y:Q", scale=down, axis=None), look.color),

@@ -132,6 +132,8 @@ def panel_views(
         theory=shown["gmacs_baseline"] / shown["gmacs_total"],
         distrusted=distrusted[shown.index],
     )
+    open_ends = texts.undecided(shown)  # no interval that anything follows from
+    shown = shown.assign(**{name: shown[name].mask(open_ends) for name in ("speedup_low", "speedup_high")})
     published = published_points(references, shown, axis)
     ratios = [*(shown[column] for column in ("speedup", "speedup_low", "speedup_high", "theory")), published["speedup"]]
     spans = scales.x_span(pd.concat([shown["x"], published["x"].astype(float)]), axis), scales.y_span(*ratios)

@@ -9,6 +9,7 @@ import pandas as pd
 
 from sweeps.curve_answers import merit_of
 from webapp.charts.scales import Extent
+from webapp.texts import undecided
 from workers.methods import purpose
 
 ALL_COLOURED = 6
@@ -27,9 +28,8 @@ def ranked_arms(points: pd.DataFrame, break_evens: pd.DataFrame) -> list[str]:
     """
     control = {arm: purpose(method) != "optimisation" for arm, method in zip(points["arm"], points["method"], strict=True)}
     merits = {arm: merit_of(rows) for arm, rows in rows_by_arm(break_evens).items()}
-    gains: dict[Any, float] = (
-        points.assign(low=points["speedup_low"].fillna(points["speedup"])).groupby("arm", sort=True)["low"].max().to_dict()
-    )
+    low = points["speedup_low"].fillna(points["speedup"]).mask(undecided(points))
+    gains: dict[Any, float] = points.assign(low=low).groupby("arm", sort=True)["low"].max().fillna(0.0).to_dict()
     return sorted(
         map(str, gains), key=lambda arm: (control[arm], *(-value for value in merits.get(arm, (0, 0.0))), -gains[arm], arm)
     )

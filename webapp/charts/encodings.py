@@ -28,7 +28,8 @@ MAIN_WORDS = frozenset({"faster", "same", "slower", "unclear"})
 """Words that the legend shows even if no point has them."""
 
 HOVER = (
-    *("arm", "against", "params", "image_size", "prompt_tokens", "tokens", "baseline_ms", "arm_ms", "estimate", "interval"),
+    *("arm", "against", "params", "image_size", "image_shape", "prompt_tokens", "tokens"),
+    *("baseline_ms", "arm_ms", "estimate", "interval"),
     *("word", "reason", "medians", "pairs", "rounds", "theory", "delivered", "flags"),
     *("tokens_final", "new_tokens", "kv_cache", "gmacs_baseline", "gmacs", "gmacs_overhead"),
 )

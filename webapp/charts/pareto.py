@@ -32,6 +32,8 @@ class Measure(NamedTuple):
     """`ratio`: logarithmic, with ticks such as `1.2×`."""
     form: str = "~r"
     """Of the ticks of a linear axis, as d3 takes it."""
+    alpha: float = 0.05
+    """Probability that an interval of it misses."""
 
     @property
     def ends(self) -> tuple[str, str]:

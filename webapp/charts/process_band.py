@@ -11,7 +11,7 @@ from sweeps.stats.pooling import ProcessTerm, process_half_width
 
 BLUE = "#3f7fbf"
 OPACITY = 0.13
-UNCALIBRATED = "stated default, not measured on this machine; breakeven calibrate measures it"
+UNCALIBRATED = "stated default, not measured on this machine; measured by: breakeven calibrate"
 
 
 class ProcessBand(NamedTuple):

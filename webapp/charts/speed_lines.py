@@ -8,6 +8,7 @@ import altair as alt
 import pandas as pd
 
 from sweeps.number_format import WHOLE, axis_value
+from webapp import texts
 from webapp.arm_style import ArmStyle
 from webapp.axis_curves import Axis
 from webapp.charts import scales
@@ -23,7 +24,7 @@ LEFT = 72
 PROMISED = ("arm", "x", "theory", "gmacs_baseline", "gmacs_total")
 DRAWN_COLUMNS = (*POINT_KEY, *HOVER, "batch_size", "x", "speedup", "speedup_low", "speedup_high", "distrusted")
 """Columns of points that are drawn; the others would only make a page with many of them slow."""
-PLACES = ("x", "x_low", "x_high", "grid_limited")
+PLACES = ("x", "x_low", "x_high")
 """Columns of the view `break_even`: where a curve crosses 1, or what bounds the place."""
 
 
@@ -62,11 +63,15 @@ def speed_lines(
     links: bool,
     height: int,
 ) -> alt.LayerChart | alt.FacetChart:
-    """The layers; `points` have `x`, `theory` and `distrusted`, those `marked` also their words. `links`: marks are links."""
+    """The layers; `points` have `x`, `theory` and `distrusted`, those `marked` also their words.
+
+    `links`: marks are links. No line runs through a point whose verdict is open.
+    """
     x = alt.X("x:Q", scale=scales.x_scale(spans[0], axis), axis=scales.x_axis(axis, points["x"]))
     y = alt.Y("speedup:Q", scale=scales.ratio_scale(spans[1]), axis=scales.ratio_axis(spans[1], title))
     color, dash = look.color, look.dash
-    drawn = points[["arm", "x", "speedup", "speedup_low", "speedup_high"]]
+    known = points.assign(speedup=points["speedup"].mask(texts.undecided(points)))  # a line ends there
+    drawn = known[["arm", "x", "speedup", "speedup_low", "speedup_high"]]
     in_colour, named = points["arm"].isin(look.coloured), points["arm"].isin(look.styles)
     coloured, grey, unnamed = drawn[in_colour], drawn[named & ~in_colour], drawn[~named]
     found = break_evens.loc[break_evens["arm"].isin(look.coloured), ["arm", "axis", *PLACES]]
@@ -83,7 +88,7 @@ def speed_lines(
         band.mark_rect(color=GREY, opacity=0.25).encode(y=alt.Y("floor_low:Q"), y2=alt.Y2("floor_high:Q")),
         band.mark_rule(color=GREY, strokeWidth=1.2).encode(y=alt.YDatum(1)),
         *([processes.chart().encode(y=alt.Y("process_low:Q"), y2=alt.Y2("process_high:Q"))] if processes else []),
-        *crossing_bands(found[found["arm"] == look.selected], color),
+        *crossing_bands(found[found["arm"] == look.selected], scales.x_scale(spans[0], axis), color),
         theory.encode(x, alt.Y("theory:Q"), color),
         alt.Chart(unnamed).mark_line(strokeWidth=1.2, opacity=0.5, color=GREY).encode(x, y, alt.Detail("arm:N")),
         alt.Chart(grey).mark_line(strokeWidth=1.2, opacity=0.5).encode(x, y, color, dash),
@@ -91,7 +96,6 @@ def speed_lines(
         alt.Chart(coloured).mark_line(strokeWidth=2.2).encode(x, y, color, dash),
         alt.Chart(bounded).mark_errorbar(ticks={"size": 5}, thickness=1).encode(x, low, high, color),
         *(mark.encode(x, alt.YDatum(1), color) for mark in break_even_marks(found)),
-        *(mark.encode(x, color, y=alt.value(height - 6)) for mark in bound_texts(found, axis)),
         (clickable(marks) if links else marks).encode(x, y, color),
         *([published_marks(published).encode(x, y)] if len(published) else []),
         ends.mark_text(align="left", dx=8, fontSize=12, fontWeight=600).encode(
@@ -113,28 +117,24 @@ def margins(coloured: Sequence[str]) -> Iterator[alt.Chart]:
     yield one.mark_text(align="left", dx=-LEFT, fontSize=12, opacity=0, text=".").encode(alt.X(value=0), top)
 
 
-def crossing_bands(found: pd.DataFrame, color: alt.Color) -> Iterator[alt.Chart]:
-    """The interval of a break-even through the whole height."""
+def crossing_bands(found: pd.DataFrame, scale: alt.Scale, color: alt.Color) -> Iterator[alt.Chart]:
+    """The interval of a break-even through the whole height; without the scale of the curves it would put zero on their axis."""
     bands = found.dropna(subset=["x_low", "x_high"])
     if len(bands):
-        yield (alt.Chart(bands).mark_rect(opacity=0.16, clip=True).encode(alt.X("x_low:Q"), alt.X2("x_high:Q"), color))
+        yield alt.Chart(bands).mark_rect(opacity=0.16, clip=True).encode(alt.X("x_low:Q", scale=scale), alt.X2("x_high:Q"), color)
 
 
 def break_even_marks(found: pd.DataFrame) -> Iterator[alt.Chart]:
-    """Break-evens to be drawn at their `x`: places as diamonds, a bound as an arrow to where the break-even lies; others not.
-
-    Between two neighbouring points no place is known.
-    """
+    """Break-evens to be drawn at their `x`: likeliest places as diamonds, a bound as an arrow to where the break-even lies."""
     bounds = found[found["x"].isna() & (found["x_low"].isna() | found["x_high"].isna())]
-    located = found[found["grid_limited"].ne(True)]
-    shapes = {"diamond": (located, "x"), "triangle-left": (bounds, "x_high"), "triangle-right": (bounds, "x_low")}
+    shapes = {"diamond": (found, "x"), "triangle-left": (bounds, "x_high"), "triangle-right": (bounds, "x_low")}
     for shape, (rows, column) in shapes.items():
         known = rows.dropna(subset=[column])
         yield alt.Chart(known.assign(x=known[column])).mark_point(shape=shape, filled=True, size=90, opacity=1)
 
 
-def bound_texts(found: pd.DataFrame, axis: Axis, *, beside: bool = False) -> Iterator[alt.Chart]:
-    """One-sided bounds in words, or `beside` their arrows: `≤ 36`."""
+def bound_texts(found: pd.DataFrame, axis: Axis) -> Iterator[alt.Chart]:
+    """One-sided bounds in words, right of their arrows: `≤ 36`; for the strip, where each arm has a row of its own."""
     one_sided = found[found["x"].isna() & (found["x_low"].isna() ^ found["x_high"].isna())]
     for column, sign, outward in (("x_high", "≤", ceil), ("x_low", "≥", floor)):
         known = one_sided.dropna(subset=[column])
@@ -142,7 +142,4 @@ def bound_texts(found: pd.DataFrame, axis: Axis, *, beside: bool = False) -> Ite
         words = [f"{sign} {axis_value(value, axis)}" for value in values]
         if len(known):
             rows = alt.Chart(known.assign(x=known[column], bound=words))
-            placed = rows.mark_text(dx=10, align="left", baseline="middle", fontSize=12, fontWeight=600)
-            yield (placed if beside else rows.mark_text(baseline="bottom", fontSize=12, fontWeight=600)).encode(
-                text=alt.Text("bound:N")
-            )
+            yield rows.mark_text(dx=10, align="left", baseline="middle", fontSize=12, fontWeight=600).encode(alt.Text("bound:N"))

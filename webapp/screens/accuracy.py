@@ -8,6 +8,7 @@ import streamlit as st
 from sweeps.labels import conclude_change
 from sweeps.metrics import METRICS
 from sweeps.number_format import count
+from sweeps.stats.pooling import ALPHA
 from webapp import filters, plain, queries, queries_quality
 from webapp.arm_style import arm_styles
 from webapp.chart_block import show_chart
@@ -22,7 +23,7 @@ from webapp.scope import Scope
 from webapp.tables import show_table, speed_and_quality
 
 SPEEDS = (
-    Measure("speedup", "Speed-up, 99 % interval", better="higher", scale="ratio"),
+    Measure("speedup", "Speed-up, 99 % interval", better="higher", scale="ratio", alpha=ALPHA),
     Measure("arm_ms", "Time of a forward, ms", scale="log"),
     Measure("gmacs_total", "GMACs of a forward, the method's own included"),
 )
@@ -30,7 +31,7 @@ TOP1_MEASURE = Measure("top1", "Top-1 accuracy, %, 95 % interval", better="highe
 FIGURES = {  # columns of the view `accuracy` with intervals, drawn for each arm
     "top1_drop": "Top-1 lost against the baseline, points",
     "kl": "KL divergence from the baseline, nat",
-    "margin_change": "Change of the margin, logits",
+    "margin_change": "Change of the margin, logits (below 0: worse)",
 }
 TABLE = (
     "arm",
@@ -178,6 +179,8 @@ def _show() -> None:
             st.subheader("Speed and accuracy", anchor=False)
             speed_and_quality(timed, quality)
             extra = [name for name in ("speedup", "speedup_low", "speedup_high", "arm_ms", "baseline_ms") if name in timed]
+            few = timed["verdict"] == "insufficient"  # a time without enough pairs surpasses nothing either
+            timed = timed.assign(arm_ms=timed["arm_ms"].mask(few))
             arms = rows.merge(
                 timed[["quality_pair_id", *extra]].drop_duplicates("quality_pair_id"), how="left", on="quality_pair_id"
             )

@@ -6,11 +6,12 @@ from html import escape
 
 import streamlit as st
 
+from store.frames import rows_of
 from store.host_labels import label_hosts
 from store.quality_join import quality_metrics
-from sweeps.caveats import cautions, load_caution
+from sweeps.caveats import cautions, load_caution, mean_caution, slow_caution
 from sweeps.number_format import AXIS_LABELS, count
-from webapp import answers, filters, links, plain, queries
+from webapp import answers, filters, links, plain, queries, texts
 from webapp.arm_style import ArmStyle, arm_styles
 from webapp.axis_curves import Axis, curves_along, size_of
 from webapp.chart_block import draw_chart, offer_files
@@ -77,8 +78,10 @@ def notes(panels: Sequence[curves.Panel], reading: Sequence[str], scope: Scope, 
     models = {(str(panel.about["model"]), str(panel.about["weights"])) for panel in panels}
     for model, weights in sorted(models):
         lines += cautions(model, weights, parameters[model]) if model in parameters else []
-    load = load_caution(flags for panel in panels for flags in panel.points["flags"])
-    lines += [f"{line[:1].upper()}{line[1:]}." for line in load]
+    points = [row for panel in panels for row in rows_of(panel.points)]
+    loaded, slow = load_caution(row.flags for row in points), slow_caution(row.host_speed for row in points)
+    found = (*mean_caution((row.arm, row) for row in points), *loaded, *slow)
+    lines += [f"{texts.typeset(line[:1].upper() + line[1:])}." for line in found]
     plain.sentence("\n".join(lines), "muted")
 
 

@@ -189,7 +189,7 @@ _known = queries_choose.advice_choices()
 plain.heading("Which arm to use")
 if _known.empty:
     plain.sentence("No arm was timed against the unmodified model yet.")
-    st.code("breakeven run sweeps/quickstart.yaml", language="bash")
+    st.code("breakeven run quickstart", language="bash")
     st.stop()
 _request = choose_request(_known)
 try:

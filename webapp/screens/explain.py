@@ -8,7 +8,7 @@ import streamlit as st
 
 from store.audits import MOST_AUDITED
 from store.beside_profiles import join_sentences
-from sweeps.ceilings import explain_ceiling
+from sweeps.ceilings import explain_ceiling, is_bound
 from sweeps.curve_labels import describe_break_even, describe_cost_model, token_unit
 from sweeps.number_format import count, is_missing
 from sweeps.reasons import (
@@ -49,8 +49,7 @@ def break_even_lines(own: pd.DataFrame, break_evens: pd.DataFrame) -> Iterator[s
     along = break_evens[break_evens["axis"] == "tokens"]
     if len(along):
         unit = token_unit(next(own.itertuples()))
-        measured = (float(own["tokens"].min()), float(own["tokens"].max()))
-        yield f"Break-even along {unit}: {describe_break_even(list(along.itertuples()), unit, measured)}."
+        yield f"Break-even along {unit}: {describe_break_even(list(along.itertuples()), unit)}."
 
 
 def size_lines(own: pd.DataFrame, sides: Sequence[explained.Sides]) -> Iterator[str]:
@@ -62,6 +61,9 @@ def size_lines(own: pd.DataFrame, sides: Sequence[explained.Sides]) -> Iterator[
     if sides:
         return
     for row in explained.shown_sizes(own):
+        if few := texts.pairs_reached(row._asdict()):
+            yield f"At {name_size(row)}: {few}, from which nothing follows yet."
+            continue
         free = "" if queries_explain.only_cuts(row.method) else explain_ceiling(row)
         yield f"At {name_size(row)}: {join_sentences([explain_promise(row), free])}."
 
@@ -86,22 +88,22 @@ def savings(own: pd.DataFrame, scope: Scope, color: str) -> None:
     """Reached, free and promised."""
     free = own["ceiling"].notna().any()
     st.subheader(f"Speed-up: reached, {'free, ' if free else ''}promised", anchor=False)
-    plain.sentence(
-        "Bars: 99 % interval. Promised: if time followed MACs. "
-        + (
-            "Free: the same tokens cut for nothing, measured; no reduction with these counts can be faster."
-            if free
-            else _no_ceiling(own)
-        ),
-        "muted",
-    )
+    plain.sentence(f"Bars: 99 % interval. Promised: if time followed MACs. {ceiling_words(own)}", "muted")
     title = "Tokens of the prompt" if own["prompt_tokens"].notna().any() else "Patch tokens per image"
-    chart = saving_chart(own, title, color)
+    chart = saving_chart(texts.with_enough_pairs(own), title, color)
     show_chart(chart, name="savings", data=own, scope_or_sweep=scope)
 
 
-def _no_ceiling(own: pd.DataFrame) -> str:
-    """What would measure the ceiling; empty for models that have no such method."""
+def ceiling_words(own: pd.DataFrame) -> str:
+    """Whether a free cut bounds what the points of an arm reach, or what would show it; empty for models without such a method."""
+    known, measured = own[own["ceiling"].notna()], own["ceiling_id"].notna()
+    if len(known):
+        beaten = [name_size(row) for row in known.itertuples() if not is_bound(row)]
+        if beaten:
+            return f"Free: the same tokens cut for nothing; no bound, because the arm is measured faster at {', '.join(beaten)}."
+        return "Free: the same tokens cut for nothing, measured: within both intervals no reduction with these counts is faster."
+    if measured.any():
+        return "The same tokens cut for nothing were measured by too few pairs, or on a disturbed machine: they bound nothing yet."
     if own["image_size"].isna().all():
         return ""
     names = [name for name, method in methods.every().items() if method.Params.purpose == "ceiling"]
@@ -124,7 +126,6 @@ def cost_model(own: pd.DataFrame, costs: Any, break_evens: pd.DataFrame, scope: 
     show_chart(cost_chart(frame, costs, color), name="cost-model", data=frame, scope_or_sweep=scope)
     places = [
         ("predicted by the fit", costs.predicted_x, costs.predicted_x_low, costs.predicted_x_high),
-        ("from the points alone", costs.measured_x, costs.measured_x_low, costs.measured_x_high),
         *(
             ("the answer", row.x, row.x_low, row.x_high)
             for row in break_evens[break_evens["axis"] == "tokens"].itertuples()
@@ -132,7 +133,7 @@ def cost_model(own: pd.DataFrame, costs: Any, break_evens: pd.DataFrame, scope: 
         ),
     ]
     plain.sentence(
-        "Break-even: what the fit predicts, what the points show without it, and the answer, which uses the fit where it holds.",
+        "Break-even: what the fit predicts, and the bracket between measured points.",
         "muted",
     )
     try:
@@ -180,12 +181,12 @@ def activities_and_roofline(sides: list[explained.Sides], own: pd.DataFrame, sco
     show_chart(roofline_chart(rates, peaks, color), name="roofline", data=rates, scope_or_sweep=scope)
 
 
-def not_profiled(scope: Scope, arm: str) -> None:
-    """What is not known without a profile, and which command would show it."""
+def not_profiled(arm: str) -> None:
+    """What is not known without a profile, and what would show it."""
     st.subheader("Where the wall time goes", anchor=False)
     plain.sentence(f"{arm} was not profiled under this condition: what its operators and launches take is not known.")
     plain.sentence("Add these lines to the sweep file, or the key profile to its jobs, and run it again; what is measured stays:")
-    plain.command(f"{PROFILE_SECTION}\n\nbreakeven run {scope.sweep}.yaml")
+    plain.command(PROFILE_SECTION)
 
 
 def audited_by_itself(sweep: str) -> bool:
@@ -193,10 +194,10 @@ def audited_by_itself(sweep: str) -> bool:
     return int(queries.panels(sweep)["points"].sum()) <= MOST_AUDITED
 
 
-def what_to_do(sweep: str) -> Iterator[str]:
-    """What would settle the doubts that the audit has in the sweep."""
+def what_to_do(sweep: str, arm: str) -> Iterator[str]:
+    """What would settle the doubts that the audit has in an arm, or in the unmodified model."""
     found = queries_explain.audit_report(sweep).findings if audited_by_itself(sweep) else ()
-    doubts = [each for each in found if each.severity != "note"]
+    doubts = [each for each in found if each.severity != "note" and (not each.arms or arm in each.arms)]
     if doubts:
         settled = "; ".join(dict.fromkeys(each.settles for each in doubts[:MOST_FINDINGS]))
         finds = f"the audit of this sweep (at the end of the page) finds {count(len(doubts), 'doubt')}"
@@ -246,12 +247,12 @@ def _show() -> None:
     for line in break_even_lines(own, curves):
         plain.sentence(texts.typeset(line))
     if not sides:
-        needed = profile_needed(scope.sweep)
+        needed = profile_needed()
         plain.sentence(f"{needed[:1].upper()}{needed[1:]}.")
     for line in size_lines(own, sides):
         plain.sentence(texts.typeset(line))
     plain.sentence("\n".join(map(texts.typeset, fit_lines(own, costs, scope))))
-    for line in what_to_do(scope.sweep):
+    for line in what_to_do(scope.sweep, arm):
         plain.sentence(line)
     savings(own, scope, color)
     if costs is not None:
@@ -260,7 +261,7 @@ def _show() -> None:
         wall(sides, scope)
         activities_and_roofline(sides, own, scope, color)
     else:
-        not_profiled(scope, arm)
+        not_profiled(arm)
     sweep_audit(scope.sweep)
     show_glossary()
 

@@ -9,6 +9,7 @@ from store.views.arms import metric_column
 from sweeps.metrics import METRICS, MetricSpec
 from sweeps.number_format import count, is_missing
 from sweeps.stacks import Stack, stacks_of
+from sweeps.stats.pooling import ALPHA
 from webapp import filters, plain, queries, queries_quality, texts
 from webapp.arm_key import show_key
 from webapp.arm_style import arm_styles
@@ -59,9 +60,9 @@ def along_length(scope: Scope) -> None:
 def bits_against_speed(arms: pd.DataFrame, quality: QualityOfArms, scope: Scope) -> None:
     """Quality lost against speed gained, with both intervals."""
     st.subheader(f"{quality.spec.label.capitalize()} against speed", anchor=False)
-    x = Measure("speedup", f"Speed-up: {METRICS[scope.metric].label}, 99 % interval", better="higher", scale="ratio")
+    x = Measure("speedup", f"Speed-up: {METRICS[scope.metric].label}, 99 % interval", better="higher", scale="ratio", alpha=ALPHA)
     y = Measure("worse", f"More {quality.spec.label}, 95 % interval", form="+.2~r")
-    known = arms.dropna(subset=["worse"])
+    known = arms.dropna(subset=["worse", "speedup"])
     if known.empty:
         plain.sentence("No arm has both.", "muted")
         return
@@ -79,6 +80,9 @@ def stacks(arms: pd.DataFrame, scope: Scope) -> None:
     st.subheader("Stacks and their parts", anchor=False)
     for number, stack in enumerate(found):
         rows = stack_rows(stack)
+        if rows["value"].isna().all():
+            plain.sentence(f"{stack.label}: neither it nor its parts have enough pairs.")
+            continue
         title = f"Speed-up: {METRICS[scope.metric].label}"
         show_chart(interval_chart(rows, title, none=1), name=f"language-stack-{number}", data=rows, scope_or_sweep=scope)
         plain.sentence(texts.typeset(f"{stack.label}: {stack.text}."))

@@ -7,6 +7,7 @@ import streamlit as st
 from store.errors import StoreError
 from sweeps.metrics import METRICS
 from sweeps.noise_findings import noise_in_words
+from sweeps.number_format import image_text
 from webapp import evidence_blocks, plain, queries_point
 from webapp.links import point_link
 from workers.methods.arm_labels import params_label
@@ -21,12 +22,15 @@ def search() -> None:
         placeholder="model, method, parameter such as keep_rate=0.5, size in px, or id",
     )
     rows = queries_point.search_points(words)
+    if rows.empty and not words:
+        plain.sentence("No comparison of this store has an answer yet.")
+        return
     if rows.empty:
         plain.sentence(f"No answer whose id begins with these words, or whose model, method, parameters or size hold each: {words}")
         return
     listed = []
     for row in rows.astype(object).where(rows.notna(), None).to_dict("records"):
-        size = f"{row['image_size']:.0f} px" if row["image_size"] else f"{row['prompt_tokens'] or 0:.0f} tokens"
+        size = image_text(row["image_size"], row["image_shape"]) if row["image_size"] else f"{row['prompt_tokens'] or 0:.0f} tokens"
         label = f"{params_label(row['method'], row['params'])}, {row['model']}, {size}, {row['kind']}"
         where = f"{row['device_name']}, {str(row['measured_at'])[:16].replace('T', ' ')}"
         link = plain.link(label, point_link(row["comparison_id"], row["environment"], row["host"]))

@@ -4,11 +4,11 @@ from math import inf
 
 import streamlit as st
 
-from sweeps.flags import split_flags, wrong
 from sweeps.stats.delivered import delivered_of, delivered_sentence
 from webapp import filters, links, plain, queries, texts
 from webapp.chart_block import show_chart
 from webapp.charts.break_even_map import break_even_map
+from webapp.charts.curves import flagged
 from webapp.charts.promise import promise_chart
 from webapp.map_cells import MAP_AXES, MOST_CELLS, axes_of, in_scope, label_curves, map_frame, values_of
 from webapp.scope import Scope
@@ -16,7 +16,8 @@ from workers.methods import purpose
 
 READ = (
     "Solid: time follows the MACs. Dashed: half of the saving arrives, or none of it. A share counts logarithms, so that half of "
-    "2× is 1.41×; points whose promise is within 2 % of nothing have none, and points that a flag marks as wrong are left out."
+    "2× is 1.41×; points whose promise is within 2 % of nothing have none, and points that a flag marks as wrong, or that "
+    "have too few pairs, are left out."
 )
 LEGEND = (
     "From how many tokens on an arm pays. Blue: it does, the darker the earlier; purple: up to a size only, or at both ends; "
@@ -27,8 +28,11 @@ LEGEND = (
 def show_promise(scope: Scope) -> None:
     """A sentence for each method and runtime, and a chart for each panel."""
     points, _ = queries.scope_points(scope)
-    right = points[[not wrong(split_flags(flags or "")) for flags in points["flags"]]]
+    right = points[~flagged(points) & ~texts.undecided(points)]
     st.subheader("How much of the promise arrives", anchor=False)
+    if right.empty:
+        plain.sentence("No point to draw: each has too few pairs, or a flag that marks it as wrong.")
+        return
     several = right["runtime"].nunique() > 1
     purposes = {method: purpose(method) for method in right["method"].unique()}
     titles = {method: method if own == "optimisation" else f"{method} ({own})" for method, own in purposes.items()}

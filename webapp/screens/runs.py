@@ -1,15 +1,17 @@
 """Page: sweeps and how far they are, failures by class with their logs, and the health of nodes and devices."""
 
 import time
+from collections.abc import Collection
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from store import runs
-from sweeps.number_format import age, count, duration
+from sweeps.number_format import age, count
 from webapp import filters, plain, queries
 from webapp.links import point_link
+from webapp.running import progress_words
 
 REFRESH_S = 3
 MOST_CLASSES = 20  # classes of failures; a text below would be shown on the page
@@ -45,32 +47,36 @@ NODES = {
 @st.fragment(run_every=REFRESH_S)
 def in_progress() -> None:
     """What runs now, refreshed every few seconds; the rest of the page stays still."""
-    found = queries.kept(runs.run_progress, "run_progress")
+    found, now = queries.kept(runs.run_progress, "run_progress"), time.time()
     if not found:
         plain.sentence("Nothing is waiting or running.", "muted")
     for each in found:
-        jobs = each.ended + each.running + each.waiting
+        jobs, silent = each.ended + each.running + each.waiting, each.silent_s(now)
         parts = [
             f"{each.sweep} on {each.device}: {each.ended:,} of {count(jobs, 'job')} ended",
             f"{each.running:,} running, {each.waiting:,} waiting",
-            "" if each.left_s is None or not each.running else f"about {duration(each.left_s)} left",
-            "no dispatcher holds a job" if each.silent_s is None else f"last sign of its dispatcher {age(each.silent_s)} ago",
+            *(progress_words(each, now) if each.running else []),
+            "no dispatcher holds a job" if silent is None else f"last sign of its dispatcher {age(silent)} ago",
         ]
         plain.sentence(", ".join(filter(None, parts)))
         st.progress(each.ended / jobs)
 
 
-def state(sweep: "pd.Series[Any]") -> str:
-    """The state of a sweep in a word, from the states of its jobs and its counts."""
+def state(sweep: "pd.Series[Any]", silent: Collection[str]) -> str:
+    """The state of a sweep in a word, from the states of its jobs and its counts; `silent` are those without a dispatcher."""
     working = next((word for word in ("running", "waiting", "failed") if sweep[word] > 0), None)
+    if working == "running" and sweep["sweep"] in silent:
+        return "interrupted"
     return working or ("done" if sweep["measured"] + sweep["failures"] >= sweep["comparisons"] else "incomplete")
 
 
 def sweep_table(found: pd.DataFrame) -> None:
     """All sweeps with their counts."""
-    st.dataframe(
-        found.assign(state=found.apply(state, axis=1))[list(SWEEPS)], column_config=SWEEPS, hide_index=True, placeholder="–"
-    )
+    progress, now = queries.kept(runs.run_progress, "run_progress"), time.time()
+    alive = {each.sweep for each in progress if each.running and not each.stale(now)}
+    silent = {each.sweep for each in progress if each.stale(now)} - alive
+    shown = found.assign(state=[state(row, silent) for _, row in found.iterrows()])
+    st.dataframe(shown[list(SWEEPS)], column_config=SWEEPS, hide_index=True, placeholder="–")
 
 
 def failures(sweep: str) -> None:
@@ -79,11 +85,8 @@ def failures(sweep: str) -> None:
     if not classes:
         plain.sentence(f"No comparison of {sweep} failed.", "muted")
         return
-    plain.sentence(
-        "To measure them again, run the sweep's file. Unexpected errors are tried again by every run; "
-        "other failures count as answers, which --again measures anew."
-    )
-    plain.command(f"breakeven run {sweep}.yaml --again --only failed")
+    plain.sentence("Unexpected errors are tried again by every run; other failures count as answers, which --again measures anew.")
+    plain.command(f"breakeven run {sweep} --again --only failed")
     for each in classes[:MOST_CLASSES]:
         plain.sentence(f"{each.reason}: {count(each.comparisons, 'comparison')}", "strong")
         plain.sentence(each.message)

@@ -94,6 +94,8 @@ int32_t limit(const W* x, int64_t n, int64_t kept, std::vector<int32_t>& bits, i
     bits.resize(n);
     int32_t* const all = bits.data();
     for (int64_t i = 0; i < n; ++i) all[i] = magnitude(widen(x[i]));
+    ties = 0;
+    if (kept <= 0) return INT32_MAX;  // no magnitude is as large
     const auto at_least = [=](int32_t value) {
         int32_t count = 0;
 #pragma omp simd reduction(+ : count)

@@ -116,6 +116,8 @@ def mask_above(x_NI: Tensor, threshold: float) -> Tensor:
 def _among_largest(x_NI: Tensor, kept: int) -> Tensor:
     """Whether each input is among the `kept` of largest magnitude of its vector; `topk` alone breaks ties in no defined order."""
     rank_NI = x_NI.abs().nan_to_num(nan=float("inf"), posinf=float("inf"))
+    if not kept:
+        return torch.zeros_like(x_NI, dtype=torch.bool)
     least_N1 = rank_NI.topk(kept, dim=-1).values[..., -1:]
     larger_NI, tied_NI = rank_NI > least_N1, rank_NI == least_N1
     room_N1 = kept - larger_NI.sum(-1, keepdim=True)

@@ -45,6 +45,7 @@ class SkippingParams(Params):
     )
 
     one_sequence = True
+    replaces_matrices = True
 
     def eager_only(self) -> str:
         return "the row-skipping kernels are called from Python, and which rows they read depends on values"

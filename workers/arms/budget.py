@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, get_args
 
 from pydantic.fields import FieldInfo
 
+from sweeps.condition import ImageSize
 from sweeps.job import Arm
 from sweeps.method import Network, Params
 from workers import methods
@@ -29,7 +30,7 @@ class Scale(NamedTuple):
     value: Callable[[int], Any]
 
 
-def solve(arm: Arm, network: Network, image_size: int) -> Solved:
+def solve(arm: Arm, network: Network, image_size: ImageSize) -> Solved:
     """The arm with a parameter in place of its budget: the one that comes closest to the budget from below.
 
     It limits the network's MACs on the promised tokens plus those of all methods of the stack, at `image_size`. An r that is
@@ -54,14 +55,14 @@ def solve(arm: Arm, network: Network, image_size: int) -> Solved:
     return Solved(arm, values)
 
 
-def cost(arm: Arm, network: Network, image_size: int) -> int:
+def cost(arm: Arm, network: Network, image_size: ImageSize) -> int:
     """MACs per image, the methods' own included: what a budget limits."""
     return network.macs(image_size, methods.promised_tokens(arm, network, image_size)) + methods.method_macs(
         arm, network, image_size
     )
 
 
-def _within(arm: Arm, index: int, network: Network, image_size: int) -> tuple[Arm, dict[str, float]]:
+def _within(arm: Arm, index: int, network: Network, image_size: ImageSize) -> tuple[Arm, dict[str, float]]:
     step = arm.stack[index]
     method, params = methods.resolve(arm, "vision")[index]
     name = getattr(method, "SOLVES", None)
@@ -95,7 +96,7 @@ def _within(arm: Arm, index: int, network: Network, image_size: int) -> tuple[Ar
     return found, {**_solved(name, scale.value(high)), "gmacs": cost(found, network, image_size) / 1e9, "gmacs_budget": limit / 1e9}
 
 
-def _scale(field: FieldInfo, params: Params, network: Network, image_size: int) -> Scale:
+def _scale(field: FieldInfo, params: Params, network: Network, image_size: ImageSize) -> Scale:
     """The values of the parameter `field`, from the one that reduces nothing on.
 
     A share that is kept falls from 1, a share or number that is removed rises from 0; which of the two it is shows in its

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from sweeps.condition import Condition
+from sweeps.geometry.model_families import LanguageModels
 from workers.errors import Unsupported
 from workers.kv_caches import make_cache
 from workers.models.language import Inputs, LanguageModel, last_logits
@@ -22,14 +23,11 @@ if TYPE_CHECKING:
 
 def check_runtime(condition: Condition) -> None:
     """Raises `Unsupported` where a language model cannot be decoded by the condition's runtime."""
-    runtime, kept = condition.runtime, condition.kv_cache or "dynamic"
+    runtime = condition.runtime
     if runtime == "cudagraph" and condition.device != "cuda":
         raise Unsupported(f"runtime cudagraph needs a CUDA device, and this arm runs on {condition.device}")
-    if runtime != "eager" and kept != "static":
-        raise Unsupported(
-            f"runtime {runtime} runs steps of one shape, and with kv_cache {kept} every token makes the cache longer; "
-            "write kv_cache: static"
-        )
+    if (reason := LanguageModels({}).runtime_problem(condition)) is not None:
+        raise Unsupported(reason)
 
 
 class Steps(ABC):
@@ -59,6 +57,11 @@ class Steps(ABC):
             self.kept.reset()  # type: ignore[no-untyped-call]
         return self.kept
 
+    @property
+    def captured_bytes(self) -> int:
+        """Memory of a CUDA graph that the allocator's counters do not show; 0 without one."""
+        return 0
+
     @abstractmethod
     def __call__(self, inputs: Inputs) -> Tensor:
         """The logits [B, V] behind one more token of each sequence, over the cache given last."""
@@ -84,6 +87,10 @@ class CapturedSteps(Steps):
         self._captured: Captured | None = None
         self._inputs: dict[str, Tensor] = {}
         self._bound: Cache | None = None
+
+    @property
+    def captured_bytes(self) -> int:
+        return 0 if self._captured is None else self._captured.unseen_bytes
 
     def __call__(self, inputs: Inputs) -> Tensor:
         if self._captured is None or self._bound is not self.kept:

@@ -16,7 +16,7 @@ from workers.data.text import DOCS, corpus
 from workers.errors import DataError, Unsupported
 from workers.measure.metric_values import counter_value, metric_value
 from workers.models.language import LanguageModel, shared_language
-from workers.models.share_weights import DTYPES, clone_shared
+from workers.models.share_weights import DTYPES, clone_shared, guard
 
 PROMPT_TOKENS, NEW_TOKENS = 128, 32
 """Of a condition that leaves them open."""
@@ -38,6 +38,10 @@ class LanguageArm(PreparedArm):
 
     def step(self) -> None:
         self.runs.append(self.workload.run(self.model))
+
+    @property
+    def captured_bytes(self) -> int:
+        return self.model.steps.captured_bytes if self.model.steps is not None else 0
 
     @property
     def forwards(self) -> int:
@@ -129,6 +133,7 @@ def build_language(condition: Condition, arm: Arm, content_hashes: Mapping[str, 
     base = shared_language(own, content_hashes)
     if (reason := methods.stack_refusal(arm, base.network)) is not None:
         raise Unsupported(reason)
+    guard(base.model)
     network = clone_shared(base.model)
     route = _set_attention(network, own.attention)
     model: LanguageModel = methods.apply_stack(arm, replace(base, model=network, route=route), own, "language")

@@ -44,6 +44,11 @@ class PreparedArm(JobArm, ABC):
         """What is known of it before it is measured."""
 
     @property
+    def captured_bytes(self) -> int:
+        """Memory of a CUDA graph that the allocator's counters do not show; 0 without one."""
+        return 0
+
+    @property
     def forwards(self) -> int:
         """Forwards of the model in a step."""
         return 1

@@ -1,14 +1,13 @@
 """Arms of vision models: built on shared weights, run once, and checked against the tokens that their methods promise."""
 
-import copy
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
-import torch
 from torch import Tensor, nn
 
-from sweeps.condition import Condition, Dtype
+from sweeps.condition import Condition, Dtype, ImageSize, image_shape
+from sweeps.identity import canonical
 from sweeps.job import Arm, Job
 from sweeps.method import Network
 from sweeps.outcome import ArmOutcome
@@ -18,11 +17,11 @@ from workers.arms.prepared import PreparedArm, check_finite, compile_limit, desc
 from workers.errors import Unsupported
 from workers.measure.timer import synchronise
 from workers.models.runtime import Autocast, Compiled, CudaGraph
-from workers.models.share_weights import DTYPES, clone_shared
-from workers.models.token_trace import Trace, trace
+from workers.models.share_weights import DTYPES, KEPT_ARMS, cast_shared, clone_shared, guard
+from workers.models.token_trace import Trace, trace, traced_forward
 from workers.models.vision import VisionModel, check_image_size, example_input
 
-ImageInputs = dict[tuple[int, Dtype], Tensor]
+ImageInputs = dict[tuple[ImageSize, Dtype], Tensor]
 """Input images by size and dtype, so that arms with equal inputs read the same memory."""
 
 
@@ -39,6 +38,11 @@ class VisionArm(PreparedArm):
 
     def step(self) -> object:
         return self.model(self.x)
+
+    @property
+    def captured_bytes(self) -> int:
+        captured = self.model.captured if isinstance(self.model, CudaGraph) else None
+        return 0 if captured is None else captured.unseen_bytes
 
     def outcome(self) -> ArmOutcome:
         size = self.condition.pixels
@@ -77,29 +81,41 @@ def prepare_vision(job: Job, index: int, loaded: VisionModel, inputs: ImageInput
     synchronise(condition.device)
     with compile_limit(job, condition):
         start = time.perf_counter()
-        logits = model(inputs[key])
+        if isinstance(model, Compiled | CudaGraph):
+            logits, seen = model(inputs[key]), None
+        else:
+            logits, seen = traced_forward(model, inputs[key])
         synchronise(condition.device)
         first_call_s = time.perf_counter() - start
     check_finite(logits)
-    seen = trace(model, inputs[key])
+    seen = seen or trace(model, inputs[key])
     return VisionArm(index, arm, condition, first_call_s, solved, loaded.network, model, inputs[key], seen)
 
 
-def build_vision(loaded: VisionModel, condition: Condition, arm: Arm) -> nn.Module:
-    """The model of one arm: images [B, channels, size, size] to logits [B, classes]. `loaded.model` stays as it is.
+def kept_arm(loaded: VisionModel, job: Job, index: int) -> VisionArm:
+    """As `prepare_vision`; made once in a process, since compiling takes longer than many visits."""
+    key = canonical([job.arms[index], job.condition, job.content_hashes])
+    if key not in KEPT_ARMS:
+        KEPT_ARMS[key] = prepare_vision(job, index, loaded, {})
+    kept: VisionArm = KEPT_ARMS[key]
+    return replace(kept, index=index)
 
-    Weights are shared with `loaded.model` wherever the arm does not change them: another dtype has its own copy, another image size
-    its own position embeddings (resampled by timm). Raises `Unsupported` with the reason.
+
+def build_vision(loaded: VisionModel, condition: Condition, arm: Arm) -> nn.Module:
+    """The model of one arm: images [B, channels, H, W] to logits [B, classes]. `loaded.model` stays as it is.
+
+    Weights are shared with `loaded.model` wherever the arm does not change them: the arms of another dtype share one copy, another
+    image size has its own position embeddings (resampled by timm). Raises `Unsupported` with the reason.
     """
     own = arm.condition(condition)
     check_image_size(loaded.network, own.pixels)
     if (reason := methods.stack_refusal(arm, loaded.network)) is not None:
         raise Unsupported(reason)
-    model = clone_shared(loaded.model)
-    if own.pixels != model.patch_embed.img_size[0]:
-        model.set_input_size((own.pixels, own.pixels))
-    if DTYPES[own.dtype] != torch.float32:
-        model = copy.deepcopy(model).to(DTYPES[own.dtype])
+    shared = cast_shared(loaded.model, DTYPES[own.dtype])
+    guard(shared)
+    model = clone_shared(shared)
+    if (shape := image_shape(own.pixels)) != tuple(model.patch_embed.img_size):
+        model.set_input_size(shape)
     for part in model.modules():
         if hasattr(part, "fused_attn"):
             part.fused_attn = own.attention == "sdpa"

@@ -12,7 +12,7 @@ from timm.data.transforms import MaybeToTensor
 from torch import Tensor
 from torchvision.transforms import Compose
 
-from sweeps.condition import Condition
+from sweeps.condition import Condition, ImageSize, image_shape
 from workers.data.corruptions import corrupt
 from workers.data.images import Images
 
@@ -27,8 +27,8 @@ class Batch(NamedTuple):
 
     places: tuple[int, ...]
     """Indices into the `Images`."""
-    inputs: Mapping[int, Tensor]
-    """By image size: normalised images [B, channels, size, size]."""
+    inputs: Mapping[ImageSize, Tensor]
+    """By image size: normalised images [B, channels, H, W]."""
     unreadable: tuple[str, ...]
 
 
@@ -39,26 +39,27 @@ class Preprocessing:
     corrupted image, resized.
     """
 
-    def __init__(self, model: Any, condition: Condition, sizes: Collection[int]) -> None:
+    def __init__(self, model: Any, condition: Condition, sizes: Collection[ImageSize]) -> None:
         config = cast(Any, timm.data).resolve_model_data_config(model)
-        self.condition, self.sizes, self.channels = condition, sorted(sizes), model.patch_embed.proj.in_channels
-        self.cut: dict[int, Compose] = {}
-        self.normalise: dict[int, Compose] = {}
+        self.condition, self.sizes, self.channels = condition, tuple(sizes), model.patch_embed.proj.in_channels
+        self.cut: dict[ImageSize, Compose] = {}
+        self.normalise: dict[ImageSize, Compose] = {}
         for size in {condition.pixels, *sizes}:
-            options = {**config, "input_size": (self.channels, size, size)}
+            options = {**config, "input_size": (self.channels, *image_shape(size))}
             steps = cast(Any, timm.data).create_transform(**options, is_training=False).transforms
             first = next(place for place, step in enumerate(steps) if isinstance(step, MaybeToTensor))
             self.cut[size], self.normalise[size] = Compose(steps[:first]), Compose(steps[first:])
 
-    def __call__(self, image: Image.Image, name: str) -> dict[int, Tensor]:
-        """The model's input by image size, each [channels, size, size]."""
+    def __call__(self, image: Image.Image, name: str) -> dict[ImageSize, Tensor]:
+        """The model's input by image size, each [channels, H, W]."""
         image = image.convert("L" if self.channels == 1 else "RGB")
         condition = self.condition
         if condition.corruption is None:
             crops = {size: self.cut[size](image) for size in self.sizes}
         else:
             own = corrupt(self.cut[condition.pixels](image), condition.corruption, condition.severity or 1, name)
-            others = {size: own.resize((size, size), Image.Resampling.BICUBIC) for size in self.sizes if size != condition.pixels}
+            bicubic = Image.Resampling.BICUBIC
+            others = {size: own.resize(image_shape(size)[::-1], bicubic) for size in self.sizes if size != condition.pixels}
             crops = {size: others.get(size, own) for size in self.sizes}
         return {size: torch.as_tensor(self.normalise[size](crop)) for size, crop in crops.items()}
 
@@ -67,7 +68,7 @@ def batches(images: Images, places: Sequence[int], prepare: Preprocessing, size:
     """The images at `places` in batches of `size`, decoded by `threads` threads ahead of time."""
     chunks = [places[start : start + size] for start in range(0, len(places), size)]
 
-    def one(place: int) -> dict[int, Tensor] | None:
+    def one(place: int) -> dict[ImageSize, Tensor] | None:
         try:
             image = images.read(place)
         except UNREADABLE:

@@ -21,19 +21,21 @@ class Window(NamedTuple):
     context: str
     """The text before it, never empty."""
     scored: str
+    document: int = 0
+    """Its place among the documents."""
 
 
 def scoring_windows(documents: Sequence[str], characters: int | None = None) -> tuple[Window, ...]:
     """The documents cut into windows, in their order; `characters`: evenly spaced windows that score about that many."""
     found: list[Window] = []
-    for text in documents:
+    for document, text in enumerate(documents):
         cuts = [_word(text, UNSCORED)]
         while len(text) - cuts[-1] > SCORED + REACH:
             cuts.append(_word(text, cuts[-1] + SCORED))
         cuts.append(len(text))
         for start, end in itertools.pairwise(cuts):
             if end - start >= SHORTEST:
-                found.append(Window(text[max(0, start - CONTEXT) : start], text[start:end]))
+                found.append(Window(text[max(0, start - CONTEXT) : start], text[start:end], document))
     if characters is None:
         return tuple(found)
     return tuple(found[place] for place in evenly_spaced(len(found), math.ceil(characters / SCORED)))

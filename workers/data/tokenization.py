@@ -32,8 +32,8 @@ class FastTokenizer:
 
     @property
     def size(self) -> int:
-        """Tokens in the vocabulary, special ones included."""
-        return int(self.backend.get_vocab_size(with_added_tokens=True))
+        """The largest id of a token, special ones included, and one; there may be unused ids below it."""
+        return max(self.backend.get_vocab(with_added_tokens=True).values(), default=-1) + 1
 
     def encode(self, text: str) -> list[int]:
         """The tokens of a text, without any special token."""

@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import logging
 import re
 import time
 import traceback
@@ -11,12 +12,16 @@ from typing import Any, TypeVar
 import torch
 
 from sweeps.job import Job
-from sweeps.outcome import ArmOutcome, Failure, FailureReason
+from sweeps.outcome import WORKER_UNFIT, ArmOutcome, Failure, FailureReason
+from workers import methods
 from workers.errors import NotANumberError, Unsupported
 from workers.kinds import KindResult
+from workers.measure.forward_functions import ForwardFunctions
 from workers.measure.process_state import Changes
-from workers.measure.timeout import CompilationTimedOut, TimedOut
+from workers.measure.timeout import CompilationTimedOut, TimedOut, TimingTimedOut
+from workers.models.share_weights import restored_weights
 
+_LOG = logging.getLogger(__name__)
 _ALLOCATION = re.compile(r"[Tt]ried to allocate ([0-9.]+ ?\w+)")
 """How torch names the size of an allocation that failed, on a CPU and on a GPU."""
 TIMEOUT_SHARE = 0.9
@@ -30,16 +35,34 @@ _REASONS: Mapping[FailureReason, tuple[type[BaseException], ...]] = {
 """The names of failures by their exceptions; any other is an `error`."""
 _A = TypeVar("_A")
 
+_SOUND: set[str] = set()
+"""Jobs in several visits that this process has visited without a change of what all arms run on."""
+
+
+class StateChangedError(Exception):
+    """One of the arms changed what all arms of the process run on, and the others must be measured in another process."""
+
+    def __init__(self, arms: tuple[int, ...], notes: tuple[str, ...]) -> None:
+        super().__init__(notes[0])
+        self.arms, self.notes = arms, notes
+
 
 class FailureCollector:
     """The failures of a job so far, and when it must end; a failed arm is left out from then on."""
 
     def __init__(self, job: Job) -> None:
+        self.job = job
         self.rows: list[Failure] = []
         self.allowed_s = TIMEOUT_SHARE * job.protocol.timeout_s
         self.deadline = time.monotonic() + self.allowed_s
         """Reading of `time.monotonic()`; compiling does not count, and an alarm that rang leaves the other arms as long again."""
-        self.changes = Changes()
+        before = ForwardFunctions()
+        methods.every()  # files of users are imported here, once in a process
+        for change in before.restore():
+            _LOG.warning("importing the methods: %s, and is put back", change)
+        functions = ForwardFunctions()
+        sound = job.protocol.passes > 1 and job.visited_id in _SOUND
+        self.changes = Changes(lambda: [*functions.restore(), *restored_weights()], at_end=sound)
         """What the arms changed in the process."""
 
     @property
@@ -58,18 +81,41 @@ class FailureCollector:
 
     def add(self, arm: int | None, error: BaseException, doing: str) -> None:
         if isinstance(error, TimedOut) and not isinstance(error, CompilationTimedOut):
-            self.deadline = time.monotonic() + self.allowed_s
+            self.allow_anew()
         self.rows.append(failure(arm, error, f"while {doing}"))
         traceback.clear_frames(error.__traceback__)  # their tensors would stay allocated as long as the exception
         gc.collect()
         if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
             torch.cuda.empty_cache()
 
+    def add_in_turn(self, arm: int, error: BaseException, verb: str, name: str) -> bool:
+        """A failure while the arms ran in turns: of `arm`, and whether it is; a time-out is the job's, and open."""
+        if isinstance(error, TimedOut):
+            self.add(None, TimingTimedOut(f"{error}, and which arm ran then is chance: no arm is blamed"), f"{verb} the arms")
+            return False
+        self.add(arm, error, f"{verb} {name}")
+        return True
+
+    def leave(self) -> None:
+        """Raises `StateChangedError` where an arm changed what all run on and others can be answered without it.
+
+        An unmodified model changes nothing: where the arm is not known it is one with a method.
+        """
+        if by := self.changes.shared_by:
+            known = tuple({arm for arm in by if arm is not None}) if None not in by else ()
+            suspects = known or tuple(index for index, arm in enumerate(self.job.arms) if arm.stack)
+            if suspects and self.job.apart(suspects):
+                raise StateChangedError(suspects, self.changes.notes)
+
     def inherit(self, arm: int, baseline: int, name: str) -> None:
         """Fail `arm` because `baseline`, the last one it could be compared with, failed."""
         cause = next(row for row in self.rows if row.arm == baseline)
         message = f"not measured: its baseline {name} failed {cause.message}"
         self.rows.append(Failure(arm=arm, reason=cause.reason, message=message, detail=cause.detail))
+
+    def allow_anew(self) -> None:
+        """The alarm rang, and rings again after as long."""
+        self.deadline = time.monotonic() + self.allowed_s
 
     @property
     def left_s(self) -> float:
@@ -91,10 +137,15 @@ class FailureCollector:
         for index, arm in enumerate(job.arms):
             with self.collect(index, f"preparing {arm}"), self.stopped() if index in job.compiled else contextlib.nullcontext():
                 prepared.append(make(index))
+            self.leave()
         return prepared
 
     def result(self, arms: Iterable[ArmOutcome] = (), *, flags: Iterable[str] = (), **fields: Any) -> KindResult:
         """The result of a kind, with the failures so far and what the arms changed in the process."""
+        if self.job.protocol.passes > 1 and not self.changes.shared_by:
+            _SOUND.add(self.job.visited_id)
+        if self.changes.shared_by:
+            fields["system_metrics"] = {**fields.get("system_metrics", {}), WORKER_UNFIT: 1.0}
         marked = []
         for arm in arms:
             new = tuple(dict.fromkeys((*arm.flags, *self.changes.flags(arm.arm))))

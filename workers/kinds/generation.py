@@ -93,7 +93,7 @@ class GenerationKind(TimedKind[LanguageArm]):
             median_time("tokenizer_s", [run.tokenizer_s for run in runs]),
             estimated("achieved_gb_per_s", median(arm.weight_bytes / tpot_s), 1e-9),
             metric_value("outlier_share", float(outliers(seconds).mean()), n=seconds.size),
-            metric_value("peak_gb_per_s", bandwidth(arm.condition.device), n=1),
+            metric_value("peak_gb_per_s", bandwidth(arm.condition.device, arm.weight_bytes / float(tpot_s.min()) / 1e9), n=1),
             *counters(arm.model),
         ]
         return ArmMetrics(metrics, raised(consistency_check_failed=bool({run.work for run in runs} - {first.work})))
@@ -101,7 +101,7 @@ class GenerationKind(TimedKind[LanguageArm]):
     def _run_alone(self, arm: LanguageArm) -> ArmMetrics:
         """Peak memory, energy, and what the cache holds at the end of a run."""
         device, runs, cache = arm.condition.device, 0, CacheState()
-        with peak_memory(device) as memory, measured_energy(device) as spent:
+        with peak_memory(device, arm.captured_bytes) as memory, measured_energy(device) as spent:
             start = time.perf_counter()
             while not runs or time.perf_counter() - start < self.pass_seconds:
                 arm.workload.run(arm.model, keep=cache.keep)
@@ -122,7 +122,7 @@ class GenerationKind(TimedKind[LanguageArm]):
         path = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(PROJECT))))
         try:
             done = subprocess.run(
-                [sys.executable, "-m", "workers.kinds.isolated_run"],
+                [sys.executable, "-P", "-m", "workers.kinds.isolated_run"],
                 input=self.job.model_copy(update=alone).model_dump_json(),
                 capture_output=True,
                 text=True,

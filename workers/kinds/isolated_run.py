@@ -39,7 +39,7 @@ def measure_isolated() -> None:
         kept_models.cache_clear()
         if own.runtime != "eager":
             work.run(model)
-        with peak_memory(own.device) as memory:
+        with peak_memory(own.device, model.steps.captured_bytes if model.steps else 0) as memory:
             work.run(model)
     peaks = {metric.name: metric.value for metric in memory.metrics}
     metrics = [metric_value("load_s", load_s, n=1)]

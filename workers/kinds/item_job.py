@@ -78,7 +78,7 @@ class ItemKind(ABC, Generic[_A, _Item, _Output]):
         for arm in self.remaining:
             doing = f"{self.verb} {arm.arm}"
             try:
-                with self.failures.changes.watched(arm.index, doing):
+                with self.failures.changes.watched(arm.index, doing, shared=False):
                     outputs[arm.index] = self.read(arm, item)
             except Exception as error:
                 self.failures.add(arm.index, error, doing)
@@ -106,6 +106,8 @@ def run_items(job: Job, declare: Callable[[Job, FailureCollector], ItemKind[_A, 
                     kind.read_item(item)
                     if not kind.remaining:
                         break
+            failures.changes.look(None, f"{kind.verb} the arms")
+            failures.leave()
         outcomes, fields = kind.result() if kind.remaining else ((), {})
         return failures.result(outcomes, **fields) if outcomes else failures.result()
 

@@ -3,15 +3,17 @@
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sweeps.job import PASS_SECONDS, Job
-from sweeps.outcome import Samples
+from sweeps.outcome import MetricValue, Samples
 from sweeps.stats.timing import median, outliers
 from workers.arms.prepared import raised
-from workers.arms.vision import ImageInputs, VisionArm, prepare_vision
+from workers.arms.vision import ImageInputs, VisionArm, kept_arm, prepare_vision
 from workers.kinds import KindResult
 from workers.kinds.failures import FailureCollector
 from workers.kinds.timed_job import ArmMetrics, SoloPass, TimedKind, run_timed
@@ -21,12 +23,30 @@ from workers.measure.memory import peak_memory
 from workers.measure.metric_values import estimated, median_time, metric_value
 from workers.measure.timer import Stopwatch, TimedStep, synchronise
 from workers.models.token_trace import Forwards, count_forwards
-from workers.models.vision import shared_vision
+from workers.models.vision import fresh_copy, shared_vision
 
+FloatArray = NDArray[np.float64]
 BURST = 4
 """Samples in one go, by which throughput is measured."""
+CLOCKS_DIFFER, EVENT_S = 1e-3, 1e-6
+"""How far the clock of CUDA events and the host's may differ: as a share, and for the two events of a sample."""
 MEMORY_FORWARDS = 3
 """In which the peak of memory is reached; a GPU is waited for after as many."""
+
+
+@dataclass
+class Known:
+    """What earlier visits of this process to a job found, and later ones need not measure again."""
+
+    alone: dict[int, ArmMetrics] = field(default_factory=dict)
+    """Peak memory by arm."""
+    steady: dict[int, list[MetricValue]] = field(default_factory=dict)
+    """Steady running by arm."""
+    inner: int = 0
+    """Forwards of one sample; 0 before the first visit."""
+
+
+_KNOWN: dict[str, Known] = {}
 
 
 def run(job: Job, *, pass_seconds: float = PASS_SECONDS) -> KindResult:
@@ -37,52 +57,79 @@ def run(job: Job, *, pass_seconds: float = PASS_SECONDS) -> KindResult:
 class LatencyKind(TimedKind[VisionArm]):
     """Forwards of one input; a hook counts them and their images."""
 
-    burst = BURST
-
     def __init__(self, job: Job, failures: FailureCollector, *, pass_seconds: float) -> None:
         super().__init__(job, failures)
-        self.energy_s = pass_seconds if measures_energy(job.condition.device) else 0.0
+        self.energy_s = pass_seconds / job.protocol.passes if measures_energy(job.condition.device) else 0.0
         """How long each arm runs alone for its energy, where it can be read."""
-        self.loaded = shared_vision(job.condition, job.content_hashes)
+        self.kept = shared_vision(job.condition, job.content_hashes)
+        self.loaded = fresh_copy(self.kept) if job.protocol.passes > 1 else self.kept
         self.inputs: ImageInputs = {}
-        self.counted: dict[int, Forwards] = {}
-        """By arm: forwards and images that the first block of its model saw while the samples were taken."""
-        self.passes = [SoloPass(self._run_alone, self.energy_s, "pass_skipped", lambda _: self.energy_s)]
+        self.counted: dict[int, list[Forwards]] = {}
+        """By arm, for each of its copies: forwards and images that the first block saw while the samples were taken."""
+        self.known = _KNOWN.setdefault(job.visited_id, Known()) if job.protocol.passes > 1 else Known()
+        self.burst = BURST if len(self.known.steady) < len(job.arms) else 0
+        if self.energy_s or len(self.known.alone) < len(job.arms):
+            self.passes = [SoloPass(self._run_alone, self.energy_s, "pass_skipped", lambda _: self.energy_s)]
 
     def prepare(self, index: int) -> VisionArm:
-        return prepare_vision(self.job, index, self.loaded, self.inputs)
+        """An arm on this visit's copy of the weights; one that is compiled or captured, as it was made at the first visit."""
+        runtime = self.job.arms[index].condition(self.job.condition).runtime
+        if self.job.protocol.passes == 1 or runtime == "eager":
+            return prepare_vision(self.job, index, self.loaded, self.inputs)
+        return kept_arm(self.kept, self.job, index)
+
+    def twin(self, arm: VisionArm) -> VisionArm:
+        return self.prepare(arm.index) if arm.condition.runtime == "eager" else arm
 
     def inner_loop(self, steps: Sequence[TimedStep], clock: Stopwatch) -> int:
-        return calibrate(steps, clock)
+        if self.job.protocol.passes == 1:
+            return calibrate(steps, clock)
+        self.known.inner = self.known.inner or calibrate(steps, clock, forwards=1)
+        return self.known.inner
 
     @contextmanager
     def observed(self, arm: VisionArm) -> Iterator[None]:
-        with count_forwards(arm.model) as self.counted[arm.index]:
+        with count_forwards(arm.model) as seen:
+            self.counted[arm.index] = [*self.counted.get(arm.index, ()), seen]
             yield
 
     def read(self, arm: VisionArm, samples: Samples) -> ArmMetrics:
         columns = [column for column, index in enumerate(samples.arms) if index == arm.index]
         walls = np.array(samples.seconds)[:, columns].ravel()
-        steady = np.array(samples.bursts)[:, list(dict.fromkeys(samples.arms)).index(arm.index)]
+        called = len(walls) * samples.inner[0]
+        if samples.bursts is not None:
+            steady = np.array(samples.bursts)[:, list(dict.fromkeys(samples.arms)).index(arm.index)]
+            called += BURST * len(steady) * samples.inner[0]
+            ratio = float(np.median(steady) / np.median(walls))
+            self.known.steady[arm.index] = [
+                estimated("throughput", median(arm.condition.batch_size / steady)),
+                metric_value("steady_ratio", ratio, n=len(steady)),
+            ]
+        earlier = ArmMetrics() if self.passes else self.known.alone[arm.index]
         metrics = [
+            *earlier.metrics,
+            *self.known.steady[arm.index],
             median_time("latency", walls),
             metric_value("outlier_share", float(outliers(walls).mean()), n=len(walls)),
-            estimated("throughput", median(arm.condition.batch_size / steady)),
-            metric_value("steady_ratio", float(np.median(steady) / np.median(walls)), n=len(steady)),
         ]
-        called = (len(walls) + BURST * len(steady)) * samples.inner[0]
-        sound = consistent(self.counted[arm.index], called, arm.condition.batch_size)
-        if samples.device_seconds is not None:
-            devices = np.array(samples.device_seconds)[:, columns].ravel()
+        counted = self.counted[arm.index]
+        seen = Forwards(sum(each.forwards for each in counted), sum(each.images for each in counted))
+        sound = consistent(seen, called, arm.condition.batch_size)
+        if samples.event_seconds is not None:
+            devices = np.array(samples.event_seconds)[:, columns].ravel()
             metrics.append(median_time("device_latency", devices))
-            sound = sound and bool((devices <= walls).all())
-        return ArmMetrics(metrics, raised(consistency_check_failed=not sound))
+            sound = sound and possible(devices, walls, samples.inner[0])
+        return ArmMetrics(metrics, (*earlier.flags, *raised(consistency_check_failed=not sound)))
 
     def _run_alone(self, arm: VisionArm) -> ArmMetrics:
         """Peak memory in a few forwards; energy and mean power in `energy_s` of them, where they can be read."""
         device = arm.condition.device
         called = 0
-        with peak_memory(device) as memory, measured_energy(device) as spent, count_forwards(arm.model) as counted:
+        with (
+            peak_memory(device, arm.captured_bytes) as memory,
+            measured_energy(device) as spent,
+            count_forwards(arm.model) as counted,
+        ):
             start = time.perf_counter()
             while called < MEMORY_FORWARDS or time.perf_counter() - start < self.energy_s:
                 arm.step()
@@ -91,7 +138,17 @@ class LatencyKind(TimedKind[VisionArm]):
                     synchronise(device)
         sound = consistent(counted, called, arm.condition.batch_size)
         metrics = [*memory.metrics, *spent.metrics({"image": counted.images}, counted.forwards)]
-        return ArmMetrics(metrics, raised(memory_unmeasured=not memory.metrics, consistency_check_failed=not sound))
+        found = ArmMetrics(metrics, raised(memory_unmeasured=not memory.metrics, consistency_check_failed=not sound))
+        self.known.alone[arm.index] = found
+        return found
+
+
+def possible(device_s: FloatArray, wall_s: FloatArray, inner: int) -> bool:
+    """Whether times between CUDA events, per forward of samples of `inner`, can lie inside the wall times around them.
+
+    Two clocks: events have a resolution of about 0.5 us, and the drivers' time stamps drift by parts in a thousand at most.
+    """
+    return bool((device_s <= wall_s * (1 + CLOCKS_DIFFER) + EVENT_S / inner).all())
 
 
 def consistent(counted: Forwards, called: int, batch: int) -> bool:

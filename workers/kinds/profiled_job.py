@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from sweeps.condition import Device
 from sweeps.job import Job, Pair
-from sweeps.outcome import do_same_work
+from sweeps.outcome import WORKER_UNFIT, do_same_work
 from sweeps.profile import ArmProfile, Phase
 from sweeps.stats.pooling import pool, stated_term
 from sweeps.stats.profile_rounds import ArmWall, PhaseRounds, bounded, less_profiler
@@ -74,7 +74,10 @@ class PhaseProfiler:
                 break
             except ArmError as error:
                 failed = left[self.columns[error.column]]
-                failures.add(failed.index, error.__cause__ or error, f"profiling {failed.arm}")
+                if not failures.add_in_turn(
+                    failed.index, error.__cause__ or error, f"profiling {failed.arm}", "profiling the arms"
+                ):
+                    return
         for phase, table in self.tables.items():
             own = {arm: self.walls[phase].seconds(arm) for arm in set(self.columns)}
             times = less_profiler(table.times, table.own, self.columns, own) if device == "cpu" else table.times
@@ -108,7 +111,12 @@ class PhaseProfiler:
         dtypes = [arm.condition(job.condition).dtype for arm in job.arms]
         peaks = measure_peaks(job.condition.device, dtypes) if self.found else ()
         compared = tuple(self._compared(profile, job, measured) for profile in self.found)
-        return measured._replace(samples=None, profiles=compared, peaks=peaks)
+        metrics = dict(measured.system_metrics)
+        if job.condition.device == "cuda":
+            metrics[WORKER_UNFIT] = (
+                1.0  # torch leaves CUPTI attached, which slows every later launch: this process times nothing more
+            )
+        return measured._replace(samples=None, profiles=compared, peaks=peaks, system_metrics=metrics)
 
     def _compared(self, profile: ArmProfile, job: Job, measured: KindResult) -> ArmProfile:
         """A profile with what distinguishes it from that of its first baseline."""

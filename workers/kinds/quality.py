@@ -120,6 +120,7 @@ class QualityKind(ItemKind[ScoredArm, Window, ScoredText]):
             listing=digest(self.text),
             bytes=pack([len(window.scored.encode()) for window in self.text], "i4"),
             characters=pack([len(window.scored) for window in self.text], "i4"),
+            documents=pack([window.document for window in self.text], "i4"),
             arms=tuple(ArmScores(arm=arm.index, nll=pack(arm.nll, "f8"), tokens=pack(arm.tokens, "i4")) for arm in self.remaining),
             pairs=tuple(
                 PairScores(

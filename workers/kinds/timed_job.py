@@ -18,11 +18,12 @@ from sweeps.outcome import WAITED_S, ArmOutcome, MetricValue, Samples
 from sweeps.stats.two_way import Rounds
 from workers.arms.prepared import PreparedArm
 from workers.kinds import KindResult
-from workers.kinds.failures import FailureCollector
-from workers.measure.interleaved import ArmError, Orders, Warmup, by_column, time_rounds, warm_up
+from workers.kinds.failures import FailureCollector, StateChangedError
+from workers.measure.interleaved import VISIT_WARMUP, ArmError, Orders, Warmup, by_column, time_rounds, warm_up
 from workers.measure.monitors import Patience, Watch, watch
 from workers.measure.openmp import policy_readings
 from workers.measure.threads import raise_priority, use_threads
+from workers.measure.timeout import TimedOut
 from workers.measure.timer import Stopwatch, TimedStep, stopwatch
 
 WAIT_SHARE, WAIT_S = 0.1, 5.0
@@ -67,6 +68,10 @@ class TimedKind(ABC, Generic[_A]):
     def prepare(self, index: int) -> _A:
         """The arm `index` of the job, after its first run."""
 
+    def twin(self, arm: _A) -> _A:
+        """What the baseline's second column runs: a copy that is built as the arm is, where that costs little."""
+        return arm
+
     def inner_loop(self, steps: Sequence[TimedStep], clock: Stopwatch) -> int:  # noqa: ARG002 - for kinds whose steps are short
         """Steps that make up one sample."""
         return 1
@@ -93,7 +98,8 @@ class TimedKind(ABC, Generic[_A]):
     def time(self, prepared: Sequence[_A]) -> "Timed | None":
         """The samples of the arms that have not failed, taken anew without one that fails meanwhile; `None` when none is left.
 
-        An arm all of whose baselines failed is not measured, because no question about it is left.
+        An arm all of whose baselines failed is not measured, because no question about it is left. A time-out meanwhile is the
+        job's, which has no samples then.
         """
         job, failed = self.job, self.failures
         while True:
@@ -105,13 +111,19 @@ class TimedKind(ABC, Generic[_A]):
             if not arms:
                 return None
             reserve_s = sum(each.reserve_s for each in self.passes) * len(prepared)
-            columns = [*arms, *(arm for arm in arms if arm.index == _main_baseline(pairs))]
+            columns = [*arms, *(self.twin(arm) for arm in arms if arm.index == _main_baseline(pairs))]
             try:
                 with _no_garbage_collection():
-                    return self._sample(arms, columns, pairs, reserve_s)
+                    timed = self._sample(arms, columns, pairs, reserve_s)
             except ArmError as error:
+                if isinstance(error.__cause__, StateChangedError):
+                    raise error.__cause__ from None
                 arm_failed = columns[error.column]
-                failed.add(arm_failed.index, error.__cause__ or error, f"timing {arm_failed.arm}")
+                if not failed.add_in_turn(arm_failed.index, error.__cause__ or error, "timing", str(arm_failed.arm)):
+                    return None
+            else:
+                failed.leave()
+                return timed
 
     def _sample(self, arms: Sequence[_A], columns: Sequence[_A], pairs: Sequence[Pair], reserve_s: float) -> "Timed":
         """Warm up and time the arms, in `columns`, until only `reserve_s` is left."""
@@ -121,19 +133,24 @@ class TimedKind(ABC, Generic[_A]):
             names = own[arms[0].index]
             return {name: by_column({arm: each[name] for arm, each in own.items()}, indices, orders) for name in names}
 
-        job, steps, indices = self.job, [arm.step for arm in arms], [arm.index for arm in columns]
-        named = {id(step): (arm.index, str(arm.arm)) for arm, step in zip(arms, steps, strict=True)}
-        with self.failures.changes.timed(stopwatch(job.condition.device), named) as clock:
+        job, steps, indices = self.job, [arm.step for arm in columns], [arm.index for arm in columns]
+        named = {id(step): (arm.index, str(arm.arm)) for arm, step in zip(columns, steps, strict=True)}
+        distinct = list({id(arm): arm for arm in columns}.values())
+        once = steps[: len(distinct)]
+        with self.failures.changes.timed(stopwatch(job.condition.device), named, self.failures.leave) as clock:
             self.patience.wait()
             protocol = job.protocol.model_copy(update={"budget_s": job.protocol.budget_s - self.patience.waited_s})
-            inner = self.inner_loop(steps, clock)
+            inner = self.inner_loop(once, clock)
             timing: dict[str, Any] = {"seed": uuid4().hex, "stopwatch": clock, "deadline": self.failures.deadline}
-            warmup = warm_up(steps, inner, **timing, **self.warmup_options(arms))
+            if protocol.passes > 1:
+                warmup = warm_up(once, inner, **timing, samples=VISIT_WARMUP, blocks=1)._replace(steady=True)
+            else:
+                warmup = warm_up(once, inner, **timing, **self.warmup_options(arms))
             with watch(job.condition.device, torch.get_num_threads()) as seen, contextlib.ExitStack() as observers:
-                for arm in arms:
+                for arm in distinct:
                     observers.enter_context(self.observed(arm))
                 samples = time_rounds(
-                    [steps[arms.index(arm)] for arm in columns],
+                    steps,
                     inner,
                     arms=indices,
                     pairs=pairs,
@@ -157,8 +174,12 @@ class TimedKind(ABC, Generic[_A]):
         outcome = _extend(outcome.model_copy(update=warmup), self.read(arm, timed.samples))
         with self.failures.collect(arm.index, f"measuring {arm.arm} alone, after it was timed"):
             for each in self.passes:
-                enough = self.failures.left_s >= each.needed_s(arm)
-                outcome = _extend(outcome, each.measure(arm) if enough else ArmMetrics(flags=[each.skipped]))
+                more = ArmMetrics(flags=[each.skipped])
+                try:
+                    more = each.measure(arm) if self.failures.left_s >= each.needed_s(arm) else more
+                except TimedOut:  # the arm is answered by its samples
+                    self.failures.allow_anew()
+                outcome = _extend(outcome, more)
         return outcome
 
 

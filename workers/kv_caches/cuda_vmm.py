@@ -34,12 +34,14 @@ class CudaDriver:
         return _checked(_bindings().cuMemCreate(size, self._kind(), 0))
 
     def map(self, address: int, size: int, memory: Any) -> None:
+        _checked(_bindings().cuMemMap(address, size, 0, memory, 0))
+
+    def allow(self, address: int, size: int) -> None:
         cu = _bindings()
         access = cu.CUmemAccessDesc()
         access.location.type = cu.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
         access.location.id = self.index
         access.flags = cu.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-        _checked(cu.cuMemMap(address, size, 0, memory, 0))
         _checked(cu.cuMemSetAccess(address, size, [access], 1))
 
     def unmap(self, address: int, size: int) -> None:

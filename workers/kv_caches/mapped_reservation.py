@@ -14,16 +14,17 @@ class Driver(Protocol):
     """The calls of a virtual memory manager that map pages. Drivers of one device are equal.
 
     `page`: bytes of the smallest page. `reserve`: the address of `size` reserved bytes without memory; raises `Unsupported`.
-    `create`: memory of `size` bytes, mapped nowhere yet; raises `MemoryError`. `map`: at the addresses, readable and writable.
-    `unmap`: exactly as it was mapped. `destroy`: free memory. `free`: free addresses. `synchronise`: wait until no launched
-    work can access a page. `free_cached`: free memory that other allocators cache, because memory is short. `tensor`: the addresses
-    as bytes `[size]`; keeps `owner` alive, and its first page is mapped.
+    `create`: memory of `size` bytes, mapped nowhere yet; raises `MemoryError`. `map`: at the addresses. `allow`: make what is
+    mapped there readable and writable. `unmap`: exactly as it was mapped. `destroy`: free memory. `free`: free addresses.
+    `synchronise`: wait until no launched work can access a page. `free_cached`: free memory that other allocators cache, because
+    memory is short. `tensor`: the addresses as bytes `[size]`; keeps `owner` alive, and its first page is mapped.
     """
 
     def page(self) -> int: ...
     def reserve(self, size: int) -> int: ...
     def create(self, size: int) -> Any: ...
     def map(self, address: int, size: int, memory: Any) -> None: ...
+    def allow(self, address: int, size: int) -> None: ...
     def unmap(self, address: int, size: int) -> None: ...
     def destroy(self, memory: Any) -> None: ...
     def free(self, address: int, size: int) -> None: ...
@@ -75,12 +76,13 @@ class MappedReservation:
             return
         for number in pages_to_map(self._ready, min(end, self.size), self.page):
             if number not in self._mapped:
-                memory = self._create()
-                try:
-                    self._driver.map(self._address + number * self.page, self.page, memory)
-                except BaseException:
-                    self._driver.destroy(memory)
-                    raise
+                memory, address = self._create(), self._address + number * self.page
+                with contextlib.ExitStack() as undo:
+                    undo.callback(self._driver.destroy, memory)
+                    self._driver.map(address, self.page, memory)
+                    undo.callback(self._driver.unmap, address, self.page)
+                    self._driver.allow(address, self.page)
+                    undo.pop_all()
                 self._mapped[number] = memory
             self._idle.discard(number)
             self._ready = number + 1

@@ -1,6 +1,7 @@
 """The properties of this machine that can change a time: devices and their fingerprint, read without importing torch."""
 
 import contextlib
+import ctypes
 import functools
 import importlib.metadata
 import importlib.util
@@ -8,9 +9,10 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pynvml
 
@@ -51,7 +53,8 @@ def environment_of(device: Device) -> Environment:
                     "no CUDA device here: NVML, CUDA_VISIBLE_DEVICES or this build of torch offers none; request device cpu"
                 )
             name = _text(pynvml.nvmlDeviceGetName(handle))
-            facts |= {"gpu": name, "driver": _text(pynvml.nvmlSystemGetDriverVersion()), "cuda": _torch_cuda() or ""}
+            facts |= {"gpu": name, "gpu_uuid": _text(pynvml.nvmlDeviceGetUUID(handle))}  # a curve stays on one device
+            facts |= {"driver": _text(pynvml.nvmlSystemGetDriverVersion()), "cuda": _torch_cuda() or ""}
         if configured := allocator():
             facts["allocator"] = configured
     return Environment(device=device, device_name=name, facts=facts)
@@ -146,15 +149,38 @@ def gpu() -> Iterator[Any]:
 def _handle(first: str) -> Any:
     """The device that an entry of CUDA_VISIBLE_DEVICES names: an index, or the (possibly shortened) UUID of a GPU or MIG slice."""
     with contextlib.suppress(pynvml.NVMLError):
-        if first.isdigit():
-            return pynvml.nvmlDeviceGetHandleByIndex(int(first))
         if first.startswith("MIG-"):
             return pynvml.nvmlDeviceGetHandleByUUID(first)
-        for index in range(pynvml.nvmlDeviceGetCount()):
-            handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-            if _text(pynvml.nvmlDeviceGetUUID(handle)).startswith(first):
-                return handle
+        handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
+        uuids = [_text(pynvml.nvmlDeviceGetUUID(handle)) for handle in handles]
+        place = place_of_gpu(first, uuids, os.environ.get("CUDA_DEVICE_ORDER", ""), cuda_uuid)
+        return None if place is None else handles[place]
     return None
+
+
+def place_of_gpu(first: str, uuids: Sequence[str], order: str, of_cuda: Callable[[], str | None]) -> int | None:
+    """The index in NVML, which has GPUs with these UUIDs, of the one that an entry of CUDA_VISIBLE_DEVICES names first.
+
+    NVML counts by bus number, CUDA the fastest first unless `order` (CUDA_DEVICE_ORDER) is PCI_BUS_ID: of several GPUs the one with
+    the UUID that CUDA itself gives is meant.
+    """
+    if not first.isdigit():
+        return next((place for place, uuid in enumerate(uuids) if uuid.startswith(first)), None)
+    if len(uuids) > 1 and order != "PCI_BUS_ID" and (uuid := of_cuda()) in uuids:
+        return uuids.index(str(uuid))
+    return int(first) if int(first) < len(uuids) else None
+
+
+def cuda_uuid(library: str = "libcuda.so.1") -> str | None:
+    """The UUID of the GPU that CUDA calls 0 in this process, as NVML writes it, by CUDA's driver; makes no context on it."""
+    try:
+        driver = ctypes.CDLL(library)
+        read = driver.cuDeviceGetUuid
+    except (OSError, AttributeError):
+        return None
+    device, found = ctypes.c_int(), (ctypes.c_ubyte * 16)()
+    failed = driver.cuInit(0) or driver.cuDeviceGet(ctypes.byref(device), 0) or read(found, device)
+    return None if failed else f"GPU-{UUID(bytes=bytes(found))}"
 
 
 def _unpinned() -> tuple[str, str]:

@@ -32,7 +32,7 @@ MAX_MEMORY_SHARE = 0.5
 """A process that holds this share of the machine's memory is replaced."""
 
 _known: set[tuple[Hashable, ...]] = set()
-"""Models, data and runtimes of the jobs that this process has run."""
+"""Models, sizes, data and runtimes of the jobs that this process has run."""
 
 
 class Leftovers:
@@ -41,7 +41,8 @@ class Leftovers:
     def __init__(self, job: Job) -> None:
         own = [arm.condition(job.condition) for arm in job.arms]
         kept = job.condition
-        self._use = (job.kind, kept.model, kept.weights, kept.data, frozenset((each.runtime, each.dtype) for each in own))
+        dtypes = frozenset((each.runtime, each.dtype) for each in own)
+        self._use = (job.kind, kept.model, kept.weights, kept.data, kept.image_size, dtypes)
         # Every kind sets the threads of its condition, timed ones the normal priority.
         self._state = ProcessState(leave=frozenset({"CPU threads of torch", "niceness"}))
         self._random = random.getstate(), np.random.get_state(), torch.get_rng_state()
@@ -96,6 +97,12 @@ def resident() -> int:
     """Bytes of this process in memory; 0 where the system does not provide it."""
     pages = read_text("/proc/self/statm").split()
     return int(pages[1]) * os.sysconf("SC_PAGE_SIZE") if pages else 0
+
+
+def memory_share() -> float:
+    """What this process holds of the machine's memory, or of its GPU's if that is more."""
+    of_gpu = _allocated() / torch.cuda.mem_get_info()[1] if _allocated() else 0.0
+    return max(resident() / _memory(), of_gpu)
 
 
 def _allocated() -> int:

@@ -27,8 +27,8 @@ class Peak:
 
 
 @contextlib.contextmanager
-def peak_memory(device: Device) -> Iterator[Peak]:
-    """Measure the block's peak memory in MiB.
+def peak_memory(device: Device, captured_bytes: int = 0) -> Iterator[Peak]:
+    """Measure the block's peak memory in MiB; `captured_bytes` are those of a CUDA graph (`Captured.unseen_bytes`).
 
     `rss_before` and `peak_rss` are the whole process' (Linux with a writable clear_refs only), so their difference is what the
     block added; `cuda_peak_allocated` and `cuda_peak_reserved` are those of torch's allocator, `cuda_allocated_before` likewise.
@@ -48,7 +48,7 @@ def peak_memory(device: Device) -> Iterator[Peak]:
         values |= {"rss_before": before, "peak_rss": _status("VmHWM")}
     if device == "cuda":
         torch.cuda.synchronize()
-        values["cuda_peak_allocated"] = torch.cuda.max_memory_allocated()
+        values["cuda_peak_allocated"] = torch.cuda.max_memory_allocated() + captured_bytes
         values["cuda_peak_reserved"] = torch.cuda.max_memory_reserved()
     peak.metrics = tuple(metric_value(name, size / MIB, n=1) for name, size in values.items())
 

@@ -5,10 +5,12 @@ import gc
 import os
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
+from torch import nn
 
 from workers.measure.descendants import left_running
 from workers.measure.process_settings import SETTINGS, flushes_denormals
@@ -30,26 +32,49 @@ BENIGN_VARIABLES = (
 class Changes:
     """What the arms of a job changed in the process, by arm (`None`: the arm is not known)."""
 
-    def __init__(self) -> None:
+    def __init__(self, shared: Callable[[], list[str]] = list, *, at_end: bool = False) -> None:
+        """`shared` gives a text for each change of what all arms of the process run on: functions, weights.
+
+        With `at_end` that is looked at after all arms and not after each: where these very arms changed nothing before.
+        """
+        self._shared, self._at_end = shared, at_end
+        self.shared_by: list[int | None] = []
+        """The arms that changed such."""
         self.found: dict[int | None, list[str]] = {}
         self.threads: dict[int, int] = {}
         """CPU threads that an arm's samples ran with, where they differ from the requested ones."""
 
     @contextlib.contextmanager
-    def watched(self, arm: int | None, doing: str) -> Iterator[None]:
-        """Restore what the block changes, and record it for `arm`; `doing` completes "while …"."""
+    def watched(self, arm: int | None, doing: str, *, shared: bool = True) -> Iterator[None]:
+        """Restore what the block changes, and record it for `arm`; `doing` completes "while …".
+
+        Without `shared` what all arms run on is not looked at, which takes longer than reading an item.
+        """
         before = ProcessState()
         try:
             yield
         finally:
             self.note(arm, before.restore(), doing)
+            if shared:
+                self.look(arm, doing)
+
+    def look(self, arm: int | None, doing: str) -> None:
+        """Record for `arm` what of all arms was changed."""
+        if arm is not None and self._at_end:
+            return
+        if changes := self._shared():
+            self.shared_by.append(arm)
+            self.note(arm, changes, doing)
 
     @contextlib.contextmanager
-    def timed(self, clock: Stopwatch, steps: Mapping[int, tuple[int, str]]) -> Iterator[Stopwatch]:
+    def timed(
+        self, clock: Stopwatch, steps: Mapping[int, tuple[int, str]], leave: Callable[[], None] = lambda: None
+    ) -> Iterator[Stopwatch]:
         """`clock` with a look at the process after each sample; `steps` holds the arm and its name by the `id` of its step.
 
         The first sample of an arm is followed by a look at everything; every later one by a look at what makes other arms
-        faster or slower, outside the time that is taken. What else was changed shows at the end.
+        faster or slower, outside the time that is taken. What else was changed shows at the end. `leave` is called after a look
+        at everything, and may raise.
         """
         before, seen = ProcessState(), set[int]()
         quick = _quick()
@@ -64,11 +89,14 @@ class Changes:
                     if (now := torch.get_num_threads()) != quick[0]:
                         self.threads[arm] = now
                     self.note(arm, before.restore(), f"timing {name}")
+                    self.look(arm, f"timing {name}")
+                    leave()
 
         try:
             yield timing
         finally:
             self.note(None, before.restore(), "timing the arms")
+            self.look(None, "timing the arms")
 
     def note(self, arm: int | None, changes: list[str], doing: str) -> None:
         lines = self.found.setdefault(arm, []) if changes else []
@@ -76,7 +104,7 @@ class Changes:
 
     def flags(self, arm: int | None) -> tuple[str, ...]:
         """The flag of an arm, or with `None` of the whole job."""
-        return (FLAG,) if self.found.get(arm) else ()
+        return (FLAG,) if self.found.get(arm) or (arm is None and self.shared_by) else ()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -147,6 +175,9 @@ def _quick() -> tuple[Any, ...]:
         gc.isenabled(),
         flushes_denormals(),
         sys.getprofile(),
+        time.perf_counter,
+        nn.functional.linear,
+        nn.functional.scaled_dot_product_attention,
     )
 
 

@@ -3,7 +3,8 @@
 A profiler slows the host, so that a profiled wall is not that of the arm. On a GPU the time of the device is by its own clock and
 stays; what is left of the unprofiled wall is shared by the gaps in the proportion of the profiled forwards (`fit_to_wall`). On a
 CPU the operators are the device, by the clock of the host: less the profiler's own time (`less_profiler`), all classes keep their
-shares (`share_of_wall`). Shapes and allocations come from forwards of their own, whose times are not used.
+shares (`share_of_wall`), and so do single operators, which add up to their class. Shapes and allocations come from forwards of
+their own, whose times are not used.
 """
 
 from collections.abc import Iterable, Sequence
@@ -48,6 +49,10 @@ def profile_phase(
     ran = table.ran.get(arm.arm, {})
     work, allocations, observed = _details(detailed, phase, fitted.device)
     activities = [_mean(name, total, work.get(name), forwards, observed) for name, total in ran.items()]
+    recorded = sum(each.seconds for each in activities)
+    if fitted.device == "cpu" and visible and recorded:  # by the clock of their class
+        scale = times["device"] / recorded
+        activities = [each.model_copy(update={"seconds": scale * each.seconds}) for each in activities]
     own = [column for column, index in enumerate(columns) if index == arm.arm]
     profile = ArmProfile(
         arm=arm.arm,

@@ -14,6 +14,10 @@ class CompilationTimedOut(TimedOut):
     """The time of an arm's compilation is up; the job's own did not run meanwhile and goes on."""
 
 
+class TimingTimedOut(Exception):  # noqa: N818 - reads like `TimedOut`, but is an error of the job that the next run tries again
+    """The job's time was up while its arms ran in turns: which of them ran then is chance."""
+
+
 @contextlib.contextmanager
 def alarm(seconds: float) -> Iterator[None]:
     """Raise `TimedOut` in the main thread after `seconds`, and again after each further `seconds`, until the block ends.

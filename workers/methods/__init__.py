@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import logging
 import os
 import pkgutil
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any, cast
 
-from sweeps.condition import Condition
+from sweeps.condition import Condition, ImageSize
 from sweeps.identity import digest
 from sweeps.job import Arm
 from sweeps.kinds import Modality
@@ -20,8 +21,10 @@ from sweeps.method import AnyMethod, BlockTokens, LanguageNetwork, Network, Para
 from workers.errors import Unsupported
 from workers.methods import language, vision
 
+_LOG = logging.getLogger(__name__)
 AnyNetwork = Network | LanguageNetwork
 VARIABLE = "BREAKEVEN_METHODS"
+STORE_VARIABLE = "BREAKEVEN_DB"
 ENTRY_POINTS = "breakeven.methods"
 """Group of entry points under which an installed package offers methods: `NAME = "package.module"`."""
 
@@ -35,12 +38,17 @@ class InvalidMethod(Exception):  # noqa: N818 - reads as what it is in a message
 
 
 def every() -> Mapping[str, AnyMethod]:
-    """Every method by name, without importing torch. Raises `InvalidMethod`."""
-    return _methods(os.environ.get(VARIABLE, ""))
+    """Every method by name, without importing torch. One from outside that cannot be used is left out, with a line in the log."""
+    return _methods(os.environ.get(VARIABLE, ""))[0]
+
+
+def left_out() -> Mapping[str, str]:
+    """What of outside cannot be used, a file's stem or a folder, and why: a line that names it."""
+    return _methods(os.environ.get(VARIABLE, ""))[1]
 
 
 def of_modality(modality: Modality) -> Mapping[str, Any]:
-    """The methods for models of a modality, by name. Raises `InvalidMethod`."""
+    """The methods for models of a modality, by name."""
     return {name: method for name, method in every().items() if modality_of(method) == modality}
 
 
@@ -52,6 +60,8 @@ def resolve(arm: Arm, modality: Modality) -> list[tuple[Any, Any]]:
     known, found = of_modality(modality), []
     for step in arm.stack:
         if step.method not in known:
+            if step.method in left_out():
+                raise InvalidMethod(left_out()[step.method])
             raise InvalidMethod(f"there is no method {step.method!r} for {modality} models; there are {', '.join(known)}")
         method = known[step.method]
         if step.version != method.VERSION:
@@ -77,18 +87,24 @@ def stack_refusal(arm: Arm, network: AnyNetwork) -> str | None:
     reducing = [name for name, (method, params) in steps if _reduces(method, params, network)]
     if len(reducing) > 1:
         return f"{' and '.join(reducing)} both change the number of tokens; only one method of a stack can"
+    replacing = [place for place, (_, (_, params)) in enumerate(steps) if params.replaces_matrices]
+    if len(replacing) > 1:
+        return f"{' and '.join(steps[place][0] for place in replacing)} replace the same matrices; only one method of a stack can"
+    late = [name for name, (_, params) in steps[replacing[0] :] if params.retokenizes()] if replacing else []
+    if late:
+        return f"{late[0]} must come before {steps[replacing[0]][0]}, which changes the model that it adapts"
     reasons = ((name, method.refuses(params, network)) for name, (method, params) in steps)
     return next((f"{name}: {reason}" for name, reason in reasons if reason is not None), None)
 
 
-def promised_tokens(arm: Arm, network: Network, image_size: int) -> tuple[BlockTokens, ...]:
+def promised_tokens(arm: Arm, network: Network, image_size: ImageSize) -> tuple[BlockTokens, ...]:
     """The tokens that the arm's stack promises for each block, once `stack_refusal` gave `None`; `budget.solve` comes before."""
     dense = network.dense_tokens(image_size)
     promised = (method.tokens(params, network, image_size) for method, params in resolve(arm, "vision"))
     return next((each for each in promised if each != dense), dense)
 
 
-def without_effect(arm: Arm, network: Network, image_size: int) -> bool:
+def without_effect(arm: Arm, network: Network, image_size: ImageSize) -> bool:
     """Whether methods that reduce tokens leave all of them here, so that the arm does what the baseline does.
 
     Methods whose amount a budget can solve reduce tokens, and those that only cut. An arm with overrides does something else in any
@@ -100,7 +116,7 @@ def without_effect(arm: Arm, network: Network, image_size: int) -> bool:
     return bool(arm.stack) and unchanged and not overridden
 
 
-def method_macs(arm: Arm, network: AnyNetwork, *lengths: int) -> int:
+def method_macs(arm: Arm, network: AnyNetwork, *lengths: ImageSize) -> int:
     """MACs that the arm's methods themselves add; the network's own are `network.macs`.
 
     `lengths`: of a vision model the image size, per image; of a language model the tokens of the prompt, read at once, and those
@@ -175,18 +191,41 @@ def _reduces(method: Any, params: Any, network: Any) -> bool:
 
 
 @cache
-def _methods(folders: str) -> Mapping[str, AnyMethod]:
-    """The project's own methods, those of installed packages, and those in `folders` (separated as in $PATH), by name."""
+def _methods(folders: str) -> tuple[Mapping[str, AnyMethod], Mapping[str, str]]:
+    """The project's own methods, those of installed packages, and those in `folders` (separated as in $PATH), by name.
+
+    Beside them what of the latter two cannot be used. Raises `InvalidMethod` for one of our own.
+    """
     found: dict[str, AnyMethod] = {}
-    for name, file, load in (*_own(), *_installed(), *_outside(folders)):
+    for name, file, load in _own():
+        found[name] = _imported(file, load)
+    problems: dict[str, str] = {}
+    for name, file, load in (*_installed(), *_outside(folders, problems)):
         if name in found:
-            raise InvalidMethod(f"{file}: there is a method {name!r} already; rename the file")
+            problems[name] = f"{file}: there is a method {name!r} already; rename the file"
+            continue
         try:
-            module = load()
-        except Exception as error:
-            raise InvalidMethod(f"{file}: cannot be imported: {type(error).__name__}: {error}") from error
-        found[name] = checked(module, file)
-    return MappingProxyType(dict(sorted(found.items())))
+            found[name] = _imported(file, load)
+        except InvalidMethod as problem:
+            problems[name] = str(problem)
+    for reason in problems.values():
+        _LOG.warning("%s; it is left out", reason)
+    return MappingProxyType(dict(sorted(found.items()))), MappingProxyType(problems)
+
+
+def _imported(file: Path, load: Callable[[], ModuleType]) -> AnyMethod:
+    """A method from its file. Raises `InvalidMethod`."""
+    kept = os.environ.pop(STORE_VARIABLE, None)  # a method has no business with the store
+    try:
+        return checked(load(), file)
+    except InvalidMethod:
+        raise
+    except (Exception, SystemExit) as error:
+        reason = str(error).partition("\n")[0]
+        raise InvalidMethod(f"{file}: cannot be imported: {type(error).__name__}: {reason}") from error
+    finally:
+        if kept is not None:
+            os.environ[STORE_VARIABLE] = kept
 
 
 def _own() -> Iterator[_Candidate]:
@@ -201,11 +240,17 @@ def _installed() -> Iterator[_Candidate]:
         yield point.name, Path(point.value), point.load
 
 
-def _outside(folders: str) -> Iterator[_Candidate]:
+def _outside(folders: str, problems: dict[str, str]) -> Iterator[_Candidate]:
+    """The files in folders; one that cannot be listed is a problem. Modules beside a method can be imported, after all others."""
     for folder in filter(None, folders.split(os.pathsep)):
-        if not Path(folder).is_dir():
-            raise InvalidMethod(f"${VARIABLE} names {folder}, which is not a folder")
-        for file in sorted(Path(folder).glob("*.py")):
+        try:
+            files = sorted(file for file in Path(folder).iterdir() if file.suffix == ".py")
+        except OSError as error:
+            problems[folder] = f"${VARIABLE} names {folder}, which is not a folder that can be read: {error.strerror}"
+            continue
+        if (place := str(Path(folder).resolve())) not in sys.path:
+            sys.path.append(place)
+        for file in files:
             if file.stem.isidentifier() and not file.stem.startswith("_"):
                 yield file.stem, file, partial(_loaded, file)
 

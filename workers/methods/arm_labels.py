@@ -1,4 +1,4 @@
-"""Labels of arms in reports, charts and pages: the method with those parameters that differ from its defaults."""
+"""Labels of arms in reports, charts and pages: the method, how much it reduces, and the parameters that differ from defaults."""
 
 import json
 from collections.abc import Mapping
@@ -47,6 +47,7 @@ def _step(method: str, params: Mapping[str, Any], without: str = "") -> str:
 def _params(method: str, params: Mapping[str, Any], without: str = "") -> list[str]:
     model = _model(method)
     defaults = {} if model is None else model.model_construct().model_dump(mode="json", by_alias=True, warnings=False)
+    defaults = {key: value for key, value in defaults.items() if model is None or key not in model.amounts}
     # The store keeps parameters under their serialised names; a label has the names that a sweep file uses.
     names = {} if model is None else {info.serialization_alias: name for name, info in model.model_fields.items()}
     return [
@@ -58,8 +59,5 @@ def _params(method: str, params: Mapping[str, Any], without: str = "") -> list[s
 
 def _model(method: str) -> type[Params] | None:
     """The parameters of a method; `None` for one that is not installed (any more)."""
-    try:
-        found = methods.every().get(method)
-    except methods.InvalidMethod:
-        return None
+    found = methods.every().get(method)
     return None if found is None else found.Params

@@ -18,8 +18,10 @@ FIRST = 2
 class MacCounter:
     """MACs of a token at each position: matrix products counted by torch, with eager attention and eager experts.
 
-    Between the edges of sliding windows the cost is linear in the position, so that a few tokens suffice. A prompt counts as
-    if its tokens were read one by one (causal), with one head product, as in `LanguageNetwork.macs`.
+    Between the edges of sliding windows the cost is linear in the position, so that a few tokens suffice. Attention over a prompt
+    counts as if its tokens were read one by one (causal), with one head product, as in `LanguageNetwork.macs`. Latent attention
+    (MLA) keeps latents and expands those of all tokens so far whenever the model runs: a prompt's once, and each decoded token's
+    with all before it.
     """
 
     def __init__(self, model: Any) -> None:
@@ -32,22 +34,23 @@ class MacCounter:
         """MACs of one sequence: `prompt` tokens at once, only the last through the head, then `decoded` tokens one by one."""
         last = max(prompt + decoded, 1)
         places = sorted({place for place in self._windows() if place < last} | {FIRST, FIRST + 1, max(last, FIRST + 1)})
-        costs = [self._token(place)[0] for place in places]
-        known = {1: 2 * costs[0] - costs[1], **dict(zip(places, costs, strict=True))}
-        each = np.interp(np.arange(1, last + 1), list(known), list(known.values()))
-        return round(float(each.sum())) - (last - 1 - decoded) * self.head_macs
+        found = np.array([self._token(place) for place in places])
+        costs_P2 = np.vstack((2 * found[0] - found[1], found))  # of the token at position 1, then at each of `places`
+        attention, weights = (np.interp(np.arange(1, last + 1), [1, *places], costs) for costs in costs_P2.T)
+        weights[:prompt] = self.weights_read
+        return round(float(attention.sum() + weights.sum())) - (last - 1 - decoded) * self.head_macs
 
     @property
     def weights_read(self) -> int:
-        """Weights that one decoded token is multiplied with, the head's included."""
-        return self._token(FIRST)[1]
+        """Weights that one decoded token is multiplied with, the head's included; each once, however many latents it expands."""
+        return 2 * self._token(FIRST)[1] - self._token(FIRST + 1)[1]
 
     def _windows(self) -> set[int]:
         layers = DynamicCache(config=self.model.config).layers
         return {int(window) for layer in layers if (window := getattr(layer, "sliding_window", None)) and window > FIRST}
 
     def _token(self, place: int) -> tuple[int, int]:
-        """MACs of the token at position `place` (from 1 on), the head's included, and those with weights."""
+        """MACs of the token at position `place` (from 1 on): those of attention, and those with weights, the head's included."""
         if place not in self._at:
             model: Any = clone_shared(self.model)
             cache = DynamicCache(config=model.config)
@@ -60,5 +63,6 @@ class MacCounter:
                 with FlopCounterMode(display=False) as counter:
                     model(input_ids=tokens_BT[:, -1:], past_key_values=cache, use_cache=True, logits_to_keep=1)
             by_product = {str(product): flops // 2 for product, flops in counter.get_flop_counts()["Global"].items()}
-            self._at[place] = sum(by_product.values()), sum(by_product.get(product, 0) for product in WEIGHTS)
+            weights = sum(by_product.get(product, 0) for product in WEIGHTS)
+            self._at[place] = sum(by_product.values()) - weights, weights
         return self._at[place]

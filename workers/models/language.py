@@ -15,7 +15,7 @@ from transformers.cache_utils import Cache
 from transformers.utils import logging as noise
 
 from sweeps.condition import Condition
-from sweeps.geometry.llm_geometry import CONFIGS, TRAINED_LANGUAGE, from_config
+from sweeps.geometry.llm_geometry import CONFIGS, TRAINED_LANGUAGE, USUAL_NAMES, from_config
 from sweeps.geometry.local_llm import content, geometry, is_folder, is_hub
 from sweeps.identity import digest
 from sweeps.method import LanguageNetwork
@@ -37,7 +37,7 @@ class Tokenizer(Protocol):
 
     @property
     def size(self) -> int:
-        """Tokens in the vocabulary."""
+        """Ids of tokens, unused ones included: all are below it."""
 
     def encode(self, text: str) -> list[int]:
         """The tokens of a text, without any special token."""
@@ -48,6 +48,10 @@ class Tokenizer(Protocol):
 
 class DecodeSteps(Protocol):
     """Decodes one more token of each sequence over a cache that it keeps."""
+
+    @property
+    def captured_bytes(self) -> int:
+        """Memory of a CUDA graph that the allocator's counters do not show; 0 without one."""
 
     def cache(self, batch: int, tokens: int) -> Cache:
         """The empty cache for `batch` sequences of `tokens` tokens."""
@@ -220,23 +224,34 @@ def _pretrained(name: str, condition: Condition, tokenizer: FastTokenizer, weigh
     """A saved model, read by transformers with `options`. Raises `Unsupported` with a message of one line."""
     options["trust_remote_code"] = False
     try:
-        network = from_config(name, AutoConfig.from_pretrained(name, **options).to_dict(), complete=True)
+        network = from_config(name, _spelled_out(AutoConfig.from_pretrained(name, **options)), complete=True)
     except (KeyError, TypeError, ValueError) as error:
         raise Unsupported(f"model: {first_line(error)}") from error
     if tokenizer.size > network.vocabulary:
-        raise Unsupported(f"model: {name}: the tokenizer has {tokenizer.size} tokens and the model only {network.vocabulary}")
-    read: Any = AutoModelForCausalLM.from_pretrained
+        raise Unsupported(
+            f"model: {name}: the tokenizer has a token {tokenizer.size - 1}, and the model only {network.vocabulary} tokens"
+        )
+    read: Any = partial(AutoModelForCausalLM.from_pretrained, output_loading_info=True, ignore_mismatched_sizes=True)
     try:
-        model, found = read(name, dtype=DTYPES[condition.dtype], use_safetensors=True, output_loading_info=True, **options)
+        model, found = read(name, dtype=DTYPES[condition.dtype], use_safetensors=True, **options)
     except ValueError as error:  # the configuration of no causal model
         raise Unsupported(f"model: {name}: {first_line(error)}") from error
-    wrong = sorted(found["missing_keys"]) + sorted(str(each) for each in found["mismatched_keys"])
-    if wrong:
-        raise Unsupported(f"model: {name}: {len(wrong)} weights are missing or of another shape, the first being {wrong[0]}")
+    for weight, held, wanted in sorted(found["mismatched_keys"]):
+        shapes = f"{weight} has the shape {[*held]}, and by config.json {[*wanted]}"
+        raise Unsupported(f"model: {name}: its weights are not those of its config.json: {shapes}; take both from one save")
+    if missing := sorted(found["missing_keys"]):
+        raise Unsupported(f"model: {name}: {len(missing)} weights are missing, the first being {missing[0]}")
     if "past_key_values" not in signature(model.__class__):
         raise Unsupported(f"model: {name}: {type(model).__name__} has no keys and values to cache, which language jobs need")
     counter = None if network.described else MacCounter(model)
     return LanguageModel(_ready(model, condition), tokenizer, network, weights_hash, bos_ids=tokenizer.bos_ids, counter=counter)
+
+
+def _spelled_out(config: Any) -> dict[str, Any]:
+    """A transformers configuration with its sizes under the usual names too, whatever the architecture calls them."""
+    text, whole = config.get_text_config(decoder=True), config.to_dict()
+    sizes = {name: value for name in USUAL_NAMES if (value := getattr(text, name, None)) is not None}
+    return {**whole, **sizes} if text is config else {**whole, "text_config": {**text.to_dict(), **sizes}}
 
 
 def _ready(model: nn.Module, condition: Condition) -> nn.Module:

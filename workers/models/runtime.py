@@ -117,8 +117,12 @@ class Captured:
                 after_warmup()
         torch.cuda.current_stream(device).wait_stream(side)
         self._graph = torch.cuda.CUDAGraph()
+        torch.cuda.synchronize(device)
+        torch.cuda.reset_peak_memory_stats(device)
         with torch.inference_mode(), torch.cuda.graph(self._graph):
             self._output = call()
+        self.unseen_bytes = torch.cuda.max_memory_allocated(device) - torch.cuda.memory_allocated(device)
+        """What a replay uses beyond what stays allocated: the graph holds it, and the allocator's counters do not show it."""
 
     def replay(self) -> Tensor:
         """What `call` gives now; the next replay overwrites it."""

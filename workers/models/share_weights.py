@@ -2,18 +2,23 @@
 
 import copy
 import functools
+import weakref
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import nn
 
 from sweeps.condition import Condition, Dtype
 from sweeps.identity import canonical
+from workers.measure.leftovers import memory_share
 
 M = TypeVar("M", bound=nn.Module)
 _L = TypeVar("_L")
-MODELS_KEPT = 2
+MODELS_KEPT = 64
+MEMORY_SHARE = 0.25
+"""Of the machine's or the GPU's memory: with more in use, what was kept is dropped before another model is loaded."""
 DTYPES: Mapping[Dtype, torch.dtype] = {
     "float32": torch.float32,
     "bfloat16": torch.bfloat16,
@@ -23,10 +28,89 @@ DTYPES: Mapping[Dtype, torch.dtype] = {
 """The type of the weights and the input."""
 
 
+_GUARDED: "weakref.WeakKeyDictionary[nn.Module, dict[str, int]]" = weakref.WeakKeyDictionary()
+"""Models on whose weights arms are built, with the checksums that they had before any arm."""
+_WORD_BYTES = 8
+
+
+_CAST: "weakref.WeakKeyDictionary[nn.Module, dict[torch.dtype, Any]]" = weakref.WeakKeyDictionary()
+"""Copies of loaded models in other dtypes: one of each, however many arms run on it."""
+
+
+def cast_shared(model: M, dtype: torch.dtype) -> M:
+    """The model with its parameters and buffers in this dtype: itself, or the one copy that all arms share."""
+    if dtype == torch.float32:
+        return model
+    copies = _CAST.setdefault(model, {})
+    if dtype not in copies:
+        copies[dtype] = copy.deepcopy(model).to(dtype)
+    return cast(M, copies[dtype])
+
+
+def guard(model: nn.Module) -> None:
+    """Remember the parameters and buffers of a model on whose weights arms are built, as they are now or at an earlier call."""
+    if model not in _GUARDED:
+        _GUARDED[model] = checksums(model)
+
+
+def restored_weights() -> list[str]:
+    """A text for each model that was written to since `guard`; it is not used again, since what it held is lost."""
+    found = []
+    for model, before in list(_GUARDED.items()):
+        now = checksums(model)
+        if changed := [name for name in before if now.get(name) != before[name]]:
+            found.append(f"{len(changed)} of {len(before)} shared weights and buffers were written to, such as {changed[0]}")
+            del _GUARDED[model]
+            drop_kept()
+    return found
+
+
+def checksums(model: nn.Module) -> dict[str, int]:
+    """A number for each parameter and buffer that changes with its bytes; all are read once, about as fast as memory is."""
+    parts = (model.named_parameters(), model.named_buffers())
+    tensors = {name: tensor for part in parts for name, tensor in part if not tensor.is_meta}
+    with torch.inference_mode():
+        sums = [_checksum(tensor) for tensor in tensors.values()]
+        # one transfer from a GPU
+        by_device = {sums[place].device for place in range(len(sums))}
+        values = {device: iter(torch.stack([each for each in sums if each.device == device]).tolist()) for device in by_device}
+    return {name: next(values[total.device]) for name, total in zip(tensors, sums, strict=True)}
+
+
+def _checksum(tensor: torch.Tensor) -> torch.Tensor:
+    """Sums of blocks of the bytes as integers of 8 bytes, weighted by the places of the blocks, modulo 2^64."""
+    flat = tensor.detach().contiguous().view(-1).view(torch.uint8)
+    if flat.data_ptr() % _WORD_BYTES:
+        flat = flat.clone()
+    whole = len(flat) // _WORD_BYTES * _WORD_BYTES
+    words, rest = flat[:whole].view(torch.int64), flat[whole:].to(torch.int64)
+    block = 1024 if len(words) % 1024 == 0 else 1
+    totals = words.view(-1, block).sum(1) if block > 1 else words
+    places = torch.arange(1, len(totals) + 1, device=flat.device)
+    return (totals * places).sum() + (rest * (7 + torch.arange(len(rest), device=flat.device))).sum()
+
+
 def clone_shared(model: M) -> M:
     """A copy of the model whose modules can be changed independently, with the same parameter and buffer tensors."""
     shared = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
-    return copy.deepcopy(model, shared)
+    return cast(M, _clone(model, cast(dict[int, Any], shared)))
+
+
+def _clone(module: nn.Module, copied: dict[int, Any]) -> nn.Module:
+    """As `copy.deepcopy`, which spends most of its time on the dozen empty dictionaries of every module; `copied` is its memo."""
+    kind = type(module)
+    if id(module) in copied or hasattr(kind, "__deepcopy__") or kind.__reduce_ex__ is not object.__reduce_ex__:
+        return copy.deepcopy(module, copied)
+    made = kind.__new__(kind)
+    copied[id(module)] = made
+    for name, value in vars(module).items():
+        if name == "_modules":
+            made.__dict__[name] = {key: None if part is None else _clone(part, copied) for key, part in value.items()}
+        elif type(value) in (dict, OrderedDict) and not value:
+            made.__dict__[name] = type(value)()
+        else:
+            made.__dict__[name] = copy.deepcopy(value, copied)
+    return made
 
 
 def load_shared(load: Callable[[Condition], _L], condition: Condition, content_hashes: Mapping[str, str], **more: Any) -> _L:
@@ -38,4 +122,16 @@ def load_shared(load: Callable[[Condition], _L], condition: Condition, content_h
 
 @functools.lru_cache(maxsize=MODELS_KEPT)
 def kept_models(load: Callable[[Condition], Any], condition: Condition, content_hashes: str) -> Any:  # noqa: ARG001 - other content, other model
+    if memory_share() > MEMORY_SHARE:
+        drop_kept()
     return load(condition)
+
+
+KEPT_ARMS: dict[str, Any] = {}
+"""Compiled and captured arms of the jobs that a process visits several times, by what they were made for."""
+
+
+def drop_kept() -> None:
+    """Forget the models that are kept, and what was compiled from them."""
+    kept_models.cache_clear()
+    KEPT_ARMS.clear()

@@ -33,7 +33,12 @@ class Forwards:
 
 
 def trace(model: nn.Module, x_BCHW: Tensor) -> Trace:
-    """Run `model` once on `x_BCHW` and read the token counts off the tensors.
+    """The token counts of a forward, as `traced_forward`."""
+    return traced_forward(model, x_BCHW)[1]
+
+
+def traced_forward(model: nn.Module, x_BCHW: Tensor) -> tuple[Tensor, Trace]:
+    """Run `model` once on `x_BCHW` and read the token counts off the tensors; its output and these.
 
     A compiled or captured model is traced through the eager model inside it, which is what was compiled or captured.
     Raises `ValueError` if a block did not run exactly once.
@@ -49,11 +54,11 @@ def trace(model: nn.Module, x_BCHW: Tensor) -> Trace:
         hooks.enter_context(blocks.register_forward_hook(lambda _, __, result: out.append(result.shape)))
         runs = model.eager if isinstance(model, Compiled | CudaGraph) else model
         with torch.inference_mode():
-            runs(x_BCHW)
+            output = runs(x_BCHW)
     if not len(attention) == len(mlp) == len(blocks) or len(out) != 1:
         raise ValueError(f"{len(blocks)} blocks ran attention {len(attention)} times and MLPs {len(mlp)} times; each must run once")
     counts = tuple(BlockTokens(before[1], after[1]) for before, after in zip(attention, mlp, strict=True))
-    return Trace(batch=attention[0][0], blocks=counts, final=out[0][1])
+    return output, Trace(batch=attention[0][0], blocks=counts, final=out[0][1])
 
 
 @contextmanager

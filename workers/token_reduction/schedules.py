@@ -1,11 +1,13 @@
 """Schedules: how many tokens are kept or merged in each block; computed without torch, for planning."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from sweeps.condition import ImageSize
 from sweeps.identity import FrozenModel
 from sweeps.method import BlockTokens, Network, Params
 
@@ -22,6 +24,16 @@ class Budget(FrozenModel):
     gmacs_ratio: float | None = Field(
         default=None, gt=0, le=1, description="as a share of the unmodified model's at the arm's image size"
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _a_number(cls, given: Any) -> Any:
+        number = re.fullmatch(r"([0-9.]+) ?(%?)", str(given))
+        if number is not None and not isinstance(given, bool):
+            value = float(number[1]) / (100 if number[2] else 1)
+            name = "gmacs_ratio" if value <= 1 else "gmacs"
+            raise ValueError(f"needs a mapping, not a number alone: write {{{name}: {value:g}}}")
+        return given
 
     @model_validator(mode="after")
     def _one_limit(self) -> "Budget":
@@ -84,7 +96,7 @@ class KeepParams(Params):
         """Patch tokens that leave a reducing block when `present` enter it: `ceil(keep_rate x present)`."""
         return math.ceil(round(keep_rate * present, ROUNDING))
 
-    def tokens(self, network: Network, image_size: int) -> tuple[BlockTokens, ...]:
+    def tokens(self, network: Network, image_size: ImageSize) -> tuple[BlockTokens, ...]:
         """Tokens in each block; prefix tokens are always kept."""
         patches = network.patch_tokens(image_size)
         kept = self.kept(patches, network.prefix_tokens)
@@ -97,6 +109,21 @@ class KeepParams(Params):
     def too_deep(self, network: Network) -> str | None:
         """Why `layers` do not fit the network, or `None`."""
         return beyond(self.layers, network)
+
+
+class CountedKeepParams(KeepParams):
+    """Keep parameters that can count as Haurum et al. (ICCVW 2023) do."""
+
+    counts: Literal["image"] | None = Field(
+        default=None, description="image: int(keep_rate^i x the image's patch tokens) at the i-th layer, as the authors count"
+    )
+
+    def kept(self, patches: int, prefix: int = 0) -> Mapping[int, int]:
+        """As in `KeepParams`; with `counts: image` of the image's tokens, rounded down, and at least one."""
+        if self.counts is None or self.keep_rate is None:
+            return super().kept(patches, prefix)
+        counts = [max(1, int(round(self.keep_rate**stage * patches, ROUNDING))) for stage in range(1, len(self.layers) + 1)]
+        return dict(zip(self.layers, aligned(counts, patches, prefix, self.align), strict=True))
 
 
 class MergeParams(Params):
@@ -155,12 +182,12 @@ class MergeParams(Params):
             patches -= merged[-1]
         return tuple(merged)
 
-    def tokens(self, network: Network, image_size: int) -> tuple[BlockTokens, ...]:
+    def tokens(self, network: Network, image_size: ImageSize) -> tuple[BlockTokens, ...]:
         """Tokens in each block; prefix tokens are always kept."""
         patches = network.patch_tokens(image_size)
         return removing(self.merged(network.depth, patches, network.prefix_tokens), patches + network.prefix_tokens)
 
-    def solved(self, network: Network, image_size: int) -> dict[str, float]:
+    def solved(self, network: Network, image_size: ImageSize) -> dict[str, float]:
         """`r_capped_blocks`: in how many blocks r was more than half of the patch tokens, so that fewer were merged."""
         patches, capped = network.patch_tokens(image_size), 0
         merged = self.merged(network.depth, patches, network.prefix_tokens)

@@ -134,6 +134,20 @@ def special_tokens(tokenizer: Any) -> frozenset[int]:
     return frozenset(backend(tokenizer).get_added_tokens_decoder())
 
 
+def split_again(tokenizer: Any, ngrams: Iterable[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
+    """For each n-gram the tokens that the tokenizer's model splits its text into, which may be fewer; where it loses some, its own.
+
+    The text is that of the vocabulary, where a space is a letter of a token: none is added before it.
+    """
+    fast = backend(tokenizer)
+    found = []
+    for ngram in ngrams:
+        text = "".join(fast.id_to_token(token) or "" for token in ngram)
+        pieces = fast.model.tokenize(text)
+        found.append(tuple(piece.id for piece in pieces) if "".join(piece.value for piece in pieces) == text else ngram)
+    return tuple(found)
+
+
 class PatchTokenizer:
     """A `workers.models.language.Tokenizer` with a vocabulary's n-tokens in place of the tokens that it removes.
 

@@ -5,6 +5,7 @@ L tokens of an n-gram, D width.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -57,12 +58,21 @@ def ngram_rows(table_VD: Tensor, ngrams: Sequence[Sequence[int]], init: Init, to
     return made.to(table_VD.dtype)
 
 
-def extended(table_VD: Tensor, vocabulary: Vocabulary, init: Init, toward: Toward, seed: int = 0) -> Tensor:
+def extended(
+    table_VD: Tensor,
+    vocabulary: Vocabulary,
+    init: Init,
+    toward: Toward,
+    seed: int = 0,
+    *,
+    runs: Sequence[Sequence[int]] | None = None,
+) -> Tensor:
     """The table with the n-tokens' rows, [W, D] (a bias: [W]): in place of those of removed tokens, then after the last token.
 
-    Padding rows of the table that belong to no token stay at the end.
+    Padding rows of the table that belong to no token stay at the end. `runs` are the tokens that each row is mixed from, if they
+    are not those that the n-token stands for.
     """
-    made_ND = ngram_rows(table_VD, vocabulary.ngrams, init, toward, seed)
+    made_ND = ngram_rows(table_VD, vocabulary.ngrams if runs is None else runs, init, toward, seed)
     table_VD, added = table_VD.detach(), vocabulary.size - vocabulary.tokens
     table_WD = torch.cat(
         (table_VD[: vocabulary.tokens], table_VD.new_empty((added, *table_VD.shape[1:])), table_VD[vocabulary.tokens :])
@@ -71,9 +81,18 @@ def extended(table_VD: Tensor, vocabulary: Vocabulary, init: Init, toward: Towar
     return table_WD
 
 
-def with_vocabulary(model: nn.Module, vocabulary: Vocabulary, init: Init, seed: int = 0, *, untie: bool = False) -> Any:
+def with_vocabulary(
+    model: nn.Module,
+    vocabulary: Vocabulary,
+    init: Init,
+    seed: int = 0,
+    *,
+    untie: bool = False,
+    runs: Sequence[Sequence[int]] | None = None,
+) -> Any:
     """A copy of a `transformers` causal model with the embeddings and the head of the vocabulary; all other weights are shared.
 
+    `runs` as in `extended`.
     A head tied to the embedding stays tied where both would get the same rows, unless `untie`. Raises `Unsupported` for a model
     without a head, or with a second table that has a row for each token.
     """
@@ -81,23 +100,28 @@ def with_vocabulary(model: nn.Module, vocabulary: Vocabulary, init: Init, seed: 
     embedding, head = made.get_input_embeddings(), made.get_output_embeddings()
     if head is None:
         raise Unsupported(f"{type(model).__name__} has no output embeddings, to which n-tokens could be added")
-    for name, part in made.named_modules():
-        if isinstance(part, nn.Embedding) and part is not embedding and len(part.weight) == len(embedding.weight):
-            raise Unsupported(f"{type(model).__name__} has a second table of tokens ({name}), to which n-tokens cannot be added")
+    if (name := _second_table(made, embedding)) is not None:
+        raise Unsupported(f"{type(model).__name__} has a second table of tokens ({name}), to which n-tokens cannot be added")
+    extend = partial(extended, vocabulary=vocabulary, init=init, seed=seed, runs=runs)
     tied = head.weight is embedding.weight
     if tied and not untie and (init == "mean" or not vocabulary.ngrams):
-        head.weight = embedding.weight = _parameter(extended(embedding.weight, vocabulary, init, "last", seed), embedding.weight)
+        head.weight = embedding.weight = _parameter(extend(embedding.weight, toward="last"), embedding.weight)
     else:
-        head.weight = _parameter(extended(head.weight, vocabulary, init, "first", seed), head.weight)
-        embedding.weight = _parameter(extended(embedding.weight, vocabulary, init, "last", seed), embedding.weight)
+        head.weight = _parameter(extend(head.weight, toward="first"), head.weight)
+        embedding.weight = _parameter(extend(embedding.weight, toward="last"), embedding.weight)
         made.config.tie_word_embeddings = False
         made.all_tied_weights_keys = {}  # otherwise saving, which ties weights again, undoes it
     if head.bias is not None:
-        head.bias = _parameter(extended(head.bias, vocabulary, init, "first", seed), head.bias)
+        head.bias = _parameter(extend(head.bias, toward="first"), head.bias)
     embedding.num_embeddings = head.out_features = made.config.vocab_size = len(embedding.weight)
     for part in (made, made.base_model):
         if hasattr(part, "vocab_size"):
             part.vocab_size = len(embedding.weight)
+    if head.weight.is_cpu:  # on CUDA a row that is not there ends the process
+        try:
+            _read(made, [len(embedding.weight) - 1])
+        except IndexError:
+            raise Unsupported(f"{type(model).__name__} has a further table of tokens, to which n-tokens cannot be added") from None
     return made
 
 
@@ -105,6 +129,29 @@ def resized(network: LanguageNetwork, model: Any) -> LanguageNetwork:
     """The network's geometry with the embedding and the head that `model` has."""
     embedding, head = model.get_input_embeddings(), model.get_output_embeddings()
     return network.model_copy(update={"vocabulary": len(embedding.weight), "tied": head.weight is embedding.weight})
+
+
+def _second_table(model: Any, embedding: nn.Module) -> str | None:
+    """The name of a table other than the embedding that has a row for each token: it is read at the tokens of a short text."""
+    tokens = [4, 1, 3, 1]  # positions ascend
+    read: list[str] = []
+
+    def hook(name: str, inputs: tuple[Any, ...]) -> None:
+        if inputs and inputs[0].tolist() == [tokens]:
+            read.append(name)
+
+    tables = [(name, part) for name, part in model.named_modules() if isinstance(part, nn.Embedding) and part is not embedding]
+    hooks = [part.register_forward_pre_hook(lambda _, inputs, name=name: hook(name, inputs)) for name, part in tables]
+    if hooks:
+        _read(model, tokens)
+    for each in hooks:
+        each.remove()
+    return read[0] if read else None
+
+
+def _read(model: Any, tokens: Sequence[int]) -> None:
+    with torch.no_grad():
+        model(input_ids=torch.tensor([tokens], device=model.get_input_embeddings().weight.device), use_cache=False)
 
 
 def _parameter(values: Tensor, like: Tensor) -> nn.Parameter:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -31,10 +32,28 @@ os.wait()
 """
 """A process that leaves its parent, its group and its session; it adds its number to a file."""
 KEPT: list[Any] = []
+CALLS: list[None] = []
 
 
 class Params(method.Params):
-    what: Literal["threads", "dtype", "gradients", "settings", "process", "child", "daemon", "thread", "memory", "log"]
+    what: Literal[
+        "threads",
+        "dtype",
+        "gradients",
+        "settings",
+        "process",
+        "child",
+        "daemon",
+        "thread",
+        "memory",
+        "log",
+        "linear",
+        "clock",
+        "attention",
+        "hook",
+        "weights",
+        "late weights",
+    ]
     when: Literal["building", "forward"] = "building"
     file: str = ""
     """Where a daemon notes its process number."""
@@ -52,17 +71,35 @@ def refuses(params: Params, network: Network) -> str | None:
     return None
 
 
+def _replace(owner: object, name: str, value: object) -> None:
+    setattr(owner, name, value)
+
+
+def _slow_hook(*_: object) -> None:
+    time.sleep(0.001)
+
+
+def _late(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, 2 ms later."""
+
+    def call(*inputs: Any, **more: Any) -> Any:
+        time.sleep(0.002)
+        return function(*inputs, **more)
+
+    return call
+
+
 def apply(model: "nn.Module", params: Params) -> "nn.Module":
     if params.when == "building":
-        disturb(params)
+        disturb(params, model)
     twin = copy.copy(model)
     twin._forward_pre_hooks, twin._forward_hooks = copy.copy(model._forward_pre_hooks), copy.copy(model._forward_hooks)
     if params.when == "forward":
-        twin.register_forward_pre_hook(lambda *_: disturb(params))
+        twin.register_forward_pre_hook(lambda *_: disturb(params, twin))
     return twin
 
 
-def disturb(params: Params) -> None:
+def disturb(params: Params, model: "nn.Module") -> None:  # noqa: PLR0912 - one for each fault
     """Change what `params.what` names, for ever."""
     import torch
 
@@ -96,5 +133,24 @@ def disturb(params: Params) -> None:
             threading.Thread(target=time.sleep, args=(600,), name="untidy").start()
         case "memory":
             KEPT.append(bytearray(b"x") * 190_000_000)
+        case "linear":
+            kept = torch.nn.functional.linear
+            _replace(torch.nn.functional, "linear", _late(kept))
+        case "clock":
+            clock = time.perf_counter
+            _replace(time, "perf_counter", lambda: 2 * clock())
+        case "attention":
+            from timm.layers import Attention
+
+            forward = Attention.forward
+            _replace(Attention, "forward", _late(forward))
+        case "hook":
+            torch.nn.modules.module.register_module_forward_hook(_slow_hook)
+        case "weights":
+            model.get_parameter("blocks.0.attn.qkv.weight")[0, 0] += 1
+        case "late weights":
+            CALLS.append(None)
+            if len(CALLS) == 12:
+                model.get_parameter("blocks.0.attn.qkv.weight")[0, 0] += 1
         case "log":
             print("endless output " * 1000)

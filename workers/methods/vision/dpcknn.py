@@ -18,17 +18,19 @@ Differs from the authors' code (TCFormer, and Haurum's TokenReduction for plain 
 - means: there unweighted (`equal_weight`) or weighted by a learned score, and no size is carried on; here weighted by size,
   since without training nothing else makes a cluster of clusters the mean of its tokens. `means: plain` with `prop_attn: false`
   is the authors' way without the score.
-- density: there a token counts itself among its `neighbours`, random noise of 1e-6 breaks ties, and the densest token's peak
-  distance is the largest of the image; here runs repeat exactly.
+- density: there a token is its own nearest neighbour (of 5 neighbours 4 others count), and the densest token's peak distance is the
+  largest of the image; here, as Du et al. and TCFormer's paper define them, it is not, and the distance is the token's own largest.
+  `density: code` is the authors' way.
+- ties: there random noise of 1e-6 breaks them, and decides between tokens whose density underflows; here runs repeat exactly.
 """
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field, model_validator
 
+from sweeps.condition import ImageSize
 from sweeps.method import Network
-from workers.token_reduction.schedules import ROUNDING, KeepParams, aligned
+from workers.token_reduction.schedules import CountedKeepParams
 
 if TYPE_CHECKING:
     from timm.models.vision_transformer import VisionTransformer
@@ -45,32 +47,27 @@ VERSION = 1
 SOLVES = "keep_rate"
 
 
-class Params(KeepParams):
+class Params(CountedKeepParams):
     """The share of clusters, and how density is measured."""
 
     neighbours: int = Field(default=5, ge=1, le=1024, description="nearest tokens whose distances make a token's density")
     prop_attn: bool = Field(default=True, description="attention in proportion to token sizes")
-    counts: Literal["image"] | None = Field(
-        default=None, description="image: int(keep_rate^i x the image's patch tokens) at the i-th layer, as the authors count"
-    )
     means: Literal["plain"] | None = Field(
         default=None, description="plain: every token of a cluster weighs the same, whatever it stands for, as in the authors' code"
     )
+    density: Literal["code"] | None = Field(
+        default=None, description="code: a token is its own nearest neighbour, and other details of the authors' code"
+    )
 
     @model_validator(mode="after")
-    def _plain(self) -> Self:
+    def _fitting(self) -> Self:
+        if self.density is not None and self.neighbours == 1:
+            raise ValueError("density: code makes a token its own nearest neighbour, so that it needs neighbours: 2 or more")
         if self.means == "plain" and self.prop_attn:
             raise ValueError(
                 "means: plain carries no sizes on, so that attention cannot be in proportion to them: prop_attn: false"
             )
         return self
-
-    def kept(self, patches: int, prefix: int = 0) -> Mapping[int, int]:
-        """As in `KeepParams`; with `counts: image` of the image's tokens, rounded down, and at least one."""
-        if self.counts is None or self.keep_rate is None:
-            return super().kept(patches, prefix)
-        counts = [max(1, int(round(self.keep_rate**stage * patches, ROUNDING))) for stage in range(1, len(self.layers) + 1)]
-        return dict(zip(self.layers, aligned(counts, patches, prefix, self.align), strict=True))
 
 
 tokens, refuses = Params.tokens, Params.too_deep
@@ -80,11 +77,11 @@ EXAMPLES = (
     Params(keep_rate=0.7, layers=(0, 2, 3), neighbours=100),
     Params(keep_rate=0.1, layers=(1, 2), prop_attn=False),
     Params(keep_rate=0.5, layers=(0, 2), align=8),
-    Params(keep_rate=0.7, layers=(0, 2, 3), counts="image", means="plain", prop_attn=False),
+    Params(keep_rate=0.7, layers=(0, 2, 3), counts="image", means="plain", prop_attn=False, density="code"),
 )
 
 
-def macs(params: Params, network: Network, image_size: int) -> int:
+def macs(params: Params, network: Network, image_size: ImageSize) -> int:
     """All pairwise products of the patch tokens in each block that clusters."""
     clustering = [block.attention for block in tokens(params, network, image_size) if block.mlp < block.attention]
     return sum((count - network.prefix_tokens) ** 2 for count in clustering) * network.width
@@ -98,13 +95,19 @@ def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
 
     def reduction(_: int, clusters: int) -> "Reduction":
         like = model.patch_embed.proj.weight
-        return merge_clusters(model.num_prefix_tokens, clusters, params.neighbours, like=like, sized=sized)
+        own = params.density == "code"
+        return merge_clusters(model.num_prefix_tokens, clusters, params.neighbours, like=like, sized=sized, own=own)
 
     return fit_stages(model, params, reduction, proportional=params.prop_attn, by_size=sized)
 
 
-def merge_clusters(prefix: int, clusters: int, neighbours: int, *, like: "Tensor", sized: bool = True) -> "Reduction":
-    """Leaves `clusters` tokens behind the `prefix` tokens; constants get the device of `like`. Without `sized` means are plain."""
+def merge_clusters(
+    prefix: int, clusters: int, neighbours: int, *, like: "Tensor", sized: bool = True, own: bool = False
+) -> "Reduction":
+    """Leaves `clusters` tokens behind the `prefix` tokens; constants get the device of `like`.
+
+    Without `sized` means are plain; `own`: see `assign`.
+    """
     import torch
 
     from workers.token_reduction.token_ops import group_means, sum_groups, weighted_sums
@@ -112,7 +115,7 @@ def merge_clusters(prefix: int, clusters: int, neighbours: int, *, like: "Tensor
     number_1K = torch.arange(clusters, device=like.device)[None]
 
     def reduction(x_BND: "Tensor", size_BN1: "Tensor | None", _: "AttentionState") -> "tuple[Tensor, Tensor | None]":
-        cluster_BN = assign(squared_distances(x_BND[:, prefix:]), number_1K, neighbours)
+        cluster_BN = assign(squared_distances(x_BND[:, prefix:]), number_1K, neighbours, own=own)
         sum_BNE = weighted_sums(x_BND, size_BN1)
         pooled_BKE = sum_groups(sum_BNE[:, prefix:], cluster_BN, clusters)
         mean_BMD, size_BM1 = group_means(torch.cat((sum_BNE[:, :prefix], pooled_BKE), 1))
@@ -130,16 +133,20 @@ def squared_distances(x_BND: "Tensor") -> "Tensor":
     return torch.baddbmm(length_BN[:, :, None] + length_BN[:, None], x_BND, x_BND.mT, alpha=-2).clamp_min(0)
 
 
-def assign(distance_BNN: "Tensor", number_1K: "Tensor", neighbours: int) -> "Tensor":
-    """The cluster, numbered as in `number_1K`, that each token joins, given squared distances: [B, N]; no cluster is empty."""
+def assign(distance_BNN: "Tensor", number_1K: "Tensor", neighbours: int, *, own: bool = False) -> "Tensor":
+    """The cluster, numbered as in `number_1K`, that each token joins, given squared distances: [B, N]; no cluster is empty.
+
+    `own`: a token is one of its neighbours, and the densest has the largest distance of the image, as in the authors' code.
+    """
     from workers.token_reduction.token_ops import select
 
     N, clusters = distance_BNN.shape[-1], number_1K.shape[-1]
-    nearest = min(neighbours, N - 1)
+    nearest = min(neighbours, N if own else N - 1)
     # The token itself is among its nearest at distance 0 and adds nothing to the sum.
-    spread_BN = distance_BNN.topk(nearest + 1, largest=False).values.sum(-1) / nearest
+    spread_BN = distance_BNN.topk(nearest + (not own), largest=False).values.sum(-1) / nearest
     not_above_BNN = spread_BN[:, None] >= spread_BN[:, :, None]
-    peak_BN = distance_BNN.masked_fill(not_above_BNN, float("inf")).amin(-1).minimum(distance_BNN.amax(-1))
+    farthest = distance_BNN.amax((1, 2))[:, None] if own else distance_BNN.amax(-1)
+    peak_BN = distance_BNN.masked_fill(not_above_BNN, float("inf")).amin(-1).minimum(farthest)
     # log(density x distance), where the distance is the square root of what is at hand.
     centre_BK = (peak_BN.log() / 2 - spread_BN).topk(clusters).indices
     cluster_BN = select(distance_BNN, centre_BK).argmin(1)

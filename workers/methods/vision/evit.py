@@ -8,6 +8,7 @@ A fused token that would stand for a single dropped one saves nothing: that one 
 
 from typing import TYPE_CHECKING
 
+from sweeps.condition import ImageSize
 from sweeps.method import Network
 from workers.token_reduction.schedules import KeepParams
 
@@ -40,7 +41,7 @@ EXAMPLES = (
 )
 
 
-def macs(params: Params, network: Network, image_size: int) -> int:
+def macs(params: Params, network: Network, image_size: ImageSize) -> int:
     """One row of QK^T and one weighted sum of the tokens in each block that drops some (eager attention has the row already)."""
     dropping = [block.attention for block in tokens(params, network, image_size) if block.mlp < block.attention]
     return sum(dropping) * (network.heads * network.head_dim + network.width)

@@ -10,8 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import Field, field_validator, model_validator
 
 from sweeps import method
+from sweeps.condition import ImageSize
 from sweeps.method import BlockTokens, Network, Purpose
-from workers.token_reduction.schedules import AlignField, KeepParams, MergeParams, TokenCount, one_amount, ordered_blocks
+from workers.token_reduction.schedules import (
+    AlignField,
+    CountedKeepParams,
+    KeepParams,
+    MergeParams,
+    TokenCount,
+    one_amount,
+    ordered_blocks,
+)
 
 if TYPE_CHECKING:
     from timm.models.vision_transformer import VisionTransformer
@@ -52,11 +61,17 @@ class Params(method.Params):
         default=None, description="with keep_rate: one token more stays in each reducing block, as where the others are fused"
     )
 
+    counts: Literal["image"] | None = Field(
+        default=None, description="with keep_rate: image counts shares of the image's patch tokens, as in topk"
+    )
+
     @model_validator(mode="after")
     def _one_schedule(self) -> "Params":
         one_amount(keep_rate=self.keep_rate, r=self.r, r_ratio=self.r_ratio)
         if self.fused and self.keep_rate is None:
             raise ValueError("fused belongs to keep_rate; methods that merge append nothing")
+        if self.counts and (self.keep_rate is None or self.fused):
+            raise ValueError("counts belongs to keep_rate, and to methods that fuse nothing")
         if self.layers is not None and self.keep_rate is None:
             raise ValueError("layers belong to keep_rate; r and r_ratio are of every block")
         return self
@@ -71,10 +86,10 @@ class Params(method.Params):
         """The parameters of a method with the same counts."""
         if self.keep_rate is None:
             return MergeParams(r=self.r, r_ratio=self.r_ratio, align=self.align)
-        kind = FusingParams if self.fused else KeepParams
-        if self.layers is None:
-            return kind(keep_rate=self.keep_rate, align=self.align)
-        return kind(keep_rate=self.keep_rate, layers=self.layers, align=self.align)
+        given: dict[str, Any] = {"keep_rate": self.keep_rate, "align": self.align}
+        if self.layers is not None:
+            given["layers"] = self.layers
+        return FusingParams(**given) if self.fused else CountedKeepParams(**given, counts=self.counts)
 
 
 NEUTRAL = Params(keep_rate=1)
@@ -85,14 +100,15 @@ EXAMPLES = (
     Params(r=(0, 5, 0, 2)),
     Params(r_ratio=0.2, align=8),
     Params(keep_rate=0.5, layers=(1,), fused=True),
+    Params(keep_rate=0.7, layers=(0, 2, 3), counts="image"),
 )
 
 
-def tokens(params: Params, network: Network, image_size: int) -> tuple[BlockTokens, ...]:
+def tokens(params: Params, network: Network, image_size: ImageSize) -> tuple[BlockTokens, ...]:
     return params.schedule.tokens(network, image_size)
 
 
-def macs(params: Params, network: Network, image_size: int) -> int:  # noqa: ARG001 - cutting multiplies nothing
+def macs(params: Params, network: Network, image_size: ImageSize) -> int:  # noqa: ARG001 - cutting multiplies nothing
     return 0
 
 

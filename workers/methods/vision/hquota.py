@@ -32,8 +32,8 @@ Differs from the author's code (token_reduction_JM), which implements only parts
 
 - selection: there signatures are lengths of keys or of normalised tokens, and farthest-first tracks the least similarity to
   the selected tokens instead of the greatest; sizes are counted anew in each block, and attention ignores them.
-- `alpha`: there the share of the group's mean in the kept token (1 - alpha of itself); here push-lite's step. That mixture is
-  `eta` = 1 - alpha here.
+- `alpha`: there the share of itself that a kept token keeps, (1 - alpha) x the group's mean + alpha x the token, which is
+  `eta` = alpha here (a path that the published runs do not take has the two shares exchanged); here push-lite's step.
 - `eta`: there the exponent of the size in the temperature; here the stabiliser of the summary, a share of the token itself.
 - `tau`: there an absolute length for values and keys (`clip: absolute` does this for whole tokens); here a multiple of the mean
   length, which means the same in every block and model.
@@ -48,6 +48,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import AliasChoices, Field, field_validator, model_validator
 
 from sweeps import method
+from sweeps.condition import ImageSize
 from sweeps.method import BlockTokens, Network
 from workers.token_reduction import implementations
 from workers.token_reduction.implementations import ImplementationField
@@ -194,7 +195,7 @@ class Params(method.Params):
                 patches -= removed[block]
         return {block: r for block, r in removed.items() if r > 0}
 
-    def solved(self, network: Network, image_size: int) -> dict[str, float]:
+    def solved(self, network: Network, image_size: ImageSize) -> dict[str, float]:
         """`r_capped_blocks`: in how many blocks more than half of the patch tokens were to go, so that fewer did."""
         goals = self.goals(network.depth, network.patch_tokens(image_size)).values()
         capped = sum(r > present // 2 for present, r in goals)
@@ -223,7 +224,7 @@ EXAMPLES = (
 )
 
 
-def tokens(params: Params, network: Network, image_size: int) -> tuple[BlockTokens, ...]:
+def tokens(params: Params, network: Network, image_size: ImageSize) -> tuple[BlockTokens, ...]:
     patches, prefix = network.patch_tokens(image_size), network.prefix_tokens
     removed = params.removed(network.depth, patches, prefix)
     trace, present = [], patches + prefix
@@ -237,7 +238,7 @@ def tokens(params: Params, network: Network, image_size: int) -> tuple[BlockToke
     return tuple(trace)
 
 
-def macs(params: Params, network: Network, image_size: int) -> int:
+def macs(params: Params, network: Network, image_size: ImageSize) -> int:
     """Similarities of signatures and of matched tokens; around the attention also what only the selection needs.
 
     After the attention the inflow costs nothing more: the attention forms its matrix itself.

@@ -6,17 +6,26 @@ ranks are each merged into the most similar one at an odd rank, as a mean weight
 falls linearly with depth: margin x (1 - block / blocks). At most half of the patch tokens are merged in a block, prefix tokens
 never are.
 
-The energy is equation 4 of the paper; the authors' code takes c - margin in place of c from the margin on.
+The energy is equation 4 of the paper. The authors' code (for DeiT) differs from the paper, and `energy: code` does what it does:
+
+- f(c) = c - margin from the margin on;
+- in the first half of the blocks, rounded up, all tokens are ordered by energy and none is protected: those at even ranks are set
+  A, those at odd ranks set B, and the r tokens of A most similar to one of B are merged into it, as in tome (in their code for MAE
+  the second half does so);
+- `margin` is 0.75 and `prop_attn` false, unless the sweep sets them.
+
 Left open by the paper and taken here: keys are their mean over heads and the place is that of ToMe (as the paper compares the two);
 a token is its own neighbour, which adds the same to all; protected tokens stand before the merged ones, in the order of energy, on
 which nothing depends. The paper's ratio (of tokens kept in every block) is 1 - `r_ratio`; `r` and the budget are as for tome.
 Attention in proportion to size and average pooling weighted by size are as in tome too.
 """
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, model_validator
 
+from sweeps.condition import ImageSize
 from sweeps.method import Network
 from workers.token_reduction.schedules import MergeParams
 
@@ -31,11 +40,33 @@ VERSION = 1
 SOLVES = "r"
 
 
+CODE = {"margin": 0.75, "prop_attn": False}
+"""Defaults of the authors' code."""
+
+
 class Params(MergeParams):
     """How many tokens are merged, as for tome, and what counts as alike."""
 
     margin: float = Field(default=0.9, ge=-1, le=1, description="cosine from which on tokens count as alike, in the first block")
     alpha: float = Field(default=1.0, gt=0, le=10, description="weight of the tokens that are less alike")
+    energy: Annotated[Literal["paper", "code"] | None, AfterValidator(lambda given: None if given == "paper" else given)] = Field(
+        default=None,
+        description="code: energy, matching in the first half of the blocks, margin 0.75 and no prop_attn as in the authors' code; "
+        "paper (the default): as in the paper",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_in_the_code(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        # pydantic takes what a validator returns for Python's, where a list is no tuple
+        read = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+        return {**CODE, **read} if given.get("energy") == "code" else read
+
+    def bipartite(self, depth: int) -> int:
+        """So many first blocks of `depth` match all tokens, and protect none."""
+        return math.ceil(depth / 2) if self.energy == "code" else 0
 
 
 tokens, refuses = Params.tokens, Params.too_long
@@ -46,15 +77,18 @@ EXAMPLES = (
     Params(r=100),
     Params(r=2, prop_attn=False),
     Params(r=3, align=8),
+    Params(r=(4, 0, 5, 2), energy="code"),
+    Params(r=100, energy="code", prop_attn=True),
 )
 
 
-def macs(params: Params, network: Network, image_size: int) -> int:
-    """The similarities of all patch tokens, and again those of the tokens to be merged, in each block that merges."""
-    total = 0
-    for block in tokens(params, network, image_size):
+def macs(params: Params, network: Network, image_size: ImageSize) -> int:
+    """The similarities of all patch tokens, and again those of the tokens to be matched, in each block that merges."""
+    total, bipartite = 0, params.bipartite(network.depth)
+    for index, block in enumerate(tokens(params, network, image_size)):
         if (r := block.attention - block.mlp) > 0:
-            total += (block.attention - network.prefix_tokens) ** 2 + r**2
+            patches = block.attention - network.prefix_tokens
+            total += patches**2 + ((patches // 2) * (patches - patches // 2) if index < bipartite else r**2)
     return total * network.head_dim
 
 
@@ -64,21 +98,43 @@ def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
 
     depth, prefix = len(model.blocks), model.num_prefix_tokens
     merged = params.merged(depth, model.patch_embed.num_patches, prefix)
-    reductions = {
-        block: merge_alike(prefix, r, params.margin * (1 - block / depth), params.alpha) for block, r in enumerate(merged) if r > 0
-    }
+    reductions = {}
+    for block, r in enumerate(merged):
+        if r > 0:
+            energy = Energy(params.margin * (1 - block / depth), params.alpha, shifted=params.energy == "code")
+            merge = match_ordered if block < params.bipartite(depth) else merge_alike
+            reductions[block] = merge(prefix, r, energy)
     return fit(model, reductions, proportional=params.prop_attn, by_size=True)
 
 
-def merge_alike(prefix: int, r: int, margin: float, alpha: float) -> "Reduction":
-    """Merges `r` tokens behind the `prefix` tokens."""
+class Energy(NamedTuple):
+    """How much there is of a token, as a function of its cosines with all tokens."""
+
+    margin: float
+    alpha: float
+    shifted: bool = False
+    """Whether the margin is subtracted from cosines above it."""
+
+    def order(self, unit_BPd: "Tensor") -> "Tensor":
+        """The indices of the tokens by falling energy, from the directions of their keys: [B, P]."""
+        return self.of(unit_BPd @ unit_BPd.mT).argsort(-1, descending=True)
+
+    def of(self, cosine_BPP: "Tensor") -> "Tensor":
+        """The energies from the cosines of all pairs: [B, P]. Section 3.2 of the paper."""
+        above_BPP = cosine_BPP - self.margin
+        below_BPP = above_BPP.expm1() * self.alpha
+        return (above_BPP if self.shifted else cosine_BPP).where(above_BPP >= 0, below_BPP).mean(-1)
+
+
+def merge_alike(prefix: int, r: int, energy: Energy) -> "Reduction":
+    """Merges `r` tokens of high energy behind the `prefix` tokens, and protects the others."""
     import torch
 
     from workers.token_reduction.token_ops import add_to_groups, group_means, select, unit_length, weighted_sums
 
     def reduction(x_BND: "Tensor", size_BN1: "Tensor | None", attended: "AttentionState") -> "tuple[Tensor, Tensor | None]":
         unit_BPd = unit_length(attended.k_BHNd[:, :, prefix:].sum(1))  # the direction of the mean
-        order_BP = token_energy(unit_BPd @ unit_BPd.mT, margin, alpha).argsort(-1, descending=True)
+        order_BP = energy.order(unit_BPd)
         merging_BQd = select(unit_BPd, order_BP[:, : 2 * r])
         target_BR = (merging_BQd[:, ::2] @ merging_BQd[:, 1::2].mT).argmax(-1)
         sum_BNE = weighted_sums(x_BND, size_BN1)
@@ -90,7 +146,20 @@ def merge_alike(prefix: int, r: int, margin: float, alpha: float) -> "Reduction"
     return reduction
 
 
-def token_energy(cosine_BPP: "Tensor", margin: float, alpha: float) -> "Tensor":
-    """How much there is of each token, from the cosines of all pairs: [B, P]. Section 3.2 of the paper."""
-    below_BPP = (cosine_BPP - margin).expm1() * alpha
-    return cosine_BPP.where(cosine_BPP >= margin, below_BPP).mean(-1)
+def match_ordered(prefix: int, r: int, energy: Energy) -> "Reduction":
+    """Merges `r` tokens behind the `prefix` tokens by bipartite matching of all, whose alternate sets follow their energy."""
+    import torch
+
+    from workers.token_reduction.token_ops import bipartite_match, bipartite_sets, merge_matched, select, unit_length
+
+    def reduction(x_BND: "Tensor", size_BN1: "Tensor | None", attended: "AttentionState") -> "tuple[Tensor, Tensor | None]":
+        unit_BPd = unit_length(attended.k_BHNd[:, :, prefix:].sum(1))
+        order_BP = energy.order(unit_BPd)
+        sets = bipartite_sets(0, order_BP.shape[1], order_BP.device)
+        sorted_size = None if size_BN1 is None else select(size_BN1[:, prefix:], order_BP)
+        matching = bipartite_match(select(unit_BPd, order_BP), sets, r)
+        merged_BMD, merged_BM1 = merge_matched(select(x_BND[:, prefix:], order_BP), sorted_size, matching)
+        size_BP1 = merged_BM1.new_ones(len(x_BND), prefix, 1) if size_BN1 is None else size_BN1[:, :prefix]
+        return torch.cat((x_BND[:, :prefix], merged_BMD), 1), torch.cat((size_BP1, merged_BM1), 1)
+
+    return reduction

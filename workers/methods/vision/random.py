@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
+from sweeps.condition import ImageSize
 from sweeps.method import Network, Purpose
-from workers.token_reduction.schedules import KeepParams
+from workers.token_reduction.schedules import CountedKeepParams
 
 if TYPE_CHECKING:
     from timm.models.vision_transformer import VisionTransformer
@@ -21,7 +22,7 @@ VERSION = 1
 SOLVES = "keep_rate"
 
 
-class Params(KeepParams):
+class Params(CountedKeepParams):
     """As for topk, and the seed of the draw."""
 
     purpose: ClassVar[Purpose] = "control"
@@ -37,7 +38,7 @@ EXAMPLES = (
 )
 
 
-def macs(params: Params, network: Network, image_size: int) -> int:  # noqa: ARG001 - choosing costs nothing
+def macs(params: Params, network: Network, image_size: ImageSize) -> int:  # noqa: ARG001 - choosing costs nothing
     return 0
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import Field
 
 from sweeps import method
+from sweeps.condition import ImageSize
 from sweeps.method import BlockTokens, Network, Purpose
 
 if TYPE_CHECKING:
@@ -34,11 +35,11 @@ NEUTRAL = Params(fraction=0)
 EXAMPLES = (Params(), Params(fraction=0.5))
 
 
-def tokens(params: Params, network: Network, image_size: int) -> tuple[BlockTokens, ...]:  # noqa: ARG001 - all are kept
+def tokens(params: Params, network: Network, image_size: ImageSize) -> tuple[BlockTokens, ...]:  # noqa: ARG001 - all are kept
     return network.dense_tokens(image_size)
 
 
-def macs(params: Params, network: Network, image_size: int) -> int:  # noqa: ARG001 - waiting multiplies nothing
+def macs(params: Params, network: Network, image_size: ImageSize) -> int:  # noqa: ARG001 - waiting multiplies nothing
     return 0
 
 

@@ -14,6 +14,7 @@ counts.
 
 from typing import TYPE_CHECKING
 
+from sweeps.condition import ImageSize
 from sweeps.method import Network
 from workers.token_reduction import implementations
 from workers.token_reduction.implementations import ImplementationField
@@ -50,7 +51,7 @@ EXAMPLES = (
 )
 
 
-def macs(params: Params, network: Network, image_size: int) -> int:
+def macs(params: Params, network: Network, image_size: ImageSize) -> int:
     """The similarities of one half of the tokens with the other half, in each block that merges."""
     merging = [block.attention for block in tokens(params, network, image_size) if block.mlp < block.attention]
     return sum((count // 2) * (count - count // 2) for count in merging) * network.head_dim

@@ -2,14 +2,18 @@
 
 Per reducing block `ceil(keep_rate x patch tokens left)` stay, in the order of their scores, behind the prefix tokens. The score
 is the mean over heads of the class token's row of the attention matrix; only that row is computed, so that attention stays fused.
+
+Rounding up what is left is how EViT's code counts. Haurum et al. (`PAPER`) count shares of the image's tokens, rounded down:
+`int(keep_rate^i x patch tokens of the image)` at the i-th of the layers, which is `counts: image` (their code assumes 196 tokens).
 """
 
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
+from sweeps.condition import ImageSize
 from sweeps.method import Network
-from workers.token_reduction.schedules import KeepParams
+from workers.token_reduction.schedules import CountedKeepParams
 
 if TYPE_CHECKING:
     from timm.models.vision_transformer import VisionTransformer
@@ -22,7 +26,7 @@ VERSION = 1
 SOLVES = "keep_rate"
 
 
-class Params(KeepParams):
+class Params(CountedKeepParams):
     """The share that is kept, and by which code."""
 
     implementation: Literal["torch", "triton"] | None = Field(
@@ -37,10 +41,11 @@ EXAMPLES = (
     Params(keep_rate=0.7, layers=(0, 2, 3)),
     Params(keep_rate=0.1, layers=(1, 2)),
     Params(keep_rate=0.5, layers=(0, 2), align=8),
+    Params(keep_rate=0.7, layers=(0, 2, 3), counts="image"),
 )
 
 
-def macs(params: Params, network: Network, image_size: int) -> int:
+def macs(params: Params, network: Network, image_size: ImageSize) -> int:
     """One row of QK^T in each block that drops tokens (where attention is not fused, its matrix has the row already)."""
     dropping = [block for block in tokens(params, network, image_size) if block.mlp < block.attention]
     return sum(block.attention for block in dropping) * network.heads * network.head_dim

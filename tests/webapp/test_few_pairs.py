@@ -1,0 +1,107 @@
+"""Below the pairs that a sweep requires no number of a speed-up stands on a page, and nothing follows from its interval."""
+
+import re
+
+import pytest
+
+from sweeps.job import DENSE, Job
+from sweeps.protocol import Protocol
+from tests.webapp.conftest import Open
+from tests.webapp.page_elements import charts, html_texts, page_text
+from tests.webapp.simulated import ROUNDS, SIZES, job, outcome, store_sweep, tome, topk
+from webapp import answers, explained, queries, texts
+from webapp.charts import curves
+from webapp.charts.emphasis import ranked_arms
+
+REQUIRED = 100
+ARMS = (DENSE, topk(0.5), tome(0.02))
+MULTIPLIER = re.compile(r"\d(×|x\b)")
+REACHED = f"{ROUNDS} of {REQUIRED} pairs"
+
+
+def requiring(size: int, pairs: int) -> Job:
+    return job(size, arms=ARMS).model_copy(update={"protocol": Protocol(pairs_min=pairs, pairs_max=300)})
+
+
+@pytest.fixture(scope="module")
+def short(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Sweep `few`, all of whose points have 40 of 100 pairs, and sweep `mixed`, where those of the largest size have."""
+    url = str(tmp_path_factory.mktemp("few") / "few.db")
+    store_sweep(url, "few", [requiring(size, REQUIRED) for size in SIZES[:3]], outcome)
+    store_sweep(url, "one", [requiring(SIZES[3], REQUIRED)], outcome)
+    store_sweep(url, "mixed", [requiring(size, REQUIRED if size == SIZES[-1] else 30) for size in SIZES[4:]], outcome)
+    return url
+
+
+def test_pairs_stand_for_the_number(short: str) -> None:
+    """Estimates are counts of pairs, without an interval; with enough pairs nothing changes."""
+    points = texts.with_words(queries.labelled_speedups("mixed", short)[0])
+    few = points["verdict"] == "insufficient"
+    assert 0 < few.sum() < len(points)
+    assert set(points.loc[few, "image_size"]) == {SIZES[-1]}
+    assert set(points.loc[few, "pairs_min"]) == {REQUIRED}
+    assert set(points.loc[few, "estimate"]) == {REACHED}
+    assert set(points.loc[few, "interval"]) == {"–"}
+    assert points.loc[~few, "estimate"].str.fullmatch(r"\d\.\d{3}×").all()
+    assert texts.with_enough_pairs(points)["speedup"].isna().tolist() == few.tolist()
+
+
+def test_nothing_is_ranked_or_claimed_by_them(short: str) -> None:
+    """Neither the best arm nor its best speed-up nor the arm that falls short most is one with too few pairs."""
+    points, break_evens = queries.labelled_speedups("mixed", short)
+    few = points["verdict"] == "insufficient"
+    absurd = points.assign(speedup=points["speedup"].mask(few, 50.0), speedup_low=points["speedup_low"].mask(few, 40.0))
+    nothing = break_evens.iloc[:0]
+    assert ranked_arms(absurd, nothing) == ranked_arms(points[~few], nothing)
+    promised = explained.with_promises(points)
+    wrongly = promised.assign(promised=promised["promised"].mask(few & (points["method"] == "topk"), 1e6))
+    assert explained.most_surprising(wrongly) == explained.most_surprising(promised[~few])
+    (panel,) = curves.curve_panels(absurd, break_evens)
+    lines = [line for card in answers.method_cards(answers.answers_of_panel(panel, "tokens"), {}) for line in card.lines]
+    assert not [line for line in lines if "50" in line.partition(":")[2]]
+
+
+def test_their_intervals_are_not_drawn(short: str) -> None:
+    """A wide interval of too few pairs neither stands in the chart nor stretches its axis."""
+    points, break_evens = queries.labelled_speedups("mixed", short)
+    few = points["verdict"] == "insufficient"
+    wide = points.assign(speedup_low=points["speedup_low"].mask(few, 0.01), speedup_high=points["speedup_high"].mask(few, 100.0))
+    (view,) = curves.panel_views(wide, break_evens)
+    spec = view.curves.to_dict()
+    (marks,) = [layer for layer in spec["layer"] if "shape" in layer["encoding"]]
+    drawn = spec["datasets"][marks["data"]["name"]]
+    assert {row["speedup_low"] is None for row in drawn if row["word"] == "too few pairs"} == {True}
+    assert {row["speedup_low"] is None for row in drawn if row["word"] != "too few pairs"} == {False}
+    assert max(marks["encoding"]["y"]["scale"]["domain"]) < 3
+
+
+def test_no_line_runs_through_them(short: str) -> None:
+    """Where the number is not known the line ends."""
+    points, break_evens = queries.labelled_speedups("mixed", short)
+    few = points["verdict"] == "insufficient"
+    (view,) = curves.panel_views(points, break_evens)
+    spec = view.curves.to_dict()
+    lines = [layer for layer in spec["layer"] if layer["mark"]["type"] == "line" and "strokeDash" in layer["encoding"]]
+    drawn = [row for layer in lines for row in spec["datasets"][layer["data"]["name"]]]
+    assert {row["x"] for row in drawn if row["speedup"] is None} == set(points.loc[few, "tokens"])
+    assert sum(row["speedup"] is None for row in drawn) == few.sum()
+
+
+@pytest.mark.parametrize("sweep", ["few", "one"])
+def test_pages_show_pairs(opened: Open, short: str, sweep: str) -> None:
+    """Answer, Promise, Explain and Evidence, along sizes and at one size: counts, and no multiplier but what MACs promise."""
+    answer = opened(short, sweep=sweep, table="true")
+    words = page_text(answer)
+    assert REACHED in words
+    assert not MULTIPLIER.search(words)
+    assert "speedup" not in answer.dataframe[0].value
+    assert set(answer.dataframe[0].value["word"]) == {"too few pairs"}
+    assert "promised saving arrives" not in page_text(opened(short, "screens/promise.py", sweep=sweep))
+    explain = opened(short, "screens/explain.py", sweep=sweep, arm="topk keep_rate=0.5")
+    assert "was measured" not in " ".join(html_texts(explain))
+    _, lines, *_ = charts(explain)[0]["layer"]
+    assert lines["encoding"]["color"]["scale"]["domain"] == ["promised"]
+    points, _ = queries.labelled_speedups(sweep, short)
+    point = opened(short, "screens/point.py", id=points["comparison_id"].iloc[0])
+    assert REACHED in page_text(point)
+    assert charts(point)
