@@ -207,7 +207,7 @@ def _not_here(sizes: Sequence[int], tokens: int, *, between: bool) -> str:
 
 
 def _speedup(row: Any) -> SpeedUp:
-    return SpeedUp(log(row.speedup), row.effect_se, row.effect_freedom, int(row.pairs), int(row.rounds))
+    return SpeedUp(log(row.speedup), row.effect_se, row.effect_freedom, int(row.pairs))
 
 
 def _measured(row: Any) -> MeasuredPoint:
@@ -216,7 +216,6 @@ def _measured(row: Any) -> MeasuredPoint:
         x=row.tokens,
         speedup=row.speedup,
         se=row.effect_se,
-        loads=json.loads(row.process_loads or "{}"),
         verdict=row.verdict,
         pairs=int(row.pairs),
         gmacs_baseline=None if is_missing(row.gmacs_baseline) else row.gmacs_baseline,

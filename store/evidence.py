@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Engine, and_, select
 from store.comparison_search import unknown_comparison
 from store.derive.effects import PAIRS
 from store.derive.payloads import payload_of
-from store.derive.sample_store import SampleStore, TimedAttempt, pool_attempts, stored_verdict, timed_attempt
+from store.derive.sample_store import SampleStore, TimedAttempt, pool_attempts, stored_verdict
 from store.errors import StoreError
 from store.location import display_name
 from store.placement import Place
@@ -24,7 +24,8 @@ from sweeps.kinds import KINDS
 from sweeps.metrics import METRICS, MetricSpec
 from sweeps.outcome import Failure
 from sweeps.protocol import Protocol
-from sweeps.stats.pooling import Pooling, Verdict
+from sweeps.stats.pooling import Verdict
+from sweeps.stats.visits import Pooling
 from sweeps.system_metrics import rates
 
 EFFECT, COMPARISON, ENVIRONMENT, SWEEP = core(EffectRow), core(ComparisonRow), core(EnvironmentRow), core(SweepRow)
@@ -194,7 +195,7 @@ def _timed(connection: Connection, payload: SampleStore, used: Sequence[Any]) ->
     found = []
     for spec in (METRICS[name] for name in payload.kind.metrics):
         if used and all(not spec.series or spec.name in each.series for each in data.values()):
-            attempts = tuple(timed_attempt(row, data[row.attempt], spec) for row in used)
+            attempts = tuple(TimedAttempt(row, data[row.attempt], spec.name if spec.series else None) for row in used)
             pooling = pool_attempts(attempts)
             found.append(TimedPairs(spec, attempts, pooling, stored_verdict(used, pooling.found)))
     return tuple(found)

@@ -90,12 +90,9 @@ def _compared(
 
 def _answer(row: Mapping[str, Any], by: By) -> SpeedAnswer:
     clear = row["verdict"] not in {"quarantined", "insufficient"} and not wrong(split_flags(row["flags"]))
-    loads = json.loads(row["process_loads"]) if row["process_loads"] else None
     key = (row["comparison_id"], row["environment"], row["host"], row["metric"], row["measured_at"] if by == "date" else "")
-    processes = None if loads is None else frozenset(loads)
-    return SpeedAnswer(
-        log(row["effect"]), row["effect_se"] if clear else None, row["effect_freedom"] or 1.0, row["rounds"], processes, key
-    )
+    processes = None if row["processes"] is None else frozenset(json.loads(row["processes"]))
+    return SpeedAnswer(log(row["effect"]), row["effect_se"] if clear else None, row["effect_freedom"] or 1.0, processes, key)
 
 
 def _fact_differences(connection: Connection, rows: Sequence[ComparedAnswers]) -> list[tuple[str, str, str]]:

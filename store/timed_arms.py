@@ -44,11 +44,11 @@ def timed_arms(
     """Rows of the view `speedup` against the unmodified model by one metric of their kind, published figures aside, oldest first.
 
     `metric` is one of `timed_metrics()` (default: the first of each kind), `device` is `cpu` or `cuda`; all of the model's batches
-    without `batch`, and only some conditions with `only`. Beside the columns of the view: `effect_se`, `effect_freedom` and
-    `process_loads` of the effect, `payload` (the comparison as JSON), `condition` (the domain object), and `condition_group`, which
-    the conditions of all sizes share. Raises `StoreError` that names the nearest models where none of that name was timed.
+    without `batch`, and only some conditions with `only`. Beside the columns of the view: `effect_se` and
+    `effect_freedom` of the effect, `payload` (the comparison as JSON), `condition` (the domain object), and `condition_group`,
+    which the conditions of all sizes share. Raises `StoreError` that names the nearest models where none of that name was timed.
     """
-    more = [EFFECT.c[name] for name in ("effect_se", "effect_freedom", "process_loads")]
+    more = [EFFECT.c[name] for name in ("effect_se", "effect_freedom")]
     same = and_(*(EFFECT.c[name] == SPEED.c[name] for name in (*_AT, "metric")))
     source = SPEED.join(EFFECT, same).join(COMPARISON, COMPARISON.c.comparison_id == SPEED.c.comparison_id)
     where = [*_timed_by(metric), *_of_model(SPEED, model, device)]

@@ -62,13 +62,14 @@ FLAGS: Mapping[str, Flag] = {
     "text_differs": Flag("the arm decoded to other text than it was fed", wrong=True),
     "text_too_short": Flag("a run ended below the requested characters", wrong=True),
     "runs_disagree": Flag(
-        "attempts lie further apart than their errors explain",
-        advice="attempts disagree: the machine changes between them; run again when it is quiet",
+        "runs lie further apart than what their visits differ by explains",
+        advice="runs disagree: the machine changes between them; run again when it is quiet",
     ),
     "slow_state": Flag(
         "the machine ran below its quickest known speed nearly all the time, and speed-ups may be others when it is quick",
         advice="the machine was slower than it has been; run again when it is quiet, which adds its visits to these",
     ),
+    "states_differ": Flag("the speed-up is clearly another one while the machine is slow; both are stated", harmless=True),
     "mean_disagrees": Flag("some forwards take much longer: mean times tell something else than those of a typical forward"),
     "memory_unmeasured": Flag("the peak of memory cannot be read here"),
     "pass_skipped": Flag("no time was left to measure memory and energy"),

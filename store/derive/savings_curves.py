@@ -53,7 +53,7 @@ ALONG_FIELDS = (
             EFFECT.c[name]
             for name in ("comparison_id", "metric", "host", "measured_at", "effect", "effect_low", "effect_high", "n")
         ),
-        *(EFFECT.c[name] for name in ("effect_se", "effect_freedom", "process_loads", "rounds", "seconds", "compared")),
+        *(EFFECT.c[name] for name in ("effect_se", "effect_freedom", "rounds", "seconds", "compared")),
         *(EFFECT.c.gmacs_baseline, gmacs_total(EFFECT).label("gmacs_arm")),
         *(EFFECT.c.verdict, EFFECT.c.flags, EFFECT.c.floor, EFFECT.c.threads.label("ran_threads")),
         gmacs_saved(EFFECT).label(GMACS_SAVED),

@@ -18,9 +18,7 @@ class Point(FrozenModel):
     low: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     high: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     se: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    """Standard error of the log speed-up, what differs between processes included."""
-    loads: Mapping[str, float] = Field(default_factory=dict)
-    """By process: the part of `se` that every point measured in that process has in common; the squares add up."""
+    """Standard error of the log speed-up, what differs between visits included."""
     verdict: Verdict
     pairs: int = Field(default=0, ge=0)
     seconds: float | None = Field(default=None, ge=0, allow_inf_nan=False)
