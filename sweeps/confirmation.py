@@ -18,6 +18,8 @@ ALWAYS = ("device", "weights")
 """Fields that are written at their defaults too: what stands in their place may depend on the machine and the model."""
 BUDGET_MINUTES = 2
 """Time that each arm may take: enough for the least number of pairs on a machine that is slower than expected."""
+VISITS = 6
+"""To the one job, so that its interval rests on how far visits differ."""
 _DEFAULTS = Condition(model="")
 
 
@@ -40,7 +42,7 @@ def sweep_of(comparisons: Sequence[Comparison], name: str, question: str, method
         "defaults": _condition(first.condition),
         "methods": [_arm(each.arm, methods) for each in comparisons],
         "baselines": [_arm(first.baseline, methods)],
-        "jobs": {first.kind: {"budget": f"{BUDGET_MINUTES * len(comparisons)}m"}},
+        "jobs": {first.kind: {"budget": f"{BUDGET_MINUTES * len(comparisons)}m", "passes": VISITS}},
     }
     return yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=1000, allow_unicode=True)
 
