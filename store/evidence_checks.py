@@ -100,12 +100,15 @@ def running_speedups(timed: TimedPairs) -> list[RunningSpeedUp]:
     visits, turns = [each.visit for each in timed.attempts], [each.row.round for each in timed.attempts]
     most = max(MOST_PREFIXES // len(visits), 1)
     found: list[RunningSpeedUp] = []
+    before = 0
     for place, (each, visit) in enumerate(zip(timed.attempts, visits, strict=True)):
         rounds = len(visit.arm)
+        before += len(each.table) - rounds  # those of before it was steady are shown and do not count
         for end in sorted({max(1, round(rounds * share / most)) for share in range(1, most + 1)}):
             last = Visit(visit.baseline[:end], visit.arm[:end])
             so_far = pool_visits([*visits[:place], last], turns[: place + 1], timed.attempts[-1].floor_sd).found
-            found.append(RunningSpeedUp(so_far.pairs, each.row.attempt, so_far))
+            found.append(RunningSpeedUp(before + end, each.row.attempt, so_far))
+        before += rounds
     return found
 
 

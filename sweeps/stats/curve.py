@@ -63,6 +63,8 @@ class Curve(FrozenModel):
 
 DIGITS = 4
 """Of a place that is not a whole number."""
+LEFT_OUT = "Wrong by a flag, and left out: "
+"""Begins the sentence on the points that do not count."""
 WORDS: dict[Verdict, str] = {
     "faster": "faster",
     "slower": "slower",
@@ -91,7 +93,7 @@ def describe_curve(curve: Curve, parameter: str | None = None, words: Mapping[Ve
         [f"Along {axis_label(curve.axis, parameter).along}: {', '.join(stretches)}."] if stretches else ["No points were measured."]
     )
     if wrong := [axis_value(point.x, curve.axis, DIGITS) for point in curve.points if point.wrong]:
-        sentences.append(f"Wrong by a flag, and left out: {', '.join(wrong)}.")
+        sentences.append(f"{LEFT_OUT}{', '.join(wrong)}.")
     return " ".join(sentences)
 
 

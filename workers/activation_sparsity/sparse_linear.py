@@ -83,7 +83,7 @@ class SparsityCounters:
         tokens = given[0] if given else named.get("input_ids")
         tokens = named["inputs_embeds"] if tokens is None else tokens
         length, start = tokens.shape[1], self.scoring.decoded_from
-        if start is None and named.get("past_key_values") is None:
+        if start is None and named.get("cache") is None:
             start = 0
         self.phase = "decode" if length == 1 else "prefill" if start is None else "score"
         self.decoded = length if start is None else min(start, length)

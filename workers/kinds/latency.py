@@ -41,8 +41,8 @@ class Known:
 
     alone: dict[int, ArmMetrics] = field(default_factory=dict)
     """Peak memory by arm."""
-    steady: dict[int, list[MetricValue]] = field(default_factory=dict)
-    """Steady running by arm."""
+    steady: dict[int, MetricValue] = field(default_factory=dict)
+    """By arm the time of a forward in steady running over that of a sample."""
     inner: int = 0
     """Forwards of one sample; 0 before the first visit."""
 
@@ -100,17 +100,18 @@ class LatencyKind(TimedKind[VisionArm]):
         walls = np.array(samples.seconds)[:, columns].ravel()
         called = len(walls) * samples.inner[0]
         if samples.bursts is not None:
-            steady = np.array(samples.bursts)[:, list(dict.fromkeys(samples.arms)).index(arm.index)]
-            called += BURST * len(steady) * samples.inner[0]
-            ratio = float(np.median(steady) / np.median(walls))
-            self.known.steady[arm.index] = [
-                estimated("throughput", median(arm.condition.batch_size / steady)),
-                metric_value("steady_ratio", ratio, n=len(steady)),
-            ]
+            steady_s = np.array(samples.bursts)[:, list(dict.fromkeys(samples.arms)).index(arm.index)]
+            called += BURST * len(steady_s) * samples.inner[0]
+            found = float(np.median(steady_s) / np.median(walls))
+            self.known.steady[arm.index] = metric_value("steady_ratio", found, n=len(steady_s))
+        ratio = self.known.steady[arm.index]
+        if samples.bursts is None:  # a later visit: its throughput is that of its own state of the machine, as its latency is
+            steady_s = ratio.value * walls
         earlier = ArmMetrics() if self.passes else self.known.alone[arm.index]
         metrics = [
             *earlier.metrics,
-            *self.known.steady[arm.index],
+            estimated("throughput", median(arm.condition.batch_size / steady_s)),
+            ratio,
             median_time("latency", walls),
             metric_value("outlier_share", float(outliers(walls).mean()), n=len(walls)),
         ]

@@ -21,7 +21,7 @@ class CacheMemory(NamedTuple):
 
 
 def make_cache(kind: KvCache, lm: "LanguageModel", batch: int, tokens: int) -> "Cache":
-    """An empty cache for `batch` sequences of `tokens` tokens (prompt and new ones), to be given to `model(past_key_values=…)`.
+    """An empty cache for `batch` sequences of `tokens` tokens (prompt and new ones), to be given to `model(cache=…)`.
 
     `dynamic` grows by copying. `static` is allocated for `tokens` in the first forward, as `generate` does when it knows the
     length; attention always runs over all of it. `virtual` reserves addresses for the model's longest context, or for `tokens`

@@ -56,12 +56,12 @@ class MacCounter:
             cache = DynamicCache(config=model.config)
             tokens_BT = torch.zeros((1, place), dtype=torch.long, device=model.device)
             with torch.inference_mode():
-                model(input_ids=tokens_BT[:, :-1], past_key_values=cache, use_cache=True, logits_to_keep=1)
+                model(input_ids=tokens_BT[:, :-1], cache=cache, use_cache=True, logits_to_keep=1)
                 if model._can_set_attn_implementation():
                     model.set_attn_implementation("eager")
                 model.set_experts_implementation("eager")
                 with FlopCounterMode(display=False) as counter:
-                    model(input_ids=tokens_BT[:, -1:], past_key_values=cache, use_cache=True, logits_to_keep=1)
+                    model(input_ids=tokens_BT[:, -1:], cache=cache, use_cache=True, logits_to_keep=1)
             by_product = {str(product): flops // 2 for product, flops in counter.get_flop_counts()["Global"].items()}
             weights = sum(by_product.get(product, 0) for product in WEIGHTS)
             self._at[place] = sum(by_product.values()) - weights, weights

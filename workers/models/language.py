@@ -138,7 +138,7 @@ def signature(model: Any) -> frozenset[str]:
 
 def last_logits(model: Any, inputs: Inputs, cache: Any) -> Tensor:
     """The logits [B, V] after the last token of each sequence; keys and values go into the cache."""
-    logits_BV: Tensor = model(**inputs, past_key_values=cache, use_cache=True, logits_to_keep=1).logits[:, -1]
+    logits_BV: Tensor = model(**inputs, cache=cache, use_cache=True, logits_to_keep=1).logits[:, -1]
     return logits_BV
 
 
@@ -241,7 +241,7 @@ def _pretrained(name: str, condition: Condition, tokenizer: FastTokenizer, weigh
         raise Unsupported(f"model: {name}: its weights are not those of its config.json: {shapes}; take both from one save")
     if missing := sorted(found["missing_keys"]):
         raise Unsupported(f"model: {name}: {len(missing)} weights are missing, the first being {missing[0]}")
-    if "past_key_values" not in signature(model.__class__):
+    if "cache" not in signature(model.__class__):
         raise Unsupported(f"model: {name}: {type(model).__name__} has no keys and values to cache, which language jobs need")
     counter = None if network.described else MacCounter(model)
     return LanguageModel(_ready(model, condition), tokenizer, network, weights_hash, bos_ids=tokenizer.bos_ids, counter=counter)
