@@ -137,7 +137,7 @@ def describe_missing(row: Any) -> str:
 
 
 def _left_out(row: Any) -> str:
-    """The points that a flag excludes, such as `left out by a flag: 9, 64`; empty where the claim names them already, or has none."""
+    """The points that a flag excludes, such as `left out by a flag: 9, 64`; empty where there are none, or the claim names them."""
     if row.verdict == "pays_between" or not row.points:
         return ""
     found = LEFT_OUT_SENTENCE.search(str(row.why))

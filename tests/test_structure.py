@@ -99,13 +99,16 @@ def test_sql_is_only_in_the_store() -> None:
 
 
 def test_no_public_name_is_defined_twice() -> None:
-    """A public name of a module stands for one thing in the whole source."""
-    assert {name: files for name, files in names_defined_twice().items() if name not in PARTS_OF_A_FILE} == {}
+    """A public name of a module stands for one thing in its package, which is a folder at the top."""
+    assert {name: files for name, files in names_defined_twice().items() if name[1] not in PARTS_OF_A_FILE} == {}
 
 
-def names_defined_twice() -> dict[str, set[str]]:
-    """Public names of modules that more than one file defines, with the files; without the parts that every method file has."""
-    files: defaultdict[str, set[str]] = defaultdict(set)
+def names_defined_twice() -> dict[tuple[str, str], set[str]]:
+    """Public names that several files of a package define, by package and name.
+
+    Without the parts that every method file has.
+    """
+    files: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     for path, tree in modules(*FOLDERS):
         if "/migrations/" in path or path.startswith("workers/methods/"):
             continue
@@ -116,5 +119,5 @@ def names_defined_twice() -> dict[str, set[str]]:
                 names = [node.name]
             for name in names:
                 if not name.startswith("_"):
-                    files[name].add(path)
+                    files[path.partition("/")[0], name].add(path)
     return {name: places for name, places in files.items() if len(places) > 1}

@@ -17,7 +17,7 @@ MOST_POINTS = 60
 
 
 def show_status(db: str | None, name: str | None) -> None:
-    """One line for each sweep (newest revision): jobs by state, comparisons measured and failed; of one sweep what is known so far."""
+    """One line for each sweep (newest revision): jobs by state, comparisons measured and failed; of one also the answer so far."""
     from store.queries import find_sweep, sweep_summaries
     from store.queue import progress
 

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from sweeps.identity import digest
 from sweeps.method import LanguageNetwork
 
 _HUB = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
+_LAYER = re.compile(r"(?:^|\.)(?:layers|h)\.(\d+)\.")
 
 
 def is_folder(model: str) -> bool:
@@ -45,10 +47,12 @@ def geometry(model: str) -> LanguageNetwork | None:
         old = "save its pickled weights again as safetensors: nothing is unpickled here"
         right = old if any(folder.glob("*.bin")) else "write what `save_pretrained` of transformers wrote"
         raise ValueError(f"{model} holds no weights (*.safetensors); {right}")
+    shapes: dict[str, list[int]] = {}
     for file in weights:
         try:
-            if not _whole(file):
+            if (held := _shapes(file)) is None:
                 raise ValueError(f"{file} is damaged, or only a part of the file that was written; copy or download it again")
+            shapes |= held
         except OSError as error:
             raise ValueError(f"{file} cannot be read: {error.strerror}") from None
     try:
@@ -56,7 +60,7 @@ def geometry(model: str) -> LanguageNetwork | None:
     except (OSError, ValueError) as error:
         raise ValueError(f"{model}: config.json cannot be read: {error}") from None
     try:
-        return from_config(model, config)
+        network = from_config(model, config)
     except SizesNotGivenError:
         return None
     except ValidationError as error:
@@ -64,21 +68,44 @@ def geometry(model: str) -> LanguageNetwork | None:
         raise ValueError(f"{model}: config.json makes no model: {first['loc'][0]}: {first['msg']}") from None
     except (AttributeError, TypeError, ZeroDivisionError) as error:  # no mapping, or words where numbers belong
         raise ValueError(f"{model}: config.json makes no model: {error}") from None
+    _check_shapes(network, shapes)
+    return network
 
 
-def _whole(file: Path) -> bool:
-    """Whether a safetensors file has the promised length: eight bytes with the header's length, the header, the tensors."""
+def _check_shapes(network: LanguageNetwork, shapes: Mapping[str, list[int]]) -> None:
+    """Raise `ValueError` where weights are not of the size in config.json, as far as their names tell without transformers."""
+    if not network.described:
+        return
+    table, down = [network.vocabulary, network.width], [network.width, network.mlp_width]
+    sizes = {"embed_tokens.weight": table, "wte.weight": table, "mlp.down_proj.weight": down, "mlp.c_fc.weight": down}
+    for name, held in shapes.items():
+        wanted = next((size for end, size in sizes.items() if name.endswith(end)), held)
+        if held != wanted:
+            found = f"{name} has the shape {held}, and by config.json {wanted}"
+            raise ValueError(f"{network.name}: its weights are not those of its config.json: {found}; take both from one save")
+    layers = max((int(at[1]) + 1 for at in map(_LAYER.search, shapes) if at), default=network.layers)
+    if layers < network.layers:
+        raise ValueError(f"{network.name}: its weights are of {layers} layers, and its config.json of {network.layers}")
+
+
+def _shapes(file: Path) -> dict[str, list[int]] | None:
+    """The shapes of the tensors in a safetensors file, by name; `None` unless the file has the promised length.
+
+    It holds eight bytes with the header's length, the header, the tensors.
+    """
     size = file.stat().st_size
     with file.open("rb") as opened:
         start = 8 + int.from_bytes(opened.read(8), "little")
         if start > size:
-            return False
+            return None
         try:
             header = json.loads(opened.read(start - 8))
-            ends = [tensor["data_offsets"][1] for name, tensor in header.items() if name != "__metadata__"]
+            tensors = {name: tensor for name, tensor in header.items() if name != "__metadata__"}
+            ends = [tensor["data_offsets"][1] for tensor in tensors.values()]
+            shapes = {name: [*map(int, tensor["shape"])] for name, tensor in tensors.items()}
         except (AttributeError, IndexError, KeyError, TypeError, ValueError):
-            return False
-    return size == start + max(ends, default=0)
+            return None
+    return shapes if size == start + max(ends, default=0) else None
 
 
 def content(model: str) -> str:

@@ -76,7 +76,7 @@ def decoding(kind: KvCache, lm: LanguageModel, case: Case) -> Callable[[], float
         cache = filled(kind, lm, case.batch, case.context, case.context + NEW)
         began = time.perf_counter()
         for _ in range(NEW):
-            lm.model(input_ids=tokens, past_key_values=cache, logits_to_keep=1)
+            lm.model(input_ids=tokens, cache=cache, logits_to_keep=1)
         return (time.perf_counter() - began) / NEW
 
     return step

@@ -170,11 +170,11 @@ def _decode(lm: LanguageModel) -> TimedStep:
     """One token, after which the cache is as it was."""
     network, cache = lm.network, DynamicCache()
     ids_1T = torch.arange(PROMPT)[None] % network.vocabulary
-    lm.model(ids_1T, past_key_values=cache, logits_to_keep=1)
+    lm.model(ids_1T, cache=cache, logits_to_keep=1)
     lm.reset_counters()
 
     def step() -> object:
-        logits_11V = lm.model(ids_1T[:, :1], past_key_values=cache).logits
+        logits_11V = lm.model(ids_1T[:, :1], cache=cache).logits
         cache.crop(-1)
         return logits_11V
 

@@ -50,7 +50,7 @@ def write(kind: KvCache, lengths: list[int]) -> list[dict[str, Any]]:
     cache = make_cache(kind, lm, 1, lengths[-1])
     rows: list[dict[str, Any]] = []
     for done, length in itertools.pairwise([0, *lengths]):
-        logits = lm.model(input_ids=text[:, done:length], past_key_values=cache, logits_to_keep=1).logits
+        logits = lm.model(input_ids=text[:, done:length], cache=cache, logits_to_keep=1).logits
         output = int(logits[0, -1].argmax())
         del logits
         row = {"kind": kind, "tokens": length, **cache_memory(cache)._asdict(), "process": private_bytes() - before}

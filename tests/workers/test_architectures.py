@@ -85,10 +85,10 @@ def one_by_one(lm: LanguageModel, tokens: int) -> Array:
     """At `n`, the `products` of `n` tokens but the first, read one by one, by torch's counter."""
     model = plain(lm)
     one_B1 = torch.zeros((1, 1), dtype=torch.long)
-    cache, counted = model(input_ids=one_B1, use_cache=True, logits_to_keep=1).past_key_values, [np.zeros(2)] * 2
+    cache, counted = model(input_ids=one_B1, use_cache=True, logits_to_keep=1).cache, [np.zeros(2)] * 2
     for _ in range(tokens - 1):
         with FlopCounterMode(display=False) as counter:
-            model(input_ids=one_B1, past_key_values=cache, use_cache=True, logits_to_keep=1)
+            model(input_ids=one_B1, cache=cache, use_cache=True, logits_to_keep=1)
         counted.append(counted[-1] + products(counter))
     return np.array(counted)
 

@@ -86,7 +86,7 @@ def test_generate_takes_the_cache(kind: KvCache) -> None:
     options = {"attention_mask": mask, "max_new_tokens": 20, "do_sample": False, "pad_token_id": 0, "disable_compile": True}
     expected = lm.model.generate(text, **options)
     cache = make_cache(kind, lm, 2, 32)
-    assert torch.equal(lm.model.generate(text, past_key_values=cache, **options), expected)
+    assert torch.equal(lm.model.generate(text, cache=cache, **options), expected)
     assert cache.get_seq_length() == 31
 
 

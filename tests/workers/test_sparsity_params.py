@@ -50,8 +50,8 @@ def decoded(lm, ids=IDS, prompt=1):
     """Logits of a prompt and of the tokens after it, one by one."""
     with torch.inference_mode():
         cache = DynamicCache()
-        found = [prepared(lm).model(ids[:, :prompt], past_key_values=cache).logits]
-        found += [lm.model(ids[:, place : place + 1], past_key_values=cache).logits for place in range(prompt, ids.shape[1])]
+        found = [prepared(lm).model(ids[:, :prompt], cache=cache).logits]
+        found += [lm.model(ids[:, place : place + 1], cache=cache).logits for place in range(prompt, ids.shape[1])]
     return torch.cat(found, 1)
 
 

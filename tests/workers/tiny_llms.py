@@ -85,7 +85,7 @@ def prompt(batch: int, tokens: int) -> Tensor:
 
 def forward(lm: LanguageModel, cache: Any, tokens_BN: Tensor) -> Tensor:
     """Logits of the last token, `[B, vocabulary]`."""
-    logits: Tensor = lm.model(input_ids=tokens_BN, past_key_values=cache, logits_to_keep=1).logits
+    logits: Tensor = lm.model(input_ids=tokens_BN, cache=cache, logits_to_keep=1).logits
     return logits[:, -1]
 
 

@@ -1,0 +1,26 @@
+"""What a run of limited time names at its end: the jobs that did not fit."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from orchestrator.commands.run import MOST_SKIPPED, UNANSWERED, conclude_run
+from orchestrator.outcome_lines import job_label
+from tests.orchestrator.conftest import Store
+from tests.orchestrator.conftest import job as a_job
+from tests.orchestrator.sites import SITES, planned
+
+
+@pytest.mark.parametrize("jobs", [1, MOST_SKIPPED, MOST_SKIPPED + 3])
+def test_skipped_jobs_are_named(store: Store, jobs: int) -> None:
+    """Each in a line of its own, up to a few; of the others their number."""
+    left = [a_job("a", image_size=32 * (place + 1)) for place in range(jobs)]
+    shown = io.StringIO()
+    plan = planned(store, SITES, left)
+    assert conclude_run(Console(file=shown, width=400), store.engine, plan, "sweep.yaml") == UNANSWERED
+    lines = [line for line in shown.getvalue().splitlines() if line.startswith("  ")]
+    assert [sum(job_label(job) in line for line in lines) for job in left] == [1] * min(jobs, MOST_SKIPPED) + [0] * (
+        len(left) - min(jobs, MOST_SKIPPED)
+    )
+    assert len(lines) == min(jobs, MOST_SKIPPED + 1)
