@@ -18,7 +18,6 @@ from store.tables.derived import EffectRow
 from store.tables.planned import ComparisonRow, EnvironmentRow, SweepComparisonRow, SweepRow, core
 from store.tables.results import AttemptRow, CalibrationRow, FailureRow, SampleRow
 from store.transactions import reading
-from sweeps.aliases import current
 from sweeps.job import Comparison
 from sweeps.kinds import KINDS
 from sweeps.metrics import METRICS, MetricSpec
@@ -154,7 +153,7 @@ def point_evidence(engine: Engine, comparison_id: str, environment: str | None =
         return PointEvidence(
             comparison_id,
             stored.question_id,
-            Comparison.model_validate(current(json.loads(stored.payload))),
+            Comparison.model_validate_json(stored.payload),
             json.loads(stored.content_hashes),
             place,
             effects[0]["device_name"],
@@ -202,7 +201,7 @@ def _timed(connection: Connection, payload: SampleStore, used: Sequence[Any]) ->
 
 def _attempt(connection: Connection, pair: Any, used: bool) -> StoredAttempt:
     row = connection.execute(select(ATTEMPT).where(ATTEMPT.c.id == pair.attempt)).one()
-    outcome = current(json.loads(row.payload))
+    outcome = json.loads(row.payload)
     failure = None
     if pair.failure is not None:
         found = connection.execute(select(FAILURE).where(FAILURE.c.id == pair.failure)).one()
