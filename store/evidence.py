@@ -207,7 +207,7 @@ def _attempt(connection: Connection, pair: Any, used: bool) -> StoredAttempt:
         found = connection.execute(select(FAILURE).where(FAILURE.c.id == pair.failure)).one()
         failure = Failure(arm=found.arm, reason=found.reason, message=found.message, detail=found.detail)
     sample = connection.execute(select(SAMPLE).where(SAMPLE.c.attempt == pair.attempt)).one_or_none()
-    ran = {each["arm"]: each for each in outcome.get("arms", ())}
+    ran = {each["arm"]: each for each in outcome["arms"]}
     return StoredAttempt(
         attempt=pair.attempt,
         job_id=row.job_id,
@@ -222,9 +222,9 @@ def _attempt(connection: Connection, pair: Any, used: bool) -> StoredAttempt:
         flags=row.flags,
         baseline_flags=pair.baseline_flags or "",
         arm_flags=pair.arm_flags or "",
-        notes=tuple(outcome.get("notes", ())),
+        notes=tuple(outcome["notes"]),
         readings=json.loads(row.system_metrics),
-        series=rates(outcome.get("system_series") or {}),
+        series=rates(outcome["system_series"] or {}),
         arms={"baseline": ran.get(pair.baseline, {}), "arm": ran.get(pair.arm, {})},
         failure=failure,
         pairs=None if sample is None else sample.rounds,
