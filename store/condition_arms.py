@@ -13,7 +13,6 @@ from store.failed_sizes import FailedArm
 from store.frames import rows_of
 from sweeps.advice import MeasuredArm, QualityCost, Ranking, pareto, rank
 from sweeps.advice_text import Advice, Amount, Evidence
-from sweeps.aliases import current
 from sweeps.condition import Condition
 from sweeps.condition_text import describe_condition
 from sweeps.confirmation import comparison_at
@@ -158,7 +157,7 @@ class ConditionArms:
             if answered or curve_id in failed or self._control(rows[-1].method):
                 continue
             last = (here or rows)[-1]
-            comparison = comparison_at(Comparison.model_validate(current(json.loads(last.payload))), int(last.tokens), tokens)
+            comparison = comparison_at(Comparison.model_validate_json(last.payload), int(last.tokens), tokens)
             size = {} if batch is None else {"batch_size": batch}
             found.append(comparison.model_copy(update={"condition": comparison.condition.model_copy(update=size)}))
         return found

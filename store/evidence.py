@@ -18,7 +18,6 @@ from store.tables.derived import EffectRow
 from store.tables.planned import ComparisonRow, EnvironmentRow, SweepComparisonRow, SweepRow, core
 from store.tables.results import AttemptRow, CalibrationRow, FailureRow, SampleRow
 from store.transactions import reading
-from sweeps.aliases import current
 from sweeps.job import Comparison
 from sweeps.kinds import KINDS
 from sweeps.metrics import METRICS, MetricSpec
@@ -155,7 +154,7 @@ def point_evidence(engine: Engine, comparison_id: str, environment: str | None =
         return PointEvidence(
             comparison_id,
             stored.question_id,
-            Comparison.model_validate(current(json.loads(stored.payload))),
+            Comparison.model_validate_json(stored.payload),
             json.loads(stored.content_hashes),
             place,
             effects[0]["device_name"],
@@ -203,13 +202,13 @@ def _timed(connection: Connection, payload: SampleStore, used: Sequence[Any]) ->
 
 def _attempt(connection: Connection, pair: Any, used: bool) -> StoredAttempt:
     row = connection.execute(select(ATTEMPT).where(ATTEMPT.c.id == pair.attempt)).one()
-    outcome = current(json.loads(row.payload))
+    outcome = json.loads(row.payload)
     failure = None
     if pair.failure is not None:
         found = connection.execute(select(FAILURE).where(FAILURE.c.id == pair.failure)).one()
         failure = Failure(arm=found.arm, reason=found.reason, message=found.message, detail=found.detail)
     sample = connection.execute(select(SAMPLE).where(SAMPLE.c.attempt == pair.attempt)).one_or_none()
-    ran = {each["arm"]: each for each in outcome.get("arms", ())}
+    ran = {each["arm"]: each for each in outcome["arms"]}
     return StoredAttempt(
         attempt=pair.attempt,
         job_id=row.job_id,
@@ -224,9 +223,9 @@ def _attempt(connection: Connection, pair: Any, used: bool) -> StoredAttempt:
         flags=row.flags,
         baseline_flags=pair.baseline_flags or "",
         arm_flags=pair.arm_flags or "",
-        notes=tuple(outcome.get("notes", ())),
+        notes=tuple(outcome["notes"]),
         readings=json.loads(row.system_metrics),
-        series=rates(outcome.get("system_series") or {}),
+        series=rates(outcome["system_series"] or {}),
         arms={"baseline": ran.get(pair.baseline, {}), "arm": ran.get(pair.arm, {})},
         failure=failure,
         pairs=None if sample is None else sample.rounds,

@@ -124,7 +124,7 @@ def _attempts(connection: Connection, ids: list[str], environment: str, device: 
 
 def _version(row: Any) -> str:
     payload = json.loads(row.payload)
-    steps = [step for side in ("baseline", "arm") for step in payload[side].get("stack", ())]
+    steps = [step for side in ("baseline", "arm") for step in payload[side]["stack"]]
     methods = ", ".join(dict.fromkeys(f"{step['method']} version {step.get('version', 1)}" for step in steps)) or "no method"
     hashes = json.loads(row.content_hashes)
     contents = "".join(f"; {name} {str(digest)[:8]}" for name, digest in sorted(hashes.items()))

@@ -11,7 +11,6 @@ from store.errors import StoreError
 from store.side_rows import COMPARED_FIELDS, MOST_DERIVED, By, choices, day_sides, stored_sides
 from store.tables.planned import ComparisonRow, EnvironmentRow, core
 from store.transactions import reading
-from sweeps.aliases import current
 from sweeps.flags import split_flags, wrong
 from sweeps.job import Comparison
 from sweeps.stats.side_by_side import DIFFERENT, SpeedAnswer, SpeedDifference, match_answers, speed_difference
@@ -131,7 +130,7 @@ def _version_differences(connection: Connection, rows: Sequence[ComparedAnswers]
 
 
 def _versions(payload: str) -> dict[str, int]:
-    comparison = Comparison.model_validate(current(json.loads(payload)))
+    comparison = Comparison.model_validate_json(payload)
     return dict((*comparison.baseline.versions, *comparison.arm.versions))
 
 

@@ -19,7 +19,6 @@ from store.tables.results import AttemptRow, ComparisonAttemptRow
 from store.timed_choices import TimedCondition, comparisons_of, in_conditions, unmodified
 from store.transactions import reading
 from store.views.public import TABLES
-from sweeps.aliases import current
 from sweeps.flags import split_flags, wrong
 from sweeps.job import Comparison
 from sweeps.kinds import KINDS
@@ -117,8 +116,7 @@ def _with_conditions(found: pd.DataFrame) -> pd.DataFrame:
     """With `condition` and `condition_group`, of which comparisons of one `condition_id` have one."""
     payloads = found.drop_duplicates("condition_id")[["condition_id", "payload"]]
     known = {
-        name: Comparison.model_validate(current(json.loads(payload))).condition
-        for name, payload in payloads.itertuples(index=False, name=None)
+        name: Comparison.model_validate_json(payload).condition for name, payload in payloads.itertuples(index=False, name=None)
     }
     conditions = pd.Series([known[name] for name in found["condition_id"]], index=found.index, dtype=object)
     return found.assign(condition=conditions, condition_group=[on_curve(condition) for condition in conditions])

@@ -46,10 +46,6 @@ FLAGS: Mapping[str, Flag] = {
         "a cgroup quota withheld CPU time for more than 1 % of the time",
         "the container's CPU quota withheld time; allow it more cores or request fewer `threads`, and run again",
     ),
-    "throttled": _slowed(
-        "the device was slowed by heat, hardware or a quota (in older outcomes, which do not state which)",
-        "the device lowered its clocks; let it cool, fix its clocks, and run again",
-    ),
     "low_priority": Flag(
         "the timed process had a lower priority than others, and could not raise it",
         advice="others may have taken the cores: `threads: 1` or `threads: cores - 1` in the sweep measures more steadily; "

@@ -173,7 +173,7 @@ def test_the_view_language_shows_each_arm_once(engine: Engine) -> None:
     job = a_generation_job(arms=[larosa(0.5, kv_cache="virtual")], baselines=[DENSE, larosa(0.0)])
     record(engine, None, None, a_generation(job, (1.0, 1.1, 1.5)))
     record(engine, None, None, a_generation(job, (1.0, 1.1, 2.0), ended_at=NOW + DAY))
-    record(engine, None, None, a_generation(job, (1.0, 1.1, 3.0), ended_at=NOW + 2 * DAY, flags=["throttled"]))
+    record(engine, None, None, a_generation(job, (1.0, 1.1, 3.0), ended_at=NOW + 2 * DAY, flags=["thermal_slowdown"]))
     found = {row["arm_id"]: row for row in rows(engine, "SELECT * FROM generation")}
     assert set(found) == {arm.arm_id for arm in job.arms}
     sparse = found[job.arms[2].arm_id]
@@ -182,8 +182,8 @@ def test_the_view_language_shows_each_arm_once(engine: Engine) -> None:
     dense = found[DENSE.arm_id]
     assert (dense["kv_cache"], dense["achieved_sparsity"], dense["method"], dense["job_flags"]) == ("dynamic", None, "dense", "")
     assert dense["kv_bytes_resident"] - dense["kv_bytes_needed"] == 4096
-    record(engine, None, None, a_generation(a_generation_job(128), flags=["throttled"]))
-    assert {row["job_flags"] for row in rows(engine, "SELECT * FROM generation WHERE prompt_tokens = 128")} == {"throttled"}
+    record(engine, None, None, a_generation(a_generation_job(128), flags=["thermal_slowdown"]))
+    assert {row["job_flags"] for row in rows(engine, "SELECT * FROM generation WHERE prompt_tokens = 128")} == {"thermal_slowdown"}
 
 
 def test_quality_is_what_the_scores_say(engine: Engine) -> None:

@@ -94,7 +94,7 @@ def test_both_slots_of_the_baseline_count(engine: Engine, make_job: MakeJob, mak
 
 
 def test_bursts_and_process_tell_outcomes_apart(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """Outcomes that differ in bursts or in their process alone are two; without either they have the digest of old."""
+    """Outcomes that differ in bursts or in their process alone are two."""
     outcome = make_outcome(make_job())
     assert outcome.samples is not None
     with_bursts = outcome.samples.model_copy(update={"bursts": ((0.01, 0.02),)})

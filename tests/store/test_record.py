@@ -163,8 +163,8 @@ def test_recording_twice_changes_nothing(engine: Engine, make_job: MakeJob, make
 
 def test_wrong_attempts_count_only_alone(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
     """An attempt that a flag marks as wrong is shown with its flags until there is a right one."""
-    record(engine, None, None, make_outcome(make_job(), speedups=(3,), flags=["throttled", "contended"]))
-    assert rows(engine, "SELECT flags, rounds FROM speedup") == [{"flags": "contended,throttled", "rounds": 1}]
+    record(engine, None, None, make_outcome(make_job(), speedups=(3,), flags=["thermal_slowdown", "contended"]))
+    assert rows(engine, "SELECT flags, rounds FROM speedup") == [{"flags": "contended,thermal_slowdown", "rounds": 1}]
     record(engine, None, None, make_outcome(make_job(), speedups=(1.5,), seed=1))
     (row,) = rows(engine, "SELECT flags, rounds, speedup FROM speedup")
     assert (row["flags"], row["rounds"]) == ("", 1)
