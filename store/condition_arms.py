@@ -1,6 +1,5 @@
 """Arms of one condition at all sizes: which can be ranked at a size, measured or between two, and why the others cannot."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
