@@ -63,7 +63,7 @@ def describe_break_even(rows: Sequence[Any], token_unit: str, *, brief: bool = F
         text, more = "does nothing here", ": at every point it processes what the baseline does"
     else:
         text, more = "cannot tell", "; more points or pairs are needed" if first.points else "; a flag marks every point as wrong"
-    return "; ".join(filter(None, (text if brief else text + more, _left_out(first), describe_missing(first))))
+    return "; ".join(filter(None, (text if brief else text + more, "" if brief else _left_out(first), describe_missing(first))))
 
 
 def _order(row: Any) -> float:

@@ -93,7 +93,7 @@ def test_ctrl_c_leaves_a_whole_coarser_curve_and_the_next_run_adds_passes(tmp_pa
     assert process.returncode == 130, shown
     assert "the same command goes on from here" in shown
     before = visits(tmp_path)
-    assert [size for size, _ in before] == [32, 48, 64]
+    assert [size for size, _ in before] == [32, 48, 64], shown
     assert {number for _, number in before} <= {2, 3, 4}
     assert max(number for _, number in before) < 60
     assert breakeven("report", "tiny", folder=tmp_path).stdout.count("[") >= 3

