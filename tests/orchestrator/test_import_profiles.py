@@ -60,7 +60,7 @@ def test_profile_without_marks(tmp_path: Path, outcome_file: Path) -> None:
     write_nsys(tmp_path / "trace.sqlite", a_trace(1, kernels, ranges=False), "inline")
     unknown = breakeven("import", "trace.sqlite", folder=tmp_path)
     assert (unknown.returncode, len(unknown.stderr.splitlines())) == (2, 1)
-    assert "trace.sqlite: it has no ranges breakeven:forward, and its kernels do not repeat" in unknown.stderr
+    assert "trace.sqlite: it has no ranges breakeven:forward; record it again" in unknown.stderr
     assert "--forwards K" in unknown.stderr
     assert not (tmp_path / "breakeven.db").exists()
 
