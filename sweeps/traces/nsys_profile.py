@@ -135,7 +135,7 @@ def _by_ranges(started: Started, runs: list[DeviceActivity], ranges: list[NvtxRa
             f"--forwards {given} disagrees with the {text} {ranges[0].name} in it; leave --forwards out, or name the right file"
         )
     limits = [*starts[1:], max(ends)]  # a forward whose kernels still run when the next begins ends there
-    windows = [(start, min(end, limit)) for start, end, limit in zip(starts, ends, limits, strict=True)]
+    windows: list[Span] = [(start, min(end, limit)) for start, end, limit in zip(starts, ends, limits, strict=True)]
     return _Part(len(ranges), own, windows, f"{text} {ranges[0].name}")
 
 

@@ -104,7 +104,7 @@ def test_a_mapping_wins(tmp_path: Path) -> None:
         ("", "is empty"),
         ("\n \n", "is empty"),
         ("batch,tp\n", "has no rows below its header"),
-        ("1,2\n3,4\n", "the first line holds numbers"),
+        ("1,2\n3,4\n", "its first line holds numbers"),
         ("batch,batch\n1,2\n", "stands there twice"),
         ("name,colour\ndense,red\n", "no column is a measurement"),
         ("batch,tp\n1,fast\n", r":2: tp: 'fast' is no number"),
