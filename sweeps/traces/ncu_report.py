@@ -58,7 +58,7 @@ KERNEL, NAME, UNIT, VALUE = "Kernel Name", "Metric Name", "Metric Unit", "Metric
 AVERAGE, RUNS = "Average", "Invocations"
 """Columns of `--print-summary`: a row for each kernel, launch shape and metric, with the mean over so many launches."""
 SUMMARY_KEY = ("Block Size", "Grid Size", "Context", "Stream", "Device")
-HEADING = re.compile(r"""(^|[,;\t])\s*"?Kernel Name"?\s*([,;\t]|$)""")
+_HEADING = re.compile(r"""(^|[,;\t])\s*"?Kernel Name"?\s*([,;\t]|$)""")
 NO_CELL = re.compile(r"==[A-Z]+==")
 """Lines of ncu itself among those of the table."""
 HEADING_WITH_UNIT = re.compile(r"(.+__.+?) \[?\(?([^()\[\]]+)\)?\]?")
@@ -119,7 +119,7 @@ def read_ncu(text: str) -> NcuReport:
 def _rows(text: str) -> "tuple[list[str], pd.DataFrame]":
     """The heading, and the rows below it by place of the column, without lines of ncu and of the program in front."""
     lines = [line for line in text.lstrip("\ufeff").splitlines() if not NO_CELL.match(line)]
-    start = next((place for place, line in enumerate(lines) if HEADING.search(line)), None)
+    start = next((place for place, line in enumerate(lines) if _HEADING.search(line)), None)
     if start is None:
         first = next((line.strip() for line in lines if line.strip()), "")
         found = f"it has no heading with {KERNEL!r}; {EXPECTED}, found {first[:80]!r}"
@@ -228,11 +228,10 @@ def _numbers(cells: "pd.DataFrame", names: list[str]) -> "pd.Series[float]":
     wrong = ~nothing & ~numbers.between(0, np.inf, inclusive="left")
     if wrong.any():
         place = int(wrong.argmax())
-        cell, number = cells.iloc[place], numbers.iloc[place]
-        problem = "is no number with a decimal point; export it again with LC_ALL=C"
-        problem = problem if np.isnan(number) else "is below zero or infinite"
+        cell = cells.iloc[place]
         raise TraceError(
-            f"{cell['metric']!r} of kernel {cell['kernel'] + 1} ({names[cell['kernel']][:60]}): {cell['text']!r} {problem}"
+            f"{cell['metric']!r} of kernel {cell['kernel'] + 1} ({names[cell['kernel']][:60]}): {cell['text']!r} is no finite "
+            "number from 0 on with a decimal point; export it again with LC_ALL=C"
         )
     return numbers
 

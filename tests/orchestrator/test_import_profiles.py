@@ -109,7 +109,7 @@ def test_one_wrong_file_stops_the_import(tmp_path: Path, outcome_file: Path) -> 
     (tmp_path / "report.csv").write_text(raw_page().replace('"91.75"', '"91,75"'))
     done = breakeven("import", outcome_file.name, "trace.sqlite", "report.csv", folder=tmp_path)
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    assert "'91,75' is no number with a decimal point; export it again with LC_ALL=C" in done.stderr
+    assert "'91,75' is no finite number from 0 on with a decimal point; export it again with LC_ALL=C" in done.stderr
     assert not (tmp_path / "breakeven.db").exists()
 
 

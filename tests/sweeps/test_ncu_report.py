@@ -97,11 +97,14 @@ WRONG = {
     ),
     "decimal commas": (
         raw_page(CASTS[:1], locale="de"),
-        r"kernel 1 .*'2,50' is no number with a decimal point; export it again with LC_ALL=C",
+        r"kernel 1 .*'2,50' is no finite number from 0 on with a decimal point; export it again with LC_ALL=C",
     ),
-    "decimal commas in details": (details_page(locale="de"), "no number with a decimal point; export it again with LC_ALL=C"),
-    "a per cent of three digits": (raw_page().replace('"91.75"', '"91,750"'), "'91,750' is no number .* LC_ALL=C"),
-    "no number": (raw_page().replace('"91.75"', '"much"'), r"'sm__throughput.* of kernel 3 \(ampere_sgemm.*'much' is no number"),
+    "decimal commas in details": (details_page(locale="de"), "no finite number from 0 on .* again with LC_ALL=C"),
+    "a per cent of three digits": (raw_page().replace('"91.75"', '"91,750"'), "'91,750' is no finite number .* LC_ALL=C"),
+    "no number": (
+        raw_page().replace('"91.75"', '"much"'),
+        r"'sm__throughput.* of kernel 3 \(ampere_sgemm.*'much' is no finite number",
+    ),
     "two columns that differ": (
         raw_page().replace("lts__t_sector_hit_rate.pct", "l1tex__t_sector_hit_rate.pct"),
         "two values of 'l1tex__t_sector_hit_rate.pct' of kernel 1 that differ: '10.50' and '50.50'",
@@ -136,7 +139,7 @@ def test_numbers(text: str, ns: float) -> None:
 @pytest.mark.parametrize("text", ["12,5", "1,23,4", "1.234,5", "1.234.567", "1'234.5", "1\u202f234,5", "12 %", "0x1f", "1_000"])
 def test_no_numbers(text: str) -> None:
     """Numbers of other locales, and what is none, are refused and not read in another way."""
-    with pytest.raises(TraceError, match="is no number with a decimal point; export it again with LC_ALL=C"):
+    with pytest.raises(TraceError, match="is no finite number from 0 on with a decimal point; export it again with LC_ALL=C"):
         read_ncu(raw_page().replace('"1,234,567"', f'"{text}"'))
 
 
@@ -220,8 +223,8 @@ WRONG_SUMMARIES = {
         SUMMARY.replace('"Kernel Name",', "").replace('"kernel_a",', ""),
         "no heading with 'Kernel Name'.*--print-summary",
     ),
-    "an infinite time": (SUMMARY.replace('"3","2"', '"3","1e999"'), "'1e999' is below zero or infinite"),
-    "a time below zero": (SUMMARY.replace('"3","2"', '"3","-2"'), "'-2' is below zero or infinite"),
+    "an infinite time": (SUMMARY.replace('"3","2"', '"3","1e999"'), "'1e999' is no finite number from 0 on"),
+    "a time below zero": (SUMMARY.replace('"3","2"', '"3","-2"'), "'-2' is no finite number from 0 on"),
 }
 
 
