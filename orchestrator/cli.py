@@ -149,7 +149,7 @@ def list_sweeps(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="One sweep; default: all.")] = None,
     db: Database = None,
 ) -> None:
-    """Show the sweeps in the store: jobs waiting, running, done, failed."""
+    """Show the sweeps in the store: jobs waiting, running, done, failed; of one also its speed-ups so far."""
     from orchestrator.commands.inspect import show_status
 
     show_status(db, name)

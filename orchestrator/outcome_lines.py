@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+import numpy as np
 from rich.text import Text
 
 from orchestrator.report.section import style_of
@@ -13,8 +14,7 @@ from sweeps.outcome import Outcome
 from sweeps.stats import text_stats
 from sweeps.stats.classification import compare_predictions
 from sweeps.stats.explanation import explain_wall
-from sweeps.stats.pooling import pool, stated_term
-from sweeps.stats.two_way import Rounds
+from sweeps.stats.visits import Visit, pool_visits
 from workers.methods.arm_labels import arm_label
 
 _Result = tuple[str, Conclusion | None] | None
@@ -63,8 +63,9 @@ def _speedups(outcome: Outcome, pair: Pair) -> _Result:
     series: Mapping[str, Sequence[Sequence[float]]] = samples.series or {metrics[0]: samples.seconds}
     ratios = {}
     for metric in (name for name in metrics if name in series):
-        rounds = Rounds(series[metric], samples.arms, settled=settled(outcome.flags))
-        ratio = pool([[rounds.contrast(*pair)]], rounds.rounds, [stated_term(same_work=outcome.same_work(pair))])
+        table = np.asarray(series[metric])[0 if settled(outcome.flags) else len(series[metric]) // 2 :]
+        sides = (table[:, np.asarray(samples.arms) == arm] for arm in pair)
+        ratio = pool_visits([Visit(*sides)], [0]).found
         slowed = quarantine_reasons(outcome.flags)
         fewest = outcome.job.protocol.pairs_min
         word = "quarantined" if slowed else ratio.verdict(pairs_min=fewest)

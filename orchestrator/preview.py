@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
+from math import exp
 from typing import Any, NamedTuple
 
 from orchestrator.report.text_table import table_lines
@@ -17,7 +18,9 @@ from sweeps.method import LanguageNetwork, Network
 from sweeps.parsing.expand import Expansion
 from sweeps.parsing.yaml_reader import SweepError
 from sweeps.stats.classification import TOP1_FLOOR, images_for_same, smallest_drop
+from sweeps.stats.pooling import SpeedUp
 from sweeps.stats.quality import MIN_DOCUMENTS
+from sweeps.stats.visits import FLOOR_FREEDOM, FLOOR_SD
 from sweeps.text_scores import SCORED
 from workers import methods
 from workers.arms.budget import solve
@@ -71,7 +74,7 @@ class Preview:
     warnings: tuple[str, ...]
     """Each with file, line and key; those of the expansion go first."""
     limits: tuple[str, ...] = ()
-    """What jobs of quality cannot show, however equal the arms are."""
+    """What the jobs cannot show, however equal the arms are."""
 
 
 ArmsByWorkload = Mapping[ArmWorkload, Mapping[str, Arm]]
@@ -273,7 +276,13 @@ def _of_random_weights(expansion: Expansion) -> Iterator[SweepError]:
 
 
 def _limits(expansion: Expansion) -> Iterator[str]:
-    """A line for each data set of which too little is read for the verdict `same`."""
+    """A line where one stretch is measured alone, and for each data set of which too little is read for the verdict `same`."""
+    if any(KINDS[job.kind].sampled and job.protocol.turns == 1 for job in expansion.jobs) and expansion.sweep.search is None:
+        least = SpeedUp(0.0, FLOOR_SD, FLOOR_FREEDOM, 0).half_width
+        yield (
+            f"measured in one stretch, no interval of a speed-up is narrower than ±{100 * (exp(least) - 1):.2g} %: "
+            "`passes: 12` under `jobs` spreads the same time over twelve visits, which show how far they differ"
+        )
     read = {(job.kind, job.condition.data, known_images(job), job.protocol.characters) for job in expansion.jobs}
     for kind, data, images, characters in sorted(read, key=str):
         payload = KINDS[kind].payload

@@ -1,6 +1,5 @@
 """Arms of one condition at all sizes: which can be ranked at a size, measured or between two, and why the others cannot."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,7 +12,6 @@ from store.failed_sizes import FailedArm
 from store.frames import rows_of
 from sweeps.advice import MeasuredArm, QualityCost, Ranking, pareto, rank
 from sweeps.advice_text import Advice, Amount, Evidence
-from sweeps.aliases import current
 from sweeps.condition import Condition
 from sweeps.condition_text import describe_condition
 from sweeps.confirmation import comparison_at
@@ -158,7 +156,7 @@ class ConditionArms:
             if answered or curve_id in failed or self._control(rows[-1].method):
                 continue
             last = (here or rows)[-1]
-            comparison = comparison_at(Comparison.model_validate(current(json.loads(last.payload))), int(last.tokens), tokens)
+            comparison = comparison_at(Comparison.model_validate_json(last.payload), int(last.tokens), tokens)
             size = {} if batch is None else {"batch_size": batch}
             found.append(comparison.model_copy(update={"condition": comparison.condition.model_copy(update=size)}))
         return found
@@ -207,7 +205,7 @@ def _not_here(sizes: Sequence[int], tokens: int, *, between: bool) -> str:
 
 
 def _speedup(row: Any) -> SpeedUp:
-    return SpeedUp(log(row.speedup), row.effect_se, row.effect_freedom, int(row.pairs), int(row.rounds))
+    return SpeedUp(log(row.speedup), row.effect_se, row.effect_freedom, int(row.pairs))
 
 
 def _measured(row: Any) -> MeasuredPoint:
@@ -216,7 +214,6 @@ def _measured(row: Any) -> MeasuredPoint:
         x=row.tokens,
         speedup=row.speedup,
         se=row.effect_se,
-        loads=json.loads(row.process_loads or "{}"),
         verdict=row.verdict,
         pairs=int(row.pairs),
         gmacs_baseline=None if is_missing(row.gmacs_baseline) else row.gmacs_baseline,

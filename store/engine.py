@@ -23,7 +23,7 @@ __all__ = [
 
 
 def connect(url: str | None = None) -> Engine:
-    """Open the store for writing; create it or bring its schema up to date first (an SQLite file is backed up before).
+    """Open the store for writing; create it or bring its schema up to date first.
 
     Raises `StoreError` for what is not a store, a store of a newer program, and places that cannot be written.
     """
@@ -33,7 +33,7 @@ def connect(url: str | None = None) -> Engine:
         check_place(path)
     engine = _server_engine(where) if not where.startswith("sqlite") else _sqlite_engine(path, "rwc")
     with explain_errors(display_name(where)):
-        migrate(engine, path)
+        migrate(engine)
     return engine
 
 

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Engine, and_, select
 from store.comparison_search import unknown_comparison
 from store.derive.effects import PAIRS
 from store.derive.payloads import payload_of
-from store.derive.sample_store import SampleStore, TimedAttempt, pool_attempts, stored_verdict, timed_attempt
+from store.derive.sample_store import SampleStore, TimedAttempt, pool_attempts, stored_verdict
 from store.errors import StoreError
 from store.location import display_name
 from store.placement import Place
@@ -18,13 +18,13 @@ from store.tables.derived import EffectRow
 from store.tables.planned import ComparisonRow, EnvironmentRow, SweepComparisonRow, SweepRow, core
 from store.tables.results import AttemptRow, CalibrationRow, FailureRow, SampleRow
 from store.transactions import reading
-from sweeps.aliases import current
 from sweeps.job import Comparison
 from sweeps.kinds import KINDS
 from sweeps.metrics import METRICS, MetricSpec
 from sweeps.outcome import Failure
 from sweeps.protocol import Protocol
-from sweeps.stats.pooling import Pooling, Verdict
+from sweeps.stats.pooling import Verdict
+from sweeps.stats.visits import Pooling
 from sweeps.system_metrics import rates
 
 EFFECT, COMPARISON, ENVIRONMENT, SWEEP = core(EffectRow), core(ComparisonRow), core(EnvironmentRow), core(SweepRow)
@@ -154,7 +154,7 @@ def point_evidence(engine: Engine, comparison_id: str, environment: str | None =
         return PointEvidence(
             comparison_id,
             stored.question_id,
-            Comparison.model_validate(current(json.loads(stored.payload))),
+            Comparison.model_validate_json(stored.payload),
             json.loads(stored.content_hashes),
             place,
             effects[0]["device_name"],
@@ -194,7 +194,7 @@ def _timed(connection: Connection, payload: SampleStore, used: Sequence[Any]) ->
     found = []
     for spec in (METRICS[name] for name in payload.kind.metrics):
         if used and all(not spec.series or spec.name in each.series for each in data.values()):
-            attempts = tuple(timed_attempt(row, data[row.attempt], spec) for row in used)
+            attempts = tuple(TimedAttempt(row, data[row.attempt], spec.name if spec.series else None) for row in used)
             pooling = pool_attempts(attempts)
             found.append(TimedPairs(spec, attempts, pooling, stored_verdict(used, pooling.found)))
     return tuple(found)
@@ -202,13 +202,13 @@ def _timed(connection: Connection, payload: SampleStore, used: Sequence[Any]) ->
 
 def _attempt(connection: Connection, pair: Any, used: bool) -> StoredAttempt:
     row = connection.execute(select(ATTEMPT).where(ATTEMPT.c.id == pair.attempt)).one()
-    outcome = current(json.loads(row.payload))
+    outcome = json.loads(row.payload)
     failure = None
     if pair.failure is not None:
         found = connection.execute(select(FAILURE).where(FAILURE.c.id == pair.failure)).one()
         failure = Failure(arm=found.arm, reason=found.reason, message=found.message, detail=found.detail)
     sample = connection.execute(select(SAMPLE).where(SAMPLE.c.attempt == pair.attempt)).one_or_none()
-    ran = {each["arm"]: each for each in outcome.get("arms", ())}
+    ran = {each["arm"]: each for each in outcome["arms"]}
     return StoredAttempt(
         attempt=pair.attempt,
         job_id=row.job_id,
@@ -223,9 +223,9 @@ def _attempt(connection: Connection, pair: Any, used: bool) -> StoredAttempt:
         flags=row.flags,
         baseline_flags=pair.baseline_flags or "",
         arm_flags=pair.arm_flags or "",
-        notes=tuple(outcome.get("notes", ())),
+        notes=tuple(outcome["notes"]),
         readings=json.loads(row.system_metrics),
-        series=rates(outcome.get("system_series") or {}),
+        series=rates(outcome["system_series"] or {}),
         arms={"baseline": ran.get(pair.baseline, {}), "arm": ran.get(pair.arm, {})},
         failure=failure,
         pairs=None if sample is None else sample.rounds,

@@ -6,14 +6,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from store.derive.sample_store import TimedAttempt, mean_of_attempts, pool_attempts
+from store.derive.sample_store import TimedAttempt, mean_of_attempts
 from store.evidence import PointEvidence, TimedPairs
-from store.row_mapping import timestamp
 from sweeps.noise_findings import AttemptChecks, NoiseFinding, noise_findings
-from sweeps.stats.noise_checks import MOST_PREFIXES, halves, outlying, pair_logs, running_contrasts, signs
-from sweeps.stats.pooling import ProcessTerm, SpeedUp, pool
+from sweeps.stats.noise_checks import halves, outlying, pair_logs, signs
+from sweeps.stats.pooling import SpeedUp, within_process
 from sweeps.stats.two_way import Contrast
-from sweeps.verdict_rule import RuleLine, WorkedAttempt, rule_lines
+from sweeps.stats.visits import Visit, pool_visits
+from sweeps.verdict_rule import RuleLine, rule_lines
+
+MOST_PREFIXES = 24
+"""Numbers of rounds at which a running estimate is made, where there are fewer visits."""
 
 
 class ShownPair(NamedTuple):
@@ -49,14 +52,10 @@ class NullContrast(NamedTuple):
     """The same with an interval, by these errors alone."""
 
 
-def worked_rule(evidence: PointEvidence, timed: TimedPairs) -> list[RuleLine]:
+def worked_rule(timed: TimedPairs) -> list[RuleLine]:
     """The rule behind the verdict by one metric, in numbers."""
-    worked = [
-        WorkedAttempt(each.row.attempt, each.process, len(each.table), each.contrast, each.settled) for each in timed.attempts
-    ]
     pairs_min = json.loads(timed.attempts[-1].row.protocol)["pairs_min"]
-    dates = {key: f"made {timestamp(row['created_at'])[:10]}" for key, row in evidence.calibrations.items()}
-    return rule_lines(worked, timed.pooling, timed.verdict, pairs_min=pairs_min, floor=timed.metric.floor, calibrated=dates)
+    return rule_lines(timed.pooling, timed.verdict, pairs_min=pairs_min, floor=timed.metric.floor)
 
 
 def findings(evidence: PointEvidence, timed: TimedPairs) -> list[NoiseFinding]:
@@ -94,25 +93,28 @@ def shown_pairs(timed: TimedPairs) -> list[ShownPair]:
 
 
 def running_speedups(timed: TimedPairs) -> list[RunningSpeedUp]:
-    """The pooled speed-up as pairs were added, attempt by attempt; the last is the stored one."""
+    """The pooled speed-up as pairs were added, visit by visit, inside each at up to `MOST_PREFIXES` places in all.
+
+    The last is the stored one.
+    """
+    visits, turns = [each.visit for each in timed.attempts], [each.row.round for each in timed.attempts]
+    most = max(MOST_PREFIXES // len(visits), 1)
     found: list[RunningSpeedUp] = []
-    before, most = 0, max(MOST_PREFIXES // len(timed.attempts), 4)
-    for place, each in enumerate(timed.attempts):
-        if timed.pooling.visited is not None:
-            so_far = pool_attempts(timed.attempts[: place + 1]).found
-            found.append(RunningSpeedUp(so_far.pairs, each.row.attempt, so_far))
-            continue
-        sides = (each.data.arms, each.row.baseline, each.row.arm)
-        for rounds, contrast in running_contrasts(each.table, *sides, settled=each.settled, most=most):
-            pooling = pool_attempts([*timed.attempts[:place], each._replace(contrast=contrast)])
-            found.append(RunningSpeedUp(before + rounds, each.row.attempt, pooling.found))
-        before += len(each.table)
+    before = 0
+    for place, (each, visit) in enumerate(zip(timed.attempts, visits, strict=True)):
+        rounds = len(visit.arm)
+        before += len(each.table) - rounds  # those of before it was steady are shown and do not count
+        for end in sorted({max(1, round(rounds * share / most)) for share in range(1, most + 1)}):
+            last = Visit(visit.baseline[:end], visit.arm[:end])
+            so_far = pool_visits([*visits[:place], last], turns[: place + 1], timed.attempts[-1].floor_sd).found
+            found.append(RunningSpeedUp(before + end, each.row.attempt, so_far))
+        before += rounds
     return found
 
 
 def attempt_speedups(timed: TimedPairs) -> list[tuple[int, SpeedUp]]:
     """Each attempt by itself: its speed-up, with the interval that it would have alone."""
-    return [(each.row.attempt, pool([[each.contrast]], each.row.size, [each.term])) for each in timed.attempts]
+    return [(each.row.attempt, pool_visits([each.visit], [0], each.floor_sd).found) for each in timed.attempts]
 
 
 def null_contrasts(timed: TimedPairs) -> list[NullContrast]:
@@ -121,9 +123,8 @@ def null_contrasts(timed: TimedPairs) -> list[NullContrast]:
     for each in timed.attempts:
         fitted = each.data.rounds(each.series, settled=each.settled)
         nulls = {arm: fitted.null(arm) for arm in each.data.arms}
-        exact = ProcessTerm(0.0)
         found += [
-            NullContrast(each.row.attempt, arm, null, pool([[null]], each.row.size, [exact]))
+            NullContrast(each.row.attempt, arm, null, within_process(null, each.row.size))
             for arm, null in nulls.items()
             if null is not None
         ]

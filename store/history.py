@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Engine, select
 
 from store.derive.effects import PAIRS
 from store.derive.payloads import payload_of
-from store.derive.sample_store import SampleStore, timed_attempt
+from store.derive.sample_store import SampleStore, TimedAttempt, pool_attempts
 from store.errors import StoreError
 from store.location import display_name
 from store.row_mapping import timestamp
@@ -18,7 +18,6 @@ from store.tables.planned import ComparisonRow, EnvironmentRow, core
 from store.transactions import reading
 from sweeps.flags import split_flags
 from sweeps.metrics import METRICS
-from sweeps.stats.pooling import pool
 
 EFFECT, COMPARISON, ENVIRONMENT = core(EffectRow), core(ComparisonRow), core(EnvironmentRow)
 MOST_ATTEMPTS = 100
@@ -114,8 +113,7 @@ def _attempts(connection: Connection, ids: list[str], environment: str, device: 
             data = payload.load(connection, row.attempt)
             if spec.series and metric not in data.series:
                 continue
-            each = timed_attempt(row, data, spec)
-            found = pool([[each.contrast]], row.size, [each.term])
+            found = pool_attempts([TimedAttempt(row, data, metric if spec.series else None)]).found
             known = found.high < inf
             flags = sorted({flag for joined in (row.flags, row.baseline_flags, row.arm_flags) for flag in split_flags(joined)})
             yield HistoryPoint(
@@ -126,7 +124,7 @@ def _attempts(connection: Connection, ids: list[str], environment: str, device: 
 
 def _version(row: Any) -> str:
     payload = json.loads(row.payload)
-    steps = [step for side in ("baseline", "arm") for step in payload[side].get("stack", ())]
+    steps = [step for side in ("baseline", "arm") for step in payload[side]["stack"]]
     methods = ", ".join(dict.fromkeys(f"{step['method']} version {step.get('version', 1)}" for step in steps)) or "no method"
     hashes = json.loads(row.content_hashes)
     contents = "".join(f"; {name} {str(digest)[:8]}" for name, digest in sorted(hashes.items()))

@@ -1,10 +1,5 @@
 """Schema versions: distinguishing a store of ours from anything else, and bringing it up to date."""
 
-import filecmp
-import glob
-import sqlite3
-import time
-from contextlib import closing
 from pathlib import Path
 
 from sqlalchemy import Column, Connection, Engine, MetaData, String, Table, inspect, select
@@ -28,11 +23,11 @@ OURS = frozenset({"alembic_version", "attempt", "comparison", "sweep"})
 _VERSION = Table("alembic_version", MetaData(), Column("version_num", String(32), primary_key=True))
 
 
-def migrate(engine: Engine, path: Path | None, *, scripts: Path = SCRIPTS) -> None:
-    """Create an empty store's schema, upgrade an older one after a backup of the SQLite file at `path`, make its views anew.
+def migrate(engine: Engine, *, scripts: Path = SCRIPTS) -> None:
+    """Create the schema of an empty store, or run the migrations; make the views anew.
 
-    Raises `StoreError` for a database that is not ours, and for tables of another version than this program's and no migration
-    from them. `scripts` is the folder of migrations.
+    All in one transaction. Raises `StoreError` for a database that is not ours, and for tables of
+    another version without a migration from them. `scripts` is the folder of migrations.
     """
     schema = newest(scripts)
     with engine.connect() as connection:
@@ -46,18 +41,12 @@ def migrate(engine: Engine, path: Path | None, *, scripts: Path = SCRIPTS) -> No
         found = version(connection)  # another process may have been faster
         if _is_current(connection, found, scripts):
             return
-        backup = back_up(path, found) if path is not None and found not in {None, schema} else None
-        try:
-            public.drop_views(connection)  # SQLite cannot change a table that a view reads
-            if found is None:
-                _create(connection, schema)
-            elif found != schema:
-                _upgrade(connection, scripts)
-            public.create_views(connection)
-        except BaseException:
-            if backup is not None:
-                backup.unlink()  # the store stays as it was
-            raise
+        public.drop_views(connection)  # SQLite cannot change a table that a view reads
+        if found is None:
+            _create(connection, schema)
+        elif found != schema:
+            _upgrade(connection, scripts)
+        public.create_views(connection)
 
 
 def views_are_current(engine: Engine) -> bool:
@@ -88,22 +77,6 @@ def version(connection: Connection) -> str | None:
             f"{display_name(connection.engine.url)} belongs to another program (tables: {found}); name another store with --db"
         )
     return str(connection.execute(select(_VERSION.c.version_num)).scalar_one())
-
-
-def back_up(path: Path, found: str) -> Path:
-    """Copy the SQLite file at `path` into its folder, whole even while others write. Returns the copy's path.
-
-    The copy has its name once it is whole. One that an upgrade left which was killed is replaced by it.
-    """
-    name = f"{path.name}.schema-{found}"
-    part = path.with_name(f"{name}.backup.part")
-    part.unlink(missing_ok=True)
-    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(part)) as target:
-        source.backup(target)
-    for other in path.parent.glob(f"{glob.escape(name)}.*.backup"):
-        if filecmp.cmp(part, other, shallow=False):
-            other.unlink()
-    return part.rename(path.with_name(f"{name}.{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}.backup"))
 
 
 def _is_current(connection: Connection, found: str | None, scripts: Path) -> bool:

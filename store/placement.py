@@ -8,7 +8,6 @@ from sqlalchemy import Connection, Row, func, or_, select, update
 
 from store.tables.lightweight import JOB, SWEEP, SWEEP_JOB
 from store.transactions import database_time
-from sweeps.aliases import former
 from sweeps.condition import Condition
 from sweeps.identity import canonical, digest_of
 from sweeps.job import Job
@@ -76,7 +75,7 @@ def curve_group(job: Job) -> str:
 @lru_cache(maxsize=10_000)
 def on_curve(condition: Condition) -> str:
     """What the conditions of all points of a curve share, as canonical JSON."""
-    return canonical(former(condition.model_dump(mode="json", exclude={"image_size", "prompt_tokens"})))
+    return canonical(condition.model_dump(mode="json", exclude={"image_size", "prompt_tokens"}))
 
 
 def placement_columns(wanted: Wanted, pins: Mapping[Group, Pin], owner: str, now: float) -> dict[str, Any]:

@@ -22,8 +22,6 @@ _BOUNDED = ("speedup", "profiled_speedup")
 """Fields of a profile with an interval: three columns of `profile_row`."""
 _OWN = tuple(name for name in ArmProfile.model_fields if name in ProfileRow.model_fields and name not in _BOUNDED)
 """Fields of a profile that are columns of `profile_row`."""
-_OF_ROUNDS = ("baseline", "rounds", "changes", *_BOUNDED)
-"""Fields that a profile without rounds lacks."""
 _ENDS = ("", "_low", "_high")
 _OF_ACTIVITY = tuple(name for name in Activities.model_fields if name != "counters")
 
@@ -35,29 +33,20 @@ def profile_rows(
 
     `columns` are further columns of `profile_row`. Raises `ValueError` for a counter that is not in `sweeps.profile.COUNTERS`.
     """
-    absent = absent_fields(profile)
-    content = profile.model_dump_json(exclude=absent)
-    profile_id = digest_of(f'{{"origin":{canonical(origin)},"profile":{content}}}')
+    profile_id = digest_of(f'{{"origin":{canonical(origin)},"profile":{profile.model_dump_json()}}}')
     own = {name: getattr(profile, name) for name in _OWN}
     for name in _BOUNDED:
         own |= _ends(name, getattr(profile, name))
-    row = {**dict.fromkeys(ProfileRow.model_fields), **own, **columns, "profile_id": profile_id}
-    without = {f"{name}{end}" for name in absent for end in _ENDS}
-    yield ProfileRow, {name: value for name, value in row.items() if name not in without}
+    yield ProfileRow, {**dict.fromkeys(ProfileRow.model_fields), **own, **columns, "profile_id": profile_id}
     key = {"profile_id": profile_id, "attempt": None}
     for time_class, seconds in profile.times.items():
-        change = {} if absent else _ends("change", profile.changes.get(time_class))
+        change = _ends("change", profile.changes.get(time_class))
         yield ProfileTimeRow, {**key, "time_class": time_class, "seconds": seconds, **change}
     for place, each in enumerate(profile.activities):
         if other := sorted(set(each.counters) - set(COUNTERS)):
             raise ValueError(f"{other[0]!r} is no counter; known are {', '.join(COUNTERS)}")
         activity = {name: getattr(each, name) for name in _OF_ACTIVITY}
         yield KernelRow, {**key, "place": place, **activity, **dict.fromkeys(COUNTERS), **each.counters}
-
-
-def absent_fields(profile: ArmProfile) -> set[str]:
-    """Fields that the profile lacks because it has no rounds: left out, profiles of schema 0009 keep their digests."""
-    return set(_OF_ROUNDS) if profile.rounds is None else set()
 
 
 def _ends(name: str, found: Bounded | None) -> dict[str, float | None]:

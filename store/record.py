@@ -30,7 +30,6 @@ from store.tables.planned import ComparisonRow, EnvironmentRow, JobRow, core
 from store.tables.results import ArmResultRow, AttemptRow, ComparisonAttemptRow, FailureRow, MetricRow
 from store.transactions import reading, writing
 from store.views.public import TABLES
-from sweeps import aliases
 from sweeps.identity import canonical
 from sweeps.job import Job
 from sweeps.kinds import KINDS
@@ -53,7 +52,7 @@ END_LEASE = (
 )
 HOLDER = select(JOB.c.state, JOB.c.owner).where(JOB.c.id == bindparam("row"))
 STORED = select(COMPARISON.c.comparison_id).where(COMPARISON.c.comparison_id.in_(bindparam("comparisons", expanding=True)))
-_TOGETHER = (func.coalesce(COMPARISON.c.panel_id, "").label("panel_id"), COMPARISON.c.curve_id)
+_TOGETHER = (COMPARISON.c.panel_id, COMPARISON.c.curve_id)
 """What comparisons are ordered by, so that the points of a curve come together."""
 IMPORTED_BEFORE = select(func.count()).where(ATTEMPT.c.job_id == bindparam("job_id"), ATTEMPT.c.job.is_(None))
 
@@ -187,14 +186,14 @@ class AttemptWriter:
         self.job_id = self.job.job_id
         self.environment = environment_row(outcome.environment)
         # NaN and infinity stay what they are here; a model's own JSON would make them null
-        data = aliases.without_younger(outcome.model_dump(exclude={"samples", "predictions", "text_scores", "profiles"}))
+        data = outcome.model_dump(exclude={"samples", "predictions", "text_scores", "profiles"})
         self.payload = to_json(data, inf_nan_mode="constants").decode()
         try:
             self.data = payload_of(self.job.kind).read(outcome)
             self.raw = [row for store in STORES.values() for row in store(self.kind).rows(outcome)]
         except ValueError as error:
             raise StoreError(f"the outcome of job {self.job_id} is not stored: {error}") from error
-        content = hashlib.sha256(to_json(aliases.former(data), inf_nan_mode="constants"))
+        content = hashlib.sha256(self.payload.encode())
         for value in (value for _, columns in self.raw for value in columns.values()):
             content.update(value if isinstance(value, bytes) else str(value).encode())
         self.digest = content.hexdigest()

@@ -93,7 +93,9 @@ def arm_columns(job: Job, arm: int) -> dict[str, Any]:
     """The columns of an arm of a job and of the condition it ran under, as in table `arm_result`."""
     requested = job.arms[arm]
     ran = requested.condition(job.condition)
-    versions = f'"contents":{canonical(job.content_hashes)},"versions":{canonical([step.version for step in requested.stack])}'
+    versions = (
+        f'"content_hashes":{canonical(job.content_hashes)},"versions":{canonical([step.version for step in requested.stack])}'
+    )
     return {
         "arm": arm,
         "arm_id": requested.arm_id,

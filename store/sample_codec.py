@@ -77,8 +77,7 @@ def pack_samples(samples: Samples) -> dict[str, Any]:
         "seconds": _squeeze(arrays.seconds, "<f8"),
         "event_seconds": None if arrays.event_seconds is None else _squeeze(arrays.event_seconds, "<f8"),
         "run_order": _squeeze(np.array(samples.order), "<i4"),
-        # left out of the digest, like any younger field, where there are none
-        **({} if samples.bursts is None else {"bursts": _squeeze(np.array(samples.bursts), "<f8")}),
+        "bursts": None if samples.bursts is None else _squeeze(np.array(samples.bursts), "<f8"),
     }
 
 

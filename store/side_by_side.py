@@ -11,7 +11,6 @@ from store.errors import StoreError
 from store.side_rows import COMPARED_FIELDS, MOST_DERIVED, By, choices, day_sides, stored_sides
 from store.tables.planned import ComparisonRow, EnvironmentRow, core
 from store.transactions import reading
-from sweeps.aliases import current
 from sweeps.flags import split_flags, wrong
 from sweeps.job import Comparison
 from sweeps.stats.side_by_side import DIFFERENT, SpeedAnswer, SpeedDifference, match_answers, speed_difference
@@ -90,12 +89,9 @@ def _compared(
 
 def _answer(row: Mapping[str, Any], by: By) -> SpeedAnswer:
     clear = row["verdict"] not in {"quarantined", "insufficient"} and not wrong(split_flags(row["flags"]))
-    loads = json.loads(row["process_loads"]) if row["process_loads"] else None
     key = (row["comparison_id"], row["environment"], row["host"], row["metric"], row["measured_at"] if by == "date" else "")
-    processes = None if loads is None else frozenset(loads)
-    return SpeedAnswer(
-        log(row["effect"]), row["effect_se"] if clear else None, row["effect_freedom"] or 1.0, row["rounds"], processes, key
-    )
+    processes = None if row["processes"] is None else frozenset(json.loads(row["processes"]))
+    return SpeedAnswer(log(row["effect"]), row["effect_se"] if clear else None, row["effect_freedom"] or 1.0, processes, key)
 
 
 def _fact_differences(connection: Connection, rows: Sequence[ComparedAnswers]) -> list[tuple[str, str, str]]:
@@ -134,7 +130,7 @@ def _version_differences(connection: Connection, rows: Sequence[ComparedAnswers]
 
 
 def _versions(payload: str) -> dict[str, int]:
-    comparison = Comparison.model_validate(current(json.loads(payload)))
+    comparison = Comparison.model_validate_json(payload)
     return dict((*comparison.baseline.versions, *comparison.arm.versions))
 
 

@@ -33,7 +33,7 @@ DAY_S = 86_400.0
 
 ANSWER = (
     *("comparison_id", "question_id", "environment", "host", "metric", "measured_at", "baseline_value", "arm_value", "effect"),
-    *("effect_low", "effect_high", "effect_se", "effect_freedom", "rounds", "n", "verdict", "flags", "floor", "process_loads"),
+    *("effect_low", "effect_high", "effect_se", "effect_freedom", "rounds", "n", "verdict", "flags", "floor", "processes"),
 )
 COMPARED_FIELDS = tuple(name for name in ArmColumns.model_fields if name not in {"arm_id", "condition_id"})
 

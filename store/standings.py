@@ -1,7 +1,6 @@
 """Standings: what the store holds of comparisons that may be measured again, and how long they were measured so far."""
 
 from collections.abc import Collection, Iterator
-from json import loads
 from math import inf, log
 from typing import Any, NamedTuple
 
@@ -18,7 +17,7 @@ _IDS_AT_ONCE = 5000
 """Names in one statement, which SQLite and PostgreSQL bound."""
 _FIGURES = (
     *("comparison_id", "environment", "host", "metric", "tokens", "gmacs_baseline", "gmacs", "gmacs_overhead"),
-    *("effect", "effect_low", "effect_high", "effect_se", "effect_freedom", "process_loads"),
+    *("effect", "effect_low", "effect_high", "effect_se", "effect_freedom"),
     *("n", "rounds", "verdict", "flags", "failure"),
 )
 _COLUMNS = tuple(EFFECT.c[name] for name in _FIGURES)
@@ -62,7 +61,6 @@ class Standing(NamedTuple):
             low=low,
             high=high,
             se=row.effect_se,
-            loads=loads(row.process_loads or "{}"),
             verdict=verdict,
             pairs=row.n,
             gmacs_baseline=row.gmacs_baseline if work else None,
@@ -77,7 +75,7 @@ def at_level(row: Any, alpha: float | None) -> tuple[float | None, float | None,
     """Ends of the interval and verdict of a row of `effect_row` at the level `alpha`; those stored where it is `None`."""
     if alpha is None or row.effect_se is None or not row.effect_freedom:
         return row.effect_low, row.effect_high, row.verdict
-    found = SpeedUp(log(row.effect), row.effect_se, row.effect_freedom, row.n, row.rounds, alpha)
+    found = SpeedUp(log(row.effect), row.effect_se, row.effect_freedom, row.n, alpha)
     ends = (found.low, found.high) if found.half_width < inf else (None, None)
     return *ends, row.verdict if row.verdict in ("insufficient", "quarantined") else found.verdict()
 

@@ -19,7 +19,6 @@ from store.tables.results import AttemptRow, ComparisonAttemptRow
 from store.timed_choices import TimedCondition, comparisons_of, in_conditions, unmodified
 from store.transactions import reading
 from store.views.public import TABLES
-from sweeps.aliases import current
 from sweeps.flags import split_flags, wrong
 from sweeps.job import Comparison
 from sweeps.kinds import KINDS
@@ -44,11 +43,11 @@ def timed_arms(
     """Rows of the view `speedup` against the unmodified model by one metric of their kind, published figures aside, oldest first.
 
     `metric` is one of `timed_metrics()` (default: the first of each kind), `device` is `cpu` or `cuda`; all of the model's batches
-    without `batch`, and only some conditions with `only`. Beside the columns of the view: `effect_se`, `effect_freedom` and
-    `process_loads` of the effect, `payload` (the comparison as JSON), `condition` (the domain object), and `condition_group`, which
-    the conditions of all sizes share. Raises `StoreError` that names the nearest models where none of that name was timed.
+    without `batch`, and only some conditions with `only`. Beside the columns of the view: `effect_se` and
+    `effect_freedom` of the effect, `payload` (the comparison as JSON), `condition` (the domain object), and `condition_group`,
+    which the conditions of all sizes share. Raises `StoreError` that names the nearest models where none of that name was timed.
     """
-    more = [EFFECT.c[name] for name in ("effect_se", "effect_freedom", "process_loads")]
+    more = [EFFECT.c[name] for name in ("effect_se", "effect_freedom")]
     same = and_(*(EFFECT.c[name] == SPEED.c[name] for name in (*_AT, "metric")))
     source = SPEED.join(EFFECT, same).join(COMPARISON, COMPARISON.c.comparison_id == SPEED.c.comparison_id)
     where = [*_timed_by(metric), *_of_model(SPEED, model, device)]
@@ -117,8 +116,7 @@ def _with_conditions(found: pd.DataFrame) -> pd.DataFrame:
     """With `condition` and `condition_group`, of which comparisons of one `condition_id` have one."""
     payloads = found.drop_duplicates("condition_id")[["condition_id", "payload"]]
     known = {
-        name: Comparison.model_validate(current(json.loads(payload))).condition
-        for name, payload in payloads.itertuples(index=False, name=None)
+        name: Comparison.model_validate_json(payload).condition for name, payload in payloads.itertuples(index=False, name=None)
     }
     conditions = pd.Series([known[name] for name in found["condition_id"]], index=found.index, dtype=object)
     return found.assign(condition=conditions, condition_group=[on_curve(condition) for condition in conditions])

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from sweeps.advice import FRONT_ALPHA, UNMODIFIED, MeasuredArm, QualityCost, RankedArm, Ranking
-from sweeps.aliases import current
 from sweeps.condition import Condition
 from sweeps.curve_answers import pays_at
 from sweeps.curve_labels import describe_break_even, token_unit
@@ -56,7 +55,7 @@ class Evidence:
     @cached_property
     def comparison(self) -> Comparison:
         """The question of its last row."""
-        return Comparison.model_validate(current(json.loads(self.rows[-1].payload)))
+        return Comparison.model_validate_json(self.rows[-1].payload)
 
 
 @dataclass(frozen=True)

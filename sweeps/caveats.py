@@ -31,6 +31,18 @@ def slow_caution(speeds: Iterable[float | None]) -> Iterator[str]:
         yield f"this host ran at {usual:.2f} of its quickest known speed; run again when it is quick, which adds visits to these"
 
 
+def states_caution(points: Iterable[tuple[str, Any]]) -> Iterator[str]:
+    """A sentence where speed-ups are clearly others while the machine is slow; `points` as for `mean_caution`."""
+    found = [(label, row) for label, row in points if "states_differ" in split_flags(row.flags)]
+    if found:
+        named = [
+            f"{label} at {row.tokens:.0f} tokens {row.speedup:.2f}x when the host is quick, {row.speedup_slow:.2f}x when it is slow"
+            for label, row in found[:MAX_NAMED]
+        ]
+        named += [f"{len(found) - MAX_NAMED} more speed-ups"] if len(found) > MAX_NAMED else []
+        yield f"speed-ups change with the state of the host: {'; '.join(named)}"
+
+
 def mean_caution(points: Iterable[tuple[str, Any]]) -> Iterator[str]:
     """A sentence where mean times disagree with speed-ups; `points` are rows of the view `speedup`, each behind its label."""
     found = [(label, row) for label, row in points if "mean_disagrees" in split_flags(row.flags)]

@@ -6,7 +6,6 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from sweeps.aliases import former
 from sweeps.identity import FrozenModel, canonical
 from sweeps.kinds import KINDS
 
@@ -121,7 +120,7 @@ class Condition(FrozenModel):
     def request_text(self, kind: Kind) -> str:
         """What a question of this kind depends on, as canonical JSON."""
         if kind not in self._request_texts:
-            self._request_texts[kind] = canonical(former(self.model_dump(mode="json", include=set(condition_fields(kind)))))
+            self._request_texts[kind] = canonical(self.model_dump(mode="json", include=set(condition_fields(kind))))
         return self._request_texts[kind]
 
     @cached_property

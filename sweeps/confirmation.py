@@ -13,11 +13,14 @@ from sweeps.errors import UserError
 from sweeps.job import Arm, Comparison
 from sweeps.kinds import THREAD_FIELDS
 from sweeps.method import AnyMethod
+from sweeps.parsing.axis import LIST, PER_BLOCK, THEN, form_of
 
 ALWAYS = ("device", "weights")
 """Fields that are written at their defaults too: what stands in their place may depend on the machine and the model."""
 BUDGET_MINUTES = 2
 """Time that each arm may take: enough for the least number of pairs on a machine that is slower than expected."""
+VISITS = 6
+"""To the one job, so that its interval rests on how far visits differ."""
 _DEFAULTS = Condition(model="")
 
 
@@ -40,7 +43,7 @@ def sweep_of(comparisons: Sequence[Comparison], name: str, question: str, method
         "defaults": _condition(first.condition),
         "methods": [_arm(each.arm, methods) for each in comparisons],
         "baselines": [_arm(first.baseline, methods)],
-        "jobs": {first.kind: {"budget": f"{BUDGET_MINUTES * len(comparisons)}m"}},
+        "jobs": {first.kind: {"budget": f"{BUDGET_MINUTES * len(comparisons)}m", "passes": VISITS}},
     }
     return yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=1000, allow_unicode=True)
 
@@ -95,24 +98,21 @@ def _arm(arm: Arm, methods: Mapping[str, AnyMethod]) -> dict[str, Any] | str:
 
 
 def _params(params: Mapping[str, Any], method: AnyMethod) -> dict[str, Any]:
-    """Parameters under their present names (an arm has them under their former ones), less those at their defaults.
-
-    Where a default depends on another parameter all are written.
-    """
-    fields = method.Params.model_fields
-    present = {info.serialization_alias or name: name for name, info in fields.items()}
-    defaults = method.Params.model_construct().model_dump(mode="json", by_alias=True, warnings=False)
+    """Parameters that are not at their defaults; all where a default depends on another parameter."""
+    defaults = method.Params.model_construct().model_dump(mode="json", warnings=False)
     own = {key: value for key, value in params.items() if not (key in defaults and defaults[key] == value)}
-    written = json.dumps({present.get(key, key): value for key, value in own.items()})
     try:
-        reads_back = method.Params.model_validate_json(written).model_dump(mode="json", by_alias=True) == dict(params)
+        reads_back = method.Params.model_validate_json(json.dumps(own)).model_dump(mode="json") == dict(params)
     except ValidationError:  # of an imported outcome, or of another version of the method
         reads_back = False
     if not reads_back:
         own = {key: value for key, value in params.items() if value is not None}
-    return {present.get(key, key): _value(value) for key, value in own.items()}
+    schedules = {key for key, info in method.Params.model_fields.items() if form_of(info.annotation) == "schedule"}
+    return {key: _value(value, schedule=key in schedules) for key, value in own.items()}
 
 
-def _value(value: Any) -> Any:
-    """A value that is itself a list or a mapping, so that it does not expand to several arms."""
-    return {"each": [value]} if isinstance(value, list | dict) else value
+def _value(value: Any, *, schedule: bool) -> Any:
+    """A value of a parameter; a list has the form of one value, which does not expand."""
+    if not isinstance(value, list):
+        return value
+    return {PER_BLOCK: value, THEN: 0} if schedule else {LIST: value}

@@ -1,12 +1,16 @@
 """Break-evens of curves in words, for the report and the web app."""
 
+import re
 from collections.abc import Callable, Sequence
 from math import ceil, floor, log10
 from typing import Any
 
 from sweeps.metrics import METRICS
 from sweeps.number_format import WHOLE, axis_label, axis_value, is_missing
+from sweeps.stats.curve import LEFT_OUT
 
+LEFT_OUT_SENTENCE = re.compile(rf" ?{LEFT_OUT}(.+?)\.(?= |$)")
+"""In the column `why` of the view `break_even`."""
 NOT_SHOWN = "not shown to pay"
 """Of a curve of which no point is faster, and none can gain much."""
 BREAK_EVEN_NOTE = (
@@ -59,7 +63,7 @@ def describe_break_even(rows: Sequence[Any], token_unit: str, *, brief: bool = F
         text, more = "does nothing here", ": at every point it processes what the baseline does"
     else:
         text, more = "cannot tell", "; more points or pairs are needed" if first.points else "; a flag marks every point as wrong"
-    return "; ".join(filter(None, (text if brief else text + more, describe_missing(first))))
+    return "; ".join(filter(None, (text if brief else text + more, "" if brief else _left_out(first), describe_missing(first))))
 
 
 def _order(row: Any) -> float:
@@ -130,6 +134,14 @@ def describe_missing(row: Any) -> str:
     """What a curve in the view `break_even` lacks, such as `incomplete, 5 of 8 points are missing on host a`; empty if nothing."""
     missing, points = int(row.points_missing or 0), int(row.points)
     return f"incomplete, {missing} of {points + missing} points are missing on host {row.host}" if missing else ""
+
+
+def _left_out(row: Any) -> str:
+    """The points that a flag excludes, such as `left out by a flag: 9, 64`; empty where there are none, or the claim names them."""
+    if row.verdict == "pays_between" or not row.points:
+        return ""
+    found = LEFT_OUT_SENTENCE.search(str(row.why))
+    return f"left out by a flag: {found[1]}" if found else ""
 
 
 def describe_cost_model(row: Any, token_unit: str) -> str:

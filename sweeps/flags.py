@@ -46,10 +46,6 @@ FLAGS: Mapping[str, Flag] = {
         "a cgroup quota withheld CPU time for more than 1 % of the time",
         "the container's CPU quota withheld time; allow it more cores or request fewer `threads`, and run again",
     ),
-    "throttled": _slowed(
-        "the device was slowed by heat, hardware or a quota (in older outcomes, which do not state which)",
-        "the device lowered its clocks; let it cool, fix its clocks, and run again",
-    ),
     "low_priority": Flag(
         "the timed process had a lower priority than others, and could not raise it",
         advice="others may have taken the cores: `threads: 1` or `threads: cores - 1` in the sweep measures more steadily; "
@@ -62,13 +58,14 @@ FLAGS: Mapping[str, Flag] = {
     "text_differs": Flag("the arm decoded to other text than it was fed", wrong=True),
     "text_too_short": Flag("a run ended below the requested characters", wrong=True),
     "runs_disagree": Flag(
-        "attempts lie further apart than their errors explain",
-        advice="attempts disagree: the machine changes between them; run again when it is quiet",
+        "runs lie further apart than what their visits differ by explains",
+        advice="runs disagree: the machine changes between them; run again when it is quiet",
     ),
     "slow_state": Flag(
         "the machine ran below its quickest known speed nearly all the time, and speed-ups may be others when it is quick",
         advice="the machine was slower than it has been; run again when it is quiet, which adds its visits to these",
     ),
+    "states_differ": Flag("the speed-up is clearly another one while the machine is slow; both are stated", harmless=True),
     "mean_disagrees": Flag("some forwards take much longer: mean times tell something else than those of a typical forward"),
     "memory_unmeasured": Flag("the peak of memory cannot be read here"),
     "pass_skipped": Flag("no time was left to measure memory and energy"),

@@ -8,8 +8,6 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict
 
-from sweeps import aliases
-
 DIGEST_CHARS = 16
 """64 bits as hexadecimal: among a million identities a collision has odds of 1 in 37 million."""
 
@@ -36,7 +34,7 @@ class FrozenModel(BaseModel):
         return ((name, getattr(self, name)) for name in type(self).model_fields)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """As pydantic's, without what was computed from the former values."""
+        """As pydantic's, without what was computed from the values before."""
         copied = super().model_copy(update=update, deep=deep)
         for name in copied.__dict__.keys() - type(self).model_fields.keys():
             del copied.__dict__[name]
@@ -46,8 +44,7 @@ class FrozenModel(BaseModel):
 def canonical(value: Any) -> str:
     """JSON of `value` that is equal for equal content: sorted keys, no spaces, `None` entries of mappings left out.
 
-    Leaving `None` out lets a model gain a field later (its default being `None`) without changing any older identity, and models
-    are written under their former names (see `sweeps.aliases`). Plain data is written as it is.
+    A model can gain a field with the default `None` without changing any identity.
     Raises `ValueError` for NaN and infinities, which have no JSON form.
     """
     return json.dumps(_without_none(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
@@ -65,7 +62,7 @@ def digest_of(text: str) -> str:
 
 def _without_none(value: Any) -> Any:
     if isinstance(value, BaseModel):
-        value = aliases.former(value.model_dump(mode="json"))
+        value = value.model_dump(mode="json")
     if isinstance(value, dict):
         return {str(key): _without_none(item) for key, item in value.items() if item is not None}
     if isinstance(value, list | tuple):

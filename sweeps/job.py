@@ -6,7 +6,6 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
-from sweeps.aliases import current, former
 from sweeps.condition import Condition, Kind, Overrides
 from sweeps.identity import FrozenModel, canonical, digest_of
 from sweeps.kinds import KINDS
@@ -54,7 +53,7 @@ class Arm(FrozenModel):
     @cached_property
     def request_text(self) -> str:
         """`request()` as canonical JSON."""
-        return canonical(former(self.request()))
+        return canonical(self.request())
 
     @cached_property
     def arm_id(self) -> str:
@@ -126,7 +125,7 @@ class Comparison(FrozenModel):
             own = {key: value for key, value in own.items() if not key.startswith(NAMED) or key in names}
         versions = _versions((*self.baseline.versions, *self.arm.versions))
         question = f'"protocol":{self.protocol_version},"question":"{self.question_id}","versions":{versions}'
-        return digest_of(f'{{"contents":{canonical(own) if own else "{}"},{question}}}')
+        return digest_of(f'{{"content_hashes":{canonical(own) if own else "{}"},{question}}}')
 
 
 @lru_cache(maxsize=1024)
@@ -153,12 +152,7 @@ class Job(FrozenModel):
     """Hashes of what the condition only names, see `Comparison.comparison_id`."""
     round: int = Field(default=0, ge=0)
     protocol_version: int = Field(default=1, ge=1)
-    """How it is measured; 1 for jobs planned before there was another way."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _current_names(cls, data: Any) -> Any:
-        return current(data)
+    """Version of the way in which it is measured."""
 
     @model_validator(mode="after")
     def _pairs_exist(self) -> "Job":
@@ -173,7 +167,7 @@ class Job(FrozenModel):
         arms = ",".join([arm.versioned_text for arm in self.arms])
         pairs = ",".join([f"[{baseline},{arm}]" for baseline, arm in self.pairs])
         contents = canonical(self.content_hashes) if self.content_hashes else "{}"
-        condition = f'"condition":{self.condition.canonical_text},"contents":{contents},"kind":"{self.kind}"'
+        condition = f'"condition":{self.condition.canonical_text},"content_hashes":{contents},"kind":"{self.kind}"'
         return digest_of(
             f'{{"arms":[{arms}],{condition},"pairs":[{pairs}],"protocol":{self.protocol_version},"round":{self.round}}}'
         )

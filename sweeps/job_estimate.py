@@ -50,7 +50,8 @@ def estimated_seconds(job: Job, *, energy: bool = False) -> float:
     measuring = SECONDS[KINDS[job.kind].payload](job, energy)
     starting = START_SECONDS if job.protocol.rounds > 1 else 0.0
     if job.protocol.passes > 1 and job.round:
-        return min(job.protocol.budget_s + len(job.arms) * VISIT_SECONDS, job.protocol.timeout_s)
+        each = VISIT_SECONDS if job.condition.prompt_tokens is None else WARM_UP_SECONDS
+        return min(job.protocol.budget_s + len(job.arms) * each, job.protocol.timeout_s)
     return starting + min(measuring, job.protocol.timeout_s) + compiling_seconds(job)
 
 

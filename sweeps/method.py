@@ -19,10 +19,7 @@ DESCRIBED: tuple[str, ...] = get_args(Architecture)
 
 
 class Params(BaseModel):
-    """Parameters of a method; a method file subclasses this. Add a later parameter with default `None` (see `sweeps.identity`).
-
-    A parameter that gets another name keeps the old one as its `serialization_alias`, so that identities stay as they are.
-    """
+    """Parameters of a method; a method file subclasses this."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     amounts: ClassVar[Mapping[str, Any]] = {}

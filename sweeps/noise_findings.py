@@ -7,8 +7,8 @@ from typing import NamedTuple
 from sweeps.number_format import count
 from sweeps.stats.mean_times import mean_disagrees
 from sweeps.stats.noise_checks import Halves, Signs, no_effect_p
-from sweeps.stats.pooling import PROCESS_SD, Pooling
 from sweeps.stats.two_way import Contrast
+from sweeps.stats.visits import Pooling
 from sweeps.system_metrics import has_clock, notes_on
 
 UNUSUAL = 0.01
@@ -47,7 +47,7 @@ def noise_findings(
     return [
         *_interval(pooling),
         _nulls(attempts, pooling),
-        _processes(pooling),
+        *_visits(pooling),
         _halves(attempts),
         _signs(attempts, pooling),
         _outliers(attempts),
@@ -83,7 +83,7 @@ def _interval(pooling: Pooling) -> Iterator[NoiseFinding]:
 
 def _nulls(attempts: Sequence[AttemptChecks], pooling: Pooling) -> NoiseFinding:
     check = "Baseline against itself"
-    if pooling.visited is not None and (null := pooling.visited.null) is not None:
+    if (null := pooling.null) is not None:
         p, far = no_effect_p(null), abs(null.effect)
         times = f"{exp(null.effect):.4f}×, {_likely(p)}"
         statement = f"The ratio of two equal columns of the baseline is {times}; half of a clear one is part of the interval."
@@ -102,28 +102,19 @@ def _nulls(attempts: Sequence[AttemptChecks], pooling: Pooling) -> NoiseFinding:
     return NoiseFinding(check, statement, unlikely or far >= abs(pooling.found.log))
 
 
-def _processes(pooling: Pooling) -> NoiseFinding:
-    check, parts = "Agreement of processes", pooling.parts
-    if (visited := pooling.visited) is not None:
-        own = [exp(part.contrast.effect) for part in parts if part.weight]
-        spread = f"{min(own):.3f}× to {max(own):.3f}×, with an SD of {100 * visited.between:.2g} %"
-        statement = f"{count(len(own), 'visit')} measured {spread}; the interval counts {100 * parts[0].term.sd:.2g} %."
-        return NoiseFinding("Agreement of visits", statement, visited.between > abs(pooling.found.log))
-    if pooling.agreement is None:
-        sd = parts[0].term.sd
-        source = "as calibrated" if parts[0].term.calibration_id else "the stated default" if sd == PROCESS_SD else "for equal work"
-        statement = (
-            f"One process measured it. That others would differ by an SD of {100 * sd:.2g} % ({source}) is assumed and part of the "
-            "interval; only a fresh process can show it."
-        )
-        return NoiseFinding(check, statement, False)
-    values = [exp(part.contrast.effect) for part in parts]
-    spread = f"{min(values):.3f}× to {max(values):.3f}×"
-    statement = f"{len(parts)} processes measured {spread}; by chance alone they lie so far apart {_chance(pooling.agreement)}."
-    if pooling.spread > 1:
-        statement += f" The standard error is raised {pooling.spread:.2f} times for it."
-    sides = {value > 1 for value in values}
-    return NoiseFinding(check, statement, len(sides) > 1 or pooling.agreement < UNUSUAL)
+def _visits(pooling: Pooling) -> Iterator[NoiseFinding]:
+    own = [exp(part.log) for part in pooling.parts if part.weight]
+    assumed = f"an SD of {100 * pooling.counted.sd:.2g} %"
+    if len(own) == 1:
+        statement = f"One visit measured it. That others would differ by {assumed} is assumed; only another visit can show it."
+        yield NoiseFinding("Agreement of visits", statement, False)
+        return
+    spread = f"{min(own):.3f}× to {max(own):.3f}×, with an SD of {100 * pooling.between.sd:.2g} %"
+    statement = f"{count(len(own), 'visit')} measured {spread}; the interval counts {assumed}."
+    yield NoiseFinding("Agreement of visits", statement, pooling.between.sd > abs(pooling.found.log))
+    if pooling.runs_p is not None:
+        statement = f"Runs lie so far apart by chance alone {_chance(pooling.runs_p)}."
+        yield NoiseFinding("Agreement of runs", statement, pooling.disagree)
 
 
 def _halves(attempts: Sequence[AttemptChecks]) -> NoiseFinding:

@@ -5,7 +5,6 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from sweeps.aliases import current
 from sweeps.condition import Device
 from sweeps.identity import FrozenModel, digest
 from sweeps.job import Job, Pair
@@ -186,11 +185,6 @@ class Outcome(FrozenModel):
     def same_work(self, pair: Pair) -> bool:
         """See `do_same_work`."""
         return do_same_work(self.job, self.arms, pair)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _current_names(cls, data: Any) -> Any:
-        return current(data)
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

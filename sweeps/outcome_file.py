@@ -9,7 +9,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from sweeps.aliases import current
 from sweeps.errors import UserError
 from sweeps.flags import FLAGS
 from sweeps.kinds import KINDS
@@ -75,7 +74,7 @@ def read_outcome(text: str) -> Outcome:
     """The outcome in a JSON text. Raises `OutcomeFileError` for what is none, or holds what no measurement gives."""
     try:
         outcome = Outcome.model_validate_json(text)
-        given = current(json.loads(text))
+        given = json.loads(text)
     except ValidationError as error:
         first = error.errors()[0]
         raise OutcomeFileError(f"{_place(first['loc'])}: {first['msg']}") from None

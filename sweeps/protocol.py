@@ -11,10 +11,8 @@ class Protocol(FrozenModel):
     pairs_min: int = Field(default=30, ge=2)
     pairs_max: int = Field(default=300, ge=2)
     half_width: float = Field(default=0.015, gt=0, lt=1)
-    """Stop once every ratio's interval is at most this wide to each side, as a share of the ratio.
-
-    What differs between processes is left out here: it alone makes the interval of one process 1.1 % wide for an arm that does the
-    same work as its baseline, 4.2 % for others."""
+    """Stop once every ratio's interval is at most this wide to each side, as a share of the ratio, by
+    the errors within a process. What differs between visits is left out here."""
     budget_s: float = Field(default=10.0, gt=0)
     """Stop timing after this long, warm-up excluded; with fewer than `pairs_min` pairs the answer is `insufficient`."""
     timeout_s: float = Field(default=300.0, gt=0)

@@ -52,12 +52,12 @@ def label_arms(points: pd.DataFrame, break_evens: pd.DataFrame) -> tuple[pd.Data
     keys = [tuple(map(str, row)) for row in arms[list(KEY)].itertuples(index=False)]
     known = dict(zip(keys, _distinct(labels, map(", ".join, keys)), strict=True))
     # The text of a baseline also names what the arms beside it override: the shortest names the baseline alone.
-    baselines = {key: min(texts, key=len) for key, texts in both["baseline"].groupby(_baseline_keys(both))}
+    baselines = {key: min(texts, key=len) for key, texts in both["baseline"].groupby(both["baseline_id"])}
     against = dict(zip(baselines, _distinct(baselines.values(), map(str, baselines)), strict=True))
     return tuple(  # type: ignore[return-value]
         frame.assign(
             arm=[known[tuple(map(str, row))] for row in frame[list(KEY)].itertuples(index=False)],
-            against=frame["against"] if "against" in frame.columns else _baseline_keys(frame).map(against),
+            against=frame["against"] if "against" in frame.columns else frame["baseline_id"].map(against),
         )
         for frame in frames
     )
@@ -99,11 +99,6 @@ def _distinct(names: Iterable[str], details: Iterable[str]) -> list[str]:
     found = list(names)
     times = Counter(found)
     return [name if times[name] == 1 else f"{name} ({detail})" for name, detail in zip(found, details, strict=True)]
-
-
-def _baseline_keys(frame: pd.DataFrame) -> "pd.Series[Any]":
-    """The identities of baselines; rows of old stores have only their texts."""
-    return frame["baseline_id"].fillna(frame["baseline"])
 
 
 def _reading_order(name: str) -> list[tuple[int, float, str]]:

@@ -122,7 +122,7 @@ def pairs(found: PointEvidence, frames: PointFrames) -> None:
     if constant:
         plain.sentence("Throughout: " + "; ".join(f"{RATES[name]} {values[name]:,.4g}" for name in constant) + ".", "muted")
     if not present:
-        plain.sentence("No readings between rounds: the machine offered none, or an older version measured this.", "muted")
+        plain.sentence("No readings between rounds: the machine offered none.", "muted")
     st.download_button(
         "All pairs as CSV, raw times in seconds",
         lambda: queries_point.pairs_csv(found, metric),

@@ -90,18 +90,14 @@ def scope_sql(scope: Scope, view: str = "speedup") -> str:
 
 
 def scope_points(scope: Scope, url: str | None = None) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The rows of the views `speedup` and `break_even` in the scope, with labels of arms and baselines (`arm`, `against`).
-
-    Points have `process_freedom`, `calibrated_at` and `pairs_min`, as those of `labelled_speedups`.
-    """
+    """The rows of the views `speedup` and `break_even` in the scope, with labels of arms and baselines (`arm`, `against`)."""
 
     def read(engine: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
         found = (
             stored_panels.panel_rows(engine, scope.sweep, view, scope.conditions, scope.chosen)
             for view in ("speedup", "break_even")
         )
-        points, break_evens = found
-        return label_arms(_calibrated(engine, points), break_evens)
+        return label_arms(*found)
 
     points, break_evens = kept(read, "scope_points", scope.key, url=url)
     return points.copy(deep=False), break_evens.copy(deep=False)
@@ -148,20 +144,8 @@ def view_rows(sweep: str, view: str, url: str | None = None) -> pd.DataFrame:
 
 
 def labelled_speedups(sweep: str, url: str | None = None) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The rows of the views `speedup` and `break_even` that belong to `sweep`, with labels of arms and baselines.
-
-    Points have `process_freedom` and `calibrated_at` (seconds since the epoch) of their calibration; NaN: the stated default.
-    """
-    points = view_rows(sweep, "speedup", url)
-    with _store(url) as engine:
-        points = _calibrated(engine, points)
-    return label_arms(points, view_rows(sweep, "break_even", url))
-
-
-def _calibrated(engine: Any, points: pd.DataFrame) -> pd.DataFrame:
-    known = queries.calibration_rows(engine).set_index("calibration_id")
-    columns = {"process_freedom": "freedom", "calibrated_at": "created_at"}
-    return points.assign(**{name: points["calibration_id"].map(known[column].to_dict()) for name, column in columns.items()})
+    """The rows of the views `speedup` and `break_even` that belong to `sweep`, with labels of arms and baselines."""
+    return label_arms(view_rows(sweep, "speedup", url), view_rows(sweep, "break_even", url))
 
 
 def parameters(scope: Scope, url: str | None = None) -> dict[str, float]:

@@ -75,7 +75,7 @@ def _frames(found: PointEvidence, metric: str) -> PointFrames:
     return PointFrames(
         timed,
         PairFrames(pairs.drop(columns=["log", "baseline_s", "arm_s"]), pd.DataFrame(running), timed.metric.floor),
-        evidence_checks.worked_rule(found, timed),
+        evidence_checks.worked_rule(timed),
         evidence_checks.findings(found, timed),
         count_checks.count_checks(found, timed),
         _attempts(timed),

@@ -19,7 +19,7 @@ from sweeps.condition import Device
 from sweeps.errors import UserError
 from sweeps.parsing.expand import Expansion
 from sweeps.parsing.file_schema import stated_seconds
-from sweeps.stats.pooling import PROCESS_SD
+from sweeps.stats.visits import FLOOR_SD
 
 WRITTEN = "budget: 4s, timeout: 5m, rounds: 8"
 """What the shipped sweep file states in place of the options."""
@@ -97,7 +97,7 @@ def _row(device: Device, found: Mapping[str, Any]) -> Sequence[Any]:
         *(device, found["size_class"], found["processes"], found["contrasts"], _percent(found["tau"])),
         f"{_percent(found['tau_low'])} to {_percent(found['tau_high'])}",
         "" if found["null_tau"] is None else _percent(found["null_tau"]),
-        f"{_percent(PROCESS_SD)} (default)" if used_before is None else _percent(used_before),
+        f"{_percent(FLOOR_SD)} (default)" if used_before is None else _percent(used_before),
         *(_percent(found["process_sd"]), found["calibration_id"]),
     )
 

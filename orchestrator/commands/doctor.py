@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
+import numpy as np
 import pandas as pd
 from rich.console import Console
 from rich.table import Table
@@ -23,14 +24,13 @@ from sweeps.number_format import age, count
 from sweeps.outcome import Environment
 from sweeps.profile import Peaks
 from sweeps.protocol import Protocol
-from sweeps.stats.pooling import PROCESS_SD, SAME_WORK, pool
-from sweeps.stats.two_way import Rounds
+from sweeps.stats.visits import FLOOR_SD, Visit, pool_visits
 from workers.measure.environment import allowed_cores, devices, environment_of
 
 REPLICATES = 2
 PEAK_DTYPES: Mapping[Device, tuple[Dtype, ...]] = {"cpu": ("float32", "bfloat16"), "cuda": ("float32", "float16", "bfloat16")}
 """Whose matrix products are measured."""
-NULL_TEST_SECONDS = 6.0
+NULL_TEST_SECONDS, NULL_VISITS = 6.0, 6
 UNTESTED_ON_CUDA = (
     "CUDA graphs, Triton kernels, the virtual KV cache, profiles of kernels and `exclusive: device` have run on no GPU yet; "
     "`python -m tests.gpu.accept --out DIR` tests them here"
@@ -80,13 +80,14 @@ def calibration_lines(engine: Engine | None, environment_ids: Collection[str], n
     here = known[known["environment"].isin(environment_ids)] if len(known) else known
     if here.empty:
         yield (
-            f"intervals count {100 * PROCESS_SD:.2g} % between processes ({100 * SAME_WORK.sd:.2g} % where an arm does the "
-            "baseline's work), the stated default; measured by: breakeven calibrate"
+            f"before visits are compared, intervals count {100 * FLOOR_SD:.2g} % between them, the default; measured by: "
+            "breakeven calibrate"
         )
         return
     for row in rows_of(here.drop_duplicates(["environment", "size_class"], keep="last")):
         yield (
-            f"models of {row.size_class} parameters: intervals count {100 * row.process_sd:.2f} % between processes, measured "
+            f"models of {row.size_class} parameters: before visits are compared, intervals count {100 * row.process_sd:.2f} %, "
+            f"measured "
             f"{100 * row.tau:.2f} % ({100 * row.tau_low:.2f} to {100 * row.tau_high:.2f} %) in {row.processes} processes"
             f" {age((time.time() if now is None else now) - row.created_at)} ago, calibration {row.calibration_id}"
         )
@@ -134,21 +135,28 @@ def _null_test(console: Console, device: Device) -> bool:
         condition=Condition(model="deit_tiny_patch16_224", image_size=64, device=device),
         arms=arms,
         pairs=tuple(Pair(0, index) for index in range(1, len(arms))),
-        protocol=Protocol(budget_s=NULL_TEST_SECONDS),
+        protocol=Protocol(pairs_min=3, budget_s=NULL_TEST_SECONDS / NULL_VISITS, passes=NULL_VISITS),
     )
-    outcome = run(job, pass_seconds=0.1)  # memory and throughput are not needed
-    if outcome.samples is None:
-        for failure in outcome.failures:
-            console.print(f"noise on {device}: no measurement, {failure.reason}: {failure.message}", style="red")
-        return False
-    rounds = Rounds(outcome.samples.seconds, outcome.samples.arms)
-    ratios = [pool([[rounds.contrast(*pair)]], rounds.rounds, [SAME_WORK]) for pair in job.pairs]
+    visits: list[list[Visit]] = [[] for _ in job.pairs]
+    flags: set[str] = set()
+    for turn in range(NULL_VISITS):
+        outcome = run(job.model_copy(update={"round": turn}), pass_seconds=0.1)  # memory and throughput are not needed
+        if outcome.samples is None:
+            for failure in outcome.failures:
+                console.print(f"noise on {device}: no measurement, {failure.reason}: {failure.message}", style="red")
+            return False
+        table, columns = np.asarray(outcome.samples.seconds), np.asarray(outcome.samples.arms)
+        for pair, own in zip(job.pairs, visits, strict=True):
+            own.append(Visit(*(table[:, columns == arm] for arm in pair)))
+        flags.update(outcome.flags)
+    ratios = [pool_visits(own, range(NULL_VISITS)).found for own in visits]
     worst = max(abs(ratio.log) for ratio in ratios)
     wrong = [ratio for ratio in ratios if ratio.verdict() in {"faster", "slower"}]
     width = max(ratio.half_width for ratio in ratios)
     console.print(
-        f"noise on {device}: equal arms seem to differ by at most {worst:.2%}, intervals ±{width:.2%} after {rounds.rounds} pairs "
-        f"(within {SPEED_FLOOR:.0%} they are the same)" + (f"; flags: {', '.join(outcome.flags)}" if outcome.flags else "")
+        f"noise on {device}: equal arms seem to differ by at most {worst:.2%}, intervals ±{width:.2%} after "
+        f"{ratios[0].pairs} pairs (within {SPEED_FLOOR:.0%} they are the same)"
+        + (f"; flags: {', '.join(sorted(flags))}" if flags else "")
     )
     if wrong:
         console.print(

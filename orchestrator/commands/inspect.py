@@ -1,6 +1,7 @@
 """Commands that show what is in the store and in the code, as tables: status, methods."""
 
 import json
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import typer
@@ -11,9 +12,12 @@ from store.errors import StoreError
 from sweeps.method import modality_of
 from workers.methods import every
 
+MOST_POINTS = 60
+"""Speed-ups that the state of one sweep lists."""
+
 
 def show_status(db: str | None, name: str | None) -> None:
-    """One line for each sweep (newest revision): jobs by state, comparisons measured and failed."""
+    """One line for each sweep (newest revision): jobs by state, comparisons measured and failed; of one also the answer so far."""
     from store.queries import find_sweep, sweep_summaries
     from store.queue import progress
 
@@ -30,6 +34,36 @@ def show_status(db: str | None, name: str | None) -> None:
         raise StoreError("the store holds no sweep; run one: breakeven run quickstart")
     for line in text_table.table_lines(("sweep", "submitted (UTC)", "jobs", "measured", "failed", "question"), rows):
         typer.echo(line)
+    for line in _known_so_far(db, name) if name is not None else ():
+        typer.echo(line)
+
+
+def _known_so_far(db: str | None, name: str) -> Iterator[str]:
+    """The answer by what is stored, and every speed-up with its interval and the visits that it rests on."""
+    from orchestrator.report.answers import answer_sections
+    from orchestrator.report.conditions import distinctions
+    from orchestrator.report.data import load_report
+    from orchestrator.report.speedup import speedup_of
+    from store.frames import rows_of
+    from sweeps.kinds import KINDS
+    from sweeps.number_format import is_missing
+    from workers.methods.arm_labels import params_label
+
+    report, main = load_report(db, name), {kind.metrics[0] for kind in KINDS.values() if kind.metrics}
+    for section in answer_sections(report):
+        yield from ("", *(line.text for line in section.lines))
+    shown = report.speedups[report.speedups["metric"].isin(main)].sort_values(["method", "params", "tokens"])
+    listed = []
+    for row in rows_of(shown):
+        arm = ", ".join((params_label(row.method, row.params), *distinctions(row, shown)))
+        tokens = "" if is_missing(row.tokens) else f"{row.tokens:.0f}"
+        found = speedup_of(row)
+        listed.append((arm, tokens, found.numbers, found.word, f"{row.rounds:.0f}"))
+    if listed:
+        yield ""
+        yield from text_table.table_lines(("arm", "tokens", "speed-up [99 %]", "verdict", "visits"), listed[:MOST_POINTS])
+    if len(listed) > MOST_POINTS:
+        yield f"and {len(listed) - MOST_POINTS} more: breakeven report {name}"
 
 
 def show_methods(form: Literal["table", "json"]) -> None:

@@ -13,7 +13,7 @@ from orchestrator.report.speedup import speedup_of
 from store.explanations import CLASSES_OF_TIME, explain_profiles
 from store.frames import groups, rows_of
 from store.host_labels import label_hosts
-from sweeps.caveats import load_caution, mean_caution, slow_caution
+from sweeps.caveats import load_caution, mean_caution, slow_caution, states_caution
 from sweeps.curve_answers import CurveAnswer, answer_of_curves, answer_of_points, merit_of, tally
 from sweeps.curve_labels import BREAK_EVEN_NOTE
 from sweeps.flags import split_flags, wrong
@@ -42,9 +42,9 @@ def answer_sections(report: Report) -> Iterator[Section]:
         lines = _arm_lines(report) if len(report.speedups) else _loss_lines(report)
     if lines:
         lines += [*_ceiling_lines(report), *_time_lines(report)]
-        points = ((params_label(row.method, row.params), row) for row in rows_of(report.speedups))
+        points = [(params_label(row.method, row.params), row) for row in rows_of(report.speedups)]
         loaded = load_caution(report.speedups["flags"])
-        cautions = (*mean_caution(points), *loaded, *slow_caution(report.speedups["host_speed"]))
+        cautions = (*mean_caution(points), *states_caution(points), *loaded, *slow_caution(report.speedups["host_speed"]))
         lines += [TextLine(line, "yellow") for line in cautions]
         yield Section(title="Answers", lines=lines, note=BREAK_EVEN_NOTE if curves else "")
 

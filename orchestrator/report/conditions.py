@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from sweeps.curve_labels import describe_break_even, token_unit
+from sweeps.curve_labels import LEFT_OUT_SENTENCE, describe_break_even, token_unit
 from sweeps.number_format import image_text, is_missing
 from workers.methods.arm_labels import params_label
 
@@ -48,6 +48,8 @@ def break_even_sentence(rows: Sequence[Any]) -> str:
 
 
 def break_even_line(rows: Sequence[Any]) -> str:
-    """The sentence with its reason, once."""
+    """The sentence with its reason, once; points that a flag excludes stand in the sentence."""
     sentence, why = break_even_sentence(rows), str(rows[0].why)
-    return f"{sentence}." if why.removesuffix(".").lower() in sentence.lower() else f"{sentence}. {why}"
+    if why.removesuffix(".").lower() in sentence.lower():
+        return f"{sentence}."
+    return f"{sentence}. {LEFT_OUT_SENTENCE.sub('', why) if rows[0].points else why}"

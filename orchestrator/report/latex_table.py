@@ -13,9 +13,10 @@ from store.frames import rows_of
 from store.quality_join import quality_metrics
 from sweeps.kinds import KINDS
 from sweeps.metrics import METRICS, SPEED_FLOOR
-from sweeps.number_format import count, is_missing
+from sweeps.number_format import count
 from sweeps.stats.pooling import ALPHA
 from sweeps.stats.timing import CONFIDENCE
+from sweeps.stats.visits import LOWEST
 
 _ESCAPES = {
     "\\": r"\textbackslash{}",
@@ -114,14 +115,10 @@ def _timing(report: Report) -> Iterator[str]:
         f"order: {pairs} for each of {count(len(rows), 'comparison')} by metric."
     )
     yield (
-        "A speed-up is the time of the baseline over that of the arm, estimated by a robust two-way fit (round and arm, Tukey's "
-        f"biweight) of log times; its {100 * (1 - ALPHA):g} % interval comes from a jackknife over blocks of rounds and holds over "
-        "all attempts at a comparison (the k-th one spends 1/(k (k + 1)) of the error)."
+        "A speed-up is the time of the baseline over that of the arm, estimated by the mean of the lowest "
+        f"{100 * LOWEST:g} % of the log times of each in one state of the machine; its {100 * (1 - ALPHA):g} % interval comes from "
+        "leaving out one visit at a time and holds over all runs of a comparison (those so far spend half of the error)."
     )
-    terms = sorted({(row.process_sd, is_missing(row.calibration_id)) for row in rows_of(rows) if not is_missing(row.process_sd)})
-    if terms:
-        listed = ", ".join(f"{100 * sd:.2f} % ({'stated' if stated else 'measured on this machine'})" for sd, stated in terms)
-        yield f"Intervals count a standard deviation between processes of {listed}."
     yield f"Speed-ups whose interval lies within {100 * SPEED_FLOOR:g} % of 1 are called the same."
     weights = sorted(set(rows["weights"]))
     if "random" in weights:

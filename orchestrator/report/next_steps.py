@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 from math import log
-from typing import Any
 
 from orchestrator.report.data import Report
 from orchestrator.report.differences import change_of
@@ -14,7 +13,6 @@ from sweeps.flags import FLAGS, split_flags
 from sweeps.kinds import KINDS
 from sweeps.labels import PROBABLE, SMALL, Finding
 from sweeps.number_format import count, is_missing
-from sweeps.stats.pooling import SAME_WORK_SD
 from workers.methods import purpose
 from workers.methods.arm_labels import params_label
 
@@ -86,17 +84,6 @@ def legend(report: Report) -> Iterator[str]:
     for flag in sorted(raised):
         left_out = " (left out of curves)" if FLAGS[flag].wrong else ""
         yield f"flag {flag}: {FLAGS[flag].meaning}{left_out}"
-    terms = report.speedups[["process_sd", "calibration_id"]].dropna(subset=["process_sd"]).drop_duplicates()
-    if counted := [_process_term(row) for row in rows_of(terms)]:
-        yield f"between processes, intervals count a standard deviation of {', '.join(sorted(counted))}"
-
-
-def _process_term(row: Any) -> str:
-    source = f"calibration {row.calibration_id}"
-    if is_missing(row.calibration_id):
-        same = row.process_sd == SAME_WORK_SD
-        source = "stated, of arms that do the work of their baseline" if same else "stated; measured by: breakeven calibrate"
-    return f"{100 * row.process_sd:.2f} % ({source})"
 
 
 def flag_steps(report: Report, sweep: str = "") -> Iterator[str]:

@@ -43,10 +43,7 @@ POINTS = (
             EFFECT.c[name]
             for name in ("metric", "host", "comparison_id", "tokens", "threads", "effect", "effect_low", "effect_high")
         ),
-        *(
-            EFFECT.c[name]
-            for name in ("effect_se", "effect_freedom", "process_loads", "rounds", "seconds", "compared", "n", "verdict", "flags")
-        ),
+        *(EFFECT.c[name] for name in ("effect_se", "effect_freedom", "rounds", "seconds", "compared", "n", "verdict", "flags")),
         *(EFFECT.c[name] for name in ("floor", "unit", "baseline_value")),
         *(EFFECT.c.gmacs_baseline, gmacs_total(EFFECT).label("gmacs_arm")),
     )

@@ -1,6 +1,5 @@
 """Points of a curve, from rows of effects."""
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,7 +26,6 @@ def curve_of(
             speedup=row.effect,
             **dict(zip(("low", "high", "verdict"), _interval(row, alpha), strict=True)),
             se=row.effect_se,
-            loads=json.loads(row.process_loads or "{}"),
             pairs=row.n,
             seconds=row.seconds,
             gmacs_baseline=row.gmacs_baseline,

@@ -45,7 +45,7 @@ def _pairs() -> Select[Any]:
             attempt.c[name]
             for name in ("flags", "started_at", "ended_at", "source", "host", "process", "calibration_id", "round", "protocol")
         ),
-        *(calibration.c[name] for name in ("process_sd", "freedom")),
+        calibration.c.process_sd,
         func.coalesce(*(read_size(payload) for payload in STORES.values())).label("size"),
         *(baseline.c[name].label(f"baseline_{name}") for name in ("flags", "tokens", "route")),
         baseline.c.gmacs.label("gmacs_baseline"),

@@ -12,11 +12,7 @@ from store.views.columns import newest_answer
 EFFECT, COMPARISON, LINK = core(EffectRow), core(ComparisonRow), core(SweepComparisonRow)
 PANEL, PROGRESS = core(PanelRow), core(PanelProgressRow)
 _LINKED = LINK.join(COMPARISON, COMPARISON.c.comparison_id == LINK.c.comparison_id)
-_TOUCHED = (
-    select(COMPARISON.c.panel_id)
-    .where(COMPARISON.c.comparison_id.in_(bindparam("comparisons", expanding=True)), COMPARISON.c.panel_id.is_not(None))
-    .distinct()
-)
+_TOUCHED = select(COMPARISON.c.panel_id).where(COMPARISON.c.comparison_id.in_(bindparam("comparisons", expanding=True))).distinct()
 
 
 def derive_panels(connection: Connection, comparisons: Iterable[str]) -> None:
@@ -47,8 +43,8 @@ def derive_all_panels(connection: Connection) -> None:
 
 def _insert(connection: Connection, which: ColumnElement[bool]) -> None:
     for table, statement in ((PROGRESS, _progress()), (PANEL, _points())):
-        chosen = statement.where(which, COMPARISON.c.panel_id.is_not(None))
-        connection.execute(insert(table).from_select([column.name for column in statement.selected_columns], chosen))
+        names = [column.name for column in statement.selected_columns]
+        connection.execute(insert(table).from_select(names, statement.where(which)))
 
 
 def _progress() -> Select[Any]:

@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 from sqlmodel import SQLModel
 
 from store.derive.payload_store import Figures, Load, PayloadStore, StoredPair, trusted_pairs
-from store.profiles import absent_fields, load_profiles, profile_rows
+from store.profiles import load_profiles, profile_rows
 from store.tables.profiles import ProfileRow
 from sweeps.identity import digest_of
 from sweeps.metrics import METRICS
@@ -31,7 +31,7 @@ class ProfileStore(PayloadStore[_Profiles]):
     def rows(self, outcome: Outcome) -> list[tuple[type[SQLModel], dict[str, Any]]]:
         if not outcome.profiles:
             return []
-        origin = digest_of(outcome.model_dump_json(exclude={"profiles": {"__all__": absent_fields(outcome.profiles[0])}}))
+        origin = digest_of(outcome.model_dump_json())
         return [row for profile in outcome.profiles for row in profile_rows(profile, origin, recorded_at=outcome.ended_at)]
 
     def load(self, connection: Connection, attempt: int) -> _Profiles:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from math import exp, inf
+from math import exp
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,10 +19,9 @@ from sweeps.metrics import METRICS, MetricSpec
 from sweeps.outcome import Outcome
 from sweeps.stats import timing
 from sweeps.stats.mean_times import mean_contrast, mean_disagrees
-from sweeps.stats.noise_checks import pair_logs
-from sweeps.stats.pooling import Pooling, ProcessTerm, SpeedUp, Verdict, pool_stepwise, stated_term
+from sweeps.stats.pooling import SpeedUp, Verdict
 from sweeps.stats.two_way import Contrast
-from sweeps.stats.visits import FLOOR_SD, Visit, pool_visits
+from sweeps.stats.visits import FLOOR_SD, Pooling, Visit, pool_visits
 
 _SAMPLE, _SAMPLE_SERIES = core(SampleRow), core(SampleSeriesRow)
 _SAMPLES = select(_SAMPLE).where(_SAMPLE.c.attempt == bindparam("attempt"))
@@ -68,15 +67,16 @@ class SampleStore(PayloadStore[Timings]):
         for spec in (METRICS[name] for name in self.kind.metrics):
             if not all(_series(load(row.attempt), spec) for row in used):
                 continue  # one new token has no time per output token after the first
-            attempts = [timed_attempt(row, load(row.attempt), spec) for row in used]
+            attempts = [TimedAttempt(row, load(row.attempt), spec.name if spec.series else None) for row in used]
             on_device = [] if spec.series else [each.data.on_device(each.row.arm) for each in attempts]
             device_times = [times for times in on_device if times is not None]
             pooling = pool_attempts(attempts)
-            found, mean = pooling.found, mean_of_attempts(attempts)
+            found, slow, mean = pooling.found, pooling.slow, mean_of_attempts(attempts)
             flags = {
                 "runs_disagree": pooling.disagree,
                 "mean_disagrees": mean_disagrees(mean, found),
-                "slow_state": pooling.visited is not None and pooling.visited.state == "slow",
+                "slow_state": pooling.state == "slow",
+                "states_differ": pooling.states_differ,
             }
             yield (
                 spec,
@@ -89,14 +89,16 @@ class SampleStore(PayloadStore[Timings]):
                     "effect_high": finite(found.high),
                     "effect_se": finite(found.se),
                     "effect_freedom": found.freedom,
+                    "effect_slow": slow and slow.value,
+                    "effect_slow_low": slow and slow.low,
+                    "effect_slow_high": slow and finite(slow.high),
                     "ratio_of_means": exp(mean.effect),
-                    "process_sd": None if pooling.visited else max(part.term.sd for part in pooling.parts),
-                    "calibration_id": attempts[-1].term.calibration_id,
-                    "process_loads": json.dumps(dict(zip(by_process(attempts), found.loads, strict=True))) if found.loads else None,
+                    "calibration_id": attempts[-1].row.calibration_id,
+                    "processes": json.dumps(sorted({each.process for each in attempts})),
                     "n": found.pairs,
-                    "rounds": found.looks,
+                    "rounds": len(attempts),
                     "verdict": stored_verdict(used, found),
-                    "host_speed": pooling.visited and pooling.visited.host_speed,
+                    "host_speed": pooling.host_speed,
                     "flags": ",".join(name for name, raised in flags.items() if raised),
                 },
             )
@@ -109,23 +111,17 @@ class TimedAttempt(NamedTuple):
     data: Timings
     series: str | None
     """Of `data`, that holds the metric; `None`: the wall times."""
-    contrast: Contrast
-    """Log speed-up by this attempt alone, errors within its process."""
-    term: ProcessTerm
-
-    @property
-    def is_visit(self) -> bool:
-        """Whether it is one of several short ones, whose differences are estimated in place of stated."""
-        return passes(self.row) > 1
 
     @property
     def visit(self) -> Visit:
+        """Its rounds; where warm-up had not converged, the later half of them."""
         columns = np.asarray(self.data.arms)
-        return Visit(self.table[:, columns == self.row.baseline], self.table[:, columns == self.row.arm])
+        return Visit(*(self.settled_table[:, columns == arm] for arm in (self.row.baseline, self.row.arm)))
 
     @property
     def floor_sd(self) -> float:
-        return FLOOR_SD if self.row.calibration_id is None else float(self.row.process_sd)
+        """What visits are assumed to differ by: as calibrated, where the arm does other work than its baseline."""
+        return FLOOR_SD if self.row.same_work or self.row.calibration_id is None else float(self.row.process_sd)
 
     @property
     def process(self) -> str:
@@ -144,54 +140,20 @@ class TimedAttempt(NamedTuple):
         """The times of all columns in seconds, shape [rounds, columns]."""
         return self.data.seconds if self.series is None else self.data.series[self.series]
 
-
-def timed_attempt(row: StoredPair, data: Timings, spec: MetricSpec) -> TimedAttempt:
-    """The contribution of an attempt by the metric, whose samples it has."""
-    series = spec.name if spec.series else None
-    if passes(row) > 1:
-        logs = pair_logs(data.seconds if series is None else data.series[series], data.arms, row.baseline, row.arm)
-        contrast = Contrast(float(np.median(logs)), inf, 1.0)
-    else:
-        contrast = data.rounds(series, settled=settled(split_flags(row.flags))).contrast(row.baseline, row.arm)
-    return TimedAttempt(row, data, series, contrast, _term(row))
-
-
-def passes(row: StoredPair) -> int:
-    """How many visits to its job the protocol of an attempt plans."""
-    return int(json.loads(row.protocol).get("passes", 1))
-
-
-def by_process(attempts: Sequence[TimedAttempt]) -> dict[str, list[TimedAttempt]]:
-    """The attempts of each process, in the order of their first ones."""
-    found: dict[str, list[TimedAttempt]] = {}
-    for each in attempts:
-        found.setdefault(each.process, []).append(each)
-    return found
+    @property
+    def settled_table(self) -> Times:
+        """Of it the later half, where warm-up had not converged."""
+        return self.table[0 if self.settled else len(self.table) // 2 :]
 
 
 def pool_attempts(attempts: Sequence[TimedAttempt]) -> Pooling:
-    """The speed-up of the attempts with its steps; a process has the term of its newest attempt."""
-    if any(each.is_visit for each in attempts):
-        return pool_visits([each.visit for each in attempts], [each.row.round for each in attempts], attempts[-1].floor_sd)
-    processes = by_process(attempts).values()
-    contrasts = [[each.contrast for each in own] for own in processes]
-    return pool_stepwise(contrasts, sum(each.row.size for each in attempts), [own[-1].term for own in processes])
+    """The speed-up of the attempts, each of which is a visit, with its steps."""
+    return pool_visits([each.visit for each in attempts], [each.row.round for each in attempts], attempts[-1].floor_sd)
 
 
 def mean_of_attempts(attempts: Sequence[TimedAttempt]) -> Contrast:
     """Log ratio of mean times over all rounds, without the earlier half where warm-up had not converged."""
-    sides = []
-    for each in attempts:
-        table, arms = each.table[0 if each.settled else len(each.table) // 2 :], np.asarray(each.data.arms)
-        sides.append((table[:, arms == each.row.baseline], table[:, arms == each.row.arm]))
-    return mean_contrast(sides)
-
-
-def _term(row: StoredPair) -> ProcessTerm:
-    """What differs between processes, by the calibration that the attempt carries where the arm does other work."""
-    if row.same_work or row.calibration_id is None:
-        return stated_term(same_work=row.same_work)
-    return ProcessTerm(row.process_sd, row.freedom, row.calibration_id)
+    return mean_contrast((each.visit.baseline, each.visit.arm) for each in attempts)
 
 
 def _series(data: Timings, spec: MetricSpec) -> bool:

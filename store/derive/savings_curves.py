@@ -10,7 +10,6 @@ from sqlalchemy import Row, Select, and_, bindparam, select
 from store.tables.derived import EffectRow
 from store.tables.planned import ComparisonRow, SweepComparisonRow, core
 from store.views.columns import gmacs_saved, gmacs_total, newest_answer
-from sweeps.aliases import former
 from sweeps.identity import canonical, digest
 
 GMACS_SAVED = "gmacs_saved"
@@ -53,7 +52,7 @@ ALONG_FIELDS = (
             EFFECT.c[name]
             for name in ("comparison_id", "metric", "host", "measured_at", "effect", "effect_low", "effect_high", "n")
         ),
-        *(EFFECT.c[name] for name in ("effect_se", "effect_freedom", "process_loads", "rounds", "seconds", "compared")),
+        *(EFFECT.c[name] for name in ("effect_se", "effect_freedom", "rounds", "seconds", "compared")),
         *(EFFECT.c.gmacs_baseline, gmacs_total(EFFECT).label("gmacs_arm")),
         *(EFFECT.c.verdict, EFFECT.c.flags, EFFECT.c.floor, EFFECT.c.threads.label("ran_threads")),
         gmacs_saved(EFFECT).label(GMACS_SAVED),
@@ -92,7 +91,7 @@ class Line(NamedTuple):
 
     def curve_id(self, metric: str) -> str:
         setting = dict(zip(SETTING, self.setting, strict=True)) | ({} if metric == "latency" else {"metric": metric})
-        key = {"sweep": self.sweep, "setting": former(setting), "params": self.params, "varies": self.varies}
+        key = {"sweep": self.sweep, "setting": setting, "params": self.params, "varies": self.varies}
         return digest(key | ({"field": True} if self.is_field else {}))
 
 
@@ -138,7 +137,7 @@ def _place(line: Line, axis: str, row: Row[Any]) -> float | None:
     elif axis == GMACS_SAVED:
         found = getattr(row, GMACS_SAVED) if row.gmacs_baseline else None
     else:
-        found = flat(former(json.loads(row.params)))[line.varies]
+        found = flat(json.loads(row.params))[line.varies]
     return None if found is None else float(found)
 
 
@@ -167,7 +166,7 @@ def lines(row: Row[Any]) -> Iterator[Line]:
 @lru_cache(maxsize=10_000)
 def _rests(params: str) -> tuple[str, tuple[tuple[str, str], ...]]:
     """Parameters as identities of curves hash them, and for each that is a number its name and the others."""
-    known = flat(former(json.loads(params)))
+    known = flat(json.loads(params))
     numbers = [name for name, value in known.items() if _is_number(value)]
     return canonical(known), tuple(
         (name, canonical({key: value for key, value in known.items() if key != name})) for name in numbers

@@ -78,19 +78,21 @@ class EffectRow(ReportedColumns, table=True):
     effect_low: float | None
     effect_high: float | None
     effect_se: float | None = None
-    """Standard error of the logarithm of a ratio, what differs between processes included."""
+    """Standard error of the logarithm of a ratio, what differs between visits included."""
     effect_freedom: float | None = None
     """Degrees of freedom of `effect_se`."""
     ratio_of_means: float | None = None
     """Of times that every round samples: the baseline's mean over the arm's, slow forwards counted."""
-    process_sd: float | None = None
-    """Largest standard deviation between processes that `effect_se` counts, of a log speed-up; NULL where visits show their own."""
     calibration_id: str | None = Field(default=None, foreign_key="calibration.calibration_id")
-    """That of the newest attempt; NULL: the stated default."""
-    process_loads: str | None = None
-    """JSON: by process the part of `effect_se` that all effects measured in it have in common."""
+    """That of the newest attempt, whose spread is assumed before visits are compared; NULL: the default."""
+    processes: str | None = None
+    """JSON: those that measured it, sorted."""
     host_speed: float | None = None
-    """Of several visits: the median speed of the newest run, as a share of the quickest known one."""
+    """The median speed of the newest run, as a share of the quickest known one."""
+    effect_slow: float | None = None
+    """In the slow state of the machine, where `effect` is that of the quick one and several visits saw the slow one too."""
+    effect_slow_low: float | None = None
+    effect_slow_high: float | None = None
     n: int | None
     """Pairs, images or windows that it rests on."""
     pairs_min: int | None = None

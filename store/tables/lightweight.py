@@ -46,7 +46,7 @@ FAILURE = _table("failure", "id attempt reason message detail")
 EFFECT = _table(
     "effect_row",
     "comparison_id environment host metric compared measured_at tokens gmacs_baseline gmacs gmacs_overhead "
-    "effect effect_low effect_high effect_se effect_freedom process_loads n rounds verdict flags failure",
+    "effect effect_low effect_high effect_se effect_freedom n rounds verdict flags failure",
 )
 
 

@@ -84,8 +84,8 @@ class ArmColumns(SQLModel):
     new_tokens: int | None = None
     kv_cache: str | None = None
     decoding: str | None = None
-    condition_id: str | None = None
-    """Equal for arms under the same condition before their overrides; NULL in what schema 0002 and older stored."""
+    condition_id: str
+    """Equal for arms under the same condition before their overrides."""
     exclusive: str | None = None
     """`device`: timed with a GPU and a share of the cores to itself; NULL: with the whole node."""
     spare_cores: int | None = None
@@ -121,13 +121,13 @@ class ComparisonRow(ArmColumns, table=True):
     """Requested threads; NULL means one per core."""
     baseline: str
     """Readable text; in brackets where the baseline differs from the condition columns."""
-    baseline_id: str | None = None
-    """`arm_id` of the baseline; NULL in what schema 0002 and older stored."""
-    quality_arm_id: str | None = None
+    baseline_id: str
+    """`arm_id` of the baseline."""
+    quality_arm_id: str
     """Equal for arms whose outputs are the same: all but runtime, KV cache and the machine."""
-    quality_pair_id: str | None = None
+    quality_pair_id: str
     """Equal for a speed-up and the accuracy or quality that belongs to it: `quality_arm_id` and the same of the baseline."""
-    panel_id: str | None = Field(default=None, index=True)
+    panel_id: str = Field(index=True)
     """Equal for comparisons that differ in sizes and parameters alone (`store.panel_ids`)."""
     payload: str
     """The comparison, as canonical JSON."""

@@ -57,7 +57,7 @@ class ProfileRow(SQLModel, table=True):
     allocations: float | None = None
     allocated_bytes: float | None = None
     baseline: int | None = None
-    """This and the rest: of an attempt with rounds under the profiler; NULL in profiles of schema 0009 and of files."""
+    """This and the rest: of an attempt with rounds under the profiler; NULL in profiles of files."""
     rounds: int | None = None
     speedup: float | None = None
     speedup_low: float | None = None

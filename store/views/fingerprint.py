@@ -27,7 +27,7 @@ class Fingerprints(NamedTuple):
 
 
 def stored_fingerprints(connection: Connection) -> Fingerprints | None:
-    """Those of the store; `None` for one that an older program wrote."""
+    """Those of the store; `None` where it has none."""
     if NAME not in inspect(connection).get_view_names():
         return None
     row: Any = connection.execute(select(column("views"), column("tables")).select_from(table(NAME))).one()

@@ -66,9 +66,9 @@ def _effect() -> Select[Any]:
         *_WORK,
         *named(EFFECT, f"{figures} analysis_version"),
         *named(EFFECT, REPORTED),
-        *named(EFFECT, "process_sd calibration_id"),
+        *named(EFFECT, "calibration_id"),
         COMPARISON.c.panel_id,
-        *named(EFFECT, "ratio_of_means host_speed"),
+        *named(EFFECT, "ratio_of_means host_speed effect_slow effect_slow_low effect_slow_high"),
     )
     shown = or_(EFFECT.c.effect.is_not(None), EFFECT.c.baseline_value.is_not(None), EFFECT.c.arm_value.is_not(None))
     return select(*_ANSWER, COMPARISON.c.curve_id, *columns).select_from(_ANSWERED).where(shown, newest_answer(EFFECT))
@@ -90,12 +90,13 @@ def _speedup() -> Select[Any]:
         *(column.label(name) for name, column in renamed.items()),
         *named(EFFECT, "rounds verdict floor flags"),
         *named(EFFECT, REPORTED),
-        *named(EFFECT, "process_sd calibration_id"),
+        *named(EFFECT, "calibration_id"),
         (EFFECT.c.gmacs_baseline / func.nullif(gmacs_total(EFFECT), 0.0, type_=Float())).label("speedup_macs"),
         EFFECT.c.delivered,
         _label(),
         COMPARISON.c.panel_id,
         *named(EFFECT, "pairs_min ratio_of_means host_speed"),
+        *(EFFECT.c[f"effect_{name}"].label(f"speedup_{name}") for name in ("slow", "slow_low", "slow_high")),
     )
     # nearly all rows are ratios: `coalesce` keeps SQLite from making an index of them for every join
     ratio = func.coalesce(EFFECT.c.compared, "") == "ratio"

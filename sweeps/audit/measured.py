@@ -7,7 +7,7 @@ from typing import Any
 from sweeps.flags import contended, split_flags
 from sweeps.number_format import is_missing
 from sweeps.references.measurement import Measurement, MeasurementTable
-from sweeps.stats.pooling import PROCESS_SD
+from sweeps.stats.visits import FLOOR_SD
 
 PASS_NOISE = 0.1
 """Relative standard deviation of a time beside one of another pass of the same job: a pair of forwards on a shared CPU differs by
@@ -40,7 +40,7 @@ def measured_table(name: str, rows: Iterable[Mapping[str, Any]], label: Callable
     known: list[dict[str, Any]] = [{key: None if is_missing(value) else value for key, value in row.items()} for row in rows]
     prefixes = {_place(row): row["tokens_final"] - row["tokens"] for row in known if row["method"] == BASELINE}
     found = [_measurement(row, label, prefixes.get(_place(row), 1)) for row in known]
-    noise = {"noise": PASS_NOISE, "job_noise": PROCESS_SD}
+    noise = {"noise": PASS_NOISE, "job_noise": FLOOR_SD}
     return MeasurementTable(name=name, rows=tuple(found), latency="per_batch", baseline=BASELINE, **noise)
 
 

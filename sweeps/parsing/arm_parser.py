@@ -3,7 +3,7 @@
 import itertools
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ from sweeps.parsing.condition_parser import (
     written_size,
 )
 from sweeps.parsing.validation import first_error
-from sweeps.parsing.yaml_reader import Document, KeyPath, SweepError
+from sweeps.parsing.yaml_reader import Document, KeyPath
 from sweeps.suggestions import unknown_word
 
 DENSE_NAME = "dense"
@@ -102,7 +102,7 @@ class Entry:
             for step in range(len(self.names))
         )
         stack = tuple(
-            Step(method=name, params=values.model_dump(mode="json", by_alias=True), version=self.known.methods[name].VERSION)
+            Step(method=name, params=values.model_dump(mode="json"), version=self.known.methods[name].VERSION)
             for name, values in zip(self.names, params, strict=True)
         )
         beside = {parameter.key: pick for parameter, pick in picks if parameter.step is None}
@@ -157,16 +157,10 @@ class Entry:
     def add_override(self, key: str, value: Any, others: set[str]) -> None:
         path = (*self.path, key)
         if key not in _BESIDE:
-            raise self.unknown_key(path, (*others, "method", *_BESIDE))
+            raise self.document.unknown_key(path, (*others, "method", *_BESIDE))
         if key in CONDITION_FIELDS and key not in fields_of(self.known.modality):
             raise self.document.error(path, of_other_modality(self.known.modality), at_key=True)
         self.parameters.append(ParameterValues(None, key, expand_values(self.document, path, value, _TYPES[key])))
-
-    def unknown_key(self, path: KeyPath, known: Iterable[str]) -> SweepError:
-        """The error for a key that the last method has not; a name that only the store still has stands for its present one."""
-        key = str(path[-1])
-        name = self.known.present_name(self.names[-1:], key)
-        return self.document.unknown_key(path, known if name == key else [name])
 
 
 def parse_entry(
@@ -192,7 +186,7 @@ def parse_entry(
                 entry.add_parameter(index, key, value)
             elif key != "method":
                 if stacked:
-                    raise entry.unknown_key((*place, key), (*fields, "method"))
+                    raise document.unknown_key((*place, key), (*fields, "method"))
                 entry.add_override(key, value, fields)
     if stacked or not steps:
         for key, value in written.items():

@@ -87,7 +87,6 @@ class Logspace(FileSection):
 
 
 SERIES: dict[str, type[Range | Linspace | Logspace]] = {"range": Range, "linspace": Linspace, "logspace": Logspace}
-SPREADS = (*SERIES, "each")
 
 
 def _allowed(count: int) -> int:
@@ -107,19 +106,15 @@ def expand_values(document: Document, path: KeyPath, value: Any, annotation: Any
     if is_sequence(value) and not mapping:
         return [sequence(document, path, value, form)]
     spread = next(iter(value)) if isinstance(value, dict) and len(value) == 1 else None
-    if not isinstance(value, dict) or (mapping and spread not in SPREADS):
+    if not isinstance(value, dict) or (mapping and spread not in SERIES):
         return [Choice(value, path)]
-    if spread not in SPREADS:
-        known = (*SPREADS, *{"scalar": (), "list": (LIST,), "schedule": (PER_BLOCK,)}[form])
+    if spread not in SERIES:
+        known = (*SERIES, *{"scalar": (), "list": (LIST,), "schedule": (PER_BLOCK,)}[form])
         unknown = next((key for key in value if key not in known), None)
         if unknown is not None:
             raise document.unknown_key((*path, unknown), known)
         raise document.error(path, f"needs exactly one of {', '.join(known)}")
     content, inner = value[spread], (*path, spread)
-    if spread == "each":
-        if not isinstance(content, list):
-            raise document.error(inner, "needs a list of values, such as {each: [1, 2]}")
-        return _listed(document, inner, content, form, mapping=mapping, each=True)
     if not isinstance(content, dict):
         raise document.error(inner, f"needs a mapping with the keys {', '.join(SERIES[spread].model_fields)}")
     series = validated(document, inner, SERIES[spread], content)
@@ -132,14 +127,14 @@ def expand_values(document: Document, path: KeyPath, value: Any, annotation: Any
     return [Choice(_rounded(point, series, annotation), inner) for point in points]
 
 
-def _listed(document: Document, path: KeyPath, values: list[Any], form: Form, *, mapping: bool, each: bool = False) -> list[Choice]:
-    """One choice for each entry. A bare list inside is one value; as a schedule only in `each`, where older files have it."""
+def _listed(document: Document, path: KeyPath, values: list[Any], form: Form, *, mapping: bool) -> list[Choice]:
+    """One choice for each entry; a bare list inside is one value, and no schedule."""
     if not values:
         raise document.error(path, "is empty; give at least one value, or leave the key out")
     found = []
     for index, value in enumerate(values):
         here = (*path, index)
-        if isinstance(value, list) and form == "schedule" and not each:
+        if isinstance(value, list) and form == "schedule":
             written = f"{{{PER_BLOCK}: {json.dumps(value)}}}"
             raise document.error(here, f"a number for each block is written {written}; `{THEN}: 0` may stand beside it")
         found.append(sequence(document, here, value, form) if is_sequence(value) and not mapping else Choice(value, here))

@@ -64,11 +64,6 @@ class KnownNames:
         """The family of a model by its name; `None` for a word that names none."""
         return next((family for family in self.families if family.has(str(model))), None)
 
-    def present_name(self, methods: Iterable[str], key: str) -> str:
-        """What a parameter of these methods is called now where the store still has it as `key`; else `key` itself."""
-        fields = (field for method in methods for field in self.methods[method].Params.model_fields.items())
-        return next((name for name, info in fields if info.serialization_alias == key), key)
-
     def field(self, document: Document, name: str, choice: Choice) -> Choice:
         """`choice` as a checked value of the condition field `name`. Raises `SweepError`."""
         value, path = choice.value, choice.path

@@ -138,24 +138,16 @@ class Rule(NamedTuple):
     """Tests that must all hold. A stack is matched when one of its steps is."""
 
     tests: tuple[tuple[str, Test], ...]
-    renamed: Mapping[str, Mapping[str, str]] = {}
-    """By method: what parameters are called in a sweep that an arm has by an older name."""
 
     def matches(self, point: Mapping[str, Any], arm: Arm) -> bool:
         """`point` holds the condition fields as the arm overrides them, and `tokens`."""
         about = {**point, "replicate": arm.replicate}
-        steps: list[tuple[tuple[str, ...], Mapping[str, Any]]] = [
-            ((step.method, arm.method), self._present(step.method, step.params)) for step in arm.stack
-        ]
+        steps: list[tuple[tuple[str, ...], Mapping[str, Any]]]
+        steps = [((step.method, arm.method), step.params) for step in arm.stack]
         return any(
             all(_holds(key, test, names, {**about, **params}) for key, test in self.tests)
             for names, params in steps or [((DENSE_NAME,), {})]
         )
-
-    def _present(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        """`params` by the names that a sweep has for them."""
-        renamed = self.renamed.get(method)
-        return {renamed.get(name, name): value for name, value in params.items()} if renamed else params
 
 
 def _holds(key: str, test: Test, names: tuple[str, ...], values: Mapping[str, Any]) -> bool:
@@ -166,12 +158,9 @@ def rules(document: Document, written: Iterable[Mapping[str, Any]], known_names:
     """The rules under `exclude`; `methods` are those that the sweep uses, whose parameters a rule may name. Raises `SweepError`."""
     used = list(methods)
     forms: dict[str, set[Form]] = {}
-    renamed: dict[str, dict[str, str]] = {}
     for method in used:
         for name, info in known_names.methods[method].Params.model_fields.items():
             forms.setdefault(name, set()).add(form_of(info.annotation))
-            if info.serialization_alias:
-                renamed.setdefault(method, {})[info.serialization_alias] = name
     known = {*CONDITION_FIELDS, "tokens", "method", "replicate", *forms}
     parser = _RuleParser(document, known_names, forms)
     result = []
@@ -185,10 +174,9 @@ def rules(document: Document, written: Iterable[Mapping[str, Any]], known_names:
                 if parameter in (known_names.methods[method].Params.model_fields if method in used else ()):
                     right = f"{{method: {method}, {parameter}: {shown(rule[key])}}}"
                     raise document.error((*path, key), f"is written {right} in a rule", at_key=True)
-                name = known_names.present_name(used, key)
-                raise document.unknown_key((*path, key), known if name == key else [name])
+                raise document.unknown_key((*path, key), known)
         tests = tuple((key, test) for key, value in rule.items() for test in parser.tests((*path, key), key, value))
-        result.append(Rule(tests, renamed))
+        result.append(Rule(tests))
     return result
 
 

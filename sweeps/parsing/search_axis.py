@@ -159,8 +159,8 @@ def _with_values(written: Mapping[str, Any] | str, axis: str, values: list[Any],
     """An entry whose first step with the parameter has all values."""
     entry = {"method": written} if isinstance(written, str) else dict(written)
     if "stack" not in entry:
-        return {**entry, axis: {"each": values}}
+        return {**entry, axis: values}
     steps = [dict(step) for step in _steps(written)]
     at = next(index for index, step in enumerate(steps) if axis in _numeric(step, names))
-    steps[at] = {**steps[at], axis: {"each": values}}
+    steps[at] = {**steps[at], axis: values}
     return {**entry, "stack": steps}

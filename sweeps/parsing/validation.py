@@ -8,7 +8,6 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from sweeps.aliases import present_value
 from sweeps.parsing.yaml_reader import Document, KeyPath, SweepError
 from sweeps.suggestions import did_you_mean, other_name
 
@@ -48,8 +47,8 @@ def wrong_value(error: ErrorDetails) -> str:
     if error["type"] == "literal_error":
         words = re.findall(r"'([^']*)'", str(error.get("ctx", {}).get("expected", "")))
         if words:
-            renamed = present_value(given, words) or other_name(str(given), words)
-            return f"{shown(given)} is not one of {', '.join(words)}" + (_nearest(renamed or given, words))
+            meant = other_name(str(given), words) or given
+            return f"{shown(given)} is not one of {', '.join(words)}{_nearest(meant, words)}"
     if error["type"] == "value_error":
         return error["msg"].removeprefix("Value error, ")
     if error["type"] == "too_short":

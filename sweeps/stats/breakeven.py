@@ -172,9 +172,7 @@ def fit_points(points: Sequence[Point]) -> CostFit | None:
     errors = [point.se for point in points]
     if None in errors or not all(point.gmacs and point.gmacs_baseline for point in points):
         return None
-    processes = sorted({process for point in points for process in point.loads})
-    loads = [[point.loads.get(process, 0.0) for process in processes] for point in points] if processes else None
-    return fit_costs(*_work(points), [log(point.speedup) for point in points], np.asarray(errors, np.float64), loads)
+    return fit_costs(*_work(points), [log(point.speedup) for point in points], np.asarray(errors, np.float64))
 
 
 def _work(points: Sequence[Point]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

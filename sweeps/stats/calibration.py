@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sweeps.stats.pooling import PROCESS_SD, ProcessTerm
 from sweeps.stats.two_way import Array, Contrast
+from sweeps.stats.visits import FLOOR_SD
 
 TERM_CONFIDENCE = 0.95
 """Of the interval of the term."""
@@ -35,7 +35,7 @@ class Calibration(NamedTuple):
     high: float
     """Interval at `TERM_CONFIDENCE` (Q-profile, Viechtbauer 2007)."""
     used: float
-    """What intervals are made with: the upper bound at `USED_CONFIDENCE`, and no less than the stated default unless `high` is.
+    """What intervals are made with: the upper bound at `USED_CONFIDENCE`, and no less than `visits.FLOOR_SD` unless `high` is.
 
     So few or noisy repeats, which exclude nothing, narrow no interval.
     """
@@ -43,9 +43,6 @@ class Calibration(NamedTuple):
     """Of the squares, less what contrasts with a common baseline share."""
     processes: int
     contrasts: int
-
-    def term(self, calibration_id: str) -> ProcessTerm:
-        return ProcessTerm(self.used, self.freedom, calibration_id)
 
 
 def fit_process_term(jobs: Sequence[Repeats]) -> Calibration | None:
@@ -75,7 +72,7 @@ def fit_process_term(jobs: Sequence[Repeats]) -> Calibration | None:
 
     tail = (1 - TERM_CONFIDENCE) / 2
     low, high, used = (at(float(chdtri(freedom, p))) for p in (tail, 1 - tail, USED_CONFIDENCE))
-    return Calibration(at(freedom), low, high, max(used, min(high, PROCESS_SD)), freedom, processes, len(known))
+    return Calibration(at(freedom), low, high, max(used, min(high, FLOOR_SD)), freedom, processes, len(known))
 
 
 def size_class(parameters: int) -> str:

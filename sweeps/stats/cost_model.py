@@ -60,19 +60,13 @@ class FittedCrossing(NamedTuple):
     """Whether it rises through 1."""
 
 
-def fit_costs(
-    gmacs_baseline: ArrayLike, gmacs: ArrayLike, log_speedup: ArrayLike, se: ArrayLike, loads: ArrayLike | None = None
-) -> CostFit | None:
-    """The cost model of points, all of shape [points], by generalised least squares.
+def fit_costs(gmacs_baseline: ArrayLike, gmacs: ArrayLike, log_speedup: ArrayLike, se: ArrayLike) -> CostFit | None:
+    """The cost model of points, all of shape [points], by least squares weighted by 1 / (se^2 + `MODEL_SD`^2).
 
-    `loads` of shape [points, processes] is the part of `se` that points measured in one process have in common: the covariance of
-    two points is the sum of the products of their loads. The rest of `se` and `MODEL_SD` are independent. `None` with no more
-    points than parameters, or where the points do not determine them. The covariance is scaled up where residuals are larger
-    than their standard errors.
+    `None` with no more points than parameters, or where the points do not determine them. The covariance is scaled up where
+    residuals are larger than their standard errors.
     """
-    given = [np.asarray(values, np.float64) for values in (gmacs_baseline, gmacs, log_speedup, se)]
-    common = np.zeros((len(given[0]), 1)) if loads is None else np.asarray(loads, np.float64)
-    return _fit(*(values.tobytes() for values in (*given, common)))
+    return _fit(*(np.asarray(values, np.float64).tobytes() for values in (gmacs_baseline, gmacs, log_speedup, se)))
 
 
 @lru_cache(maxsize=1000)
@@ -80,9 +74,8 @@ def _fit(*given: bytes) -> CostFit | None:
     """The fit of points given by the bytes of their numbers: the same points lie on several axes, of which each requests it."""
     from scipy.special import chdtrc  # imported late, because commands without statistics do not need it
 
-    baseline, arm, logs, se, loads = (np.frombuffer(values) for values in given)
-    # inverted once: LAPACK solves systems as small as this in many threads, which wait for each other on a busy machine
-    whitened = np.linalg.inv(np.linalg.cholesky(_covariance(se, loads.reshape(len(se), -1))))
+    baseline, arm, logs, se = (np.frombuffer(values) for values in given)
+    weights = 1 / np.hypot(se, MODEL_SD)
     constant = bool(np.ptp(baseline) < 1e-9 * baseline.max())
     size = 2 if constant else 3
     if len(logs) <= size:
@@ -92,7 +85,7 @@ def _fit(*given: bytes) -> CostFit | None:
 
     def weighted(parameters: Array) -> tuple[Array, Array]:
         value, gradient = _model(parameters, baseline, arm)
-        return np.asarray(whitened @ (value - logs)), np.asarray(whitened @ gradient)
+        return weights * (value - logs), weights[:, None] * gradient
 
     found = _damped(weighted, start)
     if found is None:
@@ -192,13 +185,6 @@ def _work_between(at: Array, gmacs_baseline: ArrayLike, gmacs: ArrayLike, places
     if at[0] > 0 and (off_logs := _off_line(np.log(at), *sides, logarithmic=True)) < off:
         return np.exp([np.interp(np.log(places), np.log(at), side) for side in sides]), off_logs
     return np.array([np.interp(places, at, np.exp(side)) for side in sides]), off
-
-
-def _covariance(se: Array, loads: ArrayLike | None) -> Array:
-    """Of points, shape [points, points]."""
-    common = np.zeros((len(se), 1)) if loads is None else np.asarray(loads, np.float64)
-    own = np.maximum(se**2 - np.sum(common**2, axis=1), 0)
-    return np.asarray(np.diag(own + MODEL_SD**2) + common @ common.T)
 
 
 def _off_line(at: Array, baseline: Array, arm: Array, *, logarithmic: bool = False) -> float:

@@ -18,9 +18,7 @@ class Point(FrozenModel):
     low: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     high: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     se: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    """Standard error of the log speed-up, what differs between processes included."""
-    loads: Mapping[str, float] = Field(default_factory=dict)
-    """By process: the part of `se` that every point measured in that process has in common; the squares add up."""
+    """Standard error of the log speed-up, what differs between visits included."""
     verdict: Verdict
     pairs: int = Field(default=0, ge=0)
     seconds: float | None = Field(default=None, ge=0, allow_inf_nan=False)
@@ -65,6 +63,8 @@ class Curve(FrozenModel):
 
 DIGITS = 4
 """Of a place that is not a whole number."""
+LEFT_OUT = "Wrong by a flag, and left out: "
+"""Begins the sentence on the points that do not count."""
 WORDS: dict[Verdict, str] = {
     "faster": "faster",
     "slower": "slower",
@@ -93,7 +93,7 @@ def describe_curve(curve: Curve, parameter: str | None = None, words: Mapping[Ve
         [f"Along {axis_label(curve.axis, parameter).along}: {', '.join(stretches)}."] if stretches else ["No points were measured."]
     )
     if wrong := [axis_value(point.x, curve.axis, DIGITS) for point in curve.points if point.wrong]:
-        sentences.append(f"Wrong by a flag, and left out: {', '.join(wrong)}.")
+        sentences.append(f"{LEFT_OUT}{', '.join(wrong)}.")
     return " ".join(sentences)
 
 

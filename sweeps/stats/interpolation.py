@@ -51,6 +51,5 @@ def interpolate(measured: Sequence[MeasuredPoint], x: float) -> Interpolation | 
         max(se, *(hypot(each.se, MODEL_SD) for each in both)),
         min(each.freedom for each in both),
         min(each.pairs for each in both),
-        max(each.looks for each in both),
     )
     return Interpolation(speedup, left, right)

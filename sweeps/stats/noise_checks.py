@@ -9,17 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sweeps.stats.classification import mcnemar
 from sweeps.stats.timing import outliers
-from sweeps.stats.two_way import MIN_ROUNDS, Array, Contrast, Rounds
-
-MOST_PREFIXES = 24
-"""Numbers of rounds at which a running estimate is made."""
-
-
-class RunningContrast(NamedTuple):
-    """The log speed-up of the first `rounds` rounds of an attempt."""
-
-    rounds: int
-    contrast: Contrast
+from sweeps.stats.two_way import Array, Contrast, Rounds
 
 
 class Halves(NamedTuple):
@@ -57,16 +47,6 @@ def pair_logs(seconds: ArrayLike, arms: Sequence[int], baseline: int, arm: int) 
 def outlying(logs: ArrayLike) -> NDArray[np.bool_]:
     """Which log ratios lie outside the outer fences of `sweeps.stats.timing.outliers`; they are shown, and count as all do."""
     return outliers(np.exp(np.asarray(logs, dtype=np.float64)))
-
-
-def running_contrasts(
-    seconds: ArrayLike, arms: Sequence[int], baseline: int, arm: int, *, settled: bool = True, most: int = MOST_PREFIXES
-) -> list[RunningContrast]:
-    """The contrast of the first rounds for up to `most` numbers of them; the last is that of all rounds."""
-    times = np.asarray(seconds, dtype=np.float64)
-    first = min(MIN_ROUNDS, len(times))
-    counts = sorted({round(count) for count in np.geomspace(first, len(times), max(most, 2))})
-    return [RunningContrast(count, Rounds(times[:count], arms, settled=settled).contrast(baseline, arm)) for count in counts]
 
 
 def halves(seconds: ArrayLike, arms: Sequence[int], baseline: int, arm: int) -> Halves:

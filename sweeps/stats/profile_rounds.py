@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sweeps.condition import Device
 from sweeps.profile import Bounded, TimeClass
-from sweeps.stats.pooling import SpeedUp, pool, quantile, stated_term
+from sweeps.stats.pooling import SpeedUp, quantile, within_process
 from sweeps.stats.timeline import fit_to_wall, share_of_wall
 from sweeps.stats.two_way import MIN_ROUNDS, Levels, Rounds, jackknife_se
 
@@ -75,9 +75,9 @@ class PhaseRounds:
         """Seconds of an arm by class, which add up to its wall; and whether the device's time can be that of this wall."""
         return self._fit({name: levels.level(arm.arm) for name, levels in self._levels.items()}, arm.seconds)
 
-    def profiled_speedup(self, baseline: int, arm: int, *, same_work: bool) -> SpeedUp:
+    def profiled_speedup(self, baseline: int, arm: int) -> SpeedUp:
         """The speed-up of the profiled forwards, less the profiler's own time."""
-        return pool([[self._totals.contrast(baseline, arm)]], self.rounds, [stated_term(same_work=same_work)])
+        return within_process(self._totals.contrast(baseline, arm), self.rounds)
 
     def changes(self, baseline: ArmWall, arm: ArmWall, speedup: SpeedUp, profiled: SpeedUp) -> dict[TimeClass, Bounded]:
         """What an arm takes more than its baseline in each class, as shares of the baseline's wall.
@@ -144,7 +144,7 @@ def _reach(shares: float, freedom: float, wall: float, speedup: SpeedUp) -> floa
     if not total:
         return 0.0
     joint = total**2 / (shares**2 / freedom + wall**2 / speedup.freedom)
-    return quantile(speedup.alpha / (speedup.looks * (speedup.looks + 1)), joint) * sqrt(total)
+    return quantile(speedup.spent, joint) * sqrt(total)
 
 
 def _apart(one: SpeedUp, other: SpeedUp) -> float:

@@ -8,7 +8,7 @@ from math import exp, hypot, inf, log
 from typing import Any, Literal, NamedTuple
 
 from sweeps.metrics import SPEED_FLOOR
-from sweeps.stats.pooling import WIDEST_LOG, quantile, ratio_verdict
+from sweeps.stats.pooling import SPENT_NOW, WIDEST_LOG, quantile, ratio_verdict
 
 FAMILY_ALPHA = 0.05
 """Probability that any of the questions side by side is called different where none is, however often each was measured."""
@@ -28,8 +28,6 @@ class SpeedAnswer(NamedTuple):
     se: float | None
     """`None` where there were too few pairs."""
     freedom: float
-    looks: int
-    """Attempts that it pools."""
     processes: frozenset[str] | None
     """Those that measured it; `None` where they are not known."""
     key: Hashable = None
@@ -39,7 +37,7 @@ class SpeedAnswer(NamedTuple):
         """Of the interval of `log` that misses with probability `alpha` over all looks; infinite where there is none."""
         if self.se is None:
             return inf
-        width = quantile(alpha / (self.looks * (self.looks + 1)), self.freedom) * self.se
+        width = quantile(alpha * SPENT_NOW, self.freedom) * self.se
         return width if width <= WIDEST_LOG else inf
 
 
@@ -66,9 +64,9 @@ def speed_difference(a: SpeedAnswer, b: SpeedAnswer, questions: int, floor: floa
 
     Each may be called different wrongly with probability `FAMILY_ALPHA` / `questions` (Bonferroni). Answers without a common
     process are independent: the ratio of their speed-ups has an interval, by Student's t with the smaller of their degrees of
-    freedom, since both may rest on one calibration; the k-th look at one and the l-th at the other spend 1 / (k (k + 1) l (l + 1))
-    of the level. Others are called `apart` where their own intervals, each at half of the level, do not touch: that holds whatever
-    they have in common. Raises `ValueError` for less than one question.
+    freedom, since both may rest on one calibration, at a quarter of the level: the rest covers looks after further runs. Others
+    are called `apart` where their own intervals, each at half of the level, do not touch: that holds whatever they have in
+    common. Raises `ValueError` for less than one question.
     """
     if questions < 1:
         raise ValueError(f"{questions} questions cannot be compared; at least one is needed")
@@ -83,8 +81,7 @@ def speed_difference(a: SpeedAnswer, b: SpeedAnswer, questions: int, floor: floa
         return SpeedDifference("apart" if abs(a.log - b.log) > widths else "overlap", ratio, None, None)
     if a.se is None or b.se is None:
         return SpeedDifference("not comparable", ratio, None, None)
-    spent = alpha / (a.looks * (a.looks + 1) * b.looks * (b.looks + 1))
-    width = quantile(spent, min(a.freedom, b.freedom)) * hypot(a.se, b.se)
+    width = quantile(alpha * SPENT_NOW**2, min(a.freedom, b.freedom)) * hypot(a.se, b.se)
     if width > WIDEST_LOG:
         return SpeedDifference("not comparable", ratio, None, None)
     low, high = ratio * exp(-width), ratio * exp(width)

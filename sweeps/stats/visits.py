@@ -1,19 +1,19 @@
-"""Speed-up from short visits spread over time: the rounds in one state of the machine, and how much visits differ.
+"""Speed-up from visits spread over time: the rounds in one state of the machine, and how much visits differ.
 
 A machine changes its speed by 15 to 25 % for seconds or minutes, and speed-ups move with it. So the rounds of one state are
 compared, what differs between visits is estimated by leaving out one at a time, and no visit counts more than its share of
-these rounds.
+these rounds. One visit alone shows nothing of how visits differ: its interval rests on what is assumed, and is wide.
 """
 
 from collections.abc import Sequence
-from math import exp, hypot
-from typing import NamedTuple
+from math import exp, hypot, sqrt
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sweeps.stats.pooling import ALPHA, Pooling, ProcessPart, ProcessTerm, SpeedUp, Visited, process_half_width, quantile
-from sweeps.stats.two_way import NORMAL_MAD, Array, Contrast
+from sweeps.stats.pooling import ALPHA, SpeedUp, quantile
+from sweeps.stats.two_way import MIN_ROUNDS, NORMAL_MAD, Array, Contrast
 
 LEVEL_QUANTILE = 0.05
 """Of the times of a column over all visits: its quickest known level."""
@@ -25,9 +25,13 @@ LOWEST = 0.7
 """The share of a column's times in the state, the lowest ones, whose mean is its estimate."""
 FLOOR_SD, FLOOR_FREEDOM = 0.01, 3.0
 """What the log speed-ups of visits are taken to deviate by before any two are compared, and the degrees of freedom of that."""
-
 ALONE_FREEDOM = 4.0
 """From so many degrees of freedom on, what visits differ by has an interval of its own."""
+RUNS_P = 0.001
+"""Runs that lie so far apart less often than this, by what visits differ by, disagree."""
+_ORDERS = NDArray[np.int_]
+
+State = Literal["quick", "slow"]
 
 
 class Visit(NamedTuple):
@@ -39,8 +43,62 @@ class Visit(NamedTuple):
     """Seconds, shape [rounds, columns of the arm]."""
 
 
+class VisitPart(NamedTuple):
+    """One visit among those that are pooled."""
+
+    log: float
+    """Log speed-up that it alone would estimate; that of all where it has none of the rounds."""
+    weight: float
+    """Share of the rounds; 0 where it does not count."""
+
+
+class Spread(NamedTuple):
+    """By how much log speed-ups of visits deviate: standard deviation and degrees of freedom."""
+
+    sd: float
+    freedom: float
+
+
+class Pooling(NamedTuple):
+    """A pooled speed-up with the steps that lead to it."""
+
+    found: SpeedUp
+    parts: tuple[VisitPart, ...]
+    state: State
+    """Of the machine, whose rounds it rests on: `slow` where too few were quick."""
+    rounds: int
+    """In that state."""
+    between: Spread
+    """As the visits show it; degrees of freedom: one less than the visits, counted by their shares of the rounds (Kish)."""
+    counted: Spread
+    """As the interval counts it, with what is assumed."""
+    floor_sd: float
+    """Standard deviation that is assumed before any visits are compared."""
+    host_speed: float
+    """Median speed of the newest run as a share of the quickest known one."""
+    null: Contrast | None
+    """Of the two columns of the baseline, which are equal, by the errors that visits show; `None` where there is one."""
+    runs_p: float | None
+    """Probability that runs lie at least so far apart by what visits differ by; `None` for one run."""
+    slow: SpeedUp | None
+    """In the slow state, where the answer is that of the quick one and several visits saw the slow one too."""
+
+    @property
+    def disagree(self) -> bool:
+        """Whether runs lie further apart than visits explain."""
+        return self.runs_p is not None and self.runs_p < RUNS_P
+
+    @property
+    def states_differ(self) -> bool:
+        """Whether the speed-up is clearly another one in the slow state."""
+        if self.slow is None:
+            return False
+        errors = [each.quantile * each.se for each in (self.found, self.slow)]
+        return abs(self.found.log - self.slow.log) > hypot(*errors)
+
+
 def pool_visits(visits: Sequence[Visit], turns: Sequence[int], floor_sd: float = FLOOR_SD) -> Pooling:
-    """The speed-up of an arm over its baseline from visits, oldest first, as a pooling of which each visit is a part.
+    """The speed-up of an arm over its baseline from visits, oldest first.
 
     `turns` has for each visit which of its run it was. All count as one look, with half of the level: the other half covers looks
     after further runs (`tests/sweeps/test_visits.py`). Raises `ValueError` without a visit.
@@ -50,54 +108,101 @@ def pool_visits(visits: Sequence[Visit], turns: Sequence[int], floor_sd: float =
     slots = min(visit.baseline.shape[1] for visit in visits)
     table = np.log(np.vstack([np.hstack([visit.baseline[:, :slots], visit.arm[:, :1]]) for visit in visits]))
     of_visit = np.repeat(np.arange(len(visits)), [len(visit.arm) for visit in visits])
+    runs = np.cumsum([place > 0 and turn <= turns[place - 1] for place, turn in enumerate(turns)])
     above = np.median(table - np.quantile(table, LEVEL_QUANTILE, axis=0), axis=1)
     quick = above < QUICK_LOG
     is_quick = bool(quick.mean() >= QUICK_SHARE)
     used = quick if is_quick else ~quick
-    shares = np.bincount(of_visit[used], minlength=len(visits)) / used.sum()
-    rows = table[used]
-    effect, own = _effects(rows, of_visit[used], shares)
-    squares = float((shares**2).sum())
-    freedom = 1 / squares - 1
-    apart = _variance(effect, own, shares)
-    within = _within(rows, of_visit[used], len(visits))
-    assumed = max(floor_sd**2, within)
-    term = ProcessTerm(((freedom * apart + FLOOR_FREEDOM * assumed) / (freedom + FLOOR_FREEDOM)) ** 0.5, freedom + FLOOR_FREEDOM)
-    shown = ProcessTerm(apart**0.5, freedom)
-    if freedom >= ALONE_FREEDOM and process_half_width(shown) > process_half_width(term):
-        term = shown  # what is assumed makes no interval narrower than the visits themselves do
-    newest = np.isin(of_visit, _newest_run(turns))
-    null = None
-    if slots > 1 and freedom >= 1:
-        offset, offsets = _effects(rows[:, :2], of_visit[used], shares)
-        null = Contrast(offset, (_variance(offset, offsets, shares) * squares) ** 0.5, freedom)
-    visited = Visited(
+    noise = _of_a_round(table, of_visit)
+    one = _OneState(table[used], of_visit[used], len(visits), floor_sd, noise)
+    runs_p, between_runs = one.compare_runs(runs)
+    error, freedom = sqrt(one.squares) * one.counted.sd, one.counted.freedom
+    if runs_p is not None and runs_p < RUNS_P:  # the runs themselves are then what differs
+        error, freedom = max(error, between_runs), runs.max() + FLOOR_FREEDOM
+    null = one.null()
+    slow = None
+    if is_quick and len(set(of_visit[~quick])) > 1:
+        other = _OneState(table[~quick], of_visit[~quick], len(visits), floor_sd, noise)
+        slow = SpeedUp(other.effect, sqrt(other.squares) * other.counted.sd, other.counted.freedom, int((~quick).sum()))
+    return Pooling(
+        found=SpeedUp(one.effect, hypot(error, _offset(null)), freedom, len(table)),
+        parts=tuple(VisitPart(*part) for part in zip(one.own.tolist(), one.shares.tolist(), strict=True)),
         state="quick" if is_quick else "slow",
-        rounds=len(rows),
-        between=apart**0.5,
-        freedom=freedom,
+        rounds=len(one.rows),
+        between=one.between,
+        counted=one.counted,
         floor_sd=floor_sd,
-        host_speed=exp(-float(np.median(above[newest]))),
+        host_speed=exp(-float(np.median(above[runs[of_visit] == runs.max()]))),
         null=null,
+        runs_p=runs_p,
+        slow=slow,
     )
-    parts = [ProcessPart(Contrast(one, term.sd, term.freedom), term, share) for one, share in zip(own, shares, strict=True)]
-    found = SpeedUp(effect, hypot(term.sd * squares**0.5, _offset(null)), term.freedom, len(table))
-    return Pooling(found, tuple(parts), visited=visited)
+
+
+class _OneState:
+    """The rounds of one state: log times `rows` of shape [rounds, columns], the arm's last, each `of_visit`."""
+
+    def __init__(self, rows: Array, of_visit: _ORDERS, visits: int, floor_sd: float, noise: float) -> None:
+        """`noise`: variance of the log speed-up of a round; on a busy host what it gives a visit is far above the floor."""
+        self.rows, self.of_visit = rows, of_visit
+        numbers = np.bincount(of_visit, minlength=visits)
+        self.shares = numbers / len(rows)
+        self.squares = float((self.shares**2).sum())
+        self.effect, self.own = _effects(rows, of_visit, self.shares)
+        self.between = Spread(sqrt(_variance(self.effect, self.own, self.shares)), 1 / self.squares - 1)
+        self.assumed = max(floor_sd**2, noise / max(float(np.median(numbers[numbers > 0])) - 1, 1.0))
+        freedom = self.between.freedom
+        variance = (freedom * self.between.sd**2 + FLOOR_FREEDOM * self.assumed) / (freedom + FLOOR_FREEDOM)
+        self.counted = Spread(sqrt(variance), freedom + FLOOR_FREEDOM)
+        if freedom >= ALONE_FREEDOM and _reach(self.between) > _reach(self.counted):
+            self.counted = self.between  # what is assumed makes no interval narrower than the visits themselves do
+
+    def null(self) -> Contrast | None:
+        """Between the first two columns, where both are the baseline's and there are two visits to compare."""
+        if self.rows.shape[1] < 3 or self.between.freedom < 1:
+            return None
+        offset, offsets = _effects(self.rows[:, :2], self.of_visit, self.shares)
+        return Contrast(offset, sqrt(_variance(offset, offsets, self.shares) * self.squares), self.between.freedom)
+
+    def compare_runs(self, runs: _ORDERS) -> tuple[float | None, float]:
+        """Of the run of each visit: the probability that they lie so far apart (F test), and the error that their spread gives."""
+        weights = np.bincount(runs, self.shares)
+        known = np.flatnonzero(weights)
+        if len(known) < 2:
+            return None, 0.0
+        from scipy.special import fdtrc  # imported late, because commands without statistics do not need it
+
+        counted, number = self.shares > 0, 1 / self.squares
+        means = np.bincount(runs[counted], (self.shares * self.own)[counted], len(weights))[known] / weights[known]
+        apart = float((weights[known] * (means - self.effect) ** 2).sum()) * number / (len(known) - 1)
+        inside = self.own[counted] - means[np.searchsorted(known, runs[counted])]
+        freedom = max(number - len(known), 0.0)
+        squares = float((self.shares[counted] * inside**2).sum()) * number
+        expected = (squares + FLOOR_FREEDOM * self.assumed) / (freedom + FLOOR_FREEDOM)
+        return float(fdtrc(len(known) - 1, freedom + FLOOR_FREEDOM, apart / expected)), sqrt(apart * self.squares)
+
+
+def _reach(spread: Spread) -> float:
+    """Of the interval that a spread gives."""
+    return quantile(ALPHA, spread.freedom) * spread.sd
 
 
 def _variance(effect: float, own: Array, shares: Array) -> float:
     """Between visits, of what each alone estimates; 0 where one visit has all rounds."""
     free = 1 - float((shares**2).sum())
-    return float(np.nansum(shares * (own - effect) ** 2)) / free if free > 0 else 0.0
+    return float((shares * (own - effect) ** 2).sum()) / free if free > 0 else 0.0
 
 
-def _within(rows: Array, of_visit: NDArray[np.int_], visits: int) -> float:
-    """Variance that the rounds of a visit alone give its log speed-up, in the median visit: on a busy host far above the floor."""
-    ratios = rows[:, :-1].mean(axis=1) - rows[:, -1]
-    own = [ratios[of_visit == visit] for visit in range(visits)]
-    apart = np.concatenate([each - np.median(each) for each in own if len(each) > 1] or [np.zeros(1)])
-    sizes = np.median([len(each) for each in own if len(each) > 1] or [2])
-    return float((NORMAL_MAD * np.median(np.abs(apart))) ** 2 / (sizes - 1))
+def _of_a_round(table: Array, of_visit: _ORDERS) -> float:
+    """Variance of the log speed-up of a round, inside visits; 0 where none has two rounds."""
+    ratios = table[:, :-1].mean(axis=1) - table[:, -1]
+    own = [each for each in (ratios[of_visit == visit] for visit in set(of_visit)) if len(each) > 1]
+    if not own:
+        return 0.0
+    if (number := sum(map(len, own))) < MIN_ROUNDS:  # too few for a robust estimate
+        return sum(float(((each - each.mean()) ** 2).sum()) for each in own) / (number - len(own))
+    apart = np.concatenate([each - np.median(each) for each in own])
+    return float(NORMAL_MAD * np.median(np.abs(apart))) ** 2
 
 
 def _offset(null: Contrast | None) -> float:
@@ -107,10 +212,10 @@ def _offset(null: Contrast | None) -> float:
     return abs(null.effect) / 2
 
 
-def _effects(rows: Array, of_visit: NDArray[np.int_], shares: Array) -> tuple[float, Array]:
+def _effects(rows: Array, of_visit: _ORDERS, shares: Array) -> tuple[float, Array]:
     """The log speed-up by all rows, whose last column is the arm's, and by each visit alone, shape [visits].
 
-    What a visit alone would estimate follows from the estimate without it; not a number for one without rows.
+    What a visit alone would estimate follows from the estimate without it; of one without rows it is that of all.
     """
     ordered = [(column[order], of_visit[order]) for column in rows.T for order in [np.argsort(column, kind="stable")]]
 
@@ -119,19 +224,13 @@ def _effects(rows: Array, of_visit: NDArray[np.int_], shares: Array) -> tuple[fl
         return float(np.mean(baselines)) - arm
 
     effect = estimate(-1)
-    own = np.full(len(shares), np.nan)
-    for visit in np.flatnonzero(shares):
+    own = np.full(len(shares), effect)
+    for visit in np.flatnonzero((shares > 0) & (shares < 1)):
         share = shares[visit]
-        own[visit] = effect if share == 1 else effect - (1 - share) / share * (estimate(int(visit)) - effect)
+        own[visit] = effect - (1 - share) / share * (estimate(int(visit)) - effect)
     return effect, own
 
 
 def _lowest_of_sorted(logs: Array) -> float:
     """The mean of the lowest share."""
     return float(logs[: max(1, round(LOWEST * len(logs)))].mean())
-
-
-def _newest_run(turns: Sequence[int]) -> list[int]:
-    """The visits after which no run began: from the newest first turn on."""
-    start = max((place for place, turn in enumerate(turns) if turn == min(turns)), default=0)
-    return list(range(start, len(turns)))

@@ -1,19 +1,22 @@
-"""Speed-ups of what a benchmark timed in interleaved rounds, by the rule of the reports."""
+"""Speed-ups of what a benchmark timed in interleaved rounds of one process."""
 
 import os
 import sys
 from collections.abc import Sequence
 
 from sweeps.outcome import Samples
-from sweeps.stats.pooling import SpeedUp, pool, stated_term
+from sweeps.stats.pooling import SpeedUp, within_process
 from sweeps.stats.two_way import Rounds
 from workers.measure.openmp import ThreadPolicy, policy_variables, present_policy
 
 
-def speedup(samples: Samples, baseline: int, arm: int, *, same_work: bool = False) -> SpeedUp:
-    """Of one arm of the samples over another; `same_work` as `Outcome.same_work`."""
+def speedup(samples: Samples, baseline: int, arm: int) -> SpeedUp:
+    """Of one arm of the samples over another, by `within_process`: what another visit would show is not in its interval.
+
+    Benchmarks compare arms in one stretch of rounds with each other, and claim nothing of other stretches.
+    """
     rounds = Rounds(samples.seconds, samples.arms)
-    return pool([[rounds.contrast(baseline, arm)]], rounds.rounds, [stated_term(same_work=same_work)])
+    return within_process(rounds.contrast(baseline, arm), rounds.rounds)
 
 
 def column(samples: Samples, arm: int) -> Sequence[float]:

@@ -1,7 +1,8 @@
-"""How much speed-ups differ between processes beyond the errors within each, from stores of repeated runs of one sweep.
+"""How much speed-ups of runs differ beyond what the visits in each of them show, from stores of repeated runs of one sweep.
 
 uv run python -m tests.benchmarks.spread STORE STORE … (those that `tests.benchmarks.answers --keep FOLDER` leaves), in seconds:
-for arms that do the work of their baseline and for others, the ground for the defaults of `sweeps/stats/pooling.py`.
+for arms that do the work of their baseline and for others. Runs of one visit each show how much visits differ, which is the ground
+for `FLOOR_SD` in `sweeps/stats/visits.py`.
 """
 
 import argparse
@@ -15,20 +16,20 @@ from typing import NamedTuple
 from store.user_sql import run_query
 
 SPEEDUPS = """
-SELECT comparison_id, s.speedup, e.effect_se, s.process_sd, s.gmacs_total = s.gmacs_baseline FROM speedup AS s
+SELECT comparison_id, s.speedup, e.effect_se, s.gmacs_total = s.gmacs_baseline FROM speedup AS s
 JOIN effect_row AS e USING (comparison_id, environment, metric)
-WHERE metric = 'latency' AND s.rounds = 1 AND e.effect_se IS NOT NULL"""
+WHERE metric = 'latency' AND e.effect_se IS NOT NULL"""
 
 
 class Repeat(NamedTuple):
-    """A log speed-up of one process, and the error within it."""
+    """A log speed-up of one run, and the error that its interval counts."""
 
     log: float
     se: float
 
 
 def excess(repeats: Sequence[Repeat]) -> float:
-    """Variance of the repeats beyond the mean of that within them; negative where they differ by less."""
+    """Variance of the repeats beyond the mean of that which their intervals count; negative where they differ by less."""
     return statistics.variance(one.log for one in repeats) - statistics.fmean(one.se**2 for one in repeats)
 
 
@@ -54,16 +55,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     stores = parser.parse_args(arguments).stores
     found: dict[tuple[bool, str], dict[Path, Repeat]] = defaultdict(dict)
     for store in stores:
-        for comparison, speedup, se, term, same in run_query(str(store), SPEEDUPS).rows:
-            found[bool(same), comparison][store] = Repeat(math.log(speedup), math.sqrt(max(se**2 - term**2, 0.0)))
+        for comparison, speedup, se, same in run_query(str(store), SPEEDUPS).rows:
+            found[bool(same), comparison][store] = Repeat(math.log(speedup), se)
     for same, name in ((True, "the same work as the baseline"), (False, "other work")):
         repeated = [each for (kind, _), each in found.items() if kind == same and len(each) > 1]
         if not repeated:
             print(f"{name}: nothing was measured twice")
             continue
-        variance = statistics.fmean(excess(list(each.values())) for each in repeated)
-        common = f", alike in all of a process {sd(alike(repeated))}" if len(repeated) > 1 else ""
-        print(f"{name}: {len(repeated)} comparisons in up to {max(map(len, repeated))} processes: {sd(variance)}{common}")
+        apart = statistics.fmean(statistics.variance(one.log for one in each.values()) for each in repeated)
+        beyond = statistics.fmean(excess(list(each.values())) for each in repeated)
+        common = f", alike in all of a run {sd(alike(repeated))}" if len(repeated) > 1 else ""
+        print(f"{name}: {len(repeated)} comparisons in up to {max(map(len, repeated))} runs")
+        print(f"  they differ by {sd(apart)}, beyond what their intervals count by {sd(beyond)}{common}")
     return 0
 
 

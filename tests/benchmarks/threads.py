@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from sweeps.condition import Condition
 from sweeps.job import DENSE, Job, Pair
 from sweeps.protocol import Protocol
-from sweeps.stats.pooling import SAME_WORK, pool
+from sweeps.stats.pooling import within_process
 from sweeps.stats.two_way import Rounds
 from workers.measure.environment import PROJECT, cores
 from workers.measure.openmp import requested_policy, set_policy
@@ -41,8 +41,8 @@ class Measured(NamedTuple):
         return 1e3 * statistics.median(itertools.chain.from_iterable(self.seconds))
 
     def half_width(self, rounds: int) -> float:
-        """Of the interval of the first so many rounds, as a share."""
-        return pool([[Rounds(self.seconds[:rounds], ARMS).contrast(*PAIR)]], rounds, [SAME_WORK]).half_width
+        """Of the interval of the first so many rounds, as a share, by `within_process`: how threads wait shows in its errors."""
+        return within_process(Rounds(self.seconds[:rounds], ARMS).contrast(*PAIR), rounds).half_width
 
 
 Found = Mapping[str, Measured]

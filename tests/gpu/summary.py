@@ -5,9 +5,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from sweeps.outcome import Outcome
-from sweeps.stats.pooling import ALPHA, pool, stated_term
-from sweeps.stats.two_way import Rounds
+from sweeps.stats.pooling import ALPHA
+from sweeps.stats.visits import Visit, pool_visits
 
 SOUND = frozenset({"unsupported", "out_of_memory"})
 """Failures that are limits of the machine, not faults."""
@@ -27,19 +29,18 @@ def tests_of(report: Path) -> dict[str, Any]:
 
 
 def points_of(outcome: Outcome) -> list[dict[str, Any]]:
-    """One entry for each comparison of a job: the arm, its speed-up or its numbers, or why there are none."""
+    """One entry for each comparison of a job: the arm, its speed-up by this one visit or its numbers, or why there are none."""
     failures = {failure.arm: failure for failure in outcome.failures}
     arms = {arm.arm: arm for arm in outcome.arms}
     points = []
-    for pair in outcome.job.pairs:
-        baseline, arm = pair
+    for baseline, arm in outcome.job.pairs:
         point: dict[str, Any] = {"arm": str(outcome.job.arms[arm]), "baseline": str(outcome.job.arms[baseline])}
         failure = failures.get(None) or failures.get(arm) or failures.get(baseline)
         if failure is not None:
             point |= {"failure": failure.reason, "message": failure.message}
         elif outcome.samples is not None and {baseline, arm} <= set(outcome.samples.arms):
-            rounds = Rounds(outcome.samples.seconds, outcome.samples.arms)
-            ratio = pool([[rounds.contrast(baseline, arm)]], rounds.rounds, [stated_term(same_work=outcome.same_work(pair))])
+            table, columns = np.asarray(outcome.samples.seconds), np.asarray(outcome.samples.arms)
+            ratio = pool_visits([Visit(*(table[:, columns == side] for side in (baseline, arm)))], [0]).found
             point |= {"speedup": ratio.value, "low": ratio.low, "high": ratio.high, "pairs": ratio.pairs}
         if arm in arms:
             wanted = ("latency", "ttft", "tpot", "top1", "bits_per_byte", "peak_rss", "cuda_peak_allocated", "energy_per_image")

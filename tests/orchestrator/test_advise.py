@@ -193,10 +193,10 @@ def test_runtimes_compete_and_conditions_do_not(tmp_path: Path) -> None:
 
 def test_wrong_and_short_measurements_are_not_ranked(tmp_path: Path) -> None:
     """A flag that makes figures wrong, and too few pairs, are named below the ranking; A/A replicates are left out."""
-    flagged, slow = (an_outcome(a_job(64), flags=(flag,)) for flag in ("state_changed", "throttled"))
+    flagged, slow = (an_outcome(a_job(64), flags=(flag,)) for flag in ("state_changed", "thermal_slowdown"))
     few = an_outcome(a_job(128, keep_rates=(0.5, 0.7)), speedups=(1.5, 1.2), pairs=5)
     for number, (outcome, reason) in enumerate(
-        ((flagged, "flagged as wrong: state_changed"), (slow, "quarantined: throttled"), (few, "too few pairs"))
+        ((flagged, "flagged as wrong: state_changed"), (slow, "quarantined: thermal_slowdown"), (few, "too few pairs"))
     ):
         (tmp_path / str(number)).mkdir()
         folder = kept(tmp_path / str(number), outcome)

@@ -36,7 +36,7 @@ def test_what_the_store_holds_is_estimated(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["calibrate", "--db", path, "--processes", "0", "--device", "cpu"])
     assert done.exit_code == 0
     (found,) = rows(engine, "SELECT * FROM calibration")
-    for shown in ("up to 10 M", f"{100 * found['tau']:.2f} %", "1.50 % (default)", f"{100 * found['process_sd']:.2f} %"):
+    for shown in ("up to 10 M", f"{100 * found['tau']:.2f} %", "1.00 % (default)", f"{100 * found['process_sd']:.2f} %"):
         assert shown in done.output
     assert found["calibration_id"] in done.output
 

@@ -42,7 +42,7 @@ def test_every_example_of_a_method_is_requested_again(name: str) -> None:
     condition = VISION if modality_of(method) == "vision" else LANGUAGE
     kind = kinds_of(modality_of(method))[0].name
     for params in method.EXAMPLES:
-        step = Step(method=name, params=params.model_dump(mode="json", by_alias=True), version=method.VERSION)
+        step = Step(method=name, params=params.model_dump(mode="json"), version=method.VERSION)
         comparison = Comparison(kind=kind, condition=condition, baseline=DENSE, arm=Arm(stack=(step,)))
         assert questions(comparison) == [comparison.question_id]
 

@@ -78,19 +78,16 @@ def calibrated(tmp_path: Path) -> str:
 
 
 def test_calibrations_have_their_age(calibrated: str) -> None:
-    """The newest of each size of models in these environments; elsewhere, or without a store, the stated default."""
+    """The newest of each size of models in these environments; elsewhere, or without a store, the default."""
     engine = connect(calibrated)
     (stored,) = rows(engine, "SELECT * FROM calibration")
     (line,) = calibration_lines(engine, [CPU.environment_id], now=stored["created_at"] + 3 * DAY)
     assert line == (
-        f"models of up to 10 M parameters: intervals count {100 * stored['process_sd']:.2f} % between processes, measured "
-        f"{100 * stored['tau']:.2f} % ({100 * stored['tau_low']:.2f} to {100 * stored['tau_high']:.2f} %) in 8 processes "
+        f"models of up to 10 M parameters: before visits are compared, intervals count {100 * stored['process_sd']:.2f} %, "
+        f"measured {100 * stored['tau']:.2f} % ({100 * stored['tau_low']:.2f} to {100 * stored['tau_high']:.2f} %) in 8 processes "
         f"3 days ago, calibration {stored['calibration_id']}"
     )
-    default = (
-        "intervals count 1.5 % between processes (0.4 % where an arm does the baseline's work), the stated default; "
-        "measured by: breakeven calibrate"
-    )
+    default = "before visits are compared, intervals count 1 % between them, the default; measured by: breakeven calibrate"
     assert list(calibration_lines(engine, ["elsewhere"])) == [default]
     assert list(calibration_lines(None, [CPU.environment_id])) == [default]
     engine.dispose()

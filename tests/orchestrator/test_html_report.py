@@ -96,7 +96,7 @@ def test_the_page_has_every_part_in_order(stored: Path) -> None:
         "deit_tiny_patch16_224 (random weights)",
         "Break-even in tokens",
         "Cost model: time = launch + work",
-        "flag throttled: ",
+        "flag thermal_slowdown: ",
         "What to do next",
         "Provenance",
         "from (UTC)",

@@ -178,7 +178,7 @@ NAMED = {
     "profiles of a latency job": ("latency", ("profiles",), REAL["profile"]["profiles"]),
     "a unit of another kind": ("latency", ("arms", 0, "metrics", 0, "unit"), "MiB"),
     "a latency below zero": ("latency", ("arms", 0, "metrics", 0, "value"), -1.0),
-    "a flag of nobody": ("latency", ("flags",), ["contended,throttled"]),
+    "a flag of nobody": ("latency", ("flags",), ["contended,thermal_slowdown"]),
     "a baseline that is not there": ("profile", ("profiles", 1, "baseline"), 7),
     "classes beyond the wall": ("profile", ("profiles", 1, "times", "device"), 50.0),
 }

@@ -196,6 +196,7 @@ def test_batches_leave_out_nothing() -> None:
 def test_many_arms_stay_a_page() -> None:
     """Of a hundred arms so many rows are printed, and how many are not."""
     text = AT_224 + "methods: [{method: topk, keep_rate: {linspace: {start: 0.1, stop: 0.9, num: 100}}}]\n"
+    text += "jobs: {latency: {passes: 12}}\n"
     lines = list(preview_lines(shown(text)))
     assert len(lines) == MOST_ROWS + 3
     assert "more rows; --format json has all" in lines[-1]

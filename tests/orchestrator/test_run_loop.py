@@ -166,7 +166,7 @@ def test_too_few_pairs_are_left_and_the_next_run_adds_to_them(store: Store, clus
     assert "too few pairs" in shown
     second, _ = run(store, jobs, cluster)
     assert (second.plan.answered, second.plan.jobs, second.plan.insufficient) == (1, (), {})
-    assert store.table("SELECT pairs, verdict FROM speedup").to_dict("records") == [{"pairs": 60, "verdict": "same"}]
+    assert store.table("SELECT pairs, verdict FROM speedup").to_dict("records") == [{"pairs": 60, "verdict": "unclear"}]
 
 
 def test_answers_can_be_measured_again(store: Store, cluster: Cluster) -> None:

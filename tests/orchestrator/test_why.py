@@ -91,7 +91,7 @@ def test_flagged_profiles_are_doubted(tmp_path: Path) -> None:
 
 
 def test_profiles_without_rounds_conclude_nothing(tmp_path: Path) -> None:
-    """Those of older stores keep their table, and what it cannot show is stated."""
+    """They keep their table, and what it cannot show is stated."""
     shown = text_of(report_of(tmp_path / "s.db", a_profiled_outcome(a_profile_job(), CPU_TIMES)))
     assert "topk keep_rate=0.5: profiled without rounds, so that no difference has an interval and nothing is concluded" in shown
     assert "change of" not in shown

@@ -1,6 +1,5 @@
 """A real SQLite store for each test, and outcomes as a worker would hand them back, made from simulated timings."""
 
-import json
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import prod
@@ -20,6 +19,8 @@ from sweeps.outcome import ArmOutcome, Environment, Failure, MetricValue, Outcom
 from sweeps.predictions import ArmImages, PairImages, Predictions, pack
 from sweeps.protocol import Protocol
 from sweeps.stats.curve import Curve, Point
+from sweeps.stats.pooling import SpeedUp
+from sweeps.stats.visits import FLOOR_SD, Visit, pool_visits
 from tests.fixtures.sql_rows import rows
 
 MakeJob = Callable[..., Job]
@@ -116,6 +117,23 @@ def an_outcome(
         flags=tuple(flags),
         commit="0123abc",
     )
+
+
+def in_visits(job: Job, visits: int = 6, *, seed: int = 0, ended_at: float = 1_790_000_000.0, **more: Any) -> list[Outcome]:
+    """What a worker would report of so many visits to `job` in one run; `more` as for `an_outcome`."""
+    protocol = job.protocol.model_copy(update={"passes": visits})
+    turns = [job.model_copy(update={"protocol": protocol, "round": turn}) for turn in range(visits)]
+    return [an_outcome(one, seed=seed * visits + turn, ended_at=ended_at + turn, **more) for turn, one in enumerate(turns)]
+
+
+def pooled(outcomes: Sequence[Outcome], arm: int = 1, floor_sd: float = FLOOR_SD) -> SpeedUp:
+    """The speed-up of an arm over the first one by the statistics, from raw samples of attempts, oldest first."""
+    visits = []
+    for outcome in outcomes:
+        assert outcome.samples is not None
+        seconds, columns = np.asarray(outcome.samples.seconds), np.asarray(outcome.samples.arms)
+        visits.append(Visit(seconds[:, columns == 0], seconds[:, columns == arm]))
+    return pool_visits(visits, [outcome.job.round for outcome in outcomes], floor_sd).found
 
 
 def two_slots(outcome: Outcome, **more: Any) -> Outcome:
@@ -223,12 +241,11 @@ def stored_curve(engine: Engine, axis: str, x: Callable[[dict[str, Any]], float]
             low=row["speedup_low"],
             high=row["speedup_high"],
             se=row["effect_se"],
-            loads=json.loads(row["process_loads"]),
             verdict=row["verdict"],
             pairs=row["pairs"],
             gmacs_baseline=row["gmacs_baseline"],
             gmacs=row["gmacs_total"],
         )
-        for row in rows(engine, f"SELECT s.*, e.effect_se, e.process_loads FROM {joined}")
+        for row in rows(engine, f"SELECT s.*, e.effect_se FROM {joined}")
     ]
     return Curve(axis=axis, points=tuple(points))

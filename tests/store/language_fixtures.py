@@ -62,13 +62,14 @@ def a_generation(
     *,
     pairs: int = 40,
     noise: float = 0.01,
+    seed: int = 0,
     ended_at: float = NOW,
     failures: Sequence[Failure] = (),
     flags: Sequence[str] = (),
     environment: Environment = CPU,
 ) -> Outcome:
     """What a worker would report of `job` had its arms these true speed-ups of decoding, and none for the first token."""
-    random = np.random.default_rng(0)
+    random = np.random.default_rng(seed)
     failed = {failure.arm for failure in failures}
     ran = () if None in failed else tuple(index for index in range(len(job.arms)) if index not in failed)
     tpot = 0.030 / np.array(speedups)[list(ran)]
@@ -112,6 +113,13 @@ def a_generation(
         else None,
         flags=tuple(flags),
     )
+
+
+def generation_visits(job: Job, speedups: Sequence[float] = (1.0, 1.5), visits: int = 6, **more: Any) -> list[Outcome]:
+    """What a worker would report of so many visits to `job` in one run; `more` as for `a_generation`."""
+    protocol = job.protocol.model_copy(update={"passes": visits})
+    turns = [job.model_copy(update={"protocol": protocol, "round": turn}) for turn in range(visits)]
+    return [a_generation(one, speedups, seed=turn, ended_at=NOW + turn, **more) for turn, one in enumerate(turns)]
 
 
 def a_reading(

@@ -12,9 +12,9 @@ from store.record import reanalyse, record, record_imported
 from store.submission import NewSweep, submit_sweep
 from sweeps.job import Job
 from sweeps.outcome import SAME_COUNTS, Outcome
-from sweeps.stats.pooling import PROCESS_SD, SAME_WORK_SD
+from sweeps.stats.visits import FLOOR_SD
 from tests.fixtures.sql_rows import rows
-from tests.store.conftest import CPU
+from tests.store.conftest import CPU, pooled
 
 MakeJob = Callable[..., Job]
 MakeOutcome = Callable[..., Outcome]
@@ -53,28 +53,28 @@ def test_one_process_gives_no_calibration(engine: Engine, make_job: MakeJob, mak
 
 
 def test_calibrating_changes_new_attempts_alone(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """What was measured before keeps its interval until `reanalyse`; what is measured after has the new term."""
+    """What was measured before keeps its interval until `reanalyse`; what is measured after starts from the new spread."""
     record(engine, None, None, make_outcome(make_job(96)))
     repeats(engine, make_job(64), make_outcome)
     figures = "SELECT * FROM effect_row ORDER BY comparison_id, metric"
     before = rows(engine, figures)
-    assert {(row["process_sd"], row["calibration_id"]) for row in before} == {(PROCESS_SD, None)}
+    assert [row["calibration_id"] for row in before] == [None, None]
+    assert [row["effect_se"] for row in before if row["rounds"] == 1] == [pytest.approx(FLOOR_SD)]
     (found,) = freeze_calibrations(engine, "calibration", HERE)
     assert rows(engine, figures) == before
     record(engine, None, None, make_outcome(make_job(128), seed=1))
     after = rows(engine, figures)
     (new,) = [row for row in after if row not in before]
-    assert (new["process_sd"], new["calibration_id"]) == (found["process_sd"], found["calibration_id"])
+    assert (new["effect_se"], new["calibration_id"]) == (pytest.approx(found["process_sd"]), found["calibration_id"])
     assert [row for row in after if row in before] == before
     assert reanalyse(engine) == 3
     final = rows(engine, figures)
-    assert {(row["process_sd"], row["calibration_id"]) for row in final} == {(found["process_sd"], found["calibration_id"])}
-    old = {row["comparison_id"]: row["effect_se"] for row in before}
-    assert all(row["effect_se"] > old[row["comparison_id"]] for row in final if row["rounds"] == 1 and row["comparison_id"] in old)
+    assert {row["calibration_id"] for row in final} == {found["calibration_id"]}
+    assert [row["effect_se"] for row in final if row["rounds"] == 1] == [pytest.approx(found["process_sd"])] * 2
+    assert found["process_sd"] > FLOOR_SD
     carried = rows(engine, "SELECT DISTINCT calibration_id FROM attempt")
     assert [row["calibration_id"] for row in carried] == [found["calibration_id"]]
-    with_loads = [json.loads(row["process_loads"]) for row in final]
-    assert sorted(map(len, with_loads)) == [1, 1, 8]
+    assert sorted(len(json.loads(row["processes"])) for row in final) == [1, 1, 8]
 
 
 def test_another_size_class_keeps_the_default(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
@@ -85,38 +85,37 @@ def test_another_size_class_keeps_the_default(engine: Engine, make_job: MakeJob,
     large = tuple(arm.model_copy(update={"parameters": 86_000_000}) for arm in outcome.arms)
     other = CPU.model_copy(update={"facts": {"cores": "4"}})
     record_imported(engine, [outcome.model_copy(update={"arms": large}), make_outcome(make_job(160), environment=other)])
-    found = rows(engine, "SELECT process_sd, calibration_id FROM speedup WHERE image_size > 100")
-    assert [tuple(row.values()) for row in found] == [(PROCESS_SD, None)] * 2
+    found = rows(engine, "SELECT effect_se, calibration_id FROM effect_row WHERE tokens > 40")
+    assert [tuple(row.values()) for row in found] == [(pytest.approx(FLOOR_SD), None)] * 2
 
 
 @pytest.mark.parametrize("noise", [0.01, 0.03])
 def test_attempts_of_two_calibrations_are_pooled(
     engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, noise: float
 ) -> None:
-    """An attempt of before a calibration and one of after it each count by their own term."""
+    """An attempt of before a calibration and one of after it start from the spread that the newer one carries."""
     first, second = (make_outcome(make_job(96), seed=n, noise=noise) for n in range(2))
     record(engine, None, None, first)
     repeats(engine, make_job(64), make_outcome)
     (found,) = freeze_calibrations(engine, "calibration", HERE)
     record(engine, None, None, second)
     (row,) = rows(engine, "SELECT * FROM effect_row WHERE tokens = 36")
-    assert row["process_sd"] == pytest.approx(found["process_sd"])
     assert row["calibration_id"] == found["calibration_id"]
-    assert len(json.loads(row["process_loads"])) == 2
-    loads = list(json.loads(row["process_loads"]).values())
-    assert loads[0] != pytest.approx(loads[1], rel=0.1)
+    assert len(json.loads(row["processes"])) == 2
+    expected = pooled([first, second], floor_sd=found["process_sd"])
+    assert (row["effect_se"], row["effect_freedom"]) == pytest.approx((expected.se, expected.freedom))
+    assert row["effect_se"] > pooled([first, second]).se
 
 
-def test_arms_of_the_same_work_keep_their_stated_term(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """A calibration is about arms that do other work; those with the baseline's counts have the smaller stated term."""
+def test_arms_of_the_same_work_keep_the_default(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """A calibration is about arms that do other work; those with the baseline's counts start from the default spread."""
     repeats(engine, make_job(64), make_outcome)
-    freeze_calibrations(engine, "calibration", HERE)
+    (frozen,) = freeze_calibrations(engine, "calibration", HERE)
     other = make_outcome(make_job(96))
     counts = {name: getattr(other.arms[0], name) for name in SAME_COUNTS}
     same = make_outcome(make_job(128))
     same = same.model_copy(update={"arms": tuple(arm.model_copy(update=counts) for arm in same.arms)})
     assert [outcome.same_work(outcome.job.pairs[0]) for outcome in (other, same)] == [False, True]
     record_imported(engine, [other, same])
-    found = rows(engine, "SELECT process_sd, calibration_id FROM speedup WHERE image_size > 64 ORDER BY image_size")
-    assert found[0]["calibration_id"] is not None
-    assert tuple(found[1].values()) == (SAME_WORK_SD, None)
+    found = rows(engine, "SELECT effect_se FROM effect_row WHERE tokens > 16 ORDER BY tokens")
+    assert [row["effect_se"] for row in found] == [pytest.approx(frozen["process_sd"]), pytest.approx(FLOOR_SD)]

@@ -56,7 +56,7 @@ def test_a_wrong_point_never_counts(engine: Engine, make_job: MakeJob, make_outc
 
 def test_a_curve_of_wrong_points_is_unclear(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
     """There is nothing to claim anything from."""
-    found = stored(engine, make_job, make_outcome, (1.2, 1.3, 1.4, 1.5), ("throttled",) * 4)
+    found = stored(engine, make_job, make_outcome, (1.2, 1.3, 1.4, 1.5), ("thermal_slowdown",) * 4)
     assert (found["verdict"], found["points"]) == ("unclear", 0)
     assert found["why"] == "No points were measured. Wrong by a flag, and left out: 16, 36, 64, 144."
 

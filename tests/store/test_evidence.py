@@ -29,7 +29,7 @@ from sweeps.job import Job
 from sweeps.outcome import Failure, Outcome
 from sweeps.stats.pooling import ratio_verdict
 from tests.fixtures.sql_rows import rows
-from tests.store.conftest import an_evaluation, two_slots
+from tests.store.conftest import an_evaluation, in_visits, two_slots
 
 MakeJob = Callable[..., Job]
 MakeOutcome = Callable[..., Outcome]
@@ -50,9 +50,11 @@ def check_stored(found: PointEvidence) -> TimedPairs:
     assert (result.low or None) == stored["effect_low"]
     assert (None if result.high == float("inf") else result.high) == stored["effect_high"]
     assert result.freedom == stored["effect_freedom"]
-    assert running_speedups(timed)[-1].found == result
-    assert len(shown_pairs(timed)) == stored["n"]
-    assert worked_rule(found, timed)[-1].value == stored["verdict"]
+    running, shown = running_speedups(timed)[-1], shown_pairs(timed)
+    assert running.found == result
+    assert running.number == len(shown) == sum(each.row.size for each in timed.attempts)
+    assert sum(len(each.visit.arm) for each in timed.attempts) == stored["n"]
+    assert worked_rule(timed)[-1].value == stored["verdict"]
     assert sum(part.weight for part in timed.pooling.parts) == pytest.approx(1)
     return timed
 
@@ -66,52 +68,46 @@ def test_one_attempt_ends_in_the_stored_verdict(engine: Engine, make_job: MakeJo
     record_imported(engine, [make_outcome(make_job(), speedups=(1.5,))])
     found = evidence(engine)
     timed = check_stored(found)
-    lines = {line.what: line for line in worked_rule(found, timed)}
+    lines = {line.what: line for line in worked_rule(timed)}
     log, reach, se = numbers(lines["Interval"].how)
     value, low, high = numbers(lines["Interval"].value)
     assert (value, low, high) == pytest.approx([exp(log), exp(log - reach * se), exp(log + reach * se)], abs=6e-4)
     assert lines["Verdict"].how.startswith(f"low end {low:.3f} > 1")
-    assert lines["Between processes"].value.startswith("SD 0.01500")
-    assert "1 % / (1 × 2)" in lines["Level"].how
+    assert lines["Between visits"].how.startswith("one visit; before any are compared 0.01")
+    assert lines["Between visits"].value.startswith("SD 0.01000")
+    assert "spends 50 %" in lines["Level"].how
     assert lines["Level"].value == "0.5 %"
 
 
-@pytest.mark.parametrize("processes", ["abc", "aab", "aaa"])
-@pytest.mark.parametrize("truths", [(1.4, 1.41, 1.4), (1.1, 1.4, 1.7)])
-def test_pooled_attempts(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, processes: str, truths: tuple[float, ...]
-) -> None:
-    """Processes that agree, and such whose own spread becomes the error; the rule states which."""
-    outcomes = [make_outcome(make_job(), speedups=(truth,), seed=index) for index, truth in enumerate(truths)]
-    record_imported(engine, [one.model_copy(update={"process": name}) for one, name in zip(outcomes, processes, strict=True)])
+@pytest.mark.parametrize("truths", [(1.4, 1.41, 1.4), (1.4, 1.5, 1.6)])
+def test_pooled_attempts(engine: Engine, make_job: MakeJob, truths: tuple[float, ...]) -> None:
+    """Runs that agree, and such whose own spread becomes the error; the rule states which."""
+    for run, truth in enumerate(truths):
+        record_imported(engine, in_visits(make_job(), 2, speedups=(truth,), seed=run, ended_at=1.79e9 + 100 * run))
     found = evidence(engine)
     timed = check_stored(found)
-    text = " ".join(" ".join(line) for line in worked_rule(found, timed))
-    assert ("SE raised" in text) == (timed.pooling.spread > 1) == (truths[0] < 1.2 and processes != "aaa")
-    assert "with 3 attempts" in text
-    assert [attempt for attempt, _ in attempt_speedups(timed)] == [1, 2, 3]
-
-
-def of_equal_work(outcome: Outcome) -> Outcome:
-    """The outcome, had all arms the same counts."""
-    return outcome.model_copy(
-        update={"arms": tuple(arm.model_copy(update={"gmacs": 1.0, "gmacs_overhead": 0.0}) for arm in outcome.arms)}
-    )
+    lines = {line.what: line for line in worked_rule(timed)}
+    apart = lines["Agreement of runs"].value == "their own spread is the error"
+    assert apart == timed.pooling.disagree == (truths[1] > 1.45)
+    assert ("Agreement of runs" in {each.check for each in findings(found, timed) if each.noise}) == apart
+    assert "6 visits" in lines
+    alone = attempt_speedups(timed)
+    assert [attempt for attempt, _ in alone] == [1, 2, 3, 4, 5, 6]
+    assert [speedup.value for _, speedup in alone] == pytest.approx(np.repeat(truths, 2), rel=0.01)
 
 
 @pytest.mark.parametrize("case", [(1.0, 0.05, "unclear"), (0.8, 0.01, "slower"), (1.3, 0.01, "faster"), (1.0, 0.002, "same")])
 def test_each_verdict_has_its_comparison(
     engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, case: tuple[float, float, str]
 ) -> None:
-    """The numbers in the last line are those that the rule compares; `same` takes the smaller term of equal work."""
+    """The numbers in the last line are those that the rule compares; `same` takes several visits."""
     speedup, noise, verdict = case
-    outcome = make_outcome(make_job(), speedups=(speedup,), noise=noise)
-    record_imported(engine, [of_equal_work(outcome) if verdict == "same" else outcome])
+    record_imported(engine, in_visits(make_job(), 6 if verdict == "same" else 1, speedups=(speedup,), noise=noise))
     found = evidence(engine)
     timed = check_stored(found)
     result = timed.pooling.found
     assert timed.verdict == verdict == ratio_verdict(result.low, result.high)
-    how = worked_rule(found, timed)[-1].how
+    how = worked_rule(timed)[-1].how
     decisive = {"unclear": (result.low, result.high), "slower": (result.high,), "faster": (result.low,)}
     assert all(f"{end:.3f}" in how for end in decisive.get(verdict, (result.low, result.high)))
 
@@ -128,28 +124,30 @@ def test_flagged_attempts_are_shown_and_not_used(engine: Engine, make_job: MakeJ
 
 
 def test_quarantined_short_and_unsettled_answers(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """Each has its reason in the last line, or in that of the attempt."""
+    """Each of the first two has its reason in the last line; of an attempt that was not settled the later half counts."""
     record_imported(engine, [make_outcome(make_job(64), flags=("thermal_slowdown",))])
     found = evidence(engine)
-    assert "slowed" in worked_rule(found, check_stored(found))[-1].how
+    assert "slowed" in worked_rule(check_stored(found))[-1].how
     (question,) = rows(engine, "SELECT comparison_id FROM effect_row")
     record_imported(engine, [make_outcome(make_job(96), pairs=10)])
     ids = {row["comparison_id"] for row in rows(engine, "SELECT comparison_id FROM effect_row")} - {question["comparison_id"]}
     short = point_evidence(engine, ids.pop())
-    assert worked_rule(short, check_stored(short))[-1].how.startswith("10 pairs, fewer than the")
+    assert worked_rule(check_stored(short))[-1].how.startswith("10 pairs, fewer than the")
     record_imported(engine, [make_outcome(make_job(128), flags=("warmup_not_converged",))])
-    (unsettled,) = rows(engine, "SELECT comparison_id FROM effect_row WHERE flags = 'warmup_not_converged'")
-    last = point_evidence(engine, unsettled["comparison_id"])
-    assert "warm-up had not converged" in worked_rule(last, check_stored(last))[0].how
+    (unsettled,) = rows(engine, "SELECT comparison_id, n FROM effect_row WHERE flags = 'warmup_not_converged'")
+    last = check_stored(point_evidence(engine, unsettled["comparison_id"]))
+    assert unsettled["n"] == 20
+    assert worked_rule(last)[0].how.startswith("20 rounds, ")
+    assert (running_speedups(last)[0].number, len(shown_pairs(last))) == (21, 40)
 
 
 def test_too_few_pairs_for_an_interval(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """Five pairs have an estimate and no interval; every part of the evidence still stands."""
-    record_imported(engine, [make_outcome(make_job(), pairs=5)])
+    """Five pairs that vary much have an estimate and no interval; every part of the evidence still stands."""
+    record_imported(engine, [make_outcome(make_job(), pairs=5, noise=2.0)])
     found = evidence(engine)
     timed = check_stored(found)
-    assert any(finding.noise for finding in findings(found, timed))
-    assert "Interval" in {line.what for line in worked_rule(found, timed)}
+    assert "Interval" in {finding.check for finding in findings(found, timed) if finding.noise}
+    assert [line.how for line in worked_rule(timed) if line.what == "Interval"] == ["there is none"]
 
 
 def test_two_slots_show_the_baseline_against_itself(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:

@@ -1,5 +1,6 @@
 """Several hosts in one store: each has its own speed-ups and curves, and attempts of different routes are not pooled."""
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -120,11 +121,11 @@ def test_attempts_of_two_routes_are_not_pooled(engine: Engine, make_job: MakeJob
     assert store("compiled", 2.0, 5, arm=0) == (None, 40, 20)
 
 
-def test_an_outcome_without_routes_keeps_its_digest(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """An outcome of an older worker, which has no routes, is known again; the route is part of one that has it."""
+def test_a_route_tells_outcomes_apart(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """An outcome is known again, and is another one with a route, which its payload has."""
     outcome = make_outcome(make_job())
     assert record(engine, None, None, outcome)
     assert not record(engine, None, None, outcome)
     assert record(engine, None, None, routed(outcome, "compiled"))
-    documents = [row["payload"] for row in rows(engine, "SELECT payload FROM attempt ORDER BY id")]
-    assert ['"route"' in document for document in documents] == [False, True]
+    payloads = [json.loads(row["payload"]) for row in rows(engine, "SELECT payload FROM attempt ORDER BY id")]
+    assert [[arm["route"] for arm in payload["arms"]] for payload in payloads] == [[None, None], [None, "compiled"]]

@@ -1,6 +1,6 @@
-"""Attempts pooled: several processes, several attempts of one, two slots of an arm, and bursts, which are kept and not pooled."""
+"""Attempts pooled: several runs, several processes, two slots of an arm, and bursts, which are kept and not pooled."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -10,19 +10,12 @@ from store.record import reanalyse, record, record_imported
 from store.submission import NewSweep, submit_sweep
 from sweeps.job import Job
 from sweeps.outcome import Outcome
-from sweeps.stats.pooling import pool
-from sweeps.stats.two_way import Contrast, Rounds
 from tests.fixtures.sql_rows import rows
-from tests.store.conftest import two_slots
+from tests.store.conftest import in_visits, pooled, two_slots
 
 MakeJob = Callable[..., Job]
 MakeOutcome = Callable[..., Outcome]
 SPEED = ("speedup", "speedup_low", "speedup_high")
-
-
-def contrasts(outcomes: Sequence[Outcome]) -> list[Contrast]:
-    """The log speed-up of arm 1 over arm 0 in each outcome."""
-    return [Rounds(outcome.samples.seconds, (0, 1)).contrast(0, 1) for outcome in outcomes if outcome.samples]
 
 
 def test_rounds_are_pooled(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
@@ -30,26 +23,61 @@ def test_rounds_are_pooled(engine: Engine, make_job: MakeJob, make_outcome: Make
     outcomes = [make_outcome(make_job(), speedups=(truth,), seed=index) for index, truth in enumerate((1.4, 1.5, 1.6))]
     for outcome in outcomes:
         record(engine, None, None, outcome)
-    ratio = pool([[contrast] for contrast in contrasts(outcomes)], 120)
+    ratio = pooled(outcomes)
     (row,) = rows(engine, "SELECT * FROM speedup")
     assert (row["rounds"], row["pairs"]) == (3, 120)
     assert tuple(row[name] for name in SPEED) == pytest.approx((ratio.value, ratio.low, ratio.high), rel=1e-12)
 
 
-def test_attempts_of_one_process_share_what_is_particular_to_it(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
-    """Two attempts of one process are one process to the pool, and a third of another is a second one; each is a look."""
+def test_attempts_count_alike_whichever_process_made_them(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """Two attempts of one process and one of another are three visits; the processes are kept beside the answer."""
     outcomes = [make_outcome(make_job(), seed=index, noise=0.03) for index in range(3)]
     outcomes = [one.model_copy(update={"process": name}) for one, name in zip(outcomes, ("a", "a", "b"), strict=True)]
     record_imported(engine, outcomes)
-    first, second, third = contrasts(outcomes)
-    ratio = pool([[first, second], [third]], 120)
-    assert ratio.looks == 3
+    ratio = pooled(outcomes)
     (row,) = rows(engine, "SELECT * FROM speedup")
     assert tuple(row[name] for name in SPEED) == pytest.approx((ratio.value, ratio.low, ratio.high), rel=1e-12)
-    apart = pool([[first], [second], [third]], 120)
-    assert ratio.half_width > apart.half_width
+    assert (row["rounds"], row["pairs"]) == (3, 120)
+    assert rows(engine, "SELECT processes FROM effect_row") == [{"processes": '["a", "b"]'}]
+
+
+def test_a_further_attempt_narrows_the_interval_by_what_it_shows(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
+    """One attempt alone has an interval of at least 7.45 % to each side; one that agrees narrows it."""
+    width = "SELECT speedup_high / speedup AS above FROM speedup"
+    record(engine, None, None, make_outcome(make_job(), noise=0.002))
+    (alone,) = rows(engine, width)
+    assert alone["above"] == pytest.approx(np.exp(0.0745), rel=1e-3)
+    record(engine, None, None, make_outcome(make_job(), noise=0.002, seed=1))
+    (both,) = rows(engine, width)
+    assert np.log(both["above"]) < 0.7 * np.log(alone["above"])
+
+
+def test_runs_that_disagree_are_flagged(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """Two runs, each of three visits that agree, lie further apart than visits do: their own spread is the error."""
+    for run, truth in enumerate((1.5, 1.65)):
+        record_imported(engine, in_visits(make_job(), 3, speedups=(truth,), seed=run, ended_at=1.79e9 + 100 * run))
+        (row,) = rows(engine, "SELECT * FROM speedup")
+        assert row["flags"] == ("runs_disagree" if run else "")
+    assert row["rounds"] == 6
+    assert row["speedup_low"] < 1.5
+    assert row["speedup_high"] > 1.65
+
+
+def test_the_slow_state_has_its_own_speedup(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """The answer is that of the quick state; where the slow one clearly has another, both are stated and a flag says so."""
+    for number, outcome in enumerate(in_visits(make_job(), 12)):
+        assert outcome.samples is not None
+        slow = number % 3 == 0
+        seconds = np.asarray(outcome.samples.seconds) * ([1.3, 1.9] if slow else [1.0, 1.0])
+        samples = outcome.samples.model_copy(update={"seconds": tuple(map(tuple, seconds.tolist()))})
+        record(engine, None, None, outcome.model_copy(update={"samples": samples}))
+    (row,) = rows(engine, "SELECT * FROM speedup")
+    assert row["speedup"] == pytest.approx(1.5, rel=0.01)
+    assert row["speedup_slow"] == pytest.approx(1.5 * 1.3 / 1.9, rel=0.01)
+    assert row["speedup_slow_low"] < row["speedup_slow"] < row["speedup_slow_high"] < row["speedup_low"]
+    assert "states_differ" in row["flags"].split(",")
 
 
 def test_both_slots_of_the_baseline_count(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
@@ -66,7 +94,7 @@ def test_both_slots_of_the_baseline_count(engine: Engine, make_job: MakeJob, mak
 
 
 def test_bursts_and_process_tell_outcomes_apart(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """Outcomes that differ in bursts or in their process alone are two; without either they have the digest of old."""
+    """Outcomes that differ in bursts or in their process alone are two."""
     outcome = make_outcome(make_job())
     assert outcome.samples is not None
     with_bursts = outcome.samples.model_copy(update={"bursts": ((0.01, 0.02),)})
@@ -77,12 +105,12 @@ def test_bursts_and_process_tell_outcomes_apart(engine: Engine, make_job: MakeJo
 
 
 def test_a_curve_of_a_search_is_decided_at_its_own_level(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """Points that are just clear by themselves are not on the curve of a sweep with a stricter level, nor after `reanalyse`."""
+    """Points that are clear by themselves are not on the curve of a sweep with a stricter level, nor after `reanalyse`."""
     jobs = [make_job(64), make_job(128)]
     for name, settings in (("grid", {}), ("search", {"point_alpha": 1e-12})):
         submit_sweep(engine, NewSweep(name, "text", "Why?", settings), jobs, jobs)
     for job in jobs:
-        record(engine, None, None, make_outcome(job, speedups=(1.08,), noise=0.03, pairs=60))
+        record_imported(engine, in_visits(job, speedups=(1.08,), noise=0.03, pairs=60))
     wanted = "SELECT sweep, verdict, point_alpha FROM break_even WHERE axis = 'tokens' ORDER BY sweep"
     expected = [
         {"sweep": "grid", "verdict": "always", "point_alpha": None},

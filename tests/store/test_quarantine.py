@@ -1,5 +1,6 @@
 """Quarantine: attempts on a slowed machine are kept and shown, give no verdict, count only alone, and leave the question open."""
 
+import json
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -94,7 +95,7 @@ def test_energy_of_a_slowed_machine_has_no_verdict_and_memory_has(
         (("contended", "state_changed"), None),
         (("thermal_slowdown",), "thermal_slowdown"),
         (("contended", "power_brake", "thermal_slowdown"), "thermal_slowdown,power_brake"),
-        (("throttled",), "throttled"),
+        (("quota_throttled",), "quota_throttled"),
         (("my_quota_throttled",), None),  # another flag whose name ends like it
     ],
 )
@@ -123,7 +124,7 @@ def test_attempts_of_a_sweep(engine: Engine, make_job: MakeJob, make_outcome: Ma
     assert execution_rows(engine, "none").empty
 
 
-def test_series_are_kept_and_change_no_older_digest(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+def test_series_are_kept_and_tell_outcomes_apart(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
     """An outcome with readings between rounds is another than one without, and comes back whole from its JSON."""
     plain = make_outcome(make_job())
     series = {"seconds": (0.2, 0.4), "rounds": (3.0, 6.0), "cpu_mhz": (None, 2000.0)}
@@ -131,7 +132,7 @@ def test_series_are_kept_and_change_no_older_digest(engine: Engine, make_job: Ma
     assert record(engine, None, None, plain)
     assert record(engine, None, None, read)
     assert not record(engine, None, None, Outcome.model_validate_json(read.model_dump_json()))
-    payloads = [row["payload"] for row in rows(engine, "SELECT payload FROM attempt ORDER BY id")]
-    assert ["system_series" in payload for payload in payloads] == [False, True]
+    payloads = [json.loads(row["payload"]) for row in rows(engine, "SELECT payload FROM attempt ORDER BY id")]
+    assert [payload["system_series"] is None for payload in payloads] == [True, False]
     with pytest.raises(ValueError, match="the columns of system_series have 1 to 2 readings"):
         Outcome.model_validate(read.model_dump() | {"system_series": {"seconds": (0.2,), "load": (1.0, 1.0)}})

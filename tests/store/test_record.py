@@ -23,10 +23,8 @@ from sweeps.outcome import Failure, MetricValue, Outcome, Samples
 from sweeps.stats import timing
 from sweeps.stats.breakeven import break_even
 from sweeps.stats.curve import describe_curve
-from sweeps.stats.pooling import pool
-from sweeps.stats.two_way import Rounds
 from tests.fixtures.sql_rows import rows
-from tests.store.conftest import stored_curve, two_slots
+from tests.store.conftest import pooled, stored_curve, two_slots
 
 MakeJob = Callable[..., Job]
 MakeOutcome = Callable[..., Outcome]
@@ -89,7 +87,7 @@ def test_view_equals_statistics(engine: Engine, make_job: MakeJob, make_outcome:
     assert len(found) == 3
     for column, rate in enumerate((0.3, 0.5, 0.7), start=1):
         row = found[f'{{"keep_rate":{rate},"layers":[3,6,9]}}']
-        ratio = pool([[Rounds(seconds, (0, 1, 2, 3)).contrast(0, column)]], 40)
+        ratio = pooled([outcome], column)
         assert (row["speedup"], row["speedup_low"], row["speedup_high"]) == (ratio.value, ratio.low, ratio.high)
         assert (row["pairs"], row["verdict"], row["floor"]) == (40, ratio.verdict(), SPEED_FLOOR)
         assert row["baseline_ms"] == 1e3 * timing.median(seconds[:, 0]).value
@@ -165,8 +163,8 @@ def test_recording_twice_changes_nothing(engine: Engine, make_job: MakeJob, make
 
 def test_wrong_attempts_count_only_alone(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
     """An attempt that a flag marks as wrong is shown with its flags until there is a right one."""
-    record(engine, None, None, make_outcome(make_job(), speedups=(3,), flags=["throttled", "contended"]))
-    assert rows(engine, "SELECT flags, rounds FROM speedup") == [{"flags": "contended,throttled", "rounds": 1}]
+    record(engine, None, None, make_outcome(make_job(), speedups=(3,), flags=["thermal_slowdown", "contended"]))
+    assert rows(engine, "SELECT flags, rounds FROM speedup") == [{"flags": "contended,thermal_slowdown", "rounds": 1}]
     record(engine, None, None, make_outcome(make_job(), speedups=(1.5,), seed=1))
     (row,) = rows(engine, "SELECT flags, rounds, speedup FROM speedup")
     assert (row["flags"], row["rounds"]) == ("", 1)
@@ -194,11 +192,15 @@ def test_a_raised_version_replaces_the_answer(engine: Engine, make_job: MakeJob,
     assert row["comparison_id"] == new.job.comparison_ids()[0] != old.job.comparison_ids()[0]
 
 
-def test_few_pairs_have_no_interval(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """Where there are too few pairs for an interval its ends are NULL, not 0 and infinity."""
+def test_few_pairs_are_no_answer(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+    """Fewer than requested have no verdict; where they vary too much for an interval its ends are NULL, not 0 and infinity."""
     record(engine, None, None, make_outcome(make_job(), pairs=3))
-    (row,) = rows(engine, "SELECT speedup_low, speedup_high, verdict, pairs FROM speedup")
-    assert row == {"speedup_low": None, "speedup_high": None, "verdict": "insufficient", "pairs": 3}
+    record(engine, None, None, make_outcome(make_job(96), pairs=3, noise=2.0))
+    found = rows(engine, "SELECT speedup_low, speedup_high, verdict, pairs FROM speedup ORDER BY image_size DESC")
+    assert [(row["verdict"], row["pairs"]) for row in found] == [("insufficient", 3)] * 2
+    expected = pooled([make_outcome(make_job(), pairs=3)])
+    assert (found[0]["speedup_low"], found[0]["speedup_high"]) == (expected.low, expected.high)
+    assert (found[1]["speedup_low"], found[1]["speedup_high"]) == (None, None)
 
 
 def test_metrics_are_long_rows(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:

@@ -20,7 +20,7 @@ def half(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> Engine
     me = owner()
     for number, queued in enumerate(claim(engine, row, owner=me, limit=2)):
         failures = [FAILED] if number else []
-        measured = {"speedups": (1.5, 1.2), "ended_at": 1.79e9 + 100 * number, "flags": ["throttled"]}
+        measured = {"speedups": (1.5, 1.2), "ended_at": 1.79e9 + 100 * number, "flags": ["thermal_slowdown"]}
         record(engine, queued.row, me, make_outcome(queued.job, failures=failures, **measured))
     claim(engine, row, owner=me, limit=1)
     return engine
@@ -61,5 +61,5 @@ def test_failures_by_reason_and_message(half: Engine) -> None:
 def test_health_counts_flags_and_quarantine(half: Engine) -> None:
     """An environment on a host with its attempts; throttling quarantines."""
     (found,) = health(half)
-    assert (found.host, found.attempts, found.quarantined, dict(found.flags)) == ("here", 2, 2, {"throttled": 2})
+    assert (found.host, found.attempts, found.quarantined, dict(found.flags)) == ("here", 2, 2, {"thermal_slowdown": 2})
     assert (found.seen_at, found.calibrated_at, found.gflops) == (1.79e9 + 100, None, None)

@@ -39,7 +39,7 @@ def store(
 
 def test_the_view_equals_break_even(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
     """Three keep rates at one size are a curve along the share saved, computed by sweeps.stats.breakeven."""
-    store(engine, [make_job(keep_rates=(0.9, 0.7, 0.4))], make_outcome, (0.8, 0.95, 1.4), (1.02, 0.8, 0.5))
+    store(engine, [make_job(keep_rates=(0.9, 0.7, 0.4))], make_outcome, (0.8, 0.9, 1.4), (1.02, 0.8, 0.5))
     curve = stored_curve(engine, "gmacs_saved", lambda row: 1 - row["gmacs_total"] / row["gmacs_baseline"])
     expected = break_even(curve)
     (crossing,) = expected.crossings

@@ -42,10 +42,10 @@ def test_visits_are_pooled_in_their_own_way(engine: Engine, make_job: MakeJob, m
     (first,) = rows(engine, FIGURES)
     expected = pool_visits(visits, range(PASSES)).found
     assert (first["speedup"], first["speedup_low"]) == pytest.approx((expected.value, expected.low), rel=1e-9)
-    assert (first["pairs"], first["rounds"], first["verdict"], first["flags"]) == (60, 1, "faster", "")
+    assert (first["pairs"], first["rounds"], first["verdict"], first["flags"]) == (60, PASSES, "faster", "")
     visited(engine, make_job, make_outcome, run=1)
     (second,) = rows(engine, FIGURES)
-    assert second["pairs"] == 120
+    assert (second["pairs"], second["rounds"]) == (120, 2 * PASSES)
     assert second["speedup_high"] - second["speedup_low"] < 0.75 * (first["speedup_high"] - first["speedup_low"])
     reanalyse(engine)
     assert rows(engine, FIGURES) == [second]
@@ -72,8 +72,9 @@ def test_the_evidence_works_the_rule_out(engine: Engine, make_job: MakeJob, make
     evidence = point_evidence(engine, row["comparison_id"])
     (timed,) = evidence.timed
     running = running_speedups(timed)
-    assert len(running) == PASSES
+    assert len(running) == 4 * PASSES
+    assert [each.number for each in running[3::4]] == [10 * (turn + 1) for turn in range(PASSES)]
     assert running[-1].found.low == pytest.approx(row["speedup_low"])
     assert running[0].found.half_width > running[-1].found.half_width
-    assert next(line.what for line in worked_rule(evidence, timed)) == "6 visits"
+    assert next(line.what for line in worked_rule(timed)) == "6 visits"
     assert "Agreement of visits" in [finding.check for finding in findings(evidence, timed)]

@@ -11,7 +11,6 @@ from store.overlap import newest_attempt
 from store.placement import Place
 from store.record import record
 from store.timed_arms import amounts_of, facts_of, fresh_figures, provenance_rows, qualities_of, timed_arms
-from sweeps.aliases import current
 from sweeps.job import DENSE, Comparison
 from tests.store.conftest import CPU, a_job, an_evaluation, an_outcome, submit
 
@@ -31,7 +30,7 @@ def test_rows_have_what_an_interval_is_made_of(engine: Engine) -> None:
     assert found.groupby("batch_size")["condition_group"].nunique().to_dict() == {1: 1, 8: 1}
     assert found["condition_group"].nunique() == 2
     for row in found.itertuples():
-        comparison = Comparison.model_validate(current(json.loads(row.payload)))
+        comparison = Comparison.model_validate_json(row.payload)
         assert (comparison.question_id, comparison.baseline) == (row.question_id, DENSE)
         assert comparison.condition == row.condition
         assert row.condition.batch_size == row.batch_size

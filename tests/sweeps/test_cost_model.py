@@ -5,6 +5,7 @@ import pytest
 
 from sweeps.stats import cost_model
 from sweeps.stats.cost_model import crossing, fit_costs
+from tests.fixtures.simulated_curves import FOLLOW_MODEL, GRID, work
 
 X = np.array([4.0, 9, 16, 36, 64, 100, 144, 196])
 BASELINE = X / 100
@@ -83,6 +84,23 @@ def test_a_fit_that_stays_on_one_side_has_no_crossing() -> None:
     found = fit_costs(BASELINE, ARM, speedups(0.9, 2.0, 2.0), NO_ERROR)
     assert found is not None
     assert crossing(found, list(X), BASELINE, ARM) is None
+
+
+@pytest.mark.parametrize("case", FOLLOW_MODEL)
+def test_crossings_are_covered(case: str) -> None:
+    """The interval of the fitted crossing holds the truth in at least 93 % of curves, by an end it has or both."""
+    rng, at = np.random.default_rng(7), int(case.removeprefix("at "))
+    truth, arm = FOLLOW_MODEL[case]
+    sides = [work(x) for x in GRID], [arm(x) for x in GRID]
+    errors, covered, found = np.full(len(GRID), 0.007), 0, 0
+    for _ in range(100):
+        fit = fit_costs(*sides, [truth(x) + rng.normal(0, 0.007) for x in GRID], errors)
+        place = None if fit is None or not fit.adequate else crossing(fit, GRID, *sides)
+        if place is not None:
+            found += 1
+            covered += (place.low or 0) <= at <= (place.high or np.inf)
+    assert found >= 60
+    assert covered >= 0.93 * found
 
 
 @pytest.mark.parametrize("true", [(0.9, 2.0, 2.0), (1.5, 0.3, 0.2), (1.0, 5.0, 1.0)])

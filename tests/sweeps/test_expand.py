@@ -94,9 +94,10 @@ def test_a_list_for_a_scalar_parameter_expands(expand: Expand) -> None:
     assert {tuple(arm.stack[0].params["layers"]) for arm in expansion.jobs[0].arms[1:]} == {(3, 6)}
 
 
-def test_a_sequence_parameter_expands_through_each(expand: Expand) -> None:
-    """`{each: …}` gives several lists, and serves unions of a number and a list."""
-    expansion = expand(MODEL + "methods: [{method: topk, layers: {each: [[3], [3, 6]]}}, {method: tome, r: {each: [8, [8, 4]]}}]\n")
+def test_a_sequence_parameter_expands(expand: Expand) -> None:
+    """A list of lists gives several lists, and a list may hold numbers and schedules."""
+    schedules = "{method: tome, r: [8, {per_block: [8, 4], then: 0}]}"
+    expansion = expand(MODEL + f"methods: [{{method: topk, layers: [[3], [3, 6]]}}, {schedules}]\n")
     lists = [arm.stack[0].params.get("layers", arm.stack[0].params.get("r")) for arm in expansion.jobs[0].arms[1:]]
     assert lists == [[3], [3, 6], 8, [8, 4]]
 

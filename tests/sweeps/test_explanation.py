@@ -97,7 +97,7 @@ def test_a_wall_that_no_class_explains() -> None:
 
 
 def test_profiles_without_rounds_conclude_nothing() -> None:
-    """Those of older stores: both walls, and no claim."""
+    """Both walls are stated, and no claim."""
     found = explain_wall(profile(10, device=9), profile(5, device=4), "cpu")
     assert found == ("profiled without rounds, so that no difference has an interval and nothing is concluded (wall 10 → 5 ms)")
 

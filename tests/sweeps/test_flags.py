@@ -4,7 +4,7 @@ import pytest
 
 from sweeps.flags import FLAGS, quarantine_reasons, split_flags, wrong
 
-SLOWED = {"thermal_slowdown", "hardware_slowdown", "power_brake", "quota_throttled", "throttled"}
+SLOWED = {"thermal_slowdown", "hardware_slowdown", "power_brake", "quota_throttled"}
 WRONG = {
     *SLOWED,
     "consistency_check_failed",
@@ -23,14 +23,15 @@ def test_each_flag_is_wrong_or_noisy(flag: str) -> None:
 
 def test_one_wrong_flag_is_enough() -> None:
     """Noise beside it changes nothing, and an undeclared flag counts as wrong."""
-    assert wrong(["contended", "throttled"])
+    assert wrong(["contended", "thermal_slowdown"])
     assert not wrong(["contended", "low_priority", "no_effect"])
     assert not wrong([])
     assert wrong(["contended", "a_later_flag"])
 
 
 @pytest.mark.parametrize(
-    ("joined", "flags"), [(None, []), ("", []), ("throttled", ["throttled"]), ("contended,no_effect", ["contended", "no_effect"])]
+    ("joined", "flags"),
+    [(None, []), ("", []), ("power_brake", ["power_brake"]), ("contended,no_effect", ["contended", "no_effect"])],
 )
 def test_flags_of_a_column(joined: str | None, flags: list[str]) -> None:
     """They are joined by commas; an empty column has none."""

@@ -1,6 +1,8 @@
 """The JSON Schema for editors: it accepts what the parser accepts."""
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -13,6 +15,7 @@ from sweeps.parsing.json_schema import json_schema, schema_text
 from tests.fixtures.quickstart import QUICKSTART
 from tests.sweeps.conftest import METHODS
 
+FOLDER = Path(__file__).parents[2] / "sweeps"
 HEAD = "schema: 1\nname: trial\n"
 
 
@@ -31,7 +34,7 @@ GOOD = [
     HEAD + "defaults: {model: deit_tiny_patch16_224, image_size: 32, threads: null}\nmethods: [{method: mask, blocks: 1}]\n",
     HEAD
     + "defaults: {model: deit_tiny_patch16_224}\naxes: {image_size: {range: {start: 32, stop: 96, step: 32}}, pretrained: false}\n"
-    + "methods:\n  - {method: topk, layers: {each: [[3], [6]]}, keep_rate: {linspace: {start: 0.2, stop: 0.8, num: 3}}}\n"
+    + "methods:\n  - {method: topk, layers: [[3], [6]], keep_rate: {linspace: {start: 0.2, stop: 0.8, num: 3}}}\n"
     + "  - {stack: [{method: topk, keep_rate: [0.5, 0.6, 0.7]}, tome], runtime: [eager, compile]}\n"
     + "baselines: [dense, {runtime: compile}, {method: topk}]\nzip: [[image_size, topk.keep_rate]]\n"
     + "exclude: [{tokens: {ge: 36, lt: 60}, method: {in: [topk]}}, {keep_rate: 0.2}]\n"
@@ -51,6 +54,7 @@ BAD = {
     "a missing parameter": "methods: [{method: mask}]",
     "a parameter in a stack": "methods: [{stack: [{method: topk, keep_rat: 0.5}]}]",
     "an override": "methods: [{method: topk, runtim: eager}]",
+    "an override in a stack": "methods: [{stack: [{method: topk, runtime: eager}]}]",
     "a baseline": "baselines: [{runtim: eager}]",
     "a rule": "exclude: [{keep_rat: 0.5}]",
     "an operator": "exclude: [{keep_rate: {gte: 0.5}}]",
@@ -70,6 +74,15 @@ def test_what_the_reader_takes_the_schema_takes(
     assert errors(written) == []
 
 
+@pytest.mark.parametrize("file", sorted(FOLDER.glob("*.yaml")), ids=lambda file: file.stem)
+def test_the_committed_schema_takes_what_ships(file: Path) -> None:
+    """Every shipped sweep is valid, and is not with a parameter that no method has."""
+    validator = jsonschema.Draft202012Validator(json.loads((FOLDER / "schema.json").read_text()))
+    written = yaml.safe_load(file.read_text())
+    assert [error.message for error in validator.iter_errors(written)] == []
+    assert not validator.is_valid({**written, "methods": [{"method": "topk", "keep_rat": 0.5}]})
+
+
 @pytest.mark.parametrize("name", BAD)
 def test_a_misspelt_key_is_no_valid_sweep(name: str, errors: Callable[[str], list[str]], refusal: Callable[..., Exception]) -> None:
     """What the reader refuses for its form, the schema refuses too."""
@@ -84,11 +97,13 @@ def test_a_misspelt_key_is_no_valid_sweep(name: str, errors: Callable[[str], lis
 
 def test_the_schema_completes_methods_and_their_parameters(methods: dict[str, Method]) -> None:
     """Each method's entry offers its name, its purpose, and its own parameters with their limits."""
-    entries = [entry.get("properties", {}) for entry in json_schema(methods)["$defs"]["entry"]["anyOf"]]
-    topk: dict[str, Any] = next(entry for entry in entries if entry.get("method", {}).get("const") == "topk")
-    assert topk["method"]["description"] == "A method that promises nothing but its parameters."
+    definitions = json_schema(methods)["$defs"]
+    assert {"$ref": "#/$defs/method.topk"} in definitions["entry"]["anyOf"]
+    topk: dict[str, Any] = definitions["method.topk"]["properties"]
+    assert topk["method"] == {"const": "topk", "description": "A method that promises nothing but its parameters."}
     assert topk["keep_rate"]["default"] == 0.7
-    assert topk["keep_rate"]["anyOf"][0] == {"exclusiveMinimum": 0, "maximum": 1, "type": "number"}
+    values = definitions[topk["keep_rate"]["$ref"].removeprefix("#/$defs/")]
+    assert values["anyOf"][0] == {"exclusiveMinimum": 0, "maximum": 1, "type": "number"}
     assert {"dtype", "attention", "runtime", "image_size", "replicate", "layers"} < set(topk)
 
 

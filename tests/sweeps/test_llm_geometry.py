@@ -74,12 +74,12 @@ def test_language_identities_are_pinned() -> None:
     requested = Comparison(kind="generation", condition=GENERATION, baseline=DENSE, arm=arm)
     quality_condition = Condition(model="tiny_lm", weights="trained", data="topics")
     quality = Comparison(kind="quality", condition=quality_condition, baseline=DENSE, arm=arm)
-    job = Job(kind="generation", condition=GENERATION, arms=(DENSE, arm), pairs=(Pair(0, 1),), contents={"data": "ab"})
-    assert [arm.arm_id, requested.question_id, quality.question_id] == ["b48746195dc2411d", "f74457d3bff680d8", "9e8727634ce86625"]
+    job = Job(kind="generation", condition=GENERATION, arms=(DENSE, arm), pairs=(Pair(0, 1),), content_hashes={"data": "ab"})
+    assert [arm.arm_id, requested.question_id, quality.question_id] == ["b48746195dc2411d", "c3c1449e73bf4d50", "9e8727634ce86625"]
     assert [requested.comparison_id(), quality.comparison_id({"recipe": "ab"}), job.job_id] == [
-        "0af4f990f9bf44fc",
-        "27e12bff3399a141",
-        "815b354a8c36d1e0",
+        "ea636e49ad6a7042",
+        "34eeaf2b1fc8220a",
+        "e52bb56132af97a5",
     ]
 
 

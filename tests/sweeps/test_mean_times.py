@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sweeps.stats.mean_times import mean_contrast, mean_disagrees
-from sweeps.stats.pooling import SpeedUp, pool
+from sweeps.stats.pooling import SpeedUp, within_process
 from sweeps.stats.two_way import Rounds
 
 COLUMNS = (0, 1, 2, 3, 0)
@@ -15,7 +15,7 @@ COLUMNS = (0, 1, 2, 3, 0)
 
 def disagrees(times: np.ndarray) -> tuple[bool, float, SpeedUp]:
     """Whether the mean of arm 1 is called different, its ratio, and the robust speed-up."""
-    found = pool([[Rounds(times, COLUMNS).contrast(0, 1)]], len(times))
+    found = within_process(Rounds(times, COLUMNS).contrast(0, 1), len(times))
     mean = mean_contrast([(times[:, [0, 4]], times[:, [1]])])
     return mean_disagrees(mean, found), exp(mean.effect), found
 

@@ -7,16 +7,14 @@ import pytest
 from numpy.typing import NDArray
 
 from sweeps.stats.noise_checks import (
-    MOST_PREFIXES,
     difference_p,
     halves,
     no_effect_p,
     outlying,
     pair_logs,
-    running_contrasts,
     signs,
 )
-from sweeps.stats.two_way import MIN_ROUNDS, Contrast, Rounds
+from sweeps.stats.two_way import Contrast, Rounds
 
 ARMS = (0, 1, 0)
 
@@ -31,18 +29,6 @@ def test_pairs_are_the_contrast_of_their_round() -> None:
     """The mean of the baseline's logarithms less that of the arm."""
     found = pair_logs([[2.0, 1.0, 8.0], [1.0, 1.0, 1.0]], ARMS, 0, 1)
     assert found == pytest.approx([np.log(4.0), 0.0])
-
-
-def test_the_running_estimate_ends_in_that_of_all_rounds() -> None:
-    """The last of the prefixes is exactly the contrast that is pooled, and the interval narrows on the way."""
-    times = rounds(np.random.default_rng(0), 90, 0.1)
-    found = running_contrasts(times, ARMS, 0, 1)
-    assert len(found) <= MOST_PREFIXES
-    assert found[-1] == (90, Rounds(times, ARMS).contrast(0, 1))
-    assert found[0].rounds == MIN_ROUNDS
-    assert found[-1].contrast.se < found[0].contrast.se
-    assert running_contrasts(times, ARMS, 0, 1, settled=False)[-1].contrast == Rounds(times, ARMS, settled=False).contrast(0, 1)
-    assert [each.rounds for each in running_contrasts(times[:3], ARMS, 0, 1)] == [3]
 
 
 def test_halves_agree_unless_the_effect_changes() -> None:

@@ -41,7 +41,6 @@ def values(text: str, annotation: Any = float) -> list[Any]:
         ("{logspace: {start: 64, stop: 4096, num: 7, base: 2}}", [64, 128, 256, 512, 1024, 2048, 4096]),
         ("{logspace: {start: 8, stop: 1, num: 4}}", [8, 4, 2, 1]),
         ("{logspace: {start: 32, stop: 224, num: 5, multiple_of: 16}}", [32, 48, 80, 144, 224]),
-        ("{each: [1, 2]}", [1, 2]),
     ],
 )
 def test_series(written: str, expected: list[float]) -> None:
@@ -71,11 +70,11 @@ def test_a_logspace_keeps_its_ends_and_its_ratio(start: float, stop: float, num:
     assert max(ratios) - min(ratios) < 1e-9
 
 
-def test_an_each_is_a_value_with_its_own_line() -> None:
+def test_a_listed_value_has_its_own_line() -> None:
     """Every value of a list has its line, which messages name."""
-    document = read("x.yaml", "a:\n  each:\n    - 1\n    - 2\n")
-    assert expand_values(document, ("a",), document.root["a"], int)[1] == Choice(2, ("a", "each", 1))
-    assert document.lines["a", "each", 1] == 4
+    document = read("x.yaml", "a:\n  - 1\n  - 2\n")
+    assert expand_values(document, ("a",), document.root["a"], int)[1] == Choice(2, ("a", 1))
+    assert document.lines["a", 1] == 3
 
 
 def test_weights_have_shorthands(expand: Expand, tmp_path: Path) -> None:
@@ -103,7 +102,7 @@ def test_axes_can_move_together(expand: Expand) -> None:
 
 def test_a_parameter_can_move_with_an_axis(expand: Expand) -> None:
     """A fixed r scaled with the image size: one value of r per size."""
-    text = MODEL + "axes: {image_size: [32, 64, 96]}\nmethods: [{method: tome, r: {each: [1, 4, 9]}}, topk]\n"
+    text = MODEL + "axes: {image_size: [32, 64, 96]}\nmethods: [{method: tome, r: [1, 4, 9]}, topk]\n"
     expansion = expand(text + "zip: [[image_size, tome.r]]\n")
     assert [arms(expansion, job)[1] for job in range(3)] == ["tome(r=1)", "tome(r=4)", "tome(r=9)"]
     assert len(expansion.comparisons) == 6

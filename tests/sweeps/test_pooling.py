@@ -1,122 +1,78 @@
-"""Pooled speed-ups: weights of processes, alpha spent over attempts, and verdicts that are seldom wrong."""
-
-from math import log
+"""Pooled speed-ups: the level that an interval spends, its widest, and verdicts that follow from it."""
 
 import numpy as np
 import pytest
 
 from sweeps.metrics import SPEED_FLOOR
-from sweeps.stats.pooling import ALPHA, PROCESS_SD, ProcessTerm, SpeedUp, Verdict, pool, pool_stepwise, quantile, ratio_verdict
+from sweeps.stats.pooling import (
+    ALPHA,
+    WIDEST_LOG,
+    SpeedUp,
+    Verdict,
+    quantile,
+    ratio_verdict,
+    within_process,
+)
 from sweeps.stats.two_way import Contrast
 
 
-def attempt(effect: float, se: float = 0.003, freedom: float = 29) -> Contrast:
-    return Contrast(effect, se, freedom)
+def test_one_process_by_its_own_errors() -> None:
+    """The value, the error and the degrees of freedom are those of the contrast, and nothing is added."""
+    found = within_process(Contrast(0.1, 0.003, 29), 90)
+    assert found == SpeedUp(0.1, 0.003, 29, 90, ALPHA)
+    assert found.value == pytest.approx(np.exp(0.1))
+    assert found.half_width == pytest.approx(0.003 * quantile(ALPHA / 2, 29))
 
 
-def test_one_process_has_its_own_error_and_what_differs_between_processes() -> None:
-    """The standard error of one attempt is that of its rounds and of processes together."""
-    found = pool([[attempt(0.1, 0.003)]], 90, [ProcessTerm(0.004)])
-    assert (found.log, found.se) == pytest.approx((0.1, 0.005))
-    assert found.low < 1 < found.high or found.value == pytest.approx(np.exp(0.1))
+def test_half_of_the_level_is_spent() -> None:
+    """Known quantiles of Student's t: the normal one, and 7.453 with 3 degrees of freedom, each at 0.5 %."""
+    assert SpeedUp(0.0, 0.01, 1e9, 100).spent == pytest.approx(0.005)
+    assert SpeedUp(0.0, 0.01, 1e9, 100).half_width == pytest.approx(0.0280703, rel=1e-4)
+    assert SpeedUp(0.0, 0.01, 3, 100).half_width == pytest.approx(0.0745332, rel=1e-4)
+    assert SpeedUp(0.0, 0.01, 3, 100, alpha=0.02).quantile == pytest.approx(quantile(0.01, 3))
 
 
-def test_a_precise_attempt_is_not_made_worse_by_a_poor_one() -> None:
-    """30 pairs beside 300 narrow the interval a little, where equal weights would widen it."""
-    good, poor = attempt(0.05, 0.002), attempt(0.09, 0.2)
-    alone, both = pool([[good]], 300), pool([[good], [poor]], 330)
-    assert both.se < alone.se
-    assert both.log == pytest.approx(0.05, abs=0.001)
-
-
-def test_attempts_of_one_process_share_its_bias() -> None:
-    """Ten attempts of one process never become more certain than a process is."""
-    one_process = pool([[attempt(0.05, 0.003)] * 10], 900)
-    ten = pool([[attempt(0.05, 0.003)]] * 10, 900)
-    assert one_process.se > PROCESS_SD > ten.se
-
-
-def test_processes_that_differ_more_than_expected_widen_the_interval() -> None:
-    """The standard error grows with the spread of processes that disagree."""
-    agree = pool([[attempt(value)] for value in (0.050, 0.051, 0.049)], 270)
-    differ = pool([[attempt(value)] for value in (0.00, 0.05, 0.10)], 270)
-    assert differ.se > 3 * agree.se
-    assert differ.log == pytest.approx(agree.log)
-
-
-def test_a_second_run_that_differs_a_little_destroys_no_answer() -> None:
-    """1.40 and 1.44 are clear alone and together, and are no disagreement; 1.40 and 1.70 are one."""
-    runs = [[Contrast(log(value), 0.012, 24)] for value in (1.40, 1.44)]
-    assert pool(runs, 120).verdict() == "faster"
-    assert pool(runs, 120).half_width < pool(runs[:1], 60).half_width
-    assert not pool_stepwise(runs, 120).disagree
-    assert pool_stepwise([runs[0], [Contrast(log(1.70), 0.012, 24)]], 120).disagree
-
-
-@pytest.mark.parametrize("processes", [2, 4, 8])
-def test_agreeing_runs_are_seldom_flagged(processes: int) -> None:
-    """Runs that differ as the stated term assumes disagree in fewer than 5 of 1000 cases."""
-    rng = np.random.default_rng(4)
-    runs = rng.normal(0, np.hypot(0.003, PROCESS_SD), (1000, processes))
-    assert sum(pool_stepwise([[Contrast(one, 0.003, 29)] for one in row], 90).disagree for row in runs) < 5
-
-
-def test_alpha_is_spent_over_all_attempts() -> None:
-    """The k-th look has 1 / (k (k + 1)) of it, which sums to less than all however many looks there are."""
-    for looks in (1, 2, 5):
-        found = SpeedUp(0.0, 0.01, 1e6, 100, looks)
-        assert found.half_width == pytest.approx(0.01 * quantile(ALPHA / (looks * (looks + 1)), 1e6))
-    assert sum(1 / (look * (look + 1)) for look in range(1, 10_000)) < 1
+def test_the_interval_is_symmetric_in_the_logarithm() -> None:
+    """Its ends lie as far from the value, as factors."""
+    found = SpeedUp(0.3, 0.02, 11, 90)
+    assert np.log([found.low, found.high]) == pytest.approx([0.3 - found.half_width, 0.3 + found.half_width])
 
 
 def test_the_verdict_follows_the_printed_interval() -> None:
     """Faster and slower exclude 1; same lies within the margin, and is preferred; too few pairs have no verdict."""
     se = 0.002
     width = SpeedUp(0.0, se, 1e6, 90).half_width
-    for effect, verdict in ((0.03, "faster"), (-0.03, "slower"), (0.0, "same"), (width + 0.001, "same"), (SPEED_FLOOR, "faster")):
+    cases = (0.03, "faster"), (-0.03, "slower"), (0.0, "same"), (width + 0.001, "same"), (SPEED_FLOOR, "faster")
+    for effect, verdict in cases:
         found = SpeedUp(effect, se, 1e6, 90)
         assert found.verdict() == verdict
         if verdict != "same":
             assert not found.low <= 1 <= found.high
     assert SpeedUp(0.03, 0.02, 1e6, 90).verdict() == "unclear"
     assert SpeedUp(0.5, 0.001, 1e6, 10).verdict(pairs_min=30) == "insufficient"
+    assert SpeedUp(0.5, 0.001, 1e6, 30).verdict(pairs_min=30) == "faster"
 
 
 def test_a_speed_up_without_an_error_has_no_interval() -> None:
     """A few rounds give a value, an interval from 0 to infinity, and no verdict."""
-    found = pool([[Contrast(0.3, np.inf, 1.0)]], 3)
-    assert (found.value, found.low, found.high, found.verdict()) == (pytest.approx(np.exp(0.3)), 0.0, np.inf, "unclear")
-    with pytest.raises(ValueError, match="at least one"):
-        pool([], 0)
+    found = within_process(Contrast(0.3, np.inf, 1.0), 3)
+    assert found.value == pytest.approx(np.exp(0.3))
+    assert (found.low, found.high, found.verdict()) == (0.0, np.inf, "unclear")
 
 
-@pytest.mark.parametrize("se", [0.002, 0.006, 0.02])
-def test_equal_arms_measured_again_until_clear_are_seldom_called_different(se: float) -> None:
-    """Requesting more until a verdict is there, ten times at most, is wrong in at most 1 of 100 comparisons."""
-    rng = np.random.default_rng(5)
-    wrong = 0
-    for _ in range(2000):
-        attempts: list[list[Contrast]] = []
-        for _ in range(10):
-            own = se * np.sqrt(rng.chisquare(29) / 29)
-            attempts.append([Contrast(rng.normal(0, np.hypot(se, 0.005)), own, 29)])
-            verdict = pool(attempts, 90).verdict()
-            if verdict != "unclear":
-                break
-        wrong += verdict in ("faster", "slower")
-    assert wrong <= 20 + 3 * np.sqrt(20)
+def test_an_interval_that_excludes_nothing_is_none() -> None:
+    """One degree of freedom, or an error of a factor of 3, leave ends that no speed-up reaches."""
+    for contrast in (Contrast(0.3, 0.1, 1.0), Contrast(0.3, 1.2, 29.0)):
+        found = within_process(contrast, 12)
+        assert (found.low, found.high, found.half_width) == (0, np.inf, np.inf)
+        assert found.verdict() == "unclear"
 
 
-@pytest.mark.parametrize(("between", "processes"), [(0.0, 1), (0.005, 1), (0.005, 2), (0.005, 4), (0.01, 6), (0.02, 8)])
-def test_intervals_cover_whatever_differs_between_processes(between: float, processes: int) -> None:
-    """At 95 % pooled processes cover in 93 of 100 runs: one or two while they differ as assumed, six or more beyond that too."""
-    rng = np.random.default_rng(6)
-    covered = 0
-    for _ in range(1000):
-        own = 0.003 * np.sqrt(rng.chisquare(29, processes) / 29)
-        found = pool([[Contrast(rng.normal(0, np.hypot(0.003, between)), se, 29)] for se in own], 90)
-        covered += abs(found.log) <= quantile(0.05, found.freedom) * found.se
-    assert covered >= 930
+def test_the_widest_interval_is_a_factor_of_20_to_each_side() -> None:
+    """Just below it there is an interval, just above it none."""
+    widest = WIDEST_LOG / SpeedUp(0.0, 1.0, 9, 9).quantile
+    assert SpeedUp(0.0, 0.999 * widest, 9, 9).high == pytest.approx(np.exp(0.999 * WIDEST_LOG))
+    assert SpeedUp(0.0, 1.001 * widest, 9, 9).high == np.inf
 
 
 @pytest.mark.parametrize(
@@ -142,12 +98,5 @@ def test_verdicts_follow_from_the_interval(low: float, high: float, expected: Ve
 
 def test_a_wider_margin_calls_more_the_same() -> None:
     """What is faster by 2.5 to 3.5 % is no difference within a margin of 5 %."""
-    assert [ratio_verdict(1.025, 1.035, floor) for floor in (0.0, 0.02, 0.03, 0.05)] == ["faster", "faster", "faster", "same"]
-
-
-def test_an_interval_that_excludes_nothing_is_none() -> None:
-    """One degree of freedom, or an error of a factor of 3, leave ends that no speed-up reaches: they are 0 and infinity."""
-    for contrast in (Contrast(0.3, 0.1, 1.0), Contrast(0.3, 1.2, 29.0)):
-        found = pool([[contrast]], 12)
-        assert (found.low, found.high, found.half_width) == (0, np.inf, np.inf)
-        assert found.verdict() == "unclear"
+    found = [ratio_verdict(1.025, 1.035, floor) for floor in (0.0, 0.02, 0.03, 0.05)]
+    assert found == ["faster", "faster", "faster", "same"]

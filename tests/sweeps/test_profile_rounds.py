@@ -8,7 +8,7 @@ import pytest
 
 from sweeps.condition import Device
 from sweeps.profile import Bounded, TimeClass
-from sweeps.stats.pooling import SpeedUp, pool, stated_term
+from sweeps.stats.pooling import SpeedUp, within_process
 from sweeps.stats.profile_rounds import ArmWall, PhaseRounds, bounded, less_profiler
 from sweeps.stats.two_way import Rounds
 
@@ -65,15 +65,14 @@ def simulate(
     columns = [truth[place] for place in ARMS]
     walls = noisy(source, common_noise(source, 3 * rounds), np.array([sum(each.values()) for each in columns]), noise)
     unprofiled = Rounds(walls * 1e-3, ARMS)
-    same = truth[0] == truth[arm]
-    speedup = pool([[unprofiled.contrast(0, arm)]], len(walls), [stated_term(same_work=same)])
+    speedup = within_process(unprofiled.contrast(0, arm), len(walls))
     tables, common = {}, common_noise(source, rounds)
     for name in truth[0]:
         factors = [1.0 if device == "cuda" and name == "device" else slowed[place] for place in ARMS]
         tables[name] = noisy(source, common, 1e-3 * np.array([each[name] for each in columns]) * factors, noise)
     profiled = PhaseRounds(tables, ARMS, device)
     sides = [ArmWall(place, unprofiled.seconds(place)) for place in (0, arm)]
-    changes = profiled.changes(*sides, speedup, profiled.profiled_speedup(0, arm, same_work=same))
+    changes = profiled.changes(*sides, speedup, profiled.profiled_speedup(0, arm))
     return Found(changes, profiled.times(sides[1])[0], speedup)
 
 

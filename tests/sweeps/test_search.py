@@ -8,14 +8,17 @@ import pytest
 
 from sweeps.stats.breakeven import BreakEven, break_even
 from sweeps.stats.curve import Curve, Point
-from sweeps.stats.pooling import PROCESS_SD, pool
+from sweeps.stats.pooling import ALPHA
 from sweeps.stats.search import Request, curve_progress, next_request, point_alpha, scan
-from sweeps.stats.two_way import Contrast
+from sweeps.stats.visits import Visit, pool_visits
+from tests.fixtures.machine_states import plain_visit
 from tests.fixtures.simulated_curves import CASES, GRID, claims_hold, work
 
 FEASIBLE = [float(side**2) for side in range(2, 15)]
 LIMITS: dict[str, Any] = {"factor": 1.5, "max_points": 8, "enough": lambda point: point.pairs >= 240}
 EMPTY = Curve(axis="tokens")
+PAIR_NOISE, VISIT_SD = 0.06, 0.005
+"""Of simulated log ratios: standard deviation of each pair, and of what differs between visits."""
 
 
 def measured(*points: tuple[float, float], half: float = 0.01) -> Curve:
@@ -91,33 +94,39 @@ def test_the_likeliest_place_comes_first() -> None:
     assert curve_progress(curve, FEASIBLE, 6).width > 0
 
 
-def searched(rng: np.random.Generator, case: str, factor: float, limit: int = 900, step: int = 30) -> tuple[int, Curve]:
-    """Pairs used and the curve of a search on a simulated curve, `step` pairs with noise of 6 % at a time in fresh processes.
+def visit_at(rng: np.random.Generator, case: str, x: float, pairs: int) -> Visit:
+    """One visit to a place of a simulated curve."""
+    return plain_visit(rng, CASES[case][0](x), pairs, PAIR_NOISE / 2**0.5, off=rng.normal(0, VISIT_SD))
+
+
+def point_at(x: float, case: str, visits: list[Visit], alpha: float = ALPHA) -> Point:
+    """The point that visits to a place give, each in a run of its own."""
+    found = pool_visits(visits, [0] * len(visits)).found._replace(alpha=alpha)
+    ends = {
+        "low": found.low or None,
+        "high": found.high if found.high < np.inf else None,
+        "se": found.se,
+        "verdict": found.verdict(),
+        "pairs": found.pairs,
+    }
+    return Point(x=x, speedup=found.value, **ends, gmacs_baseline=work(x), gmacs=CASES[case][1](x))
+
+
+def searched(rng: np.random.Generator, case: str, factor: float, limit: int = 1800, step: int = 30) -> tuple[int, Curve]:
+    """Pairs used and the curve of a search on a simulated curve, one visit of `step` pairs at a time.
 
     By the rules of a run: each place at the level of a search of 8, no more pairs where they cannot help, and `limit` as its time.
     """
-    truth, arm = CASES[case]
-    attempts: dict[float, list[list[Contrast]]] = defaultdict(list)
+    visits: dict[float, list[Visit]] = defaultdict(list)
+    points: dict[float, Point] = {}
     while True:
-        points = []
-        for x, each in attempts.items():
-            found = pool(each, step * len(each))._replace(alpha=point_alpha(8))
-            ends = {
-                "low": found.low or None,
-                "high": found.high if found.high < np.inf else None,
-                "se": found.se,
-                "verdict": found.verdict(),
-                "pairs": found.pairs,
-            }
-            points.append(Point(x=x, speedup=found.value, **ends, gmacs_baseline=work(x), gmacs=arm(x)))
-        curve = Curve(axis="tokens", points=tuple(points))
+        curve = Curve(axis="tokens", points=tuple(points.values()))
         request = next_request({case: curve}, FEASIBLE, factor=factor, max_points=8, enough=enough)
-        used = sum(point.pairs for point in points)
+        used = sum(point.pairs for point in points.values())
         if request is None or used >= limit:
             return used, curve
-        se, freedom = 0.06 / step**0.5, min(step // 3, 30) - 1
-        own = se * np.sqrt(rng.chisquare(freedom) / freedom)
-        attempts[request.x].append([Contrast(truth(request.x) + rng.normal(0, np.hypot(se, PROCESS_SD)), own, freedom)])
+        visits[request.x].append(visit_at(rng, case, request.x, step))
+        points[request.x] = point_at(request.x, case, visits[request.x], point_alpha(8))
 
 
 def enough(point: Point) -> bool:
@@ -148,21 +157,8 @@ def test_the_claims_of_searches_hold(case: str) -> None:
 
 
 def on_a_grid(rng: np.random.Generator, case: str) -> BreakEven:
-    """The answer of a grid of eight sizes with 120 pairs each."""
-    truth, arm = CASES[case]
-    se = 0.06 / 120**0.5
-    points = []
-    for x in GRID:
-        own = se * np.sqrt(rng.chisquare(29) / 29)
-        found = pool([[Contrast(truth(x) + rng.normal(0, np.hypot(se, PROCESS_SD)), own, 29)]], 120)
-        ends = {
-            "low": found.low or None,
-            "high": found.high if found.high < np.inf else None,
-            "se": found.se,
-            "verdict": found.verdict(),
-            "pairs": found.pairs,
-        }
-        points.append(Point(x=x, speedup=found.value, **ends, gmacs_baseline=work(x), gmacs=arm(x)))
+    """The answer of a grid of eight sizes with four visits of 30 pairs each."""
+    points = (point_at(x, case, [visit_at(rng, case, x, 30) for _ in range(4)]) for x in GRID)
     return break_even(Curve(axis="tokens", points=tuple(points)))
 
 

@@ -5,7 +5,7 @@ from math import exp, log
 import numpy as np
 import pytest
 
-from sweeps.stats.pooling import PROCESS_SD, SpeedUp, pool
+from sweeps.stats.pooling import SpeedUp
 from sweeps.stats.side_by_side import (
     DIFFERENT,
     FAMILY_ALPHA,
@@ -15,42 +15,38 @@ from sweeps.stats.side_by_side import (
     match_answers,
     speed_difference,
 )
-from sweeps.stats.two_way import Contrast
+from sweeps.stats.visits import pool_visits
+from tests.fixtures.machine_states import plain_visit
+
+VISIT_SD = 0.005
+"""By which log speed-ups of visits differ."""
 
 
 def answer(found: SpeedUp, *processes: str, key: str | None = None) -> SpeedAnswer:
-    return SpeedAnswer(found.log, found.se, found.freedom, found.looks, frozenset(processes), key)
+    return SpeedAnswer(found.log, found.se, found.freedom, frozenset(processes), key)
 
 
-def measured(rng: np.random.Generator, truth: float, attempts: int = 1, se: float = 0.006) -> SpeedUp:
-    """A speed-up pooled from processes that differ by the stated term, each with an error estimated from 30 groups."""
-    freedom = 29
-    contrasts = []
-    for _ in range(attempts):
-        estimated = se * np.sqrt(rng.chisquare(freedom) / freedom)
-        contrasts.append([Contrast(truth + rng.normal(0, PROCESS_SD) + rng.normal(0, se), float(estimated), freedom)])
-    return pool(contrasts, 60)
+def measured(rng: np.random.Generator, truth: float, visits: int = 1) -> SpeedUp:
+    """A speed-up pooled from visits that differ a little, each of ten rounds."""
+    found = [plain_visit(rng, truth, 10, off=off) for off in rng.normal(0, VISIT_SD, visits)]
+    return pool_visits(found, range(visits)).found
 
 
-@pytest.mark.parametrize("attempts", [(1, 1), (2, 3)])
-def test_false_alarms_stay_below_the_stated_rate(attempts: tuple[int, int]) -> None:
+@pytest.mark.parametrize("visits", [(1, 1), (2, 3), (6, 6)])
+def test_false_alarms_stay_below_the_stated_rate(visits: tuple[int, int]) -> None:
     """Of many pages with 20 questions without a difference, no more than the stated share calls any of them different."""
     rng, questions, pages = np.random.default_rng(1), 20, 400
     alarms = 0
     for _ in range(pages):
         truths = rng.normal(0, 0.2, questions)
-        found = [
-            speed_difference(
-                answer(measured(rng, t, attempts[0]), "a"), answer(measured(rng, t, attempts[1]), "b"), questions
-            ).found
-            for t in truths
-        ]
+        sides = [(measured(rng, truth, visits[0]), measured(rng, truth, visits[1])) for truth in truths]
+        found = [speed_difference(answer(one, "a"), answer(other, "b"), questions).found for one, other in sides]
         alarms += any(each in DIFFERENT for each in found)
     assert alarms / pages <= FAMILY_ALPHA
 
 
 def test_answers_of_one_process_raise_no_more_alarms() -> None:
-    """With all of the term in common, whichever way the errors go, `apart` is as rare."""
+    """With all that differs between visits in common, whichever way the errors go, `apart` is as rare."""
     rng, pages, alarms = np.random.default_rng(2), 400, 0
     for _ in range(pages):
         found = []
@@ -67,23 +63,23 @@ def test_a_large_difference_is_found() -> None:
     """30 % apart is found in nearly all of them, with the true ratio inside the interval."""
     rng, hits = np.random.default_rng(3), 0
     for _ in range(100):
-        found = speed_difference(answer(measured(rng, log(1.3)), "a"), answer(measured(rng, 0.0), "b"), 20)
+        found = speed_difference(answer(measured(rng, log(1.3), 6), "a"), answer(measured(rng, 0.0, 6), "b"), 20)
         hits += found.found == "different" and found.low is not None and found.high is not None and found.low < 1.3 < found.high
     assert hits >= 97
 
 
 def test_equal_answers_within_the_floor_are_the_same() -> None:
     """Narrow intervals around one value lie within the floor; a difference below it that is sure is still the same."""
-    narrow = SpeedAnswer(0.1, 0.001, 60, 1, frozenset("a"))
+    narrow = SpeedAnswer(0.1, 0.001, 60, frozenset("a"))
     assert speed_difference(narrow, narrow._replace(processes=frozenset("b")), 4).found == "same"
     assert speed_difference(narrow, narrow._replace(log=0.105, processes=frozenset("b")), 4).found == "same"
 
 
 def test_what_cannot_be_compared_is_named() -> None:
     """One stored answer on both sides is no test; too few pairs leave no interval; unknown processes are not independent."""
-    one = SpeedAnswer(0.1, 0.01, 29, 1, frozenset("a"), key=1)
+    one = SpeedAnswer(0.1, 0.01, 29, frozenset("a"), key=1)
     assert speed_difference(one, one, 1).found == "one answer"
-    without = SpeedAnswer(0.1, None, 1, 1, frozenset("b"))
+    without = SpeedAnswer(0.1, None, 1, frozenset("b"))
     assert speed_difference(one, without, 1).found == "not comparable"
     assert not independent(one, one._replace(processes=None))
     assert speed_difference(one, one._replace(processes=None, key=2), 1).found == "overlap"
@@ -91,23 +87,31 @@ def test_what_cannot_be_compared_is_named() -> None:
         speed_difference(one, without, 0)
 
 
-def test_more_questions_and_more_looks_widen_the_interval() -> None:
-    """The level is shared by the questions, and spent over the looks."""
-    one, other = (SpeedAnswer(0.1, 0.01, 29, 1, frozenset(name)) for name in "ab")
+def test_more_questions_and_fewer_degrees_of_freedom_widen_the_interval() -> None:
+    """The level is shared by the questions; the smaller degrees of freedom count."""
+    one, other = (SpeedAnswer(0.1, 0.01, 29, frozenset(name)) for name in "ab")
 
-    def width(questions: int, looks: int = 1) -> float:
-        found = speed_difference(one._replace(looks=looks), other, questions)
+    def width(questions: int, freedom: float = 29) -> float:
+        found = speed_difference(one._replace(freedom=freedom), other, questions)
         assert found.low is not None
         assert found.high is not None
         return found.high / found.low
 
     assert width(1) < width(10) < width(100)
-    assert width(10) < width(10, 2) < width(10, 3)
+    assert width(10, 60) == width(10) < width(10, 11) < width(10, 5)
+
+
+def test_one_visit_each_must_be_far_apart_to_differ() -> None:
+    """By hand: t at 0.05 / 4 with 3 degrees of freedom is 5.4, times √2 % makes ±7.6 %."""
+    one, other = (SpeedAnswer(0.1, 0.01, 3, frozenset(name)) for name in "ab")
+    found = speed_difference(one, other, 1)
+    assert found.high is not None
+    assert log(found.high) == pytest.approx(5.3919 * 0.01 * 2**0.5, abs=2e-3)
 
 
 def test_the_ratio_is_that_of_the_speed_ups() -> None:
     """The first side over the second, and the interval around it."""
-    found = speed_difference(SpeedAnswer(0.2, 0.01, 29, 1, frozenset("a")), SpeedAnswer(0.1, 0.01, 29, 1, frozenset("b")), 1)
+    found = speed_difference(SpeedAnswer(0.2, 0.01, 29, frozenset("a")), SpeedAnswer(0.1, 0.01, 29, frozenset("b")), 1)
     assert found.ratio == pytest.approx(exp(0.1))
     assert found.low is not None
     assert found.high is not None

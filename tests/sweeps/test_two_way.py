@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sweeps.stats.pooling import pool, quantile
+from sweeps.stats.pooling import quantile, within_process
 from sweeps.stats.two_way import Contrast, Rounds
 from tests.fixtures.timing_noise import NOISES, autoregressive, simulated_rounds
 
@@ -47,7 +47,7 @@ def test_few_rounds_have_a_contrast_without_an_error(rounds: int) -> None:
     found = Rounds(times, [0, 1]).contrast(0, 1)
     assert found.effect == pytest.approx(np.log(2), abs=0.01)
     assert (found.se < np.inf) == (rounds == 15)
-    assert (pool([[found]], rounds).half_width < np.inf) == (rounds == 15)
+    assert (within_process(found, rounds).half_width < np.inf) == (rounds == 15)
 
 
 @pytest.mark.parametrize("seconds", [[], [[]], [0.1, 0.2], [[0.1, 0.0]], [[0.1, np.nan]], [[0.1, np.inf]]])

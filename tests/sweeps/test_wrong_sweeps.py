@@ -76,7 +76,7 @@ def test_too_many_arms_are_refused_before_they_are_built(refusal: Refusal) -> No
         (BATCH + "{rnge: {start: 1}}\n" + TOPK, 5, "axes.batch_size.rnge", "did you mean 'range'?"),
         (BATCH + "{range: 3}\n" + TOPK, 5, "axes.batch_size.range", "start, stop, step"),
         (BATCH + "{}\n" + TOPK, 5, "axes.batch_size", "exactly one of"),
-        (BATCH + "{each: 3}\n" + TOPK, 5, "axes.batch_size.each", "needs a list"),
+        (BATCH + "{each: [1, 2]}\n" + TOPK, 5, "axes.batch_size.each", "unknown key 'each'"),
         (BATCH + "{logspace: {start: 0, stop: 4}}\n" + TOPK, 5, "axes.batch_size.logspace.start", "greater than 0"),
         (MODEL + "axes: {weights: random,\n  pretrained: true}\n" + TOPK, 5, "axes.pretrained", "sets `weights` a second time"),
         (MODEL + "axes: {pretrained: 1}\n" + TOPK, 4, "axes.pretrained", "needs true or false"),

@@ -19,7 +19,7 @@ ENVIRONMENT = Environment(device="cpu", device_name="Simulated CPU", facts={"cor
 SIZES = (32, 48, 64, 96, 128, 160, 192, 224)
 QUESTION = "From how many tokens on does token reduction pay on this machine?"
 ROUNDS = 40
-FLAGS = {48: ("throttled",), 64: ("contended",)}
+FLAGS = {48: ("thermal_slowdown",), 64: ("contended",)}
 """Flags of the quickstart's jobs by size: of one they mark the figures as wrong, of the other as noisy."""
 
 

@@ -85,12 +85,6 @@ def test_baselines() -> None:
     assert list(arm_style.label_arms(points, EMPTY)[0]["against"]) == ["dense", "dense", "topk(r=8) (2)", "topk(r=8) (3)"]
 
 
-def test_baselines_of_an_old_store() -> None:
-    """Where a store is older than the identities of baselines their texts distinguish them."""
-    points = frame(("evit", "{}"), ("evit", "{}"), baseline=["dense", "topk(r=8)"], baseline_id=[None, None])
-    assert list(arm_style.label_arms(points, EMPTY)[0]["against"]) == ["dense", "topk(r=8)"]
-
-
 VALUES = st.one_of(
     st.integers(-2, 2), st.floats(-1, 1), st.booleans(), st.sampled_from(["a", "b", "1", "yes"]), st.lists(st.integers(0, 2))
 )

@@ -71,7 +71,7 @@ def test_axes(quickstart: tuple[pd.DataFrame, pd.DataFrame], axis: Axis, column:
 def test_points_and_flags(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> None:
     """Points wrong by a flag are hidden with a visible count, and drawn faintly when requested; those only noisy are drawn."""
     points, break_evens = quickstart
-    assert set(points["flags"]) == {"", "contended", "throttled"}
+    assert set(points["flags"]) == {"", "contended", "thermal_slowdown"}
     flagged = int(curves.flagged(points).sum())
     assert flagged == 5
     hidden = curves.speedup_chart(points, break_evens).to_dict()

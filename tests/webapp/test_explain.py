@@ -179,7 +179,7 @@ def test_promise_and_ceiling_stand_beside_the_points() -> None:
     assert list(found["promised"]) == [2.0, 2.0]
     assert list(found["ceiling"]) == [1.7, 1.7]
     assert list(found["ceiling_low"]) == [1.6, 1.6]
-    for verdict, flags in (("insufficient", ""), ("quarantined", ""), ("faster", "throttled")):
+    for verdict, flags in (("insufficient", ""), ("quarantined", ""), ("faster", "thermal_slowdown")):
         few = explained.with_promises(points.assign(verdict=["faster", verdict], flags=["", flags]))
         assert few[["ceiling", "ceiling_low", "ceiling_high"]].isna().all(axis=None)
     assert explained.most_surprising(found) == "topk"

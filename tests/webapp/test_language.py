@@ -26,7 +26,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("one") / "one.db"
     timed = a_generation(a_generation_job(128, ARMS), SPEEDS)
     read = a_reading(a_quality_job((larosa(0.5), stacked(0.5))), (0.0, 0.01, 0.05), tokens=(100, 100, 80))
-    store_outcomes(path, "flagged", a_generation(a_generation_job(64, ARMS), SPEEDS, flags=("contended", "throttled")))
+    store_outcomes(path, "flagged", a_generation(a_generation_job(64, ARMS), SPEEDS, flags=("contended", "thermal_slowdown")))
     return store_outcomes(path, "one", timed, read)
 
 
@@ -72,7 +72,7 @@ def test_the_page_of_one_prompt(opened: Open, url: str) -> None:
 def test_flagged_speeds_are_marked(opened: Open, url: str) -> None:
     """A flagged point is named in its sentence; its chart and its table wait for the switch."""
     words = page_text(opened(url, sweep="flagged"))
-    assert "; flagged: contended, throttled" in words
+    assert "; flagged: contended, thermal_slowdown" in words
     assert "flagged and hidden" in words
     assert len(opened(url, sweep="flagged", flagged="true", table="true").dataframe[0].value) == len(ARMS)
 

@@ -60,7 +60,7 @@ def test_points_are_worded_as_in_the_report(opened: Open, filled: str) -> None:
     """The table of points has the word and the interval of each point as the terminal's report prints them."""
     assert not opened(filled, sweep="quickstart").dataframe, "the table is made when it is opened"
     table = opened(filled, sweep="quickstart", table="true").dataframe[0].value
-    rows = [row for row in queries.view_rows("quickstart", "speedup", filled).itertuples() if row.flags != "throttled"]
+    rows = [row for row in queries.view_rows("quickstart", "speedup", filled).itertuples() if row.flags != "thermal_slowdown"]
     printed = {(found.word, found.interval) for row in rows if (found := conclude_row(SPEEDUP, row, "speedup"))}
     assert set(zip(table["word"], table["interval"], strict=True)) == printed
 
@@ -99,7 +99,7 @@ def test_a_sweep_that_waits(opened: Open, tmp_path: Path) -> None:
 def test_all_flagged(opened: Open, tmp_path: Path) -> None:
     """If every point is flagged the page reports it instead of drawing nothing, and the switch shows them again."""
     url = str(tmp_path / "flagged.db")
-    store_sweep(url, "noisy", [job(64), job(96)], lambda requested: outcome(requested, flags=("throttled",)))
+    store_sweep(url, "noisy", [job(64), job(96)], lambda requested: outcome(requested, flags=("thermal_slowdown",)))
     app = opened(url)
     assert "10 measured, 10 of them flagged and hidden" in page_text(app)
     assert "topk keep_rate=0.5 cannot tell; a flag marks every point as wrong" in page_text(app)
@@ -109,7 +109,7 @@ def test_all_flagged(opened: Open, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("schema", ["0000", "9999"])
 def test_other_schemas(opened: Open, filled: str, tmp_path: Path, schema: str) -> None:
-    """A store of an older or a newer program is explained on every page, with what to do."""
+    """A store of another version is explained on every page, with what to do."""
     url = str(tmp_path / "other.db")
     shutil.copy(filled, url)
     with closing(sqlite3.connect(url)) as connection:

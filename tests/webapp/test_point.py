@@ -30,7 +30,7 @@ def test_a_measured_point(filled: str, opened: Open, verdict: str) -> None:
     text = page_text(app)
     for part in ("Every pair in the order of time", "The rule, worked out", "What would convince me that this is noise?"):
         assert part in text
-    for part in ("standard error by the jackknife over 13 groups", "1 % over all attempts ever", "Baseline against itself"):
+    for part in ("mean of the lowest 70 % of the log times", "1 % over all runs ever", "Baseline against itself"):
         assert part in text
     assert "breakeven run point-" in text
     assert "leave the last block, as the method promises" in text
@@ -103,7 +103,7 @@ def test_pooled_attempts_with_readings(tmp_path: Path, opened: Open) -> None:
     assert len(app.get("vega_lite_chart")) == 4
     text = page_text(app)
     assert "Throughout: load, processes that run or wait 1" in text
-    assert "with 2 attempts" in text
+    assert "2 visits" in text
 
 
 def test_a_language_model_has_a_metric_to_choose(large: str, opened: Open) -> None:

@@ -33,7 +33,7 @@ def test_every_store_has_its_runs(opened: Open, filled: str, large: str) -> None
         assert dict(zip(sweeps["sweep"], sweeps["state"], strict=True)) == states
         assert list(nodes["attempts"] > 0) == [True] * len(nodes)
     assert set(nodes["host"]) == {"node-cpu", "here"}
-    assert nodes["flags"].str.contains("throttled").any()
+    assert nodes["flags"].str.contains("thermal_slowdown").any()
 
 
 def test_failures_have_their_reason_log_and_command(opened: Open, large: str) -> None:

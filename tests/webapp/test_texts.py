@@ -38,7 +38,7 @@ def test_a_single_point(bounds: tuple[float, float | None, float | None], verdic
     """The sentence of a point follows from its verdict and its interval as printed."""
     row = dict(zip(("speedup", "speedup_low", "speedup_high"), bounds, strict=True), verdict=verdict, floor=0.01, flags="")
     assert texts.single_point(row) == sentence
-    assert texts.single_point(row | {"flags": "contended,throttled"}) == f"{sentence}; flagged: contended, throttled"
+    assert texts.single_point(row | {"flags": "contended,thermal_slowdown"}) == f"{sentence}; flagged: contended, thermal_slowdown"
 
 
 @pytest.mark.parametrize("verdict", ["faster", "same", "slower", "unclear", "insufficient", "quarantined"])

@@ -11,9 +11,8 @@ import pytest
 from sweeps.job import Pair
 from sweeps.outcome import Samples
 from sweeps.protocol import Protocol
-from sweeps.stats.pooling import SAME_WORK_SD
 from sweeps.stats.two_way import Rounds
-from workers.measure.interleaved import ArmError, by_column, calibrate, time_rounds, warm_up
+from workers.measure.interleaved import PLATEAU, ArmError, by_column, calibrate, time_rounds, warm_up
 from workers.measure.timeout import TimedOut
 from workers.measure.timer import SampleTime, TimedStep
 
@@ -64,13 +63,13 @@ def test_every_ratio_must_be_narrow() -> None:
     assert len(samples.seconds) > 30
 
 
-def test_stops_when_more_rounds_of_this_process_would_hardly_help() -> None:
-    """What differs between processes keeps the interval wider than requested, however many rounds one of them adds."""
+def test_stops_when_more_rounds_of_this_visit_would_hardly_help() -> None:
+    """What differs between visits keeps the interval wider than requested, however many rounds one of them adds."""
     steps, protocol = [noisy(1, 0.02, 1), noisy(1, 0.02, 2)], Protocol(pairs_max=10_000, half_width=0.001, budget_s=60)
     samples = timed(steps, [Pair(0, 1)], protocol)
     assert samples.stopped == "plateau"
     assert len(samples.seconds) < 1000
-    assert Rounds(samples.seconds, samples.arms).contrast(0, 1).se <= SAME_WORK_SD / 2
+    assert Rounds(samples.seconds, samples.arms).contrast(0, 1).se <= PLATEAU / 2
 
 
 def test_stops_at_pairs_max() -> None:

@@ -21,7 +21,6 @@ from webapp.charts.break_even_strip import break_even_strip
 from webapp.charts.emphasis import emphasised_arms, ranked_arms
 from webapp.charts.encodings import GREY
 from webapp.charts.forest_plot import forest_plot
-from webapp.charts.process_band import process_band
 from webapp.charts.published import NOTE_PUBLISHED, of_panel, published_points
 from webapp.charts.speed_lines import Look, speed_lines
 
@@ -290,9 +289,8 @@ def _notes(panel: Panel, axis: Axis, hidden: int, published: int) -> list[str]:
     note += f" {NOTE_PUBLISHED}" if published else ""
     if hidden:
         note += f" {count(hidden, 'flagged point')} hidden."
-    processes = process_band(points)
     curves = [] if panel.single(axis) else [BREAK_EVEN_NOTE]
-    return [note, *([processes.note] if processes else []), *curves]
+    return [note, *curves]
 
 
 def _belongs(frame: pd.DataFrame, about: Mapping[str, Any]) -> pd.Series:

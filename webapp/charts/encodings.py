@@ -39,6 +39,7 @@ LINKED = "Open the evidence of this point"
 """What a clickable mark is called for assistive technology."""
 NO_TOOLTIP = alt.TooltipValue(None)
 GREY = "#808591"
+BLUE = "#3f7fbf"
 """Of rules, notes and the noise floor: legible on white and on black."""
 
 

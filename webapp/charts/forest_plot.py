@@ -7,7 +7,6 @@ import pandas as pd
 
 from webapp.arm_style import ArmStyle
 from webapp.charts.encodings import GREY, arm_axis, arm_color, clickable, layered, point_marks
-from webapp.charts.process_band import process_band
 from webapp.charts.published import published_marks, with_rows
 from webapp.charts.scales import Extent, ratio_axis, ratio_scale
 
@@ -25,13 +24,11 @@ def forest_plot(
     rows = [*(labels[name] for name in styles), *published["row"]]
     row = alt.Y("row:N", scale=alt.Scale(domain=rows), axis=arm_axis(labels, styles))
     band = alt.Chart(pd.DataFrame({"floor_low": [1 / (1 + floor)], "floor_high": [1 + floor]}))
-    processes = process_band(points)
     theory = alt.Chart(points.dropna(subset=["theory"])).mark_tick(thickness=1.6, size=18, orient="vertical", opacity=0.75)
     intervals = alt.Chart(points.dropna(subset=["speedup_low", "speedup_high"]))
     return layered(
         band.mark_rect(color=GREY, opacity=0.25).encode(alt.X("floor_low:Q", scale=scale), alt.X2("floor_high:Q")),
         band.mark_rule(color=GREY, strokeWidth=1.2).encode(alt.XDatum(1, scale=scale)),
-        *([processes.chart().encode(alt.X("process_low:Q", scale=scale), alt.X2("process_high:Q"))] if processes else []),
         theory.encode(alt.X("theory:Q", scale=scale), row, arm_color(styles)),
         intervals.mark_rule(strokeWidth=3, opacity=0.45, strokeCap="round").encode(
             alt.X("speedup_low:Q", scale=scale), alt.X2("speedup_high:Q"), row, arm_color(styles)

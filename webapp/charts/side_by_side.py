@@ -5,9 +5,8 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from webapp.charts.encodings import GREY, clickable
+from webapp.charts.encodings import BLUE, GREY, clickable
 from webapp.charts.pair_series import ORANGE
-from webapp.charts.process_band import BLUE
 from webapp.charts.scales import Extent, ratio_axis, ratio_scale
 
 SIDE_COLOURS = {"differs": ORANGE, "the same": BLUE, "not clear": GREY}

@@ -14,7 +14,6 @@ from webapp.axis_curves import Axis
 from webapp.charts import scales
 from webapp.charts.emphasis import line_ends, short_label
 from webapp.charts.encodings import GREY, HOVER, clickable, layered, not_empty, point_marks
-from webapp.charts.process_band import process_band
 from webapp.charts.published import published_marks
 from webapp.charts.scales import Extent
 from webapp.links import POINT_KEY
@@ -77,7 +76,6 @@ def speed_lines(
     found = break_evens.loc[break_evens["arm"].isin(look.coloured), ["arm", "axis", *PLACES]]
     floor_share = float(points["floor"].max())
     band = alt.Chart(pd.DataFrame({"floor_low": [1 / (1 + floor_share)], "floor_high": [1 + floor_share]}))
-    processes = process_band(points)
     bounded = coloured.dropna(subset=["speedup_low", "speedup_high"])
     promised = alt.Chart(points.loc[points["arm"] == look.selected, list(PROMISED)].dropna(subset=["theory"]))
     theory = promised.mark_line(strokeWidth=1.6, strokeDash=[1, 4], strokeCap="round", opacity=0.9)
@@ -87,7 +85,6 @@ def speed_lines(
     marks_of_panel = not_empty(
         band.mark_rect(color=GREY, opacity=0.25).encode(y=alt.Y("floor_low:Q"), y2=alt.Y2("floor_high:Q")),
         band.mark_rule(color=GREY, strokeWidth=1.2).encode(y=alt.YDatum(1)),
-        *([processes.chart().encode(y=alt.Y("process_low:Q"), y2=alt.Y2("process_high:Q"))] if processes else []),
         *crossing_bands(found[found["arm"] == look.selected], scales.x_scale(spans[0], axis), color),
         theory.encode(x, alt.Y("theory:Q"), color),
         alt.Chart(unnamed).mark_line(strokeWidth=1.2, opacity=0.5, color=GREY).encode(x, y, alt.Detail("arm:N")),

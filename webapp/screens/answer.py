@@ -9,7 +9,7 @@ import streamlit as st
 from store.frames import rows_of
 from store.host_labels import label_hosts
 from store.quality_join import quality_metrics
-from sweeps.caveats import cautions, load_caution, mean_caution, slow_caution
+from sweeps.caveats import cautions, load_caution, mean_caution, slow_caution, states_caution
 from sweeps.number_format import AXIS_LABELS, count
 from webapp import answers, filters, links, plain, queries, texts
 from webapp.arm_style import ArmStyle, arm_styles
@@ -80,7 +80,8 @@ def notes(panels: Sequence[curves.Panel], reading: Sequence[str], scope: Scope, 
         lines += cautions(model, weights, parameters[model]) if model in parameters else []
     points = [row for panel in panels for row in rows_of(panel.points)]
     loaded, slow = load_caution(row.flags for row in points), slow_caution(row.host_speed for row in points)
-    found = (*mean_caution((row.arm, row) for row in points), *loaded, *slow)
+    named = [(row.arm, row) for row in points]
+    found = (*mean_caution(named), *states_caution(named), *loaded, *slow)
     lines += [f"{texts.typeset(line[:1].upper() + line[1:])}." for line in found]
     plain.sentence("\n".join(lines), "muted")
 

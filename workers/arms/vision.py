@@ -1,13 +1,12 @@
 """Arms of vision models: built on shared weights, run once, and checked against the tokens that their methods promise."""
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import cast
 
 from torch import Tensor, nn
 
 from sweeps.condition import Condition, Dtype, ImageSize, image_shape
-from sweeps.identity import canonical
 from sweeps.job import Arm, Job
 from sweeps.method import Network
 from sweeps.outcome import ArmOutcome
@@ -17,7 +16,7 @@ from workers.arms.prepared import PreparedArm, check_finite, compile_limit, desc
 from workers.errors import Unsupported
 from workers.measure.timer import synchronise
 from workers.models.runtime import Autocast, Compiled, CudaGraph
-from workers.models.share_weights import DTYPES, KEPT_ARMS, cast_shared, clone_shared, guard
+from workers.models.share_weights import DTYPES, cast_shared, clone_shared, guard
 from workers.models.token_trace import Trace, trace, traced_forward
 from workers.models.vision import VisionModel, check_image_size, example_input
 
@@ -90,15 +89,6 @@ def prepare_vision(job: Job, index: int, loaded: VisionModel, inputs: ImageInput
     check_finite(logits)
     seen = seen or trace(model, inputs[key])
     return VisionArm(index, arm, condition, first_call_s, solved, loaded.network, model, inputs[key], seen)
-
-
-def kept_arm(loaded: VisionModel, job: Job, index: int) -> VisionArm:
-    """As `prepare_vision`; made once in a process, since compiling takes longer than many visits."""
-    key = canonical([job.arms[index], job.condition, job.content_hashes])
-    if key not in KEPT_ARMS:
-        KEPT_ARMS[key] = prepare_vision(job, index, loaded, {})
-    kept: VisionArm = KEPT_ARMS[key]
-    return replace(kept, index=index)
 
 
 def build_vision(loaded: VisionModel, condition: Condition, arm: Arm) -> nn.Module:

@@ -9,8 +9,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -32,6 +32,7 @@ from workers.measure.interleaved import BLOCK_SAMPLES, WARMUP_S
 from workers.measure.memory import peak_memory
 from workers.measure.metric_values import estimated, median_time, metric_value
 from workers.measure.timer import bandwidth
+from workers.models.share_weights import kept_arm
 
 LONG_S = 0.2
 """A run longer than this is a block of its own in the warm-up; of shorter ones three are."""
@@ -39,6 +40,9 @@ WARMUP_RUNS = 24
 """Warm-up ends, steady or not, after so many runs of each arm, unless that is less than `WARMUP_S`."""
 ISOLATED_S = 10.0
 """What a process of its own takes at least; it is started only where twice as much is left."""
+
+_KNOWN: dict[str, dict[tuple[str, int], ArmMetrics]] = {}
+"""By job in several visits: what its passes measured of each arm, by the flag of a pass that is skipped and the arm."""
 
 
 def run(job: Job, *, pass_seconds: float = PASS_SECONDS, isolated: bool = True) -> KindResult:
@@ -53,12 +57,32 @@ class GenerationKind(TimedKind[LanguageArm]):
         super().__init__(job, failures)
         self.pass_seconds = pass_seconds
         self.texts = cut_texts(job)
-        self.passes = [SoloPass(self._run_alone, pass_seconds, "pass_skipped", lambda _: pass_seconds)]
+        self.known = _KNOWN.setdefault(job.visited_id, {}) if job.protocol.passes > 1 else {}
+        self.passes = [self._once(self._run_alone, pass_seconds, "pass_skipped", lambda _: pass_seconds)]
         if isolated:
-            self.passes.append(SoloPass(self._run_isolated, ISOLATED_S, "isolated_run_skipped", self._isolated_s))
+            self.passes.append(self._once(self._run_isolated, ISOLATED_S, "isolated_run_skipped", self._isolated_s))
 
     def prepare(self, index: int) -> LanguageArm:
-        return prepare_language(self.job, index, self.texts)
+        """An arm; of one of several visits, one that is compiled or captured as it was made at the first visit."""
+        runtime = self.job.arms[index].condition(self.job.condition).runtime
+        if self.job.protocol.passes == 1 or runtime == "eager":
+            return prepare_language(self.job, index, self.texts)
+        kept = kept_arm(self.job, index, lambda: prepare_language(self.job, index, self.texts))
+        return replace(kept, index=index, runs=[])
+
+    def _once(
+        self, measure: Callable[[LanguageArm], ArmMetrics], reserve_s: float, skipped: str, needed_s: Callable[[LanguageArm], float]
+    ) -> SoloPass[LanguageArm]:
+        """A pass that measures each arm once, at the first visit of this process; later visits state the same figures."""
+
+        def measured(arm: LanguageArm) -> ArmMetrics:
+            if (skipped, arm.index) not in self.known:
+                self.known[skipped, arm.index] = measure(arm)
+            return self.known[skipped, arm.index]
+
+        if all((skipped, index) in self.known for index in range(len(self.job.arms))):
+            reserve_s, needed_s = 0.0, lambda _: 0.0
+        return SoloPass(measured, reserve_s, skipped, needed_s)
 
     def warmup_options(self, arms: Sequence[LanguageArm]) -> Mapping[str, Any]:
         once_s = sum(arm.first.seconds for arm in arms)

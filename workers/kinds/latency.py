@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -13,7 +13,7 @@ from sweeps.job import PASS_SECONDS, Job
 from sweeps.outcome import MetricValue, Samples
 from sweeps.stats.timing import median, outliers
 from workers.arms.prepared import raised
-from workers.arms.vision import ImageInputs, VisionArm, kept_arm, prepare_vision
+from workers.arms.vision import ImageInputs, VisionArm, prepare_vision
 from workers.kinds import KindResult
 from workers.kinds.failures import FailureCollector
 from workers.kinds.timed_job import ArmMetrics, SoloPass, TimedKind, run_timed
@@ -22,6 +22,7 @@ from workers.measure.interleaved import calibrate
 from workers.measure.memory import peak_memory
 from workers.measure.metric_values import estimated, median_time, metric_value
 from workers.measure.timer import Stopwatch, TimedStep, synchronise
+from workers.models.share_weights import kept_arm
 from workers.models.token_trace import Forwards, count_forwards
 from workers.models.vision import fresh_copy, shared_vision
 
@@ -76,7 +77,8 @@ class LatencyKind(TimedKind[VisionArm]):
         runtime = self.job.arms[index].condition(self.job.condition).runtime
         if self.job.protocol.passes == 1 or runtime == "eager":
             return prepare_vision(self.job, index, self.loaded, self.inputs)
-        return kept_arm(self.kept, self.job, index)
+        kept = kept_arm(self.job, index, lambda: prepare_vision(self.job, index, self.kept, {}))
+        return replace(kept, index=index)
 
     def twin(self, arm: VisionArm) -> VisionArm:
         return self.prepare(arm.index) if arm.condition.runtime == "eager" else arm

@@ -7,9 +7,9 @@ from uuid import uuid4
 
 from sweeps.condition import Device
 from sweeps.job import Job, Pair
-from sweeps.outcome import WORKER_UNFIT, do_same_work
+from sweeps.outcome import WORKER_UNFIT
 from sweeps.profile import ArmProfile, Phase
-from sweeps.stats.pooling import pool, stated_term
+from sweeps.stats.pooling import within_process
 from sweeps.stats.profile_rounds import ArmWall, PhaseRounds, bounded, less_profiler
 from sweeps.stats.two_way import Rounds
 from workers.arms.prepared import PreparedArm, raised
@@ -110,7 +110,7 @@ class PhaseProfiler:
         """The result of the job: profiles in place of samples, with the peaks of the machine for the dtypes of its arms."""
         dtypes = [arm.condition(job.condition).dtype for arm in job.arms]
         peaks = measure_peaks(job.condition.device, dtypes) if self.found else ()
-        compared = tuple(self._compared(profile, job, measured) for profile in self.found)
+        compared = tuple(self._compared(profile, job) for profile in self.found)
         metrics = dict(measured.system_metrics)
         if job.condition.device == "cuda":
             metrics[WORKER_UNFIT] = (
@@ -118,16 +118,15 @@ class PhaseProfiler:
             )
         return measured._replace(samples=None, profiles=compared, peaks=peaks, system_metrics=metrics)
 
-    def _compared(self, profile: ArmProfile, job: Job, measured: KindResult) -> ArmProfile:
+    def _compared(self, profile: ArmProfile, job: Job) -> ArmProfile:
         """A profile with what distinguishes it from that of its first baseline."""
         baseline = next((pair.baseline for pair in job.pairs if pair.arm == profile.arm), None)
         walls, fitted = self.walls[profile.phase], self.fitted[profile.phase]
         if baseline is None or baseline not in self.columns:
             return profile
         pair = Pair(baseline, profile.arm)
-        same = do_same_work(job, measured.arms, pair)
-        speedup = pool([[walls.contrast(*pair)]], walls.rounds, [stated_term(same_work=same)])
-        profiled = fitted.profiled_speedup(*pair, same_work=same)
+        speedup = within_process(walls.contrast(*pair), walls.rounds)
+        profiled = fitted.profiled_speedup(*pair)
         before, after = (ArmWall(arm, walls.seconds(arm)) for arm in pair)
         changes = fitted.changes(before, after, speedup, profiled) if profile.times else {}
         figures = {"speedup": bounded(speedup), "profiled_speedup": bounded(profiled), "changes": changes}

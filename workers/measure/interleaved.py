@@ -10,9 +10,10 @@ from typing import Literal, NamedTuple
 from sweeps.job import Pair
 from sweeps.outcome import Samples
 from sweeps.protocol import Protocol
-from sweeps.stats.pooling import SAME_WORK, SAME_WORK_SD, pool, quantile
+from sweeps.stats.pooling import quantile, within_process
 from sweeps.stats.timing import median, steady
 from sweeps.stats.two_way import Rounds
+from sweeps.stats.visits import FLOOR_SD
 from workers.measure.timeout import TimedOut
 from workers.measure.timer import SampleTime, Stopwatch, TimedStep, inner_loop
 
@@ -20,6 +21,8 @@ LOOK_GROWTH = 1.25
 """Intervals are checked after `pairs_min` rounds and whenever these have grown by a quarter: a schedule independent of results."""
 BURST_EVERY = 20
 """Rounds from one burst of each arm to the next."""
+PLATEAU = FLOOR_SD / 2
+"""Half-width of 95 % intervals by the errors within a process, below which other visits would show more than more rounds."""
 DRAWS = 100
 """Orders that are drawn at most until one repeats no arm."""
 BLOCK_SAMPLES = 3
@@ -221,7 +224,7 @@ def _enough(
         widths = [median(column).half_width for times in tables for column in zip(*times, strict=True)]
         return "half_width" if max(widths) <= target else None
     contrasts = [rounds.contrast(*pair) for rounds in (Rounds(times, arms) for times in tables) for pair in pairs]
-    if all(pool([[contrast]], 0, [SAME_WORK]).half_width <= target for contrast in contrasts):
+    if all(within_process(contrast, 0).half_width <= target for contrast in contrasts):
         return "half_width"
-    sure = (quantile(0.05, contrast.freedom) * contrast.se <= SAME_WORK_SD for contrast in contrasts)
+    sure = (quantile(0.05, contrast.freedom) * contrast.se <= PLATEAU for contrast in contrasts)
     return "plateau" if all(sure) else None

@@ -46,12 +46,10 @@ def _step(method: str, params: Mapping[str, Any], without: str = "") -> str:
 
 def _params(method: str, params: Mapping[str, Any], without: str = "") -> list[str]:
     model = _model(method)
-    defaults = {} if model is None else model.model_construct().model_dump(mode="json", by_alias=True, warnings=False)
+    defaults = {} if model is None else model.model_construct().model_dump(mode="json", warnings=False)
     defaults = {key: value for key, value in defaults.items() if model is None or key not in model.amounts}
-    # The store keeps parameters under their serialised names; a label has the names that a sweep file uses.
-    names = {} if model is None else {info.serialization_alias: name for name, info in model.model_fields.items()}
     return [
-        f"{names.get(key, key)}={canonical(value)}"
+        f"{key}={canonical(value)}"
         for key, value in params.items()
         if value is not None and key != without.partition(".")[0] and not (key in defaults and defaults[key] == value)
     ]

@@ -12,6 +12,7 @@ from torch import nn
 
 from sweeps.condition import Condition, Dtype
 from sweeps.identity import canonical
+from sweeps.job import Job
 from workers.measure.leftovers import memory_share
 
 M = TypeVar("M", bound=nn.Module)
@@ -127,11 +128,20 @@ def kept_models(load: Callable[[Condition], Any], condition: Condition, content_
     return load(condition)
 
 
-KEPT_ARMS: dict[str, Any] = {}
+_KEPT_ARMS: dict[str, Any] = {}
 """Compiled and captured arms of the jobs that a process visits several times, by what they were made for."""
+
+
+def kept_arm(job: Job, index: int, make: Callable[[], _L]) -> _L:
+    """What `make` returns for arm `index` of the job: made once in a process, since compiling takes longer than many visits."""
+    key = canonical([job.arms[index], job.condition, job.content_hashes])
+    if key not in _KEPT_ARMS:
+        _KEPT_ARMS[key] = make()
+    kept: _L = _KEPT_ARMS[key]
+    return kept
 
 
 def drop_kept() -> None:
     """Forget the models that are kept, and what was compiled from them."""
     kept_models.cache_clear()
-    KEPT_ARMS.clear()
+    _KEPT_ARMS.clear()

@@ -2,24 +2,22 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from sweeps.condition import Condition
 
 ImplementationField = Annotated[
-    Literal["auto", "torch", "native"] | None,
-    AfterValidator(lambda requested: None if requested == "auto" else requested),
+    Literal["auto", "torch", "native"],
     Field(
         description="native: matching and merging by compiled code, float32 on a CPU only; torch: torch's operators; "
         "auto (the default): native where it can run, else torch"
     ),
 ]
-"""`auto` is stored as no value, so that arms keep the identity that they had before this parameter existed."""
 
 
 def choose(params: Any, condition: Condition) -> Any:
     """The parameters with `auto` replaced by the implementation that runs under an arm's own condition."""
-    if params.implementation is not None:
+    if params.implementation != "auto":
         return params
     native = (condition.device, condition.dtype, condition.runtime) == ("cpu", "float32", "eager")
     if native:
@@ -30,9 +28,9 @@ def choose(params: Any, condition: Condition) -> Any:
     return params.model_copy(update={"implementation": "native" if native else "torch"})
 
 
-def chosen_route(params: Any, condition: Condition) -> str | None:
+def chosen_route(params: Any, condition: Condition) -> str:
     """The implementation that runs."""
-    implementation: str | None = choose(params, condition).implementation
+    implementation: str = choose(params, condition).implementation
     return implementation
 
 

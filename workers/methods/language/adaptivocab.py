@@ -62,26 +62,15 @@ class Params(method.Params):
     )
     file: str | None = Field(default=None, description="a vocabulary made before (JSON), with `ngrams` n-tokens")
     seed: int = Field(default=0, ge=0, description="of the drawn embeddings and of the fine-tuning's order")
-    segmentation: Literal["longest", "score"] | None = Field(
-        default=None,
-        description="of n-grams that begin at a token: the longest (if not given), or the best by score (the authors' way)",
+    segmentation: Literal["longest", "score"] = Field(
+        default="longest",
+        description="of n-grams that begin at a token: the longest, or the best by score (the authors' way)",
     )
-
-    rows: Literal["tokens", "text"] | None = Field(
-        default=None,
-        description="first rows of an n-token are mixed from its tokens (if not given), or from those that the unmodified "
+    rows: Literal["tokens", "text"] = Field(
+        default="tokens",
+        description="first rows of an n-token are mixed from its tokens, or from those that the unmodified "
         "tokenizer splits its text into (the authors' way)",
     )
-
-    @field_validator("rows")
-    @classmethod
-    def _own_tokens_are_none(cls, rows: str | None) -> str | None:
-        return None if rows == "tokens" else rows  # as of `segmentation`
-
-    @field_validator("segmentation")
-    @classmethod
-    def _default_is_none(cls, segmentation: str | None) -> str | None:
-        return None if segmentation == "longest" else segmentation  # younger than stored identities, which have none
 
     @field_validator("file")
     @classmethod
@@ -182,7 +171,7 @@ def apply(lm: "LanguageModel", params: Params) -> "LanguageModel":
         text = corpus(params.data)
         recipe = VocabularyRecipe(ngrams=params.ngrams, mode=params.mode)
         vocabulary = cached_vocabulary(lm.tokenizer, text.train, recipe, weights_hash=lm.weights_hash, text=text.hash)
-    patch = PatchTokenizer(lm.tokenizer, vocabulary, params.segmentation or "longest")
+    patch = PatchTokenizer(lm.tokenizer, vocabulary, params.segmentation)
     runs = split_again(lm.tokenizer, vocabulary.ngrams) if params.rows == "text" else None
     model = with_vocabulary(lm.model, vocabulary, params.init, params.seed, untie=params.finetune_steps > 0, runs=runs)
     made_of = {
@@ -191,7 +180,7 @@ def apply(lm: "LanguageModel", params: Params) -> "LanguageModel":
         "init": params.init,
         "seed": params.seed,
         "segmentation": params.segmentation,
-        **({} if params.rows is None else {"rows": params.rows}),
+        "rows": params.rows,
     }
     made = dataclasses.replace(
         lm, model=model, tokenizer=patch, network=resized(lm.network, model), weights_hash=digest(made_of), counters=(patch,)

@@ -45,7 +45,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from pydantic import AliasChoices, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from sweeps import method
 from sweeps.condition import ImageSize
@@ -117,15 +117,13 @@ class Params(method.Params):
         default=0,
         ge=-4,
         le=4,
-        validation_alias=AliasChoices("temperature", "n"),
-        serialization_alias="n",  # `n`, which YAML 1.1 takes for false, is its name in identities and stored answers
         description="merged tokens times (size / mean size)^temperature; 0: none",
     )
     clip: Literal["absolute"] | None = Field(
         default=None, description="absolute: tau is a length, as in the author's code; not given: a multiple of the mean length"
     )
     recentre: bool = Field(default=False, description="the merged tokens' mean becomes the mean weighted by size")
-    implementation: ImplementationField = None
+    implementation: ImplementationField = "auto"
     choose, route, eager_only = implementations.choose, implementations.chosen_route, implementations.eager_only
     budget: BudgetField = None
     align: AlignField = None

@@ -7,9 +7,7 @@ not.
 
 `implementation: auto`, the default, takes the compiled route (`native`) for float32 on a CPU where there is a compiler and torch
 compiles nothing itself, and torch's operators otherwise. Both give equal tokens to rounding; outcomes name the one that ran, and
-attempts of different ones are not pooled. `auto` is stored as no value, so that arms keep the identity that they had before there
-was a choice; VERSION is about what is computed, and stays. What was measured before names no route; measured again, only the newest
-counts.
+attempts of different ones are not pooled.
 """
 
 from typing import TYPE_CHECKING
@@ -34,7 +32,7 @@ SOLVES = "r"
 class Params(MergeParams):
     """How many are merged, and by which code."""
 
-    implementation: ImplementationField = None
+    implementation: ImplementationField = "auto"
     choose, route, eager_only = implementations.choose, implementations.chosen_route, implementations.eager_only
 
 
@@ -60,7 +58,7 @@ def macs(params: Params, network: Network, image_size: ImageSize) -> int:
 def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
     """A copy of `model` that merges tokens.
 
-    Without an `implementation` by torch's operators, which run anywhere. Raises `Unsupported` as `fit` does, and for
+    `implementation: auto` is by torch's operators, which run anywhere. Raises `Unsupported` as `fit` does, and for
     `implementation: native` where that cannot run.
     """
     from workers.token_reduction.patch_vit import fit

@@ -29,8 +29,8 @@ SOLVES = "keep_rate"
 class Params(CountedKeepParams):
     """The share that is kept, and by which code."""
 
-    implementation: Literal["torch", "triton"] | None = Field(
-        default=None, description="triton: one fused kernel selects and gathers, on CUDA only; torch if not given"
+    implementation: Literal["torch", "triton"] = Field(
+        default="torch", description="triton: one fused kernel selects and gathers, on CUDA only"
     )
 
 

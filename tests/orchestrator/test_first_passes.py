@@ -1,0 +1,111 @@
+"""What is known after the first pass and after Ctrl-C, in the state and in the report; and what a plan says of one stretch."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from orchestrator.planning import load_sweep
+from orchestrator.preview import preview
+from orchestrator.report.answers import answer_sections
+from orchestrator.report.data import load_report
+from store.engine import connect
+from store.record import record
+from store.submission import NewSweep, submit_sweep
+from tests.fixtures.sql_rows import rows
+from tests.orchestrator.commands import ROOT, SWEEP, breakeven
+from tests.orchestrator.conftest import Store
+from tests.store.conftest import a_job, in_visits
+
+TEXT = SWEEP.replace("pairs: {min: 30, max: 30}, budget: 50s", "pairs: {min: 180, max: 6000}, budget: 60s, passes: 60")
+
+
+def store_visits(store: Store, visits: int) -> None:
+    """The first visits of a sweep of twelve at three sizes."""
+    jobs = [a_job(size) for size in (64, 96, 224)]
+    submit_sweep(store.engine, NewSweep("grid", "text", "Does it pay?"), [one for job in jobs for one in job.comparisons()], [])
+    for job in jobs:
+        for outcome in in_visits(job, 12, speedups=(1.3,))[:visits]:
+            record(store.engine, None, None, outcome)
+
+
+@pytest.mark.parametrize("visits", [1, 4])
+def test_the_state_of_a_sweep_shows_every_point(store: Store, visits: int) -> None:
+    """After one pass each point has a value with a wide interval, and the curve a claim."""
+    store_visits(store, visits)
+    shown = breakeven("status", "grid", "--db", str(store.path), folder=store.path.parent).stdout
+    points = [line for line in shown.splitlines() if line.startswith("topk keep_rate=0.5") and line.endswith(f" {visits}")]
+    assert [line.split()[2] for line in points] == ["16", "36", "196"]
+    assert all("[" in line and "faster" in line for line in points)
+    assert "pays at every point measured, 16 to 196 tokens" in shown
+    assert "speed-up [99 %]" not in breakeven("status", "--db", str(store.path), folder=store.path.parent).stdout
+
+
+def test_a_sweep_of_which_nothing_is_known_has_no_answer(store: Store) -> None:
+    """Only its jobs are listed."""
+    jobs = [a_job(64)]
+    submit_sweep(store.engine, NewSweep("grid", "text", "Does it pay?"), list(jobs[0].comparisons()), jobs)
+    shown = breakeven("status", "grid", "--db", str(store.path), folder=store.path.parent).stdout
+    assert "1 waiting" in shown
+    assert "speed-up" not in shown
+
+
+def test_states_that_differ_stand_in_the_answer(store: Store) -> None:
+    """Both speed-ups, of the quick and of the slow state."""
+    job = a_job(224)
+    submit_sweep(store.engine, NewSweep("grid", "text", "Does it pay?"), list(job.comparisons()), [])
+    for number, outcome in enumerate(in_visits(job, 12)):
+        assert outcome.samples is not None
+        seconds = np.asarray(outcome.samples.seconds) * ([1.3, 1.9] if number % 3 == 0 else [1.0, 1.0])
+        samples = outcome.samples.model_copy(update={"seconds": tuple(map(tuple, seconds.tolist()))})
+        record(store.engine, None, None, outcome.model_copy(update={"samples": samples}))
+    (section,) = answer_sections(load_report(str(store.path), "grid"))
+    (line,) = [each.text for each in section.lines if "when the host is quick" in each.text]
+    (row,) = rows(store.engine, "SELECT speedup, speedup_slow FROM speedup")
+    assert f"{row['speedup']:.2f}x when the host is quick, {row['speedup_slow']:.2f}x when it is slow" in line
+
+
+@pytest.mark.parametrize(("passes", "limits"), [("", 1), (", passes: 12", 0)])
+def test_a_plan_names_what_one_stretch_can_show(passes: str, limits: int) -> None:
+    """Without passes no interval is narrower than what is assumed of visits."""
+    text = SWEEP.replace("budget: 50s", f"budget: 50s{passes}")
+    found = preview(load_sweep("tiny.yaml", auto="cpu", text=text)).limits
+    assert len(found) == limits
+    for line in found:
+        assert "no interval of a speed-up is narrower than ±7.7 %: `passes: 12`" in line
+
+
+@pytest.mark.ray
+def test_ctrl_c_leaves_a_whole_coarser_curve_and_the_next_run_adds_passes(tmp_path: Path) -> None:
+    """Interrupted after its second pass: all sizes have an interval and visits that differ by one at most; then it goes on."""
+    (tmp_path / "tiny.yaml").write_text(TEXT)
+    command = [sys.executable, "-u", "-m", "orchestrator", "run", "tiny.yaml"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "BREAKEVEN_DB": "breakeven.db"}
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        next(line for line in process.stdout if "pass 2 of 60" in line)
+        process.send_signal(signal.SIGINT)
+        shown, _ = process.communicate(timeout=60)
+    assert process.returncode == 130, shown
+    assert "the same command goes on from here" in shown
+    before = visits(tmp_path)
+    assert [size for size, _ in before] == [32, 48, 64], shown
+    assert {number for _, number in before} <= {2, 3, 4}
+    assert max(number for _, number in before) < 60
+    assert breakeven("report", "tiny", folder=tmp_path).stdout.count("[") >= 3
+    breakeven("run", "tiny.yaml", "--time", "15s", folder=tmp_path)
+    after = visits(tmp_path)
+    assert all(new > old for (_, new), (_, old) in zip(after, before, strict=True))
+    assert max(number for _, number in after) - min(number for _, number in after) <= 1
+
+
+def visits(folder: Path) -> list[tuple[int, int]]:
+    """Size and visits of each speed-up that has an interval, smallest first."""
+    engine = connect(str(folder / "breakeven.db"))
+    found = rows(engine, "SELECT image_size, rounds FROM speedup WHERE speedup_low IS NOT NULL ORDER BY image_size")
+    engine.dispose()
+    return [(row["image_size"], row["rounds"]) for row in found]
