@@ -38,7 +38,7 @@ class HistoryPoint(NamedTuple):
     attempt: int | None
     speedup: float
     low: float | None
-    """With 99 % intervals; `None` where there are too few pairs."""
+    """Ends of the interval; `None` where there are too few pairs."""
     high: float | None
     pairs: int
     flags: str

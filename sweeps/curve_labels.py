@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from math import ceil, floor, log10
 from typing import Any
 
-from sweeps.metrics import METRICS
+from sweeps.metrics import INTERVAL, METRICS
 from sweeps.number_format import WHOLE, axis_label, axis_value, is_missing
 from sweeps.stats.curve import LEFT_OUT
 
@@ -14,7 +14,7 @@ LEFT_OUT_SENTENCE = re.compile(rf" ?{LEFT_OUT}(.+?)\.(?= |$)")
 NOT_SHOWN = "not shown to pay"
 """Of a curve of which no point is faster, and none can gain much."""
 BREAK_EVEN_NOTE = (
-    "A break-even is a bracket between measured points, wrong for at most 1 curve in 20, while speed-ups have 99 % intervals. "
+    f"A break-even is a bracket between measured points, wrong for at most 1 curve in 20; speed-ups have {INTERVAL} intervals. "
     "The likeliest place in it comes from the cost model, time = launch + work × MACs, where that fits."
 )
 """How claims about curves are read, next to intervals of another level."""

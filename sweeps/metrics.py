@@ -50,6 +50,8 @@ class MetricSpec:
 Metrics = Iterator[MetricSpec]
 SPEED_FLOOR = 0.02
 """Speed-ups whose interval lies within this share of 1 are called the same."""
+INTERVAL = "99.5 %"
+"""Level of the intervals of speed-ups in words: what `sweeps.stats.pooling` spends on what was measured so far."""
 
 
 def _time(name: str, modality: Modality, label: str, work: str, **more: Any) -> MetricSpec:

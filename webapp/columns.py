@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from sweeps.metrics import METRICS
+from sweeps.metrics import INTERVAL, METRICS
 from sweeps.stats.quality import KL_COVERAGE
 
 GMACS_HELP = "Papers say GFLOPs"
@@ -42,7 +42,7 @@ COLUMNS: Mapping[str, ShownColumn] = {
     "arm_ms": ShownColumn("Arm, ms", "%.2f", ",.4~r"),
     "speedup": ShownColumn("Speed-up", "%.3f×", ".3f"),
     "estimate": ShownColumn("Speed-up"),
-    "interval": ShownColumn("99 % interval", help="However often it was looked at"),
+    "interval": ShownColumn(f"{INTERVAL} interval", help="99 % however often it is looked at"),
     "word": ShownColumn("Verdict"),
     "reason": ShownColumn("Because"),
     "medians": ShownColumn("Medians"),

@@ -10,7 +10,7 @@ import streamlit as st
 
 from store.side_by_side import SideBySide
 from store.side_rows import BY, By, SideChoice
-from sweeps.metrics import METRICS, SPEED_FLOOR
+from sweeps.metrics import INTERVAL, METRICS, SPEED_FLOOR
 from sweeps.number_format import count
 from sweeps.stats.side_by_side import FAMILY_ALPHA
 from webapp import plain, queries_compare
@@ -121,9 +121,7 @@ def sides(by: By, a: SideChoice, b: SideChoice) -> None:
     plain.sentence(_how(found), "muted")
     _changes(found, a, b)
     st.subheader("First against second", anchor=False)
-    st.caption(
-        "A point is a question, with 99 % intervals; on the dashed line both sides have the same speed-up. Click for its evidence."
-    )
+    st.caption(f"A point is a question, with {INTERVAL} intervals; on the dashed line both sides agree. Click for its evidence.")
     name = f"{by}-{a.value}-{b.value}"
     show_chart(side_chart(frame), name=name, data=frame, scope_or_sweep="compare")
     data = frame.drop(columns=["comparison_id", "environment", "host"]).to_csv(index=False)

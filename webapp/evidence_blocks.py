@@ -193,7 +193,12 @@ def failed_attempts(found: PointEvidence) -> None:
 def provenance(found: PointEvidence) -> None:
     """Where every number comes from."""
     st.subheader("Where it comes from", anchor=False)
-    show_rows((_attempt_row(each) for each in reversed(found.attempts)), quiet=2)
+    speeds = {
+        row.attempt: part.speed
+        for timed in found.timed[:1]
+        for (row, *_), part in zip(timed.attempts, timed.pooling.parts, strict=True)
+    }
+    show_rows((_attempt_row(each, speeds.get(each.attempt)) for each in reversed(found.attempts)), quiet=2)
     versions = {step: str(version) for arm in (found.comparison.arm, found.comparison.baseline) for step, version in arm.versions}
     ids = {
         "Comparison": found.comparison_id,
@@ -209,9 +214,11 @@ def provenance(found: PointEvidence) -> None:
     show_rows(ids.items())
 
 
-def _attempt_row(each: StoredAttempt) -> tuple[str, str, str]:
+def _attempt_row(each: StoredAttempt, speed: float | None) -> tuple[str, str, str]:
+    """`speed` of the machine in a visit that the answer rests on, as a share of the quickest known one."""
     span = f"{timestamp(each.started_at)[:19]}Z, {duration(each.ended_at - each.started_at)}"
     state = "the answer rests on it" if each.used else "not used" if each.failure is None else f"failed: {each.failure.reason}"
+    state += "" if speed is None else f", at {speed:.2f} of the quickest known speed"
     precision = each.protocol
     requested = f"{precision.pairs_min} to {precision.pairs_max} pairs, ±{100 * precision.half_width:g} %, {precision.budget_s:g} s"
     ended = "" if each.stopped is None else f"; timing ended by {each.stopped.replace('_', ' ')}"

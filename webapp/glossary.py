@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from sweeps.metrics import INTERVAL
 from webapp import plain
 
 MEANINGS = {
@@ -12,7 +13,7 @@ MEANINGS = {
     "where that fits; the claim is the bracket of the points",
     "Not shown to pay": "no point is faster, and none can gain more than 5 %",
     "Cannot tell": "the data do not decide; `run --more` measures longer there, and adds sizes inside a bracket",
-    "[low, high]": "of speed-ups a 99 % interval; of break-evens one that is wrong for at most 1 curve in 20",
+    "[low, high]": f"of speed-ups a {INTERVAL} interval; of break-evens one that is wrong for at most 1 curve in 20",
     "Faster, slower": "the whole interval is above, or below, 1; `same`: it lies within the grey band; `unclear`: neither",
     "MACs": "multiply-accumulates, of which papers call 1e9 a GFLOP; what they promise is the ratio of MACs",
     "A control, a ceiling": "arms that are not for use: a control drops tokens at random, a ceiling costs nothing by itself",

@@ -20,6 +20,7 @@ from sweeps.advice_text import Evidence
 from sweeps.confirmation import comparison_at, confirmation_sweep
 from sweeps.errors import UserError
 from sweeps.labels import SPEEDUP, Conclusion, conclude
+from sweeps.metrics import INTERVAL
 from workers.methods import every
 
 
@@ -39,7 +40,7 @@ class Confirmation(NamedTuple):
         if self.found is None:
             return f"Confirmation: chosen by {first}, and not measured again; see: breakeven report {self.sweep}"
         flags = f", flagged {self.flags.replace(',', ', ')}" if self.flags else ""
-        numbers = f"on {self.pairs} fresh pairs {self.found.numbers} (99 %): {self.found.word}{flags}"
+        numbers = f"on {self.pairs} fresh pairs {self.found.numbers} ({INTERVAL}): {self.found.word}{flags}"
         held = "confirmed" if self.found.word == "faster" else "NOT confirmed"
         return f"Confirmation: {held}; chosen by {first}, {numbers}."
 
@@ -75,7 +76,7 @@ def confirm(winner: Evidence, tokens: int, metric: str, db: str | None) -> Confi
         raise UserError(
             f"--confirm: no sweep file requests the question of {last.comparison_id} again; run its own sweep with --again"
         )
-    ((comparison_id,),) = (job.comparison_ids() for job in expansion.jobs)
+    (comparison_id,) = {each for job in expansion.jobs for each in job.comparison_ids()}
     since = _newest(db)
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(sys.stderr):
         file = Path(folder) / f"{name}.yaml"

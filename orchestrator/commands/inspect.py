@@ -10,6 +10,7 @@ from orchestrator.report import text_table
 from store.engine import connect_readonly
 from store.errors import StoreError
 from sweeps.method import modality_of
+from sweeps.metrics import INTERVAL
 from workers.methods import every
 
 MOST_POINTS = 60
@@ -61,7 +62,7 @@ def _known_so_far(db: str | None, name: str) -> Iterator[str]:
         listed.append((arm, tokens, found.numbers, found.word, f"{row.rounds:.0f}"))
     if listed:
         yield ""
-        yield from text_table.table_lines(("arm", "tokens", "speed-up [99 %]", "verdict", "visits"), listed[:MOST_POINTS])
+        yield from text_table.table_lines(("arm", "tokens", f"speed-up [{INTERVAL}]", "verdict", "visits"), listed[:MOST_POINTS])
     if len(listed) > MOST_POINTS:
         yield f"and {len(listed) - MOST_POINTS} more: breakeven report {name}"
 

@@ -11,7 +11,7 @@ from orchestrator.report.surprises import arrived_text
 from store.frames import groups, rows_of
 from store.quality_join import conclude_quality, join_quality, quality_metrics, quality_rows, with_controls, with_states
 from sweeps.labels import BITS, SPEEDUP, Conclusion, conclude_interval, unanswered
-from sweeps.metrics import METRICS
+from sweeps.metrics import INTERVAL, METRICS
 from sweeps.number_format import format_number, is_missing
 from sweeps.stacks import stacks_of
 from workers.methods.arm_labels import params_label
@@ -109,7 +109,7 @@ def columns(metrics: Sequence[str]) -> tuple[Column, ...]:
     """The columns of a table of `ArmComparison`s: times with what of the MACs' promise arrived, memory, and quality in one row."""
 
     def speedup_column(metric: str) -> Column:
-        return Column(f"{metric} [99 %]", lambda arm: arm.speedup(metric).numbers)
+        return Column(f"{metric} [{INTERVAL}]", lambda arm: arm.speedup(metric).numbers)
 
     return (
         Column("method", lambda arm: arm.label, left=True),

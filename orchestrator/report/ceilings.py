@@ -14,6 +14,7 @@ from store.frames import groups, rows_of
 from store.host_labels import label_hosts
 from sweeps.ceilings import ceiling_of, left_to_gain
 from sweeps.condition_text import describe_condition
+from sweeps.metrics import INTERVAL
 from sweeps.number_format import image_text
 from workers.methods import purpose
 from workers.methods.arm_labels import params_label
@@ -30,8 +31,8 @@ _COLUMNS = (
     Column("method", lambda row: params_label(row.method, row.params), left=True),
     Column("tokens", lambda row: f"{row.tokens:.0f}"),
     Column("px", lambda row: image_text(row.image_size, row.image_shape).removesuffix(" px")),
-    Column("reached [99 %]", lambda row: speedup_of(row).numbers),
-    Column("cut for nothing [99 %]", lambda row: ceiling_of(row).numbers),
+    Column(f"reached [{INTERVAL}]", lambda row: speedup_of(row).numbers),
+    Column(f"cut for nothing [{INTERVAL}]", lambda row: ceiling_of(row).numbers),
     Column("MACs promise", lambda row: f"{row.speedup_macs:.2f}x"),
     Column("left at most", _left_text),
 )

@@ -14,7 +14,7 @@ from store.host_labels import label_hosts
 from sweeps.condition_text import describe_condition
 from sweeps.kinds import THREAD_FIELDS
 from sweeps.labels import SPEEDUP, Conclusion, conclude_row
-from sweeps.metrics import METRICS
+from sweeps.metrics import INTERVAL, METRICS
 from sweeps.number_format import axis_label, count, image_text, is_missing
 from workers.methods.arm_labels import params_label
 
@@ -47,7 +47,7 @@ _COLUMNS = (
     Column("MACs promise", lambda row: f"{row.speedup_macs:.2f}x"),
     Column("of it arrived", arrived_text),
     Column("ms", lambda row: f"{row.baseline_ms:.3g} → {row.arm_ms:.3g}"),
-    Column("speed-up [99 %]", lambda row: speedup_of(row).numbers),
+    Column(f"speed-up [{INTERVAL}]", lambda row: speedup_of(row).numbers),
     Column("pairs", lambda row: f"{row.pairs:.0f}"),
     Column("verdict", lambda row: speedup_of(row).word, left=True),
     Column("notes", _notes, left=True, wraps=True),

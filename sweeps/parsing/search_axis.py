@@ -65,9 +65,9 @@ def check_kinds(document: Document, sweep: Sweep, protocols: Mapping[str, Protoc
         if not KINDS[kind].sampled:
             problem = f"{kind} has no break-even; a sweep with a search has timing jobs alone, so leave it to a sweep of its own"
             raise document.error(path, problem, at_key=True)
-        if protocol.turns > 1:
-            key = "rounds" if protocol.rounds > 1 else "passes"
-            raise document.error((*path, key), "is the grid's way to repeat; a search repeats where it is needed: leave it out")
+        if protocol.rounds > 1:
+            problem = "is the grid's way to repeat; a search repeats where it is needed: leave it out, or write passes"
+            raise document.error((*path, "rounds"), problem)
 
 
 def _check(document: Document, sweep: Sweep, search: BreakEvenSearch, names: KnownNames) -> None:

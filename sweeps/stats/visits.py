@@ -50,6 +50,8 @@ class VisitPart(NamedTuple):
     """Log speed-up that it alone would estimate; that of all where it has none of the rounds."""
     weight: float
     """Share of the rounds; 0 where it does not count."""
+    speed: float = 1.0
+    """Median speed of its rounds as a share of the quickest known one."""
 
 
 class Spread(NamedTuple):
@@ -110,6 +112,7 @@ def pool_visits(visits: Sequence[Visit], turns: Sequence[int], floor_sd: float =
     of_visit = np.repeat(np.arange(len(visits)), [len(visit.arm) for visit in visits])
     runs = np.cumsum([place > 0 and turn <= turns[place - 1] for place, turn in enumerate(turns)])
     above = np.median(table - np.quantile(table, LEVEL_QUANTILE, axis=0), axis=1)
+    speeds = np.exp([-np.median(above[of_visit == visit]) for visit in range(len(visits))])
     quick = above < QUICK_LOG
     is_quick = bool(quick.mean() >= QUICK_SHARE)
     used = quick if is_quick else ~quick
@@ -126,7 +129,7 @@ def pool_visits(visits: Sequence[Visit], turns: Sequence[int], floor_sd: float =
         slow = SpeedUp(other.effect, sqrt(other.squares) * other.counted.sd, other.counted.freedom, int((~quick).sum()))
     return Pooling(
         found=SpeedUp(one.effect, hypot(error, _offset(null)), freedom, len(table)),
-        parts=tuple(VisitPart(*part) for part in zip(one.own.tolist(), one.shares.tolist(), strict=True)),
+        parts=tuple(VisitPart(*part) for part in zip(one.own.tolist(), one.shares.tolist(), speeds.tolist(), strict=True)),
         state="quick" if is_quick else "slow",
         rounds=len(one.rows),
         between=one.between,

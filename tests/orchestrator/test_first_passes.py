@@ -42,7 +42,7 @@ def test_the_state_of_a_sweep_shows_every_point(store: Store, visits: int) -> No
     assert [line.split()[2] for line in points] == ["16", "36", "196"]
     assert all("[" in line and "faster" in line for line in points)
     assert "pays at every point measured, 16 to 196 tokens" in shown
-    assert "speed-up [99 %]" not in breakeven("status", "--db", str(store.path), folder=store.path.parent).stdout
+    assert "speed-up [" not in breakeven("status", "--db", str(store.path), folder=store.path.parent).stdout
 
 
 def test_a_sweep_of_which_nothing_is_known_has_no_answer(store: Store) -> None:

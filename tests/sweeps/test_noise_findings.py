@@ -17,10 +17,10 @@ from tests.fixtures.machine_states import plain_visit
 CLEAR = Contrast(0.1, 0.003, 29)
 
 
-def pooled(*runs: float, visits: int = 6) -> Pooling:
-    """Runs of visits with one column of the baseline each, whose log speed-ups are about those given."""
+def pooled(*runs: float, visits: int = 6, columns: int = 1) -> Pooling:
+    """Runs of visits with so many columns of the baseline each, whose log speed-ups are about those given."""
     rng = np.random.default_rng(1)
-    found = [plain_visit(rng, run, 10, 0.01) for run in runs for _ in range(visits)]
+    found = [plain_visit(rng, run, 10, 0.01, columns=columns) for run in runs for _ in range(visits)]
     return pool_visits(found, [*range(visits)] * len(runs))
 
 
@@ -78,7 +78,7 @@ def by_check(pooling: Pooling, *nulls: tuple[float, str], **changed: Any) -> dic
 
 def test_runs_that_disagree_and_a_machine_that_errs() -> None:
     """Runs on both sides of 1, and equal arms that were called faster."""
-    found = by_check(pooled(0.15, -0.1), (1.05, "faster"), (1.0, "same"))
+    found = by_check(pooled(0.15, -0.1, columns=2), (1.05, "faster"), (1.0, "same"))
     assert found["Agreement of visits"].noise
     assert found["Agreement of runs"].noise
     assert found["Null comparisons of the machine"].noise
@@ -135,7 +135,7 @@ def test_the_rule_has_the_numbers_of_the_pooling() -> None:
 
 def test_the_rule_names_what_runs_and_states_show() -> None:
     """How unlikely runs are by what visits differ by, and the speed-up in the slow state."""
-    pooling = pooled(0.15, -0.1)
+    pooling = pooled(0.15, -0.1, columns=2)
     slow = SpeedUp(0.3, 0.01, 10, 40)
     pooling = pooling._replace(slow=slow)
     lines = {line.what: line for line in rule_lines(pooling, pooling.found.verdict(), pairs_min=30)}

@@ -11,7 +11,7 @@ from store.host_labels import label_hosts
 from sweeps.curve_labels import BREAK_EVEN_NOTE, axis_place
 from sweeps.flags import split_flags, wrong
 from sweeps.kinds import THREAD_FIELDS
-from sweeps.metrics import METRICS, MetricSpec
+from sweeps.metrics import INTERVAL, METRICS, MetricSpec
 from sweeps.number_format import count
 from webapp import texts
 from webapp.arm_style import ArmStyle, arm_styles, label_arms
@@ -281,7 +281,7 @@ def condition_words(panel: Panel, axis: Axis, hosts: Mapping[tuple[str, str], st
 def _notes(panel: Panel, axis: Axis, hidden: int, published: int) -> list[str]:
     """How to read the chart, and what it does not show."""
     points = panel.points
-    note = "Bars: 99 % interval." if panel.single(axis) else "Shaded around a line: 99 % interval."
+    note = f"Bars: {INTERVAL} interval." if panel.single(axis) else f"Shaded around a line: {INTERVAL} interval."
     if points["theory"].notna().any():
         mark = "Ticks" if panel.single(axis) else "Dotted, for one arm in colour"
         note += f" {mark}: if time followed the MACs of {panel.metric.work}."

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import altair as alt
 import pandas as pd
 
+from sweeps.metrics import INTERVAL
 from webapp.charts.encodings import BLUE, GREY
 from webapp.charts.row_labels import plain_rows
 from webapp.charts.scales import Extent, log_axis, ratio_axis, ratio_scale
@@ -80,7 +81,7 @@ def pair_chart(frames: PairFrames) -> alt.LayerChart:
     line_hover = [
         alt.Tooltip("number:Q", title="Pairs"),
         alt.Tooltip("speedup:Q", title="Speed-up", format=".4f"),
-        alt.Tooltip("low:Q", title="99 % from", format=".4f"),
+        alt.Tooltip("low:Q", title=f"{INTERVAL} from", format=".4f"),
         alt.Tooltip("high:Q", title="to", format=".4f"),
     ]
     starts = alt.Chart(frames.starts)
@@ -149,7 +150,7 @@ def attempt_chart(rows: pd.DataFrame, floor: float) -> alt.LayerChart:
     hover = [
         alt.Tooltip("row:N", title="Of"),
         alt.Tooltip("speedup:Q", title="Speed-up", format=".4f"),
-        alt.Tooltip("low:Q", title="99 % from", format=".4f"),
+        alt.Tooltip("low:Q", title=f"{INTERVAL} from", format=".4f"),
         alt.Tooltip("high:Q", title="to", format=".4f"),
     ]
     bounded = alt.Chart(rows.dropna(subset=["low", "high"]))

@@ -6,6 +6,7 @@ from math import log
 import altair as alt
 import pandas as pd
 
+from sweeps.metrics import INTERVAL
 from webapp.arm_style import method_colors
 from webapp.charts.encodings import GREY, layered
 from webapp.charts.scales import Extent, ratio_ticks
@@ -22,7 +23,7 @@ PROMISE_HOVER = {
     "tokens": ("Tokens", ",.0f"),
     "speedup_macs": ("Promised by MACs", ".3f"),
     "speedup": ("Speed-up", ".3f"),
-    "interval": ("99 % interval", ""),
+    "interval": (f"{INTERVAL} interval", ""),
     "delivered": ("Share that arrives", ".0%"),
     "baseline_ms": ("Baseline, ms", ",.4~r"),
     "arm_ms": ("Arm, ms", ",.4~r"),
@@ -45,7 +46,7 @@ def promise_chart(points: pd.DataFrame, *, height: int = PROMISE_HEIGHT) -> alt.
     if known.empty:
         raise ValueError("no point to draw: the MACs of these arms are not known")
     xs, ys = _extent(known, "speedup_macs"), _extent(known, "speedup", "speedup_low", "speedup_high")
-    title_x, title_y = "Speed-up if time followed the MACs", "Measured speed-up, with its 99 % interval"
+    title_x, title_y = "Speed-up if time followed the MACs", f"Measured speed-up, with its {INTERVAL} interval"
     x, y = (
         alt.X("speedup_macs:Q", scale=_scale(xs), axis=_axis(xs, title_x)),
         alt.Y("speedup:Q", scale=_scale(ys), axis=_axis(ys, title_y)),

@@ -5,6 +5,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
+from sweeps.metrics import INTERVAL
 from webapp.charts.encodings import BLUE, GREY, clickable
 from webapp.charts.pair_series import ORANGE
 from webapp.charts.scales import Extent, ratio_axis, ratio_scale
@@ -15,7 +16,7 @@ SIDE_HEIGHT, HISTORY_HEIGHT = 520, 420
 
 
 def side_chart(rows: pd.DataFrame) -> alt.LayerChart:
-    """Both speed-ups of each question with their 99 % intervals; on the diagonal they are equal.
+    """Both speed-ups of each question with their intervals; on the diagonal they are equal.
 
     `rows` have `a`, `a_low`, `a_high`, `b`, `b_low`, `b_high`, `label`, `group` (a key of `SIDE_COLOURS`), `finding`, and
     `comparison_id`, `environment` and `host` of the second side, to which a point leads.
@@ -54,7 +55,7 @@ def side_chart(rows: pd.DataFrame) -> alt.LayerChart:
 
 
 def history_chart(points: pd.DataFrame, floor: float) -> alt.LayerChart:
-    """Answers and attempts of one question by when they were measured, with 99 % intervals.
+    """Answers and attempts of one question by when they were measured, with intervals.
 
     `points` have `at` (UTC), `speedup`, `low`, `high`, `what` (`answer` or `attempt`), `series` (place and version), `pairs`,
     `flags`, `comparison_id`, `environment` and `host`.
@@ -79,7 +80,7 @@ def history_chart(points: pd.DataFrame, floor: float) -> alt.LayerChart:
         alt.Tooltip("series:N", title="Where"),
         alt.Tooltip("at:T", title="Measured, UTC", format="%Y-%m-%d %H:%M"),
         alt.Tooltip("speedup:Q", title="Speed-up", format=".4f"),
-        alt.Tooltip("low:Q", title="99 % from", format=".4f"),
+        alt.Tooltip("low:Q", title=f"{INTERVAL} from", format=".4f"),
         alt.Tooltip("high:Q", title="to", format=".4f"),
         alt.Tooltip("pairs:Q", title="Pairs"),
         alt.Tooltip("flags:N", title="Flags"),

@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from sweeps.labels import conclude_change
-from sweeps.metrics import METRICS
+from sweeps.metrics import INTERVAL, METRICS
 from sweeps.number_format import count
 from sweeps.stats.pooling import ALPHA
 from webapp import filters, plain, queries, queries_quality
@@ -23,7 +23,7 @@ from webapp.scope import Scope
 from webapp.tables import show_table, speed_and_quality
 
 SPEEDS = (
-    Measure("speedup", "Speed-up, 99 % interval", better="higher", scale="ratio", alpha=ALPHA),
+    Measure("speedup", f"Speed-up, {INTERVAL} interval", better="higher", scale="ratio", alpha=ALPHA),
     Measure("arm_ms", "Time of a forward, ms", scale="log"),
     Measure("gmacs_total", "GMACs of a forward, the method's own included"),
 )

@@ -10,6 +10,7 @@ from store.audits import MOST_AUDITED
 from store.beside_profiles import join_sentences
 from sweeps.ceilings import explain_ceiling, is_bound
 from sweeps.curve_labels import describe_break_even, describe_cost_model, token_unit
+from sweeps.metrics import INTERVAL
 from sweeps.number_format import count, is_missing
 from sweeps.reasons import (
     PROFILE_SECTION,
@@ -88,7 +89,7 @@ def savings(own: pd.DataFrame, scope: Scope, color: str) -> None:
     """Reached, free and promised."""
     free = own["ceiling"].notna().any()
     st.subheader(f"Speed-up: reached, {'free, ' if free else ''}promised", anchor=False)
-    plain.sentence(f"Bars: 99 % interval. Promised: if time followed MACs. {ceiling_words(own)}", "muted")
+    plain.sentence(f"Bars: {INTERVAL} interval. Promised: if time followed MACs. {ceiling_words(own)}", "muted")
     title = "Tokens of the prompt" if own["prompt_tokens"].notna().any() else "Patch tokens per image"
     chart = saving_chart(texts.with_enough_pairs(own), title, color)
     show_chart(chart, name="savings", data=own, scope_or_sweep=scope)

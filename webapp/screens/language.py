@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from store.views.arms import metric_column
-from sweeps.metrics import METRICS, MetricSpec
+from sweeps.metrics import INTERVAL, METRICS, MetricSpec
 from sweeps.number_format import count, is_missing
 from sweeps.stacks import Stack, stacks_of
 from sweeps.stats.pooling import ALPHA
@@ -60,7 +60,9 @@ def along_length(scope: Scope) -> None:
 def bits_against_speed(arms: pd.DataFrame, quality: QualityOfArms, scope: Scope) -> None:
     """Quality lost against speed gained, with both intervals."""
     st.subheader(f"{quality.spec.label.capitalize()} against speed", anchor=False)
-    x = Measure("speedup", f"Speed-up: {METRICS[scope.metric].label}, 99 % interval", better="higher", scale="ratio", alpha=ALPHA)
+    x = Measure(
+        "speedup", f"Speed-up: {METRICS[scope.metric].label}, {INTERVAL} interval", better="higher", scale="ratio", alpha=ALPHA
+    )
     y = Measure("worse", f"More {quality.spec.label}, 95 % interval", form="+.2~r")
     known = arms.dropna(subset=["worse", "speedup"])
     if known.empty:

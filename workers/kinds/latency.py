@@ -1,5 +1,6 @@
 """Latency: all arms of a job timed side by side, with bursts for throughput; then peak memory and energy of each alone."""
 
+import statistics
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sweeps.job import PASS_SECONDS, Job
-from sweeps.outcome import MetricValue, Samples
+from sweeps.outcome import Samples
 from sweeps.stats.timing import median, outliers
 from workers.arms.prepared import raised
 from workers.arms.vision import ImageInputs, VisionArm, prepare_vision
@@ -29,6 +30,8 @@ from workers.models.vision import fresh_copy, shared_vision
 FloatArray = NDArray[np.float64]
 BURST = 4
 """Samples in one go, by which throughput is measured."""
+STEADY_VISITS = 3
+"""First visits of a process to a job that measure it: one alone may be disturbed."""
 CLOCKS_DIFFER, EVENT_S = 1e-3, 1e-6
 """How far the clock of CUDA events and the host's may differ: as a share, and for the two events of a sample."""
 MEMORY_FORWARDS = 3
@@ -41,8 +44,10 @@ class Known:
 
     alone: dict[int, ArmMetrics] = field(default_factory=dict)
     """Peak memory by arm."""
-    steady: dict[int, MetricValue] = field(default_factory=dict)
-    """By arm the time of a forward in steady running over that of a sample."""
+    steady: dict[int, list[float]] = field(default_factory=dict)
+    """By arm and visit the time of a forward in steady running over that of a sample."""
+    bursts: int = 0
+    """Of each arm, at the last of them."""
     inner: int = 0
     """Forwards of one sample; 0 before the first visit."""
 
@@ -68,7 +73,8 @@ class LatencyKind(TimedKind[VisionArm]):
         self.counted: dict[int, list[Forwards]] = {}
         """By arm, for each of its copies: forwards and images that the first block saw while the samples were taken."""
         self.known = _KNOWN.setdefault(job.visited_id, Known()) if job.protocol.passes > 1 else Known()
-        self.burst = BURST if len(self.known.steady) < len(job.arms) else 0
+        visited = min((len(self.known.steady.get(arm, ())) for arm in range(len(job.arms))), default=0)
+        self.burst = BURST if visited < STEADY_VISITS else 0
         if self.energy_s or len(self.known.alone) < len(job.arms):
             self.passes = [SoloPass(self._run_alone, self.energy_s, "pass_skipped", lambda _: self.energy_s)]
 
@@ -102,9 +108,9 @@ class LatencyKind(TimedKind[VisionArm]):
         if samples.bursts is not None:
             steady_s = np.array(samples.bursts)[:, list(dict.fromkeys(samples.arms)).index(arm.index)]
             called += BURST * len(steady_s) * samples.inner[0]
-            found = float(np.median(steady_s) / np.median(walls))
-            self.known.steady[arm.index] = metric_value("steady_ratio", found, n=len(steady_s))
-        ratio = self.known.steady[arm.index]
+            self.known.steady.setdefault(arm.index, []).append(float(np.median(steady_s) / np.median(walls)))
+            self.known.bursts = len(steady_s)
+        ratio = metric_value("steady_ratio", statistics.median(self.known.steady[arm.index]), n=self.known.bursts)
         if samples.bursts is None:  # a later visit: its throughput is that of its own state of the machine, as its latency is
             steady_s = ratio.value * walls
         earlier = ArmMetrics() if self.passes else self.known.alone[arm.index]
