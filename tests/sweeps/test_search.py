@@ -141,10 +141,10 @@ def enough(point: Point) -> bool:
 def test_a_search_is_narrow_and_right(case: str, factor: float, pairs: int) -> None:
     """With `pairs` in the median the claims of half of the searches are within `factor`, at noise of 6 %."""
     rng = np.random.default_rng(7)
-    runs = [searched(rng, case, 1.5) for _ in range(40)]
+    runs = [searched(rng, case, 1.5) for _ in range(20)]
     assert np.median([used for used, _ in runs]) <= pairs
     assert np.median([factor_of(break_even(curve)) for _, curve in runs]) <= factor
-    assert sum(not claims_hold(break_even(curve), CASES[case][0], curve) for _, curve in runs) <= 2
+    assert sum(not claims_hold(break_even(curve), CASES[case][0], curve) for _, curve in runs) <= 1
 
 
 @pytest.mark.slow
@@ -152,8 +152,8 @@ def test_a_search_is_narrow_and_right(case: str, factor: float, pairs: int) -> N
 def test_the_claims_of_searches_hold(case: str) -> None:
     """Choosing places by what was measured leaves at most 1 of 20 claims false, and intervals with a crossing in 93 %."""
     rng = np.random.default_rng(8)
-    curves = [searched(rng, case, 1.25)[1] for _ in range(40)]
-    assert sum(not claims_hold(break_even(curve), CASES[case][0], curve) for curve in curves) <= 2
+    curves = [searched(rng, case, 1.25)[1] for _ in range(20)]
+    assert sum(not claims_hold(break_even(curve), CASES[case][0], curve) for curve in curves) <= 1
 
 
 def on_a_grid(rng: np.random.Generator, case: str) -> BreakEven:
@@ -167,14 +167,14 @@ def factor_of(answer: BreakEven) -> float:
     return max(((at.high or GRID[-1]) / (at.low or GRID[0]) for at in answer.crossings), default=GRID[-1] / GRID[0])
 
 
-PAIRS_SHARE = {"at 20": 0.65, "at 40": 0.35, "at 80": 0.35, "tiles at 40": 0.35, "tiles at 80": 0.5, "rounded at 80": 0.65}
+PAIRS_SHARE = {"at 20": 0.8, "at 40": 0.35, "at 80": 0.35, "tiles at 40": 0.55, "tiles at 80": 0.4, "rounded at 80": 0.5}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", PAIRS_SHARE)
 def test_a_search_needs_fewer_pairs_than_a_grid_for_the_same_interval(case: str) -> None:
-    """Medians: 0.58, 0.25 and 0.25 of a grid's 960 pairs at 20, 40 and 80 tokens; tiles 0.25 and 0.41; rounded 0.58."""
+    """Medians: 0.70, 0.27 and 0.29 of a grid's 960 pairs at 20, 40 and 80 tokens; tiles 0.47 and 0.31; rounded 0.40."""
     rng = np.random.default_rng(5)
-    factor = float(np.median([factor_of(on_a_grid(rng, case)) for _ in range(20)]))
-    used = [searched(rng, case, factor)[0] for _ in range(20)]
+    factor = float(np.median([factor_of(on_a_grid(rng, case)) for _ in range(12)]))
+    used = [searched(rng, case, factor)[0] for _ in range(12)]
     assert np.median(used) <= PAIRS_SHARE[case] * 960
