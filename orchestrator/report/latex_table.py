@@ -12,7 +12,7 @@ from orchestrator.report.section import Section, filled_columns
 from store.frames import rows_of
 from store.quality_join import quality_metrics
 from sweeps.kinds import KINDS
-from sweeps.metrics import METRICS, SPEED_FLOOR
+from sweeps.metrics import INTERVAL, METRICS, SPEED_FLOOR
 from sweeps.number_format import count
 from sweeps.stats.pooling import ALPHA
 from sweeps.stats.timing import CONFIDENCE
@@ -116,8 +116,8 @@ def _timing(report: Report) -> Iterator[str]:
     )
     yield (
         "A speed-up is the time of the baseline over that of the arm, estimated by the mean of the lowest "
-        f"{100 * LOWEST:g} % of the log times of each in one state of the machine; its {100 * (1 - ALPHA):g} % interval comes from "
-        "leaving out one visit at a time and holds over all runs of a comparison (those so far spend half of the error)."
+        f"{100 * LOWEST:g} % of the log times of each in one state of the machine; its {INTERVAL} interval comes from "
+        f"leaving out one visit at a time; over all runs that are ever made of a comparison it holds with {100 * (1 - ALPHA):g} %."
     )
     yield f"Speed-ups whose interval lies within {100 * SPEED_FLOOR:g} % of 1 are called the same."
     weights = sorted(set(rows["weights"]))

@@ -68,12 +68,14 @@ def taken_host() -> Iterator[None]:
 
 
 def test_time_that_is_left_goes_to_too_few_pairs(store: Store, cluster: Cluster) -> None:
-    """One job does not fit into the time: the other one, which came back with too few pairs, is measured again nevertheless."""
+    """One job does not fit into the time: the other one, which came back with too few pairs, is measured until it is clear."""
     jobs = [job("a", pairs_min=50), job("b", image_size=64, budget_s=1e5, timeout_s=2e5)]
     result, _ = limited(store, jobs, cluster, limit_s=90.0)
     assert (result.plan.answered, result.plan.insufficient) == (1, {})
     assert [left.pairs for left in result.plan.jobs] == [jobs[1].pairs]
-    assert store.table("SELECT pairs FROM speedup")["pairs"].tolist() == [60]
+    (pairs,) = store.table("SELECT pairs FROM speedup")["pairs"].tolist()
+    assert pairs >= 60
+    assert store.table("SELECT verdict FROM speedup")["verdict"].tolist() == ["same"]
 
 
 def test_a_refined_job_is_shortened_to_the_time_left(store: Store, cluster: Cluster) -> None:

@@ -40,8 +40,7 @@ def altered(report: Report, **columns: Any) -> Report:
 def test_clear_answers_need_nothing(measured: Report) -> None:
     """A report without doubts requests no further pairs; of a promise that did not arrive it names what would show the reason."""
     assert not list(next_steps_of(measured))
-    counted = "between processes, intervals count a standard deviation of 1.50 %"
-    assert [line.startswith(counted) for line in legend(measured)] == [True]
+    assert not list(legend(measured))
     (advice,) = decisions_of(measured)
     assert advice == (
         "2 arms gained clearly less than their MACs suggest, under the runtime eager alone; another runtime shows what fewer "

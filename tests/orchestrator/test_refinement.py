@@ -31,7 +31,7 @@ jobs: {latency: {}, profile: {}}
 """
 WIDE = Rectangle(height=64, width=80)
 Truth = Callable[[float], float]
-STEEP = between((4, -1.2), (22.3, 0.0), (196, 1.2))
+STEEP = between((4, -2.4), (22.3, 0.0), (196, 2.4))
 """Pays from 22.3 tokens on."""
 BRACKETS = """
 SELECT params, x_low, x_high, points, points_missing FROM break_even
