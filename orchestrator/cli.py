@@ -135,13 +135,16 @@ def report(
     name: SweepName,
     db: Database = None,
     form: Annotated[Literal["table", "markdown", "html", "latex", "json", "csv"], typer.Option("--format")] = "table",
+    *,
+    detail: Annotated[bool, typer.Option("--detail", help="All points, cost models, memory, audit, flags.")] = False,
+    reasons: Annotated[bool, typer.Option("--why", help="Where the time goes, too.")] = False,
 ) -> None:
-    """Print the answer, speed-ups with intervals beside what the MACs promise, break-even points, why, and what to do next."""
+    """Print the answer on one screen: speed-ups by size, break-evens, and what to do next; other formats have all of it."""
     from orchestrator.report.data import load_report
     from orchestrator.report.render import write_report
     from orchestrator.terminal import output
 
-    write_report(load_report(db, name), form, output(), db)
+    write_report(load_report(db, name), form, output(), db, detail=detail, reasons=reasons)
 
 
 @app.command("status")

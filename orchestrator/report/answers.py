@@ -42,11 +42,26 @@ def answer_sections(report: Report) -> Iterator[Section]:
         lines = _arm_lines(report) if len(report.speedups) else _loss_lines(report)
     if lines:
         lines += [*_ceiling_lines(report), *_time_lines(report)]
-        points = [(params_label(row.method, row.params), row) for row in rows_of(report.speedups)]
-        loaded = load_caution(report.speedups["flags"])
-        cautions = (*mean_caution(points), *states_caution(points), *loaded, *slow_caution(report.speedups["host_speed"]))
-        lines += [TextLine(line, "yellow") for line in cautions]
+        lines += [TextLine(line, "yellow") for line in cautions_of(report)]
         yield Section(title="Answers", lines=lines, note=BREAK_EVEN_NOTE if curves else "")
+
+
+def cautions_of(report: Report) -> Iterator[str]:
+    """What the speed-ups do not show, a sentence for each reason."""
+    points = [(params_label(row.method, row.params), row) for row in rows_of(report.speedups)]
+    yield from mean_caution(points)
+    yield from states_caution(points)
+    yield from load_caution(report.speedups["flags"])
+    yield from slow_caution(report.speedups["host_speed"])
+
+
+def answers_elsewhere(report: Report) -> Iterator[str]:
+    """The answer along another axis than tokens where there is none along tokens, and what each method loses in quality."""
+    curves = _curves(report, "ratio")
+    if curves and not (shown_curves(report.break_evens)["axis"] == "tokens").any():
+        yield answer_of_curves(curves)
+    for method, text in _losses(report).items() if len(report.speedups) else ():
+        yield method + text.replace(";", ":", 1)
 
 
 def amount_sections(report: Report) -> Iterator[Section]:

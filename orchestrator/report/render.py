@@ -11,7 +11,18 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator.report import answers, audit_findings, ceilings, cost_models, differences, generation, next_steps, speedup, why
+from orchestrator.report import (
+    answers,
+    audit_findings,
+    ceilings,
+    cost_models,
+    differences,
+    generation,
+    next_steps,
+    speedup,
+    summary,
+    why,
+)
 from orchestrator.report.charts import draw_charts
 from orchestrator.report.data import Report
 from orchestrator.report.html_page import render_html
@@ -74,12 +85,18 @@ def sections(report: Report, todo: Iterable[str] | None = None) -> Iterator[Sect
         yield Section(title="What to do next", lines=[TextLine(line, "yellow") for line in lines])
 
 
-def render_table(report: Report, todo: Iterable[str] | None = None) -> RenderableType:
-    """The report for a terminal, with next steps at its end (default: `next_steps.next_steps_of`)."""
-    parts: list[RenderableType] = [Text(report.name, style="bold"), Text(report.question, style="italic")]
-    for section in sections(report, todo):
+def render_table(
+    report: Report, todo: Iterable[str] | None = None, *, detail: bool = False, reasons: bool = False
+) -> RenderableType:
+    """The report for a terminal, with next steps at its end (default: `next_steps.next_steps_of`).
+
+    One screen, with `reasons` where the time goes too, or with `detail` all of it.
+    """
+    parts: list[RenderableType] = [Text(f"{report.name}: {report.question}", style="bold")]
+    shown = sections(report, todo) if detail else summary.summary_sections(report, todo)
+    for section in (*shown, *(why.why_sections(report) if reasons and not detail else ())):
         parts += [Text()] if section.level == 2 else []
-        parts.append(Text(section.title, style="bold"))
+        parts += [Text(section.title, style="bold")] if section.title else []
         if section.rows:
             parts.append(_table(section))
         parts += [Text(f"  {line.text}", style=line.style) for line in section.lines]
@@ -96,7 +113,8 @@ def _table(section: Section) -> Table:
     before = ""
     for row, (first, *rest) in zip(section.rows, section.cells(), strict=True):
         # `Text`, because a plain string would lose its brackets as markup; a label that repeats is left out
-        table.add_row(Text("" if first == before else first), *map(Text, rest), style=section.row_style(row))
+        styles = ("" if column.style is None else column.style(row) for column in section.columns[1:])
+        table.add_row(Text("" if first == before else first), *map(Text, rest, styles), style=section.row_style(row))
         before = first
     return table
 
@@ -130,13 +148,15 @@ def render_csv(report: Report) -> str:
     return pd.concat(frames, ignore_index=True).to_csv(index=False)
 
 
-def write_report(report: Report, form: ReportFormat, console: Console, db: str | None = None) -> None:
+def write_report(
+    report: Report, form: ReportFormat, console: Console, db: str | None = None, *, detail: bool = False, reasons: bool = False
+) -> None:
     """Print the report in the requested format: `table` for people, the others for files and programs.
 
-    `db` is the store, of which the charts of `html` are drawn.
+    `db` is the store, of which the charts of `html` are drawn; `detail` and `reasons` are those of `render_table`.
     """
     if form == "table":
-        console.print(render_table(report))
+        console.print(render_table(report, detail=detail, reasons=reasons))
     elif form == "html":
         console.file.write(render_html(report, list(sections(report)), draw_charts(report, db)))
     else:

@@ -23,6 +23,8 @@ class Column(NamedTuple):
     """The text of a cell, from its row."""
     left: bool = False
     wraps: bool = False
+    style: Callable[[Any], str] | None = None
+    """How a cell looks on a terminal, from its row; `None`: as the row."""
 
 
 class TextLine(NamedTuple):

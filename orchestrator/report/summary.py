@@ -1,0 +1,168 @@
+"""Summary: the answer of a sweep on one screen, one table for each condition with sizes as columns."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
+from math import sqrt
+from statistics import median
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from orchestrator.report import answers, differences, speedup
+from orchestrator.report.data import Report
+from orchestrator.report.next_steps import decisions_of, next_steps_of
+from orchestrator.report.section import Column, Section, TextLine, style_of
+from orchestrator.report.surprises import arrived
+from store.frames import groups, rows_of
+from store.host_labels import label_hosts
+from sweeps.condition_text import describe_condition
+from sweeps.curve_answers import merit_of
+from sweeps.curve_labels import break_even_cell
+from sweeps.flags import FLAGS, split_flags
+from sweeps.kinds import KINDS
+from sweeps.labels import Finding
+from sweeps.metrics import INTERVAL, SPEED_FLOOR
+from sweeps.number_format import count, is_missing
+from workers.methods import purpose
+from workers.methods.arm_labels import params_label
+
+MAX_CONDITIONS, MAX_ARMS, MAX_SIZES, MAX_NOTES = 3, 12, 8, 3
+"""What one screen has room for; the rest is counted."""
+_SHARE = (*speedup.POINTS_SHARE, "data", "new_tokens", "kv_cache", "decoding")
+_SIGNS = {
+    Finding.GAIN: ("↑", "faster"),
+    Finding.LOSS: ("↓", "slower"),
+    **dict.fromkeys((Finding.SAME, Finding.SMALL_GAIN, Finding.SMALL_LOSS), ("=", f"within {100 * SPEED_FLOOR:g} % of 1")),
+}
+_NOT_CLEAR = ("?", "not clear")
+
+
+class ArmRow(NamedTuple):
+    """One arm under one condition."""
+
+    label: str
+    points: Mapping[float, Any]
+    """Rows of the view `speedup` by tokens, ascending."""
+    break_even: Sequence[Any]
+    """Rows of the view `break_even` of its curve along tokens; empty for a single point."""
+
+    @property
+    def half_width(self) -> float | None:
+        """Median over the points, as a share; `None` where no point has an interval."""
+        known = [row for row in self.points.values() if not is_missing(row.speedup_high)]
+        return median(sqrt(row.speedup_high / row.speedup_low) - 1 for row in known) if known else None
+
+    @property
+    def merit(self) -> tuple[bool, tuple[int, float], float]:
+        """By which arms are ordered: optimisations first, then by break-even, then by the largest point."""
+        last = list(self.points.values())[-1]
+        merit = merit_of(self.break_even) if self.break_even else (0, 0.0)
+        return purpose(last.method) == "optimisation", merit, last.speedup
+
+
+def summary_sections(report: Report, todo: Iterable[str] | None = None) -> Iterator[Section]:
+    """The tables, what limits them, and what to do next (default: `next_steps.next_steps_of`)."""
+    main = {kind.metrics[0] for kind in KINDS.values() if kind.metrics}
+    rows = report.speedups[report.speedups["metric"].isin(main)]
+    named = label_hosts(report.speedups)
+    conditions = list(groups(rows, _SHARE))
+    for condition, points in conditions[:MAX_CONDITIONS]:
+        title = describe_condition(condition, named[condition["environment"], condition["host"]])
+        yield _table(title, _arm_rows(report, condition, points))
+    if len(conditions) > MAX_CONDITIONS:
+        yield Section(title=f"and {count(len(conditions) - MAX_CONDITIONS, 'condition')} more: --detail")
+    if rows.empty:
+        yield from islice(differences.difference_sections(report), MAX_CONDITIONS)
+    lines = [TextLine(line) for line in answers.answers_elsewhere(report)]
+    lines += [TextLine(line, "yellow") for line in _notes(report, todo)]
+    rest = f"every point, cost model, memory, audit: breakeven report {report.name}{report.options} --detail"
+    lines.append(TextLine(rest, "dim"))
+    yield Section(title="", lines=lines)
+
+
+def _arm_rows(report: Report, condition: Mapping[str, Any], points: pd.DataFrame) -> list[ArmRow]:
+    curves = report.break_evens[report.break_evens["axis"] == "tokens"]
+    same = (curves["environment"] == condition["environment"]) & (curves["host"] == condition["host"])
+    curves = curves[same & (curves["metric"] == condition["metric"])]
+    found = []
+    for _, own in groups(points, ("curve_id", "arm_id")):
+        by_size = {_size(row): row for row in sorted(rows_of(own), key=_size)}
+        row = next(iter(by_size.values()))
+        claimed = rows_of(curves[curves["curve_id"] == row.curve_id]) if len(by_size) > 1 else []
+        found.append(ArmRow(params_label(row.method, row.params), by_size, claimed))
+    return sorted(found, key=lambda arm: arm.merit, reverse=True)
+
+
+def _size(row: Any) -> float:
+    return float(row.tokens if is_missing(row.prompt_tokens) else row.prompt_tokens)
+
+
+def _table(title: str, arms: Sequence[ArmRow]) -> Section:
+    sizes = sorted({size for arm in arms for size in arm.points})
+    shown = _spread(sizes)
+    columns = [Column("method", lambda arm: arm.label, left=True)]
+    if len(sizes) > 1:
+        columns.append(Column("break-even, tokens", lambda arm: break_even_cell(arm.break_even), left=True))
+    last = f"{shown[-1]:,.0f} tokens"
+    for size in shown:
+        heading = last if size == shown[-1] else f"{size:,.0f}"
+        columns.append(Column(heading, partial(_speedup_cell, size=size), style=partial(_style, size=size)))
+    columns += [Column("±", _half_width_cell), Column("of the MACs' promise", partial(_realised_cell, size=shown[-1]))]
+    points = [row for arm in arms for row in arm.points.values()]
+    found = [*map(_sign, points), *([("*", "flagged")] if any(map(_flagged, points)) else [])]
+    legend = ", ".join(f"{sign} {meaning}" for sign, meaning in dict.fromkeys(found))
+    lines = [TextLine(f"and {count(len(arms) - MAX_ARMS, 'arm')} more: --detail", "dim")] if len(arms) > MAX_ARMS else []
+    if len(shown) < len(sizes):
+        lines.append(TextLine(f"{len(shown)} of {len(sizes)} sizes are shown: --detail", "dim"))
+    note = f"{legend}; ±: half-width of the {INTERVAL} intervals, median; of the promise: at {last}"
+    return Section(title=title, columns=columns, rows=arms[:MAX_ARMS], lines=lines, note=note)
+
+
+def _spread(sizes: Sequence[float]) -> list[float]:
+    """At most `MAX_SIZES` of them, both ends included."""
+    steps = min(len(sizes), MAX_SIZES) - 1
+    return (
+        [sizes[at] for at in sorted({round(step * (len(sizes) - 1) / steps) for step in range(steps + 1)})] if steps else [*sizes]
+    )
+
+
+def _speedup_cell(arm: ArmRow, size: float) -> str:
+    row = arm.points.get(size)
+    return "" if row is None else f"{row.speedup:.2f}{_sign(row)[0]}{'*' if _flagged(row) else ''}"
+
+
+def _flagged(row: Any) -> bool:
+    return any(flag in FLAGS and not FLAGS[flag].harmless for flag in split_flags(row.flags))
+
+
+def _style(arm: ArmRow, size: float) -> str:
+    row = arm.points.get(size)
+    return "" if row is None else style_of(speedup.speedup_of(row).word)
+
+
+def _sign(row: Any) -> tuple[str, str]:
+    return _SIGNS.get(speedup.speedup_of(row).finding, _NOT_CLEAR)
+
+
+def _half_width_cell(arm: ArmRow) -> str:
+    return "-" if arm.half_width is None else f"{100 * arm.half_width:.2g} %"
+
+
+def _realised_cell(arm: ArmRow, size: float) -> str:
+    row = arm.points.get(size)
+    found = None if row is None else arrived(row)
+    return "-" if found is None else f"{100 * found[0] + 0.0:.0f} %"
+
+
+def _notes(report: Report, todo: Iterable[str] | None) -> Iterator[str]:
+    """What limits the answer, what failed, and the first step to do next."""
+    cautions = list(answers.cautions_of(report))
+    yield from cautions[:MAX_NOTES]
+    if len(cautions) > MAX_NOTES:
+        yield f"and {count(len(cautions) - MAX_NOTES, 'caution')} more: --detail"
+    if len(report.failures):
+        reasons = ", ".join(f"{number} × {reason}" for reason, number in report.failures["reason"].value_counts().items())
+        yield f"{count(len(report.failures), 'comparison')} without a measurement ({reasons}): --detail"
+    steps = [*(next_steps_of(report) if todo is None else todo), *decisions_of(report)]
+    yield from steps[:1]
