@@ -104,18 +104,16 @@ def _table(title: str, arms: Sequence[ArmRow]) -> Section:
     columns = [Column("method", lambda arm: arm.label, left=True)]
     if len(sizes) > 1:
         columns.append(Column("break-even, tokens", lambda arm: break_even_cell(arm.break_even), left=True))
-    last = f"{shown[-1]:,.0f} tokens"
-    for size in shown:
-        heading = last if size == shown[-1] else f"{size:,.0f}"
-        columns.append(Column(heading, partial(_speedup_cell, size=size), style=partial(_style, size=size)))
-    columns += [Column("±", _half_width_cell), Column("of the MACs' promise", partial(_realised_cell, size=shown[-1]))]
+    columns += [Column(f"{size:,.0f}", partial(_speedup_cell, size=size), style=partial(_style, size=size)) for size in shown]
+    columns += [Column("±", _half_width_cell), Column("realised", partial(_realised_cell, size=shown[-1]))]
     points = [row for arm in arms for row in arm.points.values()]
     found = [*map(_sign, points), *([("*", "flagged")] if any(map(_flagged, points)) else [])]
     legend = ", ".join(f"{sign} {meaning}" for sign, meaning in dict.fromkeys(found))
     lines = [TextLine(f"and {count(len(arms) - MAX_ARMS, 'arm')} more: --detail", "dim")] if len(arms) > MAX_ARMS else []
     if len(shown) < len(sizes):
         lines.append(TextLine(f"{len(shown)} of {len(sizes)} sizes are shown: --detail", "dim"))
-    note = f"{legend}; ±: half-width of the {INTERVAL} intervals, median; of the promise: at {last}"
+    realised = f"realised: of the saving that MACs promise at {shown[-1]:,.0f} tokens"
+    note = f"speed-ups by tokens; {legend}; ±: half-width of the {INTERVAL} intervals, median; {realised}"
     return Section(title=title, columns=columns, rows=arms[:MAX_ARMS], lines=lines, note=note)
 
 

@@ -45,7 +45,7 @@ def store(path: Path, *outcomes: Outcome) -> Engine:
 
 def written(path: Path, form: str) -> str:
     console = Console(file=io.StringIO(), width=1000)
-    write_report(load_report(str(path), "llm"), form, console)
+    write_report(load_report(str(path), "llm"), form, console, detail=True)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 

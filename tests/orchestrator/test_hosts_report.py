@@ -29,7 +29,7 @@ def report(path: Path, outcomes: list[Outcome], form: ReportFormat = "markdown")
     for found in outcomes:
         record(engine, None, None, found)
     printed = io.StringIO()
-    write_report(load_report(str(path), "hosts"), form, Console(file=printed, width=400))
+    write_report(load_report(str(path), "hosts"), form, Console(file=printed, width=400), detail=True)
     return printed.getvalue()
 
 

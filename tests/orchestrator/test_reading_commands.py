@@ -60,7 +60,7 @@ def test_quick_commands_import_nothing_slow(stored: Path, arguments: tuple[str, 
 
 def test_report_in_every_format(stored: Path) -> None:
     """The report shows speed-up, interval, what the MACs promise, and break-evens in tokens and GMACs, in each format."""
-    shown = breakeven("report", "quickstart", folder=stored).stdout
+    shown = breakeven("report", "quickstart", "--detail", folder=stored).stdout
     assert "Break-even in tokens" in shown
     assert "Break-even in GMACs" in shown
     assert "pays from" in shown

@@ -164,7 +164,7 @@ def test_headings_are_whole_where_a_report_is_piped(stored: Path) -> None:
     report = load_report(str(stored / "breakeven.db"), "quickstart")
     table = next(section for section in speedup_sections(report) if section.rows)
     done = subprocess.run(
-        [sys.executable, "-m", "orchestrator", "report", "quickstart"],
+        [sys.executable, "-m", "orchestrator", "report", "quickstart", "--detail"],
         cwd=stored,
         env={**environ, "PYTHONPATH": str(ROOT), "BREAKEVEN_DB": "", "COLUMNS": "60"},
         capture_output=True,

@@ -57,7 +57,7 @@ def report_of(path: Path, *outcomes: Outcome) -> Report:
 
 def text_of(report: Report, form: ReportFormat = "table") -> str:
     console = Console(file=io.StringIO(), width=600)
-    write_report(report, form, console)
+    write_report(report, form, console, detail=True)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 

@@ -63,6 +63,6 @@ def evaluation(requested: Job, ran: Sequence[int]) -> Predictions:
 def printed(report: Report, form: ReportFormat) -> str:
     """A report as the command line prints it."""
     console = Console(file=io.StringIO(), width=240)
-    write_report(report, form, console)
+    write_report(report, form, console, detail=True)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()

@@ -44,7 +44,7 @@ def test_a_point_leads_to_its_evidence_and_back(app: str, browser: Browser) -> N
     address = f"{app}/?sweep=batches&batch=2&method=topk"
     page.goto(address)
     expect(page.get_by_text("batch 2").first).to_be_visible(timeout=WAIT_MS)
-    page.locator(POINTS).first.click(timeout=WAIT_MS)
+    page.locator(POINTS).last.click(timeout=WAIT_MS)  # a filled mark: an open one has a hole
     page.wait_for_url("**/point?id=*&environment=*&host=simulated")
     expect(page.get_by_role("heading", name="Every pair in the order of time")).to_be_visible(timeout=WAIT_MS)
     page.go_back()
