@@ -26,12 +26,12 @@ def test_headlines(opened: Open, filled: str) -> None:
     assert "Measured on Simulated CPU · float32 · sdpa · eager · batch 1" in words
     assert "deit_tiny_patch16_224 · 4 to 196 tokens · against dense" in words
     assert re.search(
-        r"topk topk keep_rate=0\.5 pays from \d+ tokens on \(slower at \d+; likely from 1\d\) "
+        r"topk topk keep_rate=0\.5 pays from \d+ tokens on \(slower at \d+; likely from 1\d\); left out by a flag: 9 "
         r"first clear gain, at 36 tokens: 1\.1.* best speed-up, at 196 tokens: 1\.",
         words,
     )
-    assert "tome tome r_ratio=0.06 cannot tell; more points or pairs are needed" in words
-    assert "random (a control) random keep_rate=0.5 pays at every point measured, 16 to 196 tokens" in words
+    assert "tome tome r_ratio=0.06 cannot tell; more points or pairs are needed; left out by a flag: 9" in words
+    assert "random (a control) random keep_rate=0.5 pays at every point measured, 16 to 196 tokens; left out by a flag: 9" in words
     assert "7 points of 40 pairs quality: not known, the weights are random 1 more arm below" in words
 
 
