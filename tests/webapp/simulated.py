@@ -24,14 +24,14 @@ FLAGS = {48: ("thermal_slowdown",), 64: ("contended",)}
 
 
 def topk(keep_rate: float) -> Arm:
-    return Arm(stack=(Step(method="topk", params={"keep_rate": keep_rate, "layers": [3, 6, 9]}),))
+    return Arm(stack=(Step(method="topk", params={"keep_rate": keep_rate, "layers": [3, 6, 9], "implementation": "torch"}),))
 
 
 def tome(r_ratio: float) -> Arm:
-    return Arm(stack=(Step(method="tome", params={"r_ratio": r_ratio, "prop_attn": True}),))
+    return Arm(stack=(Step(method="tome", params={"r_ratio": r_ratio, "prop_attn": True, "implementation": "auto"}),))
 
 
-RANDOM = Arm(stack=(Step(method="random", params={"keep_rate": 0.5, "layers": [3, 6, 9]}),))
+RANDOM = Arm(stack=(Step(method="random", params={"keep_rate": 0.5, "layers": [3, 6, 9], "seed": 0}),))
 ARMS = (DENSE, topk(0.5), topk(0.7), tome(0.02), tome(0.06), RANDOM)
 SAVED = dict(zip(ARMS, (0.0, 0.42, 0.27, 0.08, 0.2, 0.43), strict=True))
 """Share of the MACs that the arm saves."""
