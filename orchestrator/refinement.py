@@ -289,7 +289,8 @@ def place_of(comparison: Comparison, axis: str | None) -> tuple[str, str, float]
 def value_of(comparison: Comparison, axis: str) -> float:
     """The value of a comparison on the axis of a search, as the sweep has it."""
     if axis in Condition.model_fields:
-        return float(getattr(comparison.condition, axis))
+        value = getattr(comparison.condition, axis)
+        return square_side(value) if axis == "image_size" else float(value)
     return next(float(step.params[axis]) for step in comparison.arm.stack if axis in step.params)
 
 

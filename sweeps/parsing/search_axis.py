@@ -98,7 +98,8 @@ def _feasible(document: Document, sweep: Sweep, search: BreakEvenSearch, names: 
     low, high = search.bracket
     if search.axis == "image_size":
         step = _patches(document, sweep, names)
-        return [step * multiple for multiple in range(max(1, ceil(low / step)), floor(high / step) + 1)]
+        heights = range(step * max(1, ceil(low / step)), floor(high) + 1, step)
+        return [pixel_size(height, width) for height in heights for width in (height, height + step) if width <= high]
     whole = search.axis in SEARCH_AXES or any(_is_whole(written, search.axis, names) for written in sweep.methods)
     if search.axis in SEARCH_AXES:
         low = max(low, 1.0)

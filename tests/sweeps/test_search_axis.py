@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import pytest
 
+from sweeps.condition import image_shape
 from tests.sweeps.conftest import TOPK, Expand, Refusal
 
 MODEL = "defaults: {model: deit_tiny_patch16_224}\n"
@@ -11,13 +12,19 @@ BRACKET = "search: {axis: image_size, bracket: [30, 100]}\n"
 
 
 def test_sizes_are_multiples_of_the_patch(expand: Expand) -> None:
-    """The questions are those of a grid on the feasible places, which have the patches of all models in common."""
+    """The questions are those of a grid on the feasible places: squares, and rectangles one patch wider than high.
+
+    Patches are those that all models have in common.
+    """
     searched = expand(MODEL + TOPK + BRACKET)
-    assert [job.condition.image_size for job in searched.jobs] == [32, 48, 64, 80, 96]
-    grid = expand(MODEL + "axes: {image_size: [32, 48, 64, 80, 96]}\n" + TOPK)
+    sizes = [image_shape(job.condition.image_size or 0) for job in searched.jobs]
+    assert sizes == [(32, 32), (32, 48), (48, 48), (48, 64), (64, 64), (64, 80), (80, 80), (80, 96), (96, 96)]
+    written = ", ".join(f"{{height: {height}, width: {width}}}" for height, width in sizes)
+    grid = expand(MODEL + f"axes: {{image_size: [{written}]}}\n" + TOPK)
     assert [job.comparison_ids() for job in searched.jobs] == [job.comparison_ids() for job in grid.jobs]
     two = "axes: {model: [deit_tiny_patch16_224, vit_base_patch32_224]}\n"
-    assert {job.condition.image_size for job in expand(two + TOPK + BRACKET).jobs} == {32, 64, 96}
+    both = {image_shape(job.condition.image_size or 0) for job in expand(two + TOPK + BRACKET).jobs}
+    assert both == {(32, 32), (32, 64), (64, 64), (64, 96), (96, 96)}
 
 
 def test_whole_numbers_and_parameters(expand: Expand) -> None:
