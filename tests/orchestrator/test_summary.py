@@ -38,7 +38,7 @@ def test_cells_are_those_of_the_store(stored: Path) -> None:
     assert len(main) > 30
     for point in main.itertuples():
         cell = found[params_label(point.method, point.params)][f"{point.tokens:.0f}"]
-        assert cell.rstrip("*") == f"{point.speedup:.2f}{signs[point.verdict]}"
+        assert cell.rstrip("*") == f"{point.speedup:.2f}{signs[str(point.verdict)]}"
     claims = report.break_evens[(report.break_evens["axis"] == "tokens") & (report.break_evens["metric"] == "latency")]
     crossing = claims[claims["verdict"] == "crossing"]
     assert len(crossing)
