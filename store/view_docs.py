@@ -1,4 +1,4 @@
-"""What each public view holds, and queries to begin with: shown beside the SQL console; tests compare them with README.md."""
+"""What each public view holds, and queries to begin with: shown beside the SQL console; tests compare them with docs/views.md."""
 
 from collections.abc import Mapping
 

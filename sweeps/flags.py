@@ -1,6 +1,7 @@
 """Declarations of flags: what each means for a measurement, whether it makes it wrong, and what to do."""
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -14,10 +15,16 @@ class Flag:
     quarantine: bool = False
     """Whether the machine was slowed meanwhile: the attempt counts only where there is no other, has no verdict then, and the
     question stays open."""
+    noise: bool = False
+    """Whether it means noise alone, which intervals count: an answer has it where `NOISE_SHARE` of its attempts have it."""
     harmless: bool = False
     """Whether it is only information, and nothing needs to be done."""
     advice: str = ""
     """For a flag that another run may not have: what to do before it."""
+
+
+NOISE_SHARE = 0.25
+"""Of the attempts behind an answer; fewer that were disturbed widen its interval, and need no flag."""
 
 
 def _slowed(meaning: str, advice: str) -> Flag:
@@ -28,6 +35,7 @@ def _slowed(meaning: str, advice: str) -> Flag:
 FLAGS: Mapping[str, Flag] = {
     "contended": Flag(
         "other processes used the cores or the GPU: intervals are wider, and on a quiet machine speed-ups may be others",
+        noise=True,
         advice="the cores were shared while measuring: `threads: 1` or `threads: cores - 1` in the sweep measures more steadily; "
         "or when the machine is quiet, run again",
     ),
@@ -48,10 +56,13 @@ FLAGS: Mapping[str, Flag] = {
     ),
     "low_priority": Flag(
         "the timed process had a lower priority than others, and could not raise it",
+        noise=True,
         advice="others may have taken the cores: `threads: 1` or `threads: cores - 1` in the sweep measures more steadily; "
         "or start the node's Ray with RAY_worker_niceness=0, and run again",
     ),
-    "warmup_not_converged": Flag("warm-up ended before every arm was steady", advice="warm-up had not converged; run again"),
+    "warmup_not_converged": Flag(
+        "warm-up ended before every arm was steady", noise=True, advice="warm-up had not converged; run again"
+    ),
     "consistency_check_failed": Flag("counts of images or tokens, or clocks, contradict each other", wrong=True),
     "state_changed": Flag("an arm changed the process that times the others", wrong=True),
     "token_trace_mismatch": Flag("blocks processed other tokens than the method promised", wrong=True),
@@ -79,6 +90,14 @@ FLAGS: Mapping[str, Flag] = {
 def wrong(flags: Iterable[str]) -> bool:
     """Whether one of the flags marks a measurement as wrong; one that is not declared does."""
     return any(flag not in FLAGS or FLAGS[flag].wrong for flag in flags)
+
+
+def flags_of_attempts(flags: Sequence[Iterable[str]]) -> set[str]:
+    """The flags of an answer, from those of each attempt: all, but those of noise only where enough attempts have them."""
+    raised = Counter(flag for own in flags for flag in set(own))
+    return {
+        flag for flag, number in raised.items() if flag not in FLAGS or not FLAGS[flag].noise or number >= NOISE_SHARE * len(flags)
+    }
 
 
 def quarantine_reasons(flags: Iterable[str]) -> tuple[str, ...]:

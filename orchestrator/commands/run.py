@@ -82,6 +82,7 @@ def run_sweep(
         _warn(preview(expansion).warnings)
         require_feasible(expansion, sites)
         engine = connect(db)
+        stack.callback(engine.dispose)  # the last connection that is closed writes SQLite's log into the file itself
         limit_s = limit_s_of(expansion, engine, sites, more=more, time_s=time_s)
         finer = load(between=True) if more else None
         refinement = Refinement(expansion, engine, finer) if limit_s is not None else None
@@ -114,7 +115,9 @@ def run_sweep(
             _show_stop(console, engine, sweep, "another run has the host or the jobs, and this one waits no longer:")
     sweep_text = f"{shlex.quote(str(file))}{command_options(db, device, ray_address)}"
     _show_report(console, db, expansion.sweep.name, sweep_text)  # `conclude_run` prints the rest
-    return conclude_run(console, engine, plan, sweep_text)
+    code = conclude_run(console, engine, plan, sweep_text)
+    engine.dispose()
+    return code
 
 
 def _show_report(console: "Console", db: str | None, name: str, sweep_text: str) -> None:

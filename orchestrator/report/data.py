@@ -79,7 +79,7 @@ def load_report(db: str | None, name: str) -> Report:
     speedups = sweep_rows(engine, name, "speedup")
     executions = execution_rows(engine, name)
     cost_models, profiles = (sweep_rows(engine, name, view) for view in ("cost_model", "profile"))
-    return Report(
+    report = Report(
         name,
         found["question"],
         found["text"],
@@ -103,3 +103,5 @@ def load_report(db: str | None, name: str) -> Report:
         database_option(db),
         audit_of_sweep(engine, name, params_label) if len(speedups) <= MOST_AUDITED else None,
     )
+    engine.dispose()
+    return report

@@ -131,7 +131,8 @@ def _speedup_cell(arm: ArmRow, size: float) -> str:
 
 
 def _flagged(row: Any) -> bool:
-    return any(flag in FLAGS and not FLAGS[flag].harmless for flag in split_flags(row.flags))
+    """Whether a flag of its own needs a look; that the machine was slow stands below the table."""
+    return any(flag in FLAGS and not FLAGS[flag].harmless for flag in split_flags(row.flags) if flag != "slow_state")
 
 
 def _style(arm: ArmRow, size: float) -> str:
@@ -150,7 +151,7 @@ def _half_width_cell(arm: ArmRow) -> str:
 def _realised_cell(arm: ArmRow, size: float) -> str:
     row = arm.points.get(size)
     found = None if row is None else arrived(row)
-    return "-" if found is None else f"{100 * found[0] + 0.0:.0f} %"
+    return "-" if found is None else f"{round(100 * found[0]):d} %"
 
 
 def _notes(report: Report, todo: Iterable[str] | None) -> Iterator[str]:

@@ -14,6 +14,7 @@ from store.row_mapping import insert_into, timestamp
 from store.tables.derived import EffectRow
 from store.tables.planned import ComparisonRow, core
 from store.tables.results import ArmResultRow, AttemptRow, CalibrationRow, ComparisonAttemptRow, MetricRow, ReportedColumns
+from sweeps.flags import flags_of_attempts, split_flags
 from sweeps.kinds import KINDS
 from sweeps.metrics import METRICS, MetricSpec
 from sweeps.stats.promise import delivered, macs_speedup
@@ -121,7 +122,7 @@ def _effects(payload: PayloadStore[Any], pairs: Sequence[Row[Any]], load: Callab
         "measured_at": timestamp(last.ended_at),
         "source": "measured" if any(row.source == "measured" for row in used or pairs) else last.source,
         "analysis_version": payload.analysis_version,
-        "flags": _union(flags for row in used for flags in (row.flags, row.baseline_flags, row.arm_flags)),
+        "flags": ",".join(sorted(flags_of_attempts([_flags(row) for row in used]))),
     }
     if not used:
         for name in payload.kind.metrics:
@@ -150,6 +151,11 @@ def _effects(payload: PayloadStore[Any], pairs: Sequence[Row[Any]], load: Callab
 def _declared(spec: MetricSpec) -> dict[str, Any]:
     """The columns that a metric's declaration holds."""
     return {"metric": spec.name, "unit": spec.unit, "compared": spec.compared, "floor": spec.floor if spec.compared else None}
+
+
+def _flags(row: Row[Any]) -> list[str]:
+    """Of an attempt: those of its job, and of both arms."""
+    return [flag for joined in (row.flags, row.baseline_flags, row.arm_flags) for flag in split_flags(joined)]
 
 
 def _union(flags: Iterable[str | None]) -> str:

@@ -1,4 +1,4 @@
-"""The README's chapter "On a cluster", each command of it, with three nodes on this machine and a PostgreSQL server."""
+"""The page docs/cluster.md, each command of it, with three nodes on this machine and a PostgreSQL server."""
 
 import json
 import os
@@ -21,7 +21,7 @@ from tests.store import postgresql
 pytestmark = pytest.mark.ray
 
 PROGRAMS = postgresql.programs()
-CHAPTER = (ROOT / "README.md").read_text().partition("\n## On a cluster\n")[2].partition("\n## ")[0]
+CHAPTER = (ROOT / "docs/cluster.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(console|yaml)\n(.*?)```", CHAPTER, re.DOTALL)
 COMMANDS, SLURM = [text for language, text in BLOCKS if language == "console"]
 (KUBERAY,) = [text for language, text in BLOCKS if language == "yaml"]

@@ -1,4 +1,4 @@
-"""What README.md and store/README.md state of the public views holds for the real ones: columns, their order, and every query."""
+"""What docs and the README of the store state of the public views holds: columns, their order, and every query."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ from store.views.public import VIEWS
 from sweeps.outcome import Failure, Outcome
 from sweeps.stats.breakeven import Claim
 from tests.fixtures.device_traces import a_trace
-from tests.fixtures.documented_sql import README, STORE_README, statements
+from tests.fixtures.documented_sql import STORE_README, VIEWS_PAGE, statements
 from tests.fixtures.ncu_tables import raw_page
 from tests.fixtures.nsys_exports import write_nsys
 from tests.orchestrator import vision_fixtures as vision
@@ -61,16 +61,16 @@ def columns(path: Path) -> dict[str, list[str]]:
     return found
 
 
-def test_the_readme_lists_every_column(path: Path) -> None:
-    """The table of the README has each view once with exactly its columns, in their order."""
-    listed = re.findall(r"^\| `(\w+)` \| [^|]+ \| ([^|]+) \|$", README.partition("## Query the database")[2], re.MULTILINE)
+def test_the_page_lists_every_column(path: Path) -> None:
+    """The table of the page has each view once with exactly its columns, in their order."""
+    listed = re.findall(r"^\| `(\w+)` \| [^|]+ \| ([^|]+) \|$", VIEWS_PAGE, re.MULTILINE)
     assert {view: names.split(", ") for view, names in listed} == columns(path)
     assert len(listed) == len(VIEWS)
 
 
 @pytest.mark.parametrize("sql", statements(), ids=range(len(statements())))
 def test_every_documented_query_finds_rows(path: Path, sql: str) -> None:
-    """Each statement in the two files runs as it stands and finds something in a store with all kinds of answers."""
+    """Each statement in the pages runs as it stands and finds something in a store with all kinds of answers."""
     assert run_query(str(path), sql).rows
 
 

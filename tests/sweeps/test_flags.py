@@ -2,7 +2,7 @@
 
 import pytest
 
-from sweeps.flags import FLAGS, quarantine_reasons, split_flags, wrong
+from sweeps.flags import FLAGS, flags_of_attempts, quarantine_reasons, split_flags, wrong
 
 SLOWED = {"thermal_slowdown", "hardware_slowdown", "power_brake", "quota_throttled"}
 WRONG = {
@@ -53,3 +53,12 @@ def test_a_slowed_machine_quarantines() -> None:
         "power_brake",
     )
     assert quarantine_reasons([]) == ()
+
+
+@pytest.mark.parametrize(("disturbed", "flagged"), [(0, False), (2, False), (3, True), (12, True)])
+def test_a_few_disturbed_visits_flag_no_answer(disturbed: int, flagged: bool) -> None:
+    """Noise counts from a quarter of twelve visits on; whatever else was raised counts once."""
+    visits = [["contended"] * (turn < disturbed) + ["pass_skipped"] * (turn == 5) + ["later"] * (turn == 7) for turn in range(12)]
+    expected = {"pass_skipped", "later"} | ({"contended"} if flagged else set())
+    assert flags_of_attempts(visits) == expected
+    assert flags_of_attempts([["contended"]]) == {"contended"}
