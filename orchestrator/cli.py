@@ -227,7 +227,7 @@ def import_outcomes(
         ),
     ] = False,
     forwards: Annotated[
-        int | None, typer.Option(min=1, metavar="K", help="Forwards in a profile whose ranges or kernels do not show them.")
+        int | None, typer.Option(min=1, metavar="K", help="Forwards in a profile whose ranges do not show them.")
     ] = None,
     comparison: Annotated[
         str | None, typer.Option(metavar="ID", help="The comparison that a profile without marks belongs to.")

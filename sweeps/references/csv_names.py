@@ -1,14 +1,17 @@
 """Names of columns in papers and of tools: the field that each is, its unit, and which column holds the arms."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sweeps.errors import UserError
 from sweeps.profile import COUNTERS
 from sweeps.references.measurement import Measurement, names_baseline
 from sweeps.suggestions import unknown_word
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FIELDS = tuple(name for name in Measurement.model_fields if name not in {"counters", "paired"}) + tuple(COUNTERS)
 TEXTS = frozenset({"label", "method", "device", "model", "setting", "note"})
@@ -88,7 +91,7 @@ class NamedColumns(NamedTuple):
     unknown: tuple[str, ...]
 
 
-def name_columns(path: Path, columns: Mapping[str, Sequence[str]], mapping: Mapping[str, str], *, guess: bool) -> NamedColumns:
+def name_columns(path: Path, columns: Mapping[str, "pd.Series[str]"], mapping: Mapping[str, str], *, guess: bool) -> NamedColumns:
     """What the columns of a file are; `columns`: their cells by name. Raises `UserError` for a mapping that cannot be."""
     for column, wanted in mapping.items():
         if column not in columns:
@@ -112,7 +115,7 @@ def name_columns(path: Path, columns: Mapping[str, Sequence[str]], mapping: Mapp
 
 
 def _choose_arms(
-    columns: Mapping[str, Sequence[str]], found: dict[str, str], unknown: list[str], *, fixed: Mapping[str, str]
+    columns: Mapping[str, "pd.Series[str]"], found: dict[str, str], unknown: list[str], *, fixed: Mapping[str, str]
 ) -> None:
     """Let the column that holds the unmodified model be that of the arms: of the label, else of method or model."""
     by_field = {field: name for name, field in found.items()}
@@ -130,8 +133,8 @@ def _choose_arms(
         found[arms] = "label"
 
 
-def _holds_baseline(cells: Sequence[str]) -> bool:
-    return any(map(names_baseline, set(cells)))
+def _holds_baseline(cells: "pd.Series[str]") -> bool:
+    return any(map(names_baseline, cells.unique()))
 
 
 def field_of(header: str) -> str | None:

@@ -1,15 +1,14 @@
-"""Tables of measurements in CSV files from anyone: columns are found by their names and units, numbers in either notation."""
+"""Tables of measurements in CSV files from anyone: columns are found by their names and units."""
 
-import csv
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from io import StringIO
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import ValidationError
 
+from sweeps.delimited import TableError, parse_cells
 from sweeps.errors import UserError
 from sweeps.profile import COUNTERS
 from sweeps.references.csv_names import (
@@ -27,6 +26,9 @@ from sweeps.references.csv_names import (
 )
 from sweeps.references.measurement import WHOLE_FIELDS, LatencyUnit, Measurement
 from sweeps.suggestions import did_you_mean
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MEASURED_FIELDS = (
     "latency_ms",
@@ -99,29 +101,57 @@ def read_csv_rows(path: Path, *, mapping: Mapping[str, str] | None = None, guess
     """The rows of a CSV file whose first line names the columns.
 
     mapping: the field of a column whose name does not show it, or shows another one; `guess`: understand the others by name.
+    A comma in a number is a decimal point only where `;` separates the cells and no number has a point.
     Raises `UserError` with file, line and column for what is not a table of measurements.
     """
-    return read_cells(path, *_lines(path), mapping=mapping, guess=guess)
+    whole = text_of(path)
+    text = whole.lstrip("\r\n ")
+    if not text or "\0" in text:
+        found = "no text" if text else "empty"
+        raise UserError(f"{path} is {found}; a table of measurements has a line of names, then one per row")
+    delimiter = max(",;\t|", key=text.split("\n", 1)[0].count)
+    cells = named_cells(path, text, delimiter, whole.count("\n", 0, len(whole) - len(text)))
+    if all(map(_NUMBER.fullmatch, cells.columns)):
+        raise UserError(f"{path}: its first line holds numbers; it must name the columns")
+    present = cells.notna().sum(axis=1)
+    if present.min() < len(cells.columns):
+        place = int(present.argmin())
+        raise UserError(f"{path}:{cells.index[place]}: has {present.iloc[place]} cells, the header has {len(cells.columns)}")
+    return read_cells(path, cells, comma=delimiter == ";", mapping=mapping, guess=guess)
+
+
+def named_cells(path: Path, text: str, delimiter: str, above: int) -> "pd.DataFrame":
+    """The cells of a table below the row of names, by column and by line of the file; `above`: lines of the file before `text`.
+
+    Empty rows are left out; cells that a row lacks at its end are NaN. Raises `UserError`.
+    """
+    try:
+        cells = parse_cells(text, delimiter)
+    except TableError as error:
+        where = path if error.row is None else f"{path}:{above + error.row}"
+        raise UserError(f"{where}: {error}; quote or escape separators inside cells") from None
+    cells.index += above
+    names = cells.iloc[0].tolist()
+    twice = sorted(name for name in names if names.count(name) > 1)
+    if twice:
+        raise UserError(f"{path}:{above + 1}: the column {twice[0]!r} stands there twice")
+    if len(cells) < 2:
+        raise UserError(f"{path}:{above + 1}: has no rows below its header")
+    return cells.iloc[1:].set_axis(names, axis=1)
 
 
 def read_cells(
-    path: Path,
-    header: Sequence[str],
-    lines: Sequence[int],
-    rows: Sequence[Sequence[str]],
-    delimiter: str,
-    *,
-    mapping: Mapping[str, str] | None = None,
-    guess: bool = True,
+    path: Path, cells: "pd.DataFrame", *, comma: bool = False, mapping: Mapping[str, str] | None = None, guess: bool = True
 ) -> CsvColumns:
-    """The same of a table that was cut into cells; `lines`: where each of the rows stands.
+    """The same of a table in cells; `comma`: commas in numbers are decimal points, unless a number has a point.
 
     Raises `UserError` as `read_csv_rows` does.
     """
-    cells = dict(zip(header, map(list, zip(*rows, strict=True)), strict=True))
-    names = name_columns(path, cells, mapping or {}, guess=guess)
-    numeric = [name for name, field in names.fields.items() if field not in TEXTS]
-    comma = delimiter != "," and _decimal_commas(cells[name] for name in numeric)
+    columns = {str(name): column for name, column in cells.items()}
+    names = name_columns(path, columns, mapping or {}, guess=guess)
+    numeric = [columns[name] for name, field in names.fields.items() if field not in TEXTS]
+    marks = {mark for mark in ",." if comma and any(column.str.contains(mark, regex=False).any() for column in numeric)}
+    comma = marks == {","}
     notes = ["commas in numbers are decimal points"] if comma else []
     notes += [
         f"{name!r} is read as GMACs, as papers count FLOPs"
@@ -130,43 +160,46 @@ def read_cells(
     ]
     values: dict[str, np.ndarray[Any, Any]] = {}
     for name, field in names.fields.items():
+        column = columns[name]
+        _check_length(path, column, LONGEST_TEXT if field in TEXTS else LONGEST_NUMBER)
         if field in TEXTS:
-            _longest(path, lines, name, cells[name], LONGEST_TEXT)
-            found = _texts(cells[name], "" if field != "setting" or not _is_plain_number(cells[name]) else f"{name} ")
+            found = _texts(column, field)
             values[field] = found if field not in values else _joined(values[field], found)
         else:
-            values[field] = _numbers(path, lines, name, field, cells[name], comma=comma)
-            if field == "top1" and _is_share(name, values[field], cells[name]):
+            values[field] = _numbers(path, column, field, comma=comma)
+            if field == "top1" and _is_share(values[field], column):
                 values[field] = np.round(100 * values[field], 10)
                 notes.append(f"{name!r} holds shares, read as per cent")
-            _check_range(path, lines, field, values[field])
+            _check_range(path, column, field, values[field])
     values |= _conditions_in_labels(values)
     if not any(field in values and not np.isnan(values[field]).all() for field in MEASURED_FIELDS):
         raise UserError(
-            f"{path}: no column is a measurement, such as {', '.join(MEASURED_FIELDS[:4])}; its columns are {', '.join(header)}; "
-            "name one with --map COLUMN=FIELD"
+            f"{path}: no column is a measurement, such as {', '.join(MEASURED_FIELDS[:4])}; its columns are "
+            f"{', '.join(columns)}; name one with --map COLUMN=FIELD"
         )
     rate = next((name for name, field in names.fields.items() if field == "throughput"), "")
-    others = {name: cells[name] for name in names.unknown}
+    others = {name: columns[name].tolist() for name in names.unknown}
     items: Literal["images", "tokens"] = "tokens" if counts_tokens(rate) else "images"
     unit = _latency_unit(names.fields)
-    return CsvColumns(values, others, len(rows), names.fields, names.guessed, names.unknown, tuple(notes), unit, items)
+    return CsvColumns(values, others, len(cells), names.fields, names.guessed, names.unknown, tuple(notes), unit, items)
 
 
 def _conditions_in_labels(values: Mapping[str, "np.ndarray[Any, Any]"]) -> Mapping[str, "np.ndarray[Any, Any]"]:
     """Sizes and batches that each label states, and labels without them: `is=448 bs=8 baseline`."""
-    labels = values.get("label")
-    if labels is None or None in labels:
+    import pandas as pd
+
+    codes, labels = pd.factorize(values.get("label", np.array([None], dtype=object)))
+    if (codes < 0).any():
         return {}
     stated = [{field_of(key): (int(number), whole) for whole, key, number in _STATED.findall(text)} for text in labels]
     found: dict[str, np.ndarray[Any, Any]] = {}
     for field in ("image_size", "tokens", "batch"):
         if field not in values and all(field in each for each in stated):
-            found[field] = np.array([float(each[field][0]) for each in stated])
+            found[field] = np.array([float(each[field][0]) for each in stated])[codes]
             labels = np.array(
                 [text.replace(each[field][1], "").strip() for text, each in zip(labels, stated, strict=True)], dtype=object
             )
-    return {**found, "label": labels} if found else {}
+    return {**found, "label": labels[codes]} if found else {}
 
 
 def text_of(path: Path) -> str:
@@ -183,54 +216,25 @@ def text_of(path: Path) -> str:
         raise UserError(f"{path} cannot be read: {error.strerror}") from None
 
 
-def _lines(path: Path) -> tuple[list[str], list[int], list[list[str]], str]:
-    """Names of the columns; number and cells of each line below that is not empty; the delimiter."""
-    text = text_of(path)
-    first = next((line for line in StringIO(text) if line.strip()), None)
-    if first is None or "\0" in text:
+def _check_length(path: Path, cells: "pd.Series[str]", most: int) -> None:
+    length = cells.str.len()
+    if length.max() > most:
+        place = int(length.argmax())
         raise UserError(
-            f"{path} is {'empty' if first is None else 'no text'}; a table of measurements has a line of names, then one per row"
-        )
-    delimiter = max(",;\t|", key=first.count)
-    reader = csv.reader(StringIO(text), delimiter=delimiter, skipinitialspace=True)
-    lines, rows = [], []
-    try:
-        for cells in reader:
-            if cells and (cells[0].strip() or any(map(str.strip, cells))):
-                lines.append(reader.line_num)
-                rows.append(cells)
-    except csv.Error as error:
-        raise UserError(f"{path}:{reader.line_num}: is no CSV: {error}") from None
-    if len(rows) < 2:
-        raise UserError(f"{path} has no rows below its header")
-    names = [name.strip() for name in rows[0]]
-    twice = {name for name in names if names.count(name) > 1}
-    if twice:
-        raise UserError(f"{path}:{lines[0]}: the column {sorted(twice)[0]!r} stands there twice")
-    if all(_NUMBER.fullmatch(name) for name in names):
-        raise UserError(f"{path}:{lines[0]}: the first line holds numbers; it must name the columns")
-    for line, cells in zip(lines, rows, strict=True):
-        if len(cells) != len(names):
-            raise UserError(
-                f"{path}:{line}: has {len(cells)} cells, the header has {len(names)}; quote cells that hold {delimiter!r}"
-            )
-    return names, lines[1:], rows[1:], delimiter
-
-
-def _longest(path: Path, lines: Sequence[int], header: str, cells: Sequence[str], most: int) -> None:
-    if max(map(len, cells)) > most:
-        place = next(place for place, cell in enumerate(cells) if len(cell) > most)
-        raise UserError(
-            f"{path}:{lines[place]}: {header[:80]}: a cell of {len(cells[place]):,} characters ({cells[place][:12]}…); "
-            f"at most {most}"
+            f"{path}:{cells.index[place]}: {str(cells.name)[:80]}: a cell of {length.iloc[place]:,} characters "
+            f"({cells.iloc[place][:12]}…); at most {most}"
         )
 
 
-def _texts(cells: Sequence[str], before: str) -> "np.ndarray[Any, Any]":
-    meant = {cell: f"{before}{cell.strip()}" if cell.strip().lower() not in EMPTY_CELLS - {"none"} else None for cell in set(cells)}
-    found = np.empty(len(cells), dtype=object)
-    found[:] = [meant[cell] for cell in cells]
-    return found
+def _texts(cells: "pd.Series[str]", field: str) -> "np.ndarray[Any, Any]":
+    """The texts of a column; a setting in numbers has the column's name in front."""
+    import pandas as pd
+
+    codes, texts = pd.factorize(cells)
+    numbers = field == "setting" and all(_NUMBER.fullmatch(text) for text in texts if text)
+    before = f"{cells.name} " if numbers else ""
+    empty = EMPTY_CELLS - {"none"}
+    return np.array([None if text.lower() in empty else before + text for text in texts], dtype=object)[codes]
 
 
 def _joined(first: "np.ndarray[Any, Any]", second: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
@@ -241,44 +245,34 @@ def _joined(first: "np.ndarray[Any, Any]", second: "np.ndarray[Any, Any]") -> "n
     return found
 
 
-def _is_plain_number(cells: Sequence[str]) -> bool:
-    return all(_NUMBER.fullmatch(cell.strip()) for cell in set(cells) if cell.strip())
-
-
-def _numbers(
-    path: Path, lines: Sequence[int], header: str, field: str, cells: Sequence[str], *, comma: bool
-) -> "np.ndarray[Any, Any]":
+def _numbers(path: Path, cells: "pd.Series[str]", field: str, *, comma: bool) -> "np.ndarray[Any, Any]":
     """What the cells of a column state in the field's own unit; NaN where nothing is stated."""
     import pandas as pd
 
-    _longest(path, lines, header, cells, LONGEST_NUMBER)
-    plain = pd.to_numeric(pd.Series(cells, dtype=object), errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+    header = str(cells.name)
     unit = unit_of(header, field)
+    plain = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=float)
     found = plain.copy() if unit == 1 else np.round(plain * unit, 10)
-    left: list[int] = np.flatnonzero(~np.isfinite(plain)).tolist()
-    meant: dict[str, float] = {}
-    for place in left:
-        cell = cells[place]
-        if cell not in meant:
-            empty = cell.strip().lower() in EMPTY_CELLS
-            meant[cell] = np.nan if empty else _value(cell.strip(), field, header, comma=comma, where=f"{path}:{lines[place]}")
-        found[place] = meant[cell]
-    if field in WHOLE_FIELDS:
-        broken: list[int] = np.flatnonzero(np.isfinite(found) & (found != np.rint(found))).tolist()
-        if broken:
-            place = broken[0]
-            raise UserError(f"{path}:{lines[place]}: {header}: {cells[place]!r} is no whole number, as {field} must be")
+    left = cells[~np.isfinite(plain)]  # cells with units or other marks, each of which is read once
+    meant = {
+        cell: _value(cell, field, header, comma=comma, where=f"{path}:{line}") for line, cell in left.drop_duplicates().items()
+    }
+    found[~np.isfinite(plain)] = [meant[cell] for cell in left]
+    broken = np.isfinite(found) & (found != np.rint(found))
+    if field in WHOLE_FIELDS and broken.any():
+        place = int(broken.argmax())
+        raise UserError(f"{path}:{cells.index[place]}: {header}: {cells.iloc[place]!r} is no whole number, as {field} must be")
     return found
 
 
-def _is_share(header: str, values: "np.ndarray[Any, Any]", cells: Sequence[str]) -> bool:
+def _is_share(values: "np.ndarray[Any, Any]", cells: "pd.Series[str]") -> bool:
     """Whether accuracies are shares of 1."""
     known = values[np.isfinite(values)]
-    percent = "%" in header or any("%" in cell for cell in set(cells))
+    percent = "%" in str(cells.name) or cells.str.contains("%", regex=False).any()
     return not percent and bool(len(known)) and 0 < known.max() <= 1
 
 
-def _check_range(path: Path, lines: Sequence[int], field: str, values: "np.ndarray[Any, Any]") -> None:
+def _check_range(path: Path, cells: "pd.Series[str]", field: str, values: "np.ndarray[Any, Any]") -> None:
     """Raise `UserError` where a number is none that the field may have: what the smallest and the largest may be, all may."""
     if np.isnan(values).all():
         return
@@ -289,7 +283,7 @@ def _check_range(path: Path, lines: Sequence[int], field: str, values: "np.ndarr
             first = error.errors(include_url=False)[0]
             problem = first["msg"][0].lower() + first["msg"][1:]
             problem += " (per cent need a % behind the number or the name)" if field in SHARES else ""
-            raise UserError(f"{path}:{lines[place]}: {field}: {problem}, not {first['input']:g}") from None
+            raise UserError(f"{path}:{cells.index[place]}: {field}: {problem}, not {first['input']:g}") from None
 
 
 def _latency_unit(columns: Mapping[str, str]) -> LatencyUnit | Literal["per_token"] | None:
@@ -299,17 +293,10 @@ def _latency_unit(columns: Mapping[str, str]) -> LatencyUnit | Literal["per_toke
     return "per_image" if PER_IMAGE.search(name) else "per_batch" if PER_BATCH.search(name) else None
 
 
-def _decimal_commas(columns: Iterable[Sequence[str]]) -> bool:
-    """Whether commas in numbers are decimal points: no number has a point, and one with a comma is no group of thousands."""
-    cells = [_AFTER.sub("", cell.strip()) for column in columns for cell in set(column)]
-    numbers = [cell for cell in cells if re.fullmatch(r"[-+]?[\d.,]+", cell)]
-    if any("." in cell for cell in numbers):
-        return False
-    return any(re.fullmatch(r"[-+]?\d+,\d+", cell) for cell in numbers)
-
-
 def _value(cell: str, field: str, header: str, *, comma: bool, where: str) -> float:
     """What a cell states in the field's own unit; a unit behind a number goes before that of the header."""
+    if cell.lower() in EMPTY_CELLS:
+        return np.nan
     plain = _CHANGE.sub("", cell.replace("−", "-")).lstrip("≈~ ")
     behind = _AFTER.search(plain)
     text = _AFTER.sub("", plain)
@@ -318,7 +305,8 @@ def _value(cell: str, field: str, header: str, *, comma: bool, where: str) -> fl
     elif re.fullmatch(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?", text):
         text = text.replace(",", "")
     if not _NUMBER.fullmatch(text) or not np.isfinite(float(text)):
-        raise UserError(f"{where}: {header}: {cell!r} is no number; leave the cell empty where nothing was measured")
+        right = "write a decimal point" if "," in text else "leave the cell empty where nothing was measured"
+        raise UserError(f"{where}: {header}: {cell!r} is no number; {right}")
     own = UNITS_OF.get(field, {}).get(behind[1].lower()) if behind else None
     if behind and own is None and field in UNITS_OF:
         raise UserError(f"{where}: {header}: {cell!r} is no {field}, whose units are {', '.join(UNITS_OF[field])}")

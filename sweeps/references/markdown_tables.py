@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from sweeps.errors import UserError
-from sweeps.references.csv_table import CsvColumns, read_cells, text_of
+from sweeps.references.csv_table import CsvColumns, named_cells, read_cells, text_of
 
 _RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*")
 """The line between header and rows, which makes lines with pipes a table."""
-_BAR = re.compile(r"(?<!\\)\|")
+_BAR = r"(?<!\\)\|"
 _MARKUP = re.compile(r"\*\*|__|`")
 
 
@@ -34,25 +34,13 @@ def read_markdown_tables(path: Path, *, mapping: Mapping[str, str] | None = None
 
 def _table_at(path: Path, lines: list[str], rule: int, mapping: Mapping[str, str] | None) -> CsvColumns:
     """The table whose line of dashes has this index."""
-    header = _cells(lines[rule - 1])
-    twice = [name for name in header if header.count(name) > 1]
-    if twice:
-        raise UserError(f"{path}:{rule}: the column {twice[0]!r} stands there twice")
-    numbers, rows = list[int](), list[list[str]]()
-    for place in range(rule + 1, len(lines)):
-        if "|" not in lines[place]:
-            break
-        cells = _cells(lines[place])
-        if len(cells) > len(header):
-            raise UserError(f"{path}:{place + 1}: has {len(cells)} cells, the header has {len(header)}")
-        numbers.append(place + 1)
-        rows.append(cells + [""] * (len(header) - len(cells)))
-    if not rows:
-        raise UserError(f"{path}:{rule}: the table has no rows")
-    return read_cells(path, header, numbers, rows, ",", mapping=mapping)
+    end = next((place for place in range(rule + 1, len(lines)) if "|" not in lines[place]), len(lines))
+    rows = [lines[rule - 1], "", *lines[rule + 1 : end]]  # the empty row stands for the dashes
+    cells = named_cells(path, "\n".join(map(_bare, rows)), _BAR, rule - 1).fillna("").replace(r"\\\|", "|", regex=True)
+    cells.columns = cells.columns.str.replace("\\|", "|", regex=False)
+    return read_cells(path, cells, mapping=mapping)
 
 
-def _cells(line: str) -> list[str]:
-    """The cells of a line, without markup."""
-    inner = re.sub(r"(?<!\\)\|$", "", line.strip().removeprefix("|"))
-    return [_MARKUP.sub("", cell).replace("\\|", "|").strip() for cell in _BAR.split(inner)]
+def _bare(line: str) -> str:
+    """A line without markup and without the bars around it."""
+    return _MARKUP.sub("", re.sub(rf"{_BAR}$", "", line.strip().removeprefix("|")))

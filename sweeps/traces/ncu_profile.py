@@ -5,9 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sweeps.profile import COUNTERS, Activities, ArmProfile, Phase
 from sweeps.traces.device_trace import FORWARD_RANGE, PREFILL_RANGE, ImportedProfile
-from sweeps.traces.forward_count import ForwardCount, decide_forwards
 from sweeps.traces.ncu_report import NcuKernel, NcuReport
-from sweeps.traces.repeats import find_repeats
 
 ARGUMENTS = re.compile(r"<[^<>]*>|\([^()]*\)")
 """The innermost template arguments or parameters of a name."""
@@ -18,8 +16,8 @@ def ncu_profiles(report: NcuReport, given: int | None = None) -> tuple[ImportedP
     """The profiles of the kernels in `report`, one for each phase that its ranges name; `given`: forwards as stated.
 
     ncu runs each kernel alone and again for each group of counters, so that there is no timeline: neither wall time nor gaps.
-    Its kernels may be a few of many: `covered` is not known from the file. Raises `TraceError` if `given` contradicts kernels that
-    repeat.
+    Its kernels may be a few of many: `covered` is not known from the file. Its ranges do not separate forwards, so that without
+    `given` totals are of the whole file; the means of counters need no number.
     """
     prompts = [each for each in report.kernels if PREFILL_RANGE in each.ranges]
     steps = [each for each in report.kernels if FORWARD_RANGE in each.ranges]
@@ -28,18 +26,18 @@ def ncu_profiles(report: NcuReport, given: int | None = None) -> tuple[ImportedP
     return tuple(_profile(report, phase, kernels, given if phase != "prefill" else None) for phase, kernels in phases.items())
 
 
-def _profile(report: NcuReport, phase: Phase, of_phase: Sequence[NcuKernel], given: int | None) -> ImportedProfile:
-    decided, kernels = _forwards(of_phase, given)
+def _profile(report: NcuReport, phase: Phase, kernels: Sequence[NcuKernel], given: int | None) -> ImportedProfile:
+    forwards = given or 1
     profile = ArmProfile(
         arm=report.mark.arm or 0,
         tool="ncu",
         phase=phase,
-        forwards=decided.forwards,
-        launches=_launches(kernels) / decided.forwards,
-        activities=_activities(kernels, decided.forwards),
+        forwards=forwards,
+        launches=_launches(kernels) / forwards,
+        activities=_activities(kernels, forwards),
     )
     notes = []
-    if decided.source == "unknown":
+    if given is None:
         notes.append("how many forwards the file holds is not known: counts and seconds are of all of it; --forwards K divides")
     if report.missing:
         notes.append(f"not in the file: {', '.join(name.replace('_', ' ') for name in report.missing)}")
@@ -48,7 +46,7 @@ def _profile(report: NcuReport, phase: Phase, of_phase: Sequence[NcuKernel], giv
         profile=profile,
         mark=report.mark,
         device_name=report.device_name,
-        source=f"ncu, forwards by {decided.text}" if decided.source != "unknown" else "ncu, forwards not known",
+        source="ncu, forwards not known" if given is None else f"ncu, forwards by --forwards {given}",
         kernels=_launches(kernels),
         kernels_in_file=_launches(report.kernels),
         time_share=sum(each.seconds * each.runs for each in kernels) / total if total else None,
@@ -91,21 +89,6 @@ def function_name(name: str) -> str:
 def mean_counters(activities: Iterable[Activities]) -> dict[str, float]:
     """Counters over all kernels, as means weighted by time, in the order of `COUNTERS`."""
     return _means([(each.seconds, each.counters) for each in activities])
-
-
-def _forwards(kernels: Sequence[NcuKernel], given: int | None) -> tuple[ForwardCount, Sequence[NcuKernel]]:
-    """The number of forwards, and the kernels of which totals are taken.
-
-    What repeats counts only if it is forwards: the first kernels of one forward repeat as its blocks.
-    """
-    one_by_one = all(each.runs == 1 for each in kernels)
-    repeats = find_repeats([each.name for each in kernels]) if one_by_one else None
-    if repeats is not None and repeats.complete:
-        decided = decide_forwards(0, repeats, given)
-        return decided, kernels[repeats.first : repeats.first + repeats.equal * repeats.period]
-    if given is None:
-        return ForwardCount(1, "unknown", ""), kernels
-    return ForwardCount(given, "given", f"--forwards {given}"), kernels
 
 
 def _launches(kernels: Iterable[NcuKernel]) -> int:

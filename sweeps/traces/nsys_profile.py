@@ -20,8 +20,6 @@ from sweeps.traces.device_trace import (
     TraceError,
     read_marks,
 )
-from sweeps.traces.forward_count import ForwardCount, decide_forwards
-from sweeps.traces.repeats import find_repeats
 
 NS = 1e-9
 WAIT = re.compile(r"cu(da)?\w*Synchronize|cu(da)?Mem(cpy|set)(?!\w*Async)")
@@ -34,17 +32,19 @@ Started = Mapping[int | None, int]
 class _Part(NamedTuple):
     """What of a trace is the arm's forwards."""
 
-    decided: ForwardCount
+    forwards: int
     own: list[DeviceActivity]
     windows: list[Span]
     """Each forward from its start until its last kernel ends, in ns; empty where no ranges separate them."""
+    source: str
+    """How the number of forwards is known, in words."""
 
 
 def nsys_profiles(trace: DeviceTrace, given: int | None = None) -> tuple[ImportedProfile, ...]:
     """The profiles of the arm in `trace`, one for each phase that its ranges name; `given` is the number of forwards as stated.
 
-    Gaps are known only where ranges separate the forwards. Raises `TraceError` if the trace holds no kernels of a forward, or if
-    the number of forwards is not known or contradictory.
+    Gaps are known only where ranges separate the forwards. Raises `TraceError` if the trace holds no kernels of a forward, if it
+    has neither ranges nor a stated number of forwards, or if the two disagree.
     """
     ordered = sorted(trace.ranges, key=lambda each: each.start)
     prompts = [each for each in ordered if each.name == PREFILL_RANGE]
@@ -68,19 +68,18 @@ def _profile(trace: DeviceTrace, phase: Phase, ranges: list[NvtxRange], given: i
             f"CUPTI_ACTIVITY_KIND_RUNTIME), so that their {ranges[0].name} is not known; record it with --trace=cuda,nvtx{way_out}"
         )
     ranges = [] if unknown else ranges
-    part = _by_ranges(started, runs, ranges, given) if ranges else _without_ranges(runs, given)
-    forwards = part.decided.forwards
+    part = _by_ranges(started, runs, ranges, given) if ranges else _as_stated(runs, given)
     mark = read_marks(each.name for each in trace.ranges)
     profile = ArmProfile(
         arm=mark.arm or 0,
         tool="nsys",
         phase=phase,
-        forwards=forwards,
-        profiled_wall_s=length(union(part.windows)) * NS / forwards if part.windows else None,
+        forwards=part.forwards,
+        profiled_wall_s=length(union(part.windows)) * NS / part.forwards if part.windows else None,
         times=_times(trace, started, runs, part, ranges),
-        launches=len(part.own) / forwards,
-        covered=_recorded_one_by_one(part.own) if part.decided.source != "given" else None,
-        activities=_activities(part.own, forwards),
+        launches=len(part.own) / part.forwards,
+        covered=_recorded_one_by_one(part.own) if part.windows else None,
+        activities=_activities(part.own, part.forwards),
     )
     kernels, of_file = _kernels(part.own), _kernels(trace.runs)
     total = sum(each.end - each.start for each in of_file)
@@ -88,7 +87,7 @@ def _profile(trace: DeviceTrace, phase: Phase, ranges: list[NvtxRange], given: i
         profile=profile,
         mark=mark,
         device_name=trace.device_names[0] if len(trace.device_names) == 1 else None,
-        source=f"nsys {trace.version}".strip() + f", forwards by {part.decided.text}",
+        source=f"nsys {trace.version}".strip() + f", forwards by {part.source}",
         kernels=len(kernels),
         kernels_in_file=len(of_file),
         time_share=sum(each.end - each.start for each in kernels) / total if total else None,
@@ -131,10 +130,13 @@ def _by_ranges(started: Started, runs: list[DeviceActivity], ranges: list[NvtxRa
     if not _kernels(own):
         inside = f"none of its {count(len(_kernels(runs)), 'kernel')} was started inside"
         raise TraceError(f"{inside} its {text} {ranges[0].name}; record both: nsys profile --trace=cuda,nvtx")
-    repeats = find_repeats([run.name for run in _in_order(_kernels(own))])
-    decided = decide_forwards(len(ranges), repeats, given)
+    if given not in (None, len(ranges)):
+        raise TraceError(
+            f"--forwards {given} disagrees with the {text} {ranges[0].name} in it; leave --forwards out, or name the right file"
+        )
     limits = [*starts[1:], max(ends)]  # a forward whose kernels still run when the next begins ends there
-    return _Part(decided, own, [(start, min(end, limit)) for start, end, limit in zip(starts, ends, limits, strict=True)])
+    windows: list[Span] = [(start, min(end, limit)) for start, end, limit in zip(starts, ends, limits, strict=True)]
+    return _Part(len(ranges), own, windows, f"{text} {ranges[0].name}")
 
 
 def _started(calls: Iterable[ApiCall], runs: Iterable[DeviceActivity]) -> Started:
@@ -153,24 +155,14 @@ def _started(calls: Iterable[ApiCall], runs: Iterable[DeviceActivity]) -> Starte
     return started
 
 
-def _without_ranges(runs: list[DeviceActivity], given: int | None) -> _Part:
-    """Runs of equal passes, or all of them if nothing but the user states the number of forwards."""
-    ordered = _in_order(runs)
-    kernels = _kernels(ordered)
-    repeats = find_repeats([run.name for run in kernels])
-    decided = decide_forwards(0, repeats, given)
-    if repeats is None or decided.source == "given":
-        return _Part(decided, ordered, [])
-    first, last = kernels[repeats.first], kernels[repeats.first + repeats.equal * repeats.period - 1]
-    return _Part(decided, ordered[ordered.index(first) : ordered.index(last) + 1], [])
-
-
-def _in_order(runs: Iterable[DeviceActivity]) -> list[DeviceActivity]:
-    """In the order of launch, which is the same in every forward; by start where launches are not recorded."""
-    listed = list(runs)
-    if all(run.correlation for run in listed):
-        return sorted(listed, key=lambda run: (run.correlation or 0, run.start))
-    return sorted(listed, key=lambda run: run.start)
+def _as_stated(runs: list[DeviceActivity], given: int | None) -> _Part:
+    """All runs of a trace whose ranges do not show the forwards."""
+    if given is None:
+        raise TraceError(
+            f"it has no ranges {FORWARD_RANGE}; record it again with those of `python -m workers.run job.json --arm N`, "
+            "or state with --forwards K how many forwards it holds"
+        )
+    return _Part(given, runs, [], f"--forwards {given}")
 
 
 def _kernels(runs: Iterable[DeviceActivity]) -> list[DeviceActivity]:
@@ -182,7 +174,7 @@ def _times(
 ) -> dict[TimeClass, float]:
     """Seconds per forward by class: `device` alone where no ranges separate forwards."""
     if not part.windows:
-        return {"device": length(union((run.start, run.end) for run in part.own)) * NS / part.decided.forwards}
+        return {"device": length(union((run.start, run.end) for run in part.own)) * NS / part.forwards}
     threads = {each.thread for each in ranges}
     syncs = [(each.start, each.end) for each in trace.calls if WAIT.match(each.name) and each.thread in threads]
     host = [(each.start, each.end) for each in ranges]
@@ -194,7 +186,7 @@ def _times(
         inside = timed[bisect_right(latest, start) : bisect_left(begins, end)]
         for name, spent in split_time(Timeline(start, end, inside, syncs, host)).items():
             total[name] = total.get(name, 0.0) + spent
-    return {name: spent * NS / part.decided.forwards for name, spent in total.items()}
+    return {name: spent * NS / part.forwards for name, spent in total.items()}
 
 
 def _activities(runs: Sequence[DeviceActivity], forwards: int) -> tuple[Activities, ...]:
@@ -233,5 +225,4 @@ def _notes(part: _Part, repeated: int) -> Iterable[str]:
         )
     if not part.windows:
         yield f"gaps of the device are not known: no ranges {FORWARD_RANGE}, as `python -m workers.run job.json --arm N` sets them"
-    if part.decided.source == "given":
         yield "all activities of the file are counted, those of the start of the program and of warm-up included"

@@ -65,6 +65,38 @@ def test_semicolons_and_decimal_commas(tmp_path: Path) -> None:
     assert "commas in numbers are decimal points" in found.notes
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('batch,latency\n1,6.5\n8,"6,55"\n', r"table.csv:3: latency: '6,55' is no number; write a decimal point"),
+        ("batch\tlatency\n1\t6,5\n", r"table.csv:2: latency: '6,5' is no number; write a decimal point"),
+        ("batch;latency;tp\n1;6.5;152,7\n", r"table.csv:2: tp: '152,7' is no number; write a decimal point"),
+        ("batch;kernels;latency\n1;6,856;6,5\n", r"table.csv:2: kernels: '6,856' is no whole number"),
+        ("batch,latency\n1,6,5\n", r"table.csv:2: has 3 cells, the header has 2"),
+    ],
+)
+def test_other_decimal_commas_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    """A comma is a decimal point only beside semicolons and where no number has a point; else its line and column are named."""
+    with pytest.raises(UserError, match=message):
+        read_csv_rows(csv_file(tmp_path, text))
+
+
+def test_lines_are_those_of_the_file(tmp_path: Path) -> None:
+    """Empty lines above and between the rows count, and rows without a value in any cell are left out."""
+    with pytest.raises(UserError, match=r"table.csv:7: tp: 'fast' is no number"):
+        read_csv_rows(csv_file(tmp_path, "\n \nbatch,tp\n\n1,10\n,\n2,fast\n"))
+    found = read_csv_rows(csv_file(tmp_path, "\n\nbatch,tp\n\n1,10\n , \n2,20\n"))
+    assert [(row.batch, row.throughput) for row in found.rows] == [(1, 10), (2, 20)]
+
+
+def test_a_file_that_is_cut_off(tmp_path: Path) -> None:
+    """A row that ends early, or inside quotation marks, is refused: what it lacks was not left empty."""
+    with pytest.raises(UserError, match=r"table.csv:3: has 1 cells, the header has 2"):
+        read_csv_rows(csv_file(tmp_path, "batch,tp\n1,10\n2"))
+    with pytest.raises(UserError, match=r"table.csv: is no table: .*end of data"):
+        read_csv_rows(csv_file(tmp_path, 'batch,kernels\n1,10\n2,"6,8'))
+
+
 def test_thousands_and_other_decorations(tmp_path: Path) -> None:
     """Grouped thousands, per cent, times signs, empty cells and a byte-order mark are read as they are meant."""
     text = '\ufeffbatch,kernels,speedup,top1,latency_ms\n1,"6,856",0.90x,79.5 %,\n2,"1,234,567",1.10×,n/a,-\n\n'
@@ -104,7 +136,7 @@ def test_a_mapping_wins(tmp_path: Path) -> None:
         ("", "is empty"),
         ("\n \n", "is empty"),
         ("batch,tp\n", "has no rows below its header"),
-        ("1,2\n3,4\n", "the first line holds numbers"),
+        ("1,2\n3,4\n", "its first line holds numbers"),
         ("batch,batch\n1,2\n", "stands there twice"),
         ("name,colour\ndense,red\n", "no column is a measurement"),
         ("batch,tp\n1,fast\n", r":2: tp: 'fast' is no number"),

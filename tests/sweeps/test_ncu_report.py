@@ -6,7 +6,6 @@ import io
 import pytest
 
 from sweeps.profile import Activities
-from sweeps.traces.decimal_mark import NumberCell, find_mark, parse_number
 from sweeps.traces.device_trace import ImportedProfile, TraceError
 from sweeps.traces.ncu_profile import covered_share, function_name, ncu_profiles
 from sweeps.traces.ncu_report import NcuReport, read_ncu
@@ -17,10 +16,9 @@ from tests.fixtures.published_traces import DURATIONS_THOR, SUMMARY, SUMMARY_THO
 PAGES = {
     "raw": raw_page(),
     "raw in plain numbers": raw_page(locale="C"),
-    "raw with decimal commas": raw_page(locale="de"),
-    "raw with semicolons": raw_page(locale="de", separator=";", cell=lambda text: text),
+    "raw with semicolons": raw_page(separator=";", cell=lambda text: text),
     "raw in us": raw_page(unit="us"),
-    "raw in usecond with decimal commas": raw_page(locale="de", unit="usecond"),
+    "raw in usecond in plain numbers": raw_page(locale="C", unit="usecond"),
     "raw in ms": raw_page(unit="ms"),
     "raw in nsecond": raw_page(unit="nsecond"),
     "raw behind lines of ncu and the program": PREAMBLE + raw_page(),
@@ -28,8 +26,7 @@ PAGES = {
     "raw with ranges": raw_page(nvtx="breakeven:comparison:0123456789abcdef:none"),
     "details": details_page(),
     "details in plain numbers": details_page(locale="C"),
-    "details with decimal commas": details_page(locale="de"),
-    "details with semicolons": details_page(locale="de", separator=";"),
+    "details with semicolons": details_page(locale="C", separator=";"),
     "details with tabs": PREAMBLE + details_page(separator="\t"),
 }
 
@@ -98,11 +95,19 @@ WRONG = {
         raw_page(locale="de", cell=lambda text: f'"{text}"' if not text.replace(",", "").replace(".", "").isdigit() else text),
         "more|are these decimal commas without quotation marks",
     ),
-    "two decimal marks": (raw_page().replace('"91.75"', '"91,75"'), "two decimal marks: .* a point, '91,75' a comma"),
-    "no number": (raw_page().replace('"91.75"', '"much"'), r"'sm__throughput.* of kernel 3 \(ampere_sgemm.*'much' is no number"),
+    "decimal commas": (
+        raw_page(CASTS[:1], locale="de"),
+        r"kernel 1 .*'2,50' is no finite number from 0 on with a decimal point; export it again with LC_ALL=C",
+    ),
+    "decimal commas in details": (details_page(locale="de"), "no finite number from 0 on .* again with LC_ALL=C"),
+    "a per cent of three digits": (raw_page().replace('"91.75"', '"91,750"'), "'91,750' is no finite number .* LC_ALL=C"),
+    "no number": (
+        raw_page().replace('"91.75"', '"much"'),
+        r"'sm__throughput.* of kernel 3 \(ampere_sgemm.*'much' is no finite number",
+    ),
     "two columns that differ": (
         raw_page().replace("lts__t_sector_hit_rate.pct", "l1tex__t_sector_hit_rate.pct"),
-        "two columns 'l1tex__t_sector_hit_rate.pct' that differ in row 1: '10.50' and '50.50'",
+        "two values of 'l1tex__t_sector_hit_rate.pct' of kernel 1 that differ: '10.50' and '50.50'",
     ),
 }
 
@@ -114,47 +119,36 @@ def test_wrong_tables(page: str, message: str) -> None:
         profile_of(read_ncu(page))
 
 
-def test_ambiguous_numbers_are_refused() -> None:
-    """Thousands and decimals that look alike are an error, unless another number or a percentage decides."""
-    alike = [NumberCell("1,234"), NumberCell("12"), NumberCell("n/a")]
-    with pytest.raises(TraceError, match=r"'1,234' may be a number with decimals or one with a group of thousands"):
-        find_mark(alike)
-    assert find_mark([*alike, NumberCell("0.5")]) == "."
-    assert find_mark([*alike, NumberCell("0,5")]) == ","
-    assert find_mark([*alike, NumberCell("12,345", percent=True)]) == ","
-    assert find_mark([*alike, NumberCell("1,234,567")]) == "."
-    assert find_mark([*alike, NumberCell("1.234.567")]) == ","
-    assert find_mark([NumberCell("12"), NumberCell("(128, 1, 1)")]) == "."
-    with pytest.raises(TraceError, match="may be a number with decimals"):
-        read_ncu(without(raw_page(CASTS[:1]), *NAMES[1:]))
-
-
 @pytest.mark.parametrize(
-    ("text", "mark", "value"),
+    ("text", "ns"),
     [
-        ("1,234.5", ".", 1234.5),
-        ("1.234,5", ",", 1234.5),
-        ("1\u202f234,5", ",", 1234.5),
-        ("1'234.5", ".", 1234.5),
-        ("-0.25", ".", -0.25),
-        ("2.5e+03", ".", 2500),
-        ("2,5E-1", ",", 0.25),
-        ("158 (0: 158)", ".", 158),
-        ("n/a", ".", None),
-        ("nan", ".", None),
-        ("", ".", None),
+        ("1,234.5", 1234.5),
+        ("1,234", 1234),
+        ("12345", 12345),
+        ("0.25", 0.25),
+        ("2.5e+03", 2500),
+        ("158 (0: 158)", 158),
     ],
 )
-def test_numbers(text: str, mark: str, value: float | None) -> None:
-    """A number is read by the mark of its file, with any kind of thousands; cells without one are none."""
-    assert parse_number(text, "," if mark == "," else ".") == value
+def test_numbers(text: str, ns: float) -> None:
+    """A time has a decimal point, with or without groups of thousands."""
+    report = read_ncu(raw_page().replace('"1,234,567"', f'"{text}"'))
+    assert report.kernels[2].seconds == pytest.approx(ns * 1e-9)
 
 
-@pytest.mark.parametrize(("text", "mark"), [("12,5", "."), ("1,23,4", "."), ("1.5", ","), ("12 %", "."), ("0x1f", ".")])
-def test_no_numbers(text: str, mark: str) -> None:
-    """What is no number by the mark of its file is refused, not read in another way."""
-    with pytest.raises(ValueError, match="is no number"):
-        parse_number(text, "," if mark == "," else ".")
+@pytest.mark.parametrize("text", ["12,5", "1,23,4", "1.234,5", "1.234.567", "1'234.5", "1\u202f234,5", "12 %", "0x1f", "1_000"])
+def test_no_numbers(text: str) -> None:
+    """Numbers of other locales, and what is none, are refused and not read in another way."""
+    with pytest.raises(TraceError, match="is no finite number from 0 on with a decimal point; export it again with LC_ALL=C"):
+        read_ncu(raw_page().replace('"1,234,567"', f'"{text}"'))
+
+
+@pytest.mark.parametrize("text", ["n/a", "nan", "", "(null)"])
+def test_cells_without_a_number(text: str) -> None:
+    """A counter that was not measured is left out of the means."""
+    report = read_ncu(raw_page().replace('"91.75"', f'"{text}"'))
+    assert "sm_throughput" not in report.kernels[2].counters
+    assert report.kernels[2].counters["memory_throughput"] == 40.5
 
 
 def test_missing_counters_are_named() -> None:
@@ -221,13 +215,16 @@ WRONG_SUMMARIES = {
     "launches in words": (SUMMARY.replace('"kernel_a","2"', '"kernel_a","two"'), "'Invocations' holds 'two'"),
     "no launches": (SUMMARY.replace('"kernel_a","2"', '"kernel_a","0"'), "'Invocations' holds '0'"),
     "half a launch": (SUMMARY.replace('"kernel_a","2"', '"kernel_a","2.5"'), "'Invocations' holds '2.5'"),
-    "two values": (SUMMARY + SUMMARY.splitlines()[-1].replace('"2"', '"3"') + "\n", "two values of one metric"),
+    "two values": (
+        SUMMARY + SUMMARY.splitlines()[-1].replace('"2"', '"3"') + "\n",
+        "two values of 'Duration' of kernel 1 that differ: '2' and '3'",
+    ),
     "no kernels": (
         SUMMARY.replace('"Kernel Name",', "").replace('"kernel_a",', ""),
         "no heading with 'Kernel Name'.*--print-summary",
     ),
-    "an infinite time": (SUMMARY.replace('"3","2"', '"3","1e999"'), "'1e999' is below zero or infinite"),
-    "a time below zero": (SUMMARY.replace('"3","2"', '"3","-2"'), "'-2' is below zero or infinite"),
+    "an infinite time": (SUMMARY.replace('"3","2"', '"3","1e999"'), "'1e999' is no finite number from 0 on"),
+    "a time below zero": (SUMMARY.replace('"3","2"', '"3","-2"'), "'-2' is no finite number from 0 on"),
 }
 
 

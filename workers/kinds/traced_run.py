@@ -158,7 +158,7 @@ def commands(path: Path, arm: int, forwards: int) -> str:
         "nsys profile --trace=cuda,nvtx --cuda-graph-trace=node --capture-range=cudaProfilerApi --capture-range-end=stop "
         f"-o {name} {own}\n"
         f"nsys export --type sqlite {name}.nsys-rep && breakeven import {name}.sqlite\n"
-        f"ncu --profile-from-start off --nvtx --set full --csv --page raw --log-file {name}.csv {own}\n"
+        f"LC_ALL=C ncu --profile-from-start off --nvtx --set full --csv --page raw --log-file {name}.csv {own}\n"
         f"breakeven import {name}.csv --forwards {forwards}\n"
     )
 
