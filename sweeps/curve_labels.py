@@ -66,31 +66,6 @@ def describe_break_even(rows: Sequence[Any], token_unit: str, *, brief: bool = F
     return "; ".join(filter(None, (text if brief else text + more, "" if brief else _left_out(first), describe_missing(first))))
 
 
-_CELLS = {
-    "always": "at every size",
-    "same": "no difference",
-    "never": NOT_SHOWN,
-    "no_effect": "does nothing",
-    "pays_between": "at some sizes only",
-    "unclear": "cannot tell",
-}
-
-
-def break_even_cell(rows: Sequence[Any]) -> str:
-    """The break-even of one curve, its rows of the view `break_even`, in a cell: `16 to 36, likely 19`, `at most 100`."""
-    if not rows:
-        return "-"
-    return _CELLS.get(rows[0].verdict) or "; ".join(_place_cell(row) for row in sorted(rows, key=_order))
-
-
-def _place_cell(row: Any) -> str:
-    low, high = (None if is_missing(end) else _number(end, row, to) for end, to in ((row.x_low, floor), (row.x_high, ceil)))
-    before = "" if row.direction == "gains" else "until "
-    if low is None or high is None:
-        return f"{before}at most {high}" if low is None else f"{before}at least {low}"
-    return f"{before}{low} to {high}" + ("" if is_missing(row.x) else f", likely {axis_value(row.x, row.axis)}")
-
-
 def _order(row: Any) -> float:
     """By which the crossings of a curve are in the order of x."""
     return float(row.x_high if is_missing(row.x_low) else row.x_low)

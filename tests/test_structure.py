@@ -2,6 +2,7 @@
 
 import ast
 import re
+import tokenize
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import chain
@@ -17,6 +18,9 @@ ROOT = Path(__file__).parents[1]
 FOLDERS = ("sweeps", "workers", "store", "orchestrator", "webapp")
 SQL = re.compile(r"\b(SELECT\s.+?\sFROM|INSERT\s+(OR\s+\w+\s+)?INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM)\b", re.DOTALL)
 
+MAX_CODE_TOKENS = {"sweeps": 106_800, "workers": 106_800, "store": 85_600, "orchestrator": 61_200, "webapp": 62_700}
+"""Of the Python files of each folder, without comments, docstrings and layout; raising one needs a line in CHANGELOG."""
+LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING, tokenize.ENDMARKER}
 PARTS_OF_A_FILE = {"main", "run"}
 """Public names that several files must define: a command line has `main`, a kind of jobs has `run`."""
 
@@ -96,6 +100,21 @@ def test_sql_is_only_in_the_store() -> None:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and SQL.search(node.value)
     ]
     assert found == []
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_the_source_does_not_grow(folder: str) -> None:
+    """What is added to a folder is taken out elsewhere in it."""
+    assert sum(code_tokens(path, tree) for path, tree in modules(folder)) <= MAX_CODE_TOKENS[folder]
+
+
+def code_tokens(path: str, tree: ast.Module) -> int:
+    """Tokens of a file that are neither comments nor docstrings nor layout."""
+    bodies = [node.body for node in ast.walk(tree) if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)]
+    statements = [each for body in bodies for each in body if isinstance(each, ast.Expr)]
+    strings = {(each.lineno, each.col_offset) for each in statements if isinstance(each.value, ast.Constant)}
+    with (ROOT / path).open("rb") as file:
+        return sum(token.type not in LAYOUT and token.start not in strings for token in tokenize.tokenize(file.readline))
 
 
 def test_no_public_name_is_defined_twice() -> None:

@@ -16,9 +16,9 @@ from orchestrator.report.section import Column, Section, TextLine, style_of
 from orchestrator.report.surprises import arrived
 from store.frames import groups, rows_of
 from store.host_labels import label_hosts
+from sweeps.break_even_cell import break_even_cell
 from sweeps.condition_text import describe_condition
 from sweeps.curve_answers import merit_of
-from sweeps.curve_labels import break_even_cell
 from sweeps.flags import FLAGS, split_flags
 from sweeps.kinds import KINDS
 from sweeps.labels import Finding
@@ -103,7 +103,7 @@ def _table(title: str, arms: Sequence[ArmRow]) -> Section:
     shown = _spread(sizes)
     columns = [Column("method", lambda arm: arm.label, left=True)]
     if len(sizes) > 1:
-        columns.append(Column("break-even, tokens", lambda arm: break_even_cell(arm.break_even), left=True))
+        columns.append(Column("break-even, tokens", _break_even_text, left=True))
     columns += [Column(f"{size:,.0f}", partial(_speedup_cell, size=size), style=partial(_style, size=size)) for size in shown]
     columns += [Column("±", _half_width_cell), Column("realised", partial(_realised_cell, size=shown[-1]))]
     points = [row for arm in arms for row in arm.points.values()]
@@ -115,6 +115,13 @@ def _table(title: str, arms: Sequence[ArmRow]) -> Section:
     realised = f"realised: of the saving that MACs promise at {shown[-1]:,.0f} tokens"
     note = f"speed-ups by tokens; {legend}; ±: half-width of the {INTERVAL} intervals, median; {realised}"
     return Section(title=title, columns=columns, rows=arms[:MAX_ARMS], lines=lines, note=note)
+
+
+def _break_even_text(arm: ArmRow) -> str:
+    if not arm.break_even:
+        return "-"
+    cell, likely = break_even_cell(arm.break_even), arm.break_even[0].x
+    return cell.text + ("" if is_missing(likely) else f", likely {likely:,.0f}")
 
 
 def _spread(sizes: Sequence[float]) -> list[float]:

@@ -133,7 +133,7 @@ def test_doctor_names_the_machine_and_its_noise(tmp_path: Path) -> None:
     """
     done = breakeven("doctor", folder=tmp_path)
     assert done.returncode in {0, 1}, done.stderr
-    words = ("cpu", "torch", "threads", "load", "quota", "heat", "clocks", "energy", "the stated default")
+    words = ("cpu", "torch", "threads", "load", "quota", "heat", "clocks", "energy", "between them, the default")
     for word in (*words, "noise on cpu: equal arms seem to differ by at most", "peak of cpu: ", "GFLOP/s in float32", "not stored"):
         assert word in done.stdout
     assert list(tmp_path.iterdir()) == []

@@ -11,7 +11,7 @@ from orchestrator.report.render import render_table
 from orchestrator.report.summary import MAX_ARMS, MAX_CONDITIONS, MAX_SIZES, summary_sections
 from tests.orchestrator import vision_fixtures as vision
 from tests.orchestrator.commands import breakeven
-from tests.orchestrator.test_why import CPU_TIMES, report_of
+from tests.orchestrator.vision_fixtures import report_of
 from tests.store.profile_fixtures import a_profile_job, a_profiled_outcome, with_changes
 from workers.methods.arm_labels import params_label
 
@@ -71,7 +71,8 @@ def test_the_rest_is_a_request_away(stored: Path) -> None:
 
 def test_why_follows_the_screen(tmp_path: Path) -> None:
     """Where the time goes stands below the answer, once, on request."""
-    shown, profiled = [], with_changes(a_profiled_outcome(a_profile_job(), CPU_TIMES))
+    times = [{"device": 20.0, "host": 4.0}, {"device": 12.0, "host": 5.0}]
+    shown, profiled = [], with_changes(a_profiled_outcome(a_profile_job(), times))
     for reasons in (False, True):
         console = Console(file=io.StringIO(), width=120)
         console.print(render_table(report_of(tmp_path / f"{reasons}.db", profiled), reasons=reasons))

@@ -15,20 +15,17 @@ from orchestrator.report.ceilings import ceiling_sections
 from orchestrator.report.data import Report, load_report
 from orchestrator.report.render import ReportFormat, sections, write_report
 from store.ceilings import with_ceilings
-from store.engine import connect
-from store.record import record
-from store.submission import NewSweep, submit_sweep
 from sweeps import job_estimate
 from sweeps.ceilings import left_to_gain
 from sweeps.condition import Overrides
 from sweeps.job import Arm, Step
-from sweeps.outcome import Outcome
 from sweeps.profile import Bounded
 from sweeps.protocol import Protocol
 from tests.fixtures.device_traces import a_trace
 from tests.fixtures.ncu_tables import CASTS, raw_page
 from tests.fixtures.nsys_exports import write_nsys
 from tests.orchestrator import vision_fixtures as vision
+from tests.orchestrator.vision_fixtures import report_of
 from tests.store.conftest import an_outcome
 from tests.store.profile_fixtures import CPU, GPU, NOW, a_profile_job, a_profiled_outcome, with_changes
 
@@ -42,17 +39,6 @@ GPU_TIMES: list[Any] = [
 
 def topk(**overrides: Any) -> Arm:
     return Arm(stack=(Step(method="topk", params={"keep_rate": 0.5}),), overrides=Overrides(**overrides))
-
-
-def report_of(path: Path, *outcomes: Outcome) -> Report:
-    """The report of a sweep that requested what the outcomes answer."""
-    engine = connect(str(path))
-    requested = [(found.job.comparison(pair), found.job.content_hashes) for found in outcomes for pair in found.job.pairs]
-    submit_sweep(engine, NewSweep("trial", "text", "What pays?"), requested, [])
-    for found in outcomes:
-        record(engine, None, None, found)
-    engine.dispose()
-    return load_report(str(path), "trial")
 
 
 def text_of(report: Report, form: ReportFormat = "table") -> str:

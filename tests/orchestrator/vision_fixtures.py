@@ -2,12 +2,16 @@
 
 import io
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from rich.console import Console
 
-from orchestrator.report.data import Report
+from orchestrator.report.data import Report, load_report
 from orchestrator.report.render import ReportFormat, write_report
+from store.engine import connect
+from store.record import record
+from store.submission import NewSweep, submit_sweep
 from sweeps.condition import Condition, Kind, Overrides
 from sweeps.job import DENSE, Arm, Job, Pair, Step
 from sweeps.outcome import ArmOutcome, Environment, Failure, Outcome, Samples
@@ -58,6 +62,17 @@ def evaluation(requested: Job, ran: Sequence[int]) -> Predictions:
     apart = [PairImages(baseline=0, arm=arm, kl=pack(random.lognormal(-3, 0.5, IMAGES), "f4")) for arm in ran if arm]
     labels = pack(np.zeros(IMAGES), "i2")
     return Predictions(images=IMAGES, classes=10, labels=labels, listing="ab", arms=tuple(images), pairs=tuple(apart))
+
+
+def report_of(path: Path, *outcomes: Outcome) -> Report:
+    """The report of a sweep that requested what the outcomes answer."""
+    engine = connect(str(path))
+    requested = [(found.job.comparison(pair), found.job.content_hashes) for found in outcomes for pair in found.job.pairs]
+    submit_sweep(engine, NewSweep("trial", "text", "What pays?"), requested, [])
+    for found in outcomes:
+        record(engine, None, None, found)
+    engine.dispose()
+    return load_report(str(path), "trial")
 
 
 def printed(report: Report, form: ReportFormat) -> str:
