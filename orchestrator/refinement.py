@@ -134,10 +134,11 @@ class Refinement:
         if (search := self.search) is None:
             return ""
         feasible = {value_of(each.comparison, search.axis) for each in self.questions.values()}
-        first = sorted({value_of(self.questions[key].comparison, search.axis) for key in self.chosen})
+        chosen = [self.questions[key].comparison for key in self.chosen]
+        first = sorted({(value_of(each, search.axis), place_text(each, search.axis)) for each in chosen})
         return (
             f"search along {search.axis}: {count(len(feasible), 'feasible place')} from {min(feasible):g} to {max(feasible):g}; "
-            f"places so far: {', '.join(f'{value:g}' for value in first)}; at most {count(search.max_points, 'point')}, "
+            f"places so far: {', '.join(text for _, text in first)}; at most {count(search.max_points, 'point')}, "
             f"until each interval is within a factor of {search.stop.factor:g}, for {duration(search.budget)} at most"
         )
 
@@ -292,6 +293,11 @@ def value_of(comparison: Comparison, axis: str) -> float:
         value = getattr(comparison.condition, axis)
         return square_side(value) if axis == "image_size" else float(value)
     return next(float(step.params[axis]) for step in comparison.arm.stack if axis in step.params)
+
+
+def place_text(comparison: Comparison, axis: str) -> str:
+    """That value as it is printed: `64x80` for a rectangle."""
+    return str(comparison.condition.image_size) if axis == "image_size" else f"{value_of(comparison, axis):g}"
 
 
 def tokens_of(condition: Condition) -> float:

@@ -70,7 +70,7 @@ def test_a_search_killed_in_the_middle_goes_on_and_ends(tmp_path: Path) -> None:
         assert points <= 6
     planned = in_process("plan", "sweep.yaml", "--db", "store.db", folder=tmp_path).stdout
     assert "0 jobs left" in planned
-    assert "search along image_size: 13 feasible places from 32 to 224" in planned
+    assert "search along image_size: 25 feasible places from 32 to 224" in planned
     attempts = table(tmp_path, "SELECT count(*) FROM attempt")
     assert "starting Ray" not in run(tmp_path)
     assert table(tmp_path, "SELECT count(*) FROM attempt") == attempts
