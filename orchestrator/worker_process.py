@@ -4,7 +4,6 @@ import contextlib
 import faulthandler
 import importlib
 import json
-import os
 import resource
 import signal
 import sys
@@ -13,6 +12,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
+import psutil
 from pydantic_core import to_json
 
 from orchestrator.reaper import fork_worker
@@ -83,9 +83,8 @@ def serve_jobs(handle: str, lifeline: str, entry: str, device: str, bounds: str)
 def _limit_memory(limit: int) -> None:
     """Let an allocation beyond the machine's memory fail inside the job, where it is an answer, instead of stopping the machine."""
     if sys.platform == "linux":
-        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-        soft = limit or total * 9 // 10
+        soft = limit or psutil.virtual_memory().total * 9 // 10
         resource.setrlimit(resource.RLIMIT_DATA, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
 
 

@@ -2,9 +2,11 @@
 
 import os
 import shlex
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
+import psutil
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
@@ -95,20 +97,16 @@ def check_place(path: Path) -> None:
         raise StoreError(f"{path} is a folder; the store is a file, such as {path / DEFAULT_STORE}")
     if not path.parent.is_dir():
         raise StoreError(f"{path}: the folder {path.parent} does not exist; create it or name another store with --db")
-    mounts = Path("/proc/mounts")
-    if mounts.exists() and (kind := network_file_system(path.resolve(), mounts.read_text())):
+    mounts = {mount.mountpoint: mount.fstype for mount in psutil.disk_partitions(all=True)}
+    if kind := network_file_system(path.resolve(), mounts):
         raise StoreError(
             f"{path} lies on a network file system ({kind}), where SQLite's write-ahead log is unsafe; "
             "use a local disk, or a PostgreSQL URL: --db postgresql://user@host/name"
         )
 
 
-def network_file_system(path: Path, mounts: str) -> str | None:
-    """The type of the network file system that contains `path` (absolute), or `None`; `mounts` is the text of /proc/mounts."""
-    best, kind = "", None
-    for line in mounts.splitlines():
-        _, folder, name, *_ = line.split(" ")
-        folder = folder.replace("\\040", " ")
-        if path.is_relative_to(folder) and len(folder) >= len(best):
-            best, kind = folder, name
+def network_file_system(path: Path, mounts: Mapping[str, str]) -> str | None:
+    """The type of the network file system that contains `path` (absolute), or `None`; `mounts` has the type by folder."""
+    folders = [folder for folder in mounts if path.is_relative_to(folder)]
+    kind = mounts[max(folders, key=len)] if folders else None
     return kind if kind in NETWORK_FILE_SYSTEMS else None

@@ -4,6 +4,8 @@ import os
 import socket
 from pathlib import Path
 
+import psutil
+
 LEASE_S = 60.0
 """A running job whose owner on another host has not renewed its lease for so long is taken back."""
 
@@ -37,21 +39,14 @@ def _host() -> str:
 
 
 def _started(pid: int) -> str:
-    """When the process began (clock ticks since boot, from /proc); empty if it has ended, reaped or not.
+    """When the process began, in seconds since boot; empty if it has ended, reaped or not.
 
-    On other systems than Linux only whether it runs.
+    Both times move alike when the clock is set, and their difference does not.
     """
     try:
-        state, *rest = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return "" if state in {"Z", "X"} else rest[18]
-    except OSError:
+        process = psutil.Process(pid)
+        if process.status() != psutil.STATUS_ZOMBIE:
+            return f"{process.create_time() - psutil.boot_time():.2f}"
+    except psutil.NoSuchProcess:
         pass
-    if Path("/proc/self/stat").exists():
-        return ""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return ""
-    except PermissionError:
-        pass
-    return "running"
+    return ""

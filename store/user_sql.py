@@ -6,9 +6,9 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import psutil
 from sqlalchemy import func, select
 from sqlalchemy.exc import DBAPIError
 
@@ -109,7 +109,8 @@ class _Guard:
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self.deadline = time.monotonic() + seconds
-        self.memory = _resident() + MEMORY_BYTES
+        self.process = psutil.Process()
+        self.memory = self.process.memory_info().rss + MEMORY_BYTES
         self.refused = ""
 
     def allows(self, action: int, _first: str | None, second: str | None, _database: str | None, _source: str | None) -> int:
@@ -123,7 +124,7 @@ class _Guard:
         """Called every `STEPS` instructions; True interrupts the query."""
         if time.monotonic() > self.deadline:
             self.refused = f"it took longer than {self.seconds:g} s; narrow it down (WHERE, LIMIT) or allow more time"
-        elif _resident() > self.memory:
+        elif self.process.memory_info().rss > self.memory:
             self.refused = f"it needs more than {MEMORY_BYTES // 1_000_000} MB of memory; narrow it down (WHERE, LIMIT)"
         return bool(self.refused)
 
@@ -208,11 +209,3 @@ def _suggest(connection: sqlite3.Connection, kind: str, name: str) -> str:
             views.setdefault(row[0], view)
     near = [f"{column} (of {views[column]})" for column in get_close_matches(name.rpartition(".")[2], views, n=3)]
     return f"did you mean {' or '.join(near)}?" if near else "see the columns of a view with: SELECT * FROM speedup LIMIT 1"
-
-
-def _resident() -> int:
-    """Bytes of memory that the process holds; 0 without /proc, which leaves only the other limits."""
-    try:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
-    except OSError:
-        return 0

@@ -40,7 +40,7 @@ def run(job: Job, **options: Any) -> Outcome:
     environment = environment_of(job.condition.device)
     started = time.time()
     fields: dict[str, Any]
-    leftovers = None
+    cleanup = None
     held = pinned()
     try:
         _check_cores(job, held)
@@ -49,7 +49,7 @@ def run(job: Job, **options: Any) -> Outcome:
         kind = importlib.import_module(f"workers.kinds.{job.kind}")
         gc.freeze()  # what there is now is no garbage: looking through it takes 0.1 s at each collection
         pin_main_thread()
-        leftovers = importlib.import_module("workers.measure.leftovers").Leftovers(job)
+        cleanup = importlib.import_module("workers.measure.process_cleanup").ProcessCleanup(job)
         fields = kind.run(job, **options)._asdict()
     except (Exception, TimedOut) as error:
         from workers.kinds.failures import StateChangedError, failure
@@ -68,8 +68,8 @@ def run(job: Job, **options: Any) -> Outcome:
     finally:
         gc.collect()  # of the job's own objects alone, before those of earlier ones are looked through again
         gc.unfreeze()
-    if leftovers is not None:
-        fields = leftovers.clear(fields)
+    if cleanup is not None:
+        fields = cleanup.finish(fields)
     return Outcome(
         job=job,
         environment=environment,

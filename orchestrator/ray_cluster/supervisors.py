@@ -1,12 +1,13 @@
 """Supervisors of workers as Ray actors: one for each place, placed on demand; Ray neither retries nor restarts any."""
 
-import os
 from typing import Any
+
+import psutil
 
 from orchestrator.ray_cluster.connect import ClusterOutageError
 from orchestrator.worker_supervisor import WorkerConfig, WorkerSupervisor
 from sweeps.condition import Device
-from workers.measure.descendants import Process, descendants, lives
+from workers.measure.descendants import is_running, running_descendants
 
 PLACEMENT_S = 60.0
 """A supervisor that Ray has not placed after this long will not be placed while others hold what it needs."""
@@ -25,11 +26,15 @@ class Supervisors:
         """`own_ray` if this process has started the Ray whose actors these are."""
         self._config = config
         self._actors: dict[WorkerPlace, Any] = {}
-        self._daemons = [process for process in descendants(os.getpid()) if process.name in DAEMONS] if own_ray else []
+        self._daemons: dict[psutil.Process, str] = {}
+        if own_ray:
+            started = running_descendants().items()
+            self._daemons = {process: name for process, name in started if name in DAEMONS}
 
-    def lost_daemon(self) -> Process | None:
-        """A process of our own Ray that has ended, without which it cannot go on."""
-        return next((daemon for daemon in self._daemons if not lives(daemon)), None)
+    def lost_daemon(self) -> str | None:
+        """A process of our own Ray that has ended, without which it cannot go on: its name and number."""
+        lost = (daemon for daemon in self._daemons if not is_running(daemon))
+        return next((f"{self._daemons[daemon]} ({daemon.pid})" for daemon in lost), None)
 
     def at(self, place: WorkerPlace) -> Any:
         """The actor of a place, new if there is none. Raises `ClusterOutageError` when others keep the GPUs of the node."""

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+import psutil
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.webapp.served import CHROMIUM, FLAGS
@@ -132,8 +133,7 @@ def measure(browser: Browser, command: list[str], path: str, url: str, folder: P
         exception = page.locator("[data-testid=stException]")
         error = exception.first.inner_text().splitlines()[0] if exception.count() else ""
         page.context.close()
-        resident = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS"))
-        return Figures(first, again, filtered, int(resident.split()[1]) / 1e3, error)
+        return Figures(first, again, filtered, psutil.Process(pid).memory_info().rss / 1e6, error)
 
 
 def main(url: str, names: list[str]) -> None:

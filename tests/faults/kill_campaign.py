@@ -19,8 +19,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import psutil
+
 from tests.faults.kill_checks import answered, problems_of
-from workers.measure.descendants import Process, adopt_orphans, descendants, end_all
+from workers.measure.descendants import adopt_orphans, end_all, is_running
 
 ROOT = Path(__file__).parents[2]
 KINDS = ("dispatcher", "supervisor", "worker", "reaper", "raylet", "gcs")
@@ -198,10 +200,11 @@ class Campaign:
         victims: dict[str, list[tuple[int, Run]]] = {}
         for pid, run in runs.items():
             victims.setdefault("dispatcher", []).append((pid, run))
-            tree = descendants(pid)
+            tree = psutil.Process(pid).children(recursive=True)
             for process in tree:
-                if (found := self._kind(process, tree)) is not None:
-                    victims.setdefault(found, []).append((process.pid, run))
+                with contextlib.suppress(psutil.NoSuchProcess):  # it has ended
+                    if (found := self._kind(process, tree)) is not None:
+                        victims.setdefault(found, []).append((process.pid, run))
         if kind not in victims or self.random.random() > CHANCE:
             return False
         pid, run = self.random.choice(victims[kind])
@@ -213,11 +216,12 @@ class Campaign:
             return True
         return False
 
-    def _kind(self, process: Process, tree: Sequence[Process]) -> str | None:
-        command = _command(process.pid)
+    def _kind(self, process: psutil.Process, tree: Sequence[psutil.Process]) -> str | None:
+        command = _command(process)
         if "orchestrator.worker_process" in command:
-            parent = next((one for one in tree if one.pid == process.parent), None)
-            return "worker" if parent and "orchestrator.worker_process" in _command(parent.pid) else "reaper"
+            parent = process.parent()
+            below = parent in tree and "orchestrator.worker_process" in _command(parent)
+            return "worker" if below else "reaper"
         if command.startswith("ray::WorkerSupervisor"):
             return "supervisor"
         program = command.split(" ")[0].rpartition("/")[2]
@@ -231,7 +235,8 @@ class Campaign:
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline:
             _reap([])
-            if not (left := [process for process in descendants(os.getpid()) if not process.zombie]):
+            tree = psutil.Process().children(recursive=True)
+            if not (left := [process for process in tree if is_running(process)]):
                 return
             time.sleep(0.2)
         self.problems.append(f"left running after all runs had ended: {', '.join(map(str, left))}")
@@ -247,15 +252,15 @@ def problems_of_host(paths: Sequence[Path], folders: set[str]) -> list[str]:
 
 def _reap(own: Sequence[int]) -> None:
     """Collect adopted processes that have ended; those of `own` are collected by who started them."""
-    for process in descendants(os.getpid()):
-        if process.zombie and process.parent == os.getpid() and process.pid not in own:
+    for process in psutil.Process().children():
+        if not is_running(process) and process.pid not in own:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(process.pid, os.WNOHANG)
 
 
-def _command(pid: int) -> str:
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+def _command(process: psutil.Process) -> str:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return " ".join(process.cmdline())
     return ""
 
 

@@ -1,8 +1,6 @@
 """The campaign of kills, short, and that its checks find what they look for."""
 
 import contextlib
-import os
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -10,6 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from store.engine import connect
@@ -22,7 +21,7 @@ from sweeps.job import DENSE, Arm, Job, Pair, Step
 from tests.faults import toy
 from tests.faults.kill_campaign import SWEEP
 from tests.faults.kill_checks import answered, overlaps, problems_of
-from workers.measure.descendants import descendants, lives
+from workers.measure.descendants import is_running
 
 pytestmark = pytest.mark.ray
 
@@ -51,14 +50,14 @@ def test_run_whose_only_node_is_lost_ends_with_one_and_names_the_next_step(tmp_p
         while answered(tmp_path / "store.db", "lost") == 0:
             assert process.poll() is None
             time.sleep(0.05)
-        tree = descendants(process.pid)
-        os.kill(next(one for one in tree if one.name == daemon).pid, signal.SIGKILL)
+        tree = psutil.Process(process.pid).children(recursive=True)
+        next(one for one in tree if is_running(one) and one.name() == daemon).kill()
         printed, _ = process.communicate(timeout=120)
     assert process.returncode == 1, printed
     assert "the last node was lost, with " in printed.splitlines()[-1]
     assert "raylet)" not in printed
     assert "state-dump" not in printed
-    assert [str(one) for one in tree if lives(one)] == []
+    assert [one for one in tree if is_running(one)] == []
     assert subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 0
     assert problems_of(tmp_path / "store.db", {"lost": 90}) == []
 

@@ -20,7 +20,8 @@ DAY = 86400.0
 
 
 def lines(made: MadeMachine) -> dict[str, str]:
-    return dict(disturbances(made.root))
+    with made.procfs():
+        return dict(disturbances(made.root))
 
 
 def test_a_machine_that_states_nothing(tmp_path: Path) -> None:

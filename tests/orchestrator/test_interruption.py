@@ -8,11 +8,12 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from orchestrator.interruption import stop_requested
 from tests.orchestrator.commands import ROOT, SWEEP
-from workers.measure.descendants import descendants
+from workers.measure.descendants import is_running
 
 pytestmark = pytest.mark.ray
 
@@ -86,14 +87,12 @@ def test_a_request_to_end_while_ray_starts_is_an_interruption(tmp_path: Path, af
         assert process.stdout is not None
         run_until(process.stdout.fileno(), STARTS)
         time.sleep(after_s)
-        started = descendants(process.pid)
+        started = psutil.Process(process.pid).children(recursive=True)
         process.terminate()
         process.communicate(timeout=60)
     assert process.returncode == 130
-    until = time.monotonic() + 30  # Ray's processes see a moment later that their parent has ended
-    while (left := [each for each in started if Path(f"/proc/{each.pid}").exists()]) and time.monotonic() < until:
-        time.sleep(0.2)
-    assert left == []
+    _, left = psutil.wait_procs(started, timeout=30)  # Ray's processes see a moment later that their parent has ended
+    assert [each for each in left if is_running(each)] == []
 
 
 @pytest.mark.parametrize("after_s", [0.5, 6.0])

@@ -24,11 +24,7 @@ from store.user_sql import run_query
 from sweeps.job import Job
 from sweeps.outcome import Outcome
 
-MOUNTS = """\
-/dev/vda / ext4 rw 0 0
-server:/home /home nfs4 rw,relatime 0 0
-/dev/sdb /home/me/local\\040disk xfs rw 0 0
-"""
+MOUNTS = {"/": "ext4", "/home": "nfs4", "/home/me/local disk": "xfs"}
 
 
 @pytest.fixture

@@ -1,6 +1,10 @@
 """A folder with `proc` and `sys` files of the kernel's documented formats, for counters that this machine may not have."""
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
+
+import psutil
 
 from workers.measure.environment import allowed_cores
 
@@ -12,6 +16,15 @@ class MadeMachine:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+
+    @contextlib.contextmanager
+    def procfs(self) -> Iterator[None]:
+        """In the block psutil reads `proc` from here."""
+        before, psutil.PROCFS_PATH = psutil.PROCFS_PATH, str(self.root / "proc")
+        try:
+            yield
+        finally:
+            psutil.PROCFS_PATH = before
 
     def write(self, name: str, text: str) -> Path:
         path = self.root / name

@@ -1,12 +1,14 @@
 """Counters of the host, read from made files of the kernel's formats: both versions of cgroups, heat, clocks, what is missing."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from sweeps.system_metrics import SYSTEM_METRICS, SYSTEM_SERIES
 from tests.workers.made_machine import CORES, MadeMachine
-from workers.measure.host_counters import HostCounters, cpuinfo_mhz
+from workers.measure.host_counters import FREQUENCY_CORES, ONLINE, HostCounters
 from workers.measure.monitors import cpu_findings, watch
 
 THREADS = len(CORES)
@@ -23,8 +25,10 @@ cpu MHz\t\t: 3100.250
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> MadeMachine:
-    return MadeMachine(tmp_path)
+def made(tmp_path: Path) -> Iterator[MadeMachine]:
+    machine = MadeMachine(tmp_path)
+    with machine.procfs():
+        yield machine
 
 
 def test_what_is_not_there_is_absent(made: MadeMachine) -> None:
@@ -50,6 +54,14 @@ def test_cpu_time_of_the_cores(made: MadeMachine) -> None:
     found = HostCounters(THREADS, made.root).look()
     assert found["busy"] == pytest.approx(THREADS * 200 * TICK)
     assert found["stolen"] == pytest.approx(THREADS * 30 * TICK)
+
+
+def test_cores_that_are_offline_have_no_row(made: MadeMachine) -> None:
+    """The first of two rows is that of the first core that is online, whatever its number."""
+    made.write(ONLINE, f"{CORES[-1]},{CORES[-1] + 8}\n")
+    made.write("proc/stat", "cpu  9 0 0 0 0 0 0 0 0 0\ncpu7 300 0 0 0 0 0 0 4 0 0\ncpu9 1 0 0 0 0 0 0 0 0 0\n")
+    found = HostCounters(THREADS, made.root).look()
+    assert (found["busy"], found["stolen"]) == (pytest.approx(300 * TICK), pytest.approx(4 * TICK))
 
 
 def test_quotas_of_both_versions(made: MadeMachine) -> None:
@@ -82,9 +94,11 @@ def test_heat_of_cores_and_package(made: MadeMachine) -> None:
 
 
 def test_frequency_as_set_or_as_listed(made: MadeMachine) -> None:
-    """The mean over the cores; /proc/cpuinfo where there is no governor."""
+    """The mean over the cores; what psutil lists where there is no governor."""
     made.write("proc/cpuinfo", CPUINFO)
-    listed = [value for core, value in {0: 2599.998, 1: 3100.25}.items() if core in CORES]
+    listed = [each.current for core, each in enumerate(psutil.cpu_freq(percpu=True)) if core in CORES[:FREQUENCY_CORES]]
+    if not Path("/sys/devices/system/cpu/cpu0/cpufreq").exists():
+        assert listed == [mhz for core, mhz in enumerate((2599.998, 3100.25)) if core in CORES]
     if listed:
         assert HostCounters(THREADS, made.root).look()["mhz"] == pytest.approx(sum(listed) / len(listed))
     for core in CORES:
@@ -97,10 +111,11 @@ def test_frequency_as_set_or_as_listed(made: MadeMachine) -> None:
     assert counters.clocks == [2000, 1200]
 
 
-def test_frequencies_in_cpuinfo() -> None:
-    """One by core; ARM lists none."""
-    assert cpuinfo_mhz(CPUINFO) == {0: 2599.998, 1: 3100.25}
-    assert cpuinfo_mhz("processor\t: 0\nBogoMIPS\t: 50.00\n") == {}
+def test_a_processor_without_a_listed_frequency(made: MadeMachine) -> None:
+    """As ARM: there is none."""
+    made.write("proc/cpuinfo", "processor\t: 0\nBogoMIPS\t: 50.00\n")
+    if not Path("/sys/devices/system/cpu/cpu0/cpufreq").exists():
+        assert "mhz" not in HostCounters(THREADS, made.root).look()
 
 
 def test_everything_that_changes_meanwhile_is_a_reading(made: MadeMachine) -> None:

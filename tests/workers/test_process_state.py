@@ -1,13 +1,15 @@
-"""What a method leaves behind in its process: found, put back, and reported."""
+"""What a method leaves behind in its process: found, reported, and restored or left to another process."""
 
 import copy
 import os
+import re
 import subprocess
 import sys
 import textwrap
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 import torch
 
@@ -15,7 +17,7 @@ from sweeps.condition import Condition
 from sweeps.job import DENSE, Arm, Job, Pair, Step
 from sweeps.outcome import WORKER_UNFIT, Outcome
 from sweeps.protocol import Protocol
-from workers.measure.process_state import FLAG, Changes, ProcessState
+from workers.measure.process_state import FLAG, Change, Changes, ProcessState
 from workers.models.share_weights import checksums
 from workers.run import run
 
@@ -76,12 +78,8 @@ def test_threads_set_in_the_forward_pass_are_those_of_that_arm_alone() -> None:
     [
         ("dtype", "building", ["default dtype changed from torch.float32 to torch.float64"]),
         ("gradients", "forward", ["gradients changed from False to True"]),
-        (
-            "settings",
-            "building",
-            ["deterministic algorithms", "float32 matmul precision", "cudnn.benchmark", "backend flash", "autocast on cpu"],
-        ),
-        ("process", "building", ["current folder", "UNTIDY", "umask", "SIGALRM", "ITIMER_PROF", "garbage collector"]),
+        ("settings", "building", ["float32 matmul precision", "cudnn.benchmark", "backend flash"]),
+        ("surroundings", "building", ["current folder", "UNTIDY"]),
     ],
 )
 def test_changed_settings_are_put_back_and_named(what: str, when: str, named: list[str]) -> None:
@@ -112,7 +110,24 @@ def test_variables_that_torch_sets_while_it_compiles_are_no_change(monkeypatch: 
     os.environ["_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR"] = "16"
     assert before.restore() == []
     os.environ["_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR"] = "24"
-    assert before.restore() == ["environment variables were changed: _TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR"]
+    (change,) = before.restore()
+    assert change == Change("environment variables were changed: _TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR", restored=True)
+
+
+def test_what_changes_no_time_is_named_once_and_stays() -> None:
+    """Only a new process is without it; what it would inherit is restored, and needs one all the same."""
+    before, mask, interval = ProcessState(), os.umask(0o077), sys.getswitchinterval()
+    sys.setswitchinterval(0.5)
+    try:
+        assert set(before.restore()) == {
+            Change(f"umask changed from {mask} to {0o077}", restored=False),
+            Change(f"thread switch interval changed from {interval} to 0.5", restored=False),
+        }
+        assert before.restore() == []
+        assert sys.getswitchinterval() == 0.5
+    finally:
+        sys.setswitchinterval(interval)
+    assert os.umask(mask) == mask
 
 
 EVERYONE = [("linear", "building"), ("linear", "forward"), ("clock", "building"), ("attention", "forward"), ("hook", "building")]
@@ -165,9 +180,17 @@ def test_a_file_that_replaces_a_function_when_it_is_imported_changes_nothing(
     assert (flagged(outcome), FLAG in outcome.flags, WORKER_UNFIT in outcome.system_metrics) == ([], False, False)
 
 
-def test_parts_are_answered_by_new_processes(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("what", "named"),
+    [
+        ("linear", ["torch.nn.functional.linear was replaced"]),
+        ("modes", ["deterministic algorithms changed", "autocast on cpu changed"]),
+        ("process", ["umask changed", "SIGALRM changed", "ITIMER_PROF changed", "garbage collector changed"]),
+    ],
+)
+def test_parts_are_answered_by_new_processes(tmp_path: Path, what: str, named: list[str]) -> None:
     """`python -m workers.run` gives an outcome for each part: that of the others is clean, that of the arm is flagged."""
-    (tmp_path / "job.json").write_text(job(untidy("linear"), TIDY).model_dump_json())
+    (tmp_path / "job.json").write_text(job(untidy(what), TIDY).model_dump_json())
     command = [sys.executable, "-m", "workers.run", str(tmp_path / "job.json")]
     variables = {**os.environ, "BREAKEVEN_METHODS": str(FAULTS)}
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2], env=variables)
@@ -175,6 +198,10 @@ def test_parts_are_answered_by_new_processes(tmp_path: Path) -> None:
     assert [(each.job.arms[1].stack[0].method, FLAG in each.flags) for each in found] == [("topk", False), ("untidy", True)]
     assert len({each.process for each in found}) == 2
     assert all(each.samples is not None for each in found)
+    tidy, own = found
+    assert (tidy.notes, WORKER_UNFIT in tidy.system_metrics) == ((), False)
+    assert (flagged(own), own.system_metrics[WORKER_UNFIT]) == ([1], 1.0)
+    assert all(any(re.search(f"while preparing untidy.*{name}", note) for note in own.notes) for name in named), own.notes
 
 
 def test_checksum_shows_every_byte_and_costs_less_than_a_forward() -> None:
@@ -208,8 +235,7 @@ def test_children_left_by_a_job_are_killed_and_noted() -> None:
     assert flagged(outcome) == [1]
     assert FLAG in outcome.flags
     pid = int(next(note for note in outcome.notes if "child processes" in note).rpartition("(")[2].rstrip(")"))
-    with pytest.raises(ProcessLookupError):
-        os.kill(pid, 0)
+    assert not psutil.pid_exists(pid)
 
 
 def test_process_that_grew_or_kept_a_thread_is_unfit() -> None:

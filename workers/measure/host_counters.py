@@ -1,16 +1,30 @@
-"""Counters of this machine and process from files of the kernel: CPU time, frequency, throttling by quota and heat, energy."""
+"""Counters of this machine and process: CPU time, frequency, throttling by quota and heat, energy."""
 
 import contextlib
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TypeVar
+
+import psutil
 
 from workers.measure.environment import ROOT, cgroup_folders, cores_of_threads, read_text
+from workers.measure.pinning import parse_core_list
 from workers.measure.rapl import PackageEnergy
 
 FREQUENCY_CORES = 8
-"""The frequency is the mean of as many cores; reading one may take a hundredth of a millisecond to some milliseconds."""
+"""The frequency is the mean of as many cores.
+
+Reading one takes a hundredth of a millisecond to some milliseconds, and psutil reads all cores of the machine, with their
+limits: it is called only where no governor sets frequencies.
+"""
+ONLINE = "sys/devices/system/cpu/online"
+"""Below the root: the cores that are online, such as `0-7`."""
+BUSY = ("user", "nice", "system", "irq", "softirq")
+"""Fields of psutil's CPU times that are work; those of a guest are part of `user`."""
+
+_C = TypeVar("_C")
 
 
 class HostCounters:
@@ -22,8 +36,10 @@ class HostCounters:
     """
 
     def __init__(self, threads: int, root: Path = ROOT) -> None:
-        """`root` is the folder that holds `proc` and `sys`."""
+        """`root` is the folder that holds `proc` and `sys`; psutil has its own, `psutil.PROCFS_PATH`."""
         self._cores, self._root = cores_of_threads(threads), root
+        online = parse_core_list(read_text(root / ONLINE) or f"0-{max(self._cores)}")
+        self._places = [online.index(core) for core in self._cores if core in online]
         self._cgroups = cgroup_folders(root)
         self._energy = PackageEnergy(root / "sys/class/powercap")
         self.clocks: list[float] = []
@@ -45,18 +61,15 @@ class HostCounters:
         return self.look() | self._involuntary() | self._thermal()
 
     def _cpu_seconds(self) -> dict[str, float]:
-        rows = [line.split() for line in read_text(self._root / "proc/stat").splitlines()]
-        wanted = {f"cpu{core}" for core in self._cores}
-        busy = stolen = 0
-        found = False
-        for name, *counts in rows:
-            if name in wanted:
-                user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, counts[:8])
-                busy += user + nice + system + irq + softirq
-                stolen += steal
-                found = True
-        ticks = os.sysconf("SC_CLK_TCK")
-        return {"busy": busy / ticks, "stolen": stolen / ticks} if found else {}
+        with contextlib.suppress(OSError):
+            if own := self._of_cores(psutil.cpu_times(percpu=True)):
+                busy = sum(getattr(times, name, 0.0) for times in own for name in BUSY)
+                return {"busy": busy, "stolen": sum(getattr(times, "steal", 0.0) for times in own)}
+        return {}
+
+    def _of_cores(self, rows: Sequence[_C]) -> list[_C]:
+        """The rows of our cores in a list of psutil's, which has the online ones without their numbers."""
+        return [rows[place] for place in self._places if place < len(rows)]
 
     def _quota(self) -> dict[str, float]:
         """Of every cgroup that has such counters, version 2 (`throttled_usec`) or 1 (`throttled_time`), together."""
@@ -76,7 +89,7 @@ class HostCounters:
         return found
 
     def _involuntary(self) -> dict[str, float]:
-        """The threads of torch's pools persist, so that none of their switches is lost."""
+        """Of all threads: psutil counts those of the main one. Threads of torch's pools persist, so that none is lost."""
         with contextlib.suppress(ValueError):
             statuses = map(read_text, (self._root / "proc/self/task").glob("*/status"))
             switches = [int(status.rpartition("nonvoluntary_ctxt_switches:")[2]) for status in statuses if status]
@@ -84,14 +97,15 @@ class HostCounters:
         return {}
 
     def _mhz(self) -> float | None:
-        """Of the first cores: what their governor set, or what /proc/cpuinfo has; `None` where neither is known."""
+        """Of the first cores: what their governor set, or what psutil finds; `None` where neither is known."""
         cores = self._cores[:FREQUENCY_CORES]
         set_khz = _numbers(self._cpu_file(core, "cpufreq/scaling_cur_freq") for core in cores)
         if set_khz:
             return sum(set_khz) / len(set_khz) / 1e3
-        listed = cpuinfo_mhz(read_text(self._root / "proc/cpuinfo"))
-        known = [listed[core] for core in cores if core in listed]
-        return sum(known) / len(known) if known else None
+        with contextlib.suppress(OSError, NotImplementedError):
+            if listed := self._of_cores(psutil.cpu_freq(percpu=True))[:FREQUENCY_CORES]:
+                return sum(each.current for each in listed) / len(listed)
+        return None
 
     def _thermal(self) -> dict[str, float]:
         """Events of the cores added up, with those of the package, which each of its cores counts alike, once."""
@@ -108,20 +122,6 @@ class HostCounters:
 
     def _cpu_file(self, core: int, name: str) -> Path:
         return self._root / f"sys/devices/system/cpu/cpu{core}/{name}"
-
-
-def cpuinfo_mhz(text: str) -> dict[int, float]:
-    """Frequency of each core in the text of /proc/cpuinfo, in MHz; empty where it states none, as on ARM."""
-    found: dict[int, float] = {}
-    core = -1
-    for line in text.splitlines():
-        name, _, value = line.partition(":")
-        with contextlib.suppress(ValueError):
-            if name.strip() == "processor":
-                core = int(value)
-            elif name.strip() == "cpu MHz":
-                found[core] = float(value)
-    return found
 
 
 def _numbers(files: Iterable[Path]) -> list[int]:

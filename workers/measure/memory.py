@@ -16,7 +16,7 @@ from workers.measure.metric_values import metric_value
 
 MIB = 2**20
 RESET_PEAK = "5"
-"""Written to /proc/self/clear_refs, it lowers VmHWM to the memory resident now (man 5 proc)."""
+"""Written to /proc/self/clear_refs, it lowers VmHWM to the memory resident now (man 5 proc); psutil has neither."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Process state that a method may change: compared and restored after every arm and every job."""
+"""Process state that a method may change: compared after every arm and job, some of it restored."""
 
 import contextlib
 import gc
@@ -7,13 +7,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
 
-from workers.measure.descendants import left_running
-from workers.measure.process_settings import SETTINGS, flushes_denormals
+from workers.measure.descendants import running_descendants
+from workers.measure.process_settings import RESTORED, SETTINGS, flushes_denormals
 from workers.measure.timer import SampleTime, Stopwatch, TimedStep
 
 FLAG = "state_changed"
@@ -39,7 +39,7 @@ class Changes:
         """
         self._shared, self._at_end = shared, at_end
         self.shared_by: list[int | None] = []
-        """The arms that changed such."""
+        """The arms that changed such, or what is not restored."""
         self.found: dict[int | None, list[str]] = {}
         self.threads: dict[int, int] = {}
         """CPU threads that an arm's samples ran with, where they differ from the requested ones."""
@@ -54,9 +54,15 @@ class Changes:
         try:
             yield
         finally:
-            self.note(arm, before.restore(), doing)
+            self._compare(before, arm, doing)
             if shared:
                 self.look(arm, doing)
+
+    def _compare(self, before: "ProcessState", arm: int | None, doing: str) -> None:
+        changes = before.restore()
+        self._note(arm, [change.text for change in changes], doing)
+        if not all(change.restored for change in changes):
+            self.shared_by.append(arm)
 
     def look(self, arm: int | None, doing: str) -> None:
         """Record for `arm` what of all arms was changed."""
@@ -64,7 +70,7 @@ class Changes:
             return
         if changes := self._shared():
             self.shared_by.append(arm)
-            self.note(arm, changes, doing)
+            self._note(arm, changes, doing)
 
     @contextlib.contextmanager
     def timed(
@@ -80,6 +86,7 @@ class Changes:
         quick = _quick()
 
         def timing(step: TimedStep, inner: int) -> SampleTime:
+            nonlocal quick
             try:
                 return clock(step, inner)
             finally:
@@ -88,17 +95,18 @@ class Changes:
                     arm, name = steps[id(step)]
                     if (now := torch.get_num_threads()) != quick[0]:
                         self.threads[arm] = now
-                    self.note(arm, before.restore(), f"timing {name}")
+                    self._compare(before, arm, f"timing {name}")
                     self.look(arm, f"timing {name}")
+                    quick = _quick()  # with what was not restored
                     leave()
 
         try:
             yield timing
         finally:
-            self.note(None, before.restore(), "timing the arms")
+            self._compare(before, None, "timing the arms")
             self.look(None, "timing the arms")
 
-    def note(self, arm: int | None, changes: list[str], doing: str) -> None:
+    def _note(self, arm: int | None, changes: list[str], doing: str) -> None:
         lines = self.found.setdefault(arm, []) if changes else []
         lines += [line for line in (f"while {doing}: {change}" for change in changes) if line not in lines]
 
@@ -111,6 +119,14 @@ class Changes:
         return tuple(line for lines in self.found.values() for line in lines)
 
 
+class Change(NamedTuple):
+    """A difference from an earlier state of the process."""
+
+    text: str
+    restored: bool
+    """Whether the process is as before; else another one is needed."""
+
+
 class ProcessState:
     """The state of the process when this was made."""
 
@@ -118,51 +134,55 @@ class ProcessState:
         self._settings = [setting for setting in SETTINGS if setting.name not in leave]
         self._values = [setting.read() for setting in self._settings]
         self._variables = dict(os.environ)
-        self._children = {child.pid for child in left_running()}
+        self._children = running_descendants()
         self._threads = _threads()
-        self.unfit = False
-        """Whether a change was found that only a new process undoes."""
 
-    def restore(self) -> list[str]:
-        """The differences since then, a text for each; each is restored where possible and reported once."""
+    def restore(self) -> list[Change]:
+        """The differences since then, each reported once.
+
+        Those of `process_settings.RESTORED` and of environment variables are undone.
+        """
         found = []
         for place, (setting, before) in enumerate(zip(self._settings, self._values, strict=True)):
-            now = setting.read()
-            if now == before:
+            if (now := setting.read()) == before:
                 continue
-            text = f"{setting.name} changed from {_shown(before)} to {_shown(now)}"
-            self.unfit |= setting.sticky or setting.write is None
-            try:
-                if setting.write is not None:
+            if setting.write is not None:
+                with contextlib.suppress(OSError, RuntimeError, TypeError, ValueError):
                     setting.write(before)
-            except (OSError, RuntimeError, ValueError) as error:
-                self.unfit = True
-                text += f" and cannot be restored ({error})"
             self._values[place] = setting.read()
-            found.append(text)
-        found += self._variables_changed()
-        if new := [child for child in left_running() if child.pid not in self._children]:
-            self._children |= {child.pid for child in new}
-            found.append(f"child processes were left running: {', '.join(map(str, new))}")
-        threads = _threads()
-        if begun := threads - self._threads:
-            self._threads = threads
-            self.unfit = True
-            found.append(f"threads were left running: {', '.join(sorted(thread.name for thread in begun))}")
+            text = f"{setting.name} changed from {_shown(before)} to {_shown(now)}"
+            found.append(Change(text, setting in RESTORED and self._values[place] == before))
+        if variables := ", ".join(self._restored_variables()):
+            found.append(Change(f"environment variables were changed: {variables}", restored=True))
+        children, threads = running_descendants(), _threads()
+        new = children.keys() - self._children.keys()
+        if shown := ", ".join(f"{children[child]} ({child.pid})" for child in new):
+            # process_cleanup ends them at the end of the job
+            found.append(Change(f"child processes were left running: {shown}", restored=True))
+        if begun := ", ".join(sorted(thread.name for thread in threads - self._threads)):
+            found.append(Change(f"threads were left running: {begun}", restored=False))
+        self._children |= children
+        self._threads = threads
         return found
 
-    def _variables_changed(self) -> list[str]:
-        now = dict(os.environ)
-        if now == self._variables:
-            return []
-        names = {name for name in now.keys() | self._variables.keys() if now.get(name) != self._variables.get(name)}
-        for name in names & self._variables.keys():
-            os.environ[name] = self._variables[name]
-        ours = sorted(name for name in names if not name.startswith(BENIGN_VARIABLES) or name in self._variables)
-        for name in set(ours) - self._variables.keys():
-            del os.environ[name]
+    def _restored_variables(self) -> list[str]:
+        """Names of the variables that were changed and are restored.
+
+        Variables that libraries set for themselves for the first time are neither.
+        """
+        before, now = self._variables, dict(os.environ)
+        names = sorted(
+            name
+            for name in before.keys() | now.keys()
+            if before.get(name) != now.get(name) and (name in before or not name.startswith(BENIGN_VARIABLES))
+        )
+        for name in names:
+            if name in before:
+                os.environ[name] = before[name]
+            else:
+                del os.environ[name]
         self._variables = dict(os.environ)
-        return [f"environment variables were changed: {', '.join(ours)}"] if ours else []
+        return names
 
 
 def _quick() -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ from torch import nn
 from sweeps.condition import Condition, Dtype
 from sweeps.identity import canonical
 from sweeps.job import Job
-from workers.measure.leftovers import memory_share
+from workers.measure.process_cleanup import memory_share
 
 M = TypeVar("M", bound=nn.Module)
 _L = TypeVar("_L")

@@ -41,6 +41,8 @@ class Params(method.Params):
         "dtype",
         "gradients",
         "settings",
+        "surroundings",
+        "modes",
         "process",
         "child",
         "daemon",
@@ -111,14 +113,16 @@ def disturb(params: Params, model: "nn.Module") -> None:  # noqa: PLR0912 - one 
         case "gradients":
             torch.set_grad_enabled(True)
         case "settings":
-            torch.use_deterministic_algorithms(True)
             torch.set_float32_matmul_precision("medium")
             torch.backends.cudnn.benchmark = True
             torch.backends.cuda.enable_flash_sdp(False)
-            torch.set_autocast_enabled("cpu", True)
-        case "process":
+        case "surroundings":
             os.chdir("/")
             os.environ["UNTIDY"] = "1"
+        case "modes":
+            torch.use_deterministic_algorithms(True)
+            torch.set_autocast_enabled("cpu", True)
+        case "process":
             os.umask(0)
             signal.signal(signal.SIGALRM, signal.SIG_IGN)
             signal.setitimer(signal.ITIMER_PROF, 1000, 1000)
