@@ -11,7 +11,7 @@ from sweeps.kinds import KINDS
 
 PASS_SHARE = 0.6
 """Of a limited time, what the first pass may take at most; the rest is spent where it buys most."""
-LEAST_SHARE = 0.1
+MIN_SHARE = 0.1
 """Of a job's `budget` that is left to it at least, however many jobs there are."""
 
 
@@ -45,7 +45,7 @@ class Allowance:
         if over_s <= 0 or not KINDS[job.kind].timed or job.protocol.passes > 1:
             return job
         budget_s = job.protocol.budget_s
-        return _with_budget(job, max(LEAST_SHARE * budget_s, budget_s - over_s / self._share))
+        return _with_budget(job, max(MIN_SHARE * budget_s, budget_s - over_s / self._share))
 
     def _expected_s(self, job: Job) -> float:
         """What compiling takes at most is an estimate of its own, which slow jobs before do not raise."""
@@ -79,7 +79,7 @@ def shortened(jobs: Collection[Job], limit_s: float) -> tuple[Job, ...]:
     if whole <= PASS_SHARE * limit_s or not budgets:
         return tuple(jobs)
     beside = min(whole - budgets, PASS_SHARE * limit_s / 2)
-    share = min(1.0, max(LEAST_SHARE, (PASS_SHARE * limit_s - beside) / budgets))
+    share = min(1.0, max(MIN_SHARE, (PASS_SHARE * limit_s - beside) / budgets))
     return tuple(_with_budget(job, share * job.protocol.budget_s) if job in timed else job for job in jobs)
 
 

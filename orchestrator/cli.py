@@ -68,17 +68,19 @@ def run_command(
         str | None, typer.Option(help="A running Ray cluster, such as host:6379; default: Ray on this machine.")
     ] = None,
     device: DeviceOption = None,
-    again: Annotated[bool, typer.Option("--again", help="Measure all comparisons again; attempts add up.")] = False,
+    again: Annotated[bool, typer.Option("--remeasure", help="Measure all comparisons again; attempts add up.")] = False,
     only: Annotated[
         Literal["all", "flagged", "unclear", "failed"] | None,
-        typer.Option(help="With --again: only comparisons with such an answer."),
+        typer.Option(help="With --remeasure: only comparisons with such an answer."),
     ] = None,
     retry_flagged: Annotated[
-        bool, typer.Option("--retry-flagged", help="Measure quarantined and flagged answers again: --again --only flagged.")
+        bool, typer.Option("--retry-flagged", help="Measure quarantined and flagged answers again: --remeasure --only flagged.")
     ] = False,
     more: Annotated[
         bool,
-        typer.Option("--more", help="Add pairs to what is unclear or insufficient, until it is answered, precise, or time is up."),
+        typer.Option(
+            "--refine", help="Add pairs to what is unclear or insufficient, until it is answered, precise, or time is up."
+        ),
     ] = False,
     time: Annotated[
         float | None,
@@ -86,7 +88,7 @@ def run_command(
             parser=_seconds,
             metavar="DURATION",
             help="Measure for so long at most, such as 10m: one pass of everything, then what narrows unresolved curves most. "
-            "Waits for a host count. Default: the sweep's `budget`; with --more as long as its first run.",
+            "Waits for a host count. Default: the sweep's `budget`; with --refine as long as its first run.",
         ),
     ] = None,
     wait: Annotated[
@@ -103,9 +105,9 @@ def run_command(
     from orchestrator.commands.run import Again, run_sweep
 
     if only and not again:
-        raise typer.BadParameter("needs --again: without it, only what is not answered is measured", param_hint="--only")
+        raise typer.BadParameter("needs --remeasure: without it, only what is not answered is measured", param_hint="--only")
     if retry_flagged and again:
-        raise typer.BadParameter("stands for --again --only flagged: leave out --again", param_hint="--retry-flagged")
+        raise typer.BadParameter("stands for --remeasure --only flagged: leave out --remeasure", param_hint="--retry-flagged")
     if wait and no_wait:
         raise typer.BadParameter("contradicts --wait: leave out one of them", param_hint="--no-wait")
     wait_s = 0.0 if no_wait else wait or inf

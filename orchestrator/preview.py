@@ -29,9 +29,9 @@ from workers.methods.arm_labels import arm_label
 
 COUNTED_LATER = "counted when run"
 """For an arm whose tokens or MACs depend on what only the worker reads."""
-MOST_ARMS = 1000
+MAX_ARMS = 1000
 """Arms of one model and size that are counted, so that a plan of a hundred thousand comparisons stays a matter of seconds."""
-MOST_ROWS = 24
+MAX_ROWS = 24
 """Rows that are printed for one model and size."""
 
 
@@ -90,8 +90,8 @@ def preview(expansion: Expansion) -> Preview:
         sizes = list(group)
         for workload in dict.fromkeys((sizes[0], sizes[-1])):
             arms = list(workloads[workload].values())
-            left_out += max(0, len(arms) - MOST_ARMS)
-            counted += [_counted(arm, workload) for arm in arms[:MOST_ARMS]]
+            left_out += max(0, len(arms) - MAX_ARMS)
+            counted += [_counted(arm, workload) for arm in arms[:MAX_ARMS]]
     by_arm: dict[str, list[CountedArm]] = {}
     for one in counted:
         by_arm.setdefault(one.arm.arm_id, []).append(one)
@@ -117,9 +117,9 @@ def preview_lines(shown: Preview) -> Iterator[str]:
             for figures, names in rows.items()
         ]
         columns = ("arm", "tokens per block" if workload.new_tokens is None else "tokens", "GMACs", "of the method")
-        yield from (f"  {line}" for line in table_lines(columns, listed[:MOST_ROWS]))
-        if len(listed) > MOST_ROWS:
-            yield f"  … and {len(listed) - MOST_ROWS} more rows; --format json has all"
+        yield from (f"  {line}" for line in table_lines(columns, listed[:MAX_ROWS]))
+        if len(listed) > MAX_ROWS:
+            yield f"  … and {len(listed) - MAX_ROWS} more rows; --format json has all"
     if shown.left_out:
         yield f"… and {shown.left_out} more arms, which are {COUNTED_LATER}"
     yield from shown.limits

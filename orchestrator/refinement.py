@@ -24,7 +24,7 @@ from sweeps.stats.curve import Curve, Point, describe_curve
 from sweeps.stats.search import next_request, point_alpha, scan
 from workers.methods.arm_labels import arm_label
 
-MOST_CURVES_SHOWN = 40
+MAX_CURVES_SHOWN = 40
 """Curves that are followed while a run measures."""
 _SIZES = ("image_size", "prompt_tokens")
 """Axes of a grid along which a curve is looked for."""
@@ -108,7 +108,7 @@ class Refinement:
         comparisons = [self.questions[key].comparison for key in new]
         sizes = sorted({tokens_of(each.condition): str(each.condition.image_size) for each in comparisons}.items())
         listed = ", ".join(f"{size} px ({tokens:.0f} tokens)" for tokens, size in sizes)
-        return f"`--more` adds inside a bracket first: {listed}" if listed else ""
+        return f"`--refine` adds inside a bracket first: {listed}" if listed else ""
 
     def choose(self, comparison_ids: Collection[str]) -> set[str]:
         """Request these from now on. Returns those that were requested before."""
@@ -117,8 +117,8 @@ class Refinement:
         return known
 
     def lines(self, places: Collection[Place]) -> Iterator[str]:
-        """Each curve in a line: what can be claimed so far; none of more than `MOST_CURVES_SHOWN` curves."""
-        if len({each.curve for each in self.questions.values()}) > MOST_CURVES_SHOWN:
+        """Each curve in a line: what can be claimed so far; none of more than `MAX_CURVES_SHOWN` curves."""
+        if len({each.curve for each in self.questions.values()}) > MAX_CURVES_SHOWN:
             return
         several = len({each.group for each in self.questions.values()}) > 1
         axis = None if self.search is None else self.search.axis

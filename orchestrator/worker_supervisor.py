@@ -30,7 +30,7 @@ from sweeps.outcome import Environment
 from workers.measure.openmp import ThreadPolicy, requested_policy
 from workers.measure.pinning import Share, share_of_gpu
 
-MOST_MS = 2**31 - 1
+MAX_MS = 2**31 - 1
 """Milliseconds that `poll` takes; later the time-out is checked no more."""
 START_UP_S = 300.0
 """Importing torch from a cold network disk takes minutes; it does not count as the job's time."""
@@ -150,7 +150,7 @@ class WorkerSupervisor:
         try:
             self._pipe.send_bytes(job.encode())
             while True:
-                if not (events := dict(self._watched.poll(min(1000 * limit_s, MOST_MS)))):
+                if not (events := dict(self._watched.poll(min(1000 * limit_s, MAX_MS)))):
                     return self._overdue(doing, limit_s)
                 answered = self._pipe.fileno() in events or self._pipe.poll()  # it may have answered just before it ended
                 message = self._pipe.recv_bytes() if answered else b""

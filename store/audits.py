@@ -19,7 +19,7 @@ from sweeps.references.measurement import MeasurementTable
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_AUDITED = 2000
+MAX_AUDITED = 2000
 """Comparisons of a sweep that a report or a page audits without a request."""
 _SAME = ("environment", "host", "condition_id", "arm_id")
 

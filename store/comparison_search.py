@@ -12,14 +12,14 @@ EFFECT, COMPARISON, ENVIRONMENT = core(EffectRow), core(ComparisonRow), core(Env
 NEAREST = 8
 """Ids that are named where one is unknown."""
 _SIZES = ("image_size", "prompt_tokens")
-MOST_FOUND = 40
+MAX_FOUND = 40
 """Answers that a search lists."""
-MOST_SEARCHED = 400
+MAX_SEARCHED = 400
 """Comparisons among which it takes the newest answers, so that a large store is not sorted."""
 
 
 def similar_comparisons(engine: Engine, words: str) -> list[dict[str, Any]]:
-    """Up to `MOST_FOUND` answers, newest first, whose ids begin with `words` or whose model, method, parameters or size hold each.
+    """Up to `MAX_FOUND` answers, newest first, whose ids begin with `words` or whose model, method, parameters or size hold each.
 
     A parameter may be written as labels have it, `keep_rate=0.5`. Without words any answers.
 
@@ -37,10 +37,10 @@ def similar_comparisons(engine: Engine, words: str) -> list[dict[str, Any]]:
             [COMPARISON.c[column] == int(word) for column in _SIZES] if word.isascii() and word.isdigit() and len(word) < 8 else []
         )
         each.append(or_(*begins, *holds, *stated, *sizes))
-    matching = select(COMPARISON.c.comparison_id).where(*each).limit(MOST_SEARCHED)
+    matching = select(COMPARISON.c.comparison_id).where(*each).limit(MAX_SEARCHED)
     with reading(engine) as connection:
         ids = connection.execute(matching).scalars().all()
-        rows = _listed().where(COMPARISON.c.comparison_id.in_(ids)).limit(MOST_FOUND)
+        rows = _listed().where(COMPARISON.c.comparison_id.in_(ids)).limit(MAX_FOUND)
         return [dict(row._mapping) for row in connection.execute(rows)]
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 CurveKey = tuple[str, str, str, str]
 """Curve, environment, host, metric."""
 KEY_OF_CURVE = ("curve_id", "environment", "host", "metric")
-MOST_CURVES_FITTED = 100
+MAX_CURVES_FITTED = 100
 """Curves of one report whose relative costs are computed."""
 
 
@@ -26,7 +26,7 @@ def curve_costs(engine: Engine, cost_models: "pd.DataFrame", points: "pd.DataFra
     `points` are rows of the view `speedup`, among which those of the curves are looked for. Points that a flag marks as wrong, and
     those where the method removes nothing, are no part of a fit.
     """
-    shown = cost_models[cost_models["verdict"] == "fits"].head(MOST_CURVES_FITTED)
+    shown = cost_models[cost_models["verdict"] == "fits"].head(MAX_CURVES_FITTED)
     return dict(_fitted(engine, shown, points)) if len(shown) else {}
 
 

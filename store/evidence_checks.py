@@ -15,7 +15,7 @@ from sweeps.stats.two_way import Contrast
 from sweeps.stats.visits import Visit, pool_visits
 from sweeps.verdict_rule import RuleLine, rule_lines
 
-MOST_PREFIXES = 24
+MAX_PREFIXES = 24
 """Numbers of rounds at which a running estimate is made, where there are fewer visits."""
 
 
@@ -93,12 +93,12 @@ def shown_pairs(timed: TimedPairs) -> list[ShownPair]:
 
 
 def running_speedups(timed: TimedPairs) -> list[RunningSpeedUp]:
-    """The pooled speed-up as pairs were added, visit by visit, inside each at up to `MOST_PREFIXES` places in all.
+    """The pooled speed-up as pairs were added, visit by visit, inside each at up to `MAX_PREFIXES` places in all.
 
     The last is the stored one.
     """
     visits, turns = [each.visit for each in timed.attempts], [each.row.round for each in timed.attempts]
-    most = max(MOST_PREFIXES // len(visits), 1)
+    most = max(MAX_PREFIXES // len(visits), 1)
     found: list[RunningSpeedUp] = []
     before = 0
     for place, (each, visit) in enumerate(zip(timed.attempts, visits, strict=True)):

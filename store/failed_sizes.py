@@ -10,7 +10,7 @@ from store.frames import groups, rows_of
 from sweeps.condition import Condition, ImageSize, image_shape, square_side
 from sweeps.number_format import is_missing
 
-MOST_LETTERS = 160
+MAX_LETTERS = 160
 """Letters of an error message that are shown."""
 
 
@@ -29,7 +29,7 @@ class FailedArm(NamedTuple):
     def of(cls, row: Any, tokens: int | None = None) -> "FailedArm":
         """From a row of the view `failures`."""
         first = next(iter(str(row.message or "").strip().splitlines()), "")
-        detail = first if len(first) <= MOST_LETTERS else f"{first[:MOST_LETTERS]}…"
+        detail = first if len(first) <= MAX_LETTERS else f"{first[:MAX_LETTERS]}…"
         reason = f"failed: {str(row.reason).replace('_', ' ')}" + (f" ({detail})" if detail else "")
         return cls(row.curve_id, row.method, None if is_missing(row.params) else row.params, tokens, reason)
 

@@ -20,7 +20,7 @@ from sweeps.flags import split_flags
 from sweeps.metrics import METRICS
 
 EFFECT, COMPARISON, ENVIRONMENT = core(EffectRow), core(ComparisonRow), core(EnvironmentRow)
-MOST_ATTEMPTS = 100
+MAX_ATTEMPTS = 100
 """Attempts that are drawn, the newest ones."""
 
 
@@ -56,7 +56,7 @@ class QuestionHistory(NamedTuple):
     versions: Mapping[str, str]
     """By comparison id what distinguishes it: the versions of its methods and its contents."""
     left_out: int
-    """Older attempts beyond `MOST_ATTEMPTS`."""
+    """Older attempts beyond `MAX_ATTEMPTS`."""
 
 
 def question_history(engine: Engine, question_id: str, metric: str | None = None) -> QuestionHistory:
@@ -92,7 +92,7 @@ def question_history(engine: Engine, question_id: str, metric: str | None = None
             each for environment in devices for each in _attempts(connection, ids, environment, devices[environment], shown)
         ]
         attempts.sort(key=lambda point: point.at)
-        kept = attempts[-MOST_ATTEMPTS:]
+        kept = attempts[-MAX_ATTEMPTS:]
         points = sorted([*points, *kept], key=lambda point: (point.at, point.what))
         stored = select(*(COMPARISON.c[name] for name in ("comparison_id", "payload", "content_hashes")))
         versions = {
@@ -109,7 +109,7 @@ def _attempts(connection: Connection, ids: list[str], environment: str, device: 
         if not isinstance(payload, SampleStore):
             continue
         pairs = connection.execute(PAIRS, {"comparisons": ids, "environment": environment, "kind": kind}).all()
-        for row in sorted((row for row in pairs if row.failure is None), key=lambda row: row.ended_at)[-MOST_ATTEMPTS:]:
+        for row in sorted((row for row in pairs if row.failure is None), key=lambda row: row.ended_at)[-MAX_ATTEMPTS:]:
             data = payload.load(connection, row.attempt)
             if spec.series and metric not in data.series:
                 continue

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Engine, select
 
 from store.errors import StoreError
-from store.side_rows import COMPARED_FIELDS, MOST_DERIVED, By, choices, day_sides, stored_sides
+from store.side_rows import COMPARED_FIELDS, MAX_DERIVED, By, choices, day_sides, stored_sides
 from store.tables.planned import ComparisonRow, EnvironmentRow, core
 from store.transactions import reading
 from sweeps.flags import split_flags, wrong
@@ -111,7 +111,7 @@ def _fact_differences(connection: Connection, rows: Sequence[ComparedAnswers]) -
 def _version_differences(connection: Connection, rows: Sequence[ComparedAnswers]) -> list[tuple[str, str, str]]:
     """Versions of methods, and contents, by which answers to one question have other ids."""
     changed = [(row.a["comparison_id"], row.b["comparison_id"]) for row in rows if row.a["question_id"] == row.b["question_id"]]
-    changed = [both for both in changed if both[0] != both[1]][:MOST_DERIVED]
+    changed = [both for both in changed if both[0] != both[1]][:MAX_DERIVED]
     if not changed:
         return []
     ids = sorted({each for both in changed for each in both})

@@ -23,11 +23,11 @@ By = Literal["sweep", "environment", "revision", "date"]
 BY: tuple[By, ...] = get_args(By)
 EFFECT, COMPARISON, ENVIRONMENT, SWEEP = core(EffectRow), core(ComparisonRow), core(EnvironmentRow), core(SweepRow)
 ATTEMPT, PAIR, LINK = core(AttemptRow), core(ComparisonAttemptRow), core(SweepComparisonRow)
-MOST_ANSWERS = 1500
+MAX_ANSWERS = 1500
 """Questions, or answers of a side, that are read."""
 LOOKED_UP = 50_000
 """Of more comparisons than this the beginning is found along an index in place of by sorting them."""
-MOST_DERIVED = 200
+MAX_DERIVED = 200
 """Answers of a day that are derived from its attempts."""
 DAY_S = 86_400.0
 
@@ -143,7 +143,7 @@ class _Side(NamedTuple):
             ids = select(EFFECT.c.comparison_id).where(self.effects(EFFECT))
             linked = select(LINK.c.comparison_id).where(LINK.c.sweep == self.sweep)
             here = COMPARISON.c.comparison_id.in_(ids if self.sweep is None else linked)
-        return select(COMPARISON.c.comparison_id).where(here).order_by(*order).limit(MOST_ANSWERS + 1)
+        return select(COMPARISON.c.comparison_id).where(here).order_by(*order).limit(MAX_ANSWERS + 1)
 
 
 def _side(connection: Connection, by: By, value: str) -> _Side:
@@ -165,11 +165,11 @@ def stored_sides(connection: Connection, by: By, a: str, b: str) -> tuple[list[M
     newest = () if by == "revision" else (newest_answer(EFFECT),)
     less, more = sorted(sides, key=lambda side: side.size)
     own = less.questions().subquery()
-    common = select(own.c.question_id).where(more.has(own.c.question_id)).distinct().limit(MOST_ANSWERS + 1)
+    common = select(own.c.question_id).where(more.has(own.c.question_id)).distinct().limit(MAX_ANSWERS + 1)
     questions = connection.execute(common).scalars().all()
-    capped = len(questions) > MOST_ANSWERS
+    capped = len(questions) > MAX_ANSWERS
     if questions:
-        here = EFFECT.c.question_id.in_(questions[:MOST_ANSWERS])
+        here = EFFECT.c.question_id.in_(questions[:MAX_ANSWERS])
         order = (EFFECT.c.question_id, EFFECT.c.measured_at, EFFECT.c.metric)
         found = [_read(connection, _answers().where(here, side.effects(EFFECT), *newest).order_by(*order)) for side in sides]
         if all(found):
@@ -177,8 +177,8 @@ def stored_sides(connection: Connection, by: By, a: str, b: str) -> tuple[list[M
     found, capped = [], False
     for side in sides:
         ids = connection.execute(side.comparisons()).scalars().all()
-        capped |= len(ids) > MOST_ANSWERS
-        chosen = (EFFECT.c.comparison_id.in_(ids[:MOST_ANSWERS]), side.effects(EFFECT), *newest)
+        capped |= len(ids) > MAX_ANSWERS
+        chosen = (EFFECT.c.comparison_id.in_(ids[:MAX_ANSWERS]), side.effects(EFFECT), *newest)
         found.append(_read(connection, _answers().where(*chosen).order_by(EFFECT.c.measured_at, EFFECT.c.metric)))
     return found[0], found[1], capped
 
@@ -199,12 +199,12 @@ def day_sides(connection: Connection, a: str, b: str) -> tuple[list[Mapping[str,
         rows = select(*keys).select_from(pairs).where(*here, COMPARISON.c.kind.in_(sampled)).distinct().order_by(*keys)
         measured.append(connection.execute(rows).all())
     common = sorted({row.question_id for row in measured[0]} & {row.question_id for row in measured[1]})
-    kept = set(common[:MOST_DERIVED])
+    kept = set(common[:MAX_DERIVED])
     found = [
         list(_derived(connection, [row for row in rows if row.question_id in kept], start))
         for rows, start in zip(measured, spans, strict=True)
     ]
-    return found[0], found[1], len(common) > MOST_DERIVED
+    return found[0], found[1], len(common) > MAX_DERIVED
 
 
 def _derived(connection: Connection, wanted: Sequence[Any], start: float) -> Iterator[Mapping[str, Any]]:

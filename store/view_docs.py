@@ -33,14 +33,14 @@ FROM break_even
 WHERE sweep = '{sweep}' AND axis = 'tokens'
 ORDER BY model, batch_size, arm_label""",
     "How much of the promise arrives": """WITH shares AS (
-  SELECT method, model, batch_size, runtime, device_name, metric, delivered,
-    row_number() OVER (alike ORDER BY delivered) AS place,
+  SELECT method, model, batch_size, runtime, device_name, metric, realised_share,
+    row_number() OVER (alike ORDER BY realised_share) AS place,
     count(*) OVER alike AS points
   FROM speedup JOIN sweep_comparison USING (comparison_id)
-  WHERE sweep = '{sweep}' AND delivered IS NOT NULL{right}
+  WHERE sweep = '{sweep}' AND realised_share IS NOT NULL{right}
   WINDOW alike AS (PARTITION BY method, model, batch_size, runtime, device_name, metric)
 )
-SELECT method, model, batch_size, runtime, device_name, metric, points, round(CAST(avg(delivered) AS numeric), 2) AS median
+SELECT method, model, batch_size, runtime, device_name, metric, points, round(CAST(avg(realised_share) AS numeric), 2) AS median
 FROM shares
 WHERE 2 * place BETWEEN points AND points + 2
 GROUP BY method, model, batch_size, runtime, device_name, metric, points

@@ -13,7 +13,7 @@ from sweeps.metrics import METRICS, MetricSpec, metric
 from sweeps.number_format import is_missing
 from sweeps.stats.quality import interval_verdict
 
-MOST_DIGITS = 12
+MAX_DIGITS = 12
 """Decimals after which an interval is not printed more exactly, even if it still seems to touch no difference."""
 
 ComparisonState = Literal["measured", "queued", "failed", "not measured", "not requested"]
@@ -76,7 +76,7 @@ class Effect(NamedTuple):
     def ratio(self) -> bool:
         return self.no_difference == 1
 
-    def within(self, low: float, high: float, floor: float, digits: int = MOST_DIGITS) -> bool:
+    def within(self, low: float, high: float, floor: float, digits: int = MAX_DIGITS) -> bool:
         """Whether an interval lies within the floor as both are printed: a share for a ratio, else in the effect's unit."""
         bounds = (1 / (1 + floor), 1 + floor) if self.ratio else (-floor, floor)
         return _rounded(bounds[0], digits) <= _rounded(low, digits) and _rounded(high, digits) <= _rounded(bounds[1], digits)
@@ -215,7 +215,7 @@ def conclude(
     low, high = min(low, value), max(high, value)
     clear = verdict in {effect.gain, effect.loss} and verdict == _outside(effect, low, high)
     beyond = verdict == "unclear" and not effect.within(low, high, floor)
-    while places < MOST_DIGITS and (
+    while places < MAX_DIGITS and (
         (clear and _outside(effect, _rounded(low, places), _rounded(high, places)) is None)
         or (beyond and effect.within(low, high, floor, places))
     ):

@@ -7,7 +7,7 @@ NOTABLE_SHARE = 0.02
 """Of the baseline's time in operators: less is not named."""
 LESS_WORK = 0.9
 """Below this share of its MACs an operator has less work."""
-MOST_OPERATORS = 4
+MAX_OPERATORS = 4
 """Operators that one part of a sentence names."""
 ALIKE = 0.05
 """Rates that differ by less are not called different: totals of a profile have no interval."""
@@ -46,7 +46,7 @@ def explain_operators(pairs: Sequence[OperatorPair]) -> str:
     longer = [pair for pair in others if pair.arm_ms - pair.baseline_ms >= least / 4]
     parts = []
     if products:
-        named = sorted(products, key=lambda pair: -pair.baseline_ms)[:MOST_OPERATORS]
+        named = sorted(products, key=lambda pair: -pair.baseline_ms)[:MAX_OPERATORS]
         saved = _saved(products)
         parts.append(f"matrix products save {saved}: {', '.join(_product(pair) for pair in named)}")
     if added:
@@ -82,7 +82,7 @@ def _listed(pairs: Sequence[OperatorPair], *, beside: bool = False) -> str:
     ordered = sorted(pairs, key=lambda pair: pair.baseline_ms - pair.arm_ms)
     named = [
         f"{pair.short} {f'{pair.arm_ms:.3g} in place of {pair.baseline_ms:.3g}' if beside else f'{pair.arm_ms:.2g}'} ms"
-        for pair in ordered[:MOST_OPERATORS]
+        for pair in ordered[:MAX_OPERATORS]
     ]
     more = len(ordered) - len(named)
     return ", ".join(named) + (f" and {more} more" if more else "")

@@ -20,7 +20,7 @@ YEAR_S = 31_557_600.0
 """Nothing that is measured takes longer."""
 LARGEST_FIGURE = 1e15
 """No figure is further from zero, in its own unit."""
-MOST_THREADS = 8192
+MAX_THREADS = 8192
 """As many cores as Linux can run on."""
 ALLOWED, SLACK_S = 2, 60.0
 """The times of a job add up to this many times its own at most, and so many seconds."""
@@ -35,9 +35,9 @@ RANGES_OF_VALUES: tuple[tuple[str, float, float], ...] = (
     ("profiles.times.*", 0, YEAR_S),
     ("profiles.activities.seconds", 0, YEAR_S),
     ("profiles.*speedup.*", 1e-12, LARGEST_FIGURE),
-    ("*threads", 1, MOST_THREADS),
-    ("*spare_cores", 1, MOST_THREADS),
-    ("cores", 0, MOST_THREADS - 1),
+    ("*threads", 1, MAX_THREADS),
+    ("*spare_cores", 1, MAX_THREADS),
+    ("cores", 0, MAX_THREADS - 1),
     ("*.seed", -(2**63), 2**63),
     ("job.arms.stack.version", 1, 2**31 - 1),
     ("job.arms.stack.params*", -LARGEST_FIGURE, LARGEST_FIGURE),

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 FOLDERS = ("sweeps", "workers", "store", "orchestrator", "webapp")
 SQL = re.compile(r"\b(SELECT\s.+?\sFROM|INSERT\s+(OR\s+\w+\s+)?INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM)\b", re.DOTALL)
 
-MAX_CODE_TOKENS = {"sweeps": 106_800, "workers": 106_800, "store": 85_600, "orchestrator": 61_200, "webapp": 62_700}
+MAX_CODE_TOKENS = {"sweeps": 106_800, "workers": 106_100, "store": 85_500, "orchestrator": 61_300, "webapp": 62_700}
 """Of the Python files of each folder, without comments, docstrings and layout; raising one needs a line in CHANGELOG."""
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING, tokenize.ENDMARKER}
 PARTS_OF_A_FILE = {"main", "run"}

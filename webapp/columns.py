@@ -46,7 +46,7 @@ COLUMNS: Mapping[str, ShownColumn] = {
     "word": ShownColumn("Verdict"),
     "reason": ShownColumn("Because"),
     "medians": ShownColumn("Medians"),
-    "delivered": ShownColumn("Of the promise delivered", "percent", ".0%", "Logarithm of the speed-up over that of the promise"),
+    "realised_share": ShownColumn("Realised share", "percent", ".0%", "Logarithm of the speed-up over that of the promise"),
     "theory": ShownColumn("If time followed MACs", "%.3f×", ".3f"),
     "pairs": ShownColumn("Pairs", "%d", "d"),
     "rounds": ShownColumn("Rounds", "%d", "d"),

@@ -21,7 +21,7 @@ from webapp.links import page_link, point_link
 
 BY_WORDS: dict[By, str] = {"sweep": "Sweeps", "environment": "Environments", "revision": "Revisions", "date": "Days"}
 BOTH_SIDES: tuple[Literal["a", "b"], ...] = ("a", "b")
-MOST_TRIED = 4
+MAX_TRIED = 4
 """Of the newest sides, in search of two with a question in common."""
 LISTED = 60
 """Questions in the table; the file has all."""
@@ -37,7 +37,7 @@ def choose_sides() -> tuple[By, SideChoice, SideChoice] | None:
             "A second sweep, machine or day makes two sides."
         )
         for sweep in choices["sweep"]:
-            plain.command(f"breakeven run {sweep.value} --again")
+            plain.command(f"breakeven run {sweep.value} --remeasure")
         return None
     named = st.query_params.get("by", "")
     by = next((each for each in possible if each == named), possible[0])
@@ -76,7 +76,7 @@ def _switch(query: dict[str, str]) -> NoReturn:
 def _first_two(by: By, choices: Sequence[SideChoice]) -> tuple[str, str]:
     """The newest two sides with a question in common, of those that are tried, else the newest two; the older one first."""
     newest = _newest_two(by, choices)
-    pairs = [newest, *((older.value, newer.value) for newer, older in combinations(choices[:MOST_TRIED], 2))]
+    pairs = [newest, *((older.value, newer.value) for newer, older in combinations(choices[:MAX_TRIED], 2))]
     return next((pair for pair in dict.fromkeys(pairs) if queries_compare.two_sides(by, *pair).rows), newest)
 
 

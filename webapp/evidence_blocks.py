@@ -253,7 +253,7 @@ def again(found: PointEvidence) -> None:
     st.subheader("Measure it again", anchor=False)
     text = queries_point.single_sweep(found)
     if text:
-        st.code(f"breakeven run point-{found.question_id}.yaml --again", language="bash")
+        st.code(f"breakeven run point-{found.question_id}.yaml --remeasure", language="bash")
         plain.text_block(text)
         file = f"point-{found.question_id}.yaml"
         st.download_button("This sweep file", text, file, "application/yaml", on_click="ignore", icon=":material/download:")

@@ -12,7 +12,7 @@ MEANINGS = {
     "Likely from": "the likeliest place between two measured points, by the cost model (time: a fixed cost + a cost of work) "
     "where that fits; the claim is the bracket of the points",
     "Not shown to pay": "no point is faster, and none can gain more than 5 %",
-    "Cannot tell": "the data do not decide; `run --more` measures longer there, and adds sizes inside a bracket",
+    "Cannot tell": "the data do not decide; `run --refine` measures longer there, and adds sizes inside a bracket",
     "[low, high]": f"of speed-ups a {INTERVAL} interval; of break-evens one that is wrong for at most 1 curve in 20",
     "Faster, slower": "the whole interval is above, or below, 1; `same`: it lies within the grey band; `unclear`: neither",
     "MACs": "multiply-accumulates, of which papers call 1e9 a GFLOP; what they promise is the ratio of MACs",

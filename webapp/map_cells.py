@@ -35,7 +35,7 @@ MAP_AXES: Mapping[str, str] = {
 """Columns that may be an axis, in the order in which they are preferred, with their titles."""
 WITH_DEVICE = ("environment", "host", "threads", "spare_cores", "wait_policy", "pinning")
 """What may differ between the values of an axis of devices or hosts."""
-MOST_CELLS = 1200
+MAX_CELLS = 1200
 """Cells that a map shows; more are counted."""
 
 

@@ -21,7 +21,7 @@ from workers.methods import every, purpose
 from workers.methods.arm_labels import params_label
 
 METHODS = MethodFacts(params_label, purpose)
-MOST_POINTS = 2000
+MAX_POINTS = 2000
 """Of the conditions that are read at once, but for the fullest, which is always; all are where there is a request for them."""
 
 
@@ -71,7 +71,7 @@ def _fullest(request: AdviceRequest, url: str | None) -> tuple[TimedCondition, .
     """The conditions with the most points where all together have too many."""
     known = _timed_conditions(request, url)
     sums = list(accumulate(each.points for each in known))
-    few = max(1, sum(points <= MOST_POINTS for points in sums))
+    few = max(1, sum(points <= MAX_POINTS for points in sums))
     return tuple(known[:few]) if few < len(known) else None
 
 

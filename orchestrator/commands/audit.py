@@ -24,7 +24,7 @@ CSV_SUFFIXES = (".csv", ".tsv", ".txt")
 MARKDOWN_SUFFIXES = (".md", ".markdown")
 LATENCIES: Mapping[str, LatencyUnit] = {"per-batch": "per_batch", "per-image": "per_image"}
 COLORS = {"contradiction": "red", "doubtful": "yellow", "note": None}
-MOST_SPANS = 20
+MAX_SPANS = 20
 """Places of rows that a line lists; JSON has all of them."""
 AuditFormat = Literal["table", "markdown", "json"]
 
@@ -170,7 +170,7 @@ def _row_numbers(finding: AuditFinding) -> str:
         else:
             spans.append([number, number])
     words = [str(low) if low == high else f"{low} to {high}" if high > low + 1 else f"{low}, {high}" for low, high in spans]
-    words = [*words[:MOST_SPANS], f"{len(words) - MOST_SPANS} more places"] if len(words) > MOST_SPANS else words
+    words = [*words[:MAX_SPANS], f"{len(words) - MAX_SPANS} more places"] if len(words) > MAX_SPANS else words
     return f"row{'' if len(finding.rows) == 1 else 's'} {', '.join(words)}"
 
 

@@ -25,7 +25,7 @@ WRITTEN = "budget: 4s, timeout: 5m, rounds: 8"
 """What the shipped sweep file states in place of the options."""
 START_S = 7.0
 """What a job takes beside its budget: its process, the models, the warm-up."""
-LEAST_S = 1.0
+MIN_S = 1.0
 """Of sampling for each job."""
 
 
@@ -62,7 +62,7 @@ def expanded(device: Device, processes: int, limit_s: float) -> Expansion:
     text = path.read_text(encoding="utf-8")
     assert WRITTEN in text
     jobs = len({job.condition for job in planning.load_sweep(path, auto=device).jobs})
-    budget = max(LEAST_S, limit_s / (jobs * processes) - START_S)
+    budget = max(MIN_S, limit_s / (jobs * processes) - START_S)
     text = text.replace(WRITTEN, f"budget: {budget:.1f}s, timeout: 5m, rounds: {processes}")
     return planning.load_sweep(path, auto=device, text=text)
 

@@ -74,7 +74,7 @@ def confirm(winner: Evidence, tokens: int, metric: str, db: str | None) -> Confi
     expansion = planning.load_sweep(f"{name}.yaml", auto=device, text=text)
     if [each.question_id for each in expansion.comparisons] != [comparison.question_id]:
         raise UserError(
-            f"--confirm: no sweep file requests the question of {last.comparison_id} again; run its own sweep with --again"
+            f"--confirm: no sweep file requests the question of {last.comparison_id} again; run its own sweep with --remeasure"
         )
     (comparison_id,) = {each for job in expansion.jobs for each in job.comparison_ids()}
     since = _newest(db)

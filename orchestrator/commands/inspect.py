@@ -13,7 +13,7 @@ from sweeps.method import modality_of
 from sweeps.metrics import INTERVAL
 from workers.methods import every
 
-MOST_POINTS = 60
+MAX_POINTS = 60
 """Speed-ups that the state of one sweep lists."""
 
 
@@ -62,9 +62,9 @@ def _known_so_far(db: str | None, name: str) -> Iterator[str]:
         listed.append((arm, tokens, found.numbers, found.word, f"{row.rounds:.0f}"))
     if listed:
         yield ""
-        yield from text_table.table_lines(("arm", "tokens", f"speed-up [{INTERVAL}]", "verdict", "visits"), listed[:MOST_POINTS])
-    if len(listed) > MOST_POINTS:
-        yield f"and {len(listed) - MOST_POINTS} more: breakeven report {name}"
+        yield from text_table.table_lines(("arm", "tokens", f"speed-up [{INTERVAL}]", "verdict", "visits"), listed[:MAX_POINTS])
+    if len(listed) > MAX_POINTS:
+        yield f"and {len(listed) - MAX_POINTS} more: breakeven report {name}"
 
 
 def show_methods(form: Literal["table", "json"]) -> None:

@@ -38,5 +38,5 @@ def limit_s_of(expansion: Expansion, engine: Engine, sites: Collection[Site], *,
 
 def limit_text(limit_s: float) -> str:
     if limit_s <= 0:
-        return "the time of the sweep is used up; `--more`, or `--time 10m` on the command line, measures on"
+        return "the time of the sweep is used up; `--refine`, or `--time 10m` on the command line, measures on"
     return f"measuring for {duration(limit_s)} at most, waits for a host that another run has included"

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from orchestrator.ray_cluster.cluster import Cluster
 
-MOST_SKIPPED = 6
+MAX_SKIPPED = 6
 """Jobs that are named at the end of a run that did not measure them."""
 ANSWERED, UNANSWERED, INTERRUPTED = 0, 1, 130
 """Exit codes."""
@@ -165,7 +165,7 @@ def conclude_run(console: "Console", engine: Engine, plan: Plan, sweep: str) -> 
     sweep: what follows `breakeven run` in the commands that are printed.
     """
     command, left = f"breakeven run {sweep}", _comparison_ids(plan)
-    again = command if whole_limit_s(plan.expansion) is None else f"{command} --more"  # a limit of the sweep may be used up
+    again = command if whole_limit_s(plan.expansion) is None else f"{command} --refine"  # a limit of the sweep may be used up
 
     def show(comparisons: Collection[str], text: str, style: str = "red") -> None:
         if comparisons:
@@ -173,7 +173,7 @@ def conclude_run(console: "Console", engine: Engine, plan: Plan, sweep: str) -> 
             console.print(f"{count(len(comparisons), 'comparison')} {verb} {text}", style=style)
 
     unclear = (_comparison_ids(plan.expansion) & _doubted(engine, plan.sites, "unclear")) - plan.insufficient.keys()
-    show(unclear, f"answered, but unclear; this adds pairs to them: {command} --more", "yellow")
+    show(unclear, f"answered, but unclear; this adds pairs to them: {command} --refine", "yellow")
     short, failed = left & plan.insufficient.keys(), (left & plan.errors.keys()) - plan.insufficient.keys()
     fewest = min((plan.insufficient[comparison_id] for comparison_id in short), default=0)
     show(
@@ -193,10 +193,10 @@ def conclude_run(console: "Console", engine: Engine, plan: Plan, sweep: str) -> 
     rest = left - short - failed - slowed
     show(rest, f"not answered; this measures them: {again}")
     skipped = [skipped_line(job) for job in plan.jobs if not rest.isdisjoint(job.comparison_ids())]
-    for line in skipped[:MOST_SKIPPED]:
+    for line in skipped[:MAX_SKIPPED]:
         console.print(f"  {line}", style="red", markup=False, highlight=False)
-    if len(skipped) > MOST_SKIPPED:
-        console.print(f"  and {count(len(skipped) - MOST_SKIPPED, 'more job')}", style="red")
+    if len(skipped) > MAX_SKIPPED:
+        console.print(f"  and {count(len(skipped) - MAX_SKIPPED, 'more job')}", style="red")
     return UNANSWERED if left else ANSWERED
 
 

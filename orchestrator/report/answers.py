@@ -26,9 +26,9 @@ from workers.methods.arm_labels import params_label
 
 AXES = ("tokens", "gmacs_saved", "parameter", "batch_size", "threads")
 """In the order in which they are chosen."""
-MOST_CURVES = 2
+MAX_CURVES = 2
 """Curves of a method that its line has in full; more are counted, and the best one is named."""
-MOST_PROFILED = 4
+MAX_PROFILED = 4
 """Profiled conditions whose time the first lines split."""
 _CURVE = ("curve_id", "metric", "environment", "host")
 
@@ -100,7 +100,7 @@ def _method_lines(curves: Sequence[CurveAnswer], losses: Mapping[str, str]) -> l
         if purpose(method) == "ceiling" and len(by_method) > 1:
             continue  # what it bounds stands in a line of its own
         best = max(own, key=lambda curve: curve.merit)
-        if len(own) <= MOST_CURVES:
+        if len(own) <= MAX_CURVES:
             text = "; ".join(curve.line for curve in own)
         else:
             text = f"{method}: {count(len(own), 'curve')}: {tally(own)}" + (f"; best {best.line}" if best.merit[0] else "")
@@ -125,7 +125,7 @@ def _time_lines(report: Report) -> Iterator[TextLine]:
     """Where the time of the profiled baselines goes: a line for each phase, the conditions side by side."""
     phases: dict[str, list[str]] = {}
     profiled = [found for found in explain_profiles(report.profiles, report.effects, params_label) if found.precise]
-    for found in profiled[:MOST_PROFILED]:
+    for found in profiled[:MAX_PROFILED]:
         compared = {arm.row.baseline_arm_id for arm in found.arms}
         for arm in found.arms:
             if arm.row.arm_id in compared and arm.profile.wall_s and arm.profile.times:

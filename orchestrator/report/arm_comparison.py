@@ -7,7 +7,7 @@ import pandas as pd
 
 from orchestrator.report.section import Column, flags_of
 from orchestrator.report.speedup import speedup_of
-from orchestrator.report.surprises import arrived_text
+from orchestrator.report.surprises import realised_text
 from store.frames import groups, rows_of
 from store.quality_join import conclude_quality, join_quality, quality_metrics, quality_rows, with_controls, with_states
 from sweeps.labels import BITS, SPEEDUP, Conclusion, conclude_interval, unanswered
@@ -80,10 +80,10 @@ class ArmComparison:
             return f"; {control}, was not measured beside it: what tuning alone changes is not subtracted"
         return f"; {conclude_interval(BITS, row.change, row.change_low, row.change_high).phrase} against {control}"
 
-    def arrived(self, metric: str) -> str:
+    def realised(self, metric: str) -> str:
         """How much of the saving that the MACs of what the metric times promise arrived, such as `37 %`."""
         row = self.by_metric.get(metric)
-        return "-" if row is None else arrived_text(row)
+        return "-" if row is None else realised_text(row)
 
     def memory(self, name: str, form: str) -> str:
         """Bytes in a column of the view `generation`, of baseline and arm in MiB: `1024 → 980`; a dash where one is not known."""
@@ -114,7 +114,7 @@ def columns(metrics: Sequence[str]) -> tuple[Column, ...]:
     return (
         Column("method", lambda arm: arm.label, left=True),
         Column("MACs promise of each", lambda arm: " / ".join(map(arm.macs_promise, metrics))),
-        Column("of it arrived", lambda arm: " / ".join(map(arm.arrived, metrics))),
+        Column("realised", lambda arm: " / ".join(map(arm.realised, metrics))),
         *map(speedup_column, metrics),
         Column("pairs", lambda arm: f"{arm.row.pairs:.0f}"),
         Column(

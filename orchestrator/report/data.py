@@ -7,7 +7,7 @@ import pandas as pd
 
 from orchestrator.report.system_notes import with_system_notes
 from store.activities import operator_rows
-from store.audits import MOST_AUDITED, audit_of_sweep
+from store.audits import MAX_AUDITED, audit_of_sweep
 from store.comparison_status import states
 from store.curve_costs import CurveKey, curve_costs
 from store.engine import connect_readonly
@@ -64,7 +64,7 @@ class Report:
     options: str = ""
     """What commands that are printed need besides to find this store, such as ` --db other.db`."""
     audit: AuditReport | None = None
-    """What the rules of the audit find; `None` of a sweep of more than `store.audits.MOST_AUDITED` comparisons."""
+    """What the rules of the audit find; `None` of a sweep of more than `store.audits.MAX_AUDITED` comparisons."""
 
     @property
     def compared(self) -> tuple[pd.DataFrame, ...]:
@@ -101,7 +101,7 @@ def load_report(db: str | None, name: str) -> Report:
         operator_rows(engine, profiles["profile_id"]),
         curve_costs(engine, cost_models, speedups),
         database_option(db),
-        audit_of_sweep(engine, name, params_label) if len(speedups) <= MOST_AUDITED else None,
+        audit_of_sweep(engine, name, params_label) if len(speedups) <= MAX_AUDITED else None,
     )
     engine.dispose()
     return report

@@ -18,7 +18,7 @@ from workers.methods.arm_labels import params_label
 
 CLEARLY_LESS = 1.1
 """By this factor the promise must lie above the interval before another runtime is worth a try."""
-MOST_NAMED = 6
+MAX_NAMED = 6
 """Arms that one sentence names."""
 
 
@@ -39,7 +39,7 @@ def next_steps_of(report: Report, sweep: str = "") -> Iterator[str]:
     if unclear := unclear - short:
         yield (
             f"{_comparisons_have(unclear)} an unclear speed-up; this adds pairs, until they are clear or as precise as the sweep "
-            f"requests: breakeven run {file} --more"
+            f"requests: breakeven run {file} --refine"
         )
 
 
@@ -63,8 +63,8 @@ def decisions_of(report: Report) -> Iterator[str]:
         findings[params_label(row.method, row.params)].add(speedup_of(row).finding)
     slower = [label for label, found in findings.items() if found == {Finding.LOSS}]
     if slower:
-        more = f" and {len(slower) - MOST_NAMED} more" if len(slower) > MOST_NAMED else ""
-        yield f"use the unmodified model in place of {', '.join(slower[:MOST_NAMED])}{more}: slower wherever it was measured"
+        more = f" and {len(slower) - MAX_NAMED} more" if len(slower) > MAX_NAMED else ""
+        yield f"use the unmodified model in place of {', '.join(slower[:MAX_NAMED])}{more}: slower wherever it was measured"
 
 
 def legend(report: Report) -> Iterator[str]:

@@ -8,7 +8,7 @@ import pandas as pd
 from orchestrator.report.conditions import FIELD_AXES, break_even_line, curve_label, shown_curves
 from orchestrator.report.data import Report
 from orchestrator.report.section import Column, Section, TextLine, flags_of, style_of
-from orchestrator.report.surprises import arrived_text, worst_first, worst_shortfall
+from orchestrator.report.surprises import realised_text, worst_first, worst_shortfall
 from store.frames import groups, rows_of
 from store.host_labels import label_hosts
 from sweeps.condition_text import describe_condition
@@ -24,7 +24,7 @@ POINTS_SHARE = (
 )
 """Columns that are equal for all rows of one section; ratios are never mixed across these."""
 
-MOST_LINES = 12
+MAX_LINES = 12
 """Curves along a number of the condition that a report lists."""
 
 
@@ -45,7 +45,7 @@ _COLUMNS = (
     Column("px", lambda row: image_text(row.image_size, row.image_shape).removesuffix(" px")),
     Column("GMACs", lambda row: f"{row.gmacs_baseline:.3g} → {row.gmacs:.3g}"),
     Column("MACs promise", lambda row: f"{row.speedup_macs:.2f}x"),
-    Column("of it arrived", arrived_text),
+    Column("realised", realised_text),
     Column("ms", lambda row: f"{row.baseline_ms:.3g} → {row.arm_ms:.3g}"),
     Column(f"speed-up [{INTERVAL}]", lambda row: speedup_of(row).numbers),
     Column("pairs", lambda row: f"{row.pairs:.0f}"),
@@ -75,19 +75,19 @@ def speedup_sections(report: Report) -> Iterator[Section]:
 
 
 def field_sections(report: Report) -> Iterator[Section]:
-    """Break-even points along numbers of the condition, each at a fixed size: at most `MOST_LINES` along each."""
+    """Break-even points along numbers of the condition, each at a fixed size: at most `MAX_LINES` along each."""
     named = label_hosts(report.speedups)
     vision = report.break_evens[report.break_evens["image_size"].notna() & report.break_evens["axis"].isin(FIELD_AXES)]
     vision = vision[vision["metric"].isin([name for name, spec in METRICS.items() if spec.compared == "ratio"])]
     for key, found in groups(vision, ("axis", "metric")):
         curves = [rows_of(curve) for _, curve in groups(found, ("curve_id", "environment", "host"))]
         lines = []
-        for rows in curves[:MOST_LINES]:
+        for rows in curves[:MAX_LINES]:
             place = named.get((rows[0].environment, rows[0].host), "")
             label = ", ".join(filter(None, (curve_label(rows[0]), rows[0].model, place and f"on {place}")))
             lines.append(TextLine(f"{label}: {break_even_line(rows)}", style_of(rows[0].verdict)))
-        if len(curves) > MOST_LINES:
-            lines.append(TextLine(f"and {count(len(curves) - MOST_LINES, 'curve')} more, in the view break_even", "dim"))
+        if len(curves) > MAX_LINES:
+            lines.append(TextLine(f"and {count(len(curves) - MAX_LINES, 'curve')} more, in the view break_even", "dim"))
         yield Section(title=f"Break-even in {axis_label(key['axis']).title}, by {METRICS[key['metric']].label}", lines=lines)
 
 

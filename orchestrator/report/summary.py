@@ -13,7 +13,7 @@ from orchestrator.report import answers, differences, speedup
 from orchestrator.report.data import Report
 from orchestrator.report.next_steps import decisions_of, next_steps_of
 from orchestrator.report.section import Column, Section, TextLine, style_of
-from orchestrator.report.surprises import arrived
+from orchestrator.report.surprises import realised_interval
 from store.frames import groups, rows_of
 from store.host_labels import label_hosts
 from sweeps.break_even_cell import break_even_cell
@@ -157,7 +157,7 @@ def _half_width_cell(arm: ArmRow) -> str:
 
 def _realised_cell(arm: ArmRow, size: float) -> str:
     row = arm.points.get(size)
-    found = None if row is None else arrived(row)
+    found = None if row is None else realised_interval(row)
     return "-" if found is None else f"{round(100 * found[0]):d} %"
 
 

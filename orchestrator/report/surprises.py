@@ -9,27 +9,27 @@ import pandas as pd
 from store.frames import rows_of
 from sweeps.flags import split_flags, wrong
 from sweeps.number_format import is_missing
-from sweeps.stats.promise import delivered
+from sweeps.stats.promise import realised_share
 
 _ARM = ("method", "params")
 
 
-def arrived(row: Any) -> tuple[float, float, float] | None:
+def realised_interval(row: Any) -> tuple[float, float, float] | None:
     """The share of the promised saving that arrived (1: all of it) and its interval, of a row of `speedup` with `speedup_macs`.
 
-    See `sweeps.stats.promise.delivered`. `None` where the speed-up has no interval: the share of a small promise would be noise.
+    See `sweeps.stats.promise.realised_share`. `None` where the speed-up has no interval.
     """
     promise, speedups = getattr(row, "speedup_macs", None), (row.speedup, row.speedup_low, row.speedup_high)
     if row.verdict == "insufficient" or any(map(is_missing, (promise, *speedups))):
         return None
-    shares = [delivered(speedup, promise) for speedup in speedups]
+    shares = [realised_share(speedup, promise) for speedup in speedups]
     known = [share for share in shares if share is not None]
     return (known[0], min(known), max(known)) if len(known) == len(shares) else None
 
 
-def arrived_text(row: Any) -> str:
+def realised_text(row: Any) -> str:
     """`37 % [30, 44]`; a dash where there is no such share."""
-    found = arrived(row)
+    found = realised_interval(row)
     if found is None:
         return "-"
     share, low, high = (f"{100 * each + 0.0:.0f}" for each in found)

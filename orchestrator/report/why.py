@@ -22,7 +22,7 @@ _TITLE = (
     *("decoding", "batch_size", "dtype", "attention"),
     *("kv_cache", "device_name", "exclusive", "inputs", "threads", "wait_policy", "pinning"),
 )
-MOST_KERNELS = 10
+MAX_KERNELS = 10
 """Kernels with counters of one file that a report lists."""
 
 
@@ -124,7 +124,7 @@ def _counter_sections(counters: pd.DataFrame) -> Iterator[Section]:
         first, covered = rows[0], rows[0].covered
         label = str(first.label or first.file) if is_missing(first.method) else params_label(first.method, first.params)
         share = "is not known" if is_missing(covered) else f"is {100 * covered:.3g} %"
-        more = f"; the view kernel has {len(rows) - MOST_KERNELS} more" if len(rows) > MOST_KERNELS else ""
+        more = f"; the view kernel has {len(rows) - MAX_KERNELS} more" if len(rows) > MAX_KERNELS else ""
         columns = [
             Column("kernel", lambda row: row.name, left=True, wraps=True),
             Column("runs", lambda row: f"{row.count:.3g}"),
@@ -134,7 +134,7 @@ def _counter_sections(counters: pd.DataFrame) -> Iterator[Section]:
         yield Section(
             title=f"Kernels of {label} in {first.file}",
             columns=filled_columns(columns, rows),
-            rows=rows[:MOST_KERNELS],
+            rows=rows[:MAX_KERNELS],
             note=f"Counters of ncu in per cent. The share of the arm's kernel time that these kernels take {share}{more}.",
         )
 

@@ -17,7 +17,7 @@ from store.tables.results import ArmResultRow, AttemptRow, CalibrationRow, Compa
 from sweeps.flags import flags_of_attempts, split_flags
 from sweeps.kinds import KINDS
 from sweeps.metrics import METRICS, MetricSpec
-from sweeps.stats.promise import delivered, macs_speedup
+from sweeps.stats.promise import macs_speedup, realised_share
 
 EFFECT, METRIC = core(EffectRow), core(MetricRow)
 _NO_FIGURES: Mapping[str, Any] = dict.fromkeys(EffectRow.model_fields)
@@ -143,9 +143,9 @@ def _effects(payload: PayloadStore[Any], pairs: Sequence[Row[Any]], load: Callab
         macs = {name: getattr(last, f"{name}{stage}") for name in ("gmacs_baseline", "gmacs", "gmacs_overhead")}
         if any(value is not None for name, value in figures.items() if name != "n"):
             promise = macs_speedup(macs["gmacs_baseline"], (macs["gmacs"] or 0.0) + (macs["gmacs_overhead"] or 0.0))
-            share = delivered(figures.get("effect"), promise) if spec.compared == "ratio" else None
+            share = realised_share(figures.get("effect"), promise) if spec.compared == "ratio" else None
             flags = _union((common["flags"], figures.get("flags")))
-            yield {**common, **_declared(spec), **macs, **figures, "delivered": share, "flags": flags}
+            yield {**common, **_declared(spec), **macs, **figures, "realised_share": share, "flags": flags}
 
 
 def _declared(spec: MetricSpec) -> dict[str, Any]:

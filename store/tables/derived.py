@@ -103,7 +103,7 @@ class EffectRow(ReportedColumns, table=True):
     """Time that these attempts took, with all of their arms."""
     verdict: str | None
     flags: str
-    delivered: float | None = None
+    realised_share: float | None = None
     """Of a ratio: its logarithm over that of what the MACs promise; NULL where the promise is no change (`sweeps.stats.timing`)."""
 
 

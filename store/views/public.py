@@ -92,7 +92,7 @@ def _speedup() -> Select[Any]:
         *named(EFFECT, REPORTED),
         *named(EFFECT, "calibration_id"),
         (EFFECT.c.gmacs_baseline / func.nullif(gmacs_total(EFFECT), 0.0, type_=Float())).label("speedup_macs"),
-        EFFECT.c.delivered,
+        EFFECT.c.realised_share,
         _label(),
         COMPARISON.c.panel_id,
         *named(EFFECT, "pairs_min ratio_of_means host_speed"),

@@ -13,13 +13,13 @@ from sweeps.references.measurement import LatencyUnit
 
 FLAT_SLOPE = 0.1
 """Slope of a logarithm over that of the batch up to which a quantity counts as flat, noise apart: 2 % more for each 20 %."""
-LEAST_SPAN = 4
+MIN_SPAN = 4
 """A batch must grow by this factor before flatness is looked for."""
 LARGEST_DROP = 1.5
 """By which a throughput may drop from one batch to a larger one: a batch that needs one more wave of tiles than the one before
 loses at most a third (from one wave to two with hardly more work)."""
 SETTLES_BATCH = "count the images of one forward with a hook, and time at least 30 forwards of each batch"
-MOST_LISTED = 12
+MAX_LISTED = 12
 """AuditColumn that one sentence lists."""
 
 
@@ -89,7 +89,7 @@ def _wrong_products(frame: AuditFrame, rows: AuditColumn) -> Iterator[Noticed]:
 
 def _batches(frame: AuditFrame, rows: AuditColumn) -> str:
     batches = list(dict.fromkeys(frame.column("batch")[rows].astype(int).tolist()))
-    return in_words(batches if len(batches) <= MOST_LISTED else [*batches[:MOST_LISTED], f"{len(batches) - MOST_LISTED} more"])
+    return in_words(batches if len(batches) <= MAX_LISTED else [*batches[:MAX_LISTED], f"{len(batches) - MAX_LISTED} more"])
 
 
 def inferred_latency(frame: AuditFrame) -> LatencyUnit | None:
@@ -116,7 +116,7 @@ def flat_throughput(frame: AuditFrame, rows: AuditColumn) -> Checked:
     low, high = np.full(len(number), np.inf), np.full(len(number), -np.inf)
     np.minimum.at(low, groups, x)
     np.maximum.at(high, groups, x)
-    wide = high - low >= math.log(LEAST_SPAN) - 1e-12
+    wide = high - low >= math.log(MIN_SPAN) - 1e-12
     if not wide.any():
         return Checked(0)
     latency = frame.column("latency_ms")[rows] * (frame.column("batch")[rows] if frame.latency == "per_image" else 1)
@@ -181,7 +181,7 @@ def _unsteady(
     )
     for group, own in zip(wanted, members(groups, wanted), strict=True):
         facts = []
-        for pair in by_group[group][:MOST_LISTED]:
+        for pair in by_group[group][:MAX_LISTED]:
             one, other = small[pair], large[pair]
             if shorter[pair]:
                 times = [1e3 * batch[each] / rate[each] for each in (one, other)]
@@ -190,8 +190,8 @@ def _unsteady(
                 facts.append(
                     f"from batch {batch[one]:.0f} to {batch[other]:.0f} throughput falls {rate[one] / rate[other]:.1f} times"
                 )
-        more = len(by_group[group]) - MOST_LISTED
-        ranked = own[np.argsort(batch[own], kind="stable")][:MOST_LISTED]
+        more = len(by_group[group]) - MAX_LISTED
+        ranked = own[np.argsort(batch[own], kind="stable")][:MAX_LISTED]
         yield Noticed(
             "contradiction",
             rows[np.unique(np.concatenate((small[by_group[group]], large[by_group[group]])))],

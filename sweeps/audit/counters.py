@@ -9,8 +9,8 @@ from sweeps.audit.rule import Checked, Noticed
 from sweeps.audit.tolerance import in_words, place_of_row
 from sweeps.profile import COUNTERS
 
-LEAST_ROWS = 3
-LEAST_COUNTERS = 3
+MIN_ROWS = 3
+MIN_COUNTERS = 3
 SAME_WITHIN = 0.015
 """Part by which all counters of two arms may differ and still count as the same."""
 
@@ -19,7 +19,7 @@ def same_counters(frame: AuditFrame, rows: AuditColumn) -> Checked:
     """Counters of a forward are not the same for every arm and size.
 
     Source: other tokens are other shapes, and other shapes other tiles, waves and hit rates; a counter that is the same to its last
-    digit in `LEAST_ROWS` rows, or all counters of an arm and its baseline within `SAME_WITHIN`, are of the same few kernels. Cannot
+    digit in `MIN_ROWS` rows, or all counters of an arm and its baseline within `SAME_WITHIN`, are of the same few kernels. Cannot
     decide: which kernels were profiled.
     """
     kinds = frame.codes(("label", "method", "image_size", "tokens", "keep_rate", "r", "sparsity", "gmacs"), rows)
@@ -29,10 +29,10 @@ def same_counters(frame: AuditFrame, rows: AuditColumn) -> Checked:
     frozen = []
     for name, values in known.items():
         own = values[~np.isnan(values)]
-        if len(own) >= LEAST_ROWS and 0 < own[0] < 100 and own[0] != round(own[0]) and (own == own[0]).all():
+        if len(own) >= MIN_ROWS and 0 < own[0] < 100 and own[0] != round(own[0]) and (own == own[0]).all():
             frozen.append(f"{name} is {own[0]:g} % in all of {len(own)} rows")
     columns = np.array([values for values in known.values() if not np.isnan(values).any()])
-    alike = _alike(columns, frame, rows) if len(columns) >= LEAST_COUNTERS else None
+    alike = _alike(columns, frame, rows) if len(columns) >= MIN_COUNTERS else None
 
     def found() -> Iterator[Noticed]:
         facts = list(frozen)

@@ -14,7 +14,7 @@ from sweeps.profile import COUNTERS
 LARGEST_GAIN = 4.0
 """By which kernels may get more efficient as work grows, where no peak is known: DeiT-B on an RTX 2080 Ti goes from 5.0 TFLOP/s
 (224 pixels, batch 1, 7.0 ms of kernels) to 17.1 (448 pixels, batch 8), 3.4 times."""
-LEAST_COVERED = 0.5
+MIN_COVERED = 0.5
 """Share of the kernel time from which on profiled kernels stand for a forward."""
 SHORTEST_KERNEL_MS = 0.005
 """About what a kernel takes that has next to nothing to do; the background reports estimate 3 to 15 µs for small ones."""
@@ -164,9 +164,9 @@ def profile_coverage(frame: AuditFrame, rows: AuditColumn) -> Checked:
     """The kernels of a profile take most of the kernel time of the forward that it stands for.
 
     Source: means over a few kernels are about these alone: three casts of weights with 3 % utilisation do not make a forward with
-    3 %. Most is `LEAST_COVERED`. Cannot decide: what the kernels that were not profiled would show.
+    3 %. Most is `MIN_COVERED`. Cannot decide: what the kernels that were not profiled would show.
     """
-    few = rows[frame.column("covered")[rows] < LEAST_COVERED]
+    few = rows[frame.column("covered")[rows] < MIN_COVERED]
     return Checked(len(rows), (_uncovered(frame, int(place)) for place in few))
 
 

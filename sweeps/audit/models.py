@@ -21,7 +21,7 @@ FEWEST_BYTES = 0.25
 """Bytes of a weight of a language model whose number format is not stated: two bits."""
 MEMORY_SLACK = 0.9
 """Share of its nominal weights that a model may have ("7B": 6.7), less 2 % of rounding."""
-MOST_PREFIX = 5
+MAX_PREFIX = 5
 """Class, distillation and register tokens of a model that is not in the catalogue."""
 _SHORT = re.compile(
     r"(deit|vit)[-_ /]?(ti|t|s|b|l|h|tiny|small|base|large|huge)(?:[-_/ ]?(?:patch|p)?(14|16|32))?(?:[-_@ ](\d{3}))?"
@@ -117,7 +117,7 @@ def tokens_of_size(frame: AuditFrame, rows: AuditColumn) -> Checked:
             continue
         compared += len(places)
         low, high = (row.image_size // patch) ** 2, (-(-row.image_size // patch)) ** 2
-        most = high + (max(2, network.prefix_tokens) if network is not None else MOST_PREFIX)
+        most = high + (max(2, network.prefix_tokens) if network is not None else MAX_PREFIX)
         if row.tokens > most or (row.tokens < low and frame.unmodified[places[0]]):
             fact = f"{place_of_row(row)}: {row.tokens:,} tokens are stated, patches of {patch} at {row.image_size} px are {high:,}"
             wrong.append((places, fact))

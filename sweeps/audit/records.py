@@ -12,7 +12,7 @@ from sweeps.audit.tolerance import allowed_each, place_of_row, roundings
 from sweeps.references.measurement import Measurement
 
 SAMPLING_CONFIDENCE = 0.95
-MOST_PAIRS = 3
+MAX_PAIRS = 3
 """Pairs that are worked out in one finding."""
 TIMED = ("latency_ms", "throughput", "kernel_ms", "device_ms")
 MEASURED = (*TIMED, "top1", "kl", "perplexity", "memory_mb")
@@ -47,11 +47,11 @@ def sampling_error(frame: AuditFrame, rows: AuditColumn) -> Checked:
     def found() -> Iterator[Noticed]:
         for group in dict.fromkeys(of_group.tolist()):
             own = np.flatnonzero(of_group == group)
-            first = [(frame.row(int(rows[lower[at]])), frame.row(int(rows[higher[at]])), error[at]) for at in own[:MOST_PAIRS]]
+            first = [(frame.row(int(rows[lower[at]])), frame.row(int(rows[higher[at]])), error[at]) for at in own[:MAX_PAIRS]]
             shown = "; ".join(_apart(*pair) for pair in first)
             row = first[0][0]
             where = ", ".join(str(part) for part in (row.model, row.setting) if part)
-            more = f"; and {len(own) - MOST_PAIRS} more pairs" if len(own) > MOST_PAIRS else ""
+            more = f"; and {len(own) - MAX_PAIRS} more pairs" if len(own) > MAX_PAIRS else ""
             yield Noticed(
                 "note",
                 rows[np.concatenate((lower[own], higher[own]))],

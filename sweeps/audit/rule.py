@@ -13,7 +13,7 @@ Severity = Literal["contradiction", "doubtful", "note"]
 SEVERITIES: tuple[Severity, ...] = ("contradiction", "doubtful", "note")
 """Worst first. `contradiction`: the numbers cannot all be true of what they are called; `doubtful`: they need an explanation
 that the table does not give; `note`: they do not bear out what a reader may take from them."""
-MOST_OF_A_RULE = 30
+MAX_OF_A_RULE = 30
 """Findings of one rule that are worked out."""
 
 
@@ -94,7 +94,7 @@ class AuditRule:
     def findings(self, frame: AuditFrame, found: Iterable[Noticed]) -> Iterator[AuditFinding]:
         """The first findings, worked out, and one that has the rows of all others."""
         each = iter(found)
-        for noticed in islice(each, MOST_OF_A_RULE):
+        for noticed in islice(each, MAX_OF_A_RULE):
             yield self._finding(frame, noticed)
         rest = list(each)
         if rest:

@@ -16,7 +16,7 @@ NOTABLY_LONGER = 1.1
 """From this factor on a smaller size that takes longer is a finding. The medians of two jobs differ by 5 % by chance (each is known
 to 3.6 %, half of its 95 % interval on a shared CPU); a tenth is twice as much, and as large as the speed-ups that break-evens
 and fits are about. Where the noise of a table allows more, its tolerance counts."""
-MOST_SIZES = 4
+MAX_SIZES = 4
 """Sizes that one sentence works out."""
 MISS = 0.01
 """Share of the intervals of speed-ups that miss by chance (`sweeps.stats.pooling.ALPHA`)."""
@@ -65,7 +65,7 @@ def _out_of_order(frame: AuditFrame, ms: AuditColumn, rows: list[AuditColumn], n
     broken = np.flatnonzero(np.log(ratio) > np.maximum(math.log(NOTABLY_LONGER), chance))
     if not len(broken):
         return None
-    worst = broken[np.argsort(-ratio[broken], kind="stable")][:MOST_SIZES]
+    worst = broken[np.argsort(-ratio[broken], kind="stable")][:MAX_SIZES]
     first = [frame.row(int(each[0])) for each in (rows[place] for place in (*worst, *large[worst]))]
     places = [_place(row) for row in first]
     facts = [
@@ -73,7 +73,7 @@ def _out_of_order(frame: AuditFrame, ms: AuditColumn, rows: list[AuditColumn], n
         f"({100 * (ratio[small] - 1):.0f} % longer with fewer tokens)"
         for small, place, other in zip(worst, places, places[len(worst) :], strict=False)
     ]
-    more = f"; and {count(len(broken) - MOST_SIZES, 'more size')}" if len(broken) > MOST_SIZES else ""
+    more = f"; and {count(len(broken) - MAX_SIZES, 'more size')}" if len(broken) > MAX_SIZES else ""
     row = first[0]
     where = ", ".join(filter(None, (row.model, f"batch {row.batch}" if row.batch else "")))
     return Noticed(
@@ -82,7 +82,7 @@ def _out_of_order(frame: AuditFrame, ms: AuditColumn, rows: list[AuditColumn], n
         f"{where + ': ' if where else ''}the unmodified model takes {'; '.join(facts)}{more}: the machine was in another state "
         "at one of these sizes, or handles it worse. Each speed-up is formed inside its job and stands, but break-evens and "
         "fits join these sizes",
-        f"measure the sweep again (run it with --again), and see whether {in_words(places[: len(worst)])} still stand out",
+        f"measure the sweep again (run it with --remeasure), and see whether {in_words(places[: len(worst)])} still stand out",
     )
 
 
@@ -131,7 +131,7 @@ def _moved(frame: AuditFrame, idle: AuditColumn) -> Iterator[Noticed]:
             clear,
             f"{rows[0].label} removes nothing, and yet was measured at {', '.join(map(_speedup, rows))}: {cost}the measurement "
             f"is biased (by chance alone {chance} would stand out).{same} This is no effect of fewer tokens",
-            "a cost of its own code stays when the sweep is measured again (run it with --again), chance does not",
+            "a cost of its own code stays when the sweep is measured again (run it with --remeasure), chance does not",
         )
 
 

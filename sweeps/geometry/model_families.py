@@ -14,7 +14,7 @@ from sweeps.method import LanguageNetwork, Network
 
 TRAINED_ON_DEMAND = ("digits_vit_64", "digits_vit_256", *TRAINED_LANGUAGE)
 """Models whose weights are trained where they are missing (`weights: trained`); no published weights exist."""
-LEAST_NEW = 2
+MIN_NEW = 2
 """New tokens of a sequence: the time of those after the first is measured."""
 PLACEHOLDER = "PATH"
 """Stands for a path in a form of `data`."""
@@ -156,8 +156,8 @@ class LanguageModels:
         return prompt
 
     def size_problem(self, condition: Condition, image_size: ImageSize | None) -> Problem | None:  # noqa: ARG002 - of the protocol
-        if condition.new_tokens is not None and condition.new_tokens < LEAST_NEW:
-            needed = f"is {condition.new_tokens}; at least {LEAST_NEW} new tokens are needed to time one after the first"
+        if condition.new_tokens is not None and condition.new_tokens < MIN_NEW:
+            needed = f"is {condition.new_tokens}; at least {MIN_NEW} new tokens are needed to time one after the first"
             return Problem("new_tokens", needed)
         network = self.network(condition.model)
         length = (condition.prompt_tokens or 0) + (condition.new_tokens or 0)

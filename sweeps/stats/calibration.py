@@ -14,7 +14,7 @@ TERM_CONFIDENCE = 0.95
 USED_CONFIDENCE = 0.8
 """Intervals use the term's one-sided upper bound at this confidence: the estimate itself covers too little where arms differ in
 it (`tests/sweeps/test_calibration.py`)."""
-LEAST_FREEDOM = 5
+MIN_FREEDOM = 5
 """Errors within a process that rest on fewer degrees of freedom are too uncertain: about 18 rounds are needed."""
 SHARED = 0.25
 """Squared correlation of two contrasts of one process that have their baseline in common."""
@@ -48,7 +48,7 @@ class Calibration(NamedTuple):
 def fit_process_term(jobs: Sequence[Repeats]) -> Calibration | None:
     """The term that contrasts of several jobs have in common; `None` unless one was measured in two processes or more.
 
-    A contrast whose standard error has fewer than `LEAST_FREEDOM` does not count. An error estimated with f degrees of freedom is
+    A contrast whose standard error has fewer than `MIN_FREEDOM` does not count. An error estimated with f degrees of freedom is
     raised to f / (f - 2), the expectation of its weight. Random effects: in process p it is its mean + N(0, se_p^2 + tau^2).
     """
     repeats = [[_finite(contrast) for contrast in job] for job in jobs]
@@ -81,7 +81,7 @@ def size_class(parameters: int) -> str:
 
 
 def _finite(contrast: Sequence[Contrast]) -> list[Contrast]:
-    return [one for one in contrast if 0 < one.se < inf and one.freedom >= LEAST_FREEDOM]
+    return [one for one in contrast if 0 < one.se < inf and one.freedom >= MIN_FREEDOM]
 
 
 def _solve(effects: Array, variances: Array, target: float) -> float:

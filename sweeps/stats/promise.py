@@ -10,7 +10,7 @@ def macs_speedup(gmacs_baseline: float | None, gmacs: float | None) -> float | N
     return gmacs_baseline / gmacs if gmacs_baseline and gmacs else None
 
 
-def delivered(speedup: float | None, promise: float | None) -> float | None:
+def realised_share(speedup: float | None, promise: float | None) -> float | None:
     """The log speed-up over the log of what the MACs promise: 1 is all of the promised saving, below 0 the arm is slower.
 
     `None` where one of them is not known, and where the promise is within 2 % of no change, since the share would be noise.

@@ -26,7 +26,7 @@ from workers.measure.interleaved import calibrate, time_rounds, warm_up
 from workers.measure.monitors import watch
 from workers.measure.threads import use_threads
 from workers.measure.timer import stopwatch
-from workers.methods.vision.free import cut_to
+from workers.methods.vision.truncate import cut_to
 from workers.models.vision import example_input, shared_vision
 from workers.run import run
 from workers.token_reduction.patch_vit import fit

@@ -34,7 +34,7 @@ from workers.measure.openmp import policy_variables, requested_policy
 from workers.methods import of_modality
 
 PROBE_ROUNDS = MIN_ROUNDS
-LEAST_PROCESSES = 3
+MIN_PROCESSES = 3
 """Of a reference on a machine that became slower than during the trial."""
 ENDLESS_S = 3600.0
 """Budget and time-out of a job whose rounds are fixed."""
@@ -260,7 +260,7 @@ def make(path: Path, sweep: Path, *, minutes: float, processes: int, sizes: Sequ
     found: Reference | None = None
     with tempfile.TemporaryDirectory() as folder:
         for number in range(processes):
-            if number >= LEAST_PROCESSES and time.monotonic() - began > 60 * minutes:
+            if number >= MIN_PROCESSES and time.monotonic() - began > 60 * minutes:
                 print(f"time is up after {number} processes", flush=True)
                 break
             turn = [*jobs[number % len(jobs) :], *jobs[: number % len(jobs)]]

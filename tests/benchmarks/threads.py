@@ -26,7 +26,7 @@ SIZES = (64, 224)
 ARMS, PAIR = (0, 1, 0), Pair(0, 1)
 BUDGET_S, DEFAULT_BUDGET_S, DEFAULT_REPEATS = 2.5, 10.0, 3
 """Seconds of a job; the default, which the check is about, is measured longer and several times: medians count."""
-LEAST_SPEED, MOST_WIDTH = 1 / 3, 2.5
+MIN_SPEED, MAX_WIDTH = 1 / 3, 2.5
 """Beside a busy core: the least share of the pairs per second, and the widest interval of equal pairs, both against quiet cores."""
 
 
@@ -95,7 +95,7 @@ def line(found: Sequence[Found], reference: Found, size: int) -> tuple[str, bool
     width = statistics.median(busy.half_width(n) / quiet.half_width(n) for (quiet, busy), n in zip(pairs, rounds, strict=True))
     times = [statistics.median(one.forward_ms for one in column) for column in zip(*pairs, strict=True)]
     numbers = f"{size:>4} {times[0]:9.2f} {times[1]:9.2f} {own:9.2f} {speed:9.2f} {quiet_width:9.2%} {width:9.2f} {min(rounds):>7}"
-    return numbers, speed >= LEAST_SPEED and width <= MOST_WIDTH
+    return numbers, speed >= MIN_SPEED and width <= MAX_WIDTH
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

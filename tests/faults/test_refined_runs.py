@@ -87,7 +87,7 @@ def test_a_grid_finds_what_a_search_answered(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_pairs_are_added_to_what_is_unclear_alone(tmp_path: Path) -> None:
-    """Without a request nothing is repeated; with `--more` what is unclear until it is precise, and nothing else."""
+    """Without a request nothing is repeated; with `--refine` what is unclear until it is precise, and nothing else."""
     (tmp_path / "sweep.yaml").write_text(SWEEP + GRID + JOBS)
     run(tmp_path)
     measured = "SELECT comparison_id, verdict, pairs, ln(speedup_high / speedup_low) / 2 FROM speedup"
@@ -97,28 +97,28 @@ def test_pairs_are_added_to_what_is_unclear_alone(tmp_path: Path) -> None:
     assert any(wanting for _, wanting in first.values())
     assert "starting Ray" not in run(tmp_path)
 
-    assert "measuring for" in run(tmp_path, "--more", "--time", "2m")
+    assert "measuring for" in run(tmp_path, "--refine", "--time", "2m")
 
     for key, verdict, pairs, half_width in table(tmp_path, measured):
         before, wanting = first[key]
         assert pairs > before if wanting else pairs == before
         assert verdict != "unclear" or half_width <= 0.02
-    assert "starting Ray" not in run(tmp_path, "--more")
+    assert "starting Ray" not in run(tmp_path, "--refine")
 
 
 @pytest.mark.slow
 def test_sizes_are_added_inside_a_bracket(tmp_path: Path) -> None:
-    """Between 7 x 7 and 9 x 9 patches, `--more` measures rectangles too, which stay points of the curve."""
+    """Between 7 x 7 and 9 x 9 patches, `--refine` measures rectangles too, which stay points of the curve."""
     grid = SWEEP.replace("topk", "random").replace(", layers: {list: [3, 6, 9]}", "")
     (tmp_path / "sweep.yaml").write_text(grid + GRID + JOBS)
     run(tmp_path)
     bracket = "SELECT x_low, x_high, points, points_missing FROM break_even WHERE axis = 'tokens' AND metric = 'latency'"
     assert {row[:2] for row in table(tmp_path, bracket)} == {(49, 81)}
     planned = in_process("plan", "sweep.yaml", "--db", "store.db", folder=tmp_path).stdout
-    assert "`--more` adds inside a bracket first: " in planned
+    assert "`--refine` adds inside a bracket first: " in planned
     assert " px (56 tokens)" in planned or " px (72 tokens)" in planned
 
-    run(tmp_path, "--more", "--time", "2m")
+    run(tmp_path, "--refine", "--time", "2m")
 
     sizes = table(tmp_path, "SELECT DISTINCT image_shape, tokens FROM speedup ORDER BY tokens")
     assert {("112x128", 56), ("128x144", 72)} <= set(sizes)

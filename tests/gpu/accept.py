@@ -34,7 +34,7 @@ TESTS = (
 """Files of `tests/workers` with tests that behave otherwise, or run at all, only where there is a GPU."""
 TESTS_SHARE = 0.35
 """So much of the time the tests may take at most."""
-LEAST_S = 5.0
+MIN_S = 5.0
 """With less time left no job is started."""
 
 
@@ -154,7 +154,7 @@ def _measured(out: Path, sweep: str, number: int, job: Any, ends: float) -> dict
     name = f"{condition.model} {size} batch {condition.batch_size} {condition.dtype} {condition.runtime} {job.kind}"
     result: dict[str, Any] = {"sweep": sweep, "name": name, "points": [], "flags": [], "notes": [], "problem": "", "seconds": 0.0}
     left_s = ends - time.monotonic()
-    if left_s < LEAST_S:
+    if left_s < MIN_S:
         return {**result, "problem": "not reached in time"}
     began = time.monotonic()
     stem = f"{sweep}-{number}"

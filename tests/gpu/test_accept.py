@@ -68,7 +68,7 @@ def test_failures_and_jobs_without_time_are_named(tmp_path: Path, monkeypatch: p
     """A failing test, an unknown sweep, jobs without time left: exit code 1, each named, the rest still runs."""
     failing = tmp_path / "test_failing.py"
     failing.write_text("def test_that_fails():\n    assert False\n")
-    monkeypatch.setattr("tests.gpu.accept.LEAST_S", 60.0)  # more than is left once the tests have run, on any machine
+    monkeypatch.setattr("tests.gpu.accept.MIN_S", 60.0)  # more than is left once the tests have run, on any machine
     arguments = ["--out", str(tmp_path), "--device", "cpu", "--sweeps", "quickstart", "nonesuch", "--tests", str(failing)]
     assert main([*arguments, "--minutes", "1"]) == 1
     problems = json.loads((tmp_path / "summary.json").read_text())["problems"]

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from orchestrator.allowance import LEAST_SHARE, PASS_SHARE, Allowance, shortened
+from orchestrator.allowance import MIN_SHARE, PASS_SHARE, Allowance, shortened
 from orchestrator.estimate import job_seconds
 from tests.orchestrator.conftest import job
 
@@ -23,7 +23,7 @@ def test_a_longer_pass_takes_its_share_of_the_time() -> None:
     assert math.fsum(map(job_seconds, shorter)) == pytest.approx(60.0)
     assert len({each.protocol.budget_s for each in shorter}) == 1
     assert [each.job_id for each in shorter] == [each.job_id for each in JOBS]
-    assert {each.protocol.budget_s for each in shortened(JOBS, 1.0)} == {10.0 * LEAST_SHARE}
+    assert {each.protocol.budget_s for each in shortened(JOBS, 1.0)} == {10.0 * MIN_SHARE}
 
 
 def test_compiling_leaves_time_to_measure() -> None:

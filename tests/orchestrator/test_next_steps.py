@@ -65,7 +65,9 @@ def test_doubtful_answers_name_the_command(measured: Report) -> None:
     (advice,) = next_steps_of(altered(measured, verdict="insufficient"), "x.yaml")
     assert advice == "1 comparison has too few pairs; the same command adds pairs: breakeven run x.yaml"
     (advice,) = next_steps_of(altered(measured, **unclear), "x.yaml")
-    assert advice.endswith("this adds pairs, until they are clear or as precise as the sweep requests: breakeven run x.yaml --more")
+    assert advice.endswith(
+        "this adds pairs, until they are clear or as precise as the sweep requests: breakeven run x.yaml --refine"
+    )
     (advice,) = next_steps_of(altered(measured, **unclear, flags="contended"), "x.yaml")
     assert advice == (
         "1 comparison has the flag contended: the cores were shared while measuring: `threads: 1` or `threads: cores - 1` "

@@ -33,7 +33,7 @@ def test_passes_from_one_end_to_the_other(tmp_path: Path) -> None:
     assert [(size, visits) for size, _, visits in first] == [(size, PASSES) for size in (32, 48, 64)]
     assert all(pairs >= 3 * PASSES for _, pairs, _ in first)
     assert "0 jobs left" in breakeven("plan", "tiny.yaml", folder=tmp_path).stdout
-    again = breakeven("run", "tiny.yaml", "--again", folder=tmp_path)
+    again = breakeven("run", "tiny.yaml", "--remeasure", folder=tmp_path)
     assert again.returncode == 0, again.stdout + again.stderr
     assert [visits for *_, visits in figures(tmp_path)] == [2 * PASSES] * 3
 

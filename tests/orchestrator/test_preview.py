@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from orchestrator.planning import load_sweep
-from orchestrator.preview import MOST_ROWS, preview, preview_lines
+from orchestrator.preview import MAX_ROWS, preview, preview_lines
 from sweeps.parsing.yaml_reader import SweepError
 from sweeps.stats.classification import accuracy_drop, smallest_drop
 from tests.orchestrator.commands import ROOT, breakeven, in_process
@@ -198,7 +198,7 @@ def test_many_arms_stay_a_page() -> None:
     text = AT_224 + "methods: [{method: topk, keep_rate: {linspace: {start: 0.1, stop: 0.9, num: 100}}}]\n"
     text += "jobs: {latency: {passes: 12}}\n"
     lines = list(preview_lines(shown(text)))
-    assert len(lines) == MOST_ROWS + 3
+    assert len(lines) == MAX_ROWS + 3
     assert "more rows; --format json has all" in lines[-1]
 
 

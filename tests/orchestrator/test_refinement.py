@@ -1,4 +1,4 @@
-"""What `--more` measures of a grid: sizes inside the brackets of its claims, on curves whose truth is known."""
+"""What `--refine` measures of a grid: sizes inside the brackets of its claims, on curves whose truth is known."""
 
 from collections.abc import Callable, Iterable
 from itertools import count
@@ -48,7 +48,7 @@ class Sweeping:
 
     @property
     def refinement(self) -> Refinement:
-        """As `--more` makes it anew from the store."""
+        """As `--refine` makes it anew from the store."""
         own, finer = (load_sweep("grid.yaml", auto="cpu", text=self.text, between=more) for more in (False, True))
         return Refinement(own, self.engine, finer)
 
@@ -76,7 +76,7 @@ class Sweeping:
         return outcome.model_copy(update={"arms": tuple(counted)})
 
     def step(self) -> list[Job]:
-        """One step of a run with `--more`."""
+        """One step of a run with `--refine`."""
         refinement = self.refinement
         if not (ids := refinement.next(places_of(SITES), 1)):
             return []

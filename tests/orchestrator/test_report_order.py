@@ -16,7 +16,7 @@ from orchestrator.report.data import load_report
 from orchestrator.report.render import sections
 from orchestrator.report.section import Section
 from orchestrator.report.speedup import speedup_sections
-from orchestrator.report.surprises import arrived, arrived_text
+from orchestrator.report.surprises import realised_interval, realised_text
 from sweeps.kinds import KINDS
 from tests.orchestrator import vision_fixtures as vision
 from tests.orchestrator.commands import ROOT
@@ -112,7 +112,7 @@ def test_the_worst_surprises_come_first(tmp_path: Path) -> None:
         (False, 64),
     ]
     for row in tables[0].rows:
-        shares = arrived(row)
+        shares = realised_interval(row)
         assert shares is not None
         share, low, high = shares
         assert low < share < high
@@ -122,16 +122,16 @@ def test_the_worst_surprises_come_first(tmp_path: Path) -> None:
 def test_a_promise_of_nothing_has_no_share() -> None:
     """Within 2 % of 1 the share that arrived would be noise: there is none. A speed-up without an interval has none either."""
     row = type("Row", (), {"verdict": "faster", "speedup": 1.5, "speedup_low": 1.4, "speedup_high": 1.6, "speedup_macs": 1.0})()
-    assert arrived(row) is None
+    assert realised_interval(row) is None
     row.speedup_macs = 1.5**2
-    assert arrived(row) == pytest.approx((0.5, log(1.4) / log(1.5**2), log(1.6) / log(1.5**2)))
+    assert realised_interval(row) == pytest.approx((0.5, log(1.4) / log(1.5**2), log(1.6) / log(1.5**2)))
     row.speedup_macs = 1 / 1.5**2
-    assert arrived(row) == pytest.approx((-0.5, -log(1.6) / log(1.5**2), -log(1.4) / log(1.5**2)))
+    assert realised_interval(row) == pytest.approx((-0.5, -log(1.6) / log(1.5**2), -log(1.4) / log(1.5**2)))
     row.speedup_low, row.speedup_high = None, None
-    assert arrived(row) is None
-    assert arrived_text(row) == "-"
+    assert realised_interval(row) is None
+    assert realised_text(row) == "-"
     row.speedup_low, row.speedup_high, row.speedup_macs = 1.4, 1.6, float("nan")
-    assert arrived(row) is None
+    assert realised_interval(row) is None
 
 
 def test_no_table_stands_twice(stored: Path, tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_language_arms_have_time_memory_and_quality_in_one_row(tmp_path: Path) -
     (cells,) = table.cells()
     row = dict(zip((column.label for column in table.columns), cells, strict=True))
     assert row["quality"] == "worse"
-    assert re.fullmatch(r"-?\d+ % \[[-\d, ]+\] / -?\d+ % \[[-\d, ]+\] / -", row["of it arrived"]), "ttft is promised nothing"
+    assert re.fullmatch(r"-?\d+ % \[[-\d, ]+\] / -?\d+ % \[[-\d, ]+\] / -", row["realised"]), "ttft is promised nothing"
     assert re.fullmatch(r"[\d.]+ → [\d.]+", row["KV needed, MiB"])
     assert re.fullmatch(r"1024 → \d+", row["peak RSS, MiB"])
     assert {column.label for column in language_columns(KINDS["generation"].metrics)} > row.keys() - {"flags"}

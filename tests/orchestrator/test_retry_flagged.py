@@ -87,11 +87,11 @@ def test_a_report_opens_with_what_has_a_verdict(store: Store) -> None:
 
 
 def test_both_ways_at_once_are_wrong_usage(tmp_path: Path) -> None:
-    """`--retry-flagged` is short for what `--again` would repeat."""
+    """`--retry-flagged` is short for what `--remeasure` would repeat."""
     (tmp_path / "sweep.yaml").write_text(SWEEP)
-    done = CliRunner().invoke(app, ["run", str(tmp_path / "sweep.yaml"), "--again", "--retry-flagged"])
+    done = CliRunner().invoke(app, ["run", str(tmp_path / "sweep.yaml"), "--remeasure", "--retry-flagged"])
     assert done.exit_code == 2
-    assert "leave out --again" in " ".join(done.output.replace("│", " ").split())
+    assert "leave out --remeasure" in " ".join(done.output.replace("│", " ").split())
 
 
 @pytest.mark.slow

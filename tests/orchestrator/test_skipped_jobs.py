@@ -5,14 +5,14 @@ import io
 import pytest
 from rich.console import Console
 
-from orchestrator.commands.run import MOST_SKIPPED, UNANSWERED, conclude_run
+from orchestrator.commands.run import MAX_SKIPPED, UNANSWERED, conclude_run
 from orchestrator.outcome_lines import job_label
 from tests.orchestrator.conftest import Store
 from tests.orchestrator.conftest import job as a_job
 from tests.orchestrator.sites import SITES, planned
 
 
-@pytest.mark.parametrize("jobs", [1, MOST_SKIPPED, MOST_SKIPPED + 3])
+@pytest.mark.parametrize("jobs", [1, MAX_SKIPPED, MAX_SKIPPED + 3])
 def test_skipped_jobs_are_named(store: Store, jobs: int) -> None:
     """Each in a line of its own, up to a few; of the others their number."""
     left = [a_job("a", image_size=32 * (place + 1)) for place in range(jobs)]
@@ -20,7 +20,7 @@ def test_skipped_jobs_are_named(store: Store, jobs: int) -> None:
     plan = planned(store, SITES, left)
     assert conclude_run(Console(file=shown, width=400), store.engine, plan, "sweep.yaml") == UNANSWERED
     lines = [line for line in shown.getvalue().splitlines() if line.startswith("  ")]
-    assert [sum(job_label(job) in line for line in lines) for job in left] == [1] * min(jobs, MOST_SKIPPED) + [0] * (
-        len(left) - min(jobs, MOST_SKIPPED)
+    assert [sum(job_label(job) in line for line in lines) for job in left] == [1] * min(jobs, MAX_SKIPPED) + [0] * (
+        len(left) - min(jobs, MAX_SKIPPED)
     )
-    assert len(lines) == min(jobs, MOST_SKIPPED + 1)
+    assert len(lines) == min(jobs, MAX_SKIPPED + 1)

@@ -163,9 +163,9 @@ def test_without_profiles_there_is_no_such_part(tmp_path: Path) -> None:
 
 def test_reached_ceiling_and_promise_stand_side_by_side(tmp_path: Path) -> None:
     """Where an arm that only cuts has the same tokens, its speed-up is the ceiling; others have none."""
-    free = Arm(stack=(Step(method="free", params={"keep_rate": 0.2}),))
+    free = Arm(stack=(Step(method="truncate", params={"keep_rate": 0.2}),))
     report = report_of(tmp_path / "s.db", vision.outcome(vision.job("latency", [vision.topk(0.2), free, vision.topk(0.6)])))
-    ceilings = with_ceilings(report.speedups, "free".__eq__).set_index(["method", "params"])["ceiling"]
+    ceilings = with_ceilings(report.speedups, "truncate".__eq__).set_index(["method", "params"])["ceiling"]
     assert ceilings["topk", '{"keep_rate":0.2}'] == pytest.approx(1.5)
     assert ceilings["topk", '{"keep_rate":0.6}'] != ceilings["topk", '{"keep_rate":0.6}'], "missing"
     shown = text_of(report, "markdown")
@@ -185,7 +185,7 @@ def test_reached_ceiling_and_promise_stand_side_by_side(tmp_path: Path) -> None:
 
 def test_what_is_left_has_an_interval(tmp_path: Path) -> None:
     """A reduction that stays below its ceiling: how much it could gain at most, and no contradiction."""
-    free = Arm(stack=(Step(method="free", params={"keep_rate": 0.2}),))
+    free = Arm(stack=(Step(method="truncate", params={"keep_rate": 0.2}),))
     report = report_of(tmp_path / "s.db", vision.outcome(vision.job("latency", [free, vision.topk(0.2)])))
     (section,) = ceiling_sections(report)
     (row,) = section.rows

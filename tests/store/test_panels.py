@@ -10,7 +10,7 @@ from store.arm_labels import label_stored_arms, store_arm_labels
 from store.queries import sweep_summaries
 from store.record import reanalyse, record, record_imported
 from sweeps.outcome import Failure
-from sweeps.stats.promise import delivered
+from sweeps.stats.promise import realised_share
 from tests.fixtures.sql_rows import rows
 from tests.store.conftest import MakeJob, MakeOutcome, submit
 
@@ -54,7 +54,7 @@ def test_counts_are_those_of_the_views(engine: Engine, make_job: MakeJob, make_o
 
 
 def test_the_view_has_what_the_macs_promise(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """`speedup_macs` counts the method's own MACs; `delivered` is the share of the logarithm that arrived."""
+    """`speedup_macs` counts the method's own MACs; `realised_share` is the share of the logarithm that arrived."""
     job = make_job(224, (0.5,))
     outcome = make_outcome(job, speedups=(1.5,))
     record(engine, None, None, outcome)
@@ -62,15 +62,15 @@ def test_the_view_has_what_the_macs_promise(engine: Engine, make_job: MakeJob, m
     slow = ["speedup_slow", "speedup_slow_low", "speedup_slow_high"]
     assert list(row)[-8:] == ["arm_label", "panel_id", "pairs_min", "ratio_of_means", "host_speed", *slow]
     assert row["speedup_macs"] == pytest.approx(row["gmacs_baseline"] / (row["gmacs"] + row["gmacs_overhead"]))
-    assert row["delivered"] == pytest.approx(delivered(row["speedup"], row["speedup_macs"]))
+    assert row["realised_share"] == pytest.approx(realised_share(row["speedup"], row["speedup_macs"]))
 
 
 def test_there_is_no_share_of_a_promise_of_nothing() -> None:
     """Within 2 % of no change the share would be noise; without a figure there is none."""
-    assert [delivered(1.2, promise) for promise in (1.0, 1.02, 1 / 1.02, 0.0, None)] == [None] * 5
-    assert delivered(None, 2.0) is None
-    assert delivered(2.0, 4.0) == pytest.approx(0.5)
-    assert delivered(0.5, 2.0) == pytest.approx(-1)
+    assert [realised_share(1.2, promise) for promise in (1.0, 1.02, 1 / 1.02, 0.0, None)] == [None] * 5
+    assert realised_share(None, 2.0) is None
+    assert realised_share(2.0, 4.0) == pytest.approx(0.5)
+    assert realised_share(0.5, 2.0) == pytest.approx(-1)
 
 
 def test_labels_are_shown_where_they_are_stored(

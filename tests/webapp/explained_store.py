@@ -14,7 +14,7 @@ from tests.store.profile_fixtures import Classes, a_profile_job, a_profiled_outc
 from tests.webapp import simulated
 from tests.webapp.simulated import ENVIRONMENT, store_outcomes, tome, topk
 
-FREE = Arm(stack=(Step(method="free", params={"keep_rate": 0.5, "layers": [3, 6, 9]}),))
+FREE = Arm(stack=(Step(method="truncate", params={"keep_rate": 0.5, "layers": [3, 6, 9]}),))
 ARMS = (DENSE, topk(0.5), tome(0.06))
 SIZES = (64, 224)
 TIMES: dict[int, list[Classes]] = {

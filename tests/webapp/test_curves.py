@@ -154,7 +154,7 @@ def test_tooltip_has_every_column(quickstart: tuple[pd.DataFrame, pd.DataFrame])
         "interval",
         "theory",
         "reason",
-        "delivered",
+        "realised_share",
     }
 
 
@@ -204,7 +204,7 @@ def test_of_many_arms_the_best_have_points(quickstart: tuple[pd.DataFrame, pd.Da
     (drawn,) = (layer for layer in spec["layer"] if "shape" in layer["encoding"])
     (grey,) = (layer for layer in spec["layer"] if "detail" in layer["encoding"])
     with_points = {row["arm"] for row in spec["datasets"][drawn["data"]["name"]]}
-    assert len(with_points) == curves.MOST_IN_STRIP
+    assert len(with_points) == curves.MAX_IN_STRIP
     assert slowest in with_points
     assert set(drawn["encoding"]["color"]["scale"]["domain"]) == with_points
     assert {row["arm"] for row in spec["datasets"][grey["data"]["name"]]} == set(many["arm"]) - with_points

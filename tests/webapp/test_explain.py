@@ -128,7 +128,7 @@ def test_names_are_text(opened: Open, tmp_path: Path) -> None:
     """A sweep named like Markdown is shown letter by letter."""
     url = str(tmp_path / "hostile.db")
     store_sweep(url, "a_b", [job(224)], outcome)
-    assert "breakeven run a_b --again" in page_text(opened(url, "screens/compare.py"))
+    assert "breakeven run a_b --remeasure" in page_text(opened(url, "screens/compare.py"))
 
 
 def test_parts_add_up_to_the_wall(profiled: str) -> None:
@@ -171,10 +171,10 @@ def test_promise_and_ceiling_stand_beside_the_points() -> None:
             "gmacs_total": 0.6,
             "speedup": ratio,
         }
-        for method, ratio in (("topk", 1.4), ("free", 1.7))
+        for method, ratio in (("topk", 1.4), ("truncate", 1.7))
     ]
     ends = {"speedup_low": [1.3, 1.6], "speedup_high": [1.5, 1.8]}
-    points = pd.DataFrame(rows).assign(batch_size=1, arm=["topk", "free"], flags="", verdict="faster", **ends)
+    points = pd.DataFrame(rows).assign(batch_size=1, arm=["topk", "truncate"], flags="", verdict="faster", **ends)
     found = explained.with_promises(points)
     assert list(found["promised"]) == [2.0, 2.0]
     assert list(found["ceiling"]) == [1.7, 1.7]

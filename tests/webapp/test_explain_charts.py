@@ -8,7 +8,7 @@ import pytest
 
 from store.explanations import CLASSES_OF_TIME
 from sweeps.profile import Peaks
-from webapp.charts.activity_bars import MOST_ACTIVITIES, activity_chart
+from webapp.charts.activity_bars import MAX_ACTIVITIES, activity_chart
 from webapp.charts.cost_lines import cost_chart, place_chart
 from webapp.charts.roofline_chart import roofline_chart
 from webapp.charts.saving_lines import saving_chart
@@ -57,7 +57,7 @@ def test_kernels_with_the_largest_differences() -> None:
     frame = pd.DataFrame({"name": names, "difference_ms": range(-11, 11), "baseline_ms": 1.0, "arm_ms": 2.0})
     bars, _ = layers(activity_chart(frame.assign(baseline_count=1, arm_count=1)))
     rows = bars["encoding"]["y"]["sort"]
-    assert len(rows) == len(set(rows)) == MOST_ACTIVITIES
+    assert len(rows) == len(set(rows)) == MAX_ACTIVITIES
     assert max(map(len, rows)) < 60
     assert bars["rows"][0]["difference_ms"] == 10
     assert {row["name"] for row in bars["rows"]} >= {"x" * 200, "x" * 100}
@@ -114,7 +114,7 @@ def test_points_of_an_arm_link_to_their_evidence() -> None:
     assert marks["encoding"]["href"]["field"] == "href"
     links = {each["series"]: each["href"] for each in marks["rows"]}
     assert links["reached"] == links["promised"] == "point?id=c1&environment=e1&host=h1"
-    assert links["free"] == "point?id=c2&environment=e1&host=h1"
+    assert links["truncate"] == "point?id=c2&environment=e1&host=h1"
     sides = [{"side": side, "work": 1.0, "ms": 5.0, "size": "64 px", "in_fit": True, **keys} for side in ("baseline", "arm")]
     full = layers(cost_chart(pd.DataFrame(sides), COSTS))[-1]
     assert {each["href"] for each in full["rows"]} == {"point?id=c1&environment=e1&host=h1"}

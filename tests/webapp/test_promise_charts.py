@@ -21,7 +21,7 @@ def test_promise_against_speedup(filled: str) -> None:
     points = promised(filled)
     row = points[points["tokens"] == 196].set_index("arm").loc["topk keep_rate=0.5"]
     assert row["speedup_macs"] == pytest.approx(1 / (0.58 + 0.001), rel=1e-3)
-    assert 0 < row["delivered"] < 1
+    assert 0 < row["realised_share"] < 1
     spec = promise_chart(points.assign(href="point?id=1")).to_dict()
     marks = [layer for layer in spec["layer"] if layer["mark"]["type"] == "point"]
     assert len(spec["datasets"][marks[0]["data"]["name"]]) == len(points)

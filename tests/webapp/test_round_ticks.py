@@ -3,7 +3,7 @@
 import pytest
 
 from webapp import texts
-from webapp.charts.scales import FEWEST_ROUND, MOST_ROUND, round_ticks
+from webapp.charts.scales import FEWEST_ROUND, MAX_ROUND, round_ticks
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ def test_ticks(low: float, high: float, ticks: list[float]) -> None:
 @pytest.mark.parametrize("decades", range(1, 9))
 def test_number_of_ticks(decades: int) -> None:
     """Neither so few that the scale is lost nor so many that labels cover each other."""
-    assert FEWEST_ROUND <= len(round_ticks(1.3, 1.3 * 10**decades)) <= MOST_ROUND
+    assert FEWEST_ROUND <= len(round_ticks(1.3, 1.3 * 10**decades)) <= MAX_ROUND
 
 
 def test_the_sign_of_ratios() -> None:

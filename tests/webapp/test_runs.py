@@ -42,7 +42,7 @@ def test_failures_have_their_reason_log_and_command(opened: Open, large: str) ->
     words = page_text(app)
     assert "out_of_memory: " in words
     assert [block for block in app.get("html") if "simulated failure in &lt;b&gt;the&lt;/b&gt; arm" in block.proto.body]
-    assert "breakeven run large --again --only failed" in html_texts(app)
+    assert "breakeven run large --remeasure --only failed" in html_texts(app)
     assert any("Traceback" in code.value for code in app.code)
     app.selectbox(key="sweep").set_value("running").run()
     assert "No comparison of running failed" in page_text(app)

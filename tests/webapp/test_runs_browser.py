@@ -23,7 +23,7 @@ def test_runs_and_sql(app: str, browser: Browser, scheme: Literal["light", "dark
     page = context.new_page()
     watch = Watch(page, app)
     page.goto(f"{app}/runs?sweep=quickstart")
-    expect(page.get_by_text("breakeven run quickstart --again --only failed")).to_be_visible(timeout=WAIT_MS)
+    expect(page.get_by_text("breakeven run quickstart --remeasure --only failed")).to_be_visible(timeout=WAIT_MS)
     expect(page.get_by_role("heading", name="Nodes and devices")).to_be_visible()
     page.wait_for_function(FITS, timeout=WAIT_MS)
     page.get_by_role("link", name="SQL", exact=True).click()

@@ -10,7 +10,7 @@ from store.user_sql import Result, run_query
 from store.view_docs import EXAMPLES, ONE_ROW_PER
 from store.views.public import TABLES
 from sweeps.flags import split_flags, wrong
-from sweeps.stats.delivered import delivered_of
+from sweeps.stats.realised import realised_of
 from tests.orchestrator.commands import ROOT
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import page_text
@@ -46,7 +46,7 @@ def test_the_share_that_arrives_is_that_of_promise(opened: Open, filled: str) ->
     points = queries.labelled_speedups("quickstart", filled)[0]
     right = points[~points["flags"].map(lambda flags: wrong(split_flags(flags))).astype(bool)]
     parts = {(own["method"].iloc[0], own["metric"].iloc[0]): own for _, own in right.groupby(["method", "metric"])}
-    shares = {key: share for key, own in parts.items() if (share := delivered_of(own["delivered"]))}
+    shares = {key: share for key, own in parts.items() if (share := realised_of(own["realised_share"]))}
     assert shares.keys() == found.keys()
     assert len(right) < len(points)
     for key, share in shares.items():

@@ -29,7 +29,21 @@ QUICK = Protocol(pairs_min=6, pairs_max=6)
 VISION = Condition(model="deit_tiny_patch16_224", image_size=32, threads=1)
 SHARED = {"budget", "align", "inflect"}
 """Parameters of the interface `token_reduction/schedules.py` that `workers/arms/budget.py` solves by."""
-WORDS = {"random", "free", "temperature", "data", "file", "layers", "margin", "place", "seed", "sparsity", "alpha", "beta", "tau"}
+WORDS = {
+    "random",
+    "truncate",
+    "temperature",
+    "data",
+    "file",
+    "layers",
+    "margin",
+    "place",
+    "seed",
+    "sparsity",
+    "alpha",
+    "beta",
+    "tau",
+}
 WORDS |= {"kernel", "prefill", "quota", "energy", "rows", "fused"}
 """Words with another meaning elsewhere: random weights, a temperature of a GPU, a margin of a logit, symbols of statistics, what a
 GPU runs, the phases of a language model, what a cgroup allows, rows of a table, a fused attention."""

@@ -164,7 +164,7 @@ def test_topk_keeps_a_share_at_each_stage():
 @pytest.mark.parametrize(
     ("keep_rate", "left"), [(0.9, [176, 158, 142]), (0.7, [137, 96, 67]), (0.5, [98, 49, 24]), (0.25, [49, 12, 3])]
 )
-@pytest.mark.parametrize("name", ["topk", "random", "free", "dpcknn"])
+@pytest.mark.parametrize("name", ["topk", "random", "truncate", "dpcknn"])
 def test_counts_of_the_paper(name, keep_rate, left):
     """`counts: image` keeps the tokens that the code of topk's `PAPER` keeps of 196, at its four rates."""
     params = FOUND[name].Params(keep_rate=keep_rate, counts="image")

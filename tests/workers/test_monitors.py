@@ -9,7 +9,7 @@ import time
 import pytest
 
 from sweeps.system_metrics import SYSTEM_METRICS
-from workers.measure.monitors import FOREIGN_S, MOST_READINGS, READING_SHARE, SERIES_PERIOD_S, Series, cpu_findings, watch
+from workers.measure.monitors import FOREIGN_S, MAX_READINGS, READING_SHARE, SERIES_PERIOD_S, Series, cpu_findings, watch
 
 pytestmark = pytest.mark.alone
 
@@ -160,7 +160,7 @@ def test_a_long_series_is_thinned() -> None:
     columns = after_rounds(Clock(), 20_000, round_s=0.25).columns()
     assert columns is not None
     seconds = [value for value in columns["seconds"] if value is not None]
-    assert MOST_READINGS / 2 <= len(seconds) <= MOST_READINGS
+    assert MAX_READINGS / 2 <= len(seconds) <= MAX_READINGS
     assert seconds == sorted(seconds)
     assert (seconds[0], seconds[-1] > 0.9 * 5000) == (0.25, True)
 

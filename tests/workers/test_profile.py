@@ -21,12 +21,12 @@ from workers.measure.profiled_rounds import FEWEST, ROUNDS
 from workers.run import run
 
 QUICK = Protocol(pairs_min=6, pairs_max=6)
-FREE = Arm(stack=(Step(method="free", params={"keep_rate": 0.5}),))
+FREE = Arm(stack=(Step(method="truncate", params={"keep_rate": 0.5}),))
 
 scripted_arm = pytest.fixture(method_files)
 
 
-NOTHING = Arm(stack=(Step(method="free", params={"keep_rate": 1.0}),))
+NOTHING = Arm(stack=(Step(method="truncate", params={"keep_rate": 1.0}),))
 """The same token counts as the unmodified model."""
 TRIALS = 3
 """Intervals of 99 % exclude a difference of nothing at times, but a bias makes all of three jobs do so."""

@@ -6,7 +6,7 @@ import pandas as pd
 from webapp.charts.encodings import GREY
 from webapp.charts.row_labels import plain_rows
 
-MOST_ACTIVITIES = 12
+MAX_ACTIVITIES = 12
 """Bars of one chart: the largest differences."""
 NAME_LETTERS = 44
 """Characters of a name beside its bar; hover text and table have all of it."""
@@ -21,9 +21,7 @@ def activity_chart(differences: pd.DataFrame) -> alt.LayerChart | alt.FacetChart
     """
     if differences.empty:
         raise ValueError("no kernel or operator to draw")
-    largest = differences.loc[
-        differences["difference_ms"].abs().sort_values(ascending=False, kind="stable").index[:MOST_ACTIVITIES]
-    ]
+    largest = differences.loc[differences["difference_ms"].abs().sort_values(ascending=False, kind="stable").index[:MAX_ACTIVITIES]]
     drawn = largest.sort_values("difference_ms", ascending=False, kind="stable")
     drawn = drawn.assign(row=_distinct_names(list(drawn["name"])), longer=drawn["difference_ms"] > 0)
     y = alt.Y("row:N", sort=list(drawn["row"]), title=None, axis=plain_rows(labelLimit=320))

@@ -34,7 +34,7 @@ PANEL = (
 Layers = alt.LayerChart | alt.FacetChart
 WIDTH, HEIGHT, ROW = 620, 330, 24
 """Pixels: width and height of a panel's curves, height of a row where there is one size."""
-MOST_IN_STRIP = 12
+MAX_IN_STRIP = 12
 """Arms that the strip names and whose points are drawn, the best ones; of the others there are lines."""
 
 
@@ -151,7 +151,7 @@ def panel_views(
             continue
         methods = dict(zip(panel.points["arm"], panel.points["method"], strict=True))
         coloured = emphasised_arms(ranked, methods, selected)
-        named = list(dict.fromkeys([*coloured, *ranked]))[: max(MOST_IN_STRIP, len(coloured))]
+        named = list(dict.fromkeys([*coloured, *ranked]))[: max(MAX_IN_STRIP, len(coloured))]
         named = [arm for arm in ranked if arm in named]
         look = Look({arm: own[arm] for arm in named}, coloured, coloured[0] if len(coloured) == 1 else None)
         drawn = speed_lines(

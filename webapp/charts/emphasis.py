@@ -14,7 +14,7 @@ from workers.methods import purpose
 
 ALL_COLOURED = 6
 """Arms that are all drawn in colour; of more the best of each method."""
-MOST_COLOURED = 7
+MAX_COLOURED = 7
 SHORT = 26
 """Letters of a label beside the end of a line; the strip has all of it."""
 LINE_PX = 15
@@ -52,7 +52,7 @@ def emphasised_arms(ranked: Sequence[str], methods: Mapping[str, str], selected:
     best: dict[str, str] = {}
     for arm in ranked:
         best.setdefault(methods[arm], arm)
-    return list(best.values())[:MOST_COLOURED]
+    return list(best.values())[:MAX_COLOURED]
 
 
 def short_label(arm: str) -> str:

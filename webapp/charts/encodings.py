@@ -30,7 +30,7 @@ MAIN_WORDS = frozenset({"faster", "same", "slower", "unclear"})
 HOVER = (
     *("arm", "against", "params", "image_size", "image_shape", "prompt_tokens", "tokens"),
     *("baseline_ms", "arm_ms", "estimate", "interval"),
-    *("word", "reason", "medians", "pairs", "rounds", "theory", "delivered", "flags"),
+    *("word", "reason", "medians", "pairs", "rounds", "theory", "realised_share", "flags"),
     *("tokens_final", "new_tokens", "kv_cache", "gmacs_baseline", "gmacs", "gmacs_overhead"),
 )
 """Columns of the hover text of a point; those without a value are left out."""

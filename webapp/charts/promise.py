@@ -24,7 +24,7 @@ PROMISE_HOVER = {
     "speedup_macs": ("Promised by MACs", ".3f"),
     "speedup": ("Speed-up", ".3f"),
     "interval": (f"{INTERVAL} interval", ""),
-    "delivered": ("Share that arrives", ".0%"),
+    "realised_share": ("Realised share", ".0%"),
     "baseline_ms": ("Baseline, ms", ",.4~r"),
     "arm_ms": ("Arm, ms", ",.4~r"),
     "word": ("Verdict", ""),
@@ -38,9 +38,9 @@ PROMISE_HOVER = {
 def promise_chart(points: pd.DataFrame, *, height: int = PROMISE_HEIGHT) -> alt.LayerChart | alt.FacetChart:
     """Measured against promised speed-up, both logarithmic, a point for each arm and size; colour by method, shape by runtime.
 
-    `points` are rows of the view `speedup` by one metric with `speedup_macs` and `delivered`, labelled (`arm`) and worded (`word`,
-    `interval`); those without a promise are left out. A column `href`, if there is one, makes points links. Raises `ValueError`
-    where no point has a promise.
+    `points` are rows of the view `speedup` by one metric with `speedup_macs` and `realised_share`, labelled (`arm`) and
+    worded (`word`, `interval`); those without a promise are left out. A column `href`, if there is one, makes points
+    links. Raises `ValueError` where no point has a promise.
     """
     known = points.dropna(subset=["speedup_macs", "speedup"])
     if known.empty:

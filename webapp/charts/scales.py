@@ -13,7 +13,7 @@ FASTER = (1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100)
 SLOWER = (0.99, 0.98, 0.95, 0.9, 0.8, 0.7, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01)
 ROUND_DIGITS = ((1,), (1, 3), (1, 2, 5), (1, 2, 3, 5, 7), (1, 1.5, 2, 3, 4, 5, 6, 8))
 """Ticks of a decade of a logarithmic axis, the denser the later."""
-MOST_ROUND, FEWEST_ROUND = 9, 4
+MAX_ROUND, FEWEST_ROUND = 9, 4
 """Ticks of such an axis; an axis so short that it has fewer has equal steps."""
 TICKS = 14
 """At most about this many ticks on the axis of speed-ups."""
@@ -82,16 +82,16 @@ def log_axis(low: float, high: float, title: str, **more: Any) -> alt.Axis:
 
 
 def round_ticks(low: float, high: float) -> list[float]:
-    """Round numbers from `low` to `high`, about evenly apart on a logarithmic axis: as dense as `MOST_ROUND` allows."""
+    """Round numbers from `low` to `high`, about evenly apart on a logarithmic axis: as dense as `MAX_ROUND` allows."""
     if low >= high:
         return [low]
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     decades = range(first, last + 1)
-    powers = [10.0**power for power in range(first, last + 1, (last - first) // MOST_ROUND + 1)]
+    powers = [10.0**power for power in range(first, last + 1, (last - first) // MAX_ROUND + 1)]
     best = [tick for tick in powers if low <= tick <= high]
     for digits in ROUND_DIGITS:
         ticks = [tick for power in decades for digit in digits if low <= (tick := float(f"{digit}e{power}")) <= high]
-        best = ticks if len(ticks) <= MOST_ROUND else best
+        best = ticks if len(ticks) <= MAX_ROUND else best
     if len(best) >= FEWEST_ROUND:
         return best
     rough = (high - low) / FEWEST_ROUND

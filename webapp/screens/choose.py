@@ -30,7 +30,7 @@ from webapp.chart_block import show_chart
 from webapp.charts.pareto import Measure, pareto_chart
 
 WIDE = 48  # letters of the longest label beside which the other columns are still seen
-MOST_SHOWN = 40_000  # letters of a policy; the file has all
+MAX_SHOWN = 40_000  # letters of a policy; the file has all
 TIPS = [
     alt.Tooltip("arm:N", title="Arm"),
     alt.Tooltip("numbers:N", title="Speed-up"),
@@ -157,7 +157,7 @@ def _policy(request: AdviceRequest) -> None:
     plain.sentence(f"{count(made.rules, 'rule')} (a condition and a batch each) with {count(made.arms, 'arm')} to use.")
     st.download_button("Download", made.text, "policy.json", "application/json", icon=":material/download:", on_click="ignore")
     plain.text_block("\n".join(made.lines))
-    if len(made.text) <= MOST_SHOWN:
+    if len(made.text) <= MAX_SHOWN:
         st.code(made.text, language="json", wrap_lines=True)
     else:
         plain.sentence(f"The file has {len(made.text):,} letters, too many to show.", "muted")

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from store.audits import MOST_AUDITED
+from store.audits import MAX_AUDITED
 from store.beside_profiles import join_sentences
 from sweeps.ceilings import explain_ceiling, is_bound
 from sweeps.curve_labels import describe_break_even, describe_cost_model, token_unit
@@ -34,7 +34,7 @@ from webapp.glossary import show_glossary
 from webapp.scope import Scope
 from workers import methods
 
-MOST_FINDINGS = 5  # of the audit, in full; all of them are in a table
+MAX_FINDINGS = 5  # of the audit, in full; all of them are in a table
 ACTIVITY_COLUMNS = {
     "name": st.column_config.TextColumn("Name", width="large"),
     "baseline_ms": st.column_config.NumberColumn("Baseline, ms", format="%.4f"),
@@ -192,7 +192,7 @@ def not_profiled(arm: str) -> None:
 
 def audited_by_itself(sweep: str) -> bool:
     """Whether the sweep is small enough to be audited without a request."""
-    return int(queries.panels(sweep)["points"].sum()) <= MOST_AUDITED
+    return int(queries.panels(sweep)["points"].sum()) <= MAX_AUDITED
 
 
 def what_to_do(sweep: str, arm: str) -> Iterator[str]:
@@ -200,7 +200,7 @@ def what_to_do(sweep: str, arm: str) -> Iterator[str]:
     found = queries_explain.audit_report(sweep).findings if audited_by_itself(sweep) else ()
     doubts = [each for each in found if each.severity != "note" and (not each.arms or arm in each.arms)]
     if doubts:
-        settled = "; ".join(dict.fromkeys(each.settles for each in doubts[:MOST_FINDINGS]))
+        settled = "; ".join(dict.fromkeys(each.settles for each in doubts[:MAX_FINDINGS]))
         finds = f"the audit of this sweep (at the end of the page) finds {count(len(doubts), 'doubt')}"
         yield f"What to do: {finds}. {settled[:1].upper()}{settled[1:]}."
 
@@ -216,11 +216,11 @@ def sweep_audit(sweep: str) -> None:
     plain.sentence(f"{report.answer[:1].upper()}{report.answer[1:]}.")
     for note in report.notes:
         plain.sentence(note, "muted")
-    for found in report.findings[:MOST_FINDINGS]:
+    for found in report.findings[:MAX_FINDINGS]:
         plain.sentence(f"{found.severity}: {found.rule}", "strong")
         plain.sentence(f"{texts.typeset(found.sentence)}.")
         plain.sentence(f"To settle it: {found.settles}.", "muted")
-    if len(report.findings) > MOST_FINDINGS:
+    if len(report.findings) > MAX_FINDINGS:
         with st.expander("All findings"):
             rows = [(each.severity, each.rule, each.sentence, each.settles) for each in report.findings]
             st.dataframe(pd.DataFrame(rows, columns=["Severity", "Rule", "Finding", "To settle it"]), hide_index=True)

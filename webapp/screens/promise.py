@@ -4,13 +4,13 @@ from math import inf
 
 import streamlit as st
 
-from sweeps.stats.delivered import delivered_of, delivered_sentence
+from sweeps.stats.realised import realised_of, realised_sentence
 from webapp import filters, links, plain, queries, texts
 from webapp.chart_block import show_chart
 from webapp.charts.break_even_map import break_even_map
 from webapp.charts.curves import flagged
 from webapp.charts.promise import promise_chart
-from webapp.map_cells import MAP_AXES, MOST_CELLS, axes_of, in_scope, label_curves, map_frame, values_of
+from webapp.map_cells import MAP_AXES, MAX_CELLS, axes_of, in_scope, label_curves, map_frame, values_of
 from webapp.scope import Scope
 from workers.methods import purpose
 
@@ -39,8 +39,8 @@ def show_promise(scope: Scope) -> None:
     names = right["method"].map(titles) + (", " + right["runtime"] if several else "")
     found = []
     for (method, name), own in right.groupby([right["method"], names]):
-        share = delivered_of(own["delivered"])
-        found.append((purposes[method] != "optimisation", -share.median if share else inf, delivered_sentence(str(name), share)))
+        share = realised_of(own["realised_share"])
+        found.append((purposes[method] != "optimisation", -share.median if share else inf, realised_sentence(str(name), share)))
     plain.sentence("\n".join(line for *_, line in sorted(found)))
     for value, own in right.groupby(scope.facet, sort=True) if scope.facet else [("", right)]:
         if scope.facet:
@@ -75,7 +75,7 @@ def show_map(scope: Scope) -> None:
         return
     plain.sentence(LEGEND, "muted")
     columns, rows = values_of(curves, across), values_of(curves, down)
-    shown = rows[: max(1, MOST_CELLS // max(1, len(columns)))]
+    shown = rows[: max(1, MAX_CELLS // max(1, len(columns)))]
     cells = map_frame(curves, across, down)
     cells = cells[cells["row"].isin(shown)]
     show_chart(

@@ -14,7 +14,7 @@ from webapp.links import point_link
 from webapp.running import progress_words
 
 REFRESH_S = 3
-MOST_CLASSES = 20  # classes of failures; a text below would be shown on the page
+MAX_CLASSES = 20  # classes of failures; a text below would be shown on the page
 SWEEPS = {
     "sweep": st.column_config.TextColumn("Sweep"),
     "state": st.column_config.TextColumn("State"),
@@ -85,9 +85,11 @@ def failures(sweep: str) -> None:
     if not classes:
         plain.sentence(f"No comparison of {sweep} failed.", "muted")
         return
-    plain.sentence("Unexpected errors are tried again by every run; other failures count as answers, which --again measures anew.")
-    plain.command(f"breakeven run {sweep} --again --only failed")
-    for each in classes[:MOST_CLASSES]:
+    plain.sentence(
+        "Unexpected errors are tried again by every run; other failures count as answers, which --remeasure measures anew."
+    )
+    plain.command(f"breakeven run {sweep} --remeasure --only failed")
+    for each in classes[:MAX_CLASSES]:
         plain.sentence(f"{each.reason}: {count(each.comparisons, 'comparison')}", "strong")
         plain.sentence(each.message)
         ended = time.strftime("%Y-%m-%d %H:%M", time.gmtime(each.at))
@@ -98,8 +100,8 @@ def failures(sweep: str) -> None:
         if each.detail:
             with st.expander("Log and traceback"):
                 plain.text_block(each.detail)
-    if len(classes) > MOST_CLASSES:
-        plain.sentence(f"{len(classes) - MOST_CLASSES:,} more kinds of failures are in the view failures.", "muted")
+    if len(classes) > MAX_CLASSES:
+        plain.sentence(f"{len(classes) - MAX_CLASSES:,} more kinds of failures are in the view failures.", "muted")
 
 
 def nodes() -> None:

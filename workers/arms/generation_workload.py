@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from sweeps.condition import Decoding, KvCache
-from sweeps.geometry.model_families import LEAST_NEW
+from sweeps.geometry.model_families import MIN_NEW
 from workers.errors import Unsupported
 from workers.kv_caches import make_cache
 from workers.models.language import LanguageModel, Tokenizer, last_logits, signature
@@ -140,8 +140,8 @@ class Workload:
                 f"a prompt of {longest} tokens and {steps} new ones are {longest + steps}, and {model.network.name} has "
                 f"{positions} positions"
             )
-        if steps < LEAST_NEW:
-            raise Unsupported(f"{steps} new tokens: at least {LEAST_NEW} are needed to time one after the first")
+        if steps < MIN_NEW:
+            raise Unsupported(f"{steps} new tokens: at least {MIN_NEW} are needed to time one after the first")
         decoder: TeacherForcing | Greedy = TeacherForcing(continuations)
         if self.decoding == "greedy":
             steps = min(PATIENCE * self.new_tokens, positions - longest)

@@ -25,7 +25,7 @@ SERIES_PERIOD_S = 0.2
 """Readings between rounds are at least so far apart,"""
 READING_SHARE = 0.005
 """... and so far that they take no more than this share of the time."""
-MOST_READINGS = 120
+MAX_READINGS = 120
 """When a series is longer than this, every second reading is dropped, and from then on half as many are taken."""
 
 
@@ -44,7 +44,7 @@ class Series:
         if now < self._due:
             return
         self._rows.append({"seconds": now - self._began, "rounds": float(rounds), **self._read()})
-        if len(self._rows) > MOST_READINGS:
+        if len(self._rows) > MAX_READINGS:
             self._rows, self._period_s = self._rows[::2], 2 * self._period_s
         after = self._clock()
         self._due = after + max(self._period_s, (after - now) / READING_SHARE)

@@ -6,26 +6,26 @@ from typing import Any
 import pytest
 
 from sweeps.break_even_cell import alike, break_even_cell, earliest
-from sweeps.stats.delivered import delivered_of, delivered_sentence
+from sweeps.stats.realised import realised_of, realised_sentence
 
 NAN = float("nan")
 
 
 def test_shares_of_a_method() -> None:
     """Median and range with the points that they rest on; those without a promise do not count."""
-    found = delivered_of([0.2, None, 0.6, 0.9, NAN])
+    found = realised_of([0.2, None, 0.6, 0.9, NAN])
     assert found is not None
     assert (found.median, found.least, found.most, found.points) == (0.6, 0.2, 0.9, 3)
     assert (
-        delivered_sentence("topk", found) == "topk: 60 % of the promised saving arrives at the median (3 points from 20 % to 90 %)."
+        realised_sentence("topk", found) == "topk: 60 % of the promised saving arrives at the median (3 points from 20 % to 90 %)."
     )
-    assert delivered_of([None]) is None
-    assert delivered_sentence("a", None) == "a: its MACs promise nothing that could arrive (within 2 % of none), or are not known."
-    lost = delivered_of([-2.0, -0.5])
-    assert delivered_sentence("tome", lost) == (
+    assert realised_of([None]) is None
+    assert realised_sentence("a", None) == "a: its MACs promise nothing that could arrive (within 2 % of none), or are not known."
+    lost = realised_of([-2.0, -0.5])
+    assert realised_sentence("tome", lost) == (
         "tome: none of the promised saving arrives at the median, below -100 % (2 points from below -100 % to -50 %)."
     )
-    assert delivered_sentence("one", delivered_of([0.5])) == "one: 50 % of the promised saving arrives (1 point)."
+    assert realised_sentence("one", realised_of([0.5])) == "one: 50 % of the promised saving arrives (1 point)."
 
 
 def row(verdict: str, x: float = NAN, low: float = NAN, high: float = NAN, direction: str | None = None) -> Any:

@@ -1,4 +1,4 @@
-"""Delivered share of several points: how much of the saving that MACs promise arrived for a method, with what it rests on."""
+"""Realised share of several points: how much of the saving that MACs promise arrived for a method, with what it rests on."""
 
 from collections.abc import Iterable
 from statistics import median
@@ -7,7 +7,7 @@ from typing import NamedTuple
 from sweeps.number_format import count, is_missing
 
 
-class DeliveredShare(NamedTuple):
+class RealisedShare(NamedTuple):
     """The shares of several points together."""
 
     median: float
@@ -17,13 +17,13 @@ class DeliveredShare(NamedTuple):
     """Of which a share is known."""
 
 
-def delivered_of(shares: Iterable[float | None]) -> DeliveredShare | None:
+def realised_of(shares: Iterable[float | None]) -> RealisedShare | None:
     """The median and the range of the shares that are known; `None` where none is."""
     known = [share for share in shares if share is not None and not is_missing(share)]
-    return DeliveredShare(median(known), min(known), max(known), len(known)) if known else None
+    return RealisedShare(median(known), min(known), max(known), len(known)) if known else None
 
 
-def delivered_sentence(name: str, share: DeliveredShare | None) -> str:
+def realised_sentence(name: str, share: RealisedShare | None) -> str:
     """What arrives of a method's promise, as a sentence that begins with its name."""
     if share is None:
         return f"{name}: its MACs promise nothing that could arrive (within 2 % of none), or are not known."

@@ -10,11 +10,11 @@ from sweeps.geometry.vit_catalogue import networks
 from sweeps.job import Arm, Step
 from tests.workers.tiny_vits import images, small, small_network
 from workers import methods
-from workers.methods.vision.free import cut_to
+from workers.methods.vision.truncate import cut_to
 from workers.models.token_trace import trace
 
 DEIT_S = networks()["deit_small_patch16_224"]
-FREE = methods.of_modality("vision")["free"]
+FREE = methods.of_modality("vision")["truncate"]
 COPIED: list[tuple[str, dict[str, Any]]] = [
     ("topk", {"keep_rate": 0.7}),
     ("topk", {"keep_rate": 0.1, "layers": (2, 5, 8)}),
@@ -75,16 +75,16 @@ def test_one_schedule_is_needed(params: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize("params", [{"keep_rate": 1.0}, {"r": 0}, {"keep_rate": 0.99}])
 def test_nothing_cut_is_no_effect(params: dict[str, Any]) -> None:
     """Where all tokens stay, as by rounding on a small input, the flag of other methods is raised; else it is not."""
-    arm = Arm(stack=(Step(method="free", params=params),))
+    arm = Arm(stack=(Step(method="truncate", params=params),))
     assert methods.without_effect(arm, DEIT_S, 32)
-    assert not methods.without_effect(Arm(stack=(Step(method="free", params={"keep_rate": 0.5}),)), DEIT_S, 32)
+    assert not methods.without_effect(Arm(stack=(Step(method="truncate", params={"keep_rate": 0.5}),)), DEIT_S, 32)
     assert not methods.without_effect(Arm(stack=(Step(method="slowed"),)), DEIT_S, 32)
 
 
 def test_its_purpose_is_known() -> None:
     """Controls and ceilings are no optimisations; a stack with one of them is none either."""
-    assert {name: methods.purpose(name) for name in ("free", "slowed", "topk", "dense", "topk+slowed", "unknown")} == {
-        "free": "ceiling",
+    assert {name: methods.purpose(name) for name in ("truncate", "slowed", "topk", "dense", "topk+slowed", "unknown")} == {
+        "truncate": "ceiling",
         "slowed": "control",
         "topk": "optimisation",
         "dense": "optimisation",
