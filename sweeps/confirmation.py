@@ -13,7 +13,7 @@ from sweeps.errors import UserError
 from sweeps.job import Arm, Comparison
 from sweeps.kinds import THREAD_FIELDS
 from sweeps.method import AnyMethod
-from sweeps.parsing.axis import LIST, PER_BLOCK, THEN, form_of
+from sweeps.parsing.axis import FILL, LIST, PER_BLOCK, form_of
 
 ALWAYS = ("device", "weights")
 """Fields that are written at their defaults too: what stands in their place may depend on the machine and the model."""
@@ -115,4 +115,4 @@ def _value(value: Any, *, schedule: bool) -> Any:
     """A value of a parameter; a list has the form of one value, which does not expand."""
     if not isinstance(value, list):
         return value
-    return {PER_BLOCK: value, THEN: 0} if schedule else {LIST: value}
+    return {PER_BLOCK: value, FILL: 0} if schedule else {LIST: value}

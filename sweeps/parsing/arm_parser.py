@@ -252,5 +252,5 @@ def check_schedules(document: Document, models: ModelFamily, model: str, arm: Ca
         needed = arm.params[step].schedule_length(network.depth)
         if listed is not None and listed != needed:
             count = f"{model} has {network.depth} blocks" + (f", of which {needed} count here" if needed != network.depth else "")
-            fewer = "; or add `then: 0` beside `per_block`, for nothing in the further blocks" if listed < needed else ""
+            fewer = "; or add `fill: 0` beside `per_block`, for nothing in the further blocks" if listed < needed else ""
             raise document.error(path, f"lists {listed} numbers, but {count}; give {needed}{fewer}")

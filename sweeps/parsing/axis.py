@@ -1,7 +1,7 @@
 """The values that a key of a sweep takes: one value, a list, a range or a series of points; and values that are lists themselves.
 
 A bare list always means several values. `{list: [3, 6, 9]}` is one list; `{per_block: [8, 8, 4, …]}` is a schedule, a number for
-each block of the model, and `{per_block: [8, 8, 4], then: 0}` one whose further blocks have 0.
+each block of the model, and `{per_block: [8, 8, 4], fill: 0}` one whose further blocks have 0.
 """
 
 import json
@@ -19,7 +19,7 @@ from sweeps.parsing.yaml_reader import Document, KeyPath
 
 Form = Literal["scalar", "list", "schedule"]
 """What one value of a key is: no list, a list, or a number that may also be a number for each block."""
-LIST, PER_BLOCK, THEN = "list", "per_block", "then"
+LIST, PER_BLOCK, FILL = "list", "per_block", "fill"
 MAX_VALUES = 10_000
 """Values of one axis; guards against a range whose step is too small."""
 
@@ -136,7 +136,7 @@ def _listed(document: Document, path: KeyPath, values: list[Any], form: Form, *,
         here = (*path, index)
         if isinstance(value, list) and form == "schedule":
             written = f"{{{PER_BLOCK}: {json.dumps(value)}}}"
-            raise document.error(here, f"a number for each block is written {written}; `{THEN}: 0` may stand beside it")
+            raise document.error(here, f"a number for each block is written {written}; `{FILL}: 0` may stand beside it")
         found.append(sequence(document, here, value, form) if is_sequence(value) and not mapping else Choice(value, here))
     return found
 
@@ -178,7 +178,7 @@ def sequence(document: Document, path: KeyPath, written: Mapping[str, Any], form
     """The list that `written` stands for. Raises `SweepError` where the key takes no list of that form."""
     name = LIST if LIST in written else PER_BLOCK
     inner = (*path, name)
-    known = (LIST,) if name == LIST else (PER_BLOCK, THEN)
+    known = (LIST,) if name == LIST else (PER_BLOCK, FILL)
     if (unknown := next((key for key in written if key not in known), None)) is not None:
         raise document.unknown_key((*path, unknown), known)
     if form == "scalar":
@@ -189,9 +189,9 @@ def sequence(document: Document, path: KeyPath, written: Mapping[str, Any], form
     values = written[name]
     if not isinstance(values, list) or not values:
         raise document.error(inner, f"needs a list, such as {{{name}: [3, 6, 9]}}")
-    if THEN in written and (written[THEN] != 0 or isinstance(written[THEN], bool)):
-        raise document.error((*path, THEN), "can only be 0: nothing in the further blocks; for anything else list all blocks")
-    return Choice(values, inner, None if form == "list" or THEN in written else len(values))
+    if FILL in written and (written[FILL] != 0 or isinstance(written[FILL], bool)):
+        raise document.error((*path, FILL), "can only be 0: nothing in the further blocks; for anything else list all blocks")
+    return Choice(values, inner, None if form == "list" or FILL in written else len(values))
 
 
 def _check_bare(document: Document, path: KeyPath, written: list[Any], annotation: Any) -> None:

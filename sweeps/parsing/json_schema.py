@@ -12,7 +12,7 @@ from sweeps.condition import Condition, Exclusive, InputValues, Overrides
 from sweeps.kinds import THREAD_FIELDS
 from sweeps.method import AnyMethod
 from sweeps.parsing.arm_parser import DENSE_NAME
-from sweeps.parsing.axis import LIST, PER_BLOCK, SERIES, THEN, Form, form_of
+from sweeps.parsing.axis import FILL, LIST, PER_BLOCK, SERIES, Form, form_of
 from sweeps.parsing.condition_parser import NORMAL_INPUTS, WHOLE_NODE
 from sweeps.parsing.file_schema import Sweep
 from sweeps.parsing.grid import OPERATORS
@@ -125,7 +125,7 @@ def _several(one: Schema, name: str, *, form: Form = "scalar") -> Schema:
     if form != "scalar":
         parts: list[Schema] = one.get("anyOf", [one])
         lists = [part for part in parts if part.get("type") == "array"]
-        key, beside = (PER_BLOCK, {THEN: {"const": 0}}) if form == "schedule" else (LIST, {})
+        key, beside = (PER_BLOCK, {FILL: {"const": 0}}) if form == "schedule" else (LIST, {})
         forms = [_closed({key: {**part, "minItems": max(1, part.get("minItems", 1))}, **beside}, [key]) for part in lists]
         one = {"anyOf": [*(part for part in parts if part not in lists), *forms]}
         if form == "list":

@@ -96,7 +96,7 @@ def test_a_list_for_a_scalar_parameter_expands(expand: Expand) -> None:
 
 def test_a_sequence_parameter_expands(expand: Expand) -> None:
     """A list of lists gives several lists, and a list may hold numbers and schedules."""
-    schedules = "{method: tome, r: [8, {per_block: [8, 4], then: 0}]}"
+    schedules = "{method: tome, r: [8, {per_block: [8, 4], fill: 0}]}"
     expansion = expand(MODEL + f"methods: [{{method: topk, layers: [[3], [3, 6]]}}, {schedules}]\n")
     lists = [arm.stack[0].params.get("layers", arm.stack[0].params.get("r")) for arm in expansion.jobs[0].arms[1:]]
     assert lists == [[3], [3, 6], 8, [8, 4]]

@@ -47,9 +47,9 @@ def test_a_list_expands_also_where_a_schedule_may_stand(expand: Expand) -> None:
 
 
 def test_a_schedule_has_a_form_of_its_own(expand: Expand) -> None:
-    """`per_block` lists every block; with `then: 0` further blocks have none; several stand in a list beside numbers."""
+    """`per_block` lists every block; with `fill: 0` further blocks have none; several stand in a list beside numbers."""
     full = ", ".join(["3"] * 12)
-    text = f"methods: [{{method: tome, r: [8, {{per_block: [{full}]}}, {{per_block: [4, 4], then: 0}}]}}]\n"
+    text = f"methods: [{{method: tome, r: [8, {{per_block: [{full}]}}, {{per_block: [4, 4], fill: 0}}]}}]\n"
     assert [own["r"] for own in params(expand(MODEL + text))] == [8, [3] * 12, [4, 4]]
 
 
@@ -59,7 +59,7 @@ def test_a_schedule_counts_the_blocks_of_each_model(refusal: Refusal, expand: Ex
     error = refusal(MODEL + "methods:\n  - method: tome\n    r: {per_block: [8, 13]}\n")
     assert (error.line, error.key) == (6, "methods[0].r.per_block")
     assert "lists 2 numbers, but deit_tiny_patch16_224 has 12 blocks; give 12" in error.problem
-    assert "then: 0" in error.problem
+    assert "fill: 0" in error.problem
     both = "defaults: {image_size: 32}\naxes: {model: [deit_tiny_patch16_224, vit_giant_patch16_224]}\n"
     text = f"{both}methods: [{{method: tome, r: {twelve}}}, {{method: tome, r: 4}}]\n"
     assert "vit_giant_patch16_224 has 40 blocks; give 40" in refusal(text).problem
@@ -101,8 +101,8 @@ def test_words_and_lists_may_be_mixed() -> None:
         ("method: topk\n    layers: {per_block: [3, 6]}", "layers.per_block", "one list is {list: […]}"),
         ("method: tome\n    r: {list: [3, 6]}", "r.list", "a number for each block is {per_block: […]}"),
         ("method: tome\n    r: [[4, 4, 4], [9, 9, 9]]", "r[0]", "{per_block: [4, 4, 4]}"),
-        ("method: tome\n    r: {per_block: [4, 4], then: 3}", "r.then", "can only be 0"),
-        ("method: tome\n    r: {per_block: [4, 4], thn: 0}", "r.thn", "did you mean 'then'?"),
+        ("method: tome\n    r: {per_block: [4, 4], fill: 3}", "r.fill", "can only be 0"),
+        ("method: tome\n    r: {per_block: [4, 4], fil: 0}", "r.fil", "did you mean 'fill'?"),
         ("method: tome\n    r: {per_block: []}", "r.per_block", "needs a list"),
         ("method: tome\n    r_ratio: {per_block: [0.1, 0.2]}", "r_ratio.per_block", "takes single values"),
         ("method: tome\n    r: {per_blok: [4, 4]}", "r.per_blok", "did you mean 'per_block'?"),
