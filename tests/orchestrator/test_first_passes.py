@@ -82,7 +82,7 @@ def test_a_plan_names_what_one_stretch_can_show(passes: str, limits: int) -> Non
 @pytest.mark.ray
 @pytest.mark.parametrize(("end", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)])
 def test_a_run_that_is_ended_leaves_a_whole_coarser_curve(tmp_path: Path, end: signal.Signals, code: int) -> None:
-    """By Ctrl-C or killed after its second pass: all sizes have an interval and visits that differ by one at most; then it goes on."""
+    """By Ctrl-C, or killed, after its second pass: all sizes have an interval, from visits that differ by one at most."""
     (tmp_path / "tiny.yaml").write_text(TEXT)
     command = [sys.executable, "-u", "-m", "orchestrator", "run", "tiny.yaml"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "BREAKEVEN_DB": "breakeven.db"}
