@@ -82,7 +82,7 @@ def test_a_plan_names_what_one_stretch_can_show(passes: str, limits: int) -> Non
 @pytest.mark.ray
 @pytest.mark.parametrize(("end", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)])
 def test_a_run_that_is_ended_leaves_a_whole_coarser_curve(tmp_path: Path, end: signal.Signals, code: int) -> None:
-    """By Ctrl-C, or killed, after its second pass: all sizes have an interval, from visits that differ by one at most."""
+    """By Ctrl-C, or killed, in its second pass or later: all sizes have an interval, from visits that differ by one at most."""
     (tmp_path / "tiny.yaml").write_text(TEXT)
     command = [sys.executable, "-u", "-m", "orchestrator", "run", "tiny.yaml"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "BREAKEVEN_DB": "breakeven.db"}
@@ -95,7 +95,7 @@ def test_a_run_that_is_ended_leaves_a_whole_coarser_curve(tmp_path: Path, end: s
     assert ("the same command goes on from here" in shown) == (end is signal.SIGINT)
     before = visits(tmp_path)
     assert [size for size, _ in before] == [32, 48, 64], shown
-    assert {number for _, number in before} <= {2, 3, 4}
+    assert {number for _, number in before} <= {1, 2, 3, 4}
     assert breakeven("report", "tiny", "--detail", folder=tmp_path).stdout.count("[") >= 3
     breakeven("run", "tiny.yaml", "--time", "15s", folder=tmp_path)
     after = visits(tmp_path)
