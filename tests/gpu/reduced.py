@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from sweeps.condition import Condition, Device
+from sweeps.condition import Condition, Device, square_side
 from sweeps.geometry.llm_geometry import languages
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.job import Job, Pair
@@ -69,7 +69,7 @@ def work(job: Job) -> float:
         return float(language.macs(kept.prompt_tokens or 128, kept.new_tokens or 32)) * kept.batch_size
     network = networks().get(kept.model)
     width = network.width * network.depth if network else 1
-    return float(kept.batch_size * (kept.image_size or 224) ** 2 * width)
+    return float(kept.batch_size * square_side(kept.image_size or 224) ** 2 * width)
 
 
 def brief(job: Job) -> Job:
