@@ -22,7 +22,7 @@ from sweeps.curve_answers import merit_of
 from sweeps.flags import FLAGS, split_flags
 from sweeps.kinds import KINDS
 from sweeps.labels import Finding
-from sweeps.metrics import INTERVAL, SPEED_FLOOR
+from sweeps.metrics import INTERVAL, METRICS, SPEED_FLOOR
 from sweeps.number_format import count, is_missing
 from workers.methods import purpose
 from workers.methods.arm_labels import params_label
@@ -69,7 +69,8 @@ def summary_sections(report: Report, todo: Iterable[str] | None = None) -> Itera
     conditions = list(groups(rows, _SHARE))
     for condition, points in conditions[:MAX_CONDITIONS]:
         title = describe_condition(condition, named[condition["environment"], condition["host"]])
-        yield _table(title, _arm_rows(report, condition, points))
+        label = METRICS[condition["metric"]].label
+        yield _table(title if label == "latency" else f"{title}: {label}", _arm_rows(report, condition, points))
     if len(conditions) > MAX_CONDITIONS:
         yield Section(title=f"and {count(len(conditions) - MAX_CONDITIONS, 'condition')} more: --detail")
     if rows.empty:
