@@ -6,7 +6,7 @@ from typing import Any, Literal
 import pytest
 from playwright.sync_api import Browser, expect
 
-from sweeps.job import DENSE, Arm, Job, Step
+from sweeps.job import DENSE, Job
 from sweeps.outcome import Failure, Outcome
 from tests.webapp import simulated
 from tests.webapp.served import FITS
@@ -43,7 +43,7 @@ def test_choose_and_promise_in_a_browser(app: str, browser: Browser, scheme: Lit
 
 
 HOSTILE = "![x](http://127.0.0.2:9/x.png)<img src=http://127.0.0.2:9/y.png> **b** [l](http://127.0.0.2:9)"
-FAILING = Arm(stack=(Step(method="tome", params={"r_ratio": 0.06, "prop_attn": True}),))
+FAILING = simulated.tome(0.06)
 
 
 def hostile_answer(job: Job) -> Outcome:

@@ -75,7 +75,7 @@ def test_without_a_profile_what_is_known_is_labelled(opened: Open, filled: str) 
     assert words.index("is not known without a profile") < words.index("was measured (slower)")
     assert words.index("Break-even along tokens") < words.index("is not known without a profile")
     assert any("jobs:\n  profile: {}<" in each.proto.body for each in app.get("html"))
-    assert "add the method free with the same counts" in words
+    assert "add the method truncate with the same counts" in words
 
 
 def test_the_arm_that_falls_short_most_comes_first(opened: Open, filled: str) -> None:

@@ -114,7 +114,7 @@ def test_points_of_an_arm_link_to_their_evidence() -> None:
     assert marks["encoding"]["href"]["field"] == "href"
     links = {each["series"]: each["href"] for each in marks["rows"]}
     assert links["reached"] == links["promised"] == "point?id=c1&environment=e1&host=h1"
-    assert links["truncate"] == "point?id=c2&environment=e1&host=h1"
+    assert links["free"] == "point?id=c2&environment=e1&host=h1"
     sides = [{"side": side, "work": 1.0, "ms": 5.0, "size": "64 px", "in_fit": True, **keys} for side in ("baseline", "arm")]
     full = layers(cost_chart(pd.DataFrame(sides), COSTS))[-1]
     assert {each["href"] for each in full["rows"]} == {"point?id=c1&environment=e1&host=h1"}

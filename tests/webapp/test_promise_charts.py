@@ -30,7 +30,7 @@ def test_promise_against_speedup(filled: str) -> None:
     assert {tip["title"] for tip in marks[0]["encoding"]["tooltip"]} >= {
         "Arm",
         "Promised by MACs",
-        "Share that arrives",
+        "Realised share",
         "Baseline, ms",
     }
     names = {
