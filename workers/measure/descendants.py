@@ -71,7 +71,7 @@ def writing_below(folder: Path) -> list[psutil.Process]:
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):  # it has ended, or its files are not shown to this user
             own = process.uids().effective == os.geteuid() and process.pid != os.getpid()
-            if own and any(file.mode != "r" and Path(file.path).is_relative_to(folder) for file in process.open_files()):
+            if own and any(set(file.mode) & set("wa+") and Path(file.path).is_relative_to(folder) for file in process.open_files()):
                 found.append(process)
     return found
 
