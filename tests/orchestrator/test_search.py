@@ -29,13 +29,14 @@ def test_a_search_of_a_real_model_ends_in_a_claim_and_is_not_repeated(tmp_path: 
     (tmp_path / "sweep.yaml").write_text(SWEEP)
     first = breakeven("run", "sweep.yaml", folder=tmp_path)
     assert first.returncode == 0, first.stdout + first.stderr
-    assert "search along image_size: 5 feasible places from 32 to 96" in " ".join(first.stdout.split())
+    assert "search along image_size: 9 feasible places from 32 to 96" in " ".join(first.stdout.split())
     assert "so far: topk keep_rate=0.5: " in first.stdout
     with closing(sqlite3.connect(tmp_path / "breakeven.db")) as store:
         sizes = {size for (size,) in store.execute("SELECT image_size FROM speedup")}
         (spent_s,) = store.execute("SELECT sum(ended_at - started_at) FROM attempt").fetchone()
         levels = {level for (level,) in store.execute("SELECT point_alpha FROM break_even")}
-    assert {32, 96} <= sizes <= {32, 48, 64, 80, 96}
+    assert {32, 96} <= sizes
+    assert all(32 <= size <= 96 for size in sizes)
     assert len(sizes) <= 4
     assert spent_s < 40 + 10  # the last job may take longer than its estimate, beside other tests
     assert levels == {0.01 / 4}
