@@ -33,26 +33,32 @@ def slow_caution(speeds: Iterable[float | None]) -> Iterator[str]:
 
 def states_caution(points: Iterable[tuple[str, Any]]) -> Iterator[str]:
     """A sentence where speed-ups are clearly others while the machine is slow; `points` as for `mean_caution`."""
-    found = [(label, row) for label, row in points if "states_differ" in split_flags(row.flags)]
-    if found:
-        named = [
-            f"{label} at {row.tokens:.0f} tokens {row.speedup:.2f}x when the host is quick, {row.speedup_slow:.2f}x when it is slow"
-            for label, row in found[:MAX_NAMED]
-        ]
-        named += [f"{len(found) - MAX_NAMED} more speed-ups"] if len(found) > MAX_NAMED else []
-        yield f"speed-ups change with the state of the host: {'; '.join(named)}"
+    named = [
+        f"{label} at {row.tokens:.0f} tokens {row.speedup:.2f}x when the host is quick, {row.speedup_slow:.2f}x when it is slow"
+        for label, row in _flagged(points, "states_differ")
+    ]
+    if named:
+        yield f"speed-ups change with the state of the host: {_shortened(named)}"
 
 
 def mean_caution(points: Iterable[tuple[str, Any]]) -> Iterator[str]:
     """A sentence where mean times disagree with speed-ups; `points` are rows of the view `speedup`, each behind its label."""
-    found = [(label, row) for label, row in points if "mean_disagrees" in split_flags(row.flags)]
-    if found:
-        named = [
-            f"{label} at {row.tokens:.0f} tokens is {row.ratio_of_means:.2f}x as fast, not {row.speedup:.2f}x"
-            for label, row in found[:MAX_NAMED]
-        ]
-        named += [f"{len(found) - MAX_NAMED} more speed-ups are others"] if len(found) > MAX_NAMED else []
-        yield f"some forwards take much longer than typical ones: by mean times {'; '.join(named)}"
+    named = [
+        f"{label} at {row.tokens:.0f} tokens is {row.ratio_of_means:.2f}x as fast, not {row.speedup:.2f}x"
+        for label, row in _flagged(points, "mean_disagrees")
+    ]
+    if named:
+        yield f"some forwards take much longer than typical ones: by mean times {_shortened(named)}"
+
+
+def _flagged(points: Iterable[tuple[str, Any]], flag: str) -> Iterator[tuple[str, Any]]:
+    return ((label, row) for label, row in points if flag in split_flags(row.flags))
+
+
+def _shortened(named: list[str]) -> str:
+    """The first ones, and the number of the others."""
+    more = [f"{count(len(named) - MAX_NAMED, 'more speed-up')}"] if len(named) > MAX_NAMED else []
+    return "; ".join(named[:MAX_NAMED] + more)
 
 
 def load_caution(flags: Iterable[str | None]) -> Iterator[str]:

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _TOO_WIDE = re.compile(r"Expected (\d+) fields in line (\d+), saw (\d+)")
-"""What pandas says of a row that is longer than the first."""
+"""The message of pandas about a row that is longer than the first."""
 
 
 class TableError(ValueError):

@@ -1,4 +1,4 @@
-"""What is known after the first pass and after Ctrl-C, in the state and in the report; and what a plan says of one stretch."""
+"""What is known after the first pass and after Ctrl-C, in the state and in the report; and the limit of one stretch in a plan."""
 
 import os
 import signal

@@ -66,7 +66,7 @@ def test_runs_that_disagree_are_flagged(engine: Engine, make_job: MakeJob, make_
 
 
 def test_the_slow_state_has_its_own_speedup(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """The answer is that of the quick state; where the slow one clearly has another, both are stated and a flag says so."""
+    """The answer is that of the quick state; where the slow one clearly has another, both are stated and flagged."""
     for number, outcome in enumerate(in_visits(make_job(), 12)):
         assert outcome.samples is not None
         slow = number % 3 == 0

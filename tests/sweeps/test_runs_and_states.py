@@ -52,7 +52,7 @@ def test_a_second_run_that_differs_a_little_destroys_no_answer() -> None:
 
 
 def test_both_speed_ups_are_named_where_states_differ() -> None:
-    """The first three, and how many more; nothing where no flag says so."""
+    """The first three, and how many more; nothing without the flag."""
     row = {"tokens": 196, "speedup": 1.231, "speedup_slow": 1.178, "flags": "contended,states_differ"}
     points = [(f"topk {number}", SimpleNamespace(**row)) for number in range(5)]
     (sentence,) = states_caution(points)
@@ -71,7 +71,7 @@ def test_both_speed_ups_are_named_where_states_differ() -> None:
     ],
 )
 def test_points_that_a_flag_excludes_stand_in_the_sentence(verdict: str, points: int, why: str, named: str) -> None:
-    """Not in a brief one, which has no reasons, nor where the sentence already says that all are."""
+    """Not in a brief one, which has no reasons, nor where the sentence already names all of them."""
     empty = dict.fromkeys(("x", "x_low", "x_high", "direction", "worst_loss", "largest_gain", "varied_parameter"))
     span = {"axis": "tokens", "metric": "latency", "x_first": 4, "x_last": 196, "points_missing": 0}
     row = SimpleNamespace(**empty, **span, verdict=verdict, points=points, why=why)
