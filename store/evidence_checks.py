@@ -105,7 +105,7 @@ def running_speedups(timed: TimedPairs) -> list[RunningSpeedUp]:
         rounds = len(visit.arm)
         before += len(each.table) - rounds  # those of before it was steady are shown and do not count
         for end in sorted({max(1, round(rounds * share / most)) for share in range(1, most + 1)}):
-            last = Visit(visit.baseline[:end], visit.arm[:end])
+            last = Visit(visit.baseline[:end], visit.arm[:end], None if visit.equal is None else visit.equal[:end])
             so_far = pool_visits([*visits[:place], last], turns[: place + 1], timed.attempts[-1].floor_sd).found
             found.append(RunningSpeedUp(before + end, each.row.attempt, so_far))
         before += rounds

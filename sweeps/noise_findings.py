@@ -47,6 +47,7 @@ def noise_findings(
     return [
         *_interval(pooling),
         _nulls(attempts, pooling),
+        *_equal_arms(pooling),
         *_visits(pooling),
         _halves(attempts),
         _signs(attempts, pooling),
@@ -100,6 +101,15 @@ def _nulls(attempts: Sequence[AttemptChecks], pooling: Pooling) -> NoiseFinding:
     statement = f"The ratio of two equal columns of the baseline is {times}; {sizes}."
     unlikely = p is not None and p < UNUSUAL / len(known)
     return NoiseFinding(check, statement, unlikely or far >= abs(pooling.found.log))
+
+
+def _equal_arms(pooling: Pooling) -> Iterator[NoiseFinding]:
+    if not pooling.equal:
+        return
+    values = [f"{exp(null.effect):.4f}×, {_likely(no_effect_p(null))}" for null in pooling.equal]
+    unlikely = [p for null in pooling.equal if (p := no_effect_p(null)) is not None and p < UNUSUAL / len(values)]
+    statement = f"Other arms that do the work of the baseline: {'; '.join(values)}; half of a clear ratio is part of the interval."
+    yield NoiseFinding("Arms without effect", statement, bool(unlikely))
 
 
 def _visits(pooling: Pooling) -> Iterator[NoiseFinding]:

@@ -4,7 +4,20 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, and_, bindparam, delete, func, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    FromClause,
+    Row,
+    Select,
+    String,
+    and_,
+    bindparam,
+    cast,
+    delete,
+    func,
+    select,
+)
 
 from store.derive.amounts import AMOUNTS, amount_figures
 from store.derive.payload_store import PayloadStore
@@ -52,6 +65,7 @@ def _pairs() -> Select[Any]:
         baseline.c.gmacs.label("gmacs_baseline"),
         arm.c.flags.label("arm_flags"),
         same_work(baseline, arm).label("same_work"),
+        _equal_arms(pair, baseline).label("equal_arms"),
         *(arm.c[name] for name in ("tokens", "tokens_final", "gmacs", "gmacs_overhead", "threads", *ReportedColumns.model_fields)),
         *(stage_metric(side, f"{name}_{stage}").label(f"{label}_{stage}") for stage in stages for label, side, name in sides),
         *(stage_metric("arm", spec.name).label(spec.name) for spec in AMOUNTS),
@@ -70,6 +84,13 @@ def _pairs() -> Select[Any]:
         comparison.c.kind == bindparam("kind"),
     )
     return select(*columns).select_from(source).where(*wanted).order_by(pair.c.comparison_id, attempt.c.ended_at, attempt.c.id)
+
+
+def _equal_arms(pair: FromClause, baseline: FromClause) -> ColumnElement[Any]:
+    """Numbers of the other arms of the attempt that do the work of the baseline, joined by commas; NULL without one."""
+    other = core(ArmResultRow).alias("other")
+    here = (other.c.attempt == pair.c.attempt, other.c.arm.not_in([pair.c.baseline, pair.c.arm]))
+    return select(func.aggregate_strings(cast(other.c.arm, String), ",")).where(*here, same_work(baseline, other)).scalar_subquery()
 
 
 PAIRS = _pairs()

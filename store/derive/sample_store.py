@@ -115,8 +115,11 @@ class TimedAttempt(NamedTuple):
     @property
     def visit(self) -> Visit:
         """Its rounds; where warm-up had not converged, the later half of them."""
-        columns = np.asarray(self.data.arms)
-        return Visit(*(self.settled_table[:, columns == arm] for arm in (self.row.baseline, self.row.arm)))
+        columns, table = np.asarray(self.data.arms), self.settled_table
+        others = sorted(int(arm) for arm in (self.row.equal_arms or "").split(",") if arm)
+        equal = [table[:, columns == arm][:, :1] for arm in others]
+        baseline, own = (table[:, columns == arm] for arm in (self.row.baseline, self.row.arm))
+        return Visit(baseline, own, np.hstack(equal) if equal else None)
 
     @property
     def floor_sd(self) -> float:

@@ -41,6 +41,8 @@ class Visit(NamedTuple):
     """Seconds, shape [rounds, columns of the baseline]."""
     arm: Array
     """Seconds, shape [rounds, columns of the arm]."""
+    equal: Array | None = None
+    """Seconds of other arms that do the work of the baseline, shape [rounds, arms]; `None`: none."""
 
 
 class VisitPart(NamedTuple):
@@ -80,6 +82,8 @@ class Pooling(NamedTuple):
     """Median speed of the newest run as a share of the quickest known one."""
     null: Contrast | None
     """Of the two columns of the baseline, which are equal, by the errors that visits show; `None` where there is one."""
+    equal: tuple[Contrast, ...]
+    """Of the baseline over each other arm that does its work in all visits, in the same way."""
     runs_p: float | None
     """Probability that runs lie at least so far apart by what visits differ by; `None` for one run."""
     slow: SpeedUp | None
@@ -109,6 +113,8 @@ def pool_visits(visits: Sequence[Visit], turns: Sequence[int], floor_sd: float =
         raise ValueError("no visit to pool; at least one is needed")
     slots = min(visit.baseline.shape[1] for visit in visits)
     table = np.log(np.vstack([np.hstack([visit.baseline[:, :slots], visit.arm[:, :1]]) for visit in visits]))
+    others = [np.empty((len(visit.arm), 0)) if visit.equal is None else visit.equal for visit in visits]
+    equal = np.log(np.vstack([each[:, : min(other.shape[1] for other in others)] for each in others]))
     of_visit = np.repeat(np.arange(len(visits)), [len(visit.arm) for visit in visits])
     runs = np.cumsum([place > 0 and turn <= turns[place - 1] for place, turn in enumerate(turns)])
     above = np.median(table - np.quantile(table, LEVEL_QUANTILE, axis=0), axis=1)
@@ -122,13 +128,13 @@ def pool_visits(visits: Sequence[Visit], turns: Sequence[int], floor_sd: float =
     error, freedom = sqrt(one.squares) * one.counted.sd, one.counted.freedom
     if runs_p is not None and runs_p < RUNS_P:  # the runs themselves are then what differs
         error, freedom = max(error, between_runs), runs.max() + FLOOR_FREEDOM
-    null = one.null()
+    null, nulls = one.null(), one.equal_arms(equal[used])
     slow = None
     if is_quick and len(set(of_visit[~quick])) > 1:
         other = _OneState(table[~quick], of_visit[~quick], len(visits), floor_sd, noise)
         slow = SpeedUp(other.effect, sqrt(other.squares) * other.counted.sd, other.counted.freedom, int((~quick).sum()))
     return Pooling(
-        found=SpeedUp(one.effect, hypot(error, _offset(null)), freedom, len(table)),
+        found=SpeedUp(one.effect, hypot(error, _offset([*filter(None, [null]), *nulls])), freedom, len(table)),
         parts=tuple(VisitPart(*part) for part in zip(one.own.tolist(), one.shares.tolist(), speeds.tolist(), strict=True)),
         state="quick" if is_quick else "slow",
         rounds=len(one.rows),
@@ -137,6 +143,7 @@ def pool_visits(visits: Sequence[Visit], turns: Sequence[int], floor_sd: float =
         floor_sd=floor_sd,
         host_speed=exp(-float(np.median(above[runs[of_visit] == runs.max()]))),
         null=null,
+        equal=nulls,
         runs_p=runs_p,
         slow=slow,
     )
@@ -164,7 +171,16 @@ class _OneState:
         """Between the first two columns, where both are the baseline's and there are two visits to compare."""
         if self.rows.shape[1] < 3 or self.between.freedom < 1:
             return None
-        offset, offsets = _effects(self.rows[:, :2], self.of_visit, self.shares)
+        return self._contrast(self.rows[:, :2])
+
+    def equal_arms(self, logs: Array) -> tuple[Contrast, ...]:
+        """Of the baseline over each column of `logs`, shape [rounds, arms]; none where one visit has all rounds."""
+        baseline, visits = self.rows[:, :-1], self.between.freedom + 1
+        return tuple(self._contrast(np.column_stack([baseline, arm])) for arm in logs.T) if visits >= 2 else ()
+
+    def _contrast(self, rows: Array) -> Contrast:
+        """Of the last column, by what visits show of it."""
+        offset, offsets = _effects(rows, self.of_visit, self.shares)
         return Contrast(offset, sqrt(_variance(offset, offsets, self.shares) * self.squares), self.between.freedom)
 
     def compare_runs(self, runs: _ORDERS) -> tuple[float | None, float]:
@@ -208,11 +224,10 @@ def _of_a_round(table: Array, of_visit: _ORDERS) -> float:
     return float(NORMAL_MAD * np.median(np.abs(apart))) ** 2
 
 
-def _offset(null: Contrast | None) -> float:
-    """What equal columns that clearly differ add to the error: either may be the one that is wrong."""
-    if null is None or abs(null.effect) <= quantile(ALPHA, null.freedom) * null.se:
-        return 0.0
-    return abs(null.effect) / 2
+def _offset(nulls: Sequence[Contrast]) -> float:
+    """What equal columns that clearly differ add to the error: either of the two may be the one that is wrong."""
+    clear = [abs(null.effect) for null in nulls if abs(null.effect) > quantile(ALPHA / len(nulls), null.freedom) * null.se]
+    return max(clear, default=0.0) / 2
 
 
 def _effects(rows: Array, of_visit: _ORDERS, shares: Array) -> tuple[float, Array]:

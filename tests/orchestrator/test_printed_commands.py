@@ -115,7 +115,7 @@ def reported(name: str, folder: Path) -> set[str]:
     for words in commands:
         done = breakeven(*words, folder=folder, **FAILING)
         assert done.returncode in (0, 1, 2), done.stderr
-        found |= commands_in(re.sub("<[^>]*>", " ", done.stdout) + done.stderr)
+        found |= commands_in(re.sub("<[^>]*>", "\n", done.stdout) + done.stderr)
     return found
 
 

@@ -288,6 +288,25 @@ def test_equal_columns_are_compared() -> None:
     assert pool_visits(single, range(12)).null is None
 
 
+def test_arms_without_effect_are_null_columns() -> None:
+    """Half of a clear offset of an equal arm is part of the interval; noise of them, or one that few visits have, is not."""
+    run = Machine(20.0).run(np.random.default_rng(14))
+    plain = pool_visits(run.visits, range(12)).found
+    rng = np.random.default_rng(15)
+
+    def with_equal(offsets: Sequence[float], visits: Sequence[Visit] = run.visits) -> Pooling:
+        noise = np.exp(rng.normal(0, 0.02, (12, len(offsets))))
+        equal = [visit._replace(equal=visit.baseline[:, :1] * noise * np.exp(offsets)) for visit in visits]
+        return pool_visits([*equal, *run.visits[len(equal) :]], range(12))
+
+    off = with_equal([0.0, -0.2])
+    assert [null.effect for null in off.equal] == pytest.approx([0.0, 0.2], abs=0.02)
+    assert off.found.log == plain.log
+    assert off.found.se == pytest.approx(np.hypot(plain.se, 0.1), rel=0.05)
+    assert with_equal([0.0, 0.0]).found == plain
+    assert with_equal([-0.2], run.visits[:3]).found == plain
+
+
 def test_no_visit_is_refused() -> None:
     """There is nothing to pool."""
     with pytest.raises(ValueError, match="no visit"):
