@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from orchestrator.failure_isolation import Task, baseline_alone, baseline_key, bisect, failed_outcome, isolated_outcome
 from orchestrator.interruption import stop_requested
-from orchestrator.nodes import Node, fits, room
+from orchestrator.nodes import Node, can_start, has_capacity
 from orchestrator.ray_cluster.cluster import Cluster, Finished, Running
 from orchestrator.ray_cluster.supervisors import WorkerPlace
 from orchestrator.worker_supervisor import WorkerFailure
@@ -161,22 +161,22 @@ class Dispatcher:
         self._cluster.require(queue.waiting_devices(self._engine, self._sweep_id))
 
     def _fill(self) -> None:
-        """Give every node what it has room for, nodes without a GPU first, so that GPUs are left for the jobs that need them."""
+        """Give every node what it has capacity for, nodes without a GPU first, so that GPUs are left for the jobs that need them."""
         for node in sorted(self._cluster.nodes(), key=lambda node: len(node.devices)):
             while not self._taken and (claimed := self._next(node)):
                 self._start(node, Task(claimed))
 
     def _next(self, node: Node) -> queue.QueuedJob | None:
-        """A waiting job that the node has room for: any if it is idle, else one that may run beside what runs there."""
+        """A waiting job that the node has capacity for: any if it is idle, else one that may run beside what runs there."""
         there = self._jobs_on(node)
-        if there and not room(node, there):
+        if there and not has_capacity(node, there):
             return None
         for device in reversed(node.devices):
             offer, beside = node.offer(device, self._demands), there[0].occupation if there else None
             limit, refused = 1, list[queue.QueuedJob]()
             while claimed := queue.claim(self._engine, self._sweep_id, owner=self._owner, offer=offer, limit=limit, beside=beside):
                 admitted = [queued for queued in claimed if self._admits(queued.job)]
-                chosen = admitted[0] if admitted and fits(admitted[0].job, node, there) else None
+                chosen = admitted[0] if admitted and can_start(admitted[0].job, node, there) else None
                 refused += [queued for queued in claimed if queued is not chosen]
                 if admitted:
                     break

@@ -16,7 +16,7 @@ MAKING_SECONDS = 10.0
 """What a method computes from a text and caches (rotations, thresholds, a vocabulary), besides the passes of the model over it."""
 
 
-def at_most(jobs: Iterable[Job]) -> float:
+def upper_bound_seconds(jobs: Iterable[Job]) -> float:
     """Upper estimate in seconds, one job after the other; what is made once and kept counts as not there yet."""
     jobs = list(jobs)
     if not jobs:

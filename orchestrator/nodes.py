@@ -76,7 +76,7 @@ def excluded(row: Mapping[str, Any], reason: str) -> CheckedNode:
     return CheckedNode(None, (f"node {node_name(row)} is left out: {reason}",))
 
 
-def room(node: Node, there: Sequence[Job]) -> bool:
+def has_capacity(node: Node, there: Sequence[Job]) -> bool:
     """Whether a job might fit beside those that run there: none has the node alone, and a GPU or cores are left."""
     occupations = {job.occupation for job in there}
     if "device" in occupations:
@@ -84,14 +84,14 @@ def room(node: Node, there: Sequence[Job]) -> bool:
     return "node" not in occupations and sum(_cores(job, node) for job in there) < max(1, node.cpus)
 
 
-def fits(job: Job, node: Node, there: Sequence[Job]) -> bool:
+def can_start(job: Job, node: Node, there: Sequence[Job]) -> bool:
     """Whether `job` may start beside those that run there; between dispatchers the host lock decides.
 
     Timing needs an idle node, or with `exclusive: device` a GPU beside such jobs alone; other jobs enough cores and a GPU each.
     """
     if not there:
         return True
-    if job.occupation == "node" or {job.occupation} != {other.occupation for other in there} or not room(node, there):
+    if job.occupation == "node" or {job.occupation} != {other.occupation for other in there} or not has_capacity(node, there):
         return False
     if job.occupation == "device":
         return True

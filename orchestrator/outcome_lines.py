@@ -6,7 +6,7 @@ import numpy as np
 from rich.text import Text
 
 from orchestrator.report.section import style_of
-from sweeps.flags import quarantine_reasons, settled
+from sweeps.flags import quarantine_reasons, warmup_converged
 from sweeps.job import Job, Pair
 from sweeps.kinds import KINDS, Payload
 from sweeps.labels import BITS, SPEEDUP, TOP1, Conclusion, conclude
@@ -63,9 +63,9 @@ def _speedups(outcome: Outcome, pair: Pair) -> _Result:
     series: Mapping[str, Sequence[Sequence[float]]] = samples.series or {metrics[0]: samples.seconds}
     ratios = {}
     for metric in (name for name in metrics if name in series):
-        table = np.asarray(series[metric])[0 if settled(outcome.flags) else len(series[metric]) // 2 :]
+        table = np.asarray(series[metric])[0 if warmup_converged(outcome.flags) else len(series[metric]) // 2 :]
         sides = (table[:, np.asarray(samples.arms) == arm] for arm in pair)
-        ratio = pool_visits([Visit(*sides)], [0]).found
+        ratio = pool_visits([Visit(*sides)], [0]).speedup
         slowed = quarantine_reasons(outcome.flags)
         fewest = outcome.job.protocol.pairs_min
         word = "quarantined" if slowed else ratio.verdict(pairs_min=fewest)

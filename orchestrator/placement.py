@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
-from orchestrator.sites import LabelDemand, Site, demand_text
+from orchestrator.sites import NodeRequirement, Site, demand_text
 from store.answers import Round
-from store.placement import Group, Place, Wanted, curve_group
+from store.placement import Group, Place, PlannedWork, curve_group
 from sweeps.job import Job, Pair
 
 
@@ -67,7 +67,7 @@ class Placement:
     tried: Mapping[Place, set[Round]] = field(default_factory=dict)
     """What is not to be measured once more in a place though it is not answered."""
 
-    def left(self, jobs: Collection[PlannedJob], demands: Collection[LabelDemand]) -> tuple[list[Wanted], set[str]]:
+    def left(self, jobs: Collection[PlannedJob], demands: Collection[NodeRequirement]) -> tuple[list[PlannedWork], set[str]]:
         """The jobs left, in order, reduced to what is to be measured, and the ids of the comparisons that are not answered.
 
         Every demand needs complete curves of its own; jobs whose answers no machine changes belong to the first alone.
@@ -75,7 +75,7 @@ class Placement:
         groups: dict[str, list[PlannedJob]] = {}
         for each in jobs:
             groups.setdefault(each.key, []).append(each)
-        wanted: list[Wanted] = []
+        wanted: list[PlannedWork] = []
         unanswered: set[str] = set()
         for number, demand in enumerate(demands or [{}]):
             plans = {key: self._plan(group, demand) for key, group in groups.items()}
@@ -88,10 +88,10 @@ class Placement:
                 if self.only is not None:
                     settled = {key for key in each.rounds if key in settled or key[1] or key[0] not in self.only}
                 if (rest := each.without(settled)) is not None:
-                    wanted.append(Wanted(rest, demand_text(demand), plan.place))
+                    wanted.append(PlannedWork(rest, demand_text(demand), plan.place))
         return wanted, unanswered
 
-    def _plan(self, group: Collection[PlannedJob], demand: LabelDemand) -> GroupPlan:
+    def _plan(self, group: Collection[PlannedJob], demand: NodeRequirement) -> GroupPlan:
         first = next(iter(group))
         rounds = {key for each in group for key in each.rounds}
         if not first.group:

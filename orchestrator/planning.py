@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 
-from orchestrator.estimate import at_most
+from orchestrator.estimate import upper_bound_seconds
 from orchestrator.placement import Placement, PlannedJob
 from orchestrator.preview import Preview, preview_as_list, preview_lines
 from orchestrator.sites import Site, by_device, require_sites
@@ -21,7 +21,7 @@ from store.answers import answers as stored_answers
 from store.arm_labels import store_arm_labels
 from store.engine import Engine
 from store.overlap import newest_attempt
-from store.placement import Place, Wanted
+from store.placement import Place, PlannedWork
 from store.row_mapping import requested_params
 from store.stale_answers import Change, stale_answers
 from store.submission import NewSweep, submit_sweep
@@ -45,7 +45,7 @@ class Plan:
 
     expansion: Expansion
     sites: Collection[Site]
-    wanted: tuple[Wanted, ...]
+    wanted: tuple[PlannedWork, ...]
     """Jobs reduced to the pairs that are not answered where their curve is measured."""
     answered: int
     """Distinct comparisons that are answered already."""
@@ -70,9 +70,9 @@ class Plan:
         return tuple(wanted.job for wanted in self.wanted)
 
     @property
-    def at_most_s(self) -> float:
+    def upper_bound_s(self) -> float:
         """Upper estimate of the measuring time in seconds, one job after the other, see `orchestrator/estimate.py`."""
-        return at_most(self.jobs)
+        return upper_bound_seconds(self.jobs)
 
 
 def preferred(devices: Iterable[Device]) -> Device:
@@ -251,7 +251,7 @@ def describe_plan(plan: Plan, shown: Preview | None = None, stale: Mapping[Chang
         f"{answered_text(plan)} in this environment"
         + (f", {repeated} of them to be measured again" if repeated > 0 else "")
         + f"; {count(len(plan.jobs), 'job')} left"
-        + (f", at most {duration(plan.at_most_s)} on an idle machine" if plan.jobs else ""),
+        + (f", at most {duration(plan.upper_bound_s)} on an idle machine" if plan.jobs else ""),
     ]
     return "\n".join([*lines, *describe_unanswered(plan, stale or {}), *(preview_lines(shown) if shown else ())])
 
@@ -269,7 +269,7 @@ def plan_as_dict(plan: Plan, shown: Preview, stale: Mapping[Change, int]) -> dic
         "answered": plan.answered,
         "stale": [{**change._asdict(), "comparisons": number} for change, number in sorted(stale.items())],
         "jobs_left": [job.job_id for job in plan.jobs],
-        "at_most_s": round(plan.at_most_s, 1),
+        "upper_bound_s": round(plan.upper_bound_s, 1),
         "warnings": list(shown.warnings),
         "limits": list(shown.limits),
         "arms": preview_as_list(shown),

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import NamedTuple
 
-from orchestrator.allowance import shortened
+from orchestrator.time_budget import shortened
 from store.engine import Engine
 from store.placement import Place
-from store.standings import Standing, linked, standings
+from store.current_effects import CurrentEffect, linked, load_effects
 from sweeps.condition import Condition, Rectangle, square_side
 from sweeps.curve_labels import describe_break_even
 from sweeps.geometry.vit_catalogue import networks
@@ -71,7 +71,7 @@ class Refinement:
     """`None` where nothing was stored yet."""
     finer: Expansion | None = None
     """A grid with further sizes between its own, which may be added."""
-    given_up: set[str] = field(default_factory=set)
+    exhausted_ids: set[str] = field(default_factory=set)
     """Comparisons that this run tried in vain."""
 
     def __post_init__(self) -> None:
@@ -154,8 +154,8 @@ class Refinement:
     def _groups(self, places: Collection[Place]) -> list["CurveGroup"]:
         """The curves as far as they were measured, each group at the place that has most of it."""
         environments = {place.environment for place in places}
-        rows = [] if self.engine is None else standings(self.engine, self.questions, environments)
-        found: dict[str, dict[Place, list[Standing]]] = defaultdict(lambda: defaultdict(list))
+        rows = [] if self.engine is None else load_effects(self.engine, self.questions, environments)
+        found: dict[str, dict[Place, list[CurrentEffect]]] = defaultdict(lambda: defaultdict(list))
         for row in rows:
             if row.comparison_id in self.chosen and row.place in places:
                 found[self.questions[row.comparison_id].group][row.place].append(row)
@@ -171,7 +171,7 @@ class Refinement:
 
     def _choice(self, group: "CurveGroup") -> Selection | None:
         search, curves = self.search, group.curves()
-        failed = {key for key, rows in group.rows.items() if all(row.failed for row in rows)} | self.given_up
+        failed = {key for key, rows in group.rows.items() if all(row.failed for row in rows)} | self.exhausted_ids
         refused = {(each.curve, each.x) for each in group.questions if each.comparison_id in failed}
         feasible = sorted({each.x for each in group.questions})
         refused |= {(name, x) for name in curves for x in feasible} - {(each.curve, each.x) for each in group.questions}
@@ -182,7 +182,7 @@ class Refinement:
             closed = {(each.curve, each.x) for each in group.questions if each.comparison_id not in group.open_ids}
             refused |= closed.difference(group.addable(curves, factor, failed))
         else:
-            factor, most, enough, first = search.stop.factor, search.max_points, group.enough, None
+            factor, most, enough, first = search.stop.factor, search.max_points, group.is_precise_enough, None
         request = next_request(curves, feasible, factor=factor, max_points=most, enough=enough, refused=refused, first=first)
         if request is not None:
             ids = (each.comparison_id for each in group.questions if each.x == request.x and each.curve in request.arms)
@@ -190,7 +190,7 @@ class Refinement:
         if search is not None:
             return None
         by_x: dict[float, list[str]] = defaultdict(list)
-        for key in group.open_ids - self.given_up:
+        for key in group.open_ids - self.exhausted_ids:
             by_x[self.questions[key].x].append(key)
         choices = [self._chosen(group, ids, 0.0) for ids in by_x.values()]
         return min(choices, key=lambda choice: choice.pairs, default=None)
@@ -207,9 +207,9 @@ def _never(_: Point) -> bool:
 class CurveGroup:
     """Curves that are measured by the same jobs, with what one place measured of them."""
 
-    def __init__(self, questions: list[Question], rows: list[Standing], axis: str | None, alpha: float | None) -> None:
+    def __init__(self, questions: list[Question], rows: list[CurrentEffect], axis: str | None, alpha: float | None) -> None:
         self.questions, self._axis, self._alpha = questions, axis, alpha
-        self.rows: dict[str, list[Standing]] = defaultdict(list)
+        self.rows: dict[str, list[CurrentEffect]] = defaultdict(list)
         for row in rows:
             self.rows[row.comparison_id].append(row)
         self.by_curve: dict[str, list[Question]] = defaultdict(list)
@@ -248,7 +248,7 @@ class CurveGroup:
             if any(row.undecided and (row.effect.verdict == "insufficient" or row.half_width > self._half_width) for row in rows)
         }
 
-    def enough(self, point: Point) -> bool:
+    def is_precise_enough(self, point: Point) -> bool:
         """Whether more pairs at a point could not narrow the interval of its curve by much."""
         return point.verdict == "same" or self._narrow(point)
 

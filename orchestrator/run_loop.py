@@ -6,7 +6,7 @@ from dataclasses import replace
 from math import inf
 from typing import Any, NamedTuple
 
-from orchestrator.allowance import Allowance
+from orchestrator.time_budget import TimeBudget
 from orchestrator.dispatcher import Event, dispatch, failure_reasons
 from orchestrator.interruption import stop_requested
 from orchestrator.planning import Plan, make_plan, require_feasible, submit_plan
@@ -18,7 +18,7 @@ from orchestrator.sites import Site, demand_text, places_of
 from store import queue
 from store.answers import Round, environments_since
 from store.engine import Engine
-from store.placement import Offer, Place
+from store.placement import Capacity, Place
 from store.runs import seconds_left
 from sweeps.parsing.expand import Expansion
 
@@ -47,7 +47,7 @@ def run_plan(
     display: Display,
     again: Collection[str] = (),
     *,
-    allowance: Allowance | None = None,
+    time_budget: TimeBudget | None = None,
     refinement: Refinement | None = None,
     wait_s: float = inf,
 ) -> RunResult:
@@ -56,10 +56,10 @@ def run_plan(
     A round of a comparison that came back is not tried twice by one run, whatever its result; so the loop ends. Jobs that
     another dispatcher holds are waited for, and measured here if it dies. `cluster` is called whenever jobs wait. `again` names
     comparisons to be measured although they are answered. After that pass comes what `refinement` chooses, one step after the
-    other. No job is started that would not end within the `allowance`. Hosts and jobs that others have are waited for at most
-    `wait_s`, and no longer than the allowance lasts.
+    other. No job is started that would not end within the `time_budget`. Hosts and jobs that others have are waited for at most
+    `wait_s`, and no longer than the time budget lasts.
     """
-    run = _Run(engine, plan, cluster, display, allowance=allowance or Allowance(), refinement=refinement, wait_s=wait_s)
+    run = _Run(engine, plan, cluster, display, time_budget=time_budget or TimeBudget(), refinement=refinement, wait_s=wait_s)
     while plan.jobs and not run.stopped and run.measure(plan):
         plan = run.planned(plan.expansion, again=again, tried=run.tried)
     expansion = plan.expansion if refinement is None else run.refine(refinement, plan.expansion)
@@ -76,11 +76,11 @@ class _Run:
         cluster: Callable[[], Cluster],
         display: Display,
         *,
-        allowance: Allowance,
+        time_budget: TimeBudget,
         refinement: Refinement | None,
         wait_s: float,
     ) -> None:
-        self._engine, self._cluster, self._display, self._allowance = engine, cluster, display, allowance
+        self._engine, self._cluster, self._display, self._time_budget = engine, cluster, display, time_budget
         self._refinement, self._began, self._wait_s = refinement, time.time(), wait_s
         self._sites: Collection[Site] = plan.sites
         self._seen: set[str] = set()
@@ -95,10 +95,10 @@ class _Run:
     @property
     def stopped(self) -> bool:
         """Whether the run was interrupted, its time is over, or what another run has was not waited for any longer."""
-        return self.interrupted or self.taken or self._allowance.left_s <= 0
+        return self.interrupted or self.taken or self._time_budget.left_s <= 0
 
     def _may_wait(self, waited_s: float) -> bool:
-        return waited_s < self._wait_s and self._allowance.left_s > 0
+        return waited_s < self._wait_s and self._time_budget.left_s > 0
 
     def planned(self, expansion: Expansion, **more: Any) -> Plan:
         seen = self._seen | environments_since(self._engine, expansion.sweep.name, self._began)
@@ -115,8 +115,8 @@ class _Run:
         here = offers(self._sites, plan)
         while not self.stopped and ((waiting := queue.waiting(self._engine, sweep, here)) or queue.held(self._engine, sweep)):
             if waiting:
-                nodes, starts = self._cluster(), self._allowance.starts
-                self._allowance.begin()
+                nodes, starts = self._cluster(), self._time_budget.starts
+                self._time_budget.begin()
                 summary = dispatch(
                     self._engine,
                     sweep,
@@ -124,7 +124,7 @@ class _Run:
                     retry=plan.expansion.sweep.retry,
                     observer=self._observe,
                     tick=tick,
-                    admits=self._allowance.admits,
+                    admits=self._time_budget.admits,
                     may_wait=self._may_wait,
                     repeated=repeated,
                 )
@@ -133,10 +133,10 @@ class _Run:
                 self._sites = nodes.nodes()
                 self._seen |= _environments(self._sites)
                 here = offers(self._sites, plan)
-                if not self.stopped and self._allowance.limit_s < inf and self._allowance.starts == starts:
+                if not self.stopped and self._time_budget.limit_s < inf and self._time_budget.starts == starts:
                     return False
             else:
-                self._allowance.begin()
+                self._time_budget.begin()
                 self._wait_for_others(sweep, here)
         if not self.stopped:
             require_feasible(plan.expansion, self._sites)  # nodes may have died
@@ -144,24 +144,24 @@ class _Run:
 
     def refine(self, refinement: Refinement, expansion: Expansion) -> Expansion:
         """Measure what `refinement` chooses until it chooses nothing. Returns what is requested by then."""
-        limit_s = self._allowance.limit_s
-        refinement.given_up |= self._failed
+        limit_s = self._time_budget.limit_s
+        refinement.exhausted_ids |= self._failed
         while not self.stopped and (ids := refinement.next(places_of(self._sites), len(self._sites))):
             repeated = refinement.choose(ids)
             requested = refinement.requested()
-            requested = replace(requested, jobs=tuple(map(self._allowance.fitted, requested.jobs)))
+            requested = replace(requested, jobs=tuple(map(self._time_budget.fitted, requested.jobs)))
             plan = self.planned(requested, again=ids, only=ids)
-            if plan.jobs and not any(map(self._allowance.admits, plan.jobs)):
+            if plan.jobs and not any(map(self._time_budget.admits, plan.jobs)):
                 refinement.chosen -= ids - repeated  # a size is added when it is measured
-                refinement.given_up |= ids
+                refinement.exhausted_ids |= ids
                 continue
             before = {key for rounds in self.tried.values() for key in rounds}
             self.tried.clear()
             fits = self.measure(plan, repeated)
             back = {comparison_id for rounds in self.tried.values() for comparison_id, _ in rounds}
-            refinement.given_up |= (ids & self._failed) | (set() if self.stopped else ids - back)
+            refinement.exhausted_ids |= (ids & self._failed) | (set() if self.stopped else ids - back)
             self.tried.setdefault(Place("", ""), set()).update(before)
-            if not fits or self._allowance.left_s <= 0:  # what does not fit into the time is neither requested nor queued
+            if not fits or self._time_budget.left_s <= 0:  # what does not fit into the time is neither requested nor queued
                 refinement.chosen -= ids - repeated - back
                 submit_plan(self._engine, replace(plan, wanted=()))
             expansion = refinement.requested(limit_s)
@@ -169,10 +169,10 @@ class _Run:
 
     def _observe(self, event: Event) -> None:
         if event.what == "started":
-            self._allowance.start(event.job)
+            self._time_budget.start(event.job)
         self.taken |= event.what == "taken"
         if event.what == "answered" and event.outcome is not None:
-            self._allowance.end(event.job)
+            self._time_budget.end(event.job)
             rounds = {(comparison_id, event.job.round) for comparison_id in event.job.comparison_ids()}
             here = event.node.place(event.job.condition.device)
             for place in {Place(event.outcome.environment.environment_id, event.outcome.host), here}:
@@ -203,9 +203,9 @@ class _Run:
 
     def _show_left(self, sweep: int, starting: int = 0) -> None:
         left_s = seconds_left(self._engine, sweep, starting=starting)
-        self._display.left(None if left_s is None else min(left_s, max(0.0, self._allowance.left_s)))
+        self._display.left(None if left_s is None else min(left_s, max(0.0, self._time_budget.left_s)))
 
-    def _wait_for_others(self, sweep: int, here: Collection[Offer]) -> None:
+    def _wait_for_others(self, sweep: int, here: Collection[Capacity]) -> None:
         """Wait until no other dispatcher holds jobs of the sweep, or one of its jobs waits for us."""
         since = time.monotonic()
         with stop_requested() as stopped:
@@ -219,7 +219,7 @@ class _Run:
             self.interrupted = stopped()
 
 
-def offers(sites: Collection[Site], plan: Plan) -> list[Offer]:
+def offers(sites: Collection[Site], plan: Plan) -> list[Capacity]:
     """What the sites can run of a plan."""
     demands = {demand_text(demand): demand for demand in plan.expansion.sweep.demands}
     return [site.offer(device, demands) for site in sites for device in site.environments]

@@ -4,14 +4,14 @@ import platform
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from store.placement import Offer, Place
+from store.placement import Capacity, Place
 from sweeps.condition import Device
 from sweeps.errors import UserError
 from sweeps.identity import canonical
 from sweeps.outcome import Environment
 from workers.measure.environment import devices, environment_of
 
-LabelDemand = Mapping[str, str | float]
+NodeRequirement = Mapping[str, str | float]
 """Labels that a node must have: text is a label's value, a number the least amount of a resource."""
 
 
@@ -34,13 +34,13 @@ class Site:
         """Where it measures jobs for `device`."""
         return Place(self.environments[device].environment_id, self.host)
 
-    def meets(self, demand: LabelDemand) -> bool:
+    def meets(self, demand: NodeRequirement) -> bool:
         """Whether it has all that is demanded."""
         return all(self._has(name, value) for name, value in demand.items())
 
-    def offer(self, device: Device, demands: Mapping[str, LabelDemand]) -> Offer:
+    def offer(self, device: Device, demands: Mapping[str, NodeRequirement]) -> Capacity:
         """What it can run for `device`, of jobs with `demands` (by their text in the queue)."""
-        return Offer(device, self.place(device), ("", *(text for text, demand in demands.items() if self.meets(demand))))
+        return Capacity(device, self.place(device), ("", *(text for text, demand in demands.items() if self.meets(demand))))
 
     def _has(self, name: str, value: str | float) -> bool:
         if isinstance(value, str):
@@ -53,7 +53,7 @@ class Site:
         return f"{self.host} ({', '.join(known) or 'no labels'})"
 
 
-def here() -> list[Site]:
+def local_sites() -> list[Site]:
     """This machine, as a site without labels."""
     return [Site(platform.node(), {device: environment_of(device) for device in devices()})]
 
@@ -72,12 +72,12 @@ def places_of(sites: Iterable[Site]) -> set[Place]:
     return {site.place(device) for site in sites for device in site.environments}
 
 
-def demand_text(demand: LabelDemand) -> str:
+def demand_text(demand: NodeRequirement) -> str:
     """A demand as it stands in the queue; empty where nothing is demanded."""
     return canonical(demand) if demand else ""
 
 
-def require_sites(devices: Collection[Device], demands: Collection[LabelDemand], sites: Collection[Site]) -> None:
+def require_sites(devices: Collection[Device], demands: Collection[NodeRequirement], sites: Collection[Site]) -> None:
     """Refuse at once what no machine here can run. Raises `InfeasibleError` that names the device or label."""
     environments = by_device(sites)
     missing = sorted(set(devices) - set(environments))
@@ -98,5 +98,5 @@ def require_sites(devices: Collection[Device], demands: Collection[LabelDemand],
             raise InfeasibleError(f"no node with {_labels(demand)} offers device {', '.join(absent)}; nodes: {there}")
 
 
-def _labels(demand: LabelDemand) -> str:
+def _labels(demand: NodeRequirement) -> str:
     return ", ".join(f"{name}={value}" for name, value in demand.items())

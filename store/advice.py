@@ -17,7 +17,7 @@ from store.failed_sizes import FailedArm, failures_by_condition
 from store.frames import groups, rows_of
 from store.placement import Place
 from store.timed_arms import amounts_of, failed_arms, qualities_of, timed_arms, timed_batches
-from store.timed_choices import TimedCondition
+from store.measured_conditions import TimedCondition
 from store.token_break_evens import claims_of_curves
 from sweeps.advice import QualityCost
 from sweeps.advice_text import Advice, Amount
@@ -158,7 +158,7 @@ def condition_arms(
 ) -> list[ConditionArms]:
     """The conditions of a store in which arms were timed against the unmodified model, by model and batch.
 
-    `only` reads some conditions of `store.timed_choices.timed_conditions` (default: all of them). `runtime` keeps the arms that
+    `only` reads some conditions of `store.measured_conditions.timed_conditions` (default: all of them). `runtime` keeps the arms that
     run with it, `data` the quality on this data set. Raises `StoreError` for a model, device or metric that was not timed, and
     `RefusedError` for a runtime or data set that was not measured.
     """

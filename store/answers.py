@@ -26,7 +26,7 @@ EXECUTIONS = (
         *(PAIR.c.comparison_id, ATTEMPT.c.environment, ATTEMPT.c.host, ATTEMPT.c.round, ATTEMPT.c.protocol, ATTEMPT.c.flags),
         *(FAILURE.c.reason, FAILURE.c.message, SAMPLE.c.rounds.label("pairs"), TEXT_SCORES.c.complete),
         (PREDICTIONS.c.images + PREDICTIONS.c.unreadable).label("seen"),
-        *(BASELINE.c.route.label("baseline_route"), ARM.c.route),
+        *(BASELINE.c.implementation.label("baseline_implementation"), ARM.c.implementation),
     )
     .select_from(
         PAIR.join(ATTEMPT, ATTEMPT.c.id == PAIR.c.attempt)
@@ -106,7 +106,7 @@ class _Known:
         self._protocols: dict[str, Protocol] = {}
         self._answered: dict[Place, set[Round]] = defaultdict(set)
         self._pairs: dict[RoundAtPlace, int] = defaultdict(int)
-        self._routes: dict[RoundAtPlace, tuple[str | None, str | None]] = {}
+        self._implementations: dict[RoundAtPlace, tuple[str | None, str | None]] = {}
         self._satisfied: set[RoundAtPlace] = set()
         self._errors: dict[str, str] = {}
         self._quarantined: dict[str, tuple[str, ...]] = {}
@@ -122,9 +122,9 @@ class _Known:
             self._quarantined[row.comparison_id] = reasons
         elif row.reason is None and row.pairs is not None:
             spot = RoundAtPlace(row.comparison_id, place, row.round)
-            routes = (row.baseline_route, row.route)
-            if self._routes.setdefault(spot, routes) != routes:  # never pooled: only those of the newest count
-                self._routes[spot], self._pairs[spot] = routes, 0
+            implementations = (row.baseline_implementation, row.implementation)
+            if self._implementations.setdefault(spot, implementations) != implementations:  # never pooled: only those of the newest count
+                self._implementations[spot], self._pairs[spot] = implementations, 0
             self._pairs[spot] += row.pairs
             if made.satisfies(requested):
                 self._satisfied.add(spot)

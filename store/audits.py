@@ -9,7 +9,7 @@ from store.explanations import LabelOf
 from store.frames import rows_of
 from store.profiles import bounded_figure
 from store.queries import find_sweep, peak_gflops, sweep_rows
-from sweeps.audit.measured import BASELINE, measured_table, setting_of
+from sweeps.audit.measured import BASELINE, measured_table, condition_key
 from sweeps.audit.profiled import profile_notes, profiled_rows
 from sweeps.audit.report import AuditReport, audit_table
 from sweeps.flags import split_flags, wrong
@@ -77,7 +77,7 @@ def _speedups(frame: "pd.DataFrame", arms: list[dict[str, Any]]) -> dict[tuple[A
 
     Those that a flag marks as wrong are left out.
     """
-    settings = {tuple(row[name] for name in _SAME): setting_of(row) for row in arms}
+    settings = {tuple(row[name] for name in _SAME): condition_key(row) for row in arms}
     dense = {tuple(row[name] for name in _SAME) for row in arms if row["method"] == BASELINE}
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows_of(frame):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Engine
 
 from store.frames import rows_of
-from store.standings import standings
+from store.current_effects import load_effects
 from sweeps.curve_labels import describe_cost_model, token_unit
 from sweeps.stats.launch_work import RelativeCosts, launch_work_of
 
@@ -32,7 +32,7 @@ def curve_costs(engine: Engine, cost_models: "pd.DataFrame", points: "pd.DataFra
 
 def _fitted(engine: Engine, cost_models: "pd.DataFrame", points: "pd.DataFrame") -> Iterator[tuple[CurveKey, RelativeCosts]]:
     own = points[points["curve_id"].isin(cost_models["curve_id"])]
-    known = standings(engine, set(own["comparison_id"]), set(own["environment"]))
+    known = load_effects(engine, set(own["comparison_id"]), set(own["environment"]))
     by_place = {(each.comparison_id, *each.place, each.metric): each for each in known if not each.failed}
     for row in rows_of(cost_models):
         key: CurveKey = (row.curve_id, row.environment, row.host, row.metric)

@@ -196,7 +196,7 @@ def _timed(connection: Connection, payload: SampleStore, used: Sequence[Any]) ->
         if used and all(not spec.series or spec.name in each.series for each in data.values()):
             attempts = tuple(TimedAttempt(row, data[row.attempt], spec.name if spec.series else None) for row in used)
             pooling = pool_attempts(attempts)
-            found.append(TimedPairs(spec, attempts, pooling, stored_verdict(used, pooling.found)))
+            found.append(TimedPairs(spec, attempts, pooling, stored_verdict(used, pooling.speedup)))
     return tuple(found)
 
 

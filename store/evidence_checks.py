@@ -68,7 +68,7 @@ def findings(evidence: PointEvidence, timed: TimedPairs) -> list[NoiseFinding]:
         checks.append(
             AttemptChecks(
                 each.row.attempt,
-                each.data.rounds(each.series, settled=each.settled).null(each.row.baseline),
+                each.data.rounds(each.series, warmup_converged=each.warmup_converged).null(each.row.baseline),
                 halves(each.table, *sides) if len(logs) > 1 else None,
                 signs(logs),
                 int(outlying(logs).sum()),
@@ -106,7 +106,7 @@ def running_speedups(timed: TimedPairs) -> list[RunningSpeedUp]:
         before += len(each.table) - rounds  # those of before it was steady are shown and do not count
         for end in sorted({max(1, round(rounds * share / most)) for share in range(1, most + 1)}):
             last = Visit(visit.baseline[:end], visit.arm[:end], None if visit.equal is None else visit.equal[:end])
-            so_far = pool_visits([*visits[:place], last], turns[: place + 1], timed.attempts[-1].floor_sd).found
+            so_far = pool_visits([*visits[:place], last], turns[: place + 1], timed.attempts[-1].floor_sd).speedup
             found.append(RunningSpeedUp(before + end, each.row.attempt, so_far))
         before += rounds
     return found
@@ -114,14 +114,14 @@ def running_speedups(timed: TimedPairs) -> list[RunningSpeedUp]:
 
 def attempt_speedups(timed: TimedPairs) -> list[tuple[int, SpeedUp]]:
     """Each attempt by itself: its speed-up, with the interval that it would have alone."""
-    return [(each.row.attempt, pool_visits([each.visit], [0], each.floor_sd).found) for each in timed.attempts]
+    return [(each.row.attempt, pool_visits([each.visit], [0], each.floor_sd).speedup) for each in timed.attempts]
 
 
 def null_contrasts(timed: TimedPairs) -> list[NullContrast]:
     """Equal columns of every arm that an attempt timed twice in each round."""
     found = []
     for each in timed.attempts:
-        fitted = each.data.rounds(each.series, settled=each.settled)
+        fitted = each.data.rounds(each.series, warmup_converged=each.warmup_converged)
         nulls = {arm: fitted.null(arm) for arm in each.data.arms}
         found += [
             NullContrast(each.row.attempt, arm, null, within_process(null, each.row.size))

@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from store.beside_profiles import BesideProfiles
+from store.profile_context import ProfileContext
 from store.profiles import bounded_figure
 from sweeps.condition import Device
 from sweeps.flags import split_flags, wrong
 from sweeps.kinds import KINDS
 from sweeps.number_format import count, is_missing
-from sweeps.profile import ArmProfile, Bounded, Peaks, Phase, TimeClass
+from sweeps.profile import ArmProfile, IntervalEstimate, Peaks, Phase, TimeClass
 from sweeps.reasons import name_size
 from sweeps.stats.explanation import explain_capture, explain_wall, explains
 from sweeps.stats.roofline import Roofline, describe_roofline, roofline
@@ -147,7 +147,7 @@ def _amount(value: Any) -> float | None:
 
 
 def explain_profiles(
-    profiles: "pd.DataFrame", effects: "pd.DataFrame", label: LabelOf, beside: BesideProfiles | None = None
+    profiles: "pd.DataFrame", effects: "pd.DataFrame", label: LabelOf, beside: ProfileContext | None = None
 ) -> list[ProfiledCondition]:
     """For each condition and phase that was profiled its arms, with sentences for each arm and baseline, and on their limits.
 
@@ -206,20 +206,20 @@ def _pairs(effects: "pd.DataFrame") -> dict[tuple[str, str], list[str]]:
     return found
 
 
-def _timed_speedups(effects: "pd.DataFrame") -> dict[tuple[Any, ...], Bounded]:
+def _timed_speedups(effects: "pd.DataFrame") -> dict[tuple[Any, ...], IntervalEstimate]:
     """Speed-ups of timing jobs that no flag marks as wrong, by `_SAME` and metric."""
     rows = effects[effects["metric"].isin(set(_TIMED.values())) & effects["effect"].notna()]
     found: list[Any] = list(rows.itertuples())
     sound = [row for row in found if not wrong(split_flags(row.flags))]
     return {
-        (*(getattr(row, name) for name in _SAME), row.metric): Bounded(
+        (*(getattr(row, name) for name in _SAME), row.metric): IntervalEstimate(
             value=row.effect, low=_amount(row.effect_low), high=_amount(row.effect_high)
         )
         for row in sound
     }
 
 
-def _timed_speedup(timed: Mapping[tuple[Any, ...], Bounded], arm: ProfiledArm, baseline: ProfiledArm) -> Bounded | None:
+def _timed_speedup(timed: Mapping[tuple[Any, ...], IntervalEstimate], arm: ProfiledArm, baseline: ProfiledArm) -> IntervalEstimate | None:
     """What a timing job measured of the same arm against the same baseline."""
     place = (arm.row.environment, arm.row.host, arm.row.condition_id, arm.row.arm_id, baseline.row.arm_id)
     return timed.get((*place, _TIMED.get(arm.profile.phase)))
@@ -229,8 +229,8 @@ def _explanations(
     own: Sequence[ProfiledArm],
     every: Sequence[ProfiledArm],
     pairs: Mapping[tuple[str, str], list[str]],
-    timed: Mapping[tuple[Any, ...], Bounded],
-    beside: BesideProfiles | None,
+    timed: Mapping[tuple[Any, ...], IntervalEstimate],
+    beside: ProfileContext | None,
 ) -> Iterator[Reason]:
     """A sentence for each arm and baseline, and for an arm that was captured too what that shows."""
     device = _device_of(own)
@@ -247,7 +247,7 @@ def _explanations(
             if sentence and beside is not None:
                 known = explains(arm.profile, measured)
                 rates = [None if each.roofline is None else each.roofline.gflops for each in (baseline, arm) if known]
-                sentence = beside.story(arm.row, baseline.row, _TIMED.get(arm.profile.phase), sentence, rates)
+                sentence = beside.explain(arm.row, baseline.row, _TIMED.get(arm.profile.phase), sentence, rates)
             if sentence:
                 yield Reason(arm, sentence, baseline, against)
         captured = next((each for each in every if _is_capture(each, arm)), None)
@@ -264,14 +264,14 @@ def _is_capture(captured: ProfiledArm, eager: ProfiledArm) -> bool:
     return sides[0] == sides[1] and _requested(captured) == _requested(eager)
 
 
-def _ratio_of(captured: ProfiledArm, eager: ProfiledArm) -> Bounded | None:
+def _ratio_of(captured: ProfiledArm, eager: ProfiledArm) -> IntervalEstimate | None:
     """The eager wall over the captured one, from the speed-ups of both over one baseline in one job, whose errors may add up."""
     one, other = captured.profile.speedup, eager.profile.speedup
     same = captured.row.attempt == eager.row.attempt and captured.row.baseline_arm_id == eager.row.baseline_arm_id
     if not same or one is None or other is None or None in {one.low, one.high, other.low, other.high}:
         return None
     low, high = (one.low or 0.0) / (other.high or 1.0), (one.high or 0.0) / (other.low or 1.0)
-    return Bounded(value=one.value / other.value, low=low, high=high)
+    return IntervalEstimate(value=one.value / other.value, low=low, high=high)
 
 
 def _requested(arm: ProfiledArm) -> Any:
@@ -293,7 +293,7 @@ def _imported(own: Sequence[ProfiledArm]) -> Iterator[Reason]:
     """Of profiles from files of outside profilers, whose times are those with the profiler, how much of the arm they show."""
     for arm in own:
         if not is_missing(arm.row.file):
-            share = "not known" if is_missing(arm.row.covered) else f"{100 * arm.row.covered:.3g} %"
+            share = "not known" if is_missing(arm.row.kernel_time_share) else f"{100 * arm.row.kernel_time_share:.3g} %"
             forwards = count(arm.row.forwards, "forward")
             yield Reason(
                 arm,

@@ -113,7 +113,7 @@ def _attempts(connection: Connection, ids: list[str], environment: str, device: 
             data = payload.load(connection, row.attempt)
             if spec.series and metric not in data.series:
                 continue
-            found = pool_attempts([TimedAttempt(row, data, metric if spec.series else None)]).found
+            found = pool_attempts([TimedAttempt(row, data, metric if spec.series else None)]).speedup
             known = found.high < inf
             flags = sorted({flag for joined in (row.flags, row.baseline_flags, row.arm_flags) for flag in split_flags(joined)})
             yield HistoryPoint(

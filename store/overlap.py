@@ -7,7 +7,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, Engine, and_, func, or_, select
 
 from store.answers import Round
-from store.placement import Wanted
+from store.placement import PlannedWork
 from store.tables.lightweight import ATTEMPT, FAILURE, JOB, PAIR, SWEEP, SWEEP_JOB
 from store.transactions import reading
 from sweeps.job import Job
@@ -29,7 +29,7 @@ class Overlap(NamedTuple):
     answered: set[Round]
     held: Mapping[Round, list[Holding]]
 
-    def rest(self, wanted: Wanted) -> tuple[Wanted | None, set[int]]:
+    def rest(self, wanted: PlannedWork) -> tuple[PlannedWork | None, set[int]]:
         """`wanted` without what need not be queued, `None` if nothing is left, and the rows of the jobs that stand for it."""
         job = wanted.job
         if not (self.answered or self.held) or not job.pairs:
@@ -86,5 +86,5 @@ def find_overlap(connection: Connection, sweep: str, since: int | None) -> Overl
     return Overlap(answered, held)
 
 
-def _stands_for(holding: Holding, wanted: Wanted) -> bool:
+def _stands_for(holding: Holding, wanted: PlannedWork) -> bool:
     return holding.resources == wanted.resources and holding.protocol.satisfies(wanted.job.protocol)

@@ -31,7 +31,7 @@ class Place(NamedTuple):
     host: str
 
 
-class Offer(NamedTuple):
+class Capacity(NamedTuple):
     """What a node can run for one class of device."""
 
     device: str
@@ -40,7 +40,7 @@ class Offer(NamedTuple):
     """Demands for labels, as in `job.resources`, that it meets."""
 
 
-class Wanted(NamedTuple):
+class PlannedWork(NamedTuple):
     """A job to be queued."""
 
     job: Job
@@ -78,7 +78,7 @@ def on_curve(condition: Condition) -> str:
     return canonical(condition.model_dump(mode="json", exclude={"image_size", "prompt_tokens"}))
 
 
-def placement_columns(wanted: Wanted, pins: Mapping[Group, Pin], owner: str, now: float) -> dict[str, Any]:
+def placement_columns(wanted: PlannedWork, pins: Mapping[Group, Pin], owner: str, now: float) -> dict[str, Any]:
     """The columns of table `job` that place a job: where another dispatcher pinned its group, else where `owner` wants it `now`."""
     group, resources = key = wanted.group
     pin = pins.get(key) or (None if wanted.place is None else Pin(wanted.place, owner))

@@ -9,7 +9,7 @@ from store.condition_arms import ConditionArms, SizeArms
 from store.engine import Engine
 from store.row_mapping import timestamp
 from store.source_version import version_of
-from store.timed_arms import facts_of
+from store.timed_arms import environment_facts
 from sweeps.advice import UNMODIFIED, PolicySpan, Ranking, spans
 from sweeps.advice_text import UNMODIFIED_LABEL
 from sweeps.policy import POLICY_FORMAT, POLICY_VERSION, Policy
@@ -54,7 +54,7 @@ def policy_file(engine: Engine, conditions: Sequence[ConditionArms], *, max_drop
             "its rule."
         ),
         "max_drop": max_drop,
-        "environments": facts_of(engine, {rule["condition"]["environment"] for rule in rules}),
+        "environments": environment_facts(engine, {rule["condition"]["environment"] for rule in rules}),
         "rules": rules,
     }
     Policy(content)  # what is written can be read

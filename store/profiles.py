@@ -15,7 +15,7 @@ from store.transactions import reading, writing
 from sweeps.identity import canonical, digest_of
 from sweeps.number_format import is_missing
 from sweeps.outcome import Environment
-from sweeps.profile import COUNTERS, Activities, ArmProfile, Bounded, Peaks, Side
+from sweeps.profile import COUNTERS, Activities, ArmProfile, IntervalEstimate, Peaks, Side
 
 _PROFILE, _TIME, _KERNEL, _PEAK = core(ProfileRow), core(ProfileTimeRow), core(KernelRow), core(PeakRow)
 _BOUNDED = ("speedup", "profiled_speedup")
@@ -42,23 +42,23 @@ def profile_rows(
     for time_class, seconds in profile.times.items():
         change = _ends("change", profile.changes.get(time_class))
         yield ProfileTimeRow, {**key, "time_class": time_class, "seconds": seconds, **change}
-    for place, each in enumerate(profile.activities):
+    for rank, each in enumerate(profile.activities):
         if other := sorted(set(each.counters) - set(COUNTERS)):
             raise ValueError(f"{other[0]!r} is no counter; known are {', '.join(COUNTERS)}")
         activity = {name: getattr(each, name) for name in _OF_ACTIVITY}
-        yield KernelRow, {**key, "place": place, **activity, **dict.fromkeys(COUNTERS), **each.counters}
+        yield KernelRow, {**key, "rank": rank, **activity, **dict.fromkeys(COUNTERS), **each.counters}
 
 
-def _ends(name: str, found: Bounded | None) -> dict[str, float | None]:
+def _ends(name: str, found: IntervalEstimate | None) -> dict[str, float | None]:
     """The columns of a figure with its interval."""
     values = (None, None, None) if found is None else (found.value, found.low, found.high)
     return {f"{name}{end}": value for end, value in zip(_ENDS, values, strict=True)}
 
 
-def bounded_figure(row: Any, name: str) -> Bounded | None:
+def bounded_figure(row: Any, name: str) -> IntervalEstimate | None:
     """The figure and its interval in the columns of `name`; `None` where it is NULL (in a frame: missing)."""
     value, low, high = (None if is_missing(end) else float(end) for end in (getattr(row, f"{name}{end}") for end in _ENDS))
-    return None if value is None else Bounded(value=value, low=low, high=high)
+    return None if value is None else IntervalEstimate(value=value, low=low, high=high)
 
 
 def record_profiles(
@@ -95,7 +95,7 @@ def record_profiles(
 def load_profiles(connection: Connection, attempt: int) -> tuple[ArmProfile, ...]:
     """The profiles of an attempt, as they were recorded, by arm and phase."""
     times = _by_profile(connection.execute(select(_TIME).where(_TIME.c.attempt == attempt).order_by(_TIME.c.profile_id)))
-    order = (_KERNEL.c.profile_id, _KERNEL.c.place)
+    order = (_KERNEL.c.profile_id, _KERNEL.c.rank)
     kernels = _by_profile(connection.execute(select(_KERNEL).where(_KERNEL.c.attempt == attempt).order_by(*order)))
     found = connection.execute(select(_PROFILE).where(_PROFILE.c.attempt == attempt).order_by(_PROFILE.c.arm, _PROFILE.c.phase))
     return tuple(

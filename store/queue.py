@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Engine, Row, Select, and_, case, func, or_, s
 from store import placement
 from store.errors import StoreError
 from store.owners import is_alive, owner
-from store.placement import Offer, Place
+from store.placement import Capacity, Place
 from store.row_mapping import insert_jobs, link_jobs
 from store.tables.lightweight import EFFECT, JOB, STATES, SWEEP, SWEEP_COMPARISON, SWEEP_JOB
 from store.transactions import database_time, reading, writing
@@ -66,7 +66,7 @@ class Progress(NamedTuple):
 
 
 def claim(
-    engine: Engine, sweep_id: int, *, owner: str, offer: Offer | None = None, limit: int = 1, beside: Occupation | None = None
+    engine: Engine, sweep_id: int, *, owner: str, offer: Capacity | None = None, limit: int = 1, beside: Occupation | None = None
 ) -> list[QueuedJob]:
     """Take up to `limit` waiting jobs of the sweep and mark them running, oldest first.
 
@@ -150,7 +150,7 @@ def recover(engine: Engine) -> int:
         return connection.execute(orphaned.values(state="waiting", owner=None, renewed_at=None)).rowcount if dead else 0
 
 
-def waiting(engine: Engine, sweep_id: int, offers: Collection[Offer]) -> bool:
+def waiting(engine: Engine, sweep_id: int, offers: Collection[Capacity]) -> bool:
     """Whether a job of the sweep waits that one of the offers could run."""
     rows = _waiting(engine, sweep_id)
     return any(

@@ -36,11 +36,11 @@ class Timings:
         """The device times of an arm, shape [samples]; `None` where they were not measured apart."""
         return None if self.event_seconds is None else self._of(arm, self.event_seconds)
 
-    def rounds(self, metric: str | None = None, *, settled: bool = True) -> Rounds:
-        """The times, or with `metric` those of that series, with estimates, which are made once; `settled` as for `Rounds`."""
-        key = metric, settled
+    def rounds(self, metric: str | None = None, *, warmup_converged: bool = True) -> Rounds:
+        """The times, or with `metric` those of that series, with estimates, which are made once; `warmup_converged` as for `Rounds`."""
+        key = metric, warmup_converged
         if key not in self._fitted:
-            self._fitted[key] = Rounds(self.seconds if metric is None else self.series[metric], self.arms, settled=settled)
+            self._fitted[key] = Rounds(self.seconds if metric is None else self.series[metric], self.arms, warmup_converged=warmup_converged)
         return self._fitted[key]
 
     def _of(self, arm: int, table: Times) -> Times:

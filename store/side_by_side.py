@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Engine, select
 
 from store.errors import StoreError
-from store.side_rows import COMPARED_FIELDS, MAX_DERIVED, By, choices, day_sides, stored_sides
+from store.compare_queries import COMPARED_FIELDS, MAX_DERIVED, By, choices, compare_days, compare_stored
 from store.tables.planned import ComparisonRow, EnvironmentRow, core
 from store.transactions import reading
 from sweeps.flags import split_flags, wrong
@@ -32,7 +32,7 @@ class ComparedAnswers(NamedTuple):
     """An answer of each side to one question, and how they differ."""
 
     a: Mapping[str, Any]
-    """Columns of `store.side_rows.ANSWER` and `QUESTION`."""
+    """Columns of `store.compare_queries.ANSWER` and `QUESTION`."""
     b: Mapping[str, Any]
     difference: SpeedDifference
 
@@ -66,7 +66,7 @@ def side_by_side(engine: Engine, by: By, a: str, b: str) -> SideBySide:
         for side in (a, b):
             if side not in known:
                 raise StoreError(f"no {by} is called {side}; there are {', '.join(sorted(known)) or 'none'}")
-        sides = day_sides(connection, a, b) if by == "date" else stored_sides(connection, by, a, b)
+        sides = compare_days(connection, a, b) if by == "date" else compare_stored(connection, by, a, b)
         return _compared(connection, by, *sides)
 
 

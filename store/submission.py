@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Engine, Row, bindparam, delete, select, updat
 from store import placement
 from store.overlap import Overlap, find_overlap
 from store.owners import is_alive, owner
-from store.placement import Pin, Wanted, placement_columns
+from store.placement import Pin, PlannedWork, placement_columns
 from store.row_mapping import comparison_row, insert_jobs, insert_new, insert_row, link_jobs
 from store.tables.lightweight import COMPARISON, JOB, SWEEP, SWEEP_COMPARISON, SWEEP_JOB
 from store.transactions import database_time, reading, writing
@@ -37,7 +37,7 @@ class NewSweep(NamedTuple):
 
 
 def submit_sweep(
-    engine: Engine, new: NewSweep, comparisons: Iterable[Requested], jobs: Iterable[Job | Wanted], since: int | None = None
+    engine: Engine, new: NewSweep, comparisons: Iterable[Requested], jobs: Iterable[Job | PlannedWork], since: int | None = None
 ) -> int:
     """Store a sweep and queue `jobs`, the plan for whatever of its `comparisons` is not answered yet. Returns the sweep's row.
 
@@ -111,14 +111,14 @@ def _sweep_row(connection: Connection, new: NewSweep) -> int:
     return insert_row(connection, SWEEP, row)
 
 
-def _queue(connection: Connection, jobs: Iterable[Job | Wanted], pins: Mapping[placement.Group, Pin], overlap: Overlap) -> set[int]:
+def _queue(connection: Connection, jobs: Iterable[Job | PlannedWork], pins: Mapping[placement.Group, Pin], overlap: Overlap) -> set[int]:
     """The rows of `jobs`: equal ones that are waiting, or are running under a protocol that satisfies, else new ones.
 
     `pins` are the places that other dispatchers chose for groups, `overlap` is what need not be queued.
     """
     requested = _merge(jobs)
     active = _active(connection, requested)
-    rows, left = set[int](), list[Wanted]()
+    rows, left = set[int](), list[PlannedWork]()
     for key, wanted in requested.items():
         rest, standing = (wanted, set[int]()) if key in active else overlap.rest(wanted)
         rows |= standing
@@ -144,11 +144,11 @@ def _queue(connection: Connection, jobs: Iterable[Job | Wanted], pins: Mapping[p
     return rows.union(insert_jobs(connection, new))
 
 
-def _merge(jobs: Iterable[Job | Wanted]) -> dict[tuple[str, str], Wanted]:
+def _merge(jobs: Iterable[Job | PlannedWork]) -> dict[tuple[str, str], PlannedWork]:
     """The jobs by identity and demand, equal ones as one under the stricter of their protocols."""
-    merged: dict[tuple[str, str], Wanted] = {}
+    merged: dict[tuple[str, str], PlannedWork] = {}
     for job in jobs:
-        wanted = job if isinstance(job, Wanted) else Wanted(job)
+        wanted = job if isinstance(job, PlannedWork) else PlannedWork(job)
         key = (wanted.job.job_id, wanted.resources)
         if key in merged:
             wanted = wanted._replace(job=_stricter_job(merged[key].job, wanted.job))

@@ -16,7 +16,7 @@ from store.quality_join import quality_metrics
 from store.tables.derived import EffectRow
 from store.tables.planned import ComparisonRow, EnvironmentRow, SweepComparisonRow, SweepRow, core
 from store.tables.results import AttemptRow, ComparisonAttemptRow
-from store.timed_choices import TimedCondition, comparisons_of, in_conditions, unmodified
+from store.measured_conditions import TimedCondition, comparisons_of, in_conditions, unmodified
 from store.transactions import reading
 from store.views.public import TABLES
 from sweeps.flags import split_flags, wrong
@@ -162,7 +162,7 @@ def amounts_of(engine: Engine, timed: pd.DataFrame) -> pd.DataFrame:
     return _of_batches(engine, select(*columns), EFFECT_VIEW.c.comparison_id, sorted(set(timed["comparison_id"])), *amounts)
 
 
-def facts_of(engine: Engine, environments: Collection[str]) -> dict[str, dict[str, Any]]:
+def environment_facts(engine: Engine, environments: Collection[str]) -> dict[str, dict[str, Any]]:
     """Device, its name and the versions of each environment, by its id."""
     rows = select(*(ENVIRONMENT.c[name] for name in ("environment_id", "device", "device_name", "facts")))
     with reading(engine) as connection:

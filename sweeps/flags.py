@@ -110,7 +110,7 @@ def contended(flags: Iterable[str]) -> bool:
     return "contended" in flags
 
 
-def settled(flags: Iterable[str]) -> bool:
+def warmup_converged(flags: Iterable[str]) -> bool:
     """Whether every arm was steady before it was timed; else intervals are wider (see `sweeps.stats.two_way`)."""
     return "warmup_not_converged" not in flags
 

@@ -69,7 +69,7 @@ def noise_in_words(findings: Iterable[NoiseFinding]) -> str:
 
 
 def _interval(pooling: Pooling) -> Iterator[NoiseFinding]:
-    found = pooling.found
+    found = pooling.speedup
     if found.half_width == inf:
         yield NoiseFinding("Interval", "There is no interval: so few pairs can show anything.", True)
         return
@@ -88,7 +88,7 @@ def _nulls(attempts: Sequence[AttemptChecks], pooling: Pooling) -> NoiseFinding:
         p, far = no_effect_p(null), abs(null.effect)
         times = f"{exp(null.effect):.4f}×, {_likely(p)}"
         statement = f"The ratio of two equal columns of the baseline is {times}; half of a clear one is part of the interval."
-        return NoiseFinding(check, statement, (p is not None and p < UNUSUAL) or far >= abs(pooling.found.log))
+        return NoiseFinding(check, statement, (p is not None and p < UNUSUAL) or far >= abs(pooling.speedup.log))
     known = [(each, null) for each in attempts if (null := each.null) is not None]
     if not known:
         statement = "The baseline had one column in each round: no attempt measured it against itself."
@@ -97,10 +97,10 @@ def _nulls(attempts: Sequence[AttemptChecks], pooling: Pooling) -> NoiseFinding:
     p = no_effect_p(worst)
     far = max(abs(null.effect) for _, null in known)
     times = f"{exp(worst.effect):.4f}×, {_likely(p)}" + (f", in attempt {each.attempt}" if len(known) > 1 else "")
-    sizes = f"the arm lies {_size(pooling.found.log)} from 1, they at most {_size(far)}"
+    sizes = f"the arm lies {_size(pooling.speedup.log)} from 1, they at most {_size(far)}"
     statement = f"The ratio of two equal columns of the baseline is {times}; {sizes}."
     unlikely = p is not None and p < UNUSUAL / len(known)
-    return NoiseFinding(check, statement, unlikely or far >= abs(pooling.found.log))
+    return NoiseFinding(check, statement, unlikely or far >= abs(pooling.speedup.log))
 
 
 def _equal_arms(pooling: Pooling) -> Iterator[NoiseFinding]:
@@ -121,7 +121,7 @@ def _visits(pooling: Pooling) -> Iterator[NoiseFinding]:
         return
     spread = f"{min(own):.3f}× to {max(own):.3f}×, with an SD of {100 * pooling.between.sd:.2g} %"
     statement = f"{count(len(own), 'visit')} measured {spread}; the interval counts {assumed}."
-    yield NoiseFinding("Agreement of visits", statement, pooling.between.sd > abs(pooling.found.log))
+    yield NoiseFinding("Agreement of visits", statement, pooling.between.sd > abs(pooling.speedup.log))
     if pooling.runs_p is not None:
         statement = f"Runs lie so far apart by chance alone {_chance(pooling.runs_p)}."
         yield NoiseFinding("Agreement of runs", statement, pooling.disagree)
@@ -147,7 +147,7 @@ def _signs(attempts: Sequence[AttemptChecks], pooling: Pooling) -> NoiseFinding:
     p = Signs.of(faster, slower).p
     pairs = count(faster + slower, "pair")
     statement = f"The arm was faster in {faster} of {pairs}; a coin is as uneven {_chance(p)} (of independent pairs)."
-    against = (faster - slower) * pooling.found.log < 0
+    against = (faster - slower) * pooling.speedup.log < 0
     if against:
         statement += " Most pairs point the other way than the speed-up."
     return NoiseFinding("Sign of each pair", statement, p >= UNUSUAL or against)
@@ -164,8 +164,8 @@ def _outliers(attempts: Sequence[AttemptChecks]) -> NoiseFinding:
 
 
 def _mean(mean: Contrast, pooling: Pooling) -> NoiseFinding:
-    uneven = mean_disagrees(mean, pooling.found)
-    statement = f"The ratio of mean times is {exp(mean.effect):.3f}×, that of typical forwards {pooling.found.value:.3f}×."
+    uneven = mean_disagrees(mean, pooling.speedup)
+    statement = f"The ratio of mean times is {exp(mean.effect):.3f}×, that of typical forwards {pooling.speedup.value:.3f}×."
     if uneven:
         statement += " Some forwards take much longer, which counts where all of them are waited for."
     return NoiseFinding("Mean times", statement, uneven)

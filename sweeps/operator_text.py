@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 NOTABLE_SHARE = 0.02
 """Of the baseline's time in operators: less is not named."""
-LESS_WORK = 0.9
+MAX_WORK_SHARE = 0.9
 """Below this share of its MACs an operator has less work."""
 MAX_OPERATORS = 4
 """Operators that one part of a sentence names."""
-ALIKE = 0.05
+RATE_TOLERANCE = 0.05
 """Rates that differ by less are not called different: totals of a profile have no interval."""
 
 
@@ -25,7 +25,7 @@ class OperatorPair(NamedTuple):
     arm_gmacs: float | None
 
     @property
-    def short(self) -> str:
+    def short_name(self) -> str:
         """`addmm` of `aten::addmm`."""
         return self.name.rpartition("::")[2].strip("_")
 
@@ -60,28 +60,28 @@ def explain_operators(pairs: Sequence[OperatorPair]) -> str:
 
 
 def _has_less_work(pair: OperatorPair) -> bool:
-    return bool(pair.baseline_gmacs and pair.arm_gmacs and pair.arm_gmacs < LESS_WORK * pair.baseline_gmacs)
+    return bool(pair.baseline_gmacs and pair.arm_gmacs and pair.arm_gmacs < MAX_WORK_SHARE * pair.baseline_gmacs)
 
 
 def _saved(products: Sequence[OperatorPair]) -> str:
     """Whether these operators save as large a share of their time as of their MACs."""
     time = sum(pair.arm_ms for pair in products) / sum(pair.baseline_ms for pair in products)
     work = sum(pair.arm_gmacs or 0.0 for pair in products) / sum(pair.baseline_gmacs or 0.0 for pair in products)
-    if abs(time - work) <= ALIKE:
+    if abs(time - work) <= RATE_TOLERANCE:
         return "what their MACs do"
     return f"{'less' if time > work else 'more'} time than MACs"
 
 
 def _product(pair: OperatorPair) -> str:
     share = (pair.arm_gmacs or 0.0) / (pair.baseline_gmacs or 1.0)
-    return f"{pair.short} takes {pair.arm_ms:.3g} of {pair.baseline_ms:.3g} ms with {100 * share:.0f} % of its MACs"
+    return f"{pair.short_name} takes {pair.arm_ms:.3g} of {pair.baseline_ms:.3g} ms with {100 * share:.0f} % of its MACs"
 
 
 def _listed(pairs: Sequence[OperatorPair], *, beside: bool = False) -> str:
     """The largest differences, and how many more there are."""
     ordered = sorted(pairs, key=lambda pair: pair.baseline_ms - pair.arm_ms)
     named = [
-        f"{pair.short} {f'{pair.arm_ms:.3g} in place of {pair.baseline_ms:.3g}' if beside else f'{pair.arm_ms:.2g}'} ms"
+        f"{pair.short_name} {f'{pair.arm_ms:.3g} in place of {pair.baseline_ms:.3g}' if beside else f'{pair.arm_ms:.2g}'} ms"
         for pair in ordered[:MAX_OPERATORS]
     ]
     more = len(ordered) - len(named)
@@ -93,7 +93,7 @@ def explain_rates(baseline: float | None, arm: float | None, *, less_work: bool)
     if not baseline or not arm:
         return ""
     text = f"while it works, the machine reaches {arm:.3g} GFLOP/s, with the baseline {baseline:.3g}"
-    if abs(arm / baseline - 1) < ALIKE:
+    if abs(arm / baseline - 1) < RATE_TOLERANCE:
         return text
     less = "less work uses the machine " if less_work else "it uses the machine "
     return f"{text}: {less}{'less well' if arm < baseline else 'better'}"

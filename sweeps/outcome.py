@@ -128,7 +128,7 @@ class ArmOutcome(FrozenModel):
     metrics: tuple[MetricValue, ...] = ()
     """Everything else as rows: peak_rss, cuda_peak_allocated, cuda_peak_reserved, energy_per_image, mean_power, throughput …"""
     flags: tuple[str, ...] = ()
-    route: str | None = None
+    implementation: str | None = None
     """Which implementation ran, where a method has several that give equal results; `None` where there is one."""
 
 

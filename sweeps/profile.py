@@ -44,7 +44,7 @@ COUNTERS = {
 """Hardware counters of kernels and their units."""
 
 
-class Bounded(FrozenModel):
+class IntervalEstimate(FrozenModel):
     """A figure and its interval, whose ends are `None` where there are too few rounds for one."""
 
     value: float = Field(allow_inf_nan=False)
@@ -69,7 +69,7 @@ class ArmProfile(FrozenModel):
     """Seconds by class; with `wall_s` they add up to it. Empty where only kernels were recorded one by one (ncu)."""
     launches: float = Field(default=0, ge=0)
     """Kernels, copies and memsets started (on a CPU: operators called by the model)."""
-    covered: float | None = Field(default=None, ge=0, le=1)
+    kernel_time_share: float | None = Field(default=None, ge=0, le=1)
     """Share of the arm's kernel time that `activities` hold, where it is known; a tool may have recorded only a few kernels."""
     activities: tuple[Activities, ...] = ()
     """Longest total first."""
@@ -81,11 +81,11 @@ class ArmProfile(FrozenModel):
     """Index into `Job.arms` of the arm that the following compare it with, by pairs inside rounds; `None` without such rounds."""
     rounds: int | None = Field(default=None, ge=1)
     """Rounds under the profiler, in each of which every arm of the job ran in random order."""
-    speedup: Bounded | None = None
+    speedup: IntervalEstimate | None = None
     """Of the walls without a profiler, baseline over arm, with the interval of any speed-up (`sweeps.stats.pooling`)."""
-    profiled_speedup: Bounded | None = None
+    profiled_speedup: IntervalEstimate | None = None
     """The same under the profiler, less its own time."""
-    changes: dict[TimeClass, Bounded] = Field(default_factory=dict)
+    changes: dict[TimeClass, IntervalEstimate] = Field(default_factory=dict)
     """By class what the arm takes more than its baseline, as a share of the baseline's wall, with intervals of the same level."""
 
 

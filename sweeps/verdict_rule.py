@@ -32,7 +32,7 @@ def rule_lines(pooling: Pooling, verdict: Verdict, *, pairs_min: int, floor: flo
 
 def verdict_reason(pooling: Pooling, verdict: Verdict, *, pairs_min: int, floor: float = SPEED_FLOOR) -> str:
     """The comparison of numbers that gives the verdict, such as `1.021 > 1 and 1.080 > 1.020`."""
-    found = pooling.found
+    found = pooling.speedup
     if verdict == "quarantined":
         return "the machine was slowed in every attempt: there is no verdict, whatever the interval"
     if verdict == "insufficient":
@@ -60,7 +60,7 @@ def _apart(*numbers: float) -> tuple[str, ...]:
 
 
 def _visit_lines(pooling: Pooling) -> Iterator[RuleLine]:
-    found, between, counted = pooling.found, pooling.between, pooling.counted
+    found, between, counted = pooling.speedup, pooling.between, pooling.counted
     own = [exp(part.log) for part in pooling.parts if part.weight]
     state = f"{pooling.rounds} of {found.pairs} in the {pooling.state} state of the machine"
     how = f"{count(found.pairs, 'round')}, {state}; the newest run at {pooling.host_speed:.2f} of the quickest known speed"
@@ -82,7 +82,7 @@ def _visit_lines(pooling: Pooling) -> Iterator[RuleLine]:
 
 
 def _interval_lines(pooling: Pooling) -> Iterator[RuleLine]:
-    found = pooling.found
+    found = pooling.speedup
     how = f"{100 * ALPHA:g} % over all runs ever, of which what was measured so far spends {100 * SPENT_NOW:g} %"
     yield RuleLine("Level", how, f"{100 * found.spent:.3g} %")
     if found.half_width == inf:

@@ -30,7 +30,7 @@ OPEN_TO_OTHERS = (
 
 FIRST_IMPORTED = (
     *("PIL.Image", "scipy.special", "narwhals.stable.v1", "pyarrow.pandas_compat", "store.views.public", "store.runs"),
-    *("workers.activation_sparsity", "workers.token_reduction", "webapp.answers", "webapp.advice_choices", "webapp.chart_block"),
+    *("workers.activation_sparsity", "workers.token_reduction", "webapp.answers", "webapp.advice_inputs", "webapp.chart_block"),
     *("webapp.compare_blocks", "webapp.evidence_blocks", "webapp.explained", "webapp.filters", "webapp.running", "webapp.tables"),
 )
 """What pages need, imported while the server starts: the first visit need not wait for it."""

@@ -97,11 +97,11 @@ pages = {
     for screen in SCREENS
 }
 st.html(plain.PAGE_STYLE)
-page_shown = st.navigation(list(pages), position="top")
+current_page = st.navigation(list(pages), position="top")
 try:
-    screen_shown = next(screen for page, screen in pages.items() if page.url_path == page_shown.url_path)
+    screen_shown = next(screen for page, screen in pages.items() if page.url_path == current_page.url_path)
     with _drawing_loaded(screen_shown):
-        _run(page_shown, screen_shown.needs)
+        _run(current_page, screen_shown.needs)
 except EmptyStoreError as problem:
     _nothing(f"{problem}.", known=False)
 except StoreError as problem:

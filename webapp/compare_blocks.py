@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from store.side_by_side import SideBySide
-from store.side_rows import BY, By, SideChoice
+from store.compare_queries import BY, By, SideChoice
 from sweeps.metrics import INTERVAL, METRICS, SPEED_FLOOR
 from sweeps.number_format import count
 from sweeps.stats.side_by_side import FAMILY_ALPHA

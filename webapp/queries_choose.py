@@ -11,7 +11,7 @@ import pandas as pd
 from store.advice import AdviceRequest, RefusedError, answers_of, at_batch, checked, condition_arms
 from store.condition_arms import ConditionArms, MethodFacts
 from store.policy_file import PolicyFile, policy_file
-from store.timed_choices import TimedCondition, timed_choices, timed_conditions, timed_sizes
+from store.measured_conditions import TimedCondition, measured_conditions, timed_conditions, timed_sizes
 from sweeps.advice_text import Advice
 from sweeps.confirmation import comparison_at, sweep_of
 from sweeps.errors import UserError
@@ -25,13 +25,13 @@ MAX_POINTS = 2000
 """Of the conditions that are read at once, but for the fullest, which is always; all are where there is a request for them."""
 
 
-def advice_choices(url: str | None = None) -> pd.DataFrame:
-    """See `store.timed_choices.timed_choices`."""
-    return kept(timed_choices, "timed_choices", url=url)
+def known_conditions(url: str | None = None) -> pd.DataFrame:
+    """See `store.measured_conditions.measured_conditions`."""
+    return kept(measured_conditions, "measured_conditions", url=url)
 
 
 def model_sizes(model: str, batch: int, url: str | None = None) -> dict[int, int]:
-    """See `store.timed_choices.timed_sizes`."""
+    """See `store.measured_conditions.timed_sizes`."""
     return kept(lambda engine: timed_sizes(engine, model, batch), "timed_sizes", model, batch, url=url)
 
 
@@ -123,7 +123,7 @@ def winner_sweep(advice: Advice) -> str:
     return _written([comparison], f"confirm-{comparison.question_id}", question)
 
 
-def missing_sweep(request: AdviceRequest, chosen: Advice | None, batches: Sequence[int] = (), url: str | None = None) -> str:
+def sweep_for_missing_points(request: AdviceRequest, chosen: Advice | None, batches: Sequence[int] = (), url: str | None = None) -> str:
     """The sweep file that measures at this size what is not known there; empty where nothing is missing.
 
     In the condition of the advice, or else in the first one of the model, at the nearest of the `batches` where its own is none.

@@ -5,10 +5,10 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from store import history, side_by_side, side_rows
+from store import history, side_by_side, compare_queries
 from store.history import QuestionHistory
 from store.side_by_side import ComparedAnswers, SideBySide
-from store.side_rows import By, SideChoice
+from store.compare_queries import By, SideChoice
 from sweeps.labels import conclude
 from sweeps.number_format import is_missing
 from sweeps.stats.side_by_side import Contrasted
@@ -47,8 +47,8 @@ QUESTION_PARTS = {
 
 
 def read_choices(by: By, url: str | None = None) -> list[SideChoice]:
-    """See `store.side_rows.side_choices`."""
-    return queries.kept(lambda engine: side_rows.side_choices(engine, by), "side_choices", by, url=url)
+    """See `store.compare_queries.side_choices`."""
+    return queries.kept(lambda engine: compare_queries.side_choices(engine, by), "side_choices", by, url=url)
 
 
 def two_sides(by: By, a: str, b: str, url: str | None = None) -> SideBySide:

@@ -6,7 +6,7 @@ import pandas as pd
 
 from store.activities import activity_differences, operator_rows
 from store.audits import audit_of_sweep
-from store.beside_profiles import BesideProfiles
+from store.profile_context import ProfileContext
 from store.curve_costs import curve_costs
 from store.explanations import EXPLAINED_METRICS, ProfiledCondition, explain_profiles
 from store.panels import panel_rows
@@ -34,7 +34,7 @@ def profiled(scope: Scope, url: str | None = None) -> list[ProfiledCondition]:
             return []
         effects = panel_rows(engine, scope.sweep, "effect", scope.fixed, {"metric": EXPLAINED_METRICS})
         points = panel_rows(engine, scope.sweep, "speedup", scope.fixed, {})
-        beside = BesideProfiles(points, operator_rows(engine, own["profile_id"]), only_cuts)
+        beside = ProfileContext(points, operator_rows(engine, own["profile_id"]), only_cuts)
         return explain_profiles(own, effects, params_label, beside)
 
     return kept(read, "profiled", scope.key, url=url)

@@ -91,7 +91,7 @@ def _attempts(timed: TimedPairs) -> pd.DataFrame:
         if null.arm == baselines[null.attempt]:
             name = f"Attempt {null.attempt}, baseline against itself"
             rows.append({"row": name, "kind": "baseline against itself", **_speed(null.found)})
-    rows.append({"row": "Pooled: the answer", "kind": "pooled", **_speed(timed.pooling.found)})
+    rows.append({"row": "Pooled: the answer", "kind": "pooled", **_speed(timed.pooling.speedup)})
     return pd.DataFrame(rows)
 
 

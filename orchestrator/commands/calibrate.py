@@ -12,7 +12,7 @@ from orchestrator import planning
 from orchestrator.commands.run import ANSWERED, INTERRUPTED, UNANSWERED
 from orchestrator.planning import make_plan, require_feasible
 from orchestrator.report import text_table
-from orchestrator.sites import by_device, here
+from orchestrator.sites import by_device, local_sites
 from store.calibrations import freeze_calibrations
 from store.engine import Engine, connect
 from sweeps.condition import Device
@@ -34,7 +34,7 @@ def calibrate_device(*, db: str | None, device: Device | None, processes: int, l
 
     Each call adds `processes` to those that the store holds; with 0 the terms are estimated from those alone.
     """
-    sites = here()
+    sites = local_sites()
     chosen = device or planning.preferred(by_device(sites))
     expansion = expanded(chosen, max(processes, 1), _seconds(limit))
     require_feasible(expansion, sites)
@@ -75,7 +75,7 @@ def _measure(engine: Engine, expansion: Expansion) -> bool:
     from orchestrator.terminal import output
 
     again: Collection[str] = {key for job in expansion.jobs for key in job.comparison_ids()}
-    plan = make_plan(expansion, engine, here(), again=again)
+    plan = make_plan(expansion, engine, local_sites(), again=again)
     console = output()
     console.print(planning.describe_plan(plan))
     began = time.monotonic()

@@ -10,7 +10,7 @@ import typer
 
 from orchestrator import planning
 from orchestrator.commands.run import ANSWERED, run_sweep
-from orchestrator.sites import here
+from orchestrator.sites import local_sites
 from store.engine import connect_readonly
 from store.overlap import newest_attempt
 from store.placement import Place
@@ -59,7 +59,7 @@ def confirm(winner: Evidence, tokens: int, metric: str, db: str | None) -> Confi
     """
     comparison = comparison_at(winner.comparison, int(winner.rows[-1].tokens), tokens)
     device = comparison.condition.device
-    site = here()[0]
+    site = local_sites()[0]
     last = winner.rows[-1]
     if device not in site.environments or site.place(device) != Place(last.environment, last.host):
         raise UserError(

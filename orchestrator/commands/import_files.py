@@ -152,8 +152,8 @@ def _check_options(
 def _show(recorded: RecordedTrace) -> None:
     """What became of a file, and what it covers."""
     typer.echo(f"{recorded.trace.file}: {_STATES[recorded.state]}; {recorded.tie}")
-    for imported, covered in zip(recorded.trace.imported, recorded.covered, strict=True):
-        for line in summary_lines(imported, covered):
+    for imported, kernel_time_share in zip(recorded.trace.imported, recorded.kernel_time_share, strict=True):
+        for line in summary_lines(imported, kernel_time_share):
             typer.echo(f"  {line}")
     for note in recorded.tie.notes:
         typer.echo(f"  {note}")

@@ -23,7 +23,7 @@ def limit_s_of(expansion: Expansion, engine: Engine, sites: Collection[Site], *,
     Of the sweep's own limit what was measured before is subtracted, unless `more` is requested: then the limit counts anew, and
     without one it is as long as the first attempts at these comparisons took, and enough for any job of them.
     """
-    from store.standings import first_run_s, measured_s
+    from store.current_effects import first_run_s, measured_s
 
     whole = whole_limit_s(expansion, time_s)
     environments = {found.environment_id for site in sites for found in site.environments.values()}

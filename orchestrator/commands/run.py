@@ -17,7 +17,7 @@ from orchestrator.estimate import job_seconds
 from orchestrator.outcome_lines import job_label
 from orchestrator.planning import Plan, make_plan, require_feasible
 from orchestrator.preview import preview
-from orchestrator.sites import Site, by_device, here, places_of
+from orchestrator.sites import Site, by_device, local_sites, places_of
 from orchestrator.sweep_source import command_options, existing_store, find_source
 from store import queue
 from store.answers import Doubt, doubted
@@ -58,7 +58,7 @@ def run_sweep(
     more: add pairs to what is unclear or insufficient. time_s: measure for that long at most, in place of the sweep's `budget`.
     wait_s: wait for hosts and jobs that other runs have for that long at most.
     """
-    from orchestrator.allowance import Allowance
+    from orchestrator.time_budget import TimeBudget
     from orchestrator.progress import Display
     from orchestrator.refinement import Refinement
     from orchestrator.run_loop import run_plan
@@ -76,7 +76,7 @@ def run_sweep(
                 started.append(stack.enter_context(_cluster(None)))
             return started[0]
 
-        sites: Collection[Site] = cluster().nodes() if ray_address else here()
+        sites: Collection[Site] = cluster().nodes() if ray_address else local_sites()
         load = partial(planning.load_sweep, source.path, text=source.text, auto=device or planning.preferred(by_device(sites)))
         expansion = load()
         _warn(preview(expansion).warnings)
@@ -97,11 +97,11 @@ def run_sweep(
 
         interrupted = taken = False
         if plan.jobs or refinement is not None:
-            allowance = Allowance(limit_s or 0.0) if refinement else None
+            time_budget = TimeBudget(limit_s or 0.0) if refinement else None
             try:
                 with Display(console) as display:
                     plan, interrupted, taken = run_plan(
-                        engine, plan, cluster, display, repeated, allowance=allowance, refinement=refinement, wait_s=wait_s
+                        engine, plan, cluster, display, repeated, time_budget=time_budget, refinement=refinement, wait_s=wait_s
                     )
             except Exception:
                 if not started or started[0].nodes():
@@ -219,7 +219,7 @@ def show_plan(
     """Print what a run would do, here or on a cluster; write the jobs that are left as JSON if a folder is given."""
     sites: Collection[Site]
     if ray_address is None:
-        sites = here()
+        sites = local_sites()
     else:
         with _cluster(ray_address, err=True) as cluster:
             sites = cluster.nodes()

@@ -118,7 +118,7 @@ def _title(points: pd.DataFrame, arms: pd.DataFrame, place: str) -> str:
     plain = arms[arms["method"] == "dense"]
     ran = plain.iloc[int(plain["params"].fillna("").str.len().argmin())] if len(plain) else row
     # the attention that ran is not the condition's where transformers has no such implementation for the model
-    attention = str(ran["route"]).removesuffix(" attention") if str(ran["route"]).endswith(" attention") else ran["attention"]
+    attention = str(ran["implementation"]).removesuffix(" attention") if str(ran["implementation"]).endswith(" attention") else ran["attention"]
     condition = {"model": row["model"], "weights": row["weights"], "attention": attention}
     condition |= {name: row[name] for name in _WORKLOAD} | {name: ran[name] for name in _SETTINGS}
     return describe_condition(condition, place)

@@ -35,8 +35,8 @@ def speedup_of(row: Any) -> Conclusion:
 
 def _notes(row: Any) -> str:
     """The implementation that ran, where it is not torch's operators, the flags, and what stood out of the machine."""
-    route = "" if is_missing(row.route) or row.route == "torch" else f"route: {row.route}"
-    return ", ".join(filter(None, (route, flags_of(row))))
+    implementation = "" if is_missing(row.implementation) or row.implementation == "torch" else f"implementation: {row.implementation}"
+    return ", ".join(filter(None, (implementation, flags_of(row))))
 
 
 _COLUMNS = (

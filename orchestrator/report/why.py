@@ -7,13 +7,13 @@ import pandas as pd
 
 from orchestrator.report.data import Report
 from orchestrator.report.section import Column, Section, TextLine, filled_columns
-from store.beside_profiles import BesideProfiles
+from store.profile_context import ProfileContext
 from store.explanations import CLASSES_OF_TIME, ProfiledArm, ProfiledCondition, explain_profiles
 from store.frames import groups, rows_of
 from sweeps.condition import Device
 from sweeps.condition_text import describe_condition
 from sweeps.number_format import is_missing
-from sweeps.profile import COUNTERS, Bounded, TimeClass
+from sweeps.profile import COUNTERS, IntervalEstimate, TimeClass
 from workers.methods import purpose
 from workers.methods.arm_labels import params_label
 
@@ -29,7 +29,7 @@ MAX_KERNELS = 10
 def why_sections(report: Report) -> Iterator[Section]:
     """For each condition and phase that was profiled its classes of time, the sentences that follow, and the limits that hold."""
     noted: set[str] = set()
-    beside = BesideProfiles(report.speedups, report.operators, lambda method: purpose(method) == "ceiling")
+    beside = ProfileContext(report.speedups, report.operators, lambda method: purpose(method) == "ceiling")
     for found in explain_profiles(report.profiles, report.effects, params_label, beside):
         notes = [note for note in found.notes if note not in noted]
         noted.update(notes)
@@ -94,11 +94,11 @@ def _change_column(label: str, name: TimeClass) -> Column:
 def _wall_change(arm: ProfiledArm) -> str:
     found = arm.profile.speedup
     if found is None or found.low is None or found.high is None:
-        return _per_cent(found and Bounded(value=1 / found.value - 1))
-    return _per_cent(Bounded(value=1 / found.value - 1, low=1 / found.high - 1, high=1 / found.low - 1))
+        return _per_cent(found and IntervalEstimate(value=1 / found.value - 1))
+    return _per_cent(IntervalEstimate(value=1 / found.value - 1, low=1 / found.high - 1, high=1 / found.low - 1))
 
 
-def _per_cent(found: Bounded | None) -> str:
+def _per_cent(found: IntervalEstimate | None) -> str:
     """`-34.1 [-37.0, -31.2]`; a dash where nothing is compared."""
     if found is None:
         return "-"
@@ -120,10 +120,10 @@ def _rate(arm: ProfiledArm, field: str) -> float | None:
 def _counter_sections(counters: pd.DataFrame) -> Iterator[Section]:
     """Hardware counters of kernels, which ncu records one by one: a table for each file and arm, longest kernels first."""
     for _, own in groups(counters, ("profile_id",)):
-        rows = rows_of(own.sort_values("place"))
-        first, covered = rows[0], rows[0].covered
+        rows = rows_of(own.sort_values("rank"))
+        first, kernel_time_share = rows[0], rows[0].kernel_time_share
         label = str(first.label or first.file) if is_missing(first.method) else params_label(first.method, first.params)
-        share = "is not known" if is_missing(covered) else f"is {100 * covered:.3g} %"
+        share = "is not known" if is_missing(kernel_time_share) else f"is {100 * kernel_time_share:.3g} %"
         more = f"; the view kernel has {len(rows) - MAX_KERNELS} more" if len(rows) > MAX_KERNELS else ""
         columns = [
             Column("kernel", lambda row: row.name, left=True, wraps=True),

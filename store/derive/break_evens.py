@@ -134,7 +134,7 @@ def _line_rows(curve: LineCurve, environment: str, missing: int, alpha: float | 
     line, last = curve.line, curve.points[-1]
     same = {"sweep": last.sweep, "curve_id": line.curve_id(last.metric), "environment": environment, "host": last.host}
     same |= {"metric": last.metric, "threads": last.ran_threads, "points_missing": missing}
-    varied = None if line.is_field else line.varies
+    varied = None if line.is_field else line.varied_parameter
     for row in break_even_rows(curve.points, curve.axis, alpha, curve.places, varied):
         yield {**row, **same, "varied_parameter": varied}
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from store.standings import at_level
+from store.current_effects import at_level
 from sweeps.flags import split_flags, wrong
 from sweeps.stats.curve import Curve, Point
 

@@ -61,7 +61,7 @@ def _pairs() -> Select[Any]:
         ),
         calibration.c.process_sd,
         func.coalesce(*(read_size(payload) for payload in STORES.values())).label("size"),
-        *(baseline.c[name].label(f"baseline_{name}") for name in ("flags", "tokens", "route")),
+        *(baseline.c[name].label(f"baseline_{name}") for name in ("flags", "tokens", "implementation")),
         baseline.c.gmacs.label("gmacs_baseline"),
         arm.c.flags.label("arm_flags"),
         same_work(baseline, arm).label("same_work"),

@@ -14,7 +14,7 @@ from store.row_mapping import finite
 from store.sample_codec import Times, Timings, pack_samples, pack_series, timings, unpack_samples
 from store.tables.planned import core
 from store.tables.results import SampleRow, SampleSeriesRow
-from sweeps.flags import settled, split_flags
+from sweeps.flags import warmup_converged, split_flags
 from sweeps.metrics import METRICS, MetricSpec
 from sweeps.outcome import Outcome
 from sweeps.stats import timing
@@ -60,8 +60,8 @@ class SampleStore(PayloadStore[Timings]):
 
     def used(self, pairs: Sequence[StoredPair]) -> list[StoredPair]:
         """Those whose two arms ran with the same implementations as in the newest; right ones alone if they have enough pairs."""
-        used = _of_one_route(trusted_pairs(pairs))
-        return _of_one_route(measured_pairs(pairs)) if short_of_pairs(used) else used
+        used = _of_one_implementation(trusted_pairs(pairs))
+        return _of_one_implementation(measured_pairs(pairs)) if short_of_pairs(used) else used
 
     def compare(self, used: Sequence[StoredPair], load: Load[Timings]) -> Figures:
         for spec in (METRICS[name] for name in self.kind.metrics):
@@ -71,7 +71,7 @@ class SampleStore(PayloadStore[Timings]):
             on_device = [] if spec.series else [each.data.on_device(each.row.arm) for each in attempts]
             device_times = [times for times in on_device if times is not None]
             pooling = pool_attempts(attempts)
-            found, slow, mean = pooling.found, pooling.slow, mean_of_attempts(attempts)
+            found, slow, mean = pooling.speedup, pooling.slow, mean_of_attempts(attempts)
             flags = {
                 "runs_disagree": pooling.disagree,
                 "mean_disagrees": mean_disagrees(mean, found),
@@ -115,7 +115,7 @@ class TimedAttempt(NamedTuple):
     @property
     def visit(self) -> Visit:
         """Its rounds; where warm-up had not converged, the later half of them."""
-        columns, table = np.asarray(self.data.arms), self.settled_table
+        columns, table = np.asarray(self.data.arms), self.converged_table
         others = sorted(int(arm) for arm in (self.row.equal_arms or "").split(",") if arm)
         equal = [table[:, columns == arm][:, :1] for arm in others]
         baseline, own = (table[:, columns == arm] for arm in (self.row.baseline, self.row.arm))
@@ -131,8 +131,8 @@ class TimedAttempt(NamedTuple):
         return self.row.process or f"attempt {self.row.attempt}"
 
     @property
-    def settled(self) -> bool:
-        return settled(split_flags(self.row.flags))
+    def warmup_converged(self) -> bool:
+        return warmup_converged(split_flags(self.row.flags))
 
     def times(self, arm: int) -> Times:
         """The times of an arm in seconds, shape [samples]."""
@@ -144,9 +144,9 @@ class TimedAttempt(NamedTuple):
         return self.data.seconds if self.series is None else self.data.series[self.series]
 
     @property
-    def settled_table(self) -> Times:
+    def converged_table(self) -> Times:
         """Of it the later half, where warm-up had not converged."""
-        return self.table[0 if self.settled else len(self.table) // 2 :]
+        return self.table[0 if self.warmup_converged else len(self.table) // 2 :]
 
 
 def pool_attempts(attempts: Sequence[TimedAttempt]) -> Pooling:
@@ -168,8 +168,8 @@ def _median_ms(times: Sequence[Any]) -> float:
     return 1e3 * timing.median(np.concatenate(times)).value
 
 
-def _of_one_route(rows: list[StoredPair]) -> list[StoredPair]:
-    return [row for row in rows if (row.baseline_route, row.route) == (rows[-1].baseline_route, rows[-1].route)]
+def _of_one_implementation(rows: list[StoredPair]) -> list[StoredPair]:
+    return [row for row in rows if (row.baseline_implementation, row.implementation) == (rows[-1].baseline_implementation, rows[-1].implementation)]
 
 
 def stored_verdict(used: Sequence[StoredPair], found: SpeedUp) -> Verdict:

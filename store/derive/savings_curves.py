@@ -85,7 +85,7 @@ class Line(NamedTuple):
     """Values of `SETTING`; `None` in place of the field that varies."""
     params: str
     """Canonical JSON of the parameters that stay."""
-    varies: str
+    varied_parameter: str
     """The parameter that varies, such as `keep_rate`, or `budget.gmacs_ratio` for one inside another; or the field."""
     is_field: bool
 
@@ -124,7 +124,7 @@ def curves(found: Mapping[tuple[Line, str, str], list[Row[Any]]]) -> Iterator[Li
     Values that save equally much count once along the share saved, which is an axis only where the MACs are known.
     """
     for (line, _, _), points in found.items():
-        axes = (line.varies,) if line.is_field else (GMACS_SAVED, PARAMETER)
+        axes = (line.varied_parameter,) if line.is_field else (GMACS_SAVED, PARAMETER)
         for axis in axes:
             places = [_place(line, axis, point) for point in points]
             if len({place for place in places if place is not None}) >= MIN_SETTINGS:
@@ -137,7 +137,7 @@ def _place(line: Line, axis: str, row: Row[Any]) -> float | None:
     elif axis == GMACS_SAVED:
         found = getattr(row, GMACS_SAVED) if row.gmacs_baseline else None
     else:
-        found = flat(json.loads(row.params))[line.varies]
+        found = flat(json.loads(row.params))[line.varied_parameter]
     return None if found is None else float(found)
 
 

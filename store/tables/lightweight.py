@@ -36,7 +36,7 @@ CALIBRATION = _table(
 )
 ATTEMPT = _table("attempt", "id job round environment host started_at ended_at protocol flags")
 PAIR = _table("comparison_attempt", "comparison_id attempt baseline arm failure")
-ARM_RESULT = _table("arm_result", "attempt arm route")
+ARM_RESULT = _table("arm_result", "attempt arm implementation")
 SAMPLE = _table("sample", "attempt rounds")
 PREDICTIONS = _table("image_predictions", "attempt images unreadable classes")
 TEXT_SCORES = _table("text_scores", "attempt complete")

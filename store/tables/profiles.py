@@ -19,7 +19,7 @@ class ProfileRow(SQLModel, table=True):
         one_of("side", get_args(Side)),
         finite_number("forwards", "> 0"),
         finite_number("recorded_at", "> 0"),
-        *(finite_number(column, ">= 0") for column in ("wall_s", "profiled_wall_s", "launches", "covered")),
+        *(finite_number(column, ">= 0") for column in ("wall_s", "profiled_wall_s", "launches", "kernel_time_share")),
         *(finite_number(column, ">= 0") for column in ("allocations", "allocated_bytes")),
     )
 
@@ -53,7 +53,7 @@ class ProfileRow(SQLModel, table=True):
     wall_s: float | None = None
     profiled_wall_s: float | None = None
     launches: float
-    covered: float | None = None
+    kernel_time_share: float | None = None
     allocations: float | None = None
     allocated_bytes: float | None = None
     baseline: int | None = None
@@ -90,12 +90,12 @@ class KernelRow(SQLModel, table=True):
     __tablename__ = "kernel_row"
     __table_args__: Any = (
         one_of("activity", get_args(Activity)),
-        finite_number("place", ">= 0"),
+        finite_number("rank", ">= 0"),
         *(finite_number(column, ">= 0") for column in ("count", "seconds", "gmacs", "bytes_moved", *COUNTERS)),
     )
 
     profile_id: str = Field(primary_key=True, foreign_key="profile_row.profile_id")
-    place: int = Field(primary_key=True)
+    rank: int = Field(primary_key=True)
     """0 for the one with the longest total."""
     attempt: int | None = Field(default=None, foreign_key="attempt.id", index=True)
     """That of the profile."""

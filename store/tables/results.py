@@ -147,8 +147,8 @@ class TextScoresRow(ItemColumns, table=True):
 class ReportedColumns(SQLModel):
     """Fields of `ArmOutcome` that `arm_result` and `effect_row` have, and the views `effect`, `speedup` and `arm` end with."""
 
-    route: str | None = None
-    """Implementation that ran, where there is more than one. Attempts of two routes are never pooled."""
+    implementation: str | None = None
+    """Implementation that ran, where there is more than one. Attempts of two implementations are never pooled."""
 
 
 class ArmResultRow(ArmColumns, ReportedColumns, table=True):

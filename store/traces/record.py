@@ -35,7 +35,7 @@ class RecordedTrace(NamedTuple):
     tie: TraceTie
     state: State
     """`known`: it was in the store already, and nothing changed; `replaced`: the user stated something else of it than before."""
-    covered: tuple[float | None, ...]
+    kernel_time_share: tuple[float | None, ...]
     """For each profile the share of the arm's kernel time that it holds, if that is known."""
 
 
@@ -59,9 +59,9 @@ def _record(connection: Connection, trace: TraceFile, request: StatedTie) -> Rec
     tie = find_tie(connection, first.mark, request, first.device_name)
     profiles = [each.profile for each in trace.imported]
     if first.profile.tool == "ncu":
-        profiles = [each.model_copy(update={"covered": _covered(connection, each, tie)}) for each in profiles]
+        profiles = [each.model_copy(update={"kernel_time_share": _covered(connection, each, tie)}) for each in profiles]
     if stored and all(each.phase in stored and _unchanged(stored[each.phase], each, tie, request) for each in profiles):
-        return RecordedTrace(trace, tie, "known", tuple(stored[each.phase]["covered"] for each in profiles))
+        return RecordedTrace(trace, tie, "known", tuple(stored[each.phase]["kernel_time_share"] for each in profiles))
     if stored:
         _forget(connection, trace.digest)
     record_profiles(
@@ -74,14 +74,14 @@ def _record(connection: Connection, trace: TraceFile, request: StatedTie) -> Rec
         label=tie.label,
         device_name=first.device_name,
     )
-    return RecordedTrace(trace, tie, "replaced" if stored else "imported", tuple(each.covered for each in profiles))
+    return RecordedTrace(trace, tie, "replaced" if stored else "imported", tuple(each.kernel_time_share for each in profiles))
 
 
 def _unchanged(stored: Mapping[str, Any], profile: ArmProfile, tie: TraceTie, request: StatedTie) -> bool:
     """Whether the stored profile is this one: another number of forwards counts only where the user states it."""
     forwards = request.forwards is None or stored["forwards"] == profile.forwards
     same_tie = (stored["comparison_id"], stored["side"], stored["label"]) == tie[:3]
-    return forwards and same_tie and profile.covered in (None, stored["covered"])
+    return forwards and same_tie and profile.kernel_time_share in (None, stored["kernel_time_share"])
 
 
 def _forget(connection: Connection, digest: str) -> None:

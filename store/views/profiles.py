@@ -65,7 +65,7 @@ def profile_view() -> Select[Any]:
         (PROFILE_TIME.c.seconds / func.nullif(PROFILE.c.wall_s, 0.0)).label("share"),
         (1e3 * PROFILE.c.wall_s).label("wall_ms"),
         (1e3 * PROFILE.c.profiled_wall_s).label("profiled_wall_ms"),
-        *named(PROFILE, "forwards launches covered allocations allocated_bytes"),
+        *named(PROFILE, "forwards launches kernel_time_share allocations allocated_bytes"),
         _total(KERNEL.c.gmacs).label("gmacs"),
         _total(KERNEL.c.bytes_moved).label("bytes_moved"),
         (_total(KERNEL.c.seconds, KERNEL.c.gmacs > 0) / func.nullif(_total(KERNEL.c.seconds), 0.0)).label("product_share"),
@@ -90,13 +90,13 @@ def kernel_view() -> Select[Any]:
     """One row for each kernel, copy or operator of a profile, in means of one forward."""
     seconds = func.nullif(KERNEL.c.seconds, 0.0)
     figures = (
-        *named(KERNEL, "place name activity count"),
+        *named(KERNEL, "rank name activity count"),
         (1e3 * KERNEL.c.seconds).label("ms"),
         *named(KERNEL, "gmacs bytes_moved"),
         (2 * KERNEL.c.gmacs / seconds).label("gflops"),
         (KERNEL.c.bytes_moved / 1e9 / seconds).label("gb_per_s"),
         *named(KERNEL, tuple(COUNTERS)),
-        PROFILE.c.covered,
+        PROFILE.c.kernel_time_share,
     )
     source = _SOURCE.join(KERNEL, KERNEL.c.profile_id == PROFILE.c.profile_id)
     return select(*_identity(), *figures).select_from(source)

@@ -258,7 +258,7 @@ def _metric() -> Select[Any]:
         ARM, and_(ARM.c.attempt == METRIC.c.attempt, ARM.c.arm == METRIC.c.arm)
     )
     columns = (*named(METRIC, "attempt arm metric value unit low high n"), *named(ARM, "arm_id"))
-    return select(*columns, *named(ATTEMPT, "environment flags host"), ARM.c.route).select_from(source)
+    return select(*columns, *named(ATTEMPT, "environment flags host"), ARM.c.implementation).select_from(source)
 
 
 def _sweep_comparison() -> Select[Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from sweeps.audit.frame import SAME_CURVE, AuditColumn, AuditFrame
-from sweeps.audit.rule import Checked, Noticed, members
+from sweeps.audit.rule import Checked, MeasurementFinding, members
 from sweeps.audit.tolerance import allowed_each, in_words, place_of_row, quantile_of
 from sweeps.number_format import count
 from sweeps.references.measurement import LatencyUnit
@@ -47,7 +47,7 @@ def throughput_times_latency(frame: AuditFrame, rows: AuditColumn) -> Checked:
     return Checked(len(rows), _wrong_products(frame, rows))
 
 
-def _wrong_products(frame: AuditFrame, rows: AuditColumn) -> Iterator[Noticed]:
+def _wrong_products(frame: AuditFrame, rows: AuditColumn) -> Iterator[MeasurementFinding]:
     one, whole_batch = _near(frame, rows)
     batch, products = frame.column("batch")[rows], _products(frame, rows)
     single, other = rows[(batch > 1) & one], ~one & ~whole_batch
@@ -57,7 +57,7 @@ def _wrong_products(frame: AuditFrame, rows: AuditColumn) -> Iterator[Noticed]:
         low, high = np.min(_products(frame, single)), np.max(_products(frame, single))
         shown = f"{low:.3f}" if f"{low:.3f}" == f"{high:.3f}" else f"{low:.3f} to {high:.3f}"
         product = (row.throughput or math.nan) * (row.latency_ms or math.nan) / 1e3
-        yield Noticed(
+        yield MeasurementFinding(
             "contradiction",
             single,
             f"throughput × latency is one {item} ({shown}) at every one of the batch sizes {_batches(frame, single)}: "
@@ -68,7 +68,7 @@ def _wrong_products(frame: AuditFrame, rows: AuditColumn) -> Iterator[Noticed]:
         )
     whole = rows[(batch > 1) & whole_batch] if frame.latency == "per_image" else rows[:0]
     if len(whole):
-        yield Noticed(
+        yield MeasurementFinding(
             "doubtful",
             whole,
             f"throughput × latency is the batch size at {_batches(frame, whole)}, so the latency is of a batch, "
@@ -78,7 +78,7 @@ def _wrong_products(frame: AuditFrame, rows: AuditColumn) -> Iterator[Noticed]:
     if other.any():
         worst = np.flatnonzero(other)[np.argmax(np.abs(np.log(products[other] / batch[other])))]
         row = frame.row(int(rows[worst]))
-        yield Noticed(
+        yield MeasurementFinding(
             "contradiction",
             rows[other],
             f"{place_of_row(row)}: {row.throughput:g}/s × {row.latency_ms:g} ms = {products[worst]:.3g} {item}s, neither the batch "
@@ -132,7 +132,7 @@ def flat_throughput(frame: AuditFrame, rows: AuditColumn) -> Checked:
     return Checked(int(wide.sum()), (_flat(frame, rows[own], latency[own]) for own in members(groups, places)))
 
 
-def _flat(frame: AuditFrame, own: AuditColumn, latencies: AuditColumn) -> Noticed:
+def _flat(frame: AuditFrame, own: AuditColumn, latencies: AuditColumn) -> MeasurementFinding:
     throughputs, batches = frame.column("throughput")[own], frame.column("batch")[own]
     spread = throughputs.max() / throughputs.min() - 1
     middle = float(np.mean(throughputs))
@@ -144,8 +144,8 @@ def _flat(frame: AuditFrame, own: AuditColumn, latencies: AuditColumn) -> Notice
     )
     if frame.latency is None:
         fact = f"{fact}: of a batch that contradicts itself, per image it means a device that one image saturates"
-        return Noticed("doubtful", own, fact, "state what the latency is the time of; " + SETTLES_BATCH)
-    return Noticed("contradiction", own, f"{fact}: more images took no more time; the batch was not run", SETTLES_BATCH)
+        return MeasurementFinding("doubtful", own, fact, "state what the latency is the time of; " + SETTLES_BATCH)
+    return MeasurementFinding("contradiction", own, f"{fact}: more images took no more time; the batch was not run", SETTLES_BATCH)
 
 
 def steady_state(frame: AuditFrame, rows: AuditColumn) -> Checked:
@@ -170,7 +170,7 @@ def steady_state(frame: AuditFrame, rows: AuditColumn) -> Checked:
 
 def _unsteady(
     frame: AuditFrame, rows: AuditColumn, groups: AuditColumn, pairs: tuple[AuditColumn, AuditColumn, AuditColumn, AuditColumn]
-) -> Iterator[Noticed]:
+) -> Iterator[MeasurementFinding]:
     """`pairs`: the smaller and the larger batch, whether it takes less time, and whether its throughput falls."""
     small, large, shorter, falls = pairs
     batch, rate = frame.column("batch")[rows], frame.column("throughput")[rows]
@@ -192,7 +192,7 @@ def _unsteady(
                 )
         more = len(by_group[group]) - MAX_LISTED
         ranked = own[np.argsort(batch[own], kind="stable")][:MAX_LISTED]
-        yield Noticed(
+        yield MeasurementFinding(
             "contradiction",
             rows[np.unique(np.concatenate((small[by_group[group]], large[by_group[group]])))],
             f"{place_of_row(frame.row(int(rows[ranked[0]]))).rpartition(', batch')[0]}: "
@@ -210,10 +210,10 @@ def counted_items(frame: AuditFrame, rows: AuditColumn) -> Checked:
     return Checked(len(rows), _miscounted(frame, rows[frame.column("batch_counted")[rows] != frame.column("batch")[rows]]))
 
 
-def _miscounted(frame: AuditFrame, wrong: AuditColumn) -> Iterator[Noticed]:
+def _miscounted(frame: AuditFrame, wrong: AuditColumn) -> Iterator[MeasurementFinding]:
     if len(wrong):
         row = frame.row(int(wrong[0]))
-        yield Noticed(
+        yield MeasurementFinding(
             "contradiction",
             wrong,
             f"{place_of_row(row)}: {row.batch_counted} items were counted in a forward of batch {row.batch}"

@@ -8,7 +8,7 @@ import numpy as np
 
 from sweeps.audit.comparisons import measured_speedups
 from sweeps.audit.frame import SAME_ARM, AuditColumn, AuditFrame
-from sweeps.audit.rule import Checked, Noticed, members
+from sweeps.audit.rule import Checked, MeasurementFinding, members
 from sweeps.audit.tolerance import allowed_each
 from sweeps.references.measurement import StatedBreakEven
 
@@ -32,7 +32,7 @@ def break_even_without_data(frame: AuditFrame, rows: AuditColumn) -> Checked:
     return Checked(len(found), chain.from_iterable(each() for each in found))
 
 
-def _unborne_claim(frame: AuditFrame, rows: AuditColumn, claim: StatedBreakEven) -> Iterator[Noticed]:
+def _unborne_claim(frame: AuditFrame, rows: AuditColumn, claim: StatedBreakEven) -> Iterator[MeasurementFinding]:
     """What is wrong with a claim by the first arm, where no arm bears it out."""
     groups = frame.codes(SAME_ARM, rows)
     first = None
@@ -45,7 +45,7 @@ def _unborne_claim(frame: AuditFrame, rows: AuditColumn, claim: StatedBreakEven)
         yield first
 
 
-def _unborne(frame: AuditFrame, group: AuditColumn, claim: StatedBreakEven) -> Noticed | None:
+def _unborne(frame: AuditFrame, group: AuditColumn, claim: StatedBreakEven) -> MeasurementFinding | None:
     """What is wrong with a claim by the rows of one arm."""
     axis = claim.axis.replace("_", " ")
     at = frame.column(claim.axis)[group]
@@ -54,16 +54,16 @@ def _unborne(frame: AuditFrame, group: AuditColumn, claim: StatedBreakEven) -> N
     below, above = places[places <= claim.at], places[places >= claim.at]
     if not len(below) or not len(above):
         side = f"above the largest measured, {places[-1]:g}" if not len(above) else f"below the smallest measured, {places[0]:g}"
-        return Noticed("doubtful", group, f"{name} lies {side}: it is extrapolated", settles)
+        return MeasurementFinding("doubtful", group, f"{name} lies {side}: it is extrapolated", settles)
     low, high = float(below[-1]), float(above[0])
     beside = group[(at == low) | (at == high)]
     if high / low > CLOSE:
         fact = f"{name} has no data between {low:g} and {high:g}: any crossing in between fits the table"
-        return Noticed("doubtful", beside, fact, settles)
+        return MeasurementFinding("doubtful", beside, fact, settles)
     signs = _signs(frame, group, at, (low, high)) if low < high else set()
     if len(signs) == 1:
         word = "faster" if signs == {True} else "slower"
-        return Noticed("contradiction", beside, f"{name} is no crossing: the arm is {word} at {low:g} and at {high:g}", settles)
+        return MeasurementFinding("contradiction", beside, f"{name} is no crossing: the arm is {word} at {low:g} and at {high:g}", settles)
     return None
 
 

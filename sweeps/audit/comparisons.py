@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from sweeps.audit.frame import AuditColumn, AuditFrame
-from sweeps.audit.rule import Checked, Noticed
+from sweeps.audit.rule import Checked, MeasurementFinding
 from sweeps.audit.tolerance import allowed_each, place_of_row, rounding, roundings
 from sweeps.references.measurement import Measurement
 
@@ -47,11 +47,11 @@ def beyond_macs(frame: AuditFrame, rows: AuditColumn) -> Checked:
 
 def _faster(
     frame: AuditFrame, rows: AuditColumn, beside: AuditColumn, speedups: AuditColumn, promises: AuditColumn
-) -> Iterator[Noticed]:
+) -> Iterator[MeasurementFinding]:
     if len(rows):
         worst = int(np.argmax(speedups / promises))
         row, baseline = frame.row(int(rows[worst])), frame.row(int(beside[worst]))
-        yield Noticed(
+        yield MeasurementFinding(
             "doubtful",
             np.concatenate((rows, beside)),
             f"{place_of_row(row)} is {speedups[worst]:.1f} times as fast as the unmodified model where its MACs "
@@ -87,7 +87,7 @@ def stated_ratio(frame: AuditFrame, rows: AuditColumn) -> Checked:
     return Checked(comparisons, _misstated(frame, rows[wrong], np.array((*near, apart))[:, wrong], ratios[wrong]))
 
 
-def _misstated(frame: AuditFrame, rows: AuditColumn, wrong: AuditColumn, ratios: AuditColumn) -> Iterator[Noticed]:
+def _misstated(frame: AuditFrame, rows: AuditColumn, wrong: AuditColumn, ratios: AuditColumn) -> Iterator[MeasurementFinding]:
     """`wrong`: whether the speed-up, the change, and both together are."""
     by_ratio, by_change, apart = wrong
     if not len(rows):
@@ -103,7 +103,7 @@ def _misstated(frame: AuditFrame, rows: AuditColumn, wrong: AuditColumn, ratios:
             other = 1 / (1 + (row.latency_change or 0) / 100)
             facts.append(f"{where}: {words[0]} and {words[1]} ({other:.3g}x) are not the same")
     number = int(by_ratio.sum() + by_change.sum() + apart.sum())
-    yield Noticed(
+    yield MeasurementFinding(
         "contradiction",
         rows,
         "; ".join(facts[:3]) + (f"; and {number - 3} more" if number > 3 else ""),
@@ -128,7 +128,7 @@ def stage_tokens(frame: AuditFrame, rows: AuditColumn) -> Checked:
     return Checked(len(rows), _wrong_tokens(frame, rows, groups))
 
 
-def _wrong_tokens(frame: AuditFrame, rows: AuditColumn, groups: AuditColumn) -> Iterator[Noticed]:
+def _wrong_tokens(frame: AuditFrame, rows: AuditColumn, groups: AuditColumn) -> Iterator[MeasurementFinding]:
     firsts: list[int] = np.unique(groups, return_index=True)[1].tolist()
     for place in firsts:
         row = frame.row(int(rows[place]))
@@ -141,7 +141,7 @@ def _wrong_tokens(frame: AuditFrame, rows: AuditColumn, groups: AuditColumn) -> 
             steps.append(math.ceil(rate * steps[-1] - 1e-9))
         one = final in _left(tokens, rate, 1)
         end = "one patch token" if steps[-1] == 1 else f"{steps[-1]} patch tokens"
-        yield Noticed(
+        yield MeasurementFinding(
             "contradiction",
             rows[groups == groups[place]],
             f"keep rate {rate:g} in {stages} stages ends with {end} ({' → '.join(map(str, steps))}), not {final}"

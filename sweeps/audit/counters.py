@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from sweeps.audit.frame import AuditColumn, AuditFrame
-from sweeps.audit.rule import Checked, Noticed
+from sweeps.audit.rule import Checked, MeasurementFinding
 from sweeps.audit.tolerance import in_words, place_of_row
 from sweeps.profile import COUNTERS
 
@@ -34,7 +34,7 @@ def same_counters(frame: AuditFrame, rows: AuditColumn) -> Checked:
     columns = np.array([values for values in known.values() if not np.isnan(values).any()])
     alike = _alike(columns, frame, rows) if len(columns) >= MIN_COUNTERS else None
 
-    def found() -> Iterator[Noticed]:
+    def found() -> Iterator[MeasurementFinding]:
         facts = list(frozen)
         if alike is not None:
             one, other = (place_of_row(frame.row(int(rows[place]))) for place in alike)
@@ -42,7 +42,7 @@ def same_counters(frame: AuditFrame, rows: AuditColumn) -> Checked:
         if facts:
             fact = f"{in_words(facts)}, whatever arm and size are: they are of kernels that both have in common"
             wrong = rows if frozen else rows[list(alike or ())]
-            yield Noticed("doubtful", wrong, fact, "name the kernels, and profile all of one forward of each arm")
+            yield MeasurementFinding("doubtful", wrong, fact, "name the kernels, and profile all of one forward of each arm")
 
     return Checked(len(rows) * len(known) if len(rows) > 1 else 0, found())
 

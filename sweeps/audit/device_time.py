@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from sweeps.audit.frame import SAME_ARM, AuditColumn, AuditFrame
-from sweeps.audit.rule import Checked, Noticed, members
+from sweeps.audit.rule import Checked, MeasurementFinding, members
 from sweeps.audit.tolerance import in_words, place_of_row, quantile_of, roundings
 from sweeps.number_format import count
 from sweeps.profile import COUNTERS
@@ -36,7 +36,7 @@ def device_work(frame: AuditFrame, rows: AuditColumn) -> Checked:
     return Checked(int((sizes * (sizes - 1) // 2).sum()), (each for each in found if each is not None))
 
 
-def _work_against_time(frame: AuditFrame, own: AuditColumn) -> Noticed | None:
+def _work_against_time(frame: AuditFrame, own: AuditColumn) -> MeasurementFinding | None:
     """The pair of rows of one arm whose times fit their work least; each row stands against the extreme of those before."""
     column = {name: frame.column(name)[own] for name in ("gmacs", "batch", "kernel_ms", "kernels", "forwards", "peak_gflops")}
     work = column["gmacs"] * column["batch"]
@@ -69,7 +69,7 @@ def _work_against_time(frame: AuditFrame, own: AuditColumn) -> Noticed | None:
     grown, share, alone = times[other] / times[one], work[other] / work[one], gmacs[other] / gmacs[one]
     single = batch[other] != batch[one] and grown < share and 0.5 < grown / alone < 2
     with_kernels = f", with {small.kernels:,} and {large.kernels:,} kernels" if small.kernels and large.kernels else ""
-    return Noticed(
+    return MeasurementFinding(
         "contradiction" if grown < share and (small.kernels or small.peak_gflops) else "doubtful",
         own[
             _involved(is_short, least_rate, rate + room + spread)
@@ -112,11 +112,11 @@ def device_within_wall(frame: AuditFrame, rows: AuditColumn) -> Checked:
     return Checked(len(rows), _longer(frame, rows, busy, wall))
 
 
-def _longer(frame: AuditFrame, rows: AuditColumn, busy: AuditColumn, wall: AuditColumn) -> Iterator[Noticed]:
+def _longer(frame: AuditFrame, rows: AuditColumn, busy: AuditColumn, wall: AuditColumn) -> Iterator[MeasurementFinding]:
     wrong = np.flatnonzero(_beyond(frame, rows, busy / wall, (busy, frame.column("latency_ms")[rows])))
     if len(wrong):
         worst = wrong[np.argmax((busy / wall)[wrong])]
-        yield Noticed(
+        yield MeasurementFinding(
             "contradiction",
             rows[wrong],
             f"{place_of_row(frame.row(int(rows[worst])))}: the device is busy for {busy[worst]:.3g} ms of a forward that takes "
@@ -144,13 +144,13 @@ def totals_per_forward(frame: AuditFrame, rows: AuditColumn) -> Checked:
     return Checked(len(rows), _totals(frame, rows))
 
 
-def _totals(frame: AuditFrame, rows: AuditColumn) -> Iterator[Noticed]:
+def _totals(frame: AuditFrame, rows: AuditColumn) -> Iterator[MeasurementFinding]:
     kernel_ms, wall = frame.column("kernel_ms")[rows], frame.batch_ms[rows]
     wrong = np.flatnonzero(_beyond(frame, rows, kernel_ms / wall, (kernel_ms, frame.column("latency_ms")[rows])))
     if len(wrong):
         worst = wrong[np.argmax((kernel_ms / wall)[wrong])]
         ratio = kernel_ms[worst] / wall[worst]
-        yield Noticed(
+        yield MeasurementFinding(
             "doubtful",
             rows[wrong],
             f"{place_of_row(frame.row(int(rows[worst])))}: {kernel_ms[worst]:g} ms of kernels are {ratio:.1f} times the wall time "
@@ -166,18 +166,18 @@ def profile_coverage(frame: AuditFrame, rows: AuditColumn) -> Checked:
     Source: means over a few kernels are about these alone: three casts of weights with 3 % utilisation do not make a forward with
     3 %. Most is `MIN_COVERED`. Cannot decide: what the kernels that were not profiled would show.
     """
-    few = rows[frame.column("covered")[rows] < MIN_COVERED]
+    few = rows[frame.column("kernel_time_share")[rows] < MIN_COVERED]
     return Checked(len(rows), (_uncovered(frame, int(place)) for place in few))
 
 
-def _uncovered(frame: AuditFrame, place: int) -> Noticed:
+def _uncovered(frame: AuditFrame, place: int) -> MeasurementFinding:
     row = frame.row(place)
     kernels = count(round((row.kernels or 0) / (row.forwards or 1)), "kernel")
     counters = [name for name in COUNTERS if name in row.counters]
-    return Noticed(
+    return MeasurementFinding(
         "doubtful" if counters else "note",
         [place],
-        f"{place_of_row(row)}: {kernels} profiled, which take {100 * (row.covered or 0):.2g} % of the kernel time of a forward"
+        f"{place_of_row(row)}: {kernels} profiled, which take {100 * (row.kernel_time_share or 0):.2g} % of the kernel time of a forward"
         + (f"; {in_words(counters)} are about these alone" if counters else ""),
         "profile all kernels of one forward, or name the kernels beside their numbers",
     )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sweeps.audit.frame import AuditColumn, AuditFrame
-from sweeps.audit.rule import Checked, Noticed
+from sweeps.audit.rule import Checked, MeasurementFinding
 from sweeps.audit.tolerance import place_of_row, quantile_of, roundings
 
 OVER_STATED = 1.1
@@ -64,12 +64,12 @@ def beyond_peak(frame: AuditFrame, rows: AuditColumn) -> Checked:
     allowed = quantile_of(len(rows)) * frame.noise_at(rows) + np.log1p(roundings(times)) if len(rows) else 0.0
     wrong = np.flatnonzero(np.log(reached / peaks) > allowed)
 
-    def found() -> Iterator[Noticed]:
+    def found() -> Iterator[MeasurementFinding]:
         if len(wrong):
             worst = wrong[np.argmax((reached / peaks)[wrong])]
             row = frame.row(int(rows[worst]))
             each_ms = 1e3 * frame.item_seconds[rows[worst]]
-            yield Noticed(
+            yield MeasurementFinding(
                 "contradiction",
                 rows[wrong],
                 f"{place_of_row(row)}: {row.gmacs:g} GMACs every {each_ms:.3g} ms are {reached[worst]:,.0f} GFLOP/s, "
@@ -93,10 +93,10 @@ def beyond_memory(frame: AuditFrame, rows: AuditColumn) -> Checked:
     rows, sizes = rows[~np.isnan(sizes)], sizes[~np.isnan(sizes)]
     wrong = np.flatnonzero(frame.column("memory_mb")[rows] > 1.05 * sizes)
 
-    def found() -> Iterator[Noticed]:
+    def found() -> Iterator[MeasurementFinding]:
         if len(wrong):
             row = frame.row(int(rows[wrong[0]]))
             fact = f"{place_of_row(row)}: a peak of {row.memory_mb:,.0f} MB on {row.device}, which has {sizes[wrong[0]]:,.0f}"
-            yield Noticed("contradiction", rows[wrong], fact, "state of how many devices the memory is, and its unit")
+            yield MeasurementFinding("contradiction", rows[wrong], fact, "state of how many devices the memory is, and its unit")
 
     return Checked(len(rows), found())

@@ -44,7 +44,7 @@ def measured_table(name: str, rows: Iterable[Mapping[str, Any]], label: Callable
     return MeasurementTable(name=name, rows=tuple(found), latency="per_batch", baseline=BASELINE, **noise)
 
 
-def setting_of(row: Mapping[str, Any]) -> str:
+def condition_key(row: Mapping[str, Any]) -> str:
     """What of the condition of a row of a view is not a field of its own."""
     return ", ".join(_written(row[name]) for name in SETTING_COLUMNS if not is_missing(row.get(name)))
 
@@ -66,7 +66,7 @@ def _measurement(row: Mapping[str, Any], label: Callable[[str, str], str], prefi
         "method": row["method"],
         "device": row["device_name"],
         "model": row["model"],
-        "setting": setting_of(row),
+        "setting": condition_key(row),
         "image_size": None if row.get("image_shape") else row.get("image_size"),
         "tokens": row["tokens"],
         "tokens_final": max(0, row["tokens_final"] - prefix),

@@ -8,7 +8,7 @@ import numpy as np
 
 from sweeps.audit.comparisons import half_step
 from sweeps.audit.frame import AuditColumn, AuditFrame
-from sweeps.audit.rule import Checked, Noticed
+from sweeps.audit.rule import Checked, MeasurementFinding
 from sweeps.audit.tolerance import place_of_row
 from sweeps.geometry.llm_geometry import languages
 from sweeps.geometry.vit_catalogue import networks
@@ -94,9 +94,9 @@ def catalogue_macs(frame: AuditFrame, rows: AuditColumn) -> Checked:
                 (places, f"{place_of_row(row)}: {row.gmacs:g} GMACs are stated, {network.name} has {most:.3g} at {size} px")
             )
 
-    def found() -> Iterator[Noticed]:
+    def found() -> Iterator[MeasurementFinding]:
         for places, fact in wrong:
-            yield Noticed("contradiction", places, fact, "count the MACs of the model that was timed, at the size that was timed")
+            yield MeasurementFinding("contradiction", places, fact, "count the MACs of the model that was timed, at the size that was timed")
 
     return Checked(compared, found())
 
@@ -122,9 +122,9 @@ def tokens_of_size(frame: AuditFrame, rows: AuditColumn) -> Checked:
             fact = f"{place_of_row(row)}: {row.tokens:,} tokens are stated, patches of {patch} at {row.image_size} px are {high:,}"
             wrong.append((places, fact))
 
-    def found() -> Iterator[Noticed]:
+    def found() -> Iterator[MeasurementFinding]:
         for places, fact in wrong:
-            yield Noticed("contradiction", places, fact, "print the tokens of the first block in one forward")
+            yield MeasurementFinding("contradiction", places, fact, "print the tokens of the first block in one forward")
 
     return Checked(compared, found())
 
@@ -153,9 +153,9 @@ def weights_in_memory(frame: AuditFrame, rows: AuditColumn) -> Checked:
             )
             wrong.append((places, fact))
 
-    def found() -> Iterator[Noticed]:
+    def found() -> Iterator[MeasurementFinding]:
         for places, fact in wrong:
-            yield Noticed("contradiction", places, fact, "read the peak of the process or device from the start, weights included")
+            yield MeasurementFinding("contradiction", places, fact, "read the peak of the process or device from the start, weights included")
 
     return Checked(compared, found())
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from sweeps.audit.measured import setting_of
+from sweeps.audit.measured import condition_key
 from sweeps.number_format import count, is_missing
 from sweeps.profile import COUNTERS
 from sweeps.references.measurement import Measurement, MeasurementTable
@@ -56,7 +56,7 @@ def _measurement(row: dict[str, Any], classes: list[dict[str, Any]], runs: list[
         "method": row.get("method"),
         "device": row.get("device_name"),
         "model": row.get("model"),
-        "setting": ", ".join(filter(None, (setting_of(row), origin, "" if row["phase"] == "forward" else row["phase"]))),
+        "setting": ", ".join(filter(None, (condition_key(row), origin, "" if row["phase"] == "forward" else row["phase"]))),
         "image_size": None if row.get("image_shape") else row.get("image_size"),
         "tokens": row.get("prompt_tokens"),
         "batch": row.get("batch_size"),
@@ -71,7 +71,7 @@ def _measurement(row: dict[str, Any], classes: list[dict[str, Any]], runs: list[
             "forwards": 1,
             "kernel_ms": sum(run["ms"] for run in own),
             "kernels": round(sum(run["count"] for run in own)),
-            "covered": row.get("covered"),
+            "kernel_time_share": row.get("kernel_time_share"),
             "counters": _counters(own),
             "gmacs": row.get("gmacs_total") if row["phase"] == "forward" else None,
             "peak_gflops": row.get("peak_gflops"),

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from sweeps.audit.frame import AuditColumn, AuditFrame
-from sweeps.audit.rule import Checked, Noticed, members
+from sweeps.audit.rule import Checked, MeasurementFinding, members
 from sweeps.audit.tolerance import allowed_each, place_of_row, roundings
 from sweeps.references.measurement import Measurement
 
@@ -44,7 +44,7 @@ def sampling_error(frame: AuditFrame, rows: AuditColumn) -> Checked:
     lower, higher, error = lower[close], higher[close], error[close]
     of_group = groups[lower]
 
-    def found() -> Iterator[Noticed]:
+    def found() -> Iterator[MeasurementFinding]:
         for group in dict.fromkeys(of_group.tolist()):
             own = np.flatnonzero(of_group == group)
             first = [(frame.row(int(rows[lower[at]])), frame.row(int(rows[higher[at]])), error[at]) for at in own[:MAX_PAIRS]]
@@ -52,7 +52,7 @@ def sampling_error(frame: AuditFrame, rows: AuditColumn) -> Checked:
             row = first[0][0]
             where = ", ".join(str(part) for part in (row.model, row.setting) if part)
             more = f"; and {len(own) - MAX_PAIRS} more pairs" if len(own) > MAX_PAIRS else ""
-            yield Noticed(
+            yield MeasurementFinding(
                 "note",
                 rows[np.concatenate((lower[own], higher[own]))],
                 f"{f'{where}: ' if where else ''}{shown}{more}, for {row.images:,} images drawn apart",
@@ -88,11 +88,11 @@ def possible_accuracy(frame: AuditFrame, rows: AuditColumn) -> Checked:
     rows, top1, images, half = (each[decides] for each in (rows, top1, images, half))
     wrong = rows[np.abs(np.rint(top1 * images / 100) * 100 / images - top1) > half]
 
-    def found() -> Iterator[Noticed]:
+    def found() -> Iterator[MeasurementFinding]:
         if len(wrong):
             row = frame.row(int(wrong[0]))
             right = (row.top1 or 0) * (row.images or 0) / 100
-            yield Noticed(
+            yield MeasurementFinding(
                 "contradiction",
                 wrong,
                 f"{place_of_row(row)}: {row.top1:g} % of {row.images:,} images are {right:.2f} images; {math.floor(right):,} are "
@@ -117,13 +117,13 @@ def percentiles_in_order(frame: AuditFrame, rows: AuditColumn) -> Checked:
         halves = np.log1p(roundings(columns[low])) + np.log1p(roundings(columns[high]))
         wrong |= known & (np.log(columns[low] / columns[high]) > halves)
 
-    def found() -> Iterator[Noticed]:
+    def found() -> Iterator[MeasurementFinding]:
         if wrong.any():
             row = frame.row(int(rows[wrong][0]))
             stated = (("median", row.latency_ms), ("p95", row.latency_p95_ms), ("p99", row.latency_p99_ms))
             shown = ", ".join(f"{name} {value:g} ms" for name, value in stated if value is not None)
             fact = f"{place_of_row(row)}: {shown} do not rise" + (f"; {wrong.sum()} rows" if wrong.sum() > 1 else "")
-            yield Noticed("contradiction", rows[wrong], fact, "compute them from the raw times of one run")
+            yield MeasurementFinding("contradiction", rows[wrong], fact, "compute them from the raw times of one run")
 
     return Checked(comparisons, found())
 
@@ -159,13 +159,13 @@ def duplicated_rows(frame: AuditFrame, rows: AuditColumn) -> Checked:
             apart[field] = (most > 0) & (ratio > slack) & (sizes > 1)
     wrong = np.flatnonzero((sizes > 1) & (equal | np.any(list(apart.values()), axis=0)))
 
-    def found() -> Iterator[Noticed]:
+    def found() -> Iterator[MeasurementFinding]:
         for group, own in zip(wrong, members(groups, wrong), strict=True):
             copies = rows[own]
             fields = [field for field, which in apart.items() if which[group]]
             values = {field: frame.column(field)[copies] for field in fields}
             differing = "; ".join(f"{name} {np.nanmin(each):g} and {np.nanmax(each):g}" for name, each in values.items())
-            yield Noticed(
+            yield MeasurementFinding(
                 "note" if equal[group] else "doubtful",
                 copies,
                 f"{place_of_row(frame.row(int(copies[0])))} stands there {len(copies)} times"

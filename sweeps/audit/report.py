@@ -25,7 +25,7 @@ AUDIT_RULES: tuple[AuditRule, ...] = (
         "the time of a whole forward",
     ),
     AuditRule(device_time.totals_per_forward, ("kernel_ms", "latency_ms"), "totals beside the time of a whole forward"),
-    AuditRule(device_time.profile_coverage, ("covered",), "profiles"),
+    AuditRule(device_time.profile_coverage, ("kernel_time_share",), "profiles"),
     AuditRule(counters.same_counters, ("counters",), "two arms or sizes"),
     AuditRule(devices.beyond_peak, ("gmacs", "peak_gflops|device", "throughput|latency_ms"), "a device whose peak is known"),
     AuditRule(devices.beyond_memory, ("memory_mb", "device"), "a device whose memory is known"),

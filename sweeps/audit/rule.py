@@ -32,7 +32,7 @@ class AuditFinding(FrozenModel):
     """What would settle it."""
 
 
-class Noticed(NamedTuple):
+class MeasurementFinding(NamedTuple):
     """A finding before it has its rule's name."""
 
     severity: Severity
@@ -46,7 +46,7 @@ class Checked(NamedTuple):
     """How often a rule compared something, and what it found, lazily."""
 
     comparisons: int
-    found: Iterable[Noticed] = ()
+    found: Iterable[MeasurementFinding] = ()
 
 
 class RuleCheck(Protocol):
@@ -91,7 +91,7 @@ class AuditRule:
         """The check on the rows that hold what it needs."""
         return self.check(frame, np.flatnonzero(np.all([frame.stated(field) for field in self.needs], axis=0)))
 
-    def findings(self, frame: AuditFrame, found: Iterable[Noticed]) -> Iterator[AuditFinding]:
+    def findings(self, frame: AuditFrame, found: Iterable[MeasurementFinding]) -> Iterator[AuditFinding]:
         """The first findings, worked out, and one that has the rows of all others."""
         each = iter(found)
         for noticed in islice(each, MAX_OF_A_RULE):
@@ -100,9 +100,9 @@ class AuditRule:
         if rest:
             rows = np.unique(np.concatenate([np.asarray(noticed.rows) for noticed in rest]))
             worst = min((noticed.severity for noticed in rest), key=SEVERITIES.index)
-            yield self._finding(frame, Noticed(worst, rows, f"and {len(rest):,} more of this kind", rest[0].settles))
+            yield self._finding(frame, MeasurementFinding(worst, rows, f"and {len(rest):,} more of this kind", rest[0].settles))
 
-    def _finding(self, frame: AuditFrame, noticed: Noticed) -> AuditFinding:
+    def _finding(self, frame: AuditFrame, noticed: MeasurementFinding) -> AuditFinding:
         places = np.unique(np.asarray(noticed.rows, dtype=np.int64))
         labels = frame.text("label")[places[~frame.is_baseline[places]]]
         return AuditFinding(

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from sweeps.audit.frame import SAME_ARM, AuditColumn, AuditFrame
-from sweeps.audit.rule import Checked, Noticed, members
+from sweeps.audit.rule import Checked, MeasurementFinding, members
 from sweeps.audit.tolerance import in_words, quantile_of, roundings
 from sweeps.labels import SPEEDUP, conclude_interval
 from sweeps.number_format import count
 from sweeps.references.measurement import Measurement
 
-NOTABLY_LONGER = 1.1
+MIN_SLOWDOWN = 1.1
 """From this factor on a smaller size that takes longer is a finding. The medians of two jobs differ by 5 % by chance (each is known
 to 3.6 %, half of its 95 % interval on a shared CPU); a tenth is twice as much, and as large as the speed-ups that break-evens
 and fits are about. Where the noise of a table allows more, its tolerance counts."""
@@ -25,7 +25,7 @@ MISS = 0.01
 def time_of_sizes(frame: AuditFrame, rows: AuditColumn) -> Checked:
     """The unmodified model does not take notably longer with fewer tokens than with more.
 
-    Source: more tokens of one model are more work of the same kind. Notably is `NOTABLY_LONGER`, and beyond what noise does between
+    Source: more tokens of one model are more work of the same kind. Notably is `MIN_SLOWDOWN`, and beyond what noise does between
     jobs. Cannot decide: whether the machine was in another state while one of the sizes was measured, or handles that size worse
     (kernels and caches prefer some sizes). A speed-up is formed inside a job and stands in both cases; break-evens and fits
     join sizes.
@@ -56,13 +56,13 @@ def _medians(frame: AuditFrame, rows: AuditColumn, times: AuditColumn) -> tuple[
     return found, np.array([np.median(times[each]) for each in own]), [rows[each] for each in own]
 
 
-def _out_of_order(frame: AuditFrame, ms: AuditColumn, rows: list[AuditColumn], noise: float, pairs: int) -> Noticed | None:
+def _out_of_order(frame: AuditFrame, ms: AuditColumn, rows: list[AuditColumn], noise: float, pairs: int) -> MeasurementFinding | None:
     """The sizes that take notably longer than the quickest larger one."""
     quickest = len(ms) - 1 - _argmin_so_far(ms[::-1])[::-1]  # of each size and those above
     large = np.append(quickest[1:], len(ms) - 1)
     ratio = ms / ms[large]
     chance = quantile_of(pairs) * noise * math.sqrt(2) + np.log1p(roundings(ms)) + np.log1p(roundings(ms[large]))
-    broken = np.flatnonzero(np.log(ratio) > np.maximum(math.log(NOTABLY_LONGER), chance))
+    broken = np.flatnonzero(np.log(ratio) > np.maximum(math.log(MIN_SLOWDOWN), chance))
     if not len(broken):
         return None
     worst = broken[np.argsort(-ratio[broken], kind="stable")][:MAX_SIZES]
@@ -76,7 +76,7 @@ def _out_of_order(frame: AuditFrame, ms: AuditColumn, rows: list[AuditColumn], n
     more = f"; and {count(len(broken) - MAX_SIZES, 'more size')}" if len(broken) > MAX_SIZES else ""
     row = first[0]
     where = ", ".join(filter(None, (row.model, f"batch {row.batch}" if row.batch else "")))
-    return Noticed(
+    return MeasurementFinding(
         "doubtful",
         np.concatenate([rows[place] for place in {*broken.tolist(), *large[broken].tolist()}]),
         f"{where + ': ' if where else ''}the unmodified model takes {'; '.join(facts)}{more}: the machine was in another state "
@@ -110,7 +110,7 @@ def nothing_removed(frame: AuditFrame, rows: AuditColumn) -> Checked:
     return Checked(len(idle), _moved(frame, idle))
 
 
-def _moved(frame: AuditFrame, idle: AuditColumn) -> Iterator[Noticed]:
+def _moved(frame: AuditFrame, idle: AuditColumn) -> Iterator[MeasurementFinding]:
     curve = frame.codes((*SAME_ARM, "batch"), idle)
     size = frame.codes((*SAME_ARM, "batch", "image_size", "tokens"), idle)
     among = len(np.unique(size))
@@ -126,7 +126,7 @@ def _moved(frame: AuditFrame, idle: AuditColumn) -> Iterator[Noticed]:
         slower = any(row.paired is not None and row.paired.value < 1 for row in rows)
         cost = "its own code costs this, or " if slower else ""
         chance = f"{MISS * among:.2g} of {count(among, 'such comparison')}"
-        yield Noticed(
+        yield MeasurementFinding(
             "doubtful",
             clear,
             f"{rows[0].label} removes nothing, and yet was measured at {', '.join(map(_speedup, rows))}: {cost}the measurement "

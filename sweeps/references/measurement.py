@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from sweeps.identity import FrozenModel, digest
-from sweeps.profile import COUNTERS, Bounded
+from sweeps.profile import COUNTERS, IntervalEstimate
 
 LatencyUnit = Literal["per_batch", "per_image"]
 """What a latency is the time of: a whole batch, or an image of it."""
@@ -78,7 +78,7 @@ class Measurement(FrozenModel):
     """Kernels launched in these forwards."""
     forwards: Annotated[int, Field(gt=0)] | None = None
     """Forwards that `kernel_ms` and `kernels` cover; `None` where that is not stated."""
-    covered: Annotated[float, Field(ge=0, le=1)] | None = None
+    kernel_time_share: Annotated[float, Field(ge=0, le=1)] | None = None
     """Share of the kernel time of a forward that the profiled kernels take, which `kernel_ms` and `counters` are about."""
     device_ms: _Positive | None = None
     """Time of one forward by the device's own clock, gaps between its kernels included."""
@@ -101,7 +101,7 @@ class Measurement(FrozenModel):
     """Stated: time of the baseline over time of this row."""
     latency_change: Annotated[float, Field(gt=-100)] | None = None
     """Stated: change of the time against the baseline in per cent; above 0 is slower."""
-    paired: Bounded | None = None
+    paired: IntervalEstimate | None = None
     """Speed-up by pairs of forwards of one job, with its interval."""
     no_effect: bool | None = None
     """Whether the method removes nothing here: the row does the work of its baseline."""

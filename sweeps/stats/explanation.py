@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from sweeps.condition import Device
 from sweeps.number_format import with_interval
-from sweeps.profile import ArmProfile, Bounded, TimeClass
+from sweeps.profile import ArmProfile, IntervalEstimate, TimeClass
 
 _HALF = 0.5
 """Gaps of at least this share of the wall hold it."""
@@ -49,7 +49,7 @@ def bound(profile: ArmProfile, device: Device) -> str | None:
     return _HELD[device].get(longest, f"held by {longest}")
 
 
-def explain_wall(baseline: ArmProfile, arm: ArmProfile, device: Device, measured: Bounded | None = None) -> str | None:
+def explain_wall(baseline: ArmProfile, arm: ArmProfile, device: Device, measured: IntervalEstimate | None = None) -> str | None:
     """Why the wall of `arm` is what it is beside that of `baseline`, of the same phase; `None` where either lacks times.
 
     `time in operators fell by 34 % of the wall (31 to 37), Python and dispatch did not change measurably (-3 % to +8 %), …, so wall
@@ -84,13 +84,13 @@ def explain_wall(baseline: ArmProfile, arm: ArmProfile, device: Device, measured
     return f"while it was profiled ({walls} in other rounds, at another time, {ratio}): {', '.join(parts)}{why}"
 
 
-def explains(arm: ArmProfile, measured: Bounded | None) -> bool:
+def explains(arm: ArmProfile, measured: IntervalEstimate | None) -> bool:
     """Whether a profile has differences with intervals, and walls that do not contradict the timing, if there is one."""
     known = arm.speedup is not None and arm.speedup.low is not None
     return known and not (arm.speedup is not None and measured is not None and contradict(arm.speedup, measured))
 
 
-def contradict(one: Bounded, other: Bounded) -> bool:
+def contradict(one: IntervalEstimate, other: IntervalEstimate) -> bool:
     """Whether the intervals of two figures have nothing in common; figures without one contradict nothing."""
     ends = [(each.low, each.high) for each in (one, other)]
     (low, high), (other_low, other_high) = ends
@@ -99,7 +99,7 @@ def contradict(one: Bounded, other: Bounded) -> bool:
     return high < other_low or other_high < low
 
 
-def explain_capture(eager_s: float, captured_s: float, ratio: Bounded | None) -> str:
+def explain_capture(eager_s: float, captured_s: float, ratio: IntervalEstimate | None) -> str:
     """What capturing the same arm as a CUDA graph shows: the difference is launch overhead, measured and not estimated.
 
     `ratio` is the eager wall over the captured one.
@@ -117,7 +117,7 @@ def _changes(arm: ArmProfile, device: Device) -> Iterator[str]:
     """What each class takes more or less, those that changed measurably first; classes that never occur are left out."""
     names = _PARTS[device]
     known = {name: arm.changes[name] for name in names if name in arm.changes}
-    occurring = {name: found for name, found in known.items() if found != Bounded(value=0, low=0, high=0)}
+    occurring = {name: found for name, found in known.items() if found != IntervalEstimate(value=0, low=0, high=0)}
     for name, found in occurring.items():
         if sign := _sign(found):
             yield f"{names[name]} {'rose' if sign > 0 else 'fell'} by {_amount(found)} of the wall {_range(found)}"
@@ -143,7 +143,7 @@ def _wall_clause(arm: ArmProfile) -> str:
     return f"{link} wall time {'rose' if sign > 0 else 'fell'} {_amount(wall)} {_range(wall)}{alone}"
 
 
-def _timed_clause(arm: ArmProfile, measured: Bounded) -> str:
+def _timed_clause(arm: ArmProfile, measured: IntervalEstimate) -> str:
     """Whether a class that changed measurably the same way explains what the timing shows."""
     sign = _sign(_inverse(measured))
     if not sign:
@@ -154,10 +154,10 @@ def _timed_clause(arm: ArmProfile, measured: Bounded) -> str:
     return f"; no class of time alone shows why it is {word}"
 
 
-def _inverse(found: Bounded) -> Bounded:
+def _inverse(found: IntervalEstimate) -> IntervalEstimate:
     """The change of the time by a speed-up."""
     ends = [None if end is None else 1 / end - 1 for end in (found.high, found.low)]
-    return Bounded(value=1 / found.value - 1, low=ends[0], high=ends[1])
+    return IntervalEstimate(value=1 / found.value - 1, low=ends[0], high=ends[1])
 
 
 def _unclear(low: float, high: float) -> str:
@@ -165,18 +165,18 @@ def _unclear(low: float, high: float) -> str:
     return "did not change measurably" if high - low <= _WIDE else "was too noisy to compare"
 
 
-def _sign(found: Bounded) -> int:
+def _sign(found: IntervalEstimate) -> int:
     """1 or -1 where the interval excludes 0, else 0."""
     if found.low is None or found.high is None:
         return 0
     return int(found.low > 0) - int(found.high < 0)
 
 
-def _amount(found: Bounded) -> str:
+def _amount(found: IntervalEstimate) -> str:
     return f"{_percent(abs(found.value), abs(found.value))} %"
 
 
-def _range(found: Bounded) -> str:
+def _range(found: IntervalEstimate) -> str:
     """The interval of a change that excludes 0, without its sign."""
     ends = sorted(abs(end) for end in (found.low, found.high) if end is not None)
     return f"({_percent(ends[0], ends[1])} to {_percent(ends[1], ends[1])})"
@@ -191,7 +191,7 @@ def _percent(share: float, beside: float) -> str:
     return f"{100 * share:.1f}" if beside < 0.095 else f"{100 * share:.0f}"
 
 
-def _ratio(found: Bounded) -> str:
+def _ratio(found: IntervalEstimate) -> str:
     return f"{with_interval(found.value, found.low, found.high, form='.2f')}"
 
 

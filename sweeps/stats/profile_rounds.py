@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sweeps.condition import Device
-from sweeps.profile import Bounded, TimeClass
+from sweeps.profile import IntervalEstimate, TimeClass
 from sweeps.stats.pooling import SpeedUp, quantile, within_process
 from sweeps.stats.timeline import fit_to_wall, share_of_wall
 from sweeps.stats.two_way import MIN_ROUNDS, Levels, Rounds, jackknife_se
@@ -79,7 +79,7 @@ class PhaseRounds:
         """The speed-up of the profiled forwards, less the profiler's own time."""
         return within_process(self._totals.contrast(baseline, arm), self.rounds)
 
-    def changes(self, baseline: ArmWall, arm: ArmWall, speedup: SpeedUp, profiled: SpeedUp) -> dict[TimeClass, Bounded]:
+    def changes(self, baseline: ArmWall, arm: ArmWall, speedup: SpeedUp, profiled: SpeedUp) -> dict[TimeClass, IntervalEstimate]:
         """What an arm takes more than its baseline in each class, as shares of the baseline's wall.
 
         `speedup` is that of the walls. Where the profiled forwards have another one (`profiled`) than both intervals allow, the
@@ -93,7 +93,7 @@ class PhaseRounds:
         for place, (name, value) in enumerate(zip(self._levels, self._differences(baseline, arm), strict=True)):
             half = astray + _reach(jackknife_se(own[:, place]) ** 2, len(own) - 1.0, errors[place], speedup) if known else inf
             ends = {"low": value - half, "high": value + half} if half <= WIDEST_SHARE else {}
-            found[name] = Bounded(value=value, **ends)
+            found[name] = IntervalEstimate(value=value, **ends)
         return found
 
     def _other_errors(self, baseline: ArmWall, arm: ArmWall, speedup: SpeedUp) -> _Array:
@@ -132,10 +132,10 @@ class PhaseRounds:
         return (share_of_wall(levels, wall_s), True) if self.device == "cpu" else fit_to_wall(levels, wall_s)
 
 
-def bounded(speedup: SpeedUp) -> Bounded:
+def bounded(speedup: SpeedUp) -> IntervalEstimate:
     """A speed-up with its interval, as data."""
     known = speedup.half_width < inf
-    return Bounded(value=speedup.value, low=speedup.low if known else None, high=speedup.high if known else None)
+    return IntervalEstimate(value=speedup.value, low=speedup.low if known else None, high=speedup.high if known else None)
 
 
 def _reach(shares: float, freedom: float, wall: float, speedup: SpeedUp) -> float:

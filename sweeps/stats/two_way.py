@@ -43,10 +43,10 @@ class Contrast(NamedTuple):
 class Rounds:
     """Times of rounds, fitted once; contrasts between any columns follow from it."""
 
-    def __init__(self, seconds: ArrayLike, arms: Sequence[int], *, settled: bool = True) -> None:
+    def __init__(self, seconds: ArrayLike, arms: Sequence[int], *, warmup_converged: bool = True) -> None:
         """`seconds` has shape [rounds, columns] and `arms` names the arm of each column; an arm may have several.
 
-        Where warm-up ended before the arms were steady (`settled` is false), the later half of the rounds gives the estimate, and
+        Where warm-up ended before the arms were steady (`warmup_converged` is false), the later half of the rounds gives the estimate, and
         twice how far the earlier half lies from it is a part of its error: an arm that still becomes faster has a wide interval.
         Raises `ValueError` for times that are not positive and finite.
         """
@@ -58,7 +58,7 @@ class Rounds:
             raise ValueError(f"{bad} of {times.size} times are not positive and finite")
         self.rounds, self.arms = len(times), np.asarray(arms)
         self._earlier = None
-        if not settled and len(times) > 1:
+        if not warmup_converged and len(times) > 1:
             self._earlier = Rounds(times[: len(times) // 2], arms)
             times = times[len(times) // 2 :]
         logs = np.log(times)

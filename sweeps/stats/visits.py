@@ -66,7 +66,7 @@ class Spread(NamedTuple):
 class Pooling(NamedTuple):
     """A pooled speed-up with the steps that lead to it."""
 
-    found: SpeedUp
+    speedup: SpeedUp
     parts: tuple[VisitPart, ...]
     state: State
     """Of the machine, whose rounds it rests on: `slow` where too few were quick."""
@@ -99,8 +99,8 @@ class Pooling(NamedTuple):
         """Whether the speed-up is clearly another one in the slow state."""
         if self.slow is None:
             return False
-        errors = [each.quantile * each.se for each in (self.found, self.slow)]
-        return abs(self.found.log - self.slow.log) > hypot(*errors)
+        errors = [each.quantile * each.se for each in (self.speedup, self.slow)]
+        return abs(self.speedup.log - self.slow.log) > hypot(*errors)
 
 
 def pool_visits(visits: Sequence[Visit], turns: Sequence[int], floor_sd: float = FLOOR_SD) -> Pooling:
@@ -134,7 +134,7 @@ def pool_visits(visits: Sequence[Visit], turns: Sequence[int], floor_sd: float =
         other = _OneState(table[~quick], of_visit[~quick], len(visits), floor_sd, noise)
         slow = SpeedUp(other.effect, sqrt(other.squares) * other.counted.sd, other.counted.freedom, int((~quick).sum()))
     return Pooling(
-        found=SpeedUp(one.effect, hypot(error, _offset([*filter(None, [null]), *nulls])), freedom, len(table)),
+        speedup=SpeedUp(one.effect, hypot(error, _offset([*filter(None, [null]), *nulls])), freedom, len(table)),
         parts=tuple(VisitPart(*part) for part in zip(one.own.tolist(), one.shares.tolist(), speeds.tolist(), strict=True)),
         state="quick" if is_quick else "slow",
         rounds=len(one.rows),

@@ -16,7 +16,7 @@ def ncu_profiles(report: NcuReport, given: int | None = None) -> tuple[ImportedP
     """The profiles of the kernels in `report`, one for each phase that its ranges name; `given`: forwards as stated.
 
     ncu runs each kernel alone and again for each group of counters, so that there is no timeline: neither wall time nor gaps.
-    Its kernels may be a few of many: `covered` is not known from the file. Its ranges do not separate forwards, so that without
+    Its kernels may be a few of many: `kernel_time_share` is not known from the file. Its ranges do not separate forwards, so that without
     `given` totals are of the whole file; the means of counters need no number.
     """
     prompts = [each for each in report.kernels if PREFILL_RANGE in each.ranges]

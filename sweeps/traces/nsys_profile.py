@@ -78,7 +78,7 @@ def _profile(trace: DeviceTrace, phase: Phase, ranges: list[NvtxRange], given: i
         profiled_wall_s=length(union(part.windows)) * NS / part.forwards if part.windows else None,
         times=_times(trace, started, runs, part, ranges),
         launches=len(part.own) / part.forwards,
-        covered=_recorded_one_by_one(part.own) if part.windows else None,
+        kernel_time_share=_recorded_one_by_one(part.own) if part.windows else None,
         activities=_activities(part.own, part.forwards),
     )
     kernels, of_file = _kernels(part.own), _kernels(trace.runs)

@@ -11,18 +11,18 @@ _SHOWN = 3
 """Kernels that are listed."""
 
 
-def summary_lines(imported: ImportedProfile, covered: float | None) -> Iterator[str]:
-    """The lines, without the file's name; `covered` is the share of the arm's kernel time in the profile, if it is known."""
+def summary_lines(imported: ImportedProfile, kernel_time_share: float | None) -> Iterator[str]:
+    """The lines, without the file's name; `kernel_time_share` is the share of the arm's kernel time in the profile, if it is known."""
     profile = imported.profile
     yield imported.source
-    yield f"{_kernels(imported)}; {_coverage(covered)}"
+    yield f"{_kernels(imported)}; {_coverage(kernel_time_share)}"
     if profile.times:
         each = "per forward: "
         yield each + ", ".join(f"{cause} {1e3 * seconds:.3g} ms" for cause, seconds in profile.times.items())
     means = mean_counters(profile.activities)
     if means:
         listed = ", ".join(f"{name.replace('_', ' ')} {value:.3g} {COUNTERS[name]}" for name, value in means.items())
-        only = "" if covered == 1 else f" (of these {count(imported.kernels, 'kernel')} alone, not of the arm)"
+        only = "" if kernel_time_share == 1 else f" (of these {count(imported.kernels, 'kernel')} alone, not of the arm)"
         yield f"means weighted by time{only}: {listed}"
     yield from _longest(profile)
     yield from imported.notes
@@ -41,10 +41,10 @@ def _kernels(imported: ImportedProfile) -> str:
     return text
 
 
-def _coverage(covered: float | None) -> str:
-    if covered is None:
+def _coverage(kernel_time_share: float | None) -> str:
+    if kernel_time_share is None:
         return "what share of the arm's kernel time they take is not known"
-    return f"they take {100 * covered:.3g} % of the arm's kernel time"
+    return f"they take {100 * kernel_time_share:.3g} % of the arm's kernel time"
 
 
 def _longest(profile: ArmProfile) -> Iterator[str]:

@@ -108,7 +108,7 @@ def read(visits: Sequence[Outcome], *, apart: bool = False) -> list[Row]:
     short = min(len(each.seconds) for each in samples) < job.protocol.pairs_min
     rows = []
     for baseline, arm in job.pairs:
-        found = pool_visits([visit(each, baseline, arm) for each in samples], range(len(samples))).found
+        found = pool_visits([visit(each, baseline, arm) for each in samples], range(len(samples))).speedup
         ratio = medians[baseline] / medians[arm] if medians else None
         size, label = job.condition.image_size, str(job.arms[arm])
         rows.append(Row(size, label, found, "insufficient" if short else found.verdict(), samples[-1].stopped, flags, ratio))

@@ -16,7 +16,7 @@ from sqlalchemy import text
 
 from orchestrator import planning
 from orchestrator.planning import submit_plan
-from orchestrator.sites import here
+from orchestrator.sites import local_sites
 from store.engine import connect
 from store.row_mapping import environment_row, insert_new
 from sweeps.identity import canonical
@@ -55,7 +55,7 @@ def sweep(comparisons: int) -> str:
 def submitting(folder: Path) -> None:
     expansion = planning.load_sweep(folder / "scale.yaml", auto="cpu")
     engine = connect(str(folder / "scale.db"))
-    submit_plan(engine, planning.make_plan(expansion, engine, here()))
+    submit_plan(engine, planning.make_plan(expansion, engine, local_sites()))
 
 
 def answering(folder: Path) -> None:
@@ -64,7 +64,7 @@ def answering(folder: Path) -> None:
     from store.tables.lightweight import ENVIRONMENT
     from store.tables.results import ComparisonAttemptRow
 
-    engine, environment = connect(str(folder / "scale.db")), here()[0].environments["cpu"]
+    engine, environment = connect(str(folder / "scale.db")), local_sites()[0].environments["cpu"]
     expansion = planning.load_sweep(folder / "scale.yaml", auto="cpu")
     pair = dict.fromkeys(ComparisonAttemptRow.model_fields) | {"baseline": 0, "arm": 1}
     figures = dict.fromkeys(EffectRow.model_fields)
@@ -97,7 +97,7 @@ def resuming(folder: Path) -> None:
     """What `run` does before it finds that nothing is left."""
     expansion = planning.load_sweep(folder / "scale.yaml", auto="cpu")
     engine = connect(str(folder / "scale.db"))
-    plan = planning.make_plan(expansion, engine, here())
+    plan = planning.make_plan(expansion, engine, local_sites())
     assert not plan.jobs, f"{len(plan.jobs)} jobs are left"
     submit_plan(engine, plan)
 

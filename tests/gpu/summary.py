@@ -40,7 +40,7 @@ def points_of(outcome: Outcome) -> list[dict[str, Any]]:
             point |= {"failure": failure.reason, "message": failure.message}
         elif outcome.samples is not None and {baseline, arm} <= set(outcome.samples.arms):
             table, columns = np.asarray(outcome.samples.seconds), np.asarray(outcome.samples.arms)
-            ratio = pool_visits([Visit(*(table[:, columns == side] for side in (baseline, arm)))], [0]).found
+            ratio = pool_visits([Visit(*(table[:, columns == side] for side in (baseline, arm)))], [0]).speedup
             point |= {"speedup": ratio.value, "low": ratio.low, "high": ratio.high, "pairs": ratio.pairs}
         if arm in arms:
             wanted = ("latency", "ttft", "tpot", "top1", "bits_per_byte", "peak_rss", "cuda_peak_allocated", "energy_per_image")

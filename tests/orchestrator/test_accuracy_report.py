@@ -152,7 +152,7 @@ def test_a_plan_of_both_kinds(tmp_path: Path) -> None:
         + 3 * job_estimate.WARM_UP_SECONDS
         + 360 * job_estimate.IMAGE_SECONDS
     )
-    assert known < plan.at_most_s < known + 20
+    assert known < plan.upper_bound_s < known + 20
     folder = expansion.jobs[2].model_copy(update={"protocol": Protocol(timeout_s=77)})
     unknown = folder.model_copy(update={"condition": folder.condition.model_copy(update={"data": "imagefolder:x"})})
     assert estimate.job_seconds(unknown) == 77

@@ -40,13 +40,13 @@ def test_what_is_made_is_counted_once() -> None:
     tuned = Step(method="adaptivocab", params={"ngrams": 0, "finetune_steps": 10})
     plain, one, two = job(Step(method="topk_activation", params={"sparsity": 0.5})), job(calibrated), job(calibrated, batch_size=2)
     matrices = 4 * (2048 * 2048 * 4 + 3 * 2048 * 5632) + 2048 * 4096
-    assert estimate.at_most([plain]) == pytest.approx(20 + estimate.job_seconds(plain))
-    made = estimate.at_most([one]) - 20 - estimate.job_seconds(one)
+    assert estimate.upper_bound_seconds([plain]) == pytest.approx(20 + estimate.job_seconds(plain))
+    made = estimate.upper_bound_seconds([one]) - 20 - estimate.job_seconds(one)
     assert made == pytest.approx(10 + (1000 * matrices + 10 * 4 * 2048**3) / 20e9)
-    assert estimate.at_most([one, two]) == pytest.approx(20 + made + estimate.job_seconds(one) + estimate.job_seconds(two))
-    learnt = estimate.at_most([job(tuned)]) - 20 - estimate.job_seconds(job(tuned))
+    assert estimate.upper_bound_seconds([one, two]) == pytest.approx(20 + made + estimate.job_seconds(one) + estimate.job_seconds(two))
+    learnt = estimate.upper_bound_seconds([job(tuned)]) - 20 - estimate.job_seconds(job(tuned))
     assert learnt == pytest.approx(10 + 6 * 10 * 3072 * matrices / 20e9)
-    assert estimate.at_most([]) == 0
+    assert estimate.upper_bound_seconds([]) == 0
 
 
 def test_no_job_takes_longer_than_its_time_out() -> None:
@@ -59,4 +59,4 @@ def test_no_job_takes_longer_than_its_time_out() -> None:
 def test_shipped_sweeps_took_less(name: str) -> None:
     """The estimate lies above what was measured, and not so far that it is useless."""
     expansion = planning.load_sweep(Path("sweeps") / f"{name}.yaml", auto="cpu")
-    assert MEASURED[name] < estimate.at_most(expansion.jobs) < 5 * MEASURED[name]
+    assert MEASURED[name] < estimate.upper_bound_seconds(expansion.jobs) < 5 * MEASURED[name]

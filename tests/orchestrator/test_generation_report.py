@@ -215,9 +215,9 @@ def test_limits_of_small_and_random_models_are_named(path: Path) -> None:
 def test_the_attention_that_ran_is_named(tmp_path: Path) -> None:
     """Where transformers has no SDPA for a model, the headline has the attention that it ran with."""
     outcome = a_generation(a_generation_job(), (1.0, 1.5))
-    eager = outcome.model_copy(update={"arms": tuple(arm.model_copy(update={"route": "eager attention"}) for arm in outcome.arms)})
+    eager = outcome.model_copy(update={"arms": tuple(arm.model_copy(update={"implementation": "eager attention"}) for arm in outcome.arms)})
     for found, settings in ((outcome, "float32, sdpa attention, eager"), (eager, "float32, eager attention, eager")):
-        path = tmp_path / f"{found.arms[0].route}.db"
+        path = tmp_path / f"{found.arms[0].implementation}.db"
         store(path, found).dispose()
         assert settings in written(path, "markdown")
 
@@ -281,10 +281,10 @@ def test_the_estimate_grows_with_the_work() -> None:
     assert estimate.job_seconds(tasks) == Protocol().timeout_s
     trained = [a_quality_job(model="tiny_lm", weights="trained", characters=1000, seed=seed) for seed in (0, 1)]
     untrained = a_quality_job(model="tiny_lm", weights="random", characters=1000)
-    calibrating = estimate.at_most([untrained]) - estimate.job_seconds(untrained) - job_estimate.START_SECONDS
+    calibrating = estimate.upper_bound_seconds([untrained]) - estimate.job_seconds(untrained) - job_estimate.START_SECONDS
     assert calibrating > estimate.MAKING_SECONDS
     once = job_estimate.START_SECONDS + estimate.TRAINING_SECONDS["tiny_lm"] + calibrating
-    assert estimate.at_most(trained) - sum(map(estimate.job_seconds, trained)) == pytest.approx(once)
+    assert estimate.upper_bound_seconds(trained) - sum(map(estimate.job_seconds, trained)) == pytest.approx(once)
 
 
 def test_a_compiled_vision_arm_takes_longer_too() -> None:

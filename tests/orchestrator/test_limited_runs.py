@@ -9,7 +9,7 @@ from math import inf
 import pytest
 from rich.console import Console
 
-from orchestrator.allowance import Allowance
+from orchestrator.time_budget import TimeBudget
 from orchestrator.host_lock import host_lock
 from orchestrator.progress import Display
 from orchestrator.ray_cluster.cluster import Cluster
@@ -42,7 +42,7 @@ def limited(
     refinement = Refinement(plan.expansion, store.engine) if limit_s < inf else None
     with TimesLeft() as display:
         result = run_plan(
-            store.engine, plan, lambda: cluster, display, allowance=Allowance(limit_s), refinement=refinement, wait_s=wait_s
+            store.engine, plan, lambda: cluster, display, time_budget=TimeBudget(limit_s), refinement=refinement, wait_s=wait_s
         )
     return result, display.seen
 
@@ -80,13 +80,13 @@ def test_time_that_is_left_goes_to_too_few_pairs(store: Store, cluster: Cluster)
 
 def test_a_refined_job_is_shortened_to_the_time_left(store: Store, cluster: Cluster) -> None:
     """A job whose whole budget does not fit any more gets what is left, in place of nothing."""
-    allowance = Allowance(20.0)
+    time_budget = TimeBudget(20.0)
     long = job("a", budget_s=100.0, timeout_s=200.0)
-    assert not allowance.admits(long)
-    shorter = allowance.fitted(long)
-    assert allowance.admits(shorter)
+    assert not time_budget.admits(long)
+    shorter = time_budget.fitted(long)
+    assert time_budget.admits(shorter)
     assert 10.0 <= shorter.protocol.budget_s < 20.0
-    assert allowance.fitted(job("a", budget_s=1.0)).protocol.budget_s == 1.0
+    assert time_budget.fitted(job("a", budget_s=1.0)).protocol.budget_s == 1.0
 
 
 def test_the_time_left_never_exceeds_the_limit(store: Store, cluster: Cluster) -> None:

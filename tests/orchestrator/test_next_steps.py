@@ -96,7 +96,7 @@ def test_words_are_explained_where_they_are_used(measured: Report) -> None:
 
 
 def test_notes_separate_route_and_flags_alike(measured: Report) -> None:
-    """A row's notes are one list: the route and each flag, with the same separator."""
-    assert "route: native, contended, warmup_not_converged" in printed(
-        altered(measured, route="native", flags="contended,warmup_not_converged"), "markdown"
+    """A row's notes are one list: the implementation and each flag, with the same separator."""
+    assert "implementation: native, contended, warmup_not_converged" in printed(
+        altered(measured, implementation="native", flags="contended,warmup_not_converged"), "markdown"
     )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestrator.nodes import Node, fits, room
+from orchestrator.nodes import Node, can_start, has_capacity
 from sweeps.condition import Device, Kind
 from sweeps.job import Job
 from tests.orchestrator.conftest import job
@@ -20,18 +20,18 @@ NODE = Node(host="box", environments=ENVIRONMENTS, node_id="ab", devices=("cpu",
 
 def test_timing_needs_an_idle_node() -> None:
     """And nothing starts beside it."""
-    assert fits(requested("latency"), NODE, [])
-    assert not fits(requested("latency", 1), NODE, [requested("accuracy", 1)])
-    assert not fits(requested("generation", 1), NODE, [requested("quality", 1)])
-    assert not room(NODE, [requested("latency", 1)])
-    assert not fits(requested("accuracy", 1), NODE, [requested("latency", 1)])
+    assert can_start(requested("latency"), NODE, [])
+    assert not can_start(requested("latency", 1), NODE, [requested("accuracy", 1)])
+    assert not can_start(requested("generation", 1), NODE, [requested("quality", 1)])
+    assert not has_capacity(NODE, [requested("latency", 1)])
+    assert not can_start(requested("accuracy", 1), NODE, [requested("latency", 1)])
 
 
 @pytest.mark.parametrize(("threads", "at_once"), [(1, 8), (3, 2), (8, 1), (20, 1), (None, 1)])
 def test_others_share_the_cores(threads: int | None, at_once: int) -> None:
     """As many as the cores reach for, and always one."""
     there: list[Job] = []
-    while fits(one := requested("accuracy", threads), NODE, there):
+    while can_start(one := requested("accuracy", threads), NODE, there):
         there.append(one)
     assert len(there) == at_once
 
@@ -39,16 +39,16 @@ def test_others_share_the_cores(threads: int | None, at_once: int) -> None:
 def test_each_gpu_has_one_job() -> None:
     """Each takes its share of the cores unless it names its threads; CPU jobs fill what is left."""
     there = [requested("accuracy", None, "cuda"), requested("accuracy", 2, "cuda")]
-    assert fits(there[1], NODE, there[:1])
-    assert not fits(requested("accuracy", 1, "cuda"), NODE, there)
-    assert fits(requested("accuracy", 2), NODE, there)
-    assert not fits(requested("accuracy", 3), NODE, there)
+    assert can_start(there[1], NODE, there[:1])
+    assert not can_start(requested("accuracy", 1, "cuda"), NODE, there)
+    assert can_start(requested("accuracy", 2), NODE, there)
+    assert not can_start(requested("accuracy", 3), NODE, there)
 
 
 def test_head_that_declares_no_cpu_still_takes_a_gpu_job() -> None:
     """Its cores are not counted, its GPU is."""
     head = Node(host="box", environments=ENVIRONMENTS, node_id="ab", devices=("cuda",), cpus=0, gpus=1)
-    assert fits(requested("accuracy", None, "cuda"), head, [])
+    assert can_start(requested("accuracy", None, "cuda"), head, [])
 
 
 def on_device(name: str = "a", kind: Kind = "latency") -> Job:
@@ -58,12 +58,12 @@ def on_device(name: str = "a", kind: Kind = "latency") -> Job:
 
 def test_timing_on_single_gpus_runs_on_all_of_them() -> None:
     """One job for each of the node's two GPUs, and beside them neither timing of the whole node nor what shares it."""
-    assert fits(on_device(), NODE, [])
-    assert fits(on_device("b", "generation"), NODE, [on_device()])
-    assert room(NODE, [on_device()])
-    assert not room(NODE, [on_device(), on_device("b")])
-    assert not fits(on_device("c"), NODE, [on_device(), on_device("b")])
-    assert not fits(requested("latency", None, "cuda"), NODE, [on_device()])
-    assert not fits(requested("accuracy", 1), NODE, [on_device()])
-    assert not fits(on_device(), NODE, [requested("latency", None, "cuda")])
-    assert not fits(on_device(), NODE, [requested("quality", 1)])
+    assert can_start(on_device(), NODE, [])
+    assert can_start(on_device("b", "generation"), NODE, [on_device()])
+    assert has_capacity(NODE, [on_device()])
+    assert not has_capacity(NODE, [on_device(), on_device("b")])
+    assert not can_start(on_device("c"), NODE, [on_device(), on_device("b")])
+    assert not can_start(requested("latency", None, "cuda"), NODE, [on_device()])
+    assert not can_start(requested("accuracy", 1), NODE, [on_device()])
+    assert not can_start(on_device(), NODE, [requested("latency", None, "cuda")])
+    assert not can_start(on_device(), NODE, [requested("quality", 1)])

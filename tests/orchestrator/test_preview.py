@@ -18,7 +18,7 @@ HEAD = "schema: 1\nname: trial\nquestion: What will it do?\ndefaults: {device: c
 GRID = HEAD + "axes: {image_size: [64, 224]}\n"
 AT_224 = HEAD + "axes: {image_size: [224]}\n"
 MODEL = "deit_tiny_patch16_224"
-ALIKE = "methods: [{method: topk, keep_rate: 0.5}, {method: random, keep_rate: 0.5}, {method: tome, r: 1}]\n"
+RATE_TOLERANCE = "methods: [{method: topk, keep_rate: 0.5}, {method: random, keep_rate: 0.5}, {method: tome, r: 1}]\n"
 MILD = "methods: [{method: topk, keep_rate: [0.5, 0.999]}, {method: tome, r_ratio: 0.001}]\n"
 LANGUAGE = "methods: [{method: topk_activation, sparsity: 0.5}, {method: adaptivocab, ngrams: 5}]\n"
 
@@ -33,7 +33,7 @@ def warned(text: str) -> list[str]:
 
 def test_plan_prints_tokens_and_macs_of_each_arm(tmp_path: Path) -> None:
     """At the smallest and the largest size every arm stands with its tokens per block and GMACs, equal ones in one row."""
-    (tmp_path / "sweep.yaml").write_text(GRID + ALIKE)
+    (tmp_path / "sweep.yaml").write_text(GRID + RATE_TOLERANCE)
     lines = breakeven("plan", "sweep.yaml", folder=tmp_path).stdout.splitlines()
     assert [line for line in lines if line.startswith("deit")] == [f"{MODEL}, 64 pixels:", f"{MODEL}, 224 pixels:"]
     (topk,) = (line for line in lines if line.strip().startswith("topk keep_rate=0.5") and "197" in line)

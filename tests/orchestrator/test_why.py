@@ -19,7 +19,7 @@ from sweeps import job_estimate
 from sweeps.ceilings import left_to_gain
 from sweeps.condition import Overrides
 from sweeps.job import Arm, Step
-from sweeps.profile import Bounded
+from sweeps.profile import IntervalEstimate
 from sweeps.protocol import Protocol
 from tests.fixtures.device_traces import a_trace
 from tests.fixtures.ncu_tables import CASTS, raw_page
@@ -99,7 +99,7 @@ def test_rates_of_a_profile_without_precision_are_left_out(tmp_path: Path) -> No
     """Too few rounds for any interval: no limit of the machine is concluded from such walls."""
     profiled = with_changes(a_profiled_outcome(a_profile_job(), CPU_TIMES))
     bare = [
-        profile.model_copy(update={"speedup": profile.speedup and Bounded(value=profile.speedup.value), "changes": {}})
+        profile.model_copy(update={"speedup": profile.speedup and IntervalEstimate(value=profile.speedup.value), "changes": {}})
         for profile in profiled.profiles or ()
     ]
     shown = text_of(report_of(tmp_path / "s.db", profiled.model_copy(update={"profiles": tuple(bare)})))

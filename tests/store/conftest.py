@@ -133,7 +133,7 @@ def pooled(outcomes: Sequence[Outcome], arm: int = 1, floor_sd: float = FLOOR_SD
         assert outcome.samples is not None
         seconds, columns = np.asarray(outcome.samples.seconds), np.asarray(outcome.samples.arms)
         visits.append(Visit(seconds[:, columns == 0], seconds[:, columns == arm]))
-    return pool_visits(visits, [outcome.job.round for outcome in outcomes], floor_sd).found
+    return pool_visits(visits, [outcome.job.round for outcome in outcomes], floor_sd).speedup
 
 
 def two_slots(outcome: Outcome, **more: Any) -> Outcome:

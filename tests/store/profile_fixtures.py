@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from sweeps.condition import Condition
 from sweeps.job import Arm, Job, Pair, Step
 from sweeps.outcome import ArmOutcome, Environment, Failure, Outcome
-from sweeps.profile import Activities, ArmProfile, Bounded, Peaks, Phase, TimeClass
+from sweeps.profile import Activities, ArmProfile, IntervalEstimate, Peaks, Phase, TimeClass
 
 CPU = Environment(device="cpu", device_name="Imaginary CPU", facts={"cores": "2"})
 GPU = Environment(device="cuda", device_name="Imaginary GPU")
@@ -34,7 +34,7 @@ def a_profile(arm: int, times_ms: Classes, launches: float = 200, phase: Phase =
         profiled_wall_s=1.2 * sum(times_ms.values()) / 1e3,
         times={name: ms / 1e3 for name, ms in times_ms.items()},
         launches=launches,
-        covered=1.0,
+        kernel_time_share=1.0,
         activities=(
             Activities(name="aten::addmm", activity="operator", count=48, seconds=product * device, gmacs=0.5, bytes_moved=2e7),
             Activities(name="aten::gelu", activity="operator", count=12, seconds=(1 - product) * device, bytes_moved=1e7),
@@ -90,8 +90,8 @@ def with_changes(
         if profile.arm in of and (base := baselines.get((of[profile.arm], profile.phase))) and base.wall_s and profile.wall_s:
             shares = {name: (seconds - base.times.get(name, 0.0)) / base.wall_s for name, seconds in profile.times.items()}
             speedup, seen = base.wall_s / profile.wall_s, (profiled or {}).get(profile.arm, base.wall_s / profile.wall_s)
-            changes = {name: Bounded(value=share, low=share - half, high=share + half) for name, share in shares.items()}
-            ratios = [Bounded(value=each, low=each / (1 + half), high=each * (1 + half)) for each in (speedup, seen)]
+            changes = {name: IntervalEstimate(value=share, low=share - half, high=share + half) for name, share in shares.items()}
+            ratios = [IntervalEstimate(value=each, low=each / (1 + half), high=each * (1 + half)) for each in (speedup, seen)]
             update |= {"baseline": base.arm, "speedup": ratios[0], "profiled_speedup": ratios[1], "changes": changes}
         found.append(profile.model_copy(update=update))
     return outcome.model_copy(update={"profiles": tuple(found)})

@@ -11,7 +11,7 @@ from store.errors import StoreError
 from store.policy_file import policy_file
 from store.record import record
 from store.timed_arms import timed_batches
-from store.timed_choices import timed_choices, timed_sizes
+from store.measured_conditions import measured_conditions, timed_sizes
 from sweeps.advice_text import (
     Advice,
     advice_dict,
@@ -142,7 +142,7 @@ def test_choices_are_those_that_were_timed(engine: Engine) -> None:
     """Model, device, batch, runtime, metric and tokens of what was compared with the unmodified model, with the number of arms."""
     kept(engine, sizes=(64,), failing=(64,))
     kept(engine, sizes=(64, 96), batch_size=8)
-    found = timed_choices(engine)
+    found = measured_conditions(engine)
     rows = {(row.model, row.device, row.batch_size, row.runtime, row.metric): row.points for row in found.itertuples()}
     assert rows == {(DEIT, "cpu", 1, "eager", "latency"): 1, (DEIT, "cpu", 8, "eager", "latency"): 4}
     assert timed_batches(engine, DEIT, "cpu") == [1, 8]
@@ -155,7 +155,7 @@ def test_swept_and_imported_arms_are_both_choices(engine: Engine) -> None:
     submit(engine, [job])
     record(engine, None, None, an_outcome(job, speedups=(1.2, 1.4)))
     kept(engine, sizes=(96,), batch_size=8)
-    found = timed_choices(engine)
+    found = measured_conditions(engine)
     assert dict(zip(found["batch_size"], found["points"], strict=True)) == {1: 2, 8: 2}
 
 

@@ -45,7 +45,7 @@ def check_stored(found: PointEvidence) -> TimedPairs:
     """The worked-out numbers, the last of the running estimate and the last line of the rule are exactly what is stored."""
     (timed,) = found.timed
     (stored,) = [row for row in found.effects if row["metric"] == timed.metric.name]
-    result = timed.pooling.found
+    result = timed.pooling.speedup
     assert (result.value, result.pairs, timed.verdict) == (stored["effect"], stored["n"], stored["verdict"])
     assert (result.low or None) == stored["effect_low"]
     assert (None if result.high == float("inf") else result.high) == stored["effect_high"]
@@ -105,7 +105,7 @@ def test_each_verdict_has_its_comparison(
     record_imported(engine, in_visits(make_job(), 6 if verdict == "same" else 1, speedups=(speedup,), noise=noise))
     found = evidence(engine)
     timed = check_stored(found)
-    result = timed.pooling.found
+    result = timed.pooling.speedup
     assert timed.verdict == verdict == ratio_verdict(result.low, result.high)
     how = worked_rule(timed)[-1].how
     decisive = {"unclear": (result.low, result.high), "slower": (result.high,), "faster": (result.low,)}

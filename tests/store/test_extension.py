@@ -154,7 +154,7 @@ def test_a_column_of_speedup_needs_two_files(
     for folder in ("sweeps", "store"):
         shutil.copytree(ROOT / folder, source / folder)
     tables = source / "store/tables/results.py"
-    declared = "    route: str | None = None\n"
+    declared = "    implementation: str | None = None\n"
     assert tables.read_text().count(declared) == 1
     tables.write_text(tables.read_text().replace(declared, f"{declared}    first_call_s: float | None = None\n"))
     command = [sys.executable, "-c", PROGRAM, str(path), str(tmp_path / "outcome.json")]

@@ -1,4 +1,4 @@
-"""Several hosts in one store: each has its own speed-ups and curves, and attempts of different routes are not pooled."""
+"""Several hosts in one store: each has its own speed-ups and curves, and attempts of different implementations are not pooled."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -22,9 +22,9 @@ def requested(engine: Engine, jobs: Sequence[Job], name: str = "hosts") -> int:
     return submit_sweep(engine, NewSweep(name, "text", "?"), jobs, [])
 
 
-def routed(outcome: Outcome, route: str, arm: int = 1) -> Outcome:
+def routed(outcome: Outcome, implementation: str, arm: int = 1) -> Outcome:
     """The outcome had that arm run by this implementation."""
-    arms = [each.model_copy(update={"route": route}) if each.arm == arm else each for each in outcome.arms]
+    arms = [each.model_copy(update={"implementation": implementation}) if each.arm == arm else each for each in outcome.arms]
     return outcome.model_copy(update={"arms": tuple(arms)})
 
 
@@ -108,10 +108,10 @@ def test_attempts_of_two_routes_are_not_pooled(engine: Engine, make_job: MakeJob
     """Only attempts that ran by the newest one's implementation count, of the arm and of the baseline."""
     job = make_job()
 
-    def store(route: str | None, speedup: float, ended_at: float, arm: int = 1) -> tuple[Any, ...]:
+    def store(implementation: str | None, speedup: float, ended_at: float, arm: int = 1) -> tuple[Any, ...]:
         outcome = make_outcome(job, speedups=(speedup,), ended_at=1.79e9 + ended_at, seed=int(ended_at))
-        record(engine, None, None, outcome if route is None else routed(outcome, route, arm))
-        (row,) = rows(engine, "SELECT route, pairs, round(speedup * 10) AS tenths FROM speedup")
+        record(engine, None, None, outcome if implementation is None else routed(outcome, implementation, arm))
+        (row,) = rows(engine, "SELECT implementation, pairs, round(speedup * 10) AS tenths FROM speedup")
         return tuple(row.values())
 
     assert store(None, 1.2, 1) == (None, 40, 12)
@@ -122,10 +122,10 @@ def test_attempts_of_two_routes_are_not_pooled(engine: Engine, make_job: MakeJob
 
 
 def test_a_route_tells_outcomes_apart(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """An outcome is known again, and is another one with a route, which its payload has."""
+    """An outcome is known again, and is another one with a implementation, which its payload has."""
     outcome = make_outcome(make_job())
     assert record(engine, None, None, outcome)
     assert not record(engine, None, None, outcome)
     assert record(engine, None, None, routed(outcome, "compiled"))
     payloads = [json.loads(row["payload"]) for row in rows(engine, "SELECT payload FROM attempt ORDER BY id")]
-    assert [[arm["route"] for arm in payload["arms"]] for payload in payloads] == [[None, None], [None, "compiled"]]
+    assert [[arm["implementation"] for arm in payload["arms"]] for payload in payloads] == [[None, None], [None, "compiled"]]

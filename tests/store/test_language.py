@@ -61,7 +61,7 @@ def test_speed_has_three_metrics(engine: Engine) -> None:
     assert outcome.samples is not None
     for metric, row in found.items():
         times = np.asarray(outcome.samples.series[metric])
-        ratio = pool_visits([Visit(times[:, :1], times[:, 1:])], [0]).found
+        ratio = pool_visits([Visit(times[:, :1], times[:, 1:])], [0]).speedup
         assert (row["speedup"], row["speedup_low"], row["speedup_high"]) == pytest.approx((ratio.value, ratio.low, ratio.high))
         assert row["arm_ms"] == pytest.approx(1e3 * np.median(times[:, 1]))
         assert row["verdict"] == ("unclear" if metric == "ttft" else "faster")

@@ -31,7 +31,7 @@ from store.record import reanalyse, record, record_imported
 from store.references import import_references
 from store.runs import failure_classes, run_progress, seconds_left
 from store.side_by_side import side_by_side
-from store.side_rows import side_choices
+from store.compare_queries import side_choices
 from store.state_mark import state_mark
 from store.submission import NewSweep, submit_sweep
 from store.tables.planned import METADATA

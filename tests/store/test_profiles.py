@@ -80,7 +80,7 @@ def test_the_view_of_profiles(engine: Engine) -> None:
 def test_the_view_of_kernels(engine: Engine) -> None:
     """One row for each operator, longest first, with rates where work is known."""
     record(engine, None, None, a_profiled_outcome(a_profile_job(), TIMES))
-    found = rows(engine, "SELECT * FROM kernel WHERE method = 'dense' ORDER BY place")
+    found = rows(engine, "SELECT * FROM kernel WHERE method = 'dense' ORDER BY rank")
     assert [(row["name"], row["count"], row["ms"]) for row in found] == [
         ("aten::addmm", 48, pytest.approx(10.0)),
         ("aten::gelu", 12, pytest.approx(10.0)),

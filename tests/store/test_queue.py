@@ -8,7 +8,7 @@ from sqlalchemy import Engine, event, text
 from store import owners, queue
 from store.errors import StoreError
 from store.overlap import newest_attempt
-from store.placement import Offer, Place
+from store.placement import Capacity, Place
 from store.record import record
 from store.submission import NewSweep, submit_sweep
 from sweeps.job import Job
@@ -39,7 +39,7 @@ def test_claim_for_a_device(engine: Engine, make_job: MakeJob) -> None:
     cuda = job.model_copy(update={"condition": job.condition.model_copy(update={"device": "cuda"})})
     sweep = submit(engine, [job, cuda])
     assert queue.waiting_devices(engine, sweep) == {"cpu", "cuda"}
-    gpu, cpu = (Offer(device, Place(f"environment of {device}", "here")) for device in ("cuda", "cpu"))
+    gpu, cpu = (Capacity(device, Place(f"environment of {device}", "here")) for device in ("cuda", "cpu"))
     assert [claimed.job for claimed in queue.claim(engine, sweep, owner=ME, offer=gpu, limit=5)] == [cuda]
     assert queue.waiting_devices(engine, sweep) == {"cpu"}
     assert [claimed.job for claimed in queue.claim(engine, sweep, owner=ME, offer=cpu, limit=5)] == [job]

@@ -161,7 +161,7 @@ def test_curves_differ_in_whatever_else_differs() -> None:
     ]
     found = list(curves(points_by_line([Row(params, place / 100) for place, params in enumerate(written)], {"same"})))
     saved = [curve for curve in found if curve.axis == GMACS_SAVED]
-    assert [(curve.line.varies, len(curve.points)) for curve in saved] == [("keep_rate", 3), ("keep_rate", 3), ("tau", 3)]
+    assert [(curve.line.varied_parameter, len(curve.points)) for curve in saved] == [("keep_rate", 3), ("keep_rate", 3), ("tau", 3)]
     assert len({curve.line.curve_id("latency") for curve in saved}) == 3
     assert [curve.places for curve in found if curve.axis == "parameter"] == [[0.2, 0.4, 0.6], [0.2, 0.4, 0.6], [1, 2, 3]]
 

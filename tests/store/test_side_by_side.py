@@ -9,7 +9,7 @@ from store.errors import StoreError
 from store.history import question_history
 from store.record import record_imported
 from store.side_by_side import clearly_different, side_by_side
-from store.side_rows import BY, side_choices
+from store.compare_queries import BY, side_choices
 from store.submission import NewSweep, submit_sweep
 from sweeps.job import Job
 from sweeps.outcome import Environment, Outcome

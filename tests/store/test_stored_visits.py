@@ -40,7 +40,7 @@ def test_visits_are_pooled_in_their_own_way(engine: Engine, make_job: MakeJob, m
     """All visits of all runs are one look; reanalysing changes nothing."""
     visits = visited(engine, make_job, make_outcome)
     (first,) = rows(engine, FIGURES)
-    expected = pool_visits(visits, range(PASSES)).found
+    expected = pool_visits(visits, range(PASSES)).speedup
     assert (first["speedup"], first["speedup_low"]) == pytest.approx((expected.value, expected.low), rel=1e-9)
     assert (first["pairs"], first["rounds"], first["verdict"], first["flags"]) == (60, PASSES, "faster", "")
     visited(engine, make_job, make_outcome, run=1)

@@ -10,7 +10,7 @@ from store.errors import StoreError
 from store.overlap import newest_attempt
 from store.placement import Place
 from store.record import record
-from store.timed_arms import amounts_of, facts_of, fresh_figures, provenance_rows, qualities_of, timed_arms
+from store.timed_arms import amounts_of, environment_facts, fresh_figures, provenance_rows, qualities_of, timed_arms
 from sweeps.job import DENSE, Comparison
 from tests.store.conftest import CPU, a_job, an_evaluation, an_outcome, submit
 
@@ -100,5 +100,5 @@ def test_provenance_of_a_sweep(engine: Engine, path: Path) -> None:
         "there": (1, LATER - 10, LATER, "0123abc", "Imaginary CPU"),
     }
     assert json.loads(rows["facts"].iloc[0]) == {"cores": "2", "torch": "2.0"}
-    assert facts_of(engine, [CPU.environment_id])[CPU.environment_id]["facts"]["torch"] == "2.0"
+    assert environment_facts(engine, [CPU.environment_id])[CPU.environment_id]["facts"]["torch"] == "2.0"
     assert provenance_rows(engine, "none").empty

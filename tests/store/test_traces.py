@@ -63,7 +63,7 @@ def test_marks_tie_a_trace_to_its_arm(engine: Engine, outcome: Outcome, arm: int
     trace = timeline(a_trace(4, marks=marks(outcome, arm)))
     (first,) = stored(engine, trace)
     (comparison_id,) = outcome.job.comparison_ids()
-    assert (first.state, first.tie.comparison_id, first.tie.side, first.covered) == ("imported", comparison_id, side, (1.0,))
+    assert (first.state, first.tie.comparison_id, first.tie.side, first.kernel_time_share) == ("imported", comparison_id, side, (1.0,))
     assert first.tie.label is not None
     assert first.tie.label.startswith(label)
     before = everything(engine)
@@ -145,7 +145,7 @@ def test_share_that_kernels_cover(engine: Engine, outcome: Outcome) -> None:
     """Kernels of ncu cover a share that a timeline of the same arm shows; until there is one it is not known."""
     nvtx = " ".join(marks(outcome, 1))
     report = kernels_of(["gemm", "gemm", "softmax"], nvtx)
-    assert stored(engine, report)[0].covered == (None,)
+    assert stored(engine, report)[0].kernel_time_share == (None,)
     (of_baseline,) = stored(engine, timeline(a_trace(4, marks=marks(outcome, 0))))
     assert of_baseline.tie.side == "baseline"
     assert stored(engine, report)[0].state == "known"
@@ -153,8 +153,8 @@ def test_share_that_kernels_cover(engine: Engine, outcome: Outcome) -> None:
     found = stored(engine, report, timeline(a_trace(5, marks=marks(outcome, 1))))
     assert [each.trace.file for each in found] == ["trace.sqlite", "report.csv"]
     assert found[1].state == "replaced"
-    assert found[1].covered == (pytest.approx(3 / len(KERNELS)),)
-    assert [row["covered"] for row in rows(engine, "SELECT covered FROM profile_row WHERE tool = 'ncu'")] == [pytest.approx(3 / 18)]
+    assert found[1].kernel_time_share == (pytest.approx(3 / len(KERNELS)),)
+    assert [row["kernel_time_share"] for row in rows(engine, "SELECT kernel_time_share FROM profile_row WHERE tool = 'ncu'")] == [pytest.approx(3 / 18)]
     assert stored(engine, report)[0].state == "known"
 
 

@@ -56,7 +56,7 @@ def test_intervals_with_a_calibrated_term_cover(tau: float, uneven: float, proce
         for count in (1, 2, 3):
             own = tau * np.exp(uneven * rng.normal() - uneven**2)
             visits = [plain_visit(rng, 0.1, 15, 0.008, off=off) for off in rng.normal(0, own, count)]
-            pooled = pool_visits(visits, [0] * count, found.used).found
+            pooled = pool_visits(visits, [0] * count, found.used).speedup
             reaches = [quantile(alpha, pooled.freedom) * pooled.se for alpha in (0.05, 0.01)]
             covered += [abs(pooled.log - 0.1) <= reach for reach in reaches]
             runs += 1

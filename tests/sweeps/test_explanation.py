@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sweeps.profile import ArmProfile, Bounded, Phase
+from sweeps.profile import ArmProfile, IntervalEstimate, Phase
 from sweeps.stats.explanation import bound, contradict, explain_capture, explain_wall
 
 
@@ -15,8 +15,8 @@ def profile(wall_ms: float, launches: float = 100, phase: Phase = "forward", **c
     return ArmProfile(arm=0, tool="torch", phase=phase, forwards=5, wall_s=wall_ms / 1e3, times=times, launches=launches)
 
 
-def figure(value: float, half: float | None) -> Bounded:
-    return Bounded(value=value) if half is None else Bounded(value=value, low=value - half, high=value + half)
+def figure(value: float, half: float | None) -> IntervalEstimate:
+    return IntervalEstimate(value=value) if half is None else IntervalEstimate(value=value, low=value - half, high=value + half)
 
 
 def beside(baseline: ArmProfile, arm: ArmProfile, half: float | None = 0.01) -> ArmProfile:
@@ -143,16 +143,16 @@ def test_the_timing_is_the_answer_and_the_profile_its_reason() -> None:
     """One verdict, that of the timing; the walls of the profile are named as such, and what follows is of the timing."""
     baseline = profile(5.57, launches=175, device=4.08)
     arm = beside(baseline, profile(5.82, launches=205, device=4.11), half=0.012)
-    arm = arm.model_copy(update={"speedup": Bounded(value=0.957, low=0.912, high=1.005)})
-    slower = explain_wall(baseline, arm, "cpu", Bounded(value=0.947, low=0.907, high=0.99))
+    arm = arm.model_copy(update={"speedup": IntervalEstimate(value=0.957, low=0.912, high=1.005)})
+    slower = explain_wall(baseline, arm, "cpu", IntervalEstimate(value=0.947, low=0.907, high=0.99))
     assert slower is not None
     assert slower.endswith("30 operator calls were added, so that it is slower")
     assert "bound by its operators" not in slower  # they took no longer, which is no reason
     assert "and wall time" not in slower
-    unclear = explain_wall(baseline, arm, "cpu", Bounded(value=0.97, low=0.92, high=1.02))
+    unclear = explain_wall(baseline, arm, "cpu", IntervalEstimate(value=0.97, low=0.92, high=1.02))
     assert unclear is not None
     assert unclear.endswith("30 operator calls were added")
-    faster = explain_wall(baseline, arm, "cpu", Bounded(value=1.03, low=1.001, high=1.06))
+    faster = explain_wall(baseline, arm, "cpu", IntervalEstimate(value=1.03, low=1.001, high=1.06))
     assert faster is not None
     assert faster.endswith("; no class of time alone shows why it is faster")
 
@@ -190,9 +190,9 @@ def test_nothing_without_times() -> None:
 
 def test_a_captured_arm_measures_launch_overhead() -> None:
     """The difference to the eager arm is launch overhead, as far as its interval shows one."""
-    assert explain_capture(0.0073, 0.0031, Bounded(value=7.3 / 3.1, low=2.3, high=2.4)) == (
+    assert explain_capture(0.0073, 0.0031, IntervalEstimate(value=7.3 / 3.1, low=2.3, high=2.4)) == (
         "captured as a CUDA graph it takes 3.1 ms in place of 7.3 ms: 58 % of the wall (57 to 58) is launch overhead, as measured"
     )
-    found = explain_capture(0.010, 0.0099, Bounded(value=10 / 9.9, low=0.98, high=1.04))
+    found = explain_capture(0.010, 0.0099, IntervalEstimate(value=10 / 9.9, low=0.98, high=1.04))
     assert found.endswith("launch overhead is not measurable (-2 % to 4 % of the wall)")
     assert explain_capture(0.010, 0.005, None).endswith("a difference without an interval, from which nothing follows")

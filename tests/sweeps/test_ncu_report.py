@@ -54,7 +54,7 @@ def test_pages_locales_and_units(page: str) -> None:
     assert cast.counters == pytest.approx(
         {"sm_throughput": 4, "memory_throughput": 86.25, "achieved_occupancy": 76.5, "l1_hit_rate": 10.5, "l2_hit_rate": 56.5}
     )
-    assert (profile.times, profile.covered) == ({}, None)
+    assert (profile.times, profile.kernel_time_share) == ({}, None)
 
 
 def without(page: str, *columns: str) -> str:

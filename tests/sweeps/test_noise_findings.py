@@ -118,7 +118,7 @@ def test_what_is_not_known_is_no_reason() -> None:
 def test_the_rule_has_the_numbers_of_the_pooling() -> None:
     """Visits, their spread, the error, the interval and the verdict, as the pooling has them."""
     pooling = pooled(0.1)
-    found = pooling.found
+    found = pooling.speedup
     lines = {line.what: line for line in rule_lines(pooling, found.verdict(), pairs_min=30)}
     own = [np.exp(part.log) for part in pooling.parts]
     assert lines["6 visits"].value == f"{min(own):.3f}× to {max(own):.3f}×"
@@ -138,7 +138,7 @@ def test_the_rule_names_what_runs_and_states_show() -> None:
     pooling = pooled(0.15, -0.1, columns=2)
     slow = SpeedUp(0.3, 0.01, 10, 40)
     pooling = pooling._replace(slow=slow)
-    lines = {line.what: line for line in rule_lines(pooling, pooling.found.verdict(), pairs_min=30)}
+    lines = {line.what: line for line in rule_lines(pooling, pooling.speedup.verdict(), pairs_min=30)}
     assert f"{pooling.runs_p:.2g}" in lines["Agreement of runs"].how
     assert lines["In the slow state"].value == f"{slow.value:.3f}× [{slow.low:.3f}, {slow.high:.3f}]"
 
@@ -156,8 +156,8 @@ def test_a_bound_that_just_clears_has_enough_decimals() -> None:
     """An end of 0.9796 beside a floor of 0.9804 is not printed as 0.980 beside 0.980."""
     reach = SpeedUp(0.0, 0.005, 29, 60).half_width
     pooling = made(-0.0206 - reach, 0.005)
-    assert pooling.found.verdict() == "slower"
-    text = verdict_reason(pooling, pooling.found.verdict(), pairs_min=30)
+    assert pooling.speedup.verdict() == "slower"
+    text = verdict_reason(pooling, pooling.speedup.verdict(), pairs_min=30)
     ends = re.findall(r"0\.\d+", text)
     assert len(set(ends)) == 2
 
@@ -167,4 +167,4 @@ def test_other_reasons_name_no_bound(verdict: Any) -> None:
     """Where the interval does not decide, none of its ends is the reason."""
     pooling = made(0.1, 0.003)
     text = verdict_reason(pooling, verdict, pairs_min=90)
-    assert f"{pooling.found.low:.3f}" not in text
+    assert f"{pooling.speedup.low:.3f}" not in text

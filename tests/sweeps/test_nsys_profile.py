@@ -23,7 +23,7 @@ def test_forwards_in_ranges() -> None:
     """Each class of time, the wall, launches and kernels are those of one forward; kernels before and after count nowhere."""
     (found,) = nsys_profiles(a_trace(4, before=("fill",) * 3, after=("argmax",)))
     profile = found.profile
-    assert (profile.forwards, profile.launches, profile.covered) == (4, 18, 1)
+    assert (profile.forwards, profile.launches, profile.kernel_time_share) == (4, 18, 1)
     assert (found.kernels, found.kernels_in_file) == (72, 76)
     assert found.time_share == pytest.approx(72 / 76)
     assert profile.wall_s is None
@@ -67,7 +67,7 @@ def test_neither_ranges_nor_a_stated_number() -> None:
     with pytest.raises(TraceError, match=r"no ranges breakeven:forward; record it again .* --arm N.* with --forwards K how many"):
         nsys_profiles(trace)
     (found,) = nsys_profiles(trace, 3)
-    assert (found.profile.forwards, found.profile.launches, found.profile.covered) == (3, 10, None)
+    assert (found.profile.forwards, found.profile.launches, found.profile.kernel_time_share) == (3, 10, None)
     assert found.profile.times == pytest.approx({"device": 100 * US})
     assert "warm-up included" in found.notes[-1]
 
@@ -102,11 +102,11 @@ def test_copies_and_memsets() -> None:
     assert (copy.count, copy.bytes_moved, copy.seconds) == (1, 4096, pytest.approx(1 * US))
     assert found.profile.launches == 19
     assert found.profile.times["device"] == pytest.approx((DEVICE_US + 1) * US)
-    assert (found.kernels, found.profile.covered) == (36, 1)
+    assert (found.kernels, found.profile.kernel_time_share) == (36, 1)
 
 
 def test_whole_graphs_are_not_covered() -> None:
-    """Time of CUDA graphs whose kernels were not recorded is no covered kernel time, and a note states what records them."""
+    """Time of CUDA graphs whose kernels were not recorded is no kernel_time_share kernel time, and a note states what records them."""
     trace = a_trace(2)
     graphs = [
         DeviceActivity("CUDA graph 1", "kernel", each.end - 2000, each.end - 1000, 0, PROCESS, 900 + place, None, True)
@@ -114,7 +114,7 @@ def test_whole_graphs_are_not_covered() -> None:
     ]
     calls = [ApiCall("cudaGraphLaunch", run.start - 500, run.start - 100, THREAD, run.correlation) for run in graphs]
     (found,) = nsys_profiles(trace._replace(runs=(*trace.runs, *graphs), calls=(*trace.calls, *calls)))
-    assert found.profile.covered == pytest.approx(DEVICE_US / (DEVICE_US + 1))
+    assert found.profile.kernel_time_share == pytest.approx(DEVICE_US / (DEVICE_US + 1))
     assert any("--cuda-graph-trace=node" in note for note in found.notes)
 
 
@@ -199,7 +199,7 @@ def test_marks() -> None:
 def test_summary_states_what_is_covered() -> None:
     """The lines name the source of the number of forwards, kernels and share of time first, then the classes of time."""
     (found,) = nsys_profiles(a_trace(4, before=("fill",) * 4))
-    lines = list(summary_lines(found, found.profile.covered))
+    lines = list(summary_lines(found, found.profile.kernel_time_share))
     assert lines[0] == "nsys 2025.1 (schema 3.20.0), forwards by 4 ranges breakeven:forward"
     assert lines[1].startswith(f"72 kernels profiled under {len(set(KERNELS))} names, 18 per forward (of 76 in the file and 94.7 %")
     assert lines[1].endswith("; they take 100 % of the arm's kernel time")

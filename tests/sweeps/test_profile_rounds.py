@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sweeps.condition import Device
-from sweeps.profile import Bounded, TimeClass
+from sweeps.profile import IntervalEstimate, TimeClass
 from sweeps.stats.pooling import SpeedUp, within_process
 from sweeps.stats.profile_rounds import ArmWall, PhaseRounds, bounded, less_profiler
 from sweeps.stats.two_way import Rounds
@@ -28,7 +28,7 @@ GPU_MS: tuple[Mapping[TimeClass, float], ...] = (
 
 
 class Found(NamedTuple):
-    changes: dict[TimeClass, Bounded]
+    changes: dict[TimeClass, IntervalEstimate]
     times: dict[TimeClass, float]
     speedup: SpeedUp
 
@@ -163,7 +163,7 @@ def test_a_class_that_never_occurs_is_zero() -> None:
     """An idle class of zeros has level 0 and changes by nothing."""
     found = simulate(0, GPU_MS, "cuda")
     assert found.times["idle"] == 0
-    assert found.changes["idle"] == Bounded(value=0, low=0, high=0)
+    assert found.changes["idle"] == IntervalEstimate(value=0, low=0, high=0)
 
 
 def test_device_time_beyond_the_wall_is_a_contradiction() -> None:
@@ -181,8 +181,8 @@ def test_no_class_is_an_error() -> None:
 
 def test_a_speed_up_without_an_interval_has_none_as_data() -> None:
     """Infinite ends are left out."""
-    assert bounded(SpeedUp(0.0, float("inf"), 1.0, 5)) == Bounded(value=1.0)
-    assert bounded(SpeedUp(0.0, 0.0, 9.0, 5)) == Bounded(value=1.0, low=1.0, high=1.0)
+    assert bounded(SpeedUp(0.0, float("inf"), 1.0, 5)) == IntervalEstimate(value=1.0)
+    assert bounded(SpeedUp(0.0, 0.0, 9.0, 5)) == IntervalEstimate(value=1.0, low=1.0, high=1.0)
 
 
 @pytest.mark.parametrize(("most_ms", "host_ms"), [(1.0, 1.0), (0.25, 1.25), (0.0, 1.5)])

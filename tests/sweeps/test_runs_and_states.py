@@ -38,7 +38,7 @@ def test_runs_that_differ_by_more_than_their_visits_are_flagged() -> None:
     rng = np.random.default_rng(22)
     found = [pooled(run(rng, 0.05), run(rng, 0.12)) for _ in range(50)]
     assert all(each.disagree for each in found)
-    assert all(each.found.low < np.exp(0.06) and each.found.high > np.exp(0.11) for each in found)
+    assert all(each.speedup.low < np.exp(0.06) and each.speedup.high > np.exp(0.11) for each in found)
 
 
 def test_a_second_run_that_differs_a_little_destroys_no_answer() -> None:
@@ -47,8 +47,8 @@ def test_a_second_run_that_differs_a_little_destroys_no_answer() -> None:
     for _ in range(50):
         runs = [run(rng, np.log(ratio), 0.03) for ratio in (1.40, 1.44)]
         both = pooled(*runs)
-        assert {each.found.verdict() for each in (*map(pooled, runs), both)} == {"faster"}
-        assert both.disagree or both.found.half_width < max(pooled(one).found.half_width for one in runs)
+        assert {each.speedup.verdict() for each in (*map(pooled, runs), both)} == {"faster"}
+        assert both.disagree or both.speedup.half_width < max(pooled(one).speedup.half_width for one in runs)
 
 
 def test_both_speed_ups_are_named_where_states_differ() -> None:

@@ -101,7 +101,7 @@ def visit_at(rng: np.random.Generator, case: str, x: float, pairs: int) -> Visit
 
 def point_at(x: float, case: str, visits: list[Visit], alpha: float = ALPHA) -> Point:
     """The point that visits to a place give, each in a run of its own."""
-    found = pool_visits(visits, [0] * len(visits)).found._replace(alpha=alpha)
+    found = pool_visits(visits, [0] * len(visits)).speedup._replace(alpha=alpha)
     ends = {
         "low": found.low or None,
         "high": found.high if found.high < np.inf else None,

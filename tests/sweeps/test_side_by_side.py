@@ -29,7 +29,7 @@ def answer(found: SpeedUp, *processes: str, key: str | None = None) -> SpeedAnsw
 def measured(rng: np.random.Generator, truth: float, visits: int = 1) -> SpeedUp:
     """A speed-up pooled from visits that differ a little, each of ten rounds."""
     found = [plain_visit(rng, truth, 10, off=off) for off in rng.normal(0, VISIT_SD, visits)]
-    return pool_visits(found, range(visits)).found
+    return pool_visits(found, range(visits)).speedup
 
 
 @pytest.mark.parametrize("visits", [(1, 1), (2, 3), (6, 6)])

@@ -104,7 +104,7 @@ def test_arms_that_were_not_warm_have_wide_intervals_that_cover(rounds: int, slo
     rng, covered = np.random.default_rng(5), 0
     for _ in range(100):
         start = slower * rng.random(4)[ARMS] * np.exp(-np.arange(rounds)[:, None] / lasting)
-        found = Rounds(simulated_rounds(rng, "quiet", LOGS, rounds) * np.exp(start), ARMS, settled=False)
+        found = Rounds(simulated_rounds(rng, "quiet", LOGS, rounds) * np.exp(start), ARMS, warmup_converged=False)
         for arm in (1, 2, 3):
             contrast = found.contrast(0, arm)
             truth = LOGS[0] - LOGS[arm]

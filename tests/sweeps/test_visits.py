@@ -22,7 +22,7 @@ RUNS = 150
 
 def pooled_log(run: Run) -> tuple[float, float]:
     """Log speed-up and half-width of a run."""
-    found = pool_visits(run.visits, range(len(run.visits))).found
+    found = pool_visits(run.visits, range(len(run.visits))).speedup
     return found.log, found.half_width
 
 
@@ -69,7 +69,7 @@ def test_intervals_hold_on_a_busy_host(level: float, noise: float, visits: int, 
             columns = rng.exponential(level) + rng.normal(0, level / 3, 3)
             table = np.exp(columns + rng.exponential(noise, (rounds, 3)) + rng.normal(0, 0.01, (rounds, 3)))
             found.append(Visit(table[:, :2], table[:, 2:]))
-        pooled = pool_visits(found, range(visits)).found
+        pooled = pool_visits(found, range(visits)).speedup
         missed += abs(pooled.log) > pooled.half_width
     assert missed <= (0.025 if visits == 4 else 0.015) * 2 * RUNS
 
@@ -83,7 +83,7 @@ def test_further_runs_narrow_the_interval_and_spend_no_more() -> None:
         while len(runs) < 4:
             if (run := Machine(20.0, 0.01).run(rng)).quick > QUICK_SHARE:
                 runs.append(run)
-        looks = [pooled_runs([run.visits for run in runs[:number]]).found for number in range(1, 5)]
+        looks = [pooled_runs([run.visits for run in runs[:number]]).speedup for number in range(1, 5)]
         ratios.append(looks[1].half_width / looks[0].half_width)
         missed += any(abs(found.log) > found.half_width for found in looks)
     assert np.median(ratios) < 0.7
@@ -103,7 +103,7 @@ def test_a_run_in_the_slow_state_says_so() -> None:
     assert pooling.state == "quick"
     assert pooling.rounds == pytest.approx(144, abs=20)
     assert pooling.host_speed == pytest.approx(exp(-SLOW), abs=0.06)
-    assert abs(pooling.found.log) < pooling.found.half_width
+    assert abs(pooling.speedup.log) < pooling.speedup.half_width
     assert pooling.between.freedom == pytest.approx(11, abs=1.5)
 
 
@@ -150,13 +150,13 @@ def test_a_run_without_slow_rounds_states_nothing_of_them() -> None:
 def test_one_visit_has_the_width_that_is_assumed() -> None:
     """Without a second one nothing is known of how visits differ: 1 % with 3 degrees of freedom, ±7.45 %."""
     pooling = pool_visits([plain_visit(np.random.default_rng(12), 0.1, 30)], [0])
-    assert pooling.found.se == pytest.approx(FLOOR_SD)
-    assert pooling.found.freedom == FLOOR_FREEDOM
-    assert pooling.found.half_width == pytest.approx(0.0745, abs=1e-4)
+    assert pooling.speedup.se == pytest.approx(FLOOR_SD)
+    assert pooling.speedup.freedom == FLOOR_FREEDOM
+    assert pooling.speedup.half_width == pytest.approx(0.0745, abs=1e-4)
     assert (pooling.between.sd, pooling.between.freedom) == (0, 0)
     assert (pooling.null, pooling.runs_p, pooling.slow) == (None, None, None)
     calibrated = pool_visits([plain_visit(np.random.default_rng(12), 0.1, 30)], [0], 0.02)
-    assert calibrated.found.se == pytest.approx(0.02)
+    assert calibrated.speedup.se == pytest.approx(0.02)
     assert calibrated.floor_sd == 0.02
 
 
@@ -164,7 +164,7 @@ def test_one_visit_has_the_width_that_is_assumed() -> None:
 def test_noisy_rounds_of_one_visit_widen_what_is_assumed(noise: float) -> None:
     """The error is then about by how much speed-ups of such visits deviate."""
     rng = np.random.default_rng(19)
-    found = [pool_visits([plain_visit(rng, 0.1, 30, noise)], [0]).found for _ in range(300)]
+    found = [pool_visits([plain_visit(rng, 0.1, 30, noise)], [0]).speedup for _ in range(300)]
     deviation = np.std([each.log for each in found])
     assert deviation > 2 * FLOOR_SD
     assert np.median([each.se for each in found]) == pytest.approx(deviation, rel=0.25)
@@ -175,7 +175,7 @@ def test_noisy_rounds_of_one_visit_widen_what_is_assumed(noise: float) -> None:
 def test_few_rounds_and_noisy_times_are_covered(rounds: int, noise: float) -> None:
     """Of intervals from one visit at most 1.5 % miss."""
     rng, repeats = np.random.default_rng(20), 1000
-    found = [pool_visits([plain_visit(rng, 0.1, rounds, noise)], [0]).found for _ in range(repeats)]
+    found = [pool_visits([plain_visit(rng, 0.1, rounds, noise)], [0]).speedup for _ in range(repeats)]
     assert sum(abs(each.log - 0.1) > each.half_width for each in found) <= 0.015 * repeats
 
 
@@ -189,14 +189,14 @@ def test_a_second_run_that_differs_a_little_destroys_no_answer() -> None:
     """1.40 and 1.44 are clear alone and together, and are no disagreement; 1.40 and 1.70 are one."""
     rng = np.random.default_rng(21)
     one, near, far = ([plain_visit(rng, log(value), 60, 0.01, columns=2)] for value in (1.40, 1.44, 1.70))
-    assert [pooled_runs([run]).found.verdict() for run in (one, near)] == ["faster", "faster"]
+    assert [pooled_runs([run]).speedup.verdict() for run in (one, near)] == ["faster", "faster"]
     both = pooled_runs([one, near])
-    assert both.found.verdict() == "faster"
-    assert both.found.half_width < pooled_runs([one]).found.half_width
+    assert both.speedup.verdict() == "faster"
+    assert both.speedup.half_width < pooled_runs([one]).speedup.half_width
     assert not both.disagree
     apart = pooled_runs([one, far])
     assert apart.disagree
-    assert apart.found.se == pytest.approx(log(1.70 / 1.40) / 2, rel=0.15)
+    assert apart.speedup.se == pytest.approx(log(1.70 / 1.40) / 2, rel=0.15)
 
 
 AGREEING = [(2, 1), (4, 1), (8, 1), (2, 12), pytest.param(8, 12, marks=pytest.mark.slow)]
@@ -224,10 +224,10 @@ def test_runs_that_differ_by_more_than_their_visits_are_flagged(runs: int) -> No
         off = [rng.normal(own, 0.004, 6) for own in rng.normal(0, 0.05, runs)]
         found.append(pooled_runs([[plain_visit(rng, 0.1, off=one) for one in run] for run in off]))
     seen = [each for each in found if each.disagree]
-    errors = np.array([abs(each.found.log - 0.1) for each in seen])
+    errors = np.array([abs(each.speedup.log - 0.1) for each in seen])
     assert len(seen) > 0.9 * repeats
-    assert sum(errors > [each.found.half_width for each in seen]) <= 0.025 * len(seen)
-    inside = [each.found.quantile * each.counted.sd * sqrt(1 / (6 * runs)) for each in seen]
+    assert sum(errors > [each.speedup.half_width for each in seen]) <= 0.025 * len(seen)
+    inside = [each.speedup.quantile * each.counted.sd * sqrt(1 / (6 * runs)) for each in seen]
     assert sum(errors > inside) > 0.1 * len(seen)
 
 
@@ -271,7 +271,7 @@ def test_equal_arms_measured_again_until_clear_are_seldom_called_different(visit
         verdict = "unclear"
         while len(runs) < 10 and verdict == "unclear":
             runs.append([plain_visit(rng, 0.0, 6, off=off) for off in rng.normal(0, between, visits)])
-            verdict = pooled_runs(runs).found.verdict()
+            verdict = pooled_runs(runs).speedup.verdict()
         wrong += verdict in ("faster", "slower")
     assert wrong <= share * repeats
 
@@ -283,7 +283,7 @@ def test_equal_columns_are_compared() -> None:
     assert pooling.null is not None
     assert pooling.null.effect == pytest.approx(0, abs=0.01)
     biased = pool_visits([Visit(visit.baseline * (1, 1.03), visit.arm) for visit in run.visits], range(12))
-    assert biased.found.se == pytest.approx(np.hypot(pooling.found.se, 0.015), rel=0.15)
+    assert biased.speedup.se == pytest.approx(np.hypot(pooling.speedup.se, 0.015), rel=0.15)
     single = [Visit(visit.baseline[:, :1], visit.arm) for visit in run.visits]
     assert pool_visits(single, range(12)).null is None
 
@@ -291,7 +291,7 @@ def test_equal_columns_are_compared() -> None:
 def test_arms_without_effect_are_null_columns() -> None:
     """Half of a clear offset of an equal arm is part of the interval; noise of them, or one that few visits have, is not."""
     run = Machine(20.0).run(np.random.default_rng(14))
-    plain = pool_visits(run.visits, range(12)).found
+    plain = pool_visits(run.visits, range(12)).speedup
     rng = np.random.default_rng(15)
 
     def with_equal(offsets: Sequence[float], visits: Sequence[Visit] = run.visits) -> Pooling:
@@ -301,10 +301,10 @@ def test_arms_without_effect_are_null_columns() -> None:
 
     off = with_equal([0.0, -0.2])
     assert [null.effect for null in off.equal] == pytest.approx([0.0, 0.2], abs=0.02)
-    assert off.found.log == plain.log
-    assert off.found.se == pytest.approx(np.hypot(plain.se, 0.1), rel=0.05)
-    assert with_equal([0.0, 0.0]).found == plain
-    assert with_equal([-0.2], run.visits[:3]).found == plain
+    assert off.speedup.log == plain.log
+    assert off.speedup.se == pytest.approx(np.hypot(plain.se, 0.1), rel=0.05)
+    assert with_equal([0.0, 0.0]).speedup == plain
+    assert with_equal([-0.2], run.visits[:3]).speedup == plain
 
 
 def test_no_visit_is_refused() -> None:

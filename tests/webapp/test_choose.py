@@ -122,12 +122,12 @@ def test_sweeps_measure_what_they_promise(filled: str) -> None:
 
     (answer,), _ = queries_choose.advice(AdviceRequest(DEIT, 121, 1, pareto=True), url=filled)
     assert questions(queries_choose.winner_sweep(answer)) == [("topk", 176, 1)]
-    missing = questions(queries_choose.missing_sweep(AdviceRequest(DEIT, 121, 1), answer, (), filled))
+    missing = questions(queries_choose.sweep_for_missing_points(AdviceRequest(DEIT, 121, 1), answer, (), filled))
     assert sorted(missing) == [*(("tome", 176, 1),) * 2, *(("topk", 176, 1),) * 2]
-    elsewhere = queries_choose.missing_sweep(AdviceRequest(DEIT, 196, 8), None, (1,), filled)
+    elsewhere = queries_choose.sweep_for_missing_points(AdviceRequest(DEIT, 196, 8), None, (1,), filled)
     assert {(size, batch) for _, size, batch in questions(elsewhere)} == {(224, 8)}
     (exact,), _ = queries_choose.advice(AdviceRequest(DEIT, 196, 1, pareto=True), url=filled)
-    assert queries_choose.missing_sweep(AdviceRequest(DEIT, 196, 1), exact, (), filled) == ""
+    assert queries_choose.sweep_for_missing_points(AdviceRequest(DEIT, 196, 1), exact, (), filled) == ""
 
 
 def test_files_of_the_page(opened: Open, filled: str) -> None:

@@ -14,7 +14,7 @@ from store.engine import connect_readonly
 from store.explanations import ProfiledCondition, explain_profiles
 from store.queries import sweep_rows
 from sweeps.job import DENSE
-from sweeps.profile import Bounded
+from sweeps.profile import IntervalEstimate
 from tests.webapp.conftest import Open
 from tests.webapp.explained_store import TIMES, explained_store, import_impossible_trace
 from tests.webapp.page_elements import page_text
@@ -188,7 +188,7 @@ def test_promise_and_ceiling_stand_beside_the_points() -> None:
 def test_differences_by_pairs_inside_rounds(profiled: str) -> None:
     """Where rounds were recorded under the profiler, a difference is that of the pairs, in ms of the baseline's wall."""
     side = sides(profiled)[-1]
-    changes = {"device": Bounded(value=-0.4, low=-0.45, high=-0.35), "host": Bounded(value=0.05)}
+    changes = {"device": IntervalEstimate(value=-0.4, low=-0.45, high=-0.35), "host": IntervalEstimate(value=0.05)}
     arm = side.arm._replace(profile=side.arm.profile.model_copy(update={"changes": changes}))
     found = explained.wall_differences([side._replace(arm=arm)]).set_index("time_class")
     wall_ms = sum(TIMES[224][0].values())

@@ -115,7 +115,7 @@ def test_generation(places: dict[str, str], architecture: str) -> None:
         assert found["tokens_decoded"] == NEW
         assert found["achieved_gb_per_s"] > 0
         assert not arm.flags
-        assert arm.route == ("eager attention" if architecture == "gemma2" else None)
+        assert arm.implementation == ("eager attention" if architecture == "gemma2" else None)
 
 
 @pytest.mark.parametrize("architecture", ZOO)

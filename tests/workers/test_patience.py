@@ -14,7 +14,7 @@ from sweeps.job import DENSE, Job, Pair
 from sweeps.outcome import WAITED_S
 from sweeps.protocol import Protocol
 from workers.kinds.timed_job import WAIT_SHARE
-from workers.measure.monitors import LOOK_S, Patience
+from workers.measure.monitors import LOOK_S, ContentionWait
 from workers.run import run
 
 pytestmark = pytest.mark.alone
@@ -43,7 +43,7 @@ def busy_cores(seconds: float) -> Iterator[None]:
 def test_short_contention_is_waited_out() -> None:
     """Until others have used none of the cores for a while: two foreign seconds of three, then of six, and no more."""
     read = iter([counters(0, 0), counters(3, 2), counters(6, 4), counters(9, 4)])
-    patience = Patience(CORES, limit_s=30.0, read=lambda: next(read))
+    patience = ContentionWait(CORES, limit_s=30.0, read=lambda: next(read))
     patience.wait()
     assert patience.waited_s == pytest.approx(2 * LOOK_S)
 
@@ -51,7 +51,7 @@ def test_short_contention_is_waited_out() -> None:
 def test_no_contention_costs_no_time() -> None:
     """One look at the counters since the last."""
     read = iter([counters(0, 0), counters(3, 0.1), counters(6, 0.2)])
-    patience = Patience(CORES, limit_s=30.0, read=lambda: next(read))
+    patience = ContentionWait(CORES, limit_s=30.0, read=lambda: next(read))
     patience.wait()
     patience.wait()
     assert patience.waited_s == 0
@@ -60,7 +60,7 @@ def test_no_contention_costs_no_time() -> None:
 def test_lasting_contention_is_waited_for_once_and_no_longer_than_allowed() -> None:
     """Further looks cost nothing: the rest is what intervals and the flag are for."""
     with busy_cores(60.0):
-        patience = Patience(CORES, limit_s=1.0)
+        patience = ContentionWait(CORES, limit_s=1.0)
         time.sleep(0.5)
         patience.wait()
         assert patience.waited_s == pytest.approx(1.0)

@@ -7,7 +7,7 @@ import pytest
 from sweeps.condition import Condition, Device, Overrides
 from sweeps.job import DENSE, Arm, Job, Pair, Step
 from sweeps.outcome import WORKER_UNFIT, Outcome
-from sweeps.profile import ArmProfile, Bounded
+from sweeps.profile import ArmProfile, IntervalEstimate
 from sweeps.protocol import Protocol
 from sweeps.stats.explanation import explain_wall
 from sweeps.stats.roofline import gmacs_of, roofline
@@ -86,9 +86,9 @@ def test_differences_stand_beside_the_first_arm(vision: Outcome) -> None:
             assert change.value == pytest.approx(seconds / dense.wall_s, abs=1e-6)
 
 
-def exact(figure: Bounded) -> Bounded:
+def exact(figure: IntervalEstimate) -> IntervalEstimate:
     """The same figure with an interval that holds it alone, which no noise of the machine widens."""
-    return Bounded(value=figure.value, low=figure.value, high=figure.value)
+    return IntervalEstimate(value=figure.value, low=figure.value, high=figure.value)
 
 
 def differing(profile: ArmProfile) -> list[str]:

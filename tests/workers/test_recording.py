@@ -14,7 +14,7 @@ from sweeps.stats.operator_work import DISPATCH, Work
 from sweeps.stats.profile_rounds import ArmWall, PhaseRounds
 from workers.measure.profiled_rounds import PhaseTable, add_rounds
 from workers.measure.profiler import Profiled, profile_phase
-from workers.measure.recording import Recorded, Recording, called, read_events
+from workers.measure.recording import TorchRecording, Recording, called, read_events
 from workers.models import cpp_build
 
 MAIN = 1
@@ -39,7 +39,7 @@ def gpu_forward(start: float) -> list[FunctionEvent]:
     ]
 
 
-def profiled(phase: Phase, recorded: Recorded, *, wall_s: float, device: Device, detailed: Sequence[Recorded] = ()) -> Profiled:
+def profiled(phase: Phase, recorded: TorchRecording, *, wall_s: float, device: Device, detailed: Sequence[TorchRecording] = ()) -> Profiled:
     """The profile of one arm whose every marked forward is a round."""
     tables: dict[Phase, PhaseTable] = {}
     add_rounds(tables, recorded, [[[window]] for window in recorded.windows], [0], device)
@@ -60,7 +60,7 @@ def test_a_gpu_timeline_by_hand() -> None:
     # device 50; the gaps of 10 (launch), 30 (wait) and 10 (Python) share the 40 that the wall of 90 leaves
     assert found.times == pytest.approx({"device": 50e-6, "launch": 8e-6, "sync": 24e-6, "host": 8e-6, "idle": 0.0})
     assert sum(found.times.values()) == pytest.approx(90e-6)
-    assert (found.launches, found.forwards, found.covered) == (2, 3, 1.0)
+    assert (found.launches, found.forwards, found.kernel_time_share) == (2, 3, 1.0)
     assert [(each.name, each.activity, each.count) for each in found.activities] == [
         ("gemm_kernel", "kernel", 1),
         ("Memcpy DtoH (Device -> Pageable)", "memcpy", 1),

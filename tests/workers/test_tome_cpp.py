@@ -148,7 +148,7 @@ def test_it_is_no_part_of_a_compiled_graph():
 @compiled
 @pytest.mark.parametrize("method", ["tome", "hquota"])
 @pytest.mark.parametrize(
-    ("own", "params", "route"),
+    ("own", "params", "implementation"),
     [
         ({}, {}, "native"),
         ({}, {"implementation": "torch"}, "torch"),
@@ -157,29 +157,29 @@ def test_it_is_no_part_of_a_compiled_graph():
         ({"attention": "eager"}, {}, "native"),
     ],
 )
-def test_the_route_that_runs_is_recorded(method, own, params, route):
-    """Left to itself the arm takes the compiled route where it can, and its outcome names the one that ran; dense has none."""
+def test_the_route_that_runs_is_recorded(method, own, params, implementation):
+    """Left to itself the arm takes the compiled implementation where it can, and its outcome names the one that ran; dense has none."""
     requested = of_modality("vision")[method].Params(r=2, **params).model_dump(mode="json")
     arm = Arm(stack=(Step(method=method, params=requested),), overrides=Overrides(**own))
     protocol = Protocol(pairs_min=2, pairs_max=2, budget_s=0.01)
     condition = Condition(model="test_vit", image_size=64, threads=1)
     outcome = run(Job(condition=condition, arms=(DENSE, arm), pairs=(Pair(0, 1),), protocol=protocol), pass_seconds=0.01)
     assert not outcome.failures
-    assert [each.route for each in outcome.arms] == [None, route]
+    assert [each.implementation for each in outcome.arms] == [None, implementation]
 
 
 @pytest.mark.parametrize(
-    ("own", "route"),
+    ("own", "implementation"),
     [({"device": "cuda"}, "torch"), ({"runtime": "compile"}, "torch"), ({"dtype": "autocast-float16"}, "torch")],
 )
-def test_where_the_compiled_route_cannot_run_auto_is_torch(own, route):
+def test_where_the_compiled_route_cannot_run_auto_is_torch(own, implementation):
     """On a GPU, inside of compiled graphs and where autocast changes types, the tensor code runs."""
     tome = of_modality("vision")["tome"]
-    assert tome.Params(r=2).choose(Condition(model="test_vit", image_size=64, **own)).implementation == route
+    assert tome.Params(r=2).choose(Condition(model="test_vit", image_size=64, **own)).implementation == implementation
 
 
 def test_without_a_compiler_auto_is_torch(without_compiler):
-    """Where the compiled code cannot be made the arm runs all the same, by torch, and its outcome has that route."""
+    """Where the compiled code cannot be made the arm runs all the same, by torch, and its outcome has that implementation."""
     params = of_modality("vision")["tome"].Params(r=2).model_dump(mode="json")
     job = Job(
         condition=Condition(model="test_vit", image_size=64, threads=1),
@@ -189,7 +189,7 @@ def test_without_a_compiler_auto_is_torch(without_compiler):
     )
     outcome = run(job, pass_seconds=0.01)
     assert not outcome.failures
-    assert outcome.arms[1].route == "torch"
+    assert outcome.arms[1].implementation == "torch"
 
 
 @pytest.mark.parametrize(

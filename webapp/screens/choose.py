@@ -24,14 +24,14 @@ from sweeps.errors import UserError
 from sweeps.metrics import METRICS
 from sweeps.number_format import count
 from webapp import links, plain, queries_choose, texts
-from webapp.advice_choices import choose_request
+from webapp.advice_inputs import choose_request
 from webapp.arm_style import method_colors
 from webapp.chart_block import show_chart
 from webapp.charts.pareto import Measure, pareto_chart
 
 WIDE = 48  # letters of the longest label beside which the other columns are still seen
 MAX_SHOWN = 40_000  # letters of a policy; the file has all
-TIPS = [
+TOOLTIPS = [
     alt.Tooltip("arm:N", title="Arm"),
     alt.Tooltip("numbers:N", title="Speed-up"),
     alt.Tooltip("ms:N", title="ms (unmodified)"),
@@ -103,7 +103,7 @@ def chart_frame(advice: Advice) -> tuple[pd.DataFrame, Measure | None]:
     return pd.DataFrame(rows), measure
 
 
-def show_chart_of(advice: Advice) -> None:
+def draw_pareto(advice: Advice) -> None:
     points, measure = chart_frame(advice)
     if measure is None:
         plain.sentence(
@@ -113,7 +113,7 @@ def show_chart_of(advice: Advice) -> None:
     colors = method_colors(points["method"])
     try:
         named = {row["arm"]: colors[row["method"]] for row in points.to_dict("records")}
-        chart = pareto_chart(points, SPEED, measure, colors=named, tooltip=TIPS, named=(UNMODIFIED_LABEL,))
+        chart = pareto_chart(points, SPEED, measure, colors=named, tooltip=TOOLTIPS, named=(UNMODIFIED_LABEL,))
     except ValueError as problem:
         plain.sentence(f"{problem}", "muted")
         return
@@ -133,7 +133,7 @@ def show_files(request: AdviceRequest, advice: Advice | None, batches: Sequence[
         elif chosen == "Measure the first again" and advice is not None:
             _sweep(queries_choose.winner_sweep(advice), "confirm.yaml")
         elif chosen == "Measure what is missing":
-            _sweep(queries_choose.missing_sweep(request, advice, batches), "measure.yaml")
+            _sweep(queries_choose.sweep_for_missing_points(request, advice, batches), "measure.yaml")
         else:
             commands = [command_line(("advise",), request), command_line(("export-policy", "policy.json"), request)]
             plain.command("\n".join(commands))
@@ -185,7 +185,7 @@ def show_refusal(request: AdviceRequest, problem: RefusedError) -> None:
     show_files(request, None, problem.batches)
 
 
-_known = queries_choose.advice_choices()
+_known = queries_choose.known_conditions()
 plain.heading("Which arm to use")
 if _known.empty:
     plain.sentence("No arm was timed against the unmodified model yet.")
@@ -213,7 +213,7 @@ for _line in (claim_sentence(_advice), doubt_sentence(_advice, _again), quality_
     if _line:
         plain.sentence(texts.typeset(_line))
 show_ranking(_advice)
-show_chart_of(_advice)
+draw_pareto(_advice)
 plain.sentence("\n".join(map(texts.typeset, advice_notes(_advice))), "muted")
 if len(_found) > 1:
     st.subheader(f"{len(_found)} conditions", anchor=False)

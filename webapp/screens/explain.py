@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from store.audits import MAX_AUDITED
-from store.beside_profiles import join_sentences
+from store.profile_context import join_sentences
 from sweeps.ceilings import explain_ceiling, is_bound
 from sweeps.curve_labels import describe_break_even, describe_cost_model, token_unit
 from sweeps.metrics import INTERVAL

@@ -15,7 +15,7 @@ FINENESS = 1_000_000
 """Steps between the limits of a fractional parameter: finer than a token, so that the nearest token count is always found."""
 
 
-class Solved(NamedTuple):
+class BudgetSolution(NamedTuple):
     """An arm that can be applied; its identity stays that of the requested one."""
 
     arm: Arm
@@ -30,7 +30,7 @@ class Scale(NamedTuple):
     value: Callable[[int], Any]
 
 
-def solve(arm: Arm, network: Network, image_size: ImageSize) -> Solved:
+def solve(arm: Arm, network: Network, image_size: ImageSize) -> BudgetSolution:
     """The arm with a parameter in place of its budget: the one that comes closest to the budget from below.
 
     It limits the network's MACs on the promised tokens plus those of all methods of the stack, at `image_size`. An r that is
@@ -52,7 +52,7 @@ def solve(arm: Arm, network: Network, image_size: ImageSize) -> Solved:
             plain = method.tokens(params.model_copy(update={"align": None}), network, image_size)
             extra = sum(block.mlp for block in method.tokens(params, network, image_size)) - sum(block.mlp for block in plain)
             values["align_extra_tokens"] = extra / network.depth
-    return Solved(arm, values)
+    return BudgetSolution(arm, values)
 
 
 def cost(arm: Arm, network: Network, image_size: ImageSize) -> int:

@@ -82,7 +82,7 @@ class LanguageArm(PreparedArm):
             tokens_final=run.cached,
             trace=(),
             first_call_s=self.first_call_s,
-            route=self.model.route,
+            implementation=self.model.implementation,
             metrics=tuple(metrics),
             flags=raised(
                 text_differs=forced and run.texts != tuple(passage.continuation for passage in passages), text_too_short=short
@@ -135,8 +135,8 @@ def build_language(condition: Condition, arm: Arm, content_hashes: Mapping[str, 
         raise Unsupported(reason)
     guard(base.model)
     network = clone_shared(base.model)
-    route = _set_attention(network, own.attention)
-    model: LanguageModel = methods.apply_stack(arm, replace(base, model=network, route=route), own, "language")
+    implementation = _set_attention(network, own.attention)
+    model: LanguageModel = methods.apply_stack(arm, replace(base, model=network, implementation=implementation), own, "language")
     model.model.eval()
     return replace(model, steps=compiled_decode.steps(own.runtime, model))
 

@@ -11,7 +11,7 @@ from sweeps.job import Arm, Job
 from sweeps.method import Network
 from sweeps.outcome import ArmOutcome
 from workers import methods
-from workers.arms.budget import Solved, solve
+from workers.arms.budget import BudgetSolution, solve
 from workers.arms.prepared import PreparedArm, check_finite, compile_limit, describe, raised
 from workers.errors import Unsupported
 from workers.measure.timer import synchronise
@@ -28,7 +28,7 @@ ImageInputs = dict[tuple[ImageSize, Dtype], Tensor]
 class VisionArm(PreparedArm):
     """An arm of a vision model with its input."""
 
-    solved: Solved
+    solved: BudgetSolution
     """What runs in place of `arm`."""
     network: Network
     model: nn.Module
@@ -56,7 +56,7 @@ class VisionArm(PreparedArm):
             trace=self.trace.blocks,
             first_call_s=self.first_call_s,
             solved=self.solved.values,
-            route=methods.route(self.solved.arm, self.condition),
+            implementation=methods.implementation(self.solved.arm, self.condition),
             flags=raised(
                 token_trace_mismatch=self.trace.blocks != methods.promised_tokens(self.solved.arm, self.network, size),
                 no_effect=methods.without_effect(self.solved.arm, self.network, size),

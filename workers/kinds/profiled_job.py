@@ -21,7 +21,7 @@ from workers.measure.metric_values import metric_value
 from workers.measure.peaks import measure_peaks
 from workers.measure.profiled_rounds import PhaseTable, profile_rounds
 from workers.measure.profiler import profile_phase
-from workers.measure.recording import Recorded, Recording, called
+from workers.measure.recording import TorchRecording, Recording, called
 from workers.models.cpp_build import observed_functions
 
 ROUNDS_S, DETAILS_S = 4.0, 1.0
@@ -57,7 +57,7 @@ class PhaseProfiler:
         forwards. Nothing is recorded where less time is left than the arms need afterwards.
         """
         samples = timed.samples
-        self.walls = {phase: Rounds(table, samples.arms, settled=timed.warmup.steady) for phase, table in walls.items()}
+        self.walls = {phase: Rounds(table, samples.arms, warmup_converged=timed.warmup.steady) for phase, table in walls.items()}
         self.columns = samples.arms
         allowed_s = min(ROUNDS_S * len(arms), failures.left_s - DETAILS_S * len(arms))
         while allowed_s > 0:
@@ -133,7 +133,7 @@ class PhaseProfiler:
         return profile.model_copy(update={"baseline": baseline, **figures})
 
 
-def _details(device: Device, run: Callable[[Recording], object], itemsize: int) -> Recorded:
+def _details(device: Device, run: Callable[[Recording], object], itemsize: int) -> TorchRecording:
     """One run with shapes and allocations; one more before it does not count, as what it sets up is no part of a forward."""
     with observed_functions(called), Recording(device, details=True) as recording:
         run(recording)

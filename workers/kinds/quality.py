@@ -161,7 +161,7 @@ class QualityKind(ItemKind[ScoredArm, Window, ScoredText]):
             tokens=prompt,
             tokens_final=prompt + decoded,
             trace=(),
-            route=arm.model.route,
+            implementation=arm.model.implementation,
             metrics=(*(metric_value(name, value, n=windows) for name, value in rows.items()), *counters(arm.model)),
         )
 

@@ -20,7 +20,7 @@ from workers.arms.prepared import PreparedArm
 from workers.kinds import KindResult
 from workers.kinds.failures import FailureCollector, StateChangedError
 from workers.measure.interleaved import VISIT_WARMUP, ArmError, Orders, Warmup, by_column, time_rounds, warm_up
-from workers.measure.monitors import Patience, Watch, watch
+from workers.measure.monitors import ContentionWait, Watch, watch
 from workers.measure.openmp import policy_readings
 from workers.measure.threads import raise_priority, use_threads
 from workers.measure.timeout import TimedOut
@@ -62,7 +62,7 @@ class TimedKind(ABC, Generic[_A]):
         """Load what all arms share. Raises what that raises: no arm caused it."""
         self.job, self.failures = job, failures
         allowed_s = min(job.protocol.budget_s, job.protocol.timeout_s)
-        self.patience = Patience(torch.get_num_threads(), min(WAIT_S, WAIT_SHARE * allowed_s))
+        self.patience = ContentionWait(torch.get_num_threads(), min(WAIT_S, WAIT_SHARE * allowed_s))
 
     @abstractmethod
     def prepare(self, index: int) -> _A:

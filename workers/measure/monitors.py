@@ -118,7 +118,7 @@ def repeated(read: Callable[[], object], period_s: float) -> Iterator[None]:
         read()
 
 
-class Patience:
+class ContentionWait:
     """Waits while other processes use the cores of `threads` threads, for at most `limit_s` seconds in all."""
 
     def __init__(self, threads: int, limit_s: float, read: Callable[[], Mapping[str, float]] | None = None) -> None:

@@ -12,7 +12,7 @@ from sweeps.profile import Activity, Phase, TimeClass
 from sweeps.stats.operator_work import DISPATCH
 from sweeps.stats.timeline import Timeline, split_operators, split_time
 from workers.measure.interleaved import ArmError, random_order
-from workers.measure.recording import MarkedForward, Recorded, Recording, overhead_s
+from workers.measure.recording import MarkedForward, TorchRecording, Recording, overhead_s
 from workers.measure.timeout import TimedOut
 
 ROUNDS = 60
@@ -79,7 +79,7 @@ def profile_rounds(
     return tables
 
 
-def add_rounds(tables: dict[Phase, PhaseTable], recorded: Recorded, cells: Cells, arms: Sequence[int], device: Device) -> None:
+def add_rounds(tables: dict[Phase, PhaseTable], recorded: TorchRecording, cells: Cells, arms: Sequence[int], device: Device) -> None:
     """Add the rounds of a recording to the tables of their phases; `arms` names the arm of each column."""
     reader = _Reader(recorded, device)
     for row in cells:
@@ -104,7 +104,7 @@ def add_rounds(tables: dict[Phase, PhaseTable], recorded: Recorded, cells: Cells
 class _Reader:
     """A recording, in order of time."""
 
-    def __init__(self, recorded: Recorded, device: Device) -> None:
+    def __init__(self, recorded: TorchRecording, device: Device) -> None:
         self.device, self.recorded = device, recorded
         self.operators = sorted((run for run, _ in recorded.operators), key=lambda run: run.start)
         self.runs = sorted(recorded.runs, key=lambda each: each[0].start)

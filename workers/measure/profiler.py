@@ -17,7 +17,7 @@ from sweeps.stats.operator_work import Work
 from sweeps.stats.profile_rounds import ArmWall, PhaseRounds
 from sweeps.stats.timeline import place_of_time
 from workers.measure.profiled_rounds import PhaseTable, Ran
-from workers.measure.recording import Recorded
+from workers.measure.recording import TorchRecording
 
 
 class Profiled(NamedTuple):
@@ -34,7 +34,7 @@ def profile_phase(
     table: PhaseTable,
     fitted: PhaseRounds,
     columns: Sequence[int],
-    detailed: Sequence[Recorded],
+    detailed: Sequence[TorchRecording],
     visible: bool = True,
 ) -> Profiled:
     """The profile of one phase of an arm, from the rounds of a job whose `columns` name its arms.
@@ -63,7 +63,7 @@ def profile_phase(
         profiled_wall_s=median(row[column] for row in table.walls for column in own),
         times=times if visible else {},
         launches=sum(total.count for total in ran.values()) / forwards,
-        covered=1.0 if ran else None,
+        kernel_time_share=1.0 if ran else None,
         activities=tuple(sorted(activities, key=lambda each: -each.seconds)),
         allocations=len(allocations) / observed if observed else None,
         allocated_bytes=sum(allocations) / observed if observed else None,
@@ -72,7 +72,7 @@ def profile_phase(
     return Profiled(profile, possible or not visible)
 
 
-def _details(detailed: Iterable[Recorded], phase: Phase, device: Device) -> tuple[dict[str, list[Work]], list[int], int]:
+def _details(detailed: Iterable[TorchRecording], phase: Phase, device: Device) -> tuple[dict[str, list[Work]], list[int], int]:
     """The work of each kernel or operator, the bytes of each allocation, and the forwards in which they were recorded."""
     work: dict[str, list[Work]] = {}
     allocations, forwards = [], 0

@@ -45,7 +45,7 @@ class Allocation(NamedTuple):
 
 
 @dataclass
-class Recorded:
+class TorchRecording:
     """What a recording holds; times in seconds by one clock."""
 
     windows: list[MarkedForward] = field(default_factory=list)
@@ -102,7 +102,7 @@ class Recording:
             self._profile.stop()
             self._running = False
 
-    def read(self, itemsize: int) -> Recorded:
+    def read(self, itemsize: int) -> TorchRecording:
         """What was recorded, once it is stopped; `itemsize` is that of the arm's numbers in bytes."""
         results = self._profile.profiler.kineto_results
         if self._bare:
@@ -137,7 +137,7 @@ def called(name: str) -> AbstractContextManager[object]:
     return record_function(f"{CALL}{name}")
 
 
-def read_operators(events: Iterable[Any]) -> Recorded:
+def read_operators(events: Iterable[Any]) -> TorchRecording:
     """Marks and operators of kineto's own events of a CPU, without shapes: faster than `read_events`, which needs torch's tree.
 
     What runs inside an operator on the same thread is no time of its own. Times in seconds from the first event.
@@ -145,7 +145,7 @@ def read_operators(events: Iterable[Any]) -> Recorded:
     spans = sorted(
         (event.start_ns(), -event.end_ns(), event.name(), event.start_thread_id()) for event in events if not event.is_async()
     )
-    found, first = Recorded(), spans[0][0] if spans else 0
+    found, first = TorchRecording(), spans[0][0] if spans else 0
     threads = {thread for _, _, name, thread in spans if _is_mark(name)}
     around: list[tuple[int, list[int]]] = []
     """Ends of the events around the next one, and of each its time without that of those inside."""
@@ -171,9 +171,9 @@ def _is_mark(name: str) -> bool:
     return name.startswith(MARK) and not name.startswith(CALL)
 
 
-def read_events(events: Iterable[Any], itemsize: int) -> Recorded:
+def read_events(events: Iterable[Any], itemsize: int) -> TorchRecording:
     """The events of torch (`torch.autograd.profiler_util.FunctionEvent`, times in microseconds) by what they are."""
-    found, started = Recorded(), dict[int, float]()
+    found, started = TorchRecording(), dict[int, float]()
     device, operators = list[Any](), list[Any]()
     thread: Any = None
     for event in events:

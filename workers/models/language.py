@@ -93,8 +93,8 @@ class LanguageModel:
     """MACs that the methods left out since the counters were reset; `None` where they are not counted and the promise applies."""
     bos_ids: tuple[int, ...] = ()
     """Special tokens before every text, as in the model's training (often one that begins a sequence)."""
-    route: str | None = None
-    """The implementation that runs where the model does not have the requested one (see `ArmOutcome.route`)."""
+    implementation: str | None = None
+    """The implementation that runs where the model does not have the requested one (see `ArmOutcome.implementation`)."""
     steps: DecodeSteps | None = None
     """Decodes tokens after the first where decoding is compiled or captured, else `None`."""
     counter: MacCounter | None = None

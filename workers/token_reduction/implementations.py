@@ -28,7 +28,7 @@ def choose(params: Any, condition: Condition) -> Any:
     return params.model_copy(update={"implementation": "native" if native else "torch"})
 
 
-def chosen_route(params: Any, condition: Condition) -> str:
+def chosen_implementation(params: Any, condition: Condition) -> str:
     """The implementation that runs."""
     implementation: str = choose(params, condition).implementation
     return implementation

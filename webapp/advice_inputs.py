@@ -17,7 +17,7 @@ MOST = 10_000_000
 
 
 def choose_request(known: pd.DataFrame) -> AdviceRequest:
-    """The request that the widgets and the address hold; `known` are rows of `store.timed_choices.timed_choices`, at least one."""
+    """The request that the widgets and the address hold; `known` are rows of `store.measured_conditions.measured_conditions`, at least one."""
     unknown: list[str] = []
     newest = known.sort_values(["at", "points"]).iloc[-1]
     models = sorted(known["model"].unique())

@@ -23,7 +23,7 @@ _FIGURES = (
 _COLUMNS = tuple(EFFECT.c[name] for name in _FIGURES)
 
 
-class Standing(NamedTuple):
+class CurrentEffect(NamedTuple):
     """One metric of a comparison at one place."""
 
     comparison_id: str
@@ -80,12 +80,12 @@ def at_level(row: Any, alpha: float | None) -> tuple[float | None, float | None,
     return *ends, row.verdict if row.verdict in ("insufficient", "quarantined") else found.verdict()
 
 
-def standings(engine: Engine, comparison_ids: Collection[str], environment_ids: Collection[str]) -> list[Standing]:
+def load_effects(engine: Engine, comparison_ids: Collection[str], environment_ids: Collection[str]) -> list[CurrentEffect]:
     """What is known of the speed-ups of comparisons in some environments: one for each place and metric."""
     found = select(*_COLUMNS).where(EFFECT.c.environment.in_(sorted(environment_ids)), EFFECT.c.compared == "ratio")
     with reading(engine) as connection:
         return [
-            Standing(row.comparison_id, Place(row.environment, row.host), row.metric, row.tokens, row)
+            CurrentEffect(row.comparison_id, Place(row.environment, row.host), row.metric, row.tokens, row)
             for ids in _batches(comparison_ids)
             for row in connection.execute(found.where(EFFECT.c.comparison_id.in_(ids)))
         ]

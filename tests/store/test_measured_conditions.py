@@ -5,7 +5,7 @@ from sqlalchemy import Engine
 from store.advice import AdviceRequest, at_batch
 from store.condition_arms import MethodFacts
 from store.record import record
-from store.timed_choices import timed_choices, timed_conditions, timed_sizes
+from store.measured_conditions import measured_conditions, timed_conditions, timed_sizes
 from sweeps.advice_text import advice_dict
 from sweeps.job import Arm, Step
 from sweeps.outcome import Failure
@@ -32,7 +32,7 @@ def test_the_fullest_condition_is_first(engine: Engine) -> None:
     assert timed_conditions(engine, DEIT, 8) == timed_conditions(engine, DEIT, 1, metric="tpot") == []
     assert timed_conditions(engine, DEIT, 1, runtime="compile") == timed_conditions(engine, DEIT, 1, device="cuda") == []
     assert timed_sizes(engine, DEIT, 1) == {16: 2, 36: 2, 64: 2}, "those of the fullest condition"
-    assert timed_choices(engine)["points"].sum() == 10
+    assert measured_conditions(engine)["points"].sum() == 10
 
 
 def test_one_condition_is_read_as_among_all(engine: Engine) -> None:

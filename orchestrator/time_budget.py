@@ -1,4 +1,4 @@
-"""Allowance: the time that a run may measure, which jobs still fit into it, and a first pass that leaves some of it."""
+"""Time budget: the time that a run may measure, which jobs still fit into it, and a first pass that leaves some of it."""
 
 import math
 import time
@@ -15,7 +15,7 @@ MIN_SHARE = 0.1
 """Of a job's `budget` that is left to it at least, however many jobs there are."""
 
 
-class Allowance:
+class TimeBudget:
     """Wall time for measuring in seconds, from the first dispatch on; without a limit everything fits."""
 
     def __init__(self, limit_s: float = math.inf) -> None:

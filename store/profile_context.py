@@ -1,4 +1,4 @@
-"""What is known of profiled arms beside their profiles: points, ceilings and operators, and the story that all of them make."""
+"""What is known of profiled arms beside their profiles: points, ceilings and operators, and the explain that all of them make."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 _PLACE = ("environment", "host", "condition_id", "arm_id", "baseline_id", "metric")
 
 
-class BesideProfiles:
-    """Points of the view `speedup` and operators of the view `kernel`, of which a story takes those of one arm and its baseline."""
+class ProfileContext:
+    """Points of the view `speedup` and operators of the view `kernel`, of which a explain takes those of one arm and its baseline."""
 
     def __init__(self, points: "pd.DataFrame", operators: "pd.DataFrame", is_ceiling: Callable[[str], bool]) -> None:
         """`is_ceiling` is whether a method only cuts tokens."""
@@ -28,7 +28,7 @@ class BesideProfiles:
         for row in rows_of(operators):
             self._operators.setdefault(row.profile_id, {})[row.name] = row
 
-    def story(self, arm: Any, baseline: Any, metric: str | None, wall: str, gflops: Sequence[float | None] = ()) -> str:
+    def explain(self, arm: Any, baseline: Any, metric: str | None, wall: str, gflops: Sequence[float | None] = ()) -> str:
         """Sentences on an arm, by rows of the view `profile` of it and its baseline: what was timed, then why.
 
         `wall` is the sentence of the profile on the wall; `gflops`, what baseline and arm reach, only of a profile that explains.

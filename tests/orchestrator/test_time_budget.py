@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from orchestrator.allowance import MIN_SHARE, PASS_SHARE, Allowance, shortened
+from orchestrator.time_budget import MIN_SHARE, PASS_SHARE, TimeBudget, shortened
 from orchestrator.estimate import job_seconds
 from tests.orchestrator.conftest import job
 
@@ -38,19 +38,19 @@ def test_compiling_leaves_time_to_measure() -> None:
 def test_a_slow_first_job_does_not_raise_what_compiling_takes() -> None:
     """The first job waits for its worker: the next one, whose estimate is mostly that of compiling, still fits."""
     (compiled,) = [JOBS[0].model_copy(update={"condition": JOBS[0].condition.model_copy(update={"runtime": "compile"})})]
-    allowance = Allowance(180.0)
-    allowance.begin()
-    allowance.start(JOBS[1])
-    allowance._running[JOBS[1]] -= 35.0
-    allowance.end(JOBS[1])
-    assert allowance.admits(compiled)
+    time_budget = TimeBudget(180.0)
+    time_budget.begin()
+    time_budget.start(JOBS[1])
+    time_budget._running[JOBS[1]] -= 35.0
+    time_budget.end(JOBS[1])
+    assert time_budget.admits(compiled)
 
 
 def test_what_would_end_too_late_is_not_admitted() -> None:
     """By the estimate of a job at first, and nothing fits into no time."""
-    assert Allowance().admits(JOBS[0])
-    assert Allowance(job_seconds(JOBS[0]) + 1).admits(JOBS[0])
-    assert not Allowance(job_seconds(JOBS[0]) - 1).admits(JOBS[0])
-    used = Allowance(1e-9)
+    assert TimeBudget().admits(JOBS[0])
+    assert TimeBudget(job_seconds(JOBS[0]) + 1).admits(JOBS[0])
+    assert not TimeBudget(job_seconds(JOBS[0]) - 1).admits(JOBS[0])
+    used = TimeBudget(1e-9)
     used.begin()
     assert used.left_s < 0

@@ -33,7 +33,7 @@ class TimedCondition(NamedTuple):
     measured_at: str
 
 
-def timed_choices(engine: Engine) -> pd.DataFrame:
+def measured_conditions(engine: Engine) -> pd.DataFrame:
     """What advice can be given on: `model`, `device`, `batch_size`, `runtime`, `metric`, with `points` and newest `at`.
 
     One row for each combination against the unmodified model that was measured somewhere.

@@ -159,7 +159,7 @@ def _side(connection: Connection, by: By, value: str) -> _Side:
     return _Side(row, ("", ""), connection.execute(links).scalar_one())
 
 
-def stored_sides(connection: Connection, by: By, a: str, b: str) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]], bool]:
+def compare_stored(connection: Connection, by: By, a: str, b: str) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]], bool]:
     """The answers to common questions; all of both sides where they have none in common, and whether there are more."""
     sides = [_side(connection, by, value) for value in (a, b)]
     newest = () if by == "revision" else (newest_answer(EFFECT),)
@@ -187,7 +187,7 @@ def _read(connection: Connection, rows: Select[Any]) -> list[Mapping[str, Any]]:
     return [dict(row._mapping) for row in connection.execute(rows)]
 
 
-def day_sides(connection: Connection, a: str, b: str) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]], bool]:
+def compare_days(connection: Connection, a: str, b: str) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]], bool]:
     """The answers by the attempts of each day alone, to questions that both days measured."""
     spans = [timegm(strptime(day, "%Y-%m-%d")) for day in (a, b)]
     sampled = [kind.name for kind in KINDS.values() if kind.sampled]
