@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Engine, bindparam, func, select
 
+from store.derive.curve_points import at_level
 from store.placement import Place
 from store.tables.lightweight import ATTEMPT, EFFECT, PAIR, SWEEP, SWEEP_COMPARISON, SWEEP_JOB
 from store.transactions import reading
@@ -69,15 +70,6 @@ class CurrentEffect(NamedTuple):
             wrong=wrong(flags),
             no_op="no_effect" in flags,
         )
-
-
-def at_level(row: Any, alpha: float | None) -> tuple[float | None, float | None, Any]:
-    """Ends of the interval and verdict of a row of `effect_row` at the level `alpha`; those stored where it is `None`."""
-    if alpha is None or row.effect_se is None or not row.effect_freedom:
-        return row.effect_low, row.effect_high, row.verdict
-    found = SpeedUp(log(row.effect), row.effect_se, row.effect_freedom, row.n, alpha)
-    ends = (found.low, found.high) if found.half_width < inf else (None, None)
-    return *ends, row.verdict if row.verdict in ("insufficient", "quarantined") else found.verdict()
 
 
 def load_effects(engine: Engine, comparison_ids: Collection[str], environment_ids: Collection[str]) -> list[CurrentEffect]:

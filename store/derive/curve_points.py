@@ -1,13 +1,14 @@
 """Points of a curve, from rows of effects."""
 
 from collections.abc import Sequence
+from math import inf, log
 from typing import Any
 
 from sqlalchemy import Row
 
-from store.current_effects import at_level
 from sweeps.flags import split_flags, wrong
 from sweeps.stats.curve import Curve, Point
+from sweeps.stats.pooling import SpeedUp
 
 SIZE_AXES = ("tokens", "gmacs", "image_size")
 """Axes along which the image size or the prompt's length varies, on a scale without zero."""
@@ -45,3 +46,12 @@ def _interval(row: Row[Any], alpha: float | None) -> tuple[float | None, float |
     if row.compared == "amount" and row.effect_low is None and row.verdict not in ("insufficient", "quarantined"):
         return row.effect / (1 + row.floor), row.effect * (1 + row.floor), row.verdict
     return at_level(row, alpha)
+
+
+def at_level(row: Any, alpha: float | None) -> tuple[float | None, float | None, Any]:
+    """Ends of the interval and verdict of a row of `effect_row` at the level `alpha`; those stored where it is `None`."""
+    if alpha is None or row.effect_se is None or not row.effect_freedom:
+        return row.effect_low, row.effect_high, row.verdict
+    found = SpeedUp(log(row.effect), row.effect_se, row.effect_freedom, row.n, alpha)
+    ends = (found.low, found.high) if found.half_width < inf else (None, None)
+    return *ends, row.verdict if row.verdict in ("insufficient", "quarantined") else found.verdict()
