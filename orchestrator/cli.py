@@ -10,7 +10,7 @@ import typer
 from orchestrator.cli_advice import advise, export_policy
 from orchestrator.cli_options import Database, DeviceOption, SweepFile, SweepName
 from orchestrator.cli_webapp import open_app, plot
-from orchestrator.interruption import signals_interrupt
+from orchestrator.loop.interruption import signals_interrupt
 from sweeps.errors import OutageError, UserError
 
 EXIT_INTERRUPTED = 130
@@ -30,7 +30,7 @@ app = typer.Typer(
 
 def _show_version(requested: bool) -> None:
     if requested:
-        from orchestrator.package_version import source_version
+        from orchestrator.host.package_version import source_version
 
         typer.echo(f"breakeven {source_version()}")
         raise typer.Exit
@@ -48,7 +48,7 @@ def options(
 
 def _seconds(text: str) -> float:
     """A duration of the command line in seconds: what a sweep file accepts."""
-    from sweeps.parsing.file_schema import stated_seconds
+    from sweeps.language.file_schema import stated_seconds
 
     try:
         found = stated_seconds(text)
@@ -284,9 +284,9 @@ def rebuild(
     db: Database = None,
 ) -> None:
     """Rebuild statistics, verdicts and break-even points from the raw samples."""
-    from store.arm_labels import label_stored_arms
-    from store.engine import connect
-    from store.record import reanalyse
+    from store.read.arm_labels import label_stored_arms
+    from store.open.engine import connect
+    from store.write.record import reanalyse
     from workers.methods.arm_labels import params_label
 
     engine = connect(db)
@@ -297,7 +297,7 @@ def rebuild(
 @app.command()
 def schema() -> None:
     """Print the JSON Schema of sweep files, for editors (kept in sweeps/schema.json)."""
-    from sweeps.parsing.json_schema import schema_text
+    from sweeps.language.json_schema import schema_text
     from workers import methods
 
     typer.echo(schema_text(methods.every()), nl=False)

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from orchestrator.cli_options import Database, MaxDrop, MeasuredData, MeasuredDevice, MeasuredMetric, MeasuredRuntime
-from sweeps.metrics import timed_metrics
+from sweeps.model.metrics import timed_metrics
 
 
 def advise(
@@ -30,7 +30,7 @@ def advise(
 ) -> None:
     """Which method, parameters and runtime to use for a model, or the unmodified model; nothing is extrapolated."""
     from orchestrator.commands.advise import advise_model
-    from store.advice import AdviceRequest
+    from store.read.advice.advice import AdviceRequest
 
     request = AdviceRequest(model, tokens, batch, device, runtime, data, known_metric(metric), max_drop, pareto)
     raise typer.Exit(advise_model(db, request, form, confirmed=confirm))
@@ -56,7 +56,7 @@ def export_policy(
     metric: MeasuredMetric = None,
     max_drop: MaxDrop = None,
 ) -> None:
-    """Write which arm to use at which sizes, as measured, for sweeps/policy.py to apply at run time."""
+    """Write which arm to use at which sizes, as measured, for sweeps/analysis/policy.py to apply at run time."""
     import time
 
     from orchestrator.commands.export_policy import write_policy

@@ -20,11 +20,11 @@ ROOT = Path(__file__).parents[1]
 STORED = ["tests/store/test_record.py", "tests/store/test_accuracy.py", "tests/store/test_language.py"]
 METHODS = "tests/workers/test_methods.py"
 COVER = {
-    "sweeps/stats/*.py": ["tests/sweeps", *STORED],
-    "store/record.py": ["tests/store"],
+    "sweeps/stats/**/*.py": ["tests/sweeps", *STORED],
+    "store/write/record.py": ["tests/store"],
     "store/derive/*.py": ["tests/store"],
-    "sweeps/audit/*.py": ["tests/sweeps/test_audit_rules.py", "tests/sweeps/test_audit.py"],
-    "orchestrator/failure_isolation.py": ["tests/orchestrator/test_failing_arms.py", "tests/orchestrator/test_dispatcher.py"],
+    "sweeps/analysis/audit/*.py": ["tests/sweeps/test_audit_rules.py", "tests/sweeps/test_audit.py"],
+    "orchestrator/loop/failure_isolation.py": ["tests/orchestrator/test_failing_arms.py", "tests/orchestrator/test_dispatcher.py"],
     "workers/token_reduction/token_ops.py": ["tests/workers/test_token_ops.py", METHODS],
     "workers/token_reduction/schedules.py": [
         "tests/workers/test_align.py",

@@ -8,7 +8,9 @@ from typing import Literal, NamedTuple
 import streamlit as st
 
 from store.errors import EmptyStoreError, StoreError
-from webapp import filters, plain, queries
+from webapp.widgets import filters
+from webapp.display import plain
+from webapp import queries
 
 
 class Screen(NamedTuple):

@@ -7,8 +7,9 @@ from typing import Literal, get_args
 import altair as alt
 import pandas as pd
 
-from webapp import queries, texts
-from webapp.axis_curves import Axis
+from webapp import queries
+from webapp.display import texts
+from webapp.display.axis_curves import Axis
 from webapp.charts import curves
 from webapp.charts.published import bare_model
 from webapp.charts.tooltips import omit_empty_rows

@@ -16,9 +16,9 @@ from uuid import uuid4
 
 from pydantic import ValidationError
 
-from sweeps.job import Job
-from sweeps.kinds import KINDS
-from sweeps.outcome import ANSWERING_FAILURES, WORKER_UNFIT, Outcome
+from sweeps.model.job import Job
+from sweeps.model.kinds import KINDS
+from sweeps.model.outcome import ANSWERING_FAILURES, WORKER_UNFIT, Outcome
 from workers.measure.environment import PROJECT, commit, cores, cores_of_threads, devices, environment_of
 from workers.measure.openmp import pin_main_thread, present_policy, requested_policy, set_policy
 from workers.measure.pinning import pinned

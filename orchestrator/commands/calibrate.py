@@ -8,17 +8,17 @@ from typing import Any
 
 import typer
 
-from orchestrator import planning
+from orchestrator.plan import planning
 from orchestrator.commands.run import ANSWERED, INTERRUPTED, UNANSWERED
-from orchestrator.planning import make_plan, require_feasible
-from orchestrator.report import text_table
-from orchestrator.sites import by_device, local_sites
-from store.calibrations import freeze_calibrations
-from store.engine import Engine, connect
-from sweeps.condition import Device
+from orchestrator.plan.planning import make_plan, require_feasible
+from orchestrator import text_table
+from orchestrator.plan.sites import by_device, local_sites
+from store.write.calibrations import freeze_calibrations
+from store.open.engine import Engine, connect
+from sweeps.model.condition import Device
 from sweeps.errors import UserError
-from sweeps.parsing.expand import Expansion
-from sweeps.parsing.file_schema import stated_seconds
+from sweeps.language.expand import Expansion
+from sweeps.language.file_schema import stated_seconds
 from sweeps.stats.visits import FLOOR_SD
 
 WRITTEN = "budget: 4s, timeout: 5m, rounds: 8"
@@ -69,9 +69,9 @@ def expanded(device: Device, processes: int, limit_s: float) -> Expansion:
 
 def _measure(engine: Engine, expansion: Expansion) -> bool:
     """Measure every comparison of the sweep in new processes, whatever is answered. Returns whether it was interrupted."""
-    from orchestrator.progress import Display
-    from orchestrator.ray_cluster.cluster import Cluster  # Ray takes a second to import
-    from orchestrator.run_loop import run_plan
+    from orchestrator.loop.progress import Display
+    from orchestrator.cluster.cluster import Cluster  # Ray takes a second to import
+    from orchestrator.loop.run_loop import run_plan
     from orchestrator.terminal import output
 
     again: Collection[str] = {key for job in expansion.jobs for key in job.comparison_ids()}

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from sweeps.system_metrics import notes_on
+from sweeps.model.system_metrics import notes_on
 from workers.measure.environment import ROOT, allowed_cores, cpu_quotas, gpu, read_text
 from workers.measure.gpu_samples import GpuSamples
 from workers.measure.host_counters import HostCounters

@@ -1,16 +1,16 @@
-"""Command `export-policy`: the measured answers of a store as a file that `sweeps.policy` applies at run time."""
+"""Command `export-policy`: the measured answers of a store as a file that `sweeps.analysis.policy` applies at run time."""
 
 from pathlib import Path
 
 import typer
 
 from orchestrator.commands.run import ANSWERED, UNANSWERED
-from store.advice import RefusedError, condition_arms
-from store.condition_arms import MethodFacts
-from store.engine import connect_readonly
+from store.read.advice.advice import RefusedError, condition_arms
+from store.read.advice.condition_arms import MethodFacts
+from store.open.engine import connect_readonly
 from store.errors import StoreError
-from store.policy_file import policy_file
-from sweeps.condition import Device
+from store.read.advice.policy_file import policy_file
+from sweeps.model.condition import Device
 from sweeps.number_format import count
 from workers.methods import purpose
 from workers.methods.arm_labels import params_label
@@ -44,7 +44,7 @@ def write_policy(
     except OSError as error:
         raise StoreError(f"{out} cannot be written: {error.strerror}; choose a folder that exists and is writable") from None
     made_of = f"{count(made.rules, 'rule')} (a condition and a batch each)"
-    typer.echo(f"{out}: {made_of} with {count(made.arms, 'arm')} to use; apply it with sweeps/policy.py")
+    typer.echo(f"{out}: {made_of} with {count(made.arms, 'arm')} to use; apply it with sweeps/analysis/policy.py")
     for line in made.lines:
         typer.echo(line)
     return ANSWERED if made.rules else UNANSWERED

@@ -10,31 +10,31 @@ from typing import Literal
 import typer
 from pydantic import ValidationError
 
-from orchestrator import planning
+from orchestrator.plan import planning
 from orchestrator.commands.run import ANSWERED
-from orchestrator.planning import make_plan
-from orchestrator.sites import Site
-from orchestrator.sweep_source import find_source
-from store.arm_labels import store_arm_labels
-from store.engine import Engine, connect
+from orchestrator.plan.planning import make_plan
+from orchestrator.plan.sites import Site
+from orchestrator.plan.sweep_source import find_source
+from store.read.arm_labels import store_arm_labels
+from store.open.engine import Engine, connect
 from store.errors import StoreError
-from store.queue import progress
-from store.record import record_imported
+from store.write.queue import progress
+from store.write.record import record_imported
 from store.traces.nsys_export import read_nsys
 from store.traces.record import RecordedTrace, TraceFile, record_traces
 from store.traces.ties import StatedTie
-from sweeps.condition import Device
-from sweeps.job import Job
-from sweeps.kinds import KINDS
-from sweeps.method import modality_of
-from sweeps.outcome import Outcome
-from sweeps.outcome_file import OutcomeFileError, read_outcome
-from sweeps.parsing.expand import Expansion
-from sweeps.traces.device_trace import TraceError
-from sweeps.traces.ncu_profile import ncu_profiles
-from sweeps.traces.ncu_report import KERNEL, NAME, read_ncu
-from sweeps.traces.nsys_profile import nsys_profiles
-from sweeps.traces.summary import summary_lines
+from sweeps.model.condition import Device
+from sweeps.model.job import Job
+from sweeps.model.kinds import KINDS
+from sweeps.model.method import modality_of
+from sweeps.model.outcome import Outcome
+from sweeps.importers.outcome_file import OutcomeFileError, read_outcome
+from sweeps.language.expand import Expansion
+from sweeps.importers.traces.device_trace import TraceError
+from sweeps.importers.traces.ncu_profile import ncu_profiles
+from sweeps.importers.traces.ncu_report import KERNEL, NAME, read_ncu
+from sweeps.importers.traces.nsys_profile import nsys_profiles
+from sweeps.importers.traces.summary import summary_lines
 from workers.measure.environment import devices
 from workers.methods import every
 
@@ -162,7 +162,7 @@ def _show(recorded: RecordedTrace) -> None:
 def _link(engine: Engine, expansion: Expansion, outcomes: Sequence[Outcome]) -> None:
     """Let the sweep count the outcomes as its own."""
     if expansion.sweep.search is not None:  # of all feasible places those that were measured
-        from orchestrator.refinement import Refinement
+        from orchestrator.loop.refinement import Refinement
 
         refinement = Refinement(expansion, engine)
         refinement.choose({key for outcome in outcomes for key in outcome.job.comparison_ids()} & refinement.questions.keys())

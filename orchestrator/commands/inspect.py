@@ -6,11 +6,11 @@ from typing import Any, Literal
 
 import typer
 
-from orchestrator.report import text_table
-from store.engine import connect_readonly
+from orchestrator import text_table
+from store.open.engine import connect_readonly
 from store.errors import StoreError
-from sweeps.method import modality_of
-from sweeps.metrics import INTERVAL
+from sweeps.model.method import modality_of
+from sweeps.model.metrics import INTERVAL
 from workers.methods import every
 
 MAX_POINTS = 60
@@ -19,8 +19,8 @@ MAX_POINTS = 60
 
 def show_status(db: str | None, name: str | None) -> None:
     """One line for each sweep (newest revision): jobs by state, comparisons measured and failed; of one also the answer so far."""
-    from store.queries import find_sweep, sweep_summaries
-    from store.queue import progress
+    from store.read.queries import find_sweep, sweep_summaries
+    from store.write.queue import progress
 
     engine = connect_readonly(db)
     chosen = None if name is None else find_sweep(engine, name)["id"]
@@ -42,11 +42,11 @@ def show_status(db: str | None, name: str | None) -> None:
 def _known_so_far(db: str | None, name: str) -> Iterator[str]:
     """The answer by what is stored, and every speed-up with its interval and the visits that it rests on."""
     from orchestrator.report.answers import answer_sections
-    from orchestrator.report.conditions import distinctions
+    from orchestrator.report.sections.conditions import distinctions
     from orchestrator.report.data import load_report
-    from orchestrator.report.speedup import speedup_of
-    from store.frames import rows_of
-    from sweeps.kinds import KINDS
+    from orchestrator.report.sections.speedup import speedup_of
+    from store.rows.frames import rows_of
+    from sweeps.model.kinds import KINDS
     from sweeps.number_format import is_missing
     from workers.methods.arm_labels import params_label
 

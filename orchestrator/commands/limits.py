@@ -2,12 +2,12 @@
 
 from collections.abc import Collection
 
-from orchestrator.estimate import job_seconds
-from orchestrator.sites import Site
-from store.engine import Engine
-from sweeps.job_estimate import START_SECONDS
+from orchestrator.plan.estimate import job_seconds
+from orchestrator.plan.sites import Site
+from store.open.engine import Engine
+from sweeps.analysis.job_estimate import START_SECONDS
 from sweeps.number_format import duration
-from sweeps.parsing.expand import Expansion
+from sweeps.language.expand import Expansion
 
 
 def whole_limit_s(expansion: Expansion, time_s: float | None = None) -> float | None:
@@ -23,7 +23,7 @@ def limit_s_of(expansion: Expansion, engine: Engine, sites: Collection[Site], *,
     Of the sweep's own limit what was measured before is subtracted, unless `more` is requested: then the limit counts anew, and
     without one it is as long as the first attempts at these comparisons took, and enough for any job of them.
     """
-    from store.current_effects import first_run_s, measured_s
+    from store.read.current_effects import first_run_s, measured_s
 
     whole = whole_limit_s(expansion, time_s)
     environments = {found.environment_id for site in sites for found in site.environments.values()}

@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 import typer
 
-from orchestrator.report.text_table import markdown_row, table_lines
+from orchestrator.text_table import markdown_row, table_lines
 from store.errors import StoreError
-from store.user_sql import RESULT_BYTES, open_query
+from store.read.user_sql import RESULT_BYTES, open_query
 from sweeps.number_format import count
 
 QueryFormat = Literal["table", "csv", "json", "markdown"]

@@ -6,13 +6,13 @@ from pathlib import Path
 import typer
 
 from sweeps.number_format import count
-from sweeps.references.reference_files import load_reference, shipped_references
+from sweeps.importers.references.reference_files import load_reference, shipped_references
 
 
 def import_published(names: Iterable[Path], *, db: str | None) -> int:
     """Store references by name or path (default: all that ship) as environments `published: …`. Returns the exit code."""
-    from store.engine import connect
-    from store.references import import_references
+    from store.open.engine import connect
+    from store.write.references import import_references
 
     sets = [load_reference(str(name)) for name in names] or [load_reference(name) for name in shipped_references()]
     changed = import_references(connect(db), sets)

@@ -11,27 +11,27 @@ from typing import TYPE_CHECKING, Literal
 
 import typer
 
-from orchestrator import planning
+from orchestrator.plan import planning
 from orchestrator.commands.limits import limit_s_of, limit_text, whole_limit_s
-from orchestrator.estimate import job_seconds
-from orchestrator.outcome_lines import job_label
-from orchestrator.planning import Plan, make_plan, require_feasible
-from orchestrator.preview import preview
-from orchestrator.sites import Site, by_device, local_sites, places_of
-from orchestrator.sweep_source import command_options, existing_store, find_source
-from store import queue
-from store.answers import Doubt, doubted
-from store.engine import Engine, connect
-from sweeps.condition import Device
-from sweeps.job import Job
+from orchestrator.plan.estimate import job_seconds
+from orchestrator.loop.outcome_lines import job_label
+from orchestrator.plan.planning import Plan, make_plan, require_feasible
+from orchestrator.plan.preview import preview
+from orchestrator.plan.sites import Site, by_device, local_sites, places_of
+from orchestrator.plan.sweep_source import command_options, existing_store, find_source
+from store.write import queue
+from store.read.answers import Doubt, doubted
+from store.open.engine import Engine, connect
+from sweeps.model.condition import Device
+from sweeps.model.job import Job
 from sweeps.number_format import count, duration
-from sweeps.parsing.expand import Expansion
+from sweeps.language.expand import Expansion
 from workers.methods.arm_labels import arm_label
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from orchestrator.ray_cluster.cluster import Cluster
+    from orchestrator.cluster.cluster import Cluster
 
 MAX_SKIPPED = 6
 """Jobs that are named at the end of a run that did not measure them."""
@@ -58,10 +58,10 @@ def run_sweep(
     more: add pairs to what is unclear or insufficient. time_s: measure for that long at most, in place of the sweep's `budget`.
     wait_s: wait for hosts and jobs that other runs have for that long at most.
     """
-    from orchestrator.time_budget import TimeBudget
-    from orchestrator.progress import Display
-    from orchestrator.refinement import Refinement
-    from orchestrator.run_loop import run_plan
+    from orchestrator.loop.time_budget import TimeBudget
+    from orchestrator.loop.progress import Display
+    from orchestrator.loop.refinement import Refinement
+    from orchestrator.loop.run_loop import run_plan
     from orchestrator.terminal import output
 
     console = output()
@@ -153,7 +153,7 @@ def _doubted(engine: Engine, sites: Collection[Site], doubt: Doubt) -> set[str]:
 
 def _cluster(address: str | None, *, err: bool = False) -> "Cluster":
     """Start Ray or join a cluster; `err`: what happens there is printed on stderr."""
-    from orchestrator.ray_cluster.cluster import Cluster  # Ray takes a second to import
+    from orchestrator.cluster.cluster import Cluster  # Ray takes a second to import
 
     typer.secho(f"connecting to Ray at {address} …" if address else "starting Ray …", dim=True, err=err)
     return Cluster.start(address, notify=lambda line: typer.secho(line, fg="yellow", err=err))
@@ -230,7 +230,7 @@ def show_plan(
     engine, searched = existing_store(db), ""
     limit_s, grid = whole_limit_s(expansion), expansion.sweep.search is None
     if limit_s is not None or (engine is not None and grid and "image_size" in expansion.sweep.axes):
-        from orchestrator.refinement import Refinement
+        from orchestrator.loop.refinement import Refinement
 
         refinement = Refinement(expansion, engine, load(between=True))
         expansion = refinement.requested(inf if limit_s is None else limit_s)

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from orchestrator.report.data import Report
-from sweeps.kinds import KINDS
-from sweeps.metrics import METRICS
+from sweeps.model.kinds import KINDS
+from sweeps.model.metrics import METRICS
 from sweeps.number_format import axis_label
 
 TIMEOUT_S = 120.0

@@ -5,19 +5,19 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from orchestrator.report.system_notes import with_system_notes
-from store.activities import operator_rows
-from store.audits import MAX_AUDITED, audit_of_sweep
-from store.comparison_status import states
-from store.curve_costs import CurveKey, curve_costs
-from store.engine import connect_readonly
-from store.location import database_option
-from store.quality_join import beside_controls
-from store.queries import counter_rows, execution_rows, find_sweep, sweep_rows, zeroshot_rows
-from store.timed_arms import provenance_rows
-from sweeps.audit.report import AuditReport
-from sweeps.kinds import KINDS
-from sweeps.stats.launch_work import RelativeCosts
+from orchestrator.report.sections.system_notes import with_system_notes
+from store.read.profiling.activities import operator_rows
+from store.read.audits import MAX_AUDITED, audit_of_sweep
+from store.read.comparison_status import states
+from store.read.curve_costs import CurveKey, curve_costs
+from store.open.engine import connect_readonly
+from store.rows.location import database_option
+from store.read.quality_join import beside_controls
+from store.read.queries import counter_rows, execution_rows, find_sweep, sweep_rows, zeroshot_rows
+from store.read.advice.timed_arms import provenance_rows
+from sweeps.analysis.audit.report import AuditReport
+from sweeps.model.kinds import KINDS
+from sweeps.stats.curves.launch_work import RelativeCosts
 from workers.methods import tuning_control
 from workers.methods.arm_labels import params_label
 
@@ -44,19 +44,19 @@ class Report:
     arms: pd.DataFrame
     """View `generation`: arms of generation jobs with their metrics."""
     zeroshot: pd.DataFrame
-    """Zero-shot tasks, see `store.queries.zeroshot_rows`."""
+    """Zero-shot tasks, see `store.read.queries.zeroshot_rows`."""
     quality_states: pd.DataFrame
-    """Comparisons of the kinds that are not timed, see `store.comparison_status`, and their `kind`."""
+    """Comparisons of the kinds that are not timed, see `store.read.comparison_status`, and their `kind`."""
     controls: pd.DataFrame
-    """Tuned arms against their controls, see `store.quality_join.beside_controls`."""
+    """Tuned arms against their controls, see `store.read.quality_join.beside_controls`."""
     executions: pd.DataFrame
-    """Attempts with what the monitors read, see `store.queries.execution_rows`."""
+    """Attempts with what the monitors read, see `store.read.queries.execution_rows`."""
     profiles: pd.DataFrame
     """View `profile`: classes of time of the arms that were profiled."""
     counters: pd.DataFrame
     """View `kernel`: kernels with hardware counters, from imported files of ncu."""
     provenance: pd.DataFrame
-    """Where and when it was measured, see `store.timed_arms.provenance_rows`."""
+    """Where and when it was measured, see `store.read.advice.timed_arms.provenance_rows`."""
     operators: pd.DataFrame
     """View `kernel`: operators of the profiles."""
     relative_costs: Mapping[CurveKey, RelativeCosts]
@@ -64,7 +64,7 @@ class Report:
     options: str = ""
     """What commands that are printed need besides to find this store, such as ` --db other.db`."""
     audit: AuditReport | None = None
-    """What the rules of the audit find; `None` of a sweep of more than `store.audits.MAX_AUDITED` comparisons."""
+    """What the rules of the audit find; `None` of a sweep of more than `store.read.audits.MAX_AUDITED` comparisons."""
 
     @property
     def compared(self) -> tuple[pd.DataFrame, ...]:

@@ -6,7 +6,7 @@ from html import escape
 
 from orchestrator.report.charts import ReportChart
 from orchestrator.report.data import Report
-from orchestrator.report.provenance import provenance_sections
+from orchestrator.report.sections.provenance import provenance_sections
 from orchestrator.report.section import Section
 
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"

@@ -4,15 +4,15 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from orchestrator.package_version import source_version
-from orchestrator.report import differences, generation, speedup
+from orchestrator.host.package_version import source_version
+from orchestrator.report.sections import differences, generation, speedup
 from orchestrator.report.data import Report
-from orchestrator.report.provenance import day, facts_text
+from orchestrator.report.sections.provenance import day, facts_text
 from orchestrator.report.section import Section, filled_columns
-from store.frames import rows_of
-from store.quality_join import quality_metrics
-from sweeps.kinds import KINDS
-from sweeps.metrics import INTERVAL, METRICS, SPEED_FLOOR
+from store.rows.frames import rows_of
+from store.read.quality_join import quality_metrics
+from sweeps.model.kinds import KINDS
+from sweeps.model.metrics import INTERVAL, METRICS, SPEED_FLOOR
 from sweeps.number_format import count
 from sweeps.stats.pooling import ALPHA
 from sweeps.stats.timing import CONFIDENCE

@@ -5,13 +5,13 @@ from collections.abc import Collection, Iterator
 from math import log
 
 from orchestrator.report.data import Report
-from orchestrator.report.differences import change_of
-from orchestrator.report.speedup import speedup_of
-from orchestrator.report.surprises import shortfall
-from store.frames import rows_of
-from sweeps.flags import FLAGS, split_flags
-from sweeps.kinds import KINDS
-from sweeps.labels import PROBABLE, SMALL, Finding
+from orchestrator.report.sections.differences import change_of
+from orchestrator.report.sections.speedup import speedup_of
+from orchestrator.report.sections.surprises import shortfall
+from store.rows.frames import rows_of
+from sweeps.model.flags import FLAGS, split_flags
+from sweeps.model.kinds import KINDS
+from sweeps.analysis.labels import PROBABLE, SMALL, Finding
 from sweeps.number_format import count, is_missing
 from workers.methods import purpose
 from workers.methods.arm_labels import params_label

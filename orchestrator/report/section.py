@@ -10,7 +10,7 @@ STYLES: Mapping[str, str] = {
     **dict.fromkeys(("same", "within floor"), ""),
     "crossing": "bold",
 }
-"""How the word of a verdict (`sweeps.labels`) or of a break-even looks on a terminal."""
+"""How the word of a verdict (`sweeps.analysis.labels`) or of a break-even looks on a terminal."""
 UNCERTAIN = "dim"
 """How all other words look."""
 

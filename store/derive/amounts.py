@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Row
 
 from store.derive.payload_store import quarantined
-from sweeps.metrics import METRICS, MetricSpec
+from sweeps.model.metrics import METRICS, MetricSpec
 from sweeps.stats.pooling import ALPHA, quantile, ratio_verdict
 
 AMOUNTS = tuple(spec for spec in METRICS.values() if spec.compared == "amount")

@@ -13,12 +13,12 @@ from sqlalchemy import Connection, Row, Select, bindparam, delete, distinct, fun
 from store.derive.cost_models import cost_model_row
 from store.derive.curve_points import SIZE_AXES, curve_of
 from store.derive.savings_curves import ALONG_FIELDS, REQUESTED, LineCurve, curves, missing_work, points_by_line
-from store.row_mapping import insert_into
-from store.tables.derived import BreakEvenRow, CostModelRow, EffectRow
-from store.tables.planned import ComparisonRow, SweepComparisonRow, SweepRow, core
+from store.rows.row_mapping import insert_into
+from store.schema.derived import BreakEvenRow, CostModelRow, EffectRow
+from store.schema.planned import ComparisonRow, SweepComparisonRow, SweepRow, core
 from store.views.columns import gmacs_total, newest_answer
-from sweeps.stats.breakeven import break_even
-from sweeps.stats.curve import AMOUNT_WORDS, Curve, describe_curve
+from sweeps.stats.curves.breakeven import break_even
+from sweeps.stats.curves.curve import AMOUNT_WORDS, Curve, describe_curve
 from sweeps.stats.timing import ANALYSIS_VERSION
 
 BATCH = 1000

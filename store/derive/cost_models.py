@@ -6,10 +6,10 @@ from typing import Any
 from sqlalchemy import Row
 
 from store.derive.curve_points import curve_of
-from store.row_mapping import finite
-from store.tables.derived import COSTS
-from sweeps.stats.breakeven import fit_points, predicted
-from sweeps.stats.launch_work import launch_work_of
+from store.rows.row_mapping import finite
+from store.schema.derived import COSTS
+from sweeps.stats.curves.breakeven import fit_points, predicted
+from sweeps.stats.curves.launch_work import launch_work_of
 from sweeps.stats.timing import ANALYSIS_VERSION
 
 _SECONDS = {"ms": 1e-3, "s": 1.0}

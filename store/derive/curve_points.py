@@ -6,8 +6,8 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from sweeps.flags import split_flags, wrong
-from sweeps.stats.curve import Curve, Point
+from sweeps.model.flags import split_flags, wrong
+from sweeps.stats.curves.curve import Curve, Point
 from sweeps.stats.pooling import SpeedUp
 
 SIZE_AXES = ("tokens", "gmacs", "image_size")

@@ -23,13 +23,13 @@ from store.derive.amounts import AMOUNTS, amount_figures
 from store.derive.payload_store import PayloadStore
 from store.derive.payloads import STORES, payload_of
 from store.derive.same_work import same_work
-from store.row_mapping import insert_into, timestamp
-from store.tables.derived import EffectRow
-from store.tables.planned import ComparisonRow, core
-from store.tables.results import ArmResultRow, AttemptRow, CalibrationRow, ComparisonAttemptRow, MetricRow, ReportedColumns
-from sweeps.flags import flags_of_attempts, split_flags
-from sweeps.kinds import KINDS
-from sweeps.metrics import METRICS, MetricSpec
+from store.rows.row_mapping import insert_into, timestamp
+from store.schema.derived import EffectRow
+from store.schema.planned import ComparisonRow, core
+from store.schema.results import ArmResultRow, AttemptRow, CalibrationRow, ComparisonAttemptRow, MetricRow, ReportedColumns
+from sweeps.model.flags import flags_of_attempts, split_flags
+from sweeps.model.kinds import KINDS
+from sweeps.model.metrics import METRICS, MetricSpec
 from sweeps.stats.promise import macs_speedup, realised_share
 
 EFFECT, METRIC = core(EffectRow), core(MetricRow)

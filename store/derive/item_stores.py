@@ -11,16 +11,16 @@ from sqlalchemy import Connection, select
 from sqlmodel import SQLModel
 
 from store.derive.payload_store import Figures, Load, PayloadStore, StoredPair, T, trusted_pairs
-from store.row_mapping import finite
-from store.tables.planned import core
-from store.tables.results import ImagePredictionsRow, TextScoresRow
-from sweeps.metrics import METRICS
-from sweeps.outcome import Outcome
-from sweeps.predictions import Predictions
-from sweeps.predictions import unpack as numbers
+from store.rows.row_mapping import finite
+from store.schema.planned import core
+from store.schema.results import ImagePredictionsRow, TextScoresRow
+from sweeps.model.metrics import METRICS
+from sweeps.model.outcome import Outcome
+from sweeps.model.predictions import Predictions
+from sweeps.model.predictions import unpack as numbers
 from sweeps.stats import classification, text_stats
 from sweeps.stats.quality import QUALITY_ANALYSIS_VERSION, Interval
-from sweeps.text_scores import TextScores
+from sweeps.model.text_scores import TextScores
 
 
 class ItemStore(PayloadStore[T]):

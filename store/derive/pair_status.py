@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from store.derive.payloads import payload_of
-from sweeps.job import Job, Pair
-from sweeps.outcome import ANSWERING_FAILURES, Failure, Outcome
+from sweeps.model.job import Job, Pair
+from sweeps.model.outcome import ANSWERING_FAILURES, Failure, Outcome
 
 
 class PairStatus(NamedTuple):

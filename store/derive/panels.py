@@ -5,8 +5,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, bindparam, case, delete, func, insert, select
 
-from store.tables.derived import EffectRow, PanelProgressRow, PanelRow
-from store.tables.planned import ComparisonRow, SweepComparisonRow, core
+from store.schema.derived import EffectRow, PanelProgressRow, PanelRow
+from store.schema.planned import ComparisonRow, SweepComparisonRow, core
 from store.views.columns import newest_answer
 
 EFFECT, COMPARISON, LINK = core(EffectRow), core(ComparisonRow), core(SweepComparisonRow)

@@ -7,10 +7,10 @@ from typing import Any, Generic, TypeVar
 from sqlalchemy import Connection, Row
 from sqlmodel import SQLModel
 
-from sweeps.flags import quarantine_reasons, split_flags, wrong
-from sweeps.kinds import KindSpec
-from sweeps.metrics import MetricSpec
-from sweeps.outcome import Outcome
+from sweeps.model.flags import quarantine_reasons, split_flags, wrong
+from sweeps.model.kinds import KindSpec
+from sweeps.model.metrics import MetricSpec
+from sweeps.model.outcome import Outcome
 
 T = TypeVar("T")
 StoredPair = Row[Any]

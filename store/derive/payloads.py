@@ -7,7 +7,7 @@ from store.derive.item_stores import PredictionStore, TextScoreStore
 from store.derive.payload_store import PayloadStore
 from store.derive.profile_store import ProfileStore
 from store.derive.sample_store import SampleStore
-from sweeps.kinds import KINDS, Payload
+from sweeps.model.kinds import KINDS, Payload
 
 STORES: Mapping[Payload, type[PayloadStore[Any]]] = {
     "samples": SampleStore,

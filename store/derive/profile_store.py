@@ -7,12 +7,12 @@ from sqlalchemy import Connection
 from sqlmodel import SQLModel
 
 from store.derive.payload_store import Figures, Load, PayloadStore, StoredPair, trusted_pairs
-from store.profiles import load_profiles, profile_rows
-from store.tables.profiles import ProfileRow
-from sweeps.identity import digest_of
-from sweeps.metrics import METRICS
-from sweeps.outcome import Outcome
-from sweeps.profile import ArmProfile
+from store.rows.profiles import load_profiles, profile_rows
+from store.schema.profiles import ProfileRow
+from sweeps.model.identity import digest_of
+from sweeps.model.metrics import METRICS
+from sweeps.model.outcome import Outcome
+from sweeps.model.profile import ArmProfile
 
 _WALL = "_wall"
 """The metrics of a profile job are `PHASE_wall`."""

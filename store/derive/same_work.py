@@ -2,8 +2,8 @@
 
 from sqlalchemy import ColumnElement, FromClause, and_
 
-from store.row_mapping import ARM_CONDITION
-from sweeps.outcome import SAME_COUNTS
+from store.rows.row_mapping import ARM_CONDITION
+from sweeps.model.outcome import SAME_COUNTS
 
 
 def same_work(baseline: FromClause, arm: FromClause) -> ColumnElement[bool]:

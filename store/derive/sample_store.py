@@ -10,13 +10,13 @@ from sqlalchemy import Connection, bindparam, select
 from sqlmodel import SQLModel
 
 from store.derive.payload_store import Figures, Load, PayloadStore, StoredPair, measured_pairs, quarantined, trusted_pairs
-from store.row_mapping import finite
-from store.sample_codec import Times, Timings, pack_samples, pack_series, timings, unpack_samples
-from store.tables.planned import core
-from store.tables.results import SampleRow, SampleSeriesRow
-from sweeps.flags import warmup_converged, split_flags
-from sweeps.metrics import METRICS, MetricSpec
-from sweeps.outcome import Outcome
+from store.rows.row_mapping import finite
+from store.rows.sample_codec import Times, Timings, pack_samples, pack_series, timings, unpack_samples
+from store.schema.planned import core
+from store.schema.results import SampleRow, SampleSeriesRow
+from sweeps.model.flags import warmup_converged, split_flags
+from sweeps.model.metrics import METRICS, MetricSpec
+from sweeps.model.outcome import Outcome
 from sweeps.stats import timing
 from sweeps.stats.mean_times import mean_contrast, mean_disagrees
 from sweeps.stats.pooling import SpeedUp, Verdict

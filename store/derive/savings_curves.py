@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Row, Select, and_, bindparam, select
 
-from store.tables.derived import EffectRow
-from store.tables.planned import ComparisonRow, SweepComparisonRow, core
+from store.schema.derived import EffectRow
+from store.schema.planned import ComparisonRow, SweepComparisonRow, core
 from store.views.columns import gmacs_saved, gmacs_total, newest_answer
-from sweeps.identity import canonical, digest
+from sweeps.model.identity import canonical, digest
 
 GMACS_SAVED = "gmacs_saved"
 PARAMETER = "parameter"

@@ -1,8 +1,8 @@
-"""Alembic's entry: runs the migrations on the connection and inside the transaction that `store.migration` hands over."""
+"""Alembic's entry: runs the migrations on the connection and inside the transaction that `store.open.migration` hands over."""
 
 from alembic import context
 
-from store.tables.planned import METADATA
+from store.schema.planned import METADATA
 
 connection = context.config.attributes["connection"]
 context.configure(connection=connection, target_metadata=METADATA, render_as_batch=True, transactional_ddl=True)

@@ -5,14 +5,14 @@ from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import Connection, and_, delete, or_, select
 
-from store.profiles import record_profiles
-from store.tables.planned import core
-from store.tables.profiles import KernelRow, ProfileRow, ProfileTimeRow
-from store.tables.results import ArmResultRow
+from store.rows.profiles import record_profiles
+from store.schema.planned import core
+from store.schema.profiles import KernelRow, ProfileRow, ProfileTimeRow
+from store.schema.results import ArmResultRow
 from store.traces.ties import COMPARISON, StatedTie, TraceTie, find_tie
-from sweeps.profile import Activities, ArmProfile
-from sweeps.traces.device_trace import ImportedProfile
-from sweeps.traces.ncu_profile import covered_share
+from sweeps.model.profile import Activities, ArmProfile
+from sweeps.importers.traces.device_trace import ImportedProfile
+from sweeps.importers.traces.ncu_profile import covered_share
 
 ARM_RESULT, PROFILE, TIME, KERNEL = core(ArmResultRow), core(ProfileRow), core(ProfileTimeRow), core(KernelRow)
 State = Literal["imported", "known", "replaced"]

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, select
 
 from store.errors import StoreError
-from store.tables.planned import ComparisonRow, EnvironmentRow, core
-from store.tables.results import AttemptRow, ComparisonAttemptRow
-from sweeps.profile import Side
-from sweeps.traces.device_trace import Mark
+from store.schema.planned import ComparisonRow, EnvironmentRow, core
+from store.schema.results import AttemptRow, ComparisonAttemptRow
+from sweeps.model.profile import Side
+from sweeps.importers.traces.device_trace import Mark
 
 COMPARISON, PAIR, ATTEMPT, ENVIRONMENT = core(ComparisonRow), core(ComparisonAttemptRow), core(AttemptRow), core(EnvironmentRow)
 SIDES: dict[str, Side] = {"baseline": "baseline", "arm": "arm"}

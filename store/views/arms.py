@@ -4,12 +4,12 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, CreateView, FromClause, Select, and_, case, exists, literal, or_, select
 
-from store.tables.planned import EnvironmentRow, core
-from store.tables.results import ArmResultRow, AttemptRow, MetricRow
+from store.schema.planned import EnvironmentRow, core
+from store.schema.results import ArmResultRow, AttemptRow, MetricRow
 from store.views.columns import CONDITION, REPORTED, gmacs_total, named
-from sweeps.flags import FLAGS
-from sweeps.kinds import kinds_of
-from sweeps.metrics import METRICS, MetricSpec
+from sweeps.model.flags import FLAGS
+from sweeps.model.kinds import kinds_of
+from sweeps.model.metrics import METRICS, MetricSpec
 
 ATTEMPT, ARM, METRIC, ENVIRONMENT = core(AttemptRow), core(ArmResultRow), core(MetricRow), core(EnvironmentRow)
 

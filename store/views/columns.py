@@ -5,9 +5,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Float, FromClause, and_, exists, func, or_, select
 
-from store.tables.derived import EffectRow
-from store.tables.planned import ArmColumns, ComparisonRow, core
-from store.tables.results import ReportedColumns
+from store.schema.derived import EffectRow
+from store.schema.planned import ArmColumns, ComparisonRow, core
+from store.schema.results import ReportedColumns
 
 EFFECT, COMPARISON = core(EffectRow), core(ComparisonRow)
 

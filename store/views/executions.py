@@ -5,10 +5,10 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, case, func, literal, select
 
-from store.tables.planned import EnvironmentRow, core
-from store.tables.results import AttemptRow
+from store.schema.planned import EnvironmentRow, core
+from store.schema.results import AttemptRow
 from store.views.columns import named
-from sweeps.flags import FLAGS
+from sweeps.model.flags import FLAGS
 
 _ATTEMPT, _ENVIRONMENT = core(AttemptRow), core(EnvironmentRow)
 

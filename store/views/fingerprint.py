@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, MetaData, column, inspect, select, table
 
-from sweeps.flags import FLAGS
-from sweeps.kinds import KINDS
-from sweeps.metrics import METRICS
+from sweeps.model.flags import FLAGS
+from sweeps.model.kinds import KINDS
+from sweeps.model.metrics import METRICS
 
 NAME = "store_fingerprint"
 """The view that holds them, in one row with the columns of `Fingerprints`."""
 _ROOT = Path(__file__).parents[2]
-MADE_FROM = ("store/tables/*.py", "store/views/*.py", "sweeps/metrics.py", "sweeps/profile.py", "sweeps/stats/breakeven.py")
+MADE_FROM = ("store/schema/*.py", "store/views/*.py", "sweeps/model/metrics.py", "sweeps/model/profile.py", "sweeps/stats/curves/breakeven.py")
 """Files from which tables and views follow; those of `sweeps` have the words that tables and views are restricted to."""
 
 
@@ -49,7 +49,7 @@ def tables_fingerprint(metadata: MetaData | None = None) -> str:
     from sqlalchemy.schema import CreateIndex, CreateTable
 
     from store import tables as models
-    from store.tables.planned import METADATA
+    from store.schema.planned import METADATA
 
     for module in pkgutil.iter_modules(models.__path__, f"{models.__name__}."):
         importlib.import_module(module.name)  # each adds its tables

@@ -4,11 +4,11 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, case, func, select
 
-from store.tables.planned import core
-from store.tables.profiles import KernelRow, PeakRow, ProfileRow, ProfileTimeRow
+from store.schema.planned import core
+from store.schema.profiles import KernelRow, PeakRow, ProfileRow, ProfileTimeRow
 from store.views.arms import ARM, ATTEMPT, ENVIRONMENT
 from store.views.columns import COMPARISON, CONDITION, named
-from sweeps.profile import COUNTERS
+from sweeps.model.profile import COUNTERS
 
 PROFILE, PROFILE_TIME, KERNEL, PEAK = core(ProfileRow), core(ProfileTimeRow), core(KernelRow), core(PeakRow)
 

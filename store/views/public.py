@@ -26,11 +26,11 @@ from sqlalchemy import (
     select,
 )
 
-from store.tables.derived import COSTS, ArmLabelRow, BreakEvenRow, CostModelRow
-from store.tables.lightweight import newest_revision
-from store.tables.planned import SweepComparisonRow, SweepRow, core
-from store.tables.references import ReferenceRow
-from store.tables.results import FailureRow
+from store.schema.derived import COSTS, ArmLabelRow, BreakEvenRow, CostModelRow
+from store.schema.lightweight import newest_revision
+from store.schema.planned import SweepComparisonRow, SweepRow, core
+from store.schema.references import ReferenceRow
+from store.schema.results import FailureRow
 from store.views import fingerprint
 from store.views.arms import ARM, ATTEMPT, ENVIRONMENT, METRIC, arm_view, generation_view
 from store.views.columns import COMPARISON, CONDITION, EFFECT, REPORTED, gmacs_saved, gmacs_total, named, newest_answer

@@ -6,7 +6,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any
 
-from sweeps.method import DESCRIBED, LanguageNetwork
+from sweeps.model.method import DESCRIBED, LanguageNetwork
 
 NO_CACHE = frozenset({"mamba", "mamba2", "falcon_mamba", "rwkv", "xlstm"})
 """Architectures without keys and values, which no `kv_cache` holds."""

@@ -10,8 +10,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from sweeps.geometry.llm_geometry import SizesNotGivenError, from_config
-from sweeps.identity import digest
-from sweeps.method import LanguageNetwork
+from sweeps.model.identity import digest
+from sweeps.model.method import LanguageNetwork
 
 _HUB = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
 _LAYER = re.compile(r"(?:^|\.)(?:layers|h)\.(\d+)\.")

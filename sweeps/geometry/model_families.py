@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
 
-from sweeps.condition import Condition, ImageSize
+from sweeps.model.condition import Condition, ImageSize
 from sweeps.geometry.llm_geometry import TRAINED_LANGUAGE
 from sweeps.geometry.local_llm import geometry, is_folder, is_hub
 from sweeps.geometry.vit_catalogue import HUB, published
-from sweeps.kinds import Modality
-from sweeps.method import LanguageNetwork, Network
+from sweeps.model.kinds import Modality
+from sweeps.model.method import LanguageNetwork, Network
 
 TRAINED_ON_DEMAND = ("digits_vit_64", "digits_vit_256", *TRAINED_LANGUAGE)
 """Models whose weights are trained where they are missing (`weights: trained`); no published weights exist."""

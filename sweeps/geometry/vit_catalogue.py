@@ -6,7 +6,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from sweeps.method import Network
+from sweeps.model.method import Network
 from sweeps.suggestions import did_you_mean, nearest
 
 FILE = files("sweeps.geometry") / "vit_catalogue.json"

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sweeps.metrics import METRICS
-from sweeps.predictions import Predictions, unpack
+from sweeps.model.metrics import METRICS
+from sweeps.model.predictions import Predictions, unpack
 from sweeps.stats.quality import Interval, QualityVerdict, array_problem, interval_verdict, mean, of_arm
 from sweeps.stats.timing import CONFIDENCE
 

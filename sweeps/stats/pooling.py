@@ -3,7 +3,7 @@
 from math import exp, inf
 from typing import Literal, NamedTuple
 
-from sweeps.metrics import SPEED_FLOOR
+from sweeps.model.metrics import SPEED_FLOOR
 from sweeps.stats.two_way import Contrast
 
 ALPHA = 0.01
@@ -14,7 +14,7 @@ WIDEST_LOG = 3.0
 """Half-width of the interval of a log speed-up, a factor of 20 to each side, beyond which there is none: too few pairs for it."""
 
 Verdict = Literal["faster", "slower", "same", "unclear", "insufficient", "quarantined"]
-"""`insufficient`: fewer pairs than requested; `quarantined`: the machine was slowed in every attempt (`sweeps.flags`)."""
+"""`insufficient`: fewer pairs than requested; `quarantined`: the machine was slowed in every attempt (`sweeps.model.flags`)."""
 
 
 class SpeedUp(NamedTuple):

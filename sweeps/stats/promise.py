@@ -2,7 +2,7 @@
 
 from math import log
 
-from sweeps.metrics import SPEED_FLOOR
+from sweeps.model.metrics import SPEED_FLOOR
 
 
 def macs_speedup(gmacs_baseline: float | None, gmacs: float | None) -> float | None:

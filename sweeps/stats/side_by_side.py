@@ -7,7 +7,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from math import exp, hypot, inf, log
 from typing import Any, Literal, NamedTuple
 
-from sweeps.metrics import SPEED_FLOOR
+from sweeps.model.metrics import SPEED_FLOOR
 from sweeps.stats.pooling import SPENT_NOW, WIDEST_LOG, quantile, ratio_verdict
 
 FAMILY_ALPHA = 0.05

@@ -6,10 +6,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sweeps.metrics import METRICS
-from sweeps.predictions import unpack
+from sweeps.model.metrics import METRICS
+from sweeps.model.predictions import unpack
 from sweeps.stats.quality import Interval, QualityVerdict, array_problem, interval_verdict, of_arm, ratio
-from sweeps.text_scores import TextScores
+from sweeps.model.text_scores import TextScores
 
 BITS_FLOOR = METRICS["bits_per_byte"].floor
 """Bits per byte that are called no difference."""

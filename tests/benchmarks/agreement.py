@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from store.user_sql import run_query
+from store.read.user_sql import run_query
 
 SPEEDUPS = """
 SELECT comparison_id, tokens, speedup, speedup_low, speedup_high, verdict, flags FROM speedup

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from store.user_sql import run_query
+from store.read.user_sql import run_query
 from tests.benchmarks.null import busy_neighbour
 from tests.benchmarks.reference import Claim, Reference, contradictions, make, tight
 from workers.kinds.latency import BURST

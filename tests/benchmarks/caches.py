@@ -18,10 +18,10 @@ from typing import Any, NamedTuple, get_args
 
 import torch
 
-from sweeps.condition import Condition, KvCache
-from sweeps.job import Pair
-from sweeps.outcome import Samples
-from sweeps.protocol import Protocol
+from sweeps.model.condition import Condition, KvCache
+from sweeps.model.job import Pair
+from sweeps.model.outcome import Samples
+from sweeps.model.protocol import Protocol
 from tests.benchmarks.ratios import column, speedup
 from tests.workers.cache_growth import GEOMETRY, private_bytes
 from tests.workers.tiny_llms import tiny_llm

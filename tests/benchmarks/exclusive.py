@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 import pynvml
 
-from store.user_sql import run_query
-from sweeps.identity import canonical
+from store.read.user_sql import run_query
+from sweeps.model.identity import canonical
 from workers.measure.environment import gpu
 
 SWEEP = """\

@@ -13,13 +13,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from orchestrator.dispatcher import dispatch
-from orchestrator.ray_cluster.cluster import Cluster
-from store.engine import connect
-from store.submission import NewSweep, submit_sweep
-from sweeps.condition import Condition
-from sweeps.job import DENSE, Arm, Job, Pair
-from sweeps.parsing.file_schema import Retry
+from orchestrator.loop.dispatcher import dispatch
+from orchestrator.cluster.cluster import Cluster
+from store.open.engine import connect
+from store.write.submission import NewSweep, submit_sweep
+from sweeps.model.condition import Condition
+from sweeps.model.job import DENSE, Arm, Job, Pair
+from sweeps.language.file_schema import Retry
 
 JOBS = 300
 POINTS = 15

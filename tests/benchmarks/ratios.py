@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from sweeps.outcome import Samples
+from sweeps.model.outcome import Samples
 from sweeps.stats.pooling import SpeedUp, within_process
 from sweeps.stats.two_way import Rounds
 from workers.measure.openmp import ThreadPolicy, policy_variables, present_policy

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from sweeps.condition import Condition
-from sweeps.job import DENSE, Arm, Job, Pair, Step
-from sweeps.protocol import Protocol
+from sweeps.model.condition import Condition
+from sweeps.model.job import DENSE, Arm, Job, Pair, Step
+from sweeps.model.protocol import Protocol
 from sweeps.stats.pooling import SpeedUp
 from tests.benchmarks.ratios import column, restart_with_default_threads, speedup
 from workers import methods

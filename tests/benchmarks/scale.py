@@ -14,12 +14,12 @@ from pathlib import Path
 
 from sqlalchemy import text
 
-from orchestrator import planning
-from orchestrator.planning import submit_plan
-from orchestrator.sites import local_sites
-from store.engine import connect
-from store.row_mapping import environment_row, insert_new
-from sweeps.identity import canonical
+from orchestrator.plan import planning
+from orchestrator.plan.planning import submit_plan
+from orchestrator.plan.sites import local_sites
+from store.open.engine import connect
+from store.rows.row_mapping import environment_row, insert_new
+from sweeps.model.identity import canonical
 
 ROOT = Path(__file__).parents[2]
 ARMS = 40
@@ -60,9 +60,9 @@ def submitting(folder: Path) -> None:
 
 def answering(folder: Path) -> None:
     """Every comparison answered, without a worker: an attempt for each job, and a row of derived figures for each of its pairs."""
-    from store.tables.derived import EffectRow
-    from store.tables.lightweight import ENVIRONMENT
-    from store.tables.results import ComparisonAttemptRow
+    from store.schema.derived import EffectRow
+    from store.schema.lightweight import ENVIRONMENT
+    from store.schema.results import ComparisonAttemptRow
 
     engine, environment = connect(str(folder / "scale.db")), local_sites()[0].environments["cpu"]
     expansion = planning.load_sweep(folder / "scale.yaml", auto="cpu")

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 import torch
 from transformers import DynamicCache
 
-from sweeps.condition import Condition
-from sweeps.job import Pair
-from sweeps.outcome import Samples
-from sweeps.protocol import Protocol
+from sweeps.model.condition import Condition
+from sweeps.model.job import Pair
+from sweeps.model.outcome import Samples
+from sweeps.model.protocol import Protocol
 from tests.benchmarks.ratios import column, speedup
 from workers.activation_sparsity import sparse_matvec
 from workers.measure.interleaved import time_rounds, warm_up

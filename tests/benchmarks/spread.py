@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from store.user_sql import run_query
+from store.read.user_sql import run_query
 
 SPEEDUPS = """
 SELECT comparison_id, s.speedup, e.effect_se, s.gmacs_total = s.gmacs_baseline FROM speedup AS s

@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from sweeps.condition import Condition
-from sweeps.job import DENSE, Arm, Job, Pair, Step
-from sweeps.outcome import ArmOutcome, Outcome, Samples
+from sweeps.model.condition import Condition
+from sweeps.model.job import DENSE, Arm, Job, Pair, Step
+from sweeps.model.outcome import ArmOutcome, Outcome, Samples
 from tests.benchmarks.reference import Claim, Known, contradictions, fixed, known, tight
 from tests.orchestrator.worker_entrypoints import ENVIRONMENTS
 

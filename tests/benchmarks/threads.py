@@ -14,9 +14,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sweeps.condition import Condition
-from sweeps.job import DENSE, Job, Pair
-from sweeps.protocol import Protocol
+from sweeps.model.condition import Condition
+from sweeps.model.job import DENSE, Job, Pair
+from sweeps.model.protocol import Protocol
 from sweeps.stats.pooling import within_process
 from sweeps.stats.two_way import Rounds
 from workers.measure.environment import PROJECT, cores

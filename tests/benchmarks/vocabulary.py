@@ -15,7 +15,7 @@ from typing import get_args
 
 import torch
 
-from sweeps.condition import Condition
+from sweeps.model.condition import Condition
 from tests.fixtures.ngram_scan import scan
 from workers.data.text import corpus
 from workers.data.tokenization import trained_tokenizer

@@ -218,9 +218,9 @@ class Campaign:
 
     def _kind(self, process: psutil.Process, tree: Sequence[psutil.Process]) -> str | None:
         command = _command(process)
-        if "orchestrator.worker_process" in command:
+        if "orchestrator.host.worker_process" in command:
             parent = process.parent()
-            below = parent in tree and "orchestrator.worker_process" in _command(parent)
+            below = parent in tree and "orchestrator.host.worker_process" in _command(parent)
             return "worker" if below else "reaper"
         if command.startswith("ray::WorkerSupervisor"):
             return "supervisor"

@@ -11,13 +11,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from store.engine import connect
-from store.owners import owner
-from store.queue import claim
-from store.record import record
-from store.submission import NewSweep, submit_sweep
-from sweeps.condition import Condition
-from sweeps.job import DENSE, Arm, Job, Pair, Step
+from store.open.engine import connect
+from store.rows.owners import owner
+from store.write.queue import claim
+from store.write.record import record
+from store.write.submission import NewSweep, submit_sweep
+from sweeps.model.condition import Condition
+from sweeps.model.job import DENSE, Arm, Job, Pair, Step
 from tests.faults import toy
 from tests.faults.kill_campaign import SWEEP
 from tests.faults.kill_checks import answered, overlaps, problems_of

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.ray_cluster.cluster import Cluster
-from sweeps.condition import image_shape
-from sweeps.job import Job
-from sweeps.outcome import ArmOutcome, Outcome, Samples
+from orchestrator.cluster.cluster import Cluster
+from sweeps.model.condition import image_shape
+from sweeps.model.job import Job
+from sweeps.model.outcome import ArmOutcome, Outcome, Samples
 from workers.measure.environment import environment_of
 
 LONGEST_S = 0.4

@@ -125,7 +125,7 @@ def _tests(out: Path, files: Sequence[str], limit_s: float) -> dict[str, Any]:
 
 def _jobs(device: Any, wanted: Sequence[str] | None) -> tuple[list[tuple[str, int, Any]], list[str]]:
     """The jobs in the order in which they run, every sweep's first before any second; and what cannot be planned."""
-    from sweeps.parsing.yaml_reader import SweepError
+    from sweeps.language.yaml_reader import SweepError
     from tests.gpu import reduced
 
     queues, problems = [], []
@@ -146,7 +146,7 @@ def _jobs(device: Any, wanted: Sequence[str] | None) -> tuple[list[tuple[str, in
 
 def _measured(out: Path, sweep: str, number: int, job: Any, ends: float) -> dict[str, Any]:
     """Run one job in a process of its own, and say what came of it."""
-    from sweeps.outcome import Outcome
+    from sweeps.model.outcome import Outcome
     from tests.gpu.summary import points_of
 
     condition = job.condition
@@ -177,7 +177,7 @@ def _measured(out: Path, sweep: str, number: int, job: Any, ends: float) -> dict
 
 def _answer(place: Path, target: Path) -> None:
     """In a process of its own: run the job with short passes, and write its outcome whole or not at all."""
-    from sweeps.job import Job
+    from sweeps.model.job import Job
     from workers.measure.timeout import alarm
     from workers.run import run
 

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from sweeps.condition import Condition, Device, square_side
+from sweeps.model.condition import Condition, Device, square_side
 from sweeps.geometry.llm_geometry import languages
 from sweeps.geometry.vit_catalogue import networks
-from sweeps.job import Job, Pair
-from sweeps.parsing.expand import expand_file
-from sweeps.protocol import Protocol
+from sweeps.model.job import Job, Pair
+from sweeps.language.expand import expand_file
+from sweeps.model.protocol import Protocol
 from workers.data import data_hash
 from workers.data.corruptions import CORRUPTIONS
 from workers.methods import every

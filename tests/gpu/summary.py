@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sweeps.outcome import Outcome
+from sweeps.model.outcome import Outcome
 from sweeps.stats.pooling import ALPHA
 from sweeps.stats.visits import Visit, pool_visits
 

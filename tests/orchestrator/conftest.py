@@ -8,14 +8,14 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from orchestrator.dispatcher import Event, Summary, dispatch
-from orchestrator.ray_cluster.cluster import Cluster
-from store.engine import Engine, connect
-from store.submission import NewSweep, submit_sweep
-from sweeps.condition import Condition
-from sweeps.job import DENSE, Arm, Job, Pair, Step
-from sweeps.parsing.file_schema import Retry
-from sweeps.protocol import Protocol
+from orchestrator.loop.dispatcher import Event, Summary, dispatch
+from orchestrator.cluster.cluster import Cluster
+from store.open.engine import Engine, connect
+from store.write.submission import NewSweep, submit_sweep
+from sweeps.model.condition import Condition
+from sweeps.model.job import DENSE, Arm, Job, Pair, Step
+from sweeps.language.file_schema import Retry
+from sweeps.model.protocol import Protocol
 from tests.webapp import simulated
 
 FAILING_METHODS = Path(__file__).parents[1] / "faults" / "methods"

@@ -4,17 +4,18 @@ import platform
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from orchestrator import planning
-from orchestrator.planning import Plan
-from orchestrator.sites import Site
-from store import owners, queue
-from store.engine import Engine
-from store.record import record
-from sweeps.job import Job
-from sweeps.outcome import Environment
-from sweeps.parsing.expand import Expansion
-from sweeps.parsing.file_schema import Sweep
-from sweeps.parsing.yaml_reader import Document
+from orchestrator.plan import planning
+from orchestrator.plan.planning import Plan
+from orchestrator.plan.sites import Site
+from store.rows import owners
+from store.write import queue
+from store.open.engine import Engine
+from store.write.record import record
+from sweeps.model.job import Job
+from sweeps.model.outcome import Environment
+from sweeps.language.expand import Expansion
+from sweeps.language.file_schema import Sweep
+from sweeps.language.yaml_reader import Document
 from tests.orchestrator import worker_entrypoints
 from tests.orchestrator.conftest import Store
 from tests.store.conftest import a_job, an_outcome
@@ -53,7 +54,7 @@ def planned(
     comparisons = tuple(comparison for job in requested for comparison in job.comparisons())
     points = {"points": len(requested), "excluded": 0, "duplicates": 0}
     expansion = Expansion(sweep, "text", tuple(requested), comparisons, document=document, written={}, **points)
-    return planning.make_plan(expansion, store.engine, sites, **more)
+    return planning.make_plan(expansion, store.open.engine, sites, **more)
 
 
 def measure(engine: Engine, sweep: int, at: Site, *, limit: int = 1, demands: Any = None, owner: str | None = None) -> int:
@@ -85,7 +86,7 @@ def curves(store: Store) -> list[tuple[str, str, int, int]]:
 
 def claimed_elsewhere(store: Store, jobs: Sequence[Job], silent_s: float = 0.0) -> int:
     """Submit `jobs` and let a process on another host hold the first, last heard of `silent_s` ago. Returns the job's row."""
-    (held,) = queue.claim(store.engine, store.submit(jobs), owner=ELSEWHERE)
-    with store.engine.begin() as connection:
+    (held,) = queue.claim(store.open.engine, store.submit(jobs), owner=ELSEWHERE)
+    with store.open.engine.begin() as connection:
         connection.exec_driver_sql("UPDATE job SET renewed_at = renewed_at - ? WHERE id = ?", (silent_s, held.row))
     return held.row

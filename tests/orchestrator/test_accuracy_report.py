@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import estimate, planning
-from orchestrator.outcome_lines import comparison_lines
+from orchestrator.plan import estimate, planning
+from orchestrator.loop.outcome_lines import comparison_lines
 from orchestrator.report.data import Report, load_report
 from orchestrator.report.render import ReportFormat
-from orchestrator.sites import Site
-from store.engine import Engine, connect
-from store.record import record
-from store.submission import NewSweep, submit_sweep
-from sweeps import job_estimate
-from sweeps.job import Job
-from sweeps.outcome import Failure
-from sweeps.protocol import Protocol
+from orchestrator.plan.sites import Site
+from store.open.engine import Engine, connect
+from store.write.record import record
+from store.write.submission import NewSweep, submit_sweep
+from sweeps.analysis import job_estimate
+from sweeps.model.job import Job
+from sweeps.model.outcome import Failure
+from sweeps.model.protocol import Protocol
 from tests.orchestrator.vision_fixtures import CPU, IMAGES, RATES, job, outcome, printed, topk
 
 FORMS: tuple[ReportFormat, ...] = ("table", "markdown")

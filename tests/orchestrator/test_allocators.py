@@ -4,10 +4,10 @@ import re
 from pathlib import Path
 
 from orchestrator.commands.import_files import import_files
-from store.user_sql import run_query
-from sweeps.condition import Overrides
-from sweeps.job import DENSE, Arm
-from sweeps.outcome import Environment, MetricValue
+from store.read.user_sql import run_query
+from sweeps.model.condition import Overrides
+from sweeps.model.job import DENSE, Arm
+from sweeps.model.outcome import Environment, MetricValue
 from tests.store.language_fixtures import NOW, a_generation, a_generation_job
 from workers.measure.environment import PROJECT
 

@@ -7,13 +7,13 @@ from time import process_time
 
 import pytest
 
-from store.engine import connect
-from store.profiles import record_peaks
-from store.row_mapping import environment_row
-from store.transactions import writing
-from sweeps.outcome import MetricValue, Outcome
-from sweeps.profile import Peaks
-from sweeps.references.reference_files import shipped_references
+from store.open.engine import connect
+from store.rows.profiles import record_peaks
+from store.rows.row_mapping import environment_row
+from store.rows.transactions import writing
+from sweeps.model.outcome import MetricValue, Outcome
+from sweeps.model.profile import Peaks
+from sweeps.importers.references.reference_files import shipped_references
 from tests.fixtures.audit_tables import left
 from tests.orchestrator.commands import ROOT, breakeven
 from tests.webapp import simulated

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from orchestrator.report.audit_findings import audit_sections
+from orchestrator.report.sections.audit_findings import audit_sections
 from orchestrator.report.data import load_report
-from store.audits import audit_of_sweep
-from store.engine import connect_readonly
-from sweeps.job import DENSE
-from sweeps.outcome import Outcome
+from store.read.audits import audit_of_sweep
+from store.open.engine import connect_readonly
+from sweeps.model.job import DENSE
+from sweeps.model.outcome import Outcome
 from tests.webapp.simulated import job, outcome, store_outcomes, tome, with_medians
 from workers.methods.arm_labels import params_label
 

@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 from orchestrator.cli import app
 from orchestrator.commands import calibrate
 from orchestrator.commands.calibrate import calibrate_device, expanded
-from store.engine import connect
-from store.record import record_imported
-from store.submission import NewSweep, submit_sweep
+from store.open.engine import connect
+from store.write.record import record_imported
+from store.write.submission import NewSweep, submit_sweep
 from tests.fixtures.sql_rows import rows
 from tests.store.conftest import a_job, an_outcome, two_slots
 from workers.measure.environment import environment_of

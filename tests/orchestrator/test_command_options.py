@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from orchestrator.cli import app
-from sweeps.parsing.file_schema import seconds, stated_seconds
+from sweeps.language.file_schema import seconds, stated_seconds
 from tests.orchestrator.commands import SWEEP
 
 

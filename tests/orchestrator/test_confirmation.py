@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import planning
-from sweeps.condition import Condition, Overrides
-from sweeps.confirmation import VISITS, confirmation_sweep
-from sweeps.job import DENSE, Arm, Comparison, Step
-from sweeps.kinds import kinds_of
-from sweeps.method import modality_of
+from orchestrator.plan import planning
+from sweeps.model.condition import Condition, Overrides
+from sweeps.language.confirmation import VISITS, confirmation_sweep
+from sweeps.model.job import DENSE, Arm, Comparison, Step
+from sweeps.model.kinds import kinds_of
+from sweeps.model.method import modality_of
 from tests.orchestrator.commands import SWEEP, breakeven
 from tests.store.language_fixtures import MODEL
 from workers.methods import every

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.host_lock import Holder, holders, host_lock, host_taken, waits_for
-from sweeps.condition import Kind
+from orchestrator.host.host_lock import Holder, holders, host_lock, host_taken, waits_for
+from sweeps.model.condition import Kind
 
 pytestmark = pytest.mark.ray
 

@@ -12,14 +12,15 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from orchestrator.dispatcher import Event, dispatch
-from orchestrator.host_lock import host_lock
-from orchestrator.ray_cluster.cluster import Cluster
-from orchestrator.ray_cluster.connect import ClusterError
-from store import owners, queue
-from store.transactions import writing
-from sweeps.job import Arm, Job, Step
-from sweeps.parsing.file_schema import Retry
+from orchestrator.loop.dispatcher import Event, dispatch
+from orchestrator.host.host_lock import host_lock
+from orchestrator.cluster.cluster import Cluster
+from orchestrator.cluster.connect import ClusterError
+from store.rows import owners
+from store.write import queue
+from store.rows.transactions import writing
+from sweeps.model.job import Arm, Job, Step
+from sweeps.language.file_schema import Retry
 from tests.orchestrator.conftest import Store, job
 
 pytestmark = pytest.mark.ray
@@ -73,16 +74,16 @@ def test_a_worker_is_replaced_after_it_ran_out_of_memory(store: Store, cluster: 
 
 def test_a_lease_that_ends_meanwhile_is_taken_over(store: Store, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """While jobs run here, one of an owner elsewhere that has fallen silent is measured too."""
-    monkeypatch.setattr("orchestrator.dispatcher.RENEW_S", 0.1)
-    monkeypatch.setattr("orchestrator.dispatcher.POLL_S", 0.05)
+    monkeypatch.setattr("orchestrator.loop.dispatcher.RENEW_S", 0.1)
+    monkeypatch.setattr("orchestrator.loop.dispatcher.POLL_S", 0.05)
     sweep = store.submit([job("a", model="slow", image_size=size) for size in range(32, 224, 16)])
-    queue.claim(store.engine, sweep, owner="elsewhere:1:1")
+    queue.claim(store.open.engine, sweep, owner="elsewhere:1:1")
 
     def silence() -> None:
-        with writing(store.engine) as connection:
+        with writing(store.open.engine) as connection:
             connection.execute(text("UPDATE job SET renewed_at = 1 WHERE owner = 'elsewhere:1:1'"))
 
-    dispatch(store.engine, sweep, cluster, retry=Retry(), tick=silence)
+    dispatch(store.open.engine, sweep, cluster, retry=Retry(), tick=silence)
     assert store.states() == {"done": 12}
 
 
@@ -104,7 +105,7 @@ def test_failing_arm_is_isolated_and_the_others_are_answered_once(
     )
     answered = reason != "error"
     assert summary == (3, int(answered), int(not answered), False)
-    assert store.answers() == {"a": "measured", "b": "measured", "c": "measured", failing: reason}
+    assert store.read.answers() == {"a": "measured", "b": "measured", "c": "measured", failing: reason}
     assert store.states() == {"split": 2, "done": 2 + answered} | ({} if answered else {"failed": 1})
     failures = store.table("SELECT message, count(*) AS n FROM failure WHERE arm IS NOT NULL GROUP BY message")
     assert failures.to_dict("list") == {"message": [message], "n": [1]}
@@ -138,7 +139,7 @@ def test_samples_of_a_baseline_that_runs_alone_are_kept(store: Store, cluster: C
     assert [(failure.arm, failure.reason) for failure in outcome.failures] == [(1, "crash")]
     assert "Segmentation fault" in outcome.failures[0].detail
     assert outcome.samples is not None
-    assert store.answers() == {"segfault": "crash"}
+    assert store.read.answers() == {"segfault": "crash"}
 
 
 def test_device_that_no_node_offers_is_refused_at_once(store: Store, cluster: Cluster) -> None:
@@ -161,7 +162,7 @@ def test_observer_that_raises_loses_nothing(store: Store, cluster: Cluster) -> N
             raise RuntimeError("the terminal is gone")
 
     with pytest.raises(RuntimeError, match="the terminal is gone"):
-        dispatch(store.engine, sweep, cluster, retry=Retry(), observer=observe)
+        dispatch(store.open.engine, sweep, cluster, retry=Retry(), observer=observe)
     assert store.states() == {"done": 1, "waiting": 2}
     assert store.dispatch(sweep, cluster)[0] == (2, 0, 0, False)
     assert len(spans(store)) == 3
@@ -170,10 +171,10 @@ def test_observer_that_raises_loses_nothing(store: Store, cluster: Cluster) -> N
 SCRIPT = """
     import sys
     from pathlib import Path
-    from orchestrator.ray_cluster.cluster import Cluster
-    from orchestrator.dispatcher import dispatch
-    from store.engine import connect
-    from sweeps.parsing.file_schema import Retry
+    from orchestrator.cluster.cluster import Cluster
+    from orchestrator.loop.dispatcher import dispatch
+    from store.open.engine import connect
+    from sweeps.language.file_schema import Retry
 
     if __name__ == "__main__":
         with Cluster.start(entry="tests.orchestrator.worker_entrypoints:run") as cluster:
@@ -286,7 +287,7 @@ def events_of_a_waiting_job(store: Store, cluster: Cluster, waiting: Job) -> lis
             taken.close()
 
     with taken:
-        assert dispatch(store.engine, sweep, cluster, retry=Retry(), observer=observe).measured == 1
+        assert dispatch(store.open.engine, sweep, cluster, retry=Retry(), observer=observe).measured == 1
     return events
 
 
@@ -300,8 +301,8 @@ def test_waiting_for_the_host_is_seen(store: Store, cluster: Cluster) -> None:
 
 def test_the_end_of_waiting_is_seen(store: Store, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """A job that has waited for its host is reported once more when it has it."""
-    monkeypatch.setattr("orchestrator.ray_cluster.cluster.WAITS_S", 0.02)
-    monkeypatch.setattr("orchestrator.dispatcher.POLL_S", 0.02)
+    monkeypatch.setattr("orchestrator.cluster.cluster.WAITS_S", 0.02)
+    monkeypatch.setattr("orchestrator.loop.dispatcher.POLL_S", 0.02)
     events = events_of_a_waiting_job(store, cluster, job("a", model="slow"))
     assert [event.what for event in events] == ["started", "waiting", "begun", "answered"]
 

@@ -7,11 +7,11 @@ import pytest
 
 from orchestrator.commands.disturbances import disturbances
 from orchestrator.commands.doctor import calibration_lines, peak_lines
-from store.calibrations import freeze_calibrations
-from store.engine import connect
-from store.record import record_imported
-from store.submission import NewSweep, submit_sweep
-from sweeps.profile import Peaks
+from store.write.calibrations import freeze_calibrations
+from store.open.engine import connect
+from store.write.record import record_imported
+from store.write.submission import NewSweep, submit_sweep
+from sweeps.model.profile import Peaks
 from tests.fixtures.sql_rows import rows
 from tests.store.conftest import CPU, a_job, an_outcome
 from tests.workers.made_machine import CORES, MadeMachine

@@ -8,13 +8,13 @@ import pytest
 from sqlalchemy import inspect
 
 from orchestrator.commands.import_files import import_files
-from store.engine import connect
-from store.record import record
-from store.submission import NewSweep, submit_sweep
-from store.user_sql import run_query
+from store.open.engine import connect
+from store.write.record import record
+from store.write.submission import NewSweep, submit_sweep
+from store.read.user_sql import run_query
 from store.views.public import VIEWS
-from sweeps.outcome import Failure, Outcome
-from sweeps.stats.breakeven import Claim
+from sweeps.model.outcome import Failure, Outcome
+from sweeps.stats.curves.breakeven import Claim
 from tests.fixtures.device_traces import a_trace
 from tests.fixtures.documented_sql import STORE_README, VIEWS_PAGE, statements
 from tests.fixtures.ncu_tables import raw_page

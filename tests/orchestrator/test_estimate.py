@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import estimate, planning
-from sweeps.condition import Condition
-from sweeps.job import DENSE, Arm, Job, Pair, Step
-from sweeps.protocol import Protocol
+from orchestrator.plan import estimate, planning
+from sweeps.model.condition import Condition
+from sweeps.model.job import DENSE, Arm, Job, Pair, Step
+from sweeps.model.protocol import Protocol
 
 MEASURED = {"llm_cpu": 265.0}
 """Seconds that shipped sweeps took on two cores in November 2026, weights and vocabularies being there."""

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from orchestrator.report.data import load_report
-from store.engine import connect
-from store.record import record
-from store.submission import NewSweep, submit_sweep
-from sweeps.condition import Kind
-from sweeps.kinds import KINDS
+from store.open.engine import connect
+from store.write.record import record
+from store.write.submission import NewSweep, submit_sweep
+from sweeps.model.condition import Kind
+from sweeps.model.kinds import KINDS
 from tests.orchestrator.vision_fixtures import job, outcome, printed, topk
 
 

@@ -3,11 +3,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from orchestrator.ray_cluster.cluster import Cluster
-from sweeps.condition import Condition
-from sweeps.job import DENSE, Arm, Job, Pair, Step
-from sweeps.outcome import WORKER_UNFIT
-from sweeps.protocol import Protocol
+from orchestrator.cluster.cluster import Cluster
+from sweeps.model.condition import Condition
+from sweeps.model.job import DENSE, Arm, Job, Pair, Step
+from sweeps.model.outcome import WORKER_UNFIT
+from sweeps.model.protocol import Protocol
 from tests.orchestrator.conftest import Store
 
 pytestmark = pytest.mark.ray

@@ -8,9 +8,9 @@ import pandas as pd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.report.arm_comparison import ArmComparison, describe_stacks, with_quality
-from sweeps.kinds import KINDS
-from sweeps.labels import ComparisonState
+from orchestrator.report.sections.arm_comparison import ArmComparison, describe_stacks, with_quality
+from sweeps.model.kinds import KINDS
+from sweeps.analysis.labels import ComparisonState
 
 WHERE = {"model": "m", "weights": "trained", "dtype": "float32", "attention": "sdpa", "baseline": "dense", "runtime": "eager"}
 WHERE |= {"quality_arm_id": "a", "quality_pair_id": "b"}
@@ -85,7 +85,7 @@ def effects(change: tuple[float, float, float] | None, verdict: str) -> pd.DataF
 
 
 def controls(change: tuple[float, float, float] | None, *, tuned: bool) -> pd.DataFrame:
-    """No row or one of `store.quality_join.beside_controls` for the arm of `speeds`."""
+    """No row or one of `store.read.quality_join.beside_controls` for the arm of `speeds`."""
     low, value, high = change or (None, None, None)
     row: dict[str, object] = {**WHERE, "method": "a", "params": '{"r":1}', "control": "a", "control_params": '{"r":0}'}
     row |= {"change": value, "change_low": low, "change_high": high}

@@ -9,19 +9,19 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from orchestrator import estimate
-from orchestrator.outcome_lines import comparison_lines
+from orchestrator.plan import estimate
+from orchestrator.loop.outcome_lines import comparison_lines
 from orchestrator.report.data import load_report
-from orchestrator.report.differences import difference_sections
+from orchestrator.report.sections.differences import difference_sections
 from orchestrator.report.render import write_report
-from store.engine import Engine, connect
-from store.record import record
-from store.submission import NewSweep, submit_sweep
-from sweeps import job_estimate
-from sweeps.condition import Overrides
-from sweeps.job import DENSE, Arm, Job, Pair, Step
-from sweeps.outcome import Failure, Outcome
-from sweeps.protocol import Protocol
+from store.open.engine import Engine, connect
+from store.write.record import record
+from store.write.submission import NewSweep, submit_sweep
+from sweeps.analysis import job_estimate
+from sweeps.model.condition import Overrides
+from sweeps.model.job import DENSE, Arm, Job, Pair, Step
+from sweeps.model.outcome import Failure, Outcome
+from sweeps.model.protocol import Protocol
 from tests.store.language_fixtures import a_generation, a_generation_job, a_quality_job, a_reading, larosa, stacked
 from workers.methods.arm_labels import params_label
 from workers.methods.language import adaptivocab

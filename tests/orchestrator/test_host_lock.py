@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.host_lock import Holder, holders, host_lock, host_taken, waits_for
-from orchestrator.worker_supervisor import WorkerConfig, WorkerSupervisor
-from sweeps.condition import Kind
+from orchestrator.host.host_lock import Holder, holders, host_lock, host_taken, waits_for
+from orchestrator.host.worker_supervisor import WorkerConfig, WorkerSupervisor
+from sweeps.model.condition import Kind
 from tests.orchestrator.conftest import job
 
 pytestmark = pytest.mark.ray

@@ -7,11 +7,11 @@ from rich.console import Console
 
 from orchestrator.report.data import load_report
 from orchestrator.report.render import ReportFormat, write_report
-from store.engine import connect
-from store.record import record
-from store.submission import NewSweep, submit_sweep
-from sweeps.job import Pair
-from sweeps.outcome import Environment, Outcome
+from store.open.engine import connect
+from store.write.record import record
+from store.write.submission import NewSweep, submit_sweep
+from sweeps.model.job import Pair
+from sweeps.model.outcome import Environment, Outcome
 from tests.store.conftest import a_job, an_outcome
 from tests.store.language_fixtures import a_generation, a_generation_job
 

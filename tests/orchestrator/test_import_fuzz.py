@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from orchestrator.commands.import_files import read_outcomes
-from store.engine import connect
+from store.open.engine import connect
 from store.errors import StoreError
-from store.record import record_imported
-from sweeps.outcome import Outcome
+from store.write.record import record_imported
+from sweeps.model.outcome import Outcome
 from tests.fixtures.sql_rows import rows
 from tests.orchestrator.commands import breakeven
 

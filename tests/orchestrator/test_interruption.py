@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from orchestrator.interruption import stop_requested
+from orchestrator.loop.interruption import stop_requested
 from tests.orchestrator.commands import ROOT, SWEEP
 from workers.measure.descendants import is_running
 

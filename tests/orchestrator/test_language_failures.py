@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from orchestrator import planning
-from orchestrator.ray_cluster.cluster import Cluster
-from sweeps.parsing.yaml_reader import SweepError
+from orchestrator.plan import planning
+from orchestrator.cluster.cluster import Cluster
+from sweeps.language.yaml_reader import SweepError
 from tests.orchestrator.commands import ROOT, breakeven
 from tests.orchestrator.conftest import Store
 from tests.workers.llm_zoo import saved_from_zoo

@@ -9,13 +9,13 @@ from math import inf
 import pytest
 from rich.console import Console
 
-from orchestrator.time_budget import TimeBudget
-from orchestrator.host_lock import host_lock
-from orchestrator.progress import Display
-from orchestrator.ray_cluster.cluster import Cluster
-from orchestrator.refinement import Refinement
-from orchestrator.run_loop import RunResult, run_plan
-from sweeps.job import Job
+from orchestrator.loop.time_budget import TimeBudget
+from orchestrator.host.host_lock import host_lock
+from orchestrator.loop.progress import Display
+from orchestrator.cluster.cluster import Cluster
+from orchestrator.loop.refinement import Refinement
+from orchestrator.loop.run_loop import RunResult, run_plan
+from sweeps.model.job import Job
 from tests.orchestrator.conftest import Store, job
 from tests.orchestrator.sites import SITES, claimed_elsewhere, planned
 
@@ -39,10 +39,10 @@ def limited(
 ) -> tuple[RunResult, list[float]]:
     """A run with a time limit, as `--time` makes it; how it ended, and the times left that it showed."""
     plan = planned(store, SITES, jobs)
-    refinement = Refinement(plan.expansion, store.engine) if limit_s < inf else None
+    refinement = Refinement(plan.expansion, store.open.engine) if limit_s < inf else None
     with TimesLeft() as display:
         result = run_plan(
-            store.engine, plan, lambda: cluster, display, time_budget=TimeBudget(limit_s), refinement=refinement, wait_s=wait_s
+            store.open.engine, plan, lambda: cluster, display, time_budget=TimeBudget(limit_s), refinement=refinement, wait_s=wait_s
         )
     return result, display.seen
 

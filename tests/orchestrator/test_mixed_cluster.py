@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from store.queue import progress
+from store.write.queue import progress
 from tests.orchestrator.conftest import Store
 from tests.orchestrator.machines import clean_environment, head, kill, started
 
@@ -17,10 +17,10 @@ SCRIPT = """
     import sys
     from pathlib import Path
     from rich.console import Console
-    from orchestrator.ray_cluster.cluster import Cluster
-    from orchestrator.run_loop import run_plan
-    from orchestrator.progress import Display
-    from orchestrator.sites import InfeasibleError
+    from orchestrator.cluster.cluster import Cluster
+    from orchestrator.loop.run_loop import run_plan
+    from orchestrator.loop.progress import Display
+    from orchestrator.plan.sites import InfeasibleError
     from orchestrator import planning
     from tests.orchestrator.conftest import Store, job
     from tests.orchestrator.sites import planned
@@ -44,7 +44,7 @@ SCRIPT = """
             except InfeasibleError as error:
                 print(error, flush=True)
             plan = planned(store, cluster.nodes(), jobs)
-            left = run_plan(store.engine, plan, lambda: cluster, display).plan
+            left = run_plan(store.open.engine, plan, lambda: cluster, display).plan
             print("left", len(left.jobs), flush=True)
 """
 
@@ -81,4 +81,4 @@ def test_curves_lie_whole_on_one_node_and_move_as_a_whole(store: Store, tmp_path
     assert list(whole["points"]) == [14, 14]
     assert set(whole["facts"]) == {'{"libraries":"old"}'}
     assert [(row.facts, row.points + row.points_missing) for row in lost.itertuples()] == [('{"libraries":"new"}', 14)]
-    assert progress(store.engine, 1).counts["waiting"] == 0
+    assert progress(store.open.engine, 1).counts["waiting"] == 0

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.planning import load_sweep
-from sweeps.condition import Condition
+from orchestrator.plan.planning import load_sweep
+from sweeps.model.condition import Condition
 from sweeps.geometry.vit_catalogue import networks
-from sweeps.parsing.yaml_reader import SweepError
+from sweeps.language.yaml_reader import SweepError
 
 SWEEP = """\
 schema: 1

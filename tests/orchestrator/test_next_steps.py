@@ -8,9 +8,9 @@ import pytest
 from orchestrator.report.data import Report, load_report
 from orchestrator.report.next_steps import decisions_of, flag_steps, legend, next_steps_of
 from orchestrator.report.render import ReportFormat
-from store.engine import connect
-from store.record import record
-from store.submission import NewSweep, submit_sweep
+from store.open.engine import connect
+from store.write.record import record
+from store.write.submission import NewSweep, submit_sweep
 from tests.orchestrator.vision_fixtures import job, outcome, printed, topk
 
 FORMS: tuple[ReportFormat, ...] = ("table", "markdown")

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import package_version
-from orchestrator.nodes import check_node
-from orchestrator.worker_supervisor import NodeInfo
-from store.source_version import OUR_PACKAGES
+from orchestrator.host import package_version
+from orchestrator.cluster.nodes import check_node
+from orchestrator.host.worker_supervisor import NodeInfo
+from store.rows.source_version import OUR_PACKAGES
 from tests.orchestrator.commands import ROOT
 from tests.orchestrator.conftest import Store, job
 from tests.orchestrator.machines import clean_environment, head, kill, started
@@ -68,17 +68,17 @@ def test_version_changes_with_any_source_and_is_that_of_the_workers(tmp_path: Pa
     (tmp_path / "orchestrator" / "__init__.py").write_text('"""Changed."""\n')
     assert package_version.version_of_workers({**os.environ, "PYTHONPATH": str(ROOT)}, "/") == package_version.source_version()
     assert package_version.version_of_workers({**os.environ, "PYTHONPATH": str(tmp_path)}, "/") != package_version.source_version()
-    (tmp_path / "orchestrator" / "package_version.py").unlink()
-    with pytest.raises(ImportError, match=r"No module named orchestrator\.package"):
+    (tmp_path / "orchestrator" / "host" / "package_version.py").unlink()
+    with pytest.raises(ImportError, match=r"No module named orchestrator\.host\.package"):
         package_version.version_of_workers({**os.environ, "PYTHONPATH": str(tmp_path)}, "/")
 
 
 SCRIPT = """
     import sys
-    from orchestrator.ray_cluster.cluster import Cluster
-    from orchestrator.dispatcher import dispatch
-    from store.engine import connect
-    from sweeps.parsing.file_schema import Retry
+    from orchestrator.cluster.cluster import Cluster
+    from orchestrator.loop.dispatcher import dispatch
+    from store.open.engine import connect
+    from sweeps.language.file_schema import Retry
 
     def shown(line):
         print(line, flush=True)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from orchestrator.nodes import Node, can_start, has_capacity
-from sweeps.condition import Device, Kind
-from sweeps.job import Job
+from orchestrator.cluster.nodes import Node, can_start, has_capacity
+from sweeps.model.condition import Device, Kind
+from sweeps.model.job import Job
 from tests.orchestrator.conftest import job
 from tests.orchestrator.worker_entrypoints import ENVIRONMENTS
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from orchestrator.outcome_lines import comparison_lines
-from sweeps.outcome import Outcome
+from orchestrator.loop.outcome_lines import comparison_lines
+from sweeps.model.outcome import Outcome
 from tests.orchestrator.conftest import job
 from tests.orchestrator.worker_entrypoints import noop
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from orchestrator.planning import load_sweep
+from orchestrator.plan.planning import load_sweep
 from workers.run import run
 
 SWEEP = """\

@@ -7,7 +7,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from sweeps.geometry.local_llm import geometry
-from sweeps.method import Architecture
+from sweeps.model.method import Architecture
 from tests.orchestrator.commands import in_process
 from tests.workers.saved_llm import TOKENS, changed, saved
 

@@ -8,7 +8,7 @@ import timm
 import torch
 from safetensors.torch import save_file
 
-from orchestrator.host_lock import host_lock
+from orchestrator.host.host_lock import host_lock
 from tests.orchestrator.commands import breakeven, in_process
 
 pytestmark = pytest.mark.ray

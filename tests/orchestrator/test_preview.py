@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from orchestrator.planning import load_sweep
-from orchestrator.preview import MAX_ROWS, preview, preview_lines
-from sweeps.parsing.yaml_reader import SweepError
+from orchestrator.plan.planning import load_sweep
+from orchestrator.plan.preview import MAX_ROWS, preview, preview_lines
+from sweeps.language.yaml_reader import SweepError
 from sweeps.stats.classification import accuracy_drop, smallest_drop
 from tests.orchestrator.commands import ROOT, breakeven, in_process
 

@@ -14,10 +14,10 @@ import pytest
 
 from orchestrator.commands import query
 from orchestrator.commands.query import FORMS, QueryFormat
-from orchestrator.report import text_table
-from orchestrator.report.text_table import markdown_row, table_lines
-from store import user_sql
-from store.user_sql import open_query, run_query
+from orchestrator import text_table
+from orchestrator.text_table import markdown_row, table_lines
+from store.read import user_sql
+from store.read.user_sql import open_query, run_query
 from tests.orchestrator.commands import ROOT, breakeven
 
 ENDLESS = "WITH RECURSIVE a(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM a)"

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.ray_cluster.cluster import Cluster
-from orchestrator.ray_cluster.connect import ClusterError
-from orchestrator.worker_supervisor import WorkerFailure
-from sweeps.job import Arm, Step
-from sweeps.outcome import Outcome
+from orchestrator.cluster.cluster import Cluster
+from orchestrator.cluster.connect import ClusterError
+from orchestrator.host.worker_supervisor import WorkerFailure
+from sweeps.model.job import Arm, Step
+from sweeps.model.outcome import Outcome
 from tests.orchestrator.conftest import Store, job
 from workers.measure.environment import environment_of
 
@@ -80,7 +80,7 @@ def test_local_cluster_leaves_nothing_behind(cluster: Cluster, tmp_path: Path) -
     """A local Ray prints nothing, keeps off the home folder, and removes its files and not a running one's."""
     script = """
         from pathlib import Path
-        from orchestrator.ray_cluster.cluster import Cluster
+        from orchestrator.cluster.cluster import Cluster
 
         if __name__ == "__main__":
             with Cluster.start(entry="tests.orchestrator.worker_entrypoints:noop") as cluster:
@@ -97,7 +97,7 @@ def test_local_cluster_leaves_nothing_behind(cluster: Cluster, tmp_path: Path) -
 def test_process_killed_while_it_surveys_its_node_is_started_again(tmp_path: Path) -> None:
     """Whatever killed it, the node is not the cause: no message requests an installation there."""
     script = """
-        from orchestrator.ray_cluster.cluster import Cluster
+        from orchestrator.cluster.cluster import Cluster
         if __name__ == "__main__":
             with Cluster.start(environments="tests.orchestrator.worker_entrypoints:killed_once", notify=print) as cluster:
                 print(len(cluster.nodes()), "node")
@@ -118,11 +118,11 @@ def test_nodes_work_side_by_side_and_a_dead_ones_jobs_are_kept(store: Store, tmp
         import os, sys
         os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_AUTH_MODE="disabled")
         from ray.cluster_utils import Cluster as Machines
-        from orchestrator.ray_cluster.cluster import Cluster
-        from orchestrator.ray_cluster.connect import ClusterError
-        from orchestrator.dispatcher import dispatch
-        from store.engine import connect
-        from sweeps.parsing.file_schema import Retry
+        from orchestrator.cluster.cluster import Cluster
+        from orchestrator.cluster.connect import ClusterError
+        from orchestrator.loop.dispatcher import dispatch
+        from store.open.engine import connect
+        from sweeps.language.file_schema import Retry
 
         if __name__ == "__main__":
             machines = Machines(initialize_head=True, head_node_args={"num_cpus": 1, "num_gpus": 0})

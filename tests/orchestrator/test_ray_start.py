@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.ray_cluster.connect import ClusterError, ClusterOutageError, join
+from orchestrator.cluster.connect import ClusterError, ClusterOutageError, join
 from tests.orchestrator.commands import ROOT, SWEEP, breakeven
 from tests.orchestrator.machines import RAY, free_port, head
 
@@ -23,7 +23,7 @@ SECONDS = 60.0
 """It takes two seconds on an idle machine."""
 JOIN = """
 import sys
-from orchestrator.ray_cluster.cluster import Cluster
+from orchestrator.cluster.cluster import Cluster
 if __name__ == "__main__":
     with Cluster.start(sys.argv[1], entry="tests.orchestrator.worker_entrypoints:noop") as cluster:
         print(*(device for node in cluster.nodes() for device in node.devices))
@@ -171,8 +171,8 @@ def test_ports_that_are_no_head_are_one_line(refused: Callable[..., str]) -> Non
 
 def test_what_stays_silent_is_an_outage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A port that accepts and answers nothing, as a head on a machine that is too busy, is not called the wrong port."""
-    monkeypatch.setattr("orchestrator.ray_cluster.connect.GREETING_S", 0.2)
-    monkeypatch.setattr("orchestrator.ray_cluster.probe.PROBE_S", 5.0)
+    monkeypatch.setattr("orchestrator.cluster.connect.GREETING_S", 0.2)
+    monkeypatch.setattr("orchestrator.cluster.probe.PROBE_S", 5.0)
     with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(ClusterOutageError):
         join(f"127.0.0.1:{silent.getsockname()[1]}")
     (tmp_path / "sweep.yaml").write_text(SWEEP)

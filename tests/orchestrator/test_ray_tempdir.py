@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import ray_tempdir
-from orchestrator.ray_cluster.cluster import Cluster
-from orchestrator.ray_cluster.connect import ClusterError
-from orchestrator.ray_tempdir import MARKER, Folder
-from store.owners import owner
+from orchestrator.cluster import ray_tempdir
+from orchestrator.cluster.cluster import Cluster
+from orchestrator.cluster.connect import ClusterError
+from orchestrator.cluster.ray_tempdir import MARKER, Folder
+from store.rows.owners import owner
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def short(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
 
 def killed_owner() -> str:
     """The name of a process on this host that has ended."""
-    program = "from store.owners import owner; print(owner())"
+    program = "from store.rows.owners import owner; print(owner())"
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip()
 
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.planning import job_arm_labels
-from store.arm_labels import label_stored_arms
-from store.engine import connect
-from store.row_mapping import arm_columns
-from sweeps.condition import Overrides
-from sweeps.identity import canonical
-from sweeps.job import DENSE
+from orchestrator.plan.planning import job_arm_labels
+from store.read.arm_labels import label_stored_arms
+from store.open.engine import connect
+from store.rows.row_mapping import arm_columns
+from sweeps.model.condition import Overrides
+from sweeps.model.identity import canonical
+from sweeps.model.job import DENSE
 from tests.orchestrator.commands import ROOT, breakeven
 from tests.webapp import simulated
 from workers.methods.arm_labels import params_label

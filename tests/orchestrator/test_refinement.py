@@ -6,15 +6,15 @@ from math import exp
 
 from sqlalchemy import Engine
 
-from orchestrator.planning import load_sweep, make_plan, submit_plan
-from orchestrator.refinement import Refinement, tokens_of
+from orchestrator.plan.planning import load_sweep, make_plan, submit_plan
+from orchestrator.loop.refinement import Refinement, tokens_of
 from orchestrator.report.data import load_report
 from orchestrator.report.render import render_markdown
-from orchestrator.sites import Site, places_of
-from store.record import record
-from sweeps.condition import Rectangle
-from sweeps.job import Job
-from sweeps.outcome import Outcome
+from orchestrator.plan.sites import Site, places_of
+from store.write.record import record
+from sweeps.model.condition import Rectangle
+from sweeps.model.job import Job
+from sweeps.model.outcome import Outcome
 from tests.fixtures.simulated_curves import between, reduced, work
 from tests.fixtures.sql_rows import rows
 from tests.orchestrator.conftest import Store
@@ -86,8 +86,8 @@ class Sweeping:
 
 def test_sizes_are_added_inside_a_bracket(store: Store) -> None:
     """A bracket of 16 to 36 tokens ends as 20 to 25: the square first, then a rectangle, for the arm whose bracket it is."""
-    sweeping = Sweeping(store.engine, SWEEP, STEEP, lambda _: -0.2)
-    first, never = rows(store.engine, BRACKETS)
+    sweeping = Sweeping(store.open.engine, SWEEP, STEEP, lambda _: -0.2)
+    first, never = rows(store.open.engine, BRACKETS)
     assert (first["x_low"], first["x_high"], never["x_low"]) == (16, 36, None)
     assert sweeping.refinement.added(places_of(SITES)).endswith(": 80 px (25 tokens)")
 
@@ -96,7 +96,7 @@ def test_sizes_are_added_inside_a_bracket(store: Store) -> None:
     (square,), (wide,), left = steps
     assert (square.condition.image_size, wide.condition.image_size, left) == (80, WIDE, [])
     assert {(job.kind, len(job.pairs)) for job in (square, wide)} == {("latency", 1)}
-    found, never = rows(store.engine, BRACKETS)
+    found, never = rows(store.open.engine, BRACKETS)
     assert (found["x_low"], found["x_high"], found["points"], never["points"]) == (20, 25, 6, 4)
     assert found["points_missing"] == never["points_missing"] == 0
     assert sweeping.refinement.added(places_of(SITES)) == ""
@@ -110,4 +110,4 @@ def test_sizes_are_added_inside_a_bracket(store: Store) -> None:
 def test_sizes_of_a_zip_group_stay(store: Store) -> None:
     """Where each size has its own batch nothing is added."""
     text = SWEEP.replace("96, 224]", "96, 224], batch_size: [8, 4, 2, 1]") + "zip: [[image_size, batch_size]]\n"
-    assert Sweeping(store.engine, text, STEEP, STEEP).refinement.added(places_of(SITES)) == ""
+    assert Sweeping(store.open.engine, text, STEEP, STEEP).refinement.added(places_of(SITES)) == ""

@@ -10,14 +10,14 @@ from typer.testing import CliRunner
 
 from orchestrator.cli import app
 from orchestrator.commands.run import conclude_run
-from orchestrator.planning import load_sweep
+from orchestrator.plan.planning import load_sweep
 from orchestrator.report.data import load_report
 from orchestrator.report.next_steps import legend, next_steps_of
 from orchestrator.report.render import sections
-from store.answers import doubted
-from store.engine import connect
-from store.record import record
-from sweeps.job import Job
+from store.read.answers import doubted
+from store.open.engine import connect
+from store.write.record import record
+from sweeps.model.job import Job
 from tests.fixtures.sql_rows import rows
 from tests.orchestrator.commands import SWEEP, breakeven
 from tests.orchestrator.conftest import Store
@@ -35,7 +35,7 @@ def measured(store: Store) -> Store:
     place = A.environments["cpu"]
     store.submit(list(SIZES.values()))
     for size, flags in FLAGS.items():
-        record(store.engine, None, None, an_outcome(SIZES[size], flags=flags, environment=place, host=A.host))
+        record(store.open.engine, None, None, an_outcome(SIZES[size], flags=flags, environment=place, host=A.host))
     return store
 
 
@@ -79,7 +79,7 @@ def test_a_report_opens_with_what_has_a_verdict(store: Store) -> None:
     jobs = {64: (3.0, ("thermal_slowdown",)), 96: (1.5, ())}
     store.submit([a_job(size) for size in jobs])
     for size, (speedup, flags) in jobs.items():
-        record(store.engine, None, None, an_outcome(a_job(size), speedups=(speedup,), flags=flags))
+        record(store.open.engine, None, None, an_outcome(a_job(size), speedups=(speedup,), flags=flags))
     (first, *_), *_ = (section.lines for section in sections(load_report(str(store.path), "sweep")))
     assert first.text.startswith("topk keep_rate=0.5: 1.498x ")
     assert "faster" in first.text

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.sweep_source import command_options, find_source
-from store.engine import connect
-from store.submission import NewSweep, submit_sweep
-from sweeps.parsing.yaml_reader import SweepError
+from orchestrator.plan.sweep_source import command_options, find_source
+from store.open.engine import connect
+from store.write.submission import NewSweep, submit_sweep
+from sweeps.language.yaml_reader import SweepError
 from sweeps.shipped import shipped_sweeps
 from tests.orchestrator.commands import SWEEP, breakeven
 

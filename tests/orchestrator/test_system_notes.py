@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from orchestrator.report.data import load_report
-from store.engine import connect
-from store.record import record
-from store.submission import NewSweep, submit_sweep
+from store.open.engine import connect
+from store.write.record import record
+from store.write.submission import NewSweep, submit_sweep
 from tests.orchestrator.vision_fixtures import job, outcome, printed, topk
 
 BUSY = {"foreign_cores": 0.4, "cpu_mhz_min": 1500.0, "cpu_mhz_max": 3000.0}

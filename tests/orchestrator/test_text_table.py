@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from orchestrator.report.text_table import WIDEST, table_lines
-from sweeps.identity import canonical
+from orchestrator.text_table import WIDEST, table_lines
+from sweeps.model.identity import canonical
 from tests.orchestrator.commands import breakeven
 
 VALUES = st.one_of(st.none(), st.integers(), st.floats(allow_nan=False), st.text(max_size=200), st.binary(max_size=9))

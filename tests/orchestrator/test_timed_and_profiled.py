@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from store.audits import measured_sweep
-from store.engine import connect
-from store.record import record
-from store.submission import NewSweep, submit_sweep
+from store.read.audits import measured_sweep
+from store.open.engine import connect
+from store.write.record import record
+from store.write.submission import NewSweep, submit_sweep
 from tests.fixtures.sql_rows import rows
 from tests.workers.vision_jobs import DENSE, TOPK, job, metrics
 from workers.run import run

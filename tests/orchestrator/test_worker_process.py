@@ -11,12 +11,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from orchestrator.host_lock import host_lock, host_taken
-from orchestrator.worker_process import load_function
-from orchestrator.worker_supervisor import WorkerConfig, WorkerFailure, WorkerSupervisor
-from sweeps.condition import Condition
-from sweeps.job import DENSE, Arm, Job, Pair
-from sweeps.outcome import Outcome
+from orchestrator.host.host_lock import host_lock, host_taken
+from orchestrator.host.worker_process import load_function
+from orchestrator.host.worker_supervisor import WorkerConfig, WorkerFailure, WorkerSupervisor
+from sweeps.model.condition import Condition
+from sweeps.model.job import DENSE, Arm, Job, Pair
+from sweeps.model.outcome import Outcome
 
 pytestmark = pytest.mark.ray
 
@@ -118,7 +118,7 @@ def gone(pid: int) -> bool:
 def test_worker_dies_with_its_supervisor() -> None:
     """`kill -9` of a supervisor ends its worker although that hangs in C, and gives the host back."""
     code = (
-        "from orchestrator.worker_supervisor import WorkerConfig, WorkerSupervisor\n"
+        "from orchestrator.host.worker_supervisor import WorkerConfig, WorkerSupervisor\n"
         f"one = WorkerSupervisor('cpu', WorkerConfig('tests.orchestrator.worker_entrypoints:hang', path=({ROOT!r},)))\n"
         f"one._start(); print(one._worker.pid, flush=True); one.run({JOB!r}, 100.0)"
     )
@@ -156,7 +156,7 @@ def test_process_that_left_its_group_dies_with_the_worker_that_is_stopped(superv
 def test_process_that_left_its_group_dies_with_the_supervisor(tmp_path: Path) -> None:
     """The same after a SIGKILL of the supervisor."""
     code = (
-        "import sys\nfrom orchestrator.worker_supervisor import WorkerConfig, WorkerSupervisor\n"
+        "import sys\nfrom orchestrator.host.worker_supervisor import WorkerConfig, WorkerSupervisor\n"
         "variables, entry = (('BREAKEVEN_TEST', sys.argv[1]),), 'tests.orchestrator.worker_entrypoints:daemon_and_hang'\n"
         f"config = WorkerConfig(entry, path=({ROOT!r},), variables=variables)\n"
         f"WorkerSupervisor('cpu', config).run({JOB!r}, 100.0)"

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from orchestrator.report import differences
+from orchestrator.report.sections import differences
 from orchestrator.report.data import load_report
-from store.engine import connect
-from store.record import record
-from store.submission import NewSweep, submit_sweep
-from sweeps.job import DENSE
-from sweeps.outcome import MetricValue, Outcome
+from store.open.engine import connect
+from store.write.record import record
+from store.write.submission import NewSweep, submit_sweep
+from sweeps.model.job import DENSE
+from sweeps.model.outcome import MetricValue, Outcome
 from tests.store.language_fixtures import NOW, a_quality_job, a_reading, larosa
 
 JOB = a_quality_job(arms=[larosa(0.4), larosa(0.5)], baselines=[DENSE, larosa(0.0)])

@@ -9,13 +9,13 @@ from rich.console import Console
 
 from orchestrator.report.data import Report, load_report
 from orchestrator.report.render import ReportFormat, write_report
-from store.engine import connect
-from store.record import record
-from store.submission import NewSweep, submit_sweep
-from sweeps.condition import Condition, Kind, Overrides
-from sweeps.job import DENSE, Arm, Job, Pair, Step
-from sweeps.outcome import ArmOutcome, Environment, Failure, Outcome, Samples
-from sweeps.predictions import ArmImages, PairImages, Predictions, pack
+from store.open.engine import connect
+from store.write.record import record
+from store.write.submission import NewSweep, submit_sweep
+from sweeps.model.condition import Condition, Kind, Overrides
+from sweeps.model.job import DENSE, Arm, Job, Pair, Step
+from sweeps.model.outcome import ArmOutcome, Environment, Failure, Outcome, Samples
+from sweeps.model.predictions import ArmImages, PairImages, Predictions, pack
 
 CPU = Environment(device="cpu", device_name="Imaginary CPU")
 IMAGES = 4000

@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 from typing import NoReturn
 
-from sweeps.job import Job
-from sweeps.outcome import WORKER_UNFIT, ArmOutcome, Environment, Failure, FailureReason, Outcome, Samples
+from sweeps.model.job import Job
+from sweeps.model.outcome import WORKER_UNFIT, ArmOutcome, Environment, Failure, FailureReason, Outcome, Samples
 from tests.faults.methods.untidy import DAEMON
 from workers.measure.environment import environment_of
 from workers.measure.pinning import pinned

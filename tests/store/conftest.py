@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine, text
 
-from store.engine import connect
-from store.submission import NewSweep, submit_sweep
-from sweeps.condition import Condition, ImageSize, Kind, image_shape
-from sweeps.job import Arm, Job, Pair, Step
-from sweeps.method import BlockTokens
-from sweeps.outcome import ArmOutcome, Environment, Failure, MetricValue, Outcome, Samples
-from sweeps.predictions import ArmImages, PairImages, Predictions, pack
-from sweeps.protocol import Protocol
-from sweeps.stats.curve import Curve, Point
+from store.open.engine import connect
+from store.write.submission import NewSweep, submit_sweep
+from sweeps.model.condition import Condition, ImageSize, Kind, image_shape
+from sweeps.model.job import Arm, Job, Pair, Step
+from sweeps.model.method import BlockTokens
+from sweeps.model.outcome import ArmOutcome, Environment, Failure, MetricValue, Outcome, Samples
+from sweeps.model.predictions import ArmImages, PairImages, Predictions, pack
+from sweeps.model.protocol import Protocol
+from sweeps.stats.curves.curve import Curve, Point
 from sweeps.stats.pooling import SpeedUp
 from sweeps.stats.visits import FLOOR_SD, Visit, pool_visits
 from tests.fixtures.sql_rows import rows
@@ -32,7 +32,7 @@ import sys, time
 real, shift = time.time, float(sys.argv[3])
 time.time = lambda: real() + shift
 from store import queue
-from store.engine import connect
+from store.open.engine import connect
 engine = connect(sys.argv[1])
 print(len(queue.claim(engine, int(sys.argv[2]), owner="elsewhere:1:1")), queue.recover(engine))
 """

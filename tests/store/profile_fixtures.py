@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from sweeps.condition import Condition
-from sweeps.job import Arm, Job, Pair, Step
-from sweeps.outcome import ArmOutcome, Environment, Failure, Outcome
-from sweeps.profile import Activities, ArmProfile, IntervalEstimate, Peaks, Phase, TimeClass
+from sweeps.model.condition import Condition
+from sweeps.model.job import Arm, Job, Pair, Step
+from sweeps.model.outcome import ArmOutcome, Environment, Failure, Outcome
+from sweeps.model.profile import Activities, ArmProfile, IntervalEstimate, Peaks, Phase, TimeClass
 
 CPU = Environment(device="cpu", device_name="Imaginary CPU", facts={"cores": "2"})
 GPU = Environment(device="cuda", device_name="Imaginary GPU")

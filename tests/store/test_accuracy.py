@@ -6,16 +6,17 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from store import queries, queue
-from store.answers import answers
+from store.read import queries
+from store.write import queue
+from store.read.answers import answers
 from store.derive.item_stores import PredictionStore
 from store.errors import StoreError
-from store.record import reanalyse, record
-from store.submission import NewSweep, submit_sweep
-from store.transactions import writing
-from sweeps.job import Job
-from sweeps.outcome import Failure, Outcome
-from sweeps.protocol import Protocol
+from store.write.record import reanalyse, record
+from store.write.submission import NewSweep, submit_sweep
+from store.rows.transactions import writing
+from sweeps.model.job import Job
+from sweeps.model.outcome import Failure, Outcome
+from sweeps.model.protocol import Protocol
 from sweeps.stats.classification import TOP1_FLOOR, compare_predictions
 from tests.fixtures.sql_rows import rows
 

@@ -5,24 +5,16 @@ import re
 import pytest
 from sqlalchemy import Engine
 
-from store.advice import AdviceRequest, RefusedError, advice_of, checked, condition_arms
-from store.condition_arms import MethodFacts
+from store.read.advice.advice import AdviceRequest, RefusedError, advice_of, checked, condition_arms
+from store.read.advice.condition_arms import MethodFacts
 from store.errors import StoreError
-from store.policy_file import policy_file
-from store.record import record
-from store.timed_arms import timed_batches
-from store.measured_conditions import measured_conditions, timed_sizes
-from sweeps.advice_text import (
-    Advice,
-    advice_dict,
-    advice_notes,
-    advice_sentence,
-    advice_table,
-    claim_sentence,
-    doubt_sentence,
-)
-from sweeps.outcome import Failure
-from sweeps.policy import Policy
+from store.read.advice.policy_file import policy_file
+from store.write.record import record
+from store.read.advice.timed_arms import timed_batches
+from store.read.advice.measured_conditions import measured_conditions, timed_sizes
+from sweeps.text.advice_text import Advice, advice_dict, advice_notes, advice_sentence, advice_table, claim_sentence, doubt_sentence
+from sweeps.model.outcome import Failure
+from sweeps.analysis.policy import Policy
 from tests.store.conftest import a_job, an_outcome, in_visits, submit
 from tests.store.language_fixtures import MODEL, a_generation, a_generation_job, larosa
 

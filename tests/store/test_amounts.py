@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 import pytest
 from sqlalchemy import Engine
 
-from store.record import record
-from store.submission import NewSweep, submit_sweep
-from sweeps.job import Job
-from sweeps.outcome import MetricValue, Outcome
+from store.write.record import record
+from store.write.submission import NewSweep, submit_sweep
+from sweeps.model.job import Job
+from sweeps.model.outcome import MetricValue, Outcome
 from tests.fixtures.sql_rows import rows
 
 MakeJob = Callable[..., Job]

@@ -1,19 +1,21 @@
-"""Which questions need not be measured again, and the lists of `store.queries`."""
+"""Which questions need not be measured again, and the lists of `store.read.queries`."""
 
 from collections.abc import Callable, Sequence
 
 import pytest
 from sqlalchemy import Engine
 
-from store import owners, queries, queue
-from store.answers import answers, doubted
+from store.rows import owners
+from store.read import queries
+from store.write import queue
+from store.read.answers import answers, doubted
 from store.errors import StoreError
-from store.record import record
-from store.submission import NewSweep, submit_sweep
-from store.user_sql import run_query
-from sweeps.job import Job
-from sweeps.outcome import Environment, Failure, Outcome
-from sweeps.protocol import Protocol
+from store.write.record import record
+from store.write.submission import NewSweep, submit_sweep
+from store.read.user_sql import run_query
+from sweeps.model.job import Job
+from sweeps.model.outcome import Environment, Failure, Outcome
+from sweeps.model.protocol import Protocol
 from tests.store.conftest import CPU
 
 MakeJob = Callable[..., Job]

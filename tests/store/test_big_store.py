@@ -5,10 +5,10 @@ from typing import Any
 
 from sqlalchemy import text
 
-from store.engine import connect, connect_readonly
-from store.queries import sweep_summaries
-from store.record import record_imported
-from store.submission import NewSweep, submit_sweep
+from store.open.engine import connect, connect_readonly
+from store.read.queries import sweep_summaries
+from store.write.record import record_imported
+from store.write.submission import NewSweep, submit_sweep
 from tests.fixtures import big_store
 from tests.fixtures.big_outcomes import ARMS, outcome, vision_job
 

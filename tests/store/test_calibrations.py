@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine
 
-from store.calibrations import freeze_calibrations
-from store.record import reanalyse, record, record_imported
-from store.submission import NewSweep, submit_sweep
-from sweeps.job import Job
-from sweeps.outcome import SAME_COUNTS, Outcome
+from store.write.calibrations import freeze_calibrations
+from store.write.record import reanalyse, record, record_imported
+from store.write.submission import NewSweep, submit_sweep
+from sweeps.model.job import Job
+from sweeps.model.outcome import SAME_COUNTS, Outcome
 from sweeps.stats.visits import FLOOR_SD
 from tests.fixtures.sql_rows import rows
 from tests.store.conftest import CPU, pooled

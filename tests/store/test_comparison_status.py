@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from sqlalchemy import Engine
 
-from store.comparison_status import states
-from store.quality_join import beside_controls
-from store.record import record
-from store.submission import NewSweep, submit_sweep
-from sweeps.job import Arm, Pair, Step
+from store.read.comparison_status import states
+from store.read.quality_join import beside_controls
+from store.write.record import record
+from store.write.submission import NewSweep, submit_sweep
+from sweeps.model.job import Arm, Pair, Step
 from tests.fixtures.quality_states import filled, found_states
 from tests.store.language_fixtures import NOW, a_quality_job, a_reading
 

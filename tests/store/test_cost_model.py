@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 import pytest
 from sqlalchemy import Engine
 
-from store.record import reanalyse, record
-from store.submission import NewSweep, submit_sweep
-from sweeps.job import Job
-from sweeps.outcome import Outcome
+from store.write.record import reanalyse, record
+from store.write.submission import NewSweep, submit_sweep
+from sweeps.model.job import Job
+from sweeps.model.outcome import Outcome
 from tests.fixtures.sql_rows import rows
 
 MakeJob = Callable[..., Job]

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from store.curve_costs import KEY_OF_CURVE, curve_costs
-from store.engine import connect_readonly
-from store.queries import sweep_rows
-from sweeps.job import DENSE
+from store.read.curve_costs import KEY_OF_CURVE, curve_costs
+from store.open.engine import connect_readonly
+from store.read.queries import sweep_rows
+from sweeps.model.job import DENSE
 from tests.webapp.simulated import EXTRA, SAVED, SIZES, job, outcome, store_outcomes, topk
 
 DENSE_FIXED_S = 0.5e-3

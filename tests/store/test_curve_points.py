@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 import pytest
 from sqlalchemy import Engine
 
-from store.answers import answers
-from store.record import record
-from store.submission import NewSweep, submit_sweep
-from sweeps.job import Job
-from sweeps.outcome import Outcome
-from sweeps.protocol import Protocol
+from store.read.answers import answers
+from store.write.record import record
+from store.write.submission import NewSweep, submit_sweep
+from sweeps.model.job import Job
+from sweeps.model.outcome import Outcome
+from sweeps.model.protocol import Protocol
 from tests.fixtures.sql_rows import rows
 from tests.store.conftest import CPU
 

@@ -13,16 +13,16 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, event, text
 
-from store import record
-from store.engine import connect, connect_readonly
+from store.write import record
+from store.open.engine import connect, connect_readonly
 from store.errors import StoreError
-from store.location import location, network_file_system
-from store.queries import sweep_summaries
-from store.state_mark import state_mark
-from store.transactions import writing
-from store.user_sql import run_query
-from sweeps.job import Job
-from sweeps.outcome import Outcome
+from store.rows.location import location, network_file_system
+from store.read.queries import sweep_summaries
+from store.open.state_mark import state_mark
+from store.rows.transactions import writing
+from store.read.user_sql import run_query
+from sweeps.model.job import Job
+from sweeps.model.outcome import Outcome
 
 MOUNTS = {"/": "ext4", "/home": "nfs4", "/home/me/local disk": "xfs"}
 
@@ -201,7 +201,7 @@ def test_full_disk_loses_nothing(engine: Engine, make_job: Callable[..., Any], m
 
 def test_locked_by_another_program(engine: Engine, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A lock that is not given up ends in a message, not in a wait for ever."""
-    monkeypatch.setattr("store.engine.BUSY_S", 0.1)
+    monkeypatch.setattr("store.open.engine.BUSY_S", 0.1)
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreError, match="kept locked by another program"), writing(connect(str(path))):

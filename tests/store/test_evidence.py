@@ -10,23 +10,14 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine
 
-from store.comparison_search import similar_comparisons
+from store.read.evidence.comparison_search import similar_comparisons
 from store.errors import StoreError
-from store.evidence import PointEvidence, TimedPairs, point_evidence
-from store.evidence_checks import (
-    attempt_speedups,
-    findings,
-    null_contrasts,
-    pair_rows,
-    readings_by_pair,
-    running_speedups,
-    shown_pairs,
-    worked_rule,
-)
-from store.record import record_imported
-from store.submission import NewSweep, submit_sweep
-from sweeps.job import Job
-from sweeps.outcome import Failure, Outcome
+from store.read.evidence.evidence import PointEvidence, TimedPairs, point_evidence
+from store.read.evidence.evidence_checks import attempt_speedups, findings, null_contrasts, pair_rows, readings_by_pair, running_speedups, shown_pairs, worked_rule
+from store.write.record import record_imported
+from store.write.submission import NewSweep, submit_sweep
+from sweeps.model.job import Job
+from sweeps.model.outcome import Failure, Outcome
 from sweeps.stats.pooling import ratio_verdict
 from tests.fixtures.sql_rows import rows
 from tests.store.conftest import an_evaluation, in_visits, two_slots

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, inspect, text
 
-from store.engine import connect
-from store.record import reanalyse, record
-from sweeps.job import Job
-from sweeps.kinds import KINDS, KindSpec
-from sweeps.metrics import METRICS, MetricSpec
-from sweeps.outcome import MetricValue, Outcome
+from store.open.engine import connect
+from store.write.record import reanalyse, record
+from sweeps.model.job import Job
+from sweeps.model.kinds import KINDS, KindSpec
+from sweeps.model.metrics import METRICS, MetricSpec
+from sweeps.model.outcome import MetricValue, Outcome
 from tests.store.conftest import submit
 
 ROOT = Path(__file__).parents[2]
@@ -39,11 +39,11 @@ import sys
 from pathlib import Path
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from store.engine import connect
-from store.record import record
-from store.tables.planned import METADATA
-from store.user_sql import run_query
-from sweeps.outcome import Outcome
+from store.open.engine import connect
+from store.write.record import record
+from store.schema.planned import METADATA
+from store.read.user_sql import run_query
+from sweeps.model.outcome import Outcome
 engine = connect(sys.argv[1])
 outcome = Outcome.model_validate_json(Path(sys.argv[2]).read_text())
 print(record(engine, None, None, outcome))
@@ -123,7 +123,7 @@ def test_a_metric_added_as_contributing_describes_is_read_on_a_store_made_before
     source = tmp_path / "source"
     for folder in ("sweeps", "store", "orchestrator", "workers", "webapp"):
         shutil.copytree(ROOT / folder, source / folder)
-    declarations = source / "sweeps/metrics.py"
+    declarations = source / "sweeps/model/metrics.py"
     declared = '*_shown("ms", "vision", "lower", device_latency='
     assert declarations.read_text().count(declared) == 1
     added = f'*_shown("ms", "vision", "lower", latency_p95="95th percentile"),\n    {declared}'
@@ -153,7 +153,7 @@ def test_a_column_of_speedup_needs_two_files(
     source = tmp_path / "source"
     for folder in ("sweeps", "store"):
         shutil.copytree(ROOT / folder, source / folder)
-    tables = source / "store/tables/results.py"
+    tables = source / "store/schema/results.py"
     declared = "    implementation: str | None = None\n"
     assert tables.read_text().count(declared) == 1
     tables.write_text(tables.read_text().replace(declared, f"{declared}    first_call_s: float | None = None\n"))

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from store.record import reanalyse, record
-from store.submission import NewSweep, submit_sweep
-from sweeps.job import Job
-from sweeps.outcome import Failure, Outcome
+from store.write.record import reanalyse, record
+from store.write.submission import NewSweep, submit_sweep
+from sweeps.model.job import Job
+from sweeps.model.outcome import Failure, Outcome
 from tests.fixtures.sql_rows import rows
 
 MakeJob = Callable[..., Job]

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine, text
 
-from store import queue
-from store.answers import answers
+from store.write import queue
+from store.read.answers import answers
 from store.derive.item_stores import TextScoreStore
 from store.errors import StoreError
-from store.record import reanalyse, record
-from store.submission import NewSweep, stricter, submit_sweep
-from store.user_sql import run_query
+from store.write.record import reanalyse, record
+from store.write.submission import NewSweep, stricter, submit_sweep
+from store.read.user_sql import run_query
 from sweeps.geometry.llm_geometry import languages
-from sweeps.job import DENSE, Pair
-from sweeps.outcome import Failure, Outcome
-from sweeps.protocol import Protocol
+from sweeps.model.job import DENSE, Pair
+from sweeps.model.outcome import Failure, Outcome
+from sweeps.model.protocol import Protocol
 from sweeps.stats import text_stats
 from sweeps.stats.visits import Visit, pool_visits
 from tests.store.language_fixtures import (

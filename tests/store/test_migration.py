@@ -16,12 +16,13 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import CheckConstraint, Column, Engine, Index, MetaData, String, Table, TableClause, inspect, text
 
-from store import migration, record
-from store.engine import connect, connect_readonly
+from store.open import migration
+from store.write import record
+from store.open.engine import connect, connect_readonly
 from store.errors import StoreError
-from store.tables import lightweight
-from store.tables.planned import METADATA
-from store.user_sql import run_query
+from store.schema import lightweight
+from store.schema.planned import METADATA
+from store.read.user_sql import run_query
 from store.views import fingerprint
 
 NEXT = '''"""A later version, which adds a column."""
@@ -166,7 +167,7 @@ def test_a_failed_migration_changes_nothing(engine: Engine, path: Path, later: C
 
 def test_processes_may_create_at_once(path: Path) -> None:
     """Several processes that meet at a missing store all get the same one."""
-    program = f"from store.engine import connect; connect({str(path)!r})"
+    program = f"from store.open.engine import connect; connect({str(path)!r})"
     processes = [subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE) for _ in range(3)]
     assert [process.communicate()[1].decode() for process in processes] == [""] * 3
     with connect_readonly(str(path)).connect() as connection:

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, event, text
 
-from store import record
-from store.engine import connect
+from store.write import record
+from store.open.engine import connect
 from store.errors import StoreOutageError
-from store.transactions import writing
-from sweeps.job import Job
-from sweeps.outcome import Outcome
+from store.rows.transactions import writing
+from sweeps.model.job import Job
+from sweeps.model.outcome import Outcome
 
 
 @pytest.mark.parametrize("relative", [True, False])
@@ -21,7 +21,7 @@ def test_a_locked_store_is_named(engine: Engine, path: Path, monkeypatch: pytest
     """By its whole path, however it was given."""
     engine.dispose()
     monkeypatch.chdir(path.parent)
-    monkeypatch.setattr("store.engine.BUSY_S", 0.1)
+    monkeypatch.setattr("store.open.engine.BUSY_S", 0.1)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreOutageError) as refused, writing(connect(path.name if relative else str(path))):

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, text
 
-from store import owners, queue
+from store.rows import owners
+from store.write import queue
 from store.errors import StoreError
-from store.record import record
-from store.transactions import writing
-from sweeps.job import Job
-from sweeps.outcome import Outcome
+from store.write.record import record
+from store.rows.transactions import writing
+from sweeps.model.job import Job
+from sweeps.model.outcome import Outcome
 from tests.store.conftest import CLAIM, states, submit
 
 MakeJob = Callable[..., Job]

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from store.arm_labels import label_stored_arms, store_arm_labels
-from store.queries import sweep_summaries
-from store.record import reanalyse, record, record_imported
-from sweeps.outcome import Failure
+from store.read.arm_labels import label_stored_arms, store_arm_labels
+from store.read.queries import sweep_summaries
+from store.write.record import reanalyse, record, record_imported
+from sweeps.model.outcome import Failure
 from sweeps.stats.promise import realised_share
 from tests.fixtures.sql_rows import rows
 from tests.store.conftest import MakeJob, MakeOutcome, submit

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine
 
-from store.record import reanalyse, record, record_imported
-from store.submission import NewSweep, submit_sweep
-from sweeps.job import Job
-from sweeps.outcome import Outcome
+from store.write.record import reanalyse, record, record_imported
+from store.write.submission import NewSweep, submit_sweep
+from sweeps.model.job import Job
+from sweeps.model.outcome import Outcome
 from tests.fixtures.sql_rows import rows
 from tests.store.conftest import in_visits, pooled, two_slots
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from sqlalchemy import Engine, text
 
-from store import queue
-from store.engine import connect
-from store.submission import NewSweep, submit_sweep
-from sweeps.job import Job
+from store.write import queue
+from store.open.engine import connect
+from store.write.submission import NewSweep, submit_sweep
+from sweeps.model.job import Job
 
 DISPATCHER = """
 import sys

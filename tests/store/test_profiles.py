@@ -7,13 +7,13 @@ import pytest
 from sqlalchemy import Engine, text
 
 from store.errors import StoreError
-from store.profiles import best_peaks, keep_peaks, load_profiles, record_profiles
-from store.queries import sweep_summaries
-from store.record import reanalyse, record
-from store.submission import NewSweep, submit_sweep
-from store.transactions import writing
-from sweeps.outcome import Failure
-from sweeps.profile import Activities, ArmProfile, Peaks
+from store.rows.profiles import best_peaks, keep_peaks, load_profiles, record_profiles
+from store.read.queries import sweep_summaries
+from store.write.record import reanalyse, record
+from store.write.submission import NewSweep, submit_sweep
+from store.rows.transactions import writing
+from sweeps.model.outcome import Failure
+from sweeps.model.profile import Activities, ArmProfile, Peaks
 from tests.store.profile_fixtures import CPU, NOW, a_profile, a_profile_job, a_profiled_outcome, with_changes
 
 TIMES: list[Any] = [{"device": 20.0, "host": 5.0}, {"device": 12.0, "host": 6.0}]

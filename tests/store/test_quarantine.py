@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 import pytest
 from sqlalchemy import Engine
 
-from store.answers import answers, doubted
-from store.queries import execution_rows
-from store.record import reanalyse, record
-from store.submission import NewSweep, submit_sweep
-from store.user_sql import run_query
-from sweeps.job import Job
-from sweeps.outcome import MetricValue, Outcome
-from sweeps.protocol import Protocol
+from store.read.answers import answers, doubted
+from store.read.queries import execution_rows
+from store.write.record import reanalyse, record
+from store.write.submission import NewSweep, submit_sweep
+from store.read.user_sql import run_query
+from sweeps.model.job import Job
+from sweeps.model.outcome import MetricValue, Outcome
+from sweeps.model.protocol import Protocol
 from tests.fixtures.sql_rows import rows
 from tests.store.conftest import CPU
 

@@ -5,15 +5,16 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy import Engine, event, text
 
-from store import owners, queue
+from store.rows import owners
+from store.write import queue
 from store.errors import StoreError
-from store.overlap import newest_attempt
-from store.placement import Capacity, Place
-from store.record import record
-from store.submission import NewSweep, submit_sweep
-from sweeps.job import Job
-from sweeps.outcome import Failure, Outcome
-from sweeps.protocol import Protocol
+from store.write.overlap import newest_attempt
+from store.rows.placement import Capacity, Place
+from store.write.record import record
+from store.write.submission import NewSweep, submit_sweep
+from sweeps.model.job import Job
+from sweeps.model.outcome import Failure, Outcome
+from sweeps.model.protocol import Protocol
 from tests.store.conftest import states, submit
 
 MakeJob = Callable[..., Job]

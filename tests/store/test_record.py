@@ -10,19 +10,20 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine, text
 
-from store import owners, queue
+from store.rows import owners
+from store.write import queue
 from store.derive import break_evens
-from store.record import reanalyse, record
-from store.sample_codec import unpack_samples
-from store.submission import NewSweep, submit_sweep
-from store.transactions import writing
-from sweeps.condition import Rectangle
-from sweeps.job import Job
-from sweeps.metrics import SPEED_FLOOR
-from sweeps.outcome import Failure, MetricValue, Outcome, Samples
+from store.write.record import reanalyse, record
+from store.rows.sample_codec import unpack_samples
+from store.write.submission import NewSweep, submit_sweep
+from store.rows.transactions import writing
+from sweeps.model.condition import Rectangle
+from sweeps.model.job import Job
+from sweeps.model.metrics import SPEED_FLOOR
+from sweeps.model.outcome import Failure, MetricValue, Outcome, Samples
 from sweeps.stats import timing
-from sweeps.stats.breakeven import break_even
-from sweeps.stats.curve import describe_curve
+from sweeps.stats.curves.breakeven import break_even
+from sweeps.stats.curves.curve import describe_curve
 from tests.fixtures.sql_rows import rows
 from tests.store.conftest import pooled, stored_curve, two_slots
 
@@ -96,7 +97,7 @@ def test_view_equals_statistics(engine: Engine, make_job: MakeJob, make_outcome:
 
 
 def test_break_even_view_equals_break_even(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """The break_even view has what `sweeps.stats.breakeven` computes from the points of the speedup view, on both axes."""
+    """The break_even view has what `sweeps.stats.curves.breakeven` computes from the points of the speedup view, on both axes."""
     jobs = [make_job(size) for size in (32, 64, 96, 128, 192)]
     requested = [(comparison, job.content_hashes) for job in jobs for comparison in job.comparisons()]
     submit_sweep(engine, NewSweep("sweep", "text", "?"), requested, jobs)
@@ -221,7 +222,7 @@ def test_reanalyse_rebuilds_every_derived_row(
 ) -> None:
     """Derived rows that were lost or spoilt come back from the raw samples, for all sweeps or for one."""
     monkeypatch.setattr(break_evens, "BATCH", 2)
-    monkeypatch.setattr("store.record.BATCH", 2)
+    monkeypatch.setattr("store.write.record.BATCH", 2)
     jobs = [make_job(size) for size in (32, 64, 96, 128)]
     submit_sweep(engine, NewSweep("sweep", "text", "?"), jobs, [])
     for job, truth in zip(jobs, (0.7, 0.8, 1.5, 1.6), strict=True):

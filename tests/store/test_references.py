@@ -4,10 +4,10 @@ import pytest
 from sqlalchemy import Engine
 
 from store.errors import StoreError
-from store.record import record
-from store.references import import_references, reference_points, stored_reference, stored_references
-from sweeps.references.measurement import Measurement, ReferenceSet
-from sweeps.references.reference_files import load_reference, shipped_references
+from store.write.record import record
+from store.write.references import import_references, reference_points, stored_reference, stored_references
+from sweeps.importers.references.measurement import Measurement, ReferenceSet
+from sweeps.importers.references.reference_files import load_reference, shipped_references
 from tests.fixtures.sql_rows import rows
 from tests.store.conftest import MakeJob, MakeOutcome
 

@@ -6,14 +6,15 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy import Engine, text
 
-from store import owners, queue
+from store.rows import owners
+from store.write import queue
 from store.errors import StoreError
-from store.record import record, record_imported
-from store.sample_codec import unpack_samples
-from store.submission import NewSweep, submit_sweep
-from store.transactions import writing
-from sweeps.job import Job
-from sweeps.outcome import Failure, Outcome
+from store.write.record import record, record_imported
+from store.rows.sample_codec import unpack_samples
+from store.write.submission import NewSweep, submit_sweep
+from store.rows.transactions import writing
+from sweeps.model.job import Job
+from sweeps.model.outcome import Failure, Outcome
 from tests.fixtures.sql_rows import rows
 
 MakeJob = Callable[..., Job]

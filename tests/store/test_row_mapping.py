@@ -2,9 +2,9 @@
 
 import pytest
 
-from store.row_mapping import baseline_text, comparison_row, curve_id, requested_params, timestamp
-from sweeps.condition import Condition, Overrides
-from sweeps.job import Arm, Comparison, Step
+from store.rows.row_mapping import baseline_text, comparison_row, curve_id, requested_params, timestamp
+from sweeps.model.condition import Condition, Overrides
+from sweeps.model.job import Arm, Comparison, Step
 
 CONDITION = Condition(model="deit_tiny_patch16_224", image_size=224)
 TOPK = Step(method="topk", params={"keep_rate": 0.5})

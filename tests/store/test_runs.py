@@ -3,11 +3,11 @@
 import pytest
 from sqlalchemy import Engine
 
-from store.owners import owner
-from store.queue import claim
-from store.record import record
-from store.runs import failure_classes, health, run_progress, seconds_left
-from sweeps.outcome import Failure
+from store.rows.owners import owner
+from store.write.queue import claim
+from store.write.record import record
+from store.read.runs import failure_classes, health, run_progress, seconds_left
+from sweeps.model.outcome import Failure
 from tests.store.conftest import MakeJob, MakeOutcome, submit
 
 FAILED = Failure(arm=1, reason="error", message="[a](http://b) broke", detail="Traceback: here")

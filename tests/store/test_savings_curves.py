@@ -7,11 +7,11 @@ import pytest
 from sqlalchemy import Engine
 
 from store.derive.savings_curves import GMACS_SAVED, SETTING, curves, flat, points_by_line
-from store.record import reanalyse, record
-from store.submission import NewSweep, submit_sweep
-from sweeps.job import Job
-from sweeps.outcome import Outcome
-from sweeps.stats.breakeven import break_even
+from store.write.record import reanalyse, record
+from store.write.submission import NewSweep, submit_sweep
+from sweeps.model.job import Job
+from sweeps.model.outcome import Outcome
+from sweeps.stats.curves.breakeven import break_even
 from tests.fixtures.sql_rows import rows
 from tests.store.conftest import stored_curve
 
@@ -38,7 +38,7 @@ def store(
 
 
 def test_the_view_equals_break_even(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """Three keep rates at one size are a curve along the share saved, computed by sweeps.stats.breakeven."""
+    """Three keep rates at one size are a curve along the share saved, computed by sweeps.stats.curves.breakeven."""
     store(engine, [make_job(keep_rates=(0.9, 0.7, 0.4))], make_outcome, (0.8, 0.9, 1.4), (1.02, 0.8, 0.5))
     curve = stored_curve(engine, "gmacs_saved", lambda row: 1 - row["gmacs_total"] / row["gmacs_baseline"])
     expected = break_even(curve)

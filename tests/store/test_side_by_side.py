@@ -6,13 +6,13 @@ import pytest
 from sqlalchemy import Engine
 
 from store.errors import StoreError
-from store.history import question_history
-from store.record import record_imported
-from store.side_by_side import clearly_different, side_by_side
-from store.compare_queries import BY, side_choices
-from store.submission import NewSweep, submit_sweep
-from sweeps.job import Job
-from sweeps.outcome import Environment, Outcome
+from store.read.evidence.history import question_history
+from store.write.record import record_imported
+from store.read.evidence.side_by_side import clearly_different, side_by_side
+from store.read.evidence.compare_queries import BY, side_choices
+from store.write.submission import NewSweep, submit_sweep
+from sweeps.model.job import Job
+from sweeps.model.outcome import Environment, Outcome
 
 MakeJob = Callable[..., Job]
 MakeOutcome = Callable[..., Outcome]

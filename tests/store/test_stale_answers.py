@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from store.engine import connect
-from store.record import record
-from store.stale_answers import Change, stale_answers
-from store.submission import NewSweep, submit_sweep
-from sweeps.job import Job
-from sweeps.outcome import Environment
+from store.open.engine import connect
+from store.write.record import record
+from store.write.stale_answers import Change, stale_answers
+from store.write.submission import NewSweep, submit_sweep
+from sweeps.model.job import Job
+from sweeps.model.outcome import Environment
 from tests.store.conftest import a_job, an_outcome
 
 OLD, NEW = (Environment(device="cpu", device_name="Imaginary", facts={"torch": version}) for version in ("2.8", "2.9"))

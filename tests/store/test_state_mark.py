@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from store.engine import connect
+from store.open.engine import connect
 from store.errors import StoreError
-from store.state_mark import state_mark
-from store.submission import NewSweep, submit_sweep
+from store.open.state_mark import state_mark
+from store.write.submission import NewSweep, submit_sweep
 
 WRITE = """
 import sys
-from store.engine import connect
-from store.submission import NewSweep, submit_sweep
+from store.open.engine import connect
+from store.write.submission import NewSweep, submit_sweep
 submit_sweep(connect(sys.argv[1]), NewSweep(sys.argv[2], "text", "?"), [], [])
 """
 

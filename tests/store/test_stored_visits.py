@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine
 
-from store.evidence import point_evidence
-from store.evidence_checks import findings, running_speedups, worked_rule
-from store.record import reanalyse, record
-from sweeps.job import Job
-from sweeps.outcome import Outcome
-from sweeps.protocol import Protocol
+from store.read.evidence.evidence import point_evidence
+from store.read.evidence.evidence_checks import findings, running_speedups, worked_rule
+from store.write.record import reanalyse, record
+from sweeps.model.job import Job
+from sweeps.model.outcome import Outcome
+from sweeps.model.protocol import Protocol
 from sweeps.stats.visits import Visit, pool_visits
 from tests.fixtures.sql_rows import rows
 

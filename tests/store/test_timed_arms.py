@@ -7,11 +7,11 @@ import pytest
 from sqlalchemy import Engine, text
 
 from store.errors import StoreError
-from store.overlap import newest_attempt
-from store.placement import Place
-from store.record import record
-from store.timed_arms import amounts_of, environment_facts, fresh_figures, provenance_rows, qualities_of, timed_arms
-from sweeps.job import DENSE, Comparison
+from store.write.overlap import newest_attempt
+from store.rows.placement import Place
+from store.write.record import record
+from store.read.advice.timed_arms import amounts_of, environment_facts, fresh_figures, provenance_rows, qualities_of, timed_arms
+from sweeps.model.job import DENSE, Comparison
 from tests.store.conftest import CPU, a_job, an_evaluation, an_outcome, submit
 
 HERE = Place(CPU.environment_id, "here")

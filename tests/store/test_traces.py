@@ -8,14 +8,14 @@ import pytest
 from sqlalchemy import Engine
 
 from store.errors import StoreError
-from store.record import record_imported
+from store.write.record import record_imported
 from store.traces.record import RecordedTrace, TraceFile, record_traces
 from store.traces.ties import StatedTie
-from sweeps.outcome import Outcome
-from sweeps.traces.device_trace import DeviceTrace, TraceError
-from sweeps.traces.ncu_profile import ncu_profiles
-from sweeps.traces.ncu_report import read_ncu
-from sweeps.traces.nsys_profile import nsys_profiles
+from sweeps.model.outcome import Outcome
+from sweeps.importers.traces.device_trace import DeviceTrace, TraceError
+from sweeps.importers.traces.ncu_profile import ncu_profiles
+from sweeps.importers.traces.ncu_report import read_ncu
+from sweeps.importers.traces.nsys_profile import nsys_profiles
 from tests.fixtures.device_traces import KERNELS, a_trace
 from tests.fixtures.ncu_tables import Launch, raw_page
 from tests.fixtures.sql_rows import rows

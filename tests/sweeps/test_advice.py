@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from sweeps.advice import UNMODIFIED, MeasuredArm, PolicySpan, QualityCost, pareto, quality_obstacle, rank, spans
+from sweeps.analysis.advice import UNMODIFIED, MeasuredArm, PolicySpan, QualityCost, pareto, quality_obstacle, rank, spans
 from sweeps.stats.pooling import ALPHA, SpeedUp
 
 SE, FREEDOM = 0.02, 12.0

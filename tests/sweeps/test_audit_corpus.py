@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from sweeps.audit.frame import frame_of_csv
-from sweeps.audit.report import AuditReport, audit_table
-from sweeps.references.csv_table import read_csv_rows
+from sweeps.analysis.audit.frame import frame_of_csv
+from sweeps.analysis.audit.report import AuditReport, audit_table
+from sweeps.importers.references.csv_table import read_csv_rows
 from tests.fixtures.corpus_tables import CLEAN, FAULTS, Entry
 
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from sweeps.audit.measured import measured_table
-from sweeps.audit.report import audit_table
-from sweeps.references.measurement import Measurement, MeasurementTable, StatedBreakEven
+from sweeps.analysis.audit.measured import measured_table
+from sweeps.analysis.audit.report import audit_table
+from sweeps.importers.references.measurement import Measurement, MeasurementTable, StatedBreakEven
 from tests.fixtures.audit_findings import FOUND, SILENT, Finding, Row, of_batch
 
 

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from sweeps.caveats import cautions, load_caution, mean_caution, slow_caution
+from sweeps.text.caveats import cautions, load_caution, mean_caution, slow_caution
 
 
 @pytest.mark.parametrize(

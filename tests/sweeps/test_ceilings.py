@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sweeps.ceilings import explain_ceiling, is_bound, left_to_gain
+from sweeps.text.ceilings import explain_ceiling, is_bound, left_to_gain
 
 
 def a_row(reached: tuple[float, float, float], free: tuple[float, float, float], promise: float = 2.0, **more: Any) -> Any:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from sweeps.predictions import ArmImages, PairImages, Predictions, pack
+from sweeps.model.predictions import ArmImages, PairImages, Predictions, pack
 from sweeps.stats.classification import Drop, accuracy_drop, compare_predictions, mcnemar, predictions_problem, share
 from sweeps.stats.quality import mean
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from sweeps.condition import Condition
-from sweeps.job import DENSE, Comparison
+from sweeps.model.condition import Condition
+from sweeps.model.job import DENSE, Comparison
 from tests.sweeps.conftest import MODEL, TOPK, Expand, Refusal
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from sweeps.profile import ArmProfile, IntervalEstimate, Phase
-from sweeps.stats.explanation import bound, contradict, explain_capture, explain_wall
+from sweeps.model.profile import ArmProfile, IntervalEstimate, Phase
+from sweeps.text.explanation import bound, contradict, explain_capture, explain_wall
 
 
 def profile(wall_ms: float, launches: float = 100, phase: Phase = "forward", **classes: float) -> ArmProfile:

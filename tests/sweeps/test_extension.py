@@ -40,10 +40,10 @@ jobs: {robustness: {images: 8}}
 PROGRAM = """
 import json, sys, types
 from sweeps.geometry.vit_catalogue import networks
-from sweeps.labels import conclude, effect_of
-from sweeps.metrics import METRICS
-from sweeps.method import Params
-from sweeps.parsing.expand import expand_file
+from sweeps.analysis.labels import conclude, effect_of
+from sweeps.model.metrics import METRICS
+from sweeps.model.method import Params
+from sweeps.language.expand import expand_file
 class Shrink(Params):
     rate: float
 shrink = types.SimpleNamespace(__name__="shrink", __doc__="Toy.", PAPER="", VERSION=1, Params=Shrink, refuses=lambda *_: None)

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from sweeps.parsing.file_schema import parse, seconds
-from sweeps.parsing.yaml_reader import SweepError, read
-from sweeps.protocol import Protocol
+from sweeps.language.file_schema import parse, seconds
+from sweeps.language.yaml_reader import SweepError, read
+from sweeps.model.protocol import Protocol
 
 HEAD = "schema: 1\nname: trial\n"
 

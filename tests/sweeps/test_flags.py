@@ -2,7 +2,7 @@
 
 import pytest
 
-from sweeps.flags import FLAGS, flags_of_attempts, quarantine_reasons, split_flags, wrong
+from sweeps.model.flags import FLAGS, flags_of_attempts, quarantine_reasons, split_flags, wrong
 
 SLOWED = {"thermal_slowdown", "hardware_slowdown", "power_brake", "quota_throttled"}
 WRONG = {

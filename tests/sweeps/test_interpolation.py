@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from sweeps.stats.curve import Point
-from sweeps.stats.interpolation import MeasuredPoint, interpolate
+from sweeps.stats.curves.curve import Point
+from sweeps.stats.curves.interpolation import MeasuredPoint, interpolate
 from sweeps.stats.pooling import SpeedUp
 from tests.fixtures.simulated_curves import CASES, GRID, work
 

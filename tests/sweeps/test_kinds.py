@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from sweeps.condition import Condition, Overrides
-from sweeps.job import DENSE
-from sweeps.kinds import KINDS
-from sweeps.parsing.expand import Expansion, expand_file
-from sweeps.parsing.yaml_reader import SweepError
-from sweeps.protocol import Protocol
+from sweeps.model.condition import Condition, Overrides
+from sweeps.model.job import DENSE
+from sweeps.model.kinds import KINDS
+from sweeps.language.expand import Expansion, expand_file
+from sweeps.language.yaml_reader import SweepError
+from sweeps.model.protocol import Protocol
 from tests.sweeps.conftest import METHODS, NETWORKS, network
 
 DIGITS = "digits_vit_64"

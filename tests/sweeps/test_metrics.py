@@ -2,9 +2,9 @@
 
 import pytest
 
-from sweeps.kinds import KINDS
-from sweeps.labels import effect_of
-from sweeps.metrics import METRICS, find_metric, metric
+from sweeps.model.kinds import KINDS
+from sweeps.analysis.labels import effect_of
+from sweeps.model.metrics import METRICS, find_metric, metric
 
 REPORTED = {
     "latency": "ms",

@@ -2,18 +2,9 @@
 
 import pytest
 
-from sweeps.traces.device_trace import (
-    FORWARD_RANGE,
-    ApiCall,
-    DeviceActivity,
-    DeviceTrace,
-    Mark,
-    NvtxRange,
-    TraceError,
-    read_marks,
-)
-from sweeps.traces.nsys_profile import nsys_profiles
-from sweeps.traces.summary import summary_lines
+from sweeps.importers.traces.device_trace import FORWARD_RANGE, ApiCall, DeviceActivity, DeviceTrace, Mark, NvtxRange, TraceError, read_marks
+from sweeps.importers.traces.nsys_profile import nsys_profiles
+from sweeps.importers.traces.summary import summary_lines
 from tests.fixtures.device_traces import DEVICE_US, FORWARD_US, HOST_US, KERNELS, LAUNCHING_US, PROCESS, SYNC_US, THREAD, a_trace
 
 US = 1e-6

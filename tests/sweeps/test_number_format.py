@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from sweeps.labels import BITS, SPEEDUP, TASK, conclude, conclude_interval, conclude_row
+from sweeps.analysis.labels import BITS, SPEEDUP, TASK, conclude, conclude_interval, conclude_row
 from sweeps.number_format import AXIS_LABELS, axis_value, count, duration, format_number, is_missing, with_interval
 
 

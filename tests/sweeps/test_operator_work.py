@@ -2,7 +2,7 @@
 
 import pytest
 
-from sweeps.stats.operator_work import DISPATCH, Shapes, operator_work
+from sweeps.stats.profiles.operator_work import DISPATCH, Shapes, operator_work
 
 CASES: list[tuple[str, Shapes, int | None, int | None]] = [
     ("aten::mm", [[3, 4], [4, 5]], 60, 4 * (12 + 20 + 15)),

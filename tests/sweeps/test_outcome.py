@@ -5,7 +5,7 @@ import json
 import pytest
 from pydantic import ValidationError
 
-from sweeps.outcome import MetricValue, Outcome
+from sweeps.model.outcome import MetricValue, Outcome
 from tests.fixtures.outcomes import HOSTILE, OUTCOME, changed
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from sweeps import policy
-from sweeps.policy import Policy, PolicyError
+from sweeps.analysis import policy
+from sweeps.analysis.policy import Policy, PolicyError
 
 SOURCE = Path(policy.__file__)
 ENVIRONMENT = {**os.environ, "PYENV_VERSION": "3.9"}

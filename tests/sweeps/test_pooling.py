@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sweeps.metrics import SPEED_FLOOR
+from sweeps.model.metrics import SPEED_FLOOR
 from sweeps.stats.pooling import (
     ALPHA,
     WIDEST_LOG,

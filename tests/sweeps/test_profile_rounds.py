@@ -6,10 +6,10 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from sweeps.condition import Device
-from sweeps.profile import IntervalEstimate, TimeClass
+from sweeps.model.condition import Device
+from sweeps.model.profile import IntervalEstimate, TimeClass
 from sweeps.stats.pooling import SpeedUp, within_process
-from sweeps.stats.profile_rounds import ArmWall, PhaseRounds, bounded, less_profiler
+from sweeps.stats.profiles.profile_rounds import ArmWall, PhaseRounds, bounded, less_profiler
 from sweeps.stats.two_way import Rounds
 
 ARMS = (0, 1, 2, 0)

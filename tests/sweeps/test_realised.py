@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sweeps.break_even_cell import alike, break_even_cell, earliest
+from sweeps.text.break_even_cell import alike, break_even_cell, earliest
 from sweeps.stats.realised import realised_of, realised_sentence
 
 NAN = float("nan")

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from sweeps.errors import UserError
-from sweeps.references.measurement import Measurement, ReferenceSet
-from sweeps.references.reference_files import SHIPPED, load_reference, read_reference, shipped_references
+from sweeps.importers.references.measurement import Measurement, ReferenceSet
+from sweeps.importers.references.reference_files import SHIPPED, load_reference, read_reference, shipped_references
 
 WHOLE = """\
 reference: 1

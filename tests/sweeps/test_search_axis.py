@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from sweeps.condition import image_shape
+from sweeps.model.condition import image_shape
 from tests.sweeps.conftest import TOPK, Expand, Refusal
 
 MODEL = "defaults: {model: deit_tiny_patch16_224}\n"

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from sweeps.geometry.vit_catalogue import networks
-from sweeps.parsing.expand import Expansion, expand_file
-from sweeps.parsing.yaml_reader import SweepError
+from sweeps.language.expand import Expansion, expand_file
+from sweeps.language.yaml_reader import SweepError
 from tests.sweeps.conftest import MODEL
 from workers.methods import every
 

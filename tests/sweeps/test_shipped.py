@@ -8,7 +8,7 @@ import pytest
 
 from sweeps.geometry.llm_geometry import languages
 from sweeps.geometry.vit_catalogue import networks
-from sweeps.parsing.expand import Expansion, expand_file
+from sweeps.language.expand import Expansion, expand_file
 from workers import methods
 from workers.arms.budget import cost, solve
 

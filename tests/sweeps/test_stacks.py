@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
-from sweeps.stacks import stacks_of
+from sweeps.analysis.stacks import stacks_of
 
 
 def a_row(method: str, params: str, speedup: float, spread: float | None = 0.01, verdict: str = "faster") -> Any:

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from sweeps.condition import Condition
-from sweeps.job import DENSE, Comparison
-from sweeps.kinds import THREAD_FIELDS
+from sweeps.model.condition import Condition
+from sweeps.model.job import DENSE, Comparison
+from sweeps.model.kinds import THREAD_FIELDS
 from tests.sweeps.conftest import MODEL, TOPK, Expand, Refusal
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sweeps.parsing.yaml_reader import SweepError
+from sweeps.language.yaml_reader import SweepError
 from tests.sweeps.conftest import GRID, MODEL, TOPK, Expand, Refusal
 
 BATCH = MODEL + "axes:\n  batch_size: "

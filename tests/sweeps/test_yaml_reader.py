@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sweeps.parsing.yaml_reader import MAX_NODES, SweepError, dotted, read
+from sweeps.language.yaml_reader import MAX_NODES, SweepError, dotted, read
 from sweeps.suggestions import did_you_mean
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from store.engine import connect
+from store.open.engine import connect
 from tests.fixtures import big_store
 from tests.webapp.served import served_app
 from tests.webapp.simulated import SIZES, job, quickstart_answer, store_sweep

@@ -1,13 +1,13 @@
 """A store whose every text field holds Markdown, HTML and addresses of remote images, none of which may be more than text."""
 
-from store.engine import connect
-from store.owners import owner
-from store.queue import claim
-from store.record import record, record_imported
-from store.submission import NewSweep, submit_sweep
-from sweeps.condition import Condition
-from sweeps.job import DENSE, Arm, Job, Pair, Step
-from sweeps.outcome import Environment, Failure, Outcome
+from store.open.engine import connect
+from store.rows.owners import owner
+from store.write.queue import claim
+from store.write.record import record, record_imported
+from store.write.submission import NewSweep, submit_sweep
+from sweeps.model.condition import Condition
+from sweeps.model.job import DENSE, Arm, Job, Pair, Step
+from sweeps.model.outcome import Environment, Failure, Outcome
 from tests.webapp.simulated import EXTRA, LOST, NOISE, SAVED, SIZES, outcome
 
 REMOTE = "evil.example"

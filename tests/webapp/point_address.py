@@ -1,6 +1,6 @@
 """Addresses of the evidence of stored points."""
 
-from store.engine import connect
+from store.open.engine import connect
 from tests.fixtures.sql_rows import rows
 
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from sweeps.job import Job
-from sweeps.outcome import Failure
+from sweeps.model.job import Job
+from sweeps.model.outcome import Failure
 from tests.orchestrator.vision_fixtures import RATES, topk
 from tests.orchestrator.vision_fixtures import job as vision_job
 from tests.orchestrator.vision_fixtures import outcome as vision_outcome

@@ -1,6 +1,6 @@
 """Outcomes of one method at several keep rates, which lie on a curve along the MACs saved."""
 
-from sweeps.outcome import Outcome
+from sweeps.model.outcome import Outcome
 from tests.store.conftest import a_job, an_outcome
 
 RATES = (0.3, 0.5, 0.7)

@@ -5,15 +5,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import median
 
-from store.engine import connect
-from store.owners import owner
-from store.queue import claim
-from store.record import record
-from store.submission import NewSweep, submit_sweep
-from sweeps.condition import Condition
-from sweeps.job import DENSE, Arm, Job, Pair, Step
-from sweeps.method import BlockTokens
-from sweeps.outcome import ArmOutcome, Environment, Failure, MetricValue, Outcome, Samples
+from store.open.engine import connect
+from store.rows.owners import owner
+from store.write.queue import claim
+from store.write.record import record
+from store.write.submission import NewSweep, submit_sweep
+from sweeps.model.condition import Condition
+from sweeps.model.job import DENSE, Arm, Job, Pair, Step
+from sweeps.model.method import BlockTokens
+from sweeps.model.outcome import ArmOutcome, Environment, Failure, MetricValue, Outcome, Samples
 
 ENVIRONMENT = Environment(device="cpu", device_name="Simulated CPU", facts={"cores": "2"})
 SIZES = (32, 48, 64, 96, 128, 160, 192, 224)

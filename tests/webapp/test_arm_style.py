@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from webapp import arm_style
+from webapp.display import arm_style
 from workers.methods.arm_labels import params_label
 
 EMPTY = pd.DataFrame(columns=[*arm_style.KEY, "baseline", "baseline_id"])

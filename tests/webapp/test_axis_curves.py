@@ -13,9 +13,10 @@ from tests.webapp.conftest import Open
 from tests.webapp.page_elements import charts, page_text
 from tests.webapp.saved_macs import saving
 from tests.webapp.simulated import store_outcomes
-from webapp import arm_style, queries
+from webapp.display import arm_style
+from webapp import queries
 from webapp.__main__ import main
-from webapp.axis_curves import curves_along
+from webapp.display.axis_curves import curves_along
 from webapp.charts import curves
 from webapp.charts.scales import x_axis, x_span
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.webapp.conftest import Open
 from webapp import plot, queries
-from webapp.chart_block import bundle_files, make_bundle, without_links
+from webapp.widgets.chart_block import bundle_files, make_bundle, without_links
 from webapp.charts import curves
 
 

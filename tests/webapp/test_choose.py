@@ -5,16 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from store.advice import AdviceRequest
-from sweeps.advice_text import advice_dict
+from store.read.advice.advice import AdviceRequest
+from sweeps.text.advice_text import advice_dict
 from sweeps.geometry.vit_catalogue import networks
-from sweeps.parsing.expand import expand_file
+from sweeps.language.expand import expand_file
 from tests.orchestrator import vision_fixtures as vision
 from tests.orchestrator.commands import breakeven
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import page_text
 from tests.webapp.simulated import store_outcomes
-from webapp import queries_choose, texts
+from webapp.queries import queries_choose
+from webapp.display import texts
 from workers.methods import every
 
 DEIT = "deit_tiny_patch16_224"

@@ -6,8 +6,8 @@ from typing import Any, Literal
 import pytest
 from playwright.sync_api import Browser, expect
 
-from sweeps.job import DENSE, Job
-from sweeps.outcome import Failure, Outcome
+from sweeps.model.job import DENSE, Job
+from sweeps.model.outcome import Failure, Outcome
 from tests.webapp import simulated
 from tests.webapp.served import FITS
 

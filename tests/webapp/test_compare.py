@@ -6,14 +6,14 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from store.engine import connect
+from store.open.engine import connect
 from tests.fixtures.sql_rows import rows
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import page_text
 from tests.webapp.simulated import job, outcome, store_outcomes
 from tests.webapp.two_sides import two_sides_store
 from webapp.charts.side_by_side import history_chart, side_chart
-from webapp.queries_compare import history_frame, read_choices, read_history, side_frame, two_sides
+from webapp.queries.queries_compare import history_frame, read_choices, read_history, side_frame, two_sides
 
 PAGE = "screens/compare.py"
 

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from orchestrator.report.data import load_report
-from orchestrator.report.why import why_sections
+from orchestrator.report.sections.why import why_sections
 from tests.store.profile_fixtures import Classes, a_profiled_outcome, with_changes
 from tests.webapp import simulated
 from tests.webapp.conftest import Open
 from tests.webapp.explained_store import ARMS, profile_job
 from tests.webapp.page_elements import page_text
 from tests.webapp.simulated import ENVIRONMENT, store_outcomes
-from webapp import texts
+from webapp.display import texts
 
 SIZE = 224
 

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from webapp import arm_style, queries
+from webapp.display import arm_style
+from webapp import queries
 from webapp.charts import curves
 from webapp.charts.emphasis import line_ends
 from webapp.charts.encodings import GREY

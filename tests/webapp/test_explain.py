@@ -8,18 +8,19 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from orchestrator.report.data import load_report
-from orchestrator.report.why import why_sections
-from store.audits import audit_of_sweep
-from store.engine import connect_readonly
-from store.explanations import ProfiledCondition, explain_profiles
-from store.queries import sweep_rows
-from sweeps.job import DENSE
-from sweeps.profile import IntervalEstimate
+from orchestrator.report.sections.why import why_sections
+from store.read.audits import audit_of_sweep
+from store.open.engine import connect_readonly
+from store.read.profiling.explanations import ProfiledCondition, explain_profiles
+from store.read.queries import sweep_rows
+from sweeps.model.job import DENSE
+from sweeps.model.profile import IntervalEstimate
 from tests.webapp.conftest import Open
 from tests.webapp.explained_store import TIMES, explained_store, import_impossible_trace
 from tests.webapp.page_elements import page_text
 from tests.webapp.simulated import job, outcome, store_sweep, topk
-from webapp import explained, texts
+from webapp.blocks import explained
+from webapp.display import texts
 from workers.methods.arm_labels import params_label
 
 PAGE = "screens/explain.py"

@@ -6,8 +6,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from store.explanations import CLASSES_OF_TIME
-from sweeps.profile import Peaks
+from store.read.profiling.explanations import CLASSES_OF_TIME
+from sweeps.model.profile import Peaks
 from webapp.charts.activity_bars import MAX_ACTIVITIES, activity_chart
 from webapp.charts.cost_lines import cost_chart, place_chart
 from webapp.charts.roofline_chart import roofline_chart

@@ -4,12 +4,15 @@ import re
 
 import pytest
 
-from sweeps.job import DENSE, Job
-from sweeps.protocol import Protocol
+from sweeps.model.job import DENSE, Job
+from sweeps.model.protocol import Protocol
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import charts, html_texts, page_text
 from tests.webapp.simulated import ROUNDS, SIZES, job, outcome, store_sweep, tome, topk
-from webapp import answers, explained, queries, texts
+from webapp.queries import answers
+from webapp.blocks import explained
+from webapp import queries
+from webapp.display import texts
 from webapp.charts import curves
 from webapp.charts.emphasis import ranked_arms
 

@@ -6,7 +6,7 @@ import pytest
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import charts, page_text
 from webapp import queries
-from webapp.filters import FilterPlan, plan_choices
+from webapp.widgets.filters import FilterPlan, plan_choices
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from store.engine import connect
-from store.record import record
+from store.open.engine import connect
+from store.write.record import record
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import page_text
 from tests.webapp.simulated import SIZES, job, outcome, store_sweep

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from sweeps.condition import Overrides
-from sweeps.job import Arm
+from sweeps.model.condition import Overrides
+from sweeps.model.job import Arm
 from tests.store.language_fixtures import a_generation, a_generation_job, a_quality_job, a_reading, larosa, stacked
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import html_texts, page_text
 from tests.webapp.simulated import store_outcomes
-from webapp import arm_style, queries
+from webapp.display import arm_style
+from webapp import queries
 from webapp.charts import curves
 
 STACK = 'adaptivocab tokens=500 + larosa sparsity=0.5 [kv_cache="virtual"]'

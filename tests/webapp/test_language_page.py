@@ -6,14 +6,15 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from sweeps.job import Arm, Step
+from sweeps.model.job import Arm, Step
 from tests.store.language_fixtures import a_generation, a_generation_job, a_quality_job, a_reading
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import page_text
 from tests.webapp.quality_stores import LENGTHS, language_store
 from tests.webapp.simulated import store_outcomes
-from webapp import queries, queries_quality
-from webapp.arm_style import arm_styles
+from webapp import queries
+from webapp.queries import queries_quality
+from webapp.display.arm_style import arm_styles
 from webapp.charts.length_lines import length_chart
 from workers.methods.language import adaptivocab
 

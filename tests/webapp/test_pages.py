@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sweeps.labels import SPEEDUP, conclude_row
+from sweeps.analysis.labels import SPEEDUP, conclude_row
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import charts, page_text
 from tests.webapp.simulated import job, outcome, store_sweep

@@ -6,18 +6,18 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from orchestrator import planning
-from store.engine import connect
-from store.record import record_imported
-from store.submission import NewSweep, submit_sweep
-from sweeps.job import DENSE
-from sweeps.outcome import Failure
+from orchestrator.plan import planning
+from store.open.engine import connect
+from store.write.record import record_imported
+from store.write.submission import NewSweep, submit_sweep
+from sweeps.model.job import DENSE
+from sweeps.model.outcome import Failure
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import page_text
 from tests.webapp.point_address import point_query
 from tests.webapp.simulated import job, outcome, store_outcomes, tome, topk
 from webapp.charts.pair_series import PairFrames, attempt_chart, pair_chart, reading_chart, time_chart
-from webapp.queries_point import read_point, single_sweep
+from webapp.queries.queries_point import read_point, single_sweep
 
 PAGE = "screens/point.py"
 SERIES = {"seconds": (1.0, 2.0), "rounds": (20.0, 40.0), "cpu_mhz": (2000.0, 1500.0), "load": (1.0, 1.0)}

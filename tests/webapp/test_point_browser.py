@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, expect
 
 from tests.webapp.point_address import point_query
 from tests.webapp.served import CHART, FITS, WAIT_MS, Watch
-from webapp.links import point_link
+from webapp.display.links import point_link
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from store.engine import connect
-from store.references import import_references
-from sweeps.references.reference_files import load_reference
+from store.open.engine import connect
+from store.write.references import import_references
+from sweeps.importers.references.reference_files import load_reference
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import charts, page_text
 from webapp import queries

@@ -2,7 +2,7 @@
 
 import pytest
 
-from webapp import texts
+from webapp.display import texts
 from webapp.charts.scales import FEWEST_ROUND, MAX_ROUND, round_ticks
 
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from store.engine import connect
-from store.owners import owner
-from store.queue import claim
-from store.record import record
-from store.submission import NewSweep, submit_sweep
-from sweeps.outcome import Failure
+from store.open.engine import connect
+from store.rows.owners import owner
+from store.write.queue import claim
+from store.write.record import record
+from store.write.submission import NewSweep, submit_sweep
+from sweeps.model.outcome import Failure
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import html_texts, page_text
 from tests.webapp.simulated import job, outcome

@@ -7,11 +7,11 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Browser, expect
 
-from store.engine import connect
-from store.owners import owner
-from store.queue import claim
-from store.record import record
-from store.submission import NewSweep, submit_sweep
+from store.open.engine import connect
+from store.rows.owners import owner
+from store.write.queue import claim
+from store.write.record import record
+from store.write.submission import NewSweep, submit_sweep
 from tests.webapp.served import FITS, WAIT_MS, Watch, choose, served_app
 from tests.webapp.simulated import job, outcome
 

@@ -9,7 +9,7 @@ import vl_convert
 from tests.webapp.saved_macs import saving
 from tests.webapp.simulated import store_outcomes
 from webapp import queries
-from webapp.axis_curves import Axis, curves_along
+from webapp.display.axis_curves import Axis, curves_along
 from webapp.charts import curves
 
 Rows = tuple[pd.DataFrame, pd.DataFrame]

@@ -6,16 +6,16 @@ import re
 import pandas as pd
 import pytest
 
-from store.user_sql import Result, run_query
-from store.view_docs import EXAMPLES, ONE_ROW_PER
+from store.read.user_sql import Result, run_query
+from store.views.view_docs import EXAMPLES, ONE_ROW_PER
 from store.views.public import TABLES
-from sweeps.flags import split_flags, wrong
+from sweeps.model.flags import split_flags, wrong
 from sweeps.stats.realised import realised_of
 from tests.orchestrator.commands import ROOT
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import page_text
 from webapp import queries
-from webapp.result_frame import frame_of, parquet
+from webapp.queries.result_frame import frame_of, parquet
 
 PAGE = "screens/sql.py"
 

@@ -4,17 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from store import runs
-from store.engine import connect
-from store.owners import LEASE_S
-from store.queue import claim
-from store.record import record
-from store.submission import NewSweep, submit_sweep
+from store.read import runs
+from store.open.engine import connect
+from store.rows.owners import LEASE_S
+from store.write.queue import claim
+from store.write.record import record
+from store.write.submission import NewSweep, submit_sweep
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import html_texts, page_text
 from tests.webapp.simulated import job, outcome, store_sweep
 from webapp import queries
-from webapp.running import progress_words
+from webapp.widgets.running import progress_words
 
 OWNER = "elsewhere:1:1"
 SILENT_S = 500.0

@@ -2,9 +2,9 @@
 
 import pytest
 
-from sweeps.curve_labels import axis_place
-from sweeps.labels import SPEEDUP, conclude
-from webapp import texts
+from sweeps.text.curve_labels import axis_place
+from sweeps.analysis.labels import SPEEDUP, conclude
+from webapp.display import texts
 
 
 def test_places() -> None:

@@ -3,11 +3,11 @@
 import random
 from pathlib import Path
 
-from store.engine import connect
-from store.record import record_imported
-from store.submission import NewSweep, submit_sweep
-from sweeps.job import Job
-from sweeps.outcome import Environment, Outcome
+from store.open.engine import connect
+from store.write.record import record_imported
+from store.write.submission import NewSweep, submit_sweep
+from sweeps.model.job import Job
+from sweeps.model.outcome import Environment, Outcome
 from tests.webapp.simulated import ENVIRONMENT, job, outcome
 
 DAY = 86_400.0

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from sweeps.condition import KvCache
+from sweeps.model.condition import KvCache
 from tests.workers.tiny_llms import tiny_llm
 from workers.kv_caches import cache_memory, make_cache
 

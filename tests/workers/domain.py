@@ -10,7 +10,7 @@ from tokenizers import decoders, models, pre_tokenizers, trainers
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from sweeps.geometry.llm_geometry import from_config
-from sweeps.method import Architecture
+from sweeps.model.method import Architecture
 from workers.data.tokenization import FastTokenizer, train_tokenizer
 from workers.models.language import LanguageModel
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from sweeps.job import Arm, Step
+from sweeps.model.job import Arm, Step
 
 LANGUAGE_METHOD = '''"""For tests."""
 
-from sweeps.method import Params as _Params
+from sweeps.model.method import Params as _Params
 
 MODALITY = "language"
 PAPER = "none"

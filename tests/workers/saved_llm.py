@@ -9,7 +9,7 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.utils import logging
 
-from sweeps.method import Architecture
+from sweeps.model.method import Architecture
 from tests.workers.tiny_llms import CONFIGS
 from workers.data.tokenization import train_tokenizer
 

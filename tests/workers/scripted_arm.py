@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from sweeps.job import Arm, Step
+from sweeps.model.job import Arm, Step
 
 FAULTY = '''"""For tests."""
 
 import torch
 
-from sweeps.method import Params as _Params
+from sweeps.model.method import Params as _Params
 
 PAPER = "none"
 VERSION = 1

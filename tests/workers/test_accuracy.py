@@ -10,11 +10,11 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from sweeps.condition import Condition, Overrides
-from sweeps.job import Arm, Job, Pair, Step
-from sweeps.outcome import ArmOutcome, Outcome
-from sweeps.predictions import unpack
-from sweeps.protocol import Protocol
+from sweeps.model.condition import Condition, Overrides
+from sweeps.model.job import Arm, Job, Pair, Step
+from sweeps.model.outcome import ArmOutcome, Outcome
+from sweeps.model.predictions import unpack
+from sweeps.model.protocol import Protocol
 from sweeps.stats.classification import compare_predictions, predictions_problem
 from tests.workers.scripted_arm import scripted_arm as method_files
 from workers.data import images

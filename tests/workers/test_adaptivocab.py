@@ -10,7 +10,7 @@ import torch
 from pydantic import ValidationError
 
 from sweeps.geometry.llm_geometry import languages
-from sweeps.job import Arm, Step
+from sweeps.model.job import Arm, Step
 from tests.workers.domain import CONFIGS, SPARE, TEXTS, bytes_bpe, lm
 from tests.workers.tiny_vits import calm
 from workers import methods

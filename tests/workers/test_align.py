@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from sweeps.geometry.vit_catalogue import networks
-from sweeps.job import Arm, Step
+from sweeps.model.job import Arm, Step
 from workers import methods
 from workers.arms.budget import solve
 from workers.token_reduction.schedules import KeepParams, aligned

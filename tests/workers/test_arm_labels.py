@@ -2,8 +2,8 @@
 
 import pytest
 
-from sweeps.condition import Overrides
-from sweeps.job import DENSE, Arm, Step
+from sweeps.model.condition import Overrides
+from sweeps.model.job import DENSE, Arm, Step
 from workers.methods.arm_labels import arm_label, params_label
 
 

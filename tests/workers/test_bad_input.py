@@ -5,8 +5,8 @@ import timm
 from safetensors.torch import save_file
 
 from sweeps.geometry.vit_catalogue import networks
-from sweeps.parsing.expand import expand_file
-from sweeps.parsing.yaml_reader import SweepError
+from sweeps.language.expand import expand_file
+from sweeps.language.yaml_reader import SweepError
 from tests.workers.tiny_vits import calm
 from workers import methods
 from workers.run import run

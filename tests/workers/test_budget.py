@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from sweeps.geometry.vit_catalogue import networks
-from sweeps.job import Arm, Step
+from sweeps.model.job import Arm, Step
 from workers import methods
 from workers.arms.budget import FINENESS, cost, solve
 from workers.errors import Unsupported
@@ -152,7 +152,7 @@ def test_what_cannot_be_requested(make, message):
 def test_solving_takes_milliseconds_and_no_torch():
     """Every method's budget is solved in less than 50 ms at 784 tokens, in a process that has not imported torch."""
     program = (
-        "import sys, time\nfrom sweeps.geometry.vit_catalogue import networks\nfrom sweeps.job import Arm, Step\n"
+        "import sys, time\nfrom sweeps.geometry.vit_catalogue import networks\nfrom sweeps.model.job import Arm, Step\n"
         "from workers.methods import of_modality\nfrom workers.arms.budget import solve\n"
         "network, found, slowest = networks()['deit_base_patch16_224'], of_modality('vision'), 0.0\n"
         f"for name in {SOLVING!r}:\n"

@@ -14,7 +14,7 @@ import pytest
 import torch
 from safetensors import safe_open
 
-from sweeps.condition import Condition
+from sweeps.model.condition import Condition
 from workers.cache import cached
 from workers.models.vision import load_vision
 from workers.training import recipes

@@ -5,7 +5,7 @@ import pytest
 import timm
 import torch
 
-from sweeps.condition import Condition
+from sweeps.model.condition import Condition
 from sweeps.geometry.vit_catalogue import networks
 from workers.data import data_hash, images
 from workers.data.digits import digits, held_out_digits

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from sweeps.geometry.vit_catalogue import networks
-from sweeps.job import Arm, Step
+from sweeps.model.job import Arm, Step
 from tests.workers.tiny_vits import calm, images, small
 from workers.methods import of_modality
 from workers.methods.vision.dpcknn import assign, merge_clusters, squared_distances

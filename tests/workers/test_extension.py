@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 import workers.kinds
-from sweeps.condition import Condition
-from sweeps.job import DENSE, Arm, Job, Pair, Step
-from sweeps.kinds import KINDS
-from sweeps.metrics import METRICS, MetricSpec
-from sweeps.outcome import Outcome
-from sweeps.protocol import Protocol
+from sweeps.model.condition import Condition
+from sweeps.model.job import DENSE, Arm, Job, Pair, Step
+from sweeps.model.kinds import KINDS
+from sweeps.model.metrics import METRICS, MetricSpec
+from sweeps.model.outcome import Outcome
+from sweeps.model.protocol import Protocol
 from tests.workers.saved_llm import saved, written
 from workers import methods
 from workers.arms.generation_workload import Run
@@ -47,7 +47,7 @@ WORDS = {
 WORDS |= {"kernel", "prefill", "quota", "energy", "rows", "fused"}
 """Words with another meaning elsewhere: random weights, a temperature of a GPU, a margin of a logit, symbols of statistics, what a
 GPU runs, the phases of a language model, what a cgroup allows, rows of a table, a fused attention."""
-PUBLISHED = ("sweeps/audit", "sweeps/references", "store/references.py", "store/tables/references.py")
+PUBLISHED = ("sweeps/analysis/audit", "sweeps/references", "store/write/references.py", "store/schema/references.py")
 """Columns of published tables, `keep_rate` among them, whatever methods are here."""
 TOY = MetricSpec(name="toy", unit="ms", label="a toy", read="round", compared="ratio", better="lower")
 VISION_METHOD = '''
@@ -112,7 +112,7 @@ KIND = '''
 
 @pytest.fixture
 def declared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The declarations of a toy metric in `sweeps/metrics.py` and of a toy kind in `sweeps/kinds.py`."""
+    """The declarations of a toy metric in `sweeps/model/metrics.py` and of a toy kind in `sweeps/model/kinds.py`."""
     monkeypatch.setitem(METRICS, "toy", TOY)
     toy_kind = replace(KINDS["latency"], name="toy_kind", metrics=("latency", "toy"))
     monkeypatch.setitem(KINDS, "toy_kind", toy_kind)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sweeps.condition import Condition
+from sweeps.model.condition import Condition
 from workers.data import data_hash, file_hashes
 from workers.data.file_hashes import content_hashes
 

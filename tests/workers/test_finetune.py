@@ -10,7 +10,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file
 
-from sweeps.method import Architecture
+from sweeps.model.method import Architecture
 from tests.workers.domain import CONFIGS, TEXTS, bytes_bpe, lm
 from tests.workers.tiny_vits import calm
 from workers.models.language import LanguageModel

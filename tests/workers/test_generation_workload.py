@@ -9,7 +9,7 @@ from tokenizers import Tokenizer as Backend
 from tokenizers import models, pre_tokenizers
 from torch.utils.flop_counter import FlopCounterMode
 
-from sweeps.method import Architecture
+from sweeps.model.method import Architecture
 from tests.workers.tiny_llms import POSITIONS, Letters, tiny_llm
 from tests.workers.tiny_vits import calm
 from workers.arms.generation_workload import Passage, Workload, passages

@@ -6,7 +6,7 @@ from typing import Any
 import pynvml
 import pytest
 
-from sweeps.system_metrics import SYSTEM_METRICS, SYSTEM_SERIES
+from sweeps.model.system_metrics import SYSTEM_METRICS, SYSTEM_SERIES
 from workers.measure.gpu_samples import EVENT_REASONS, GPU_QUERIES, GpuSamples, foreign_mib, slowdowns
 
 MIB = 2**20

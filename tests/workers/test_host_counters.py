@@ -6,7 +6,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sweeps.system_metrics import SYSTEM_METRICS, SYSTEM_SERIES
+from sweeps.model.system_metrics import SYSTEM_METRICS, SYSTEM_SERIES
 from tests.workers.made_machine import CORES, MadeMachine
 from workers.measure.host_counters import FREQUENCY_CORES, ONLINE, HostCounters
 from workers.measure.monitors import cpu_findings, watch

@@ -7,7 +7,7 @@ import torch
 from torch.nn.functional import normalize
 
 from sweeps.geometry.vit_catalogue import networks
-from sweeps.method import BlockTokens
+from sweeps.model.method import BlockTokens
 from tests.workers.tiny_vits import calm, small
 from workers.methods.vision import hquota
 from workers.methods.vision.hquota import Params

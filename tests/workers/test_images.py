@@ -12,7 +12,7 @@ import timm
 import torch
 from PIL import Image
 
-from sweeps.condition import Condition, Rectangle, image_shape
+from sweeps.model.condition import Condition, Rectangle, image_shape
 from workers.data import data_hash, images
 from workers.data.corruptions import corrupt
 from workers.data.preprocessing import Preprocessing, batches

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from sweeps.job import Pair
-from sweeps.outcome import Samples
-from sweeps.protocol import Protocol
+from sweeps.model.job import Pair
+from sweeps.model.outcome import Samples
+from sweeps.model.protocol import Protocol
 from sweeps.stats.two_way import Rounds
 from workers.measure.interleaved import PLATEAU, ArmError, by_column, calibrate, time_rounds, warm_up
 from workers.measure.timeout import TimedOut

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from sweeps.condition import Overrides
-from sweeps.job import Arm, Job, Pair, Step
-from sweeps.protocol import Protocol
+from sweeps.model.condition import Overrides
+from sweeps.model.job import Arm, Job, Pair, Step
+from sweeps.model.protocol import Protocol
 from tests.workers.vision_jobs import DENSE, PASS_S, TOPK, job, metrics
 from workers.kinds.failures import FailureCollector
 from workers.kinds.latency import LatencyKind

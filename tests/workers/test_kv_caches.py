@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 
-from sweeps.condition import KvCache
+from sweeps.model.condition import KvCache
 from tests.workers.tiny_llms import CONFIGS, POSITIONS, decode_with, forward, greedy, kv_bytes, prompt, tiny_llm
 from workers.errors import Unsupported
 from workers.kv_caches import CacheMemory, cache_memory, make_cache

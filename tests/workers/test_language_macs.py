@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from sweeps.method import Architecture
+from sweeps.model.method import Architecture
 from tests.workers.tiny_llms import POSITIONS, kv_bytes, prompt, tiny_llm
 from workers.arms.compiled_decode import last_logits
 from workers.kv_caches import cache_memory, make_cache

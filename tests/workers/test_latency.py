@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from sweeps.condition import Condition, Overrides, Rectangle
+from sweeps.model.condition import Condition, Overrides, Rectangle
 from sweeps.geometry.vit_catalogue import networks
-from sweeps.job import Arm, Pair, Step
-from sweeps.outcome import ANSWERING_FAILURES, Outcome
-from sweeps.protocol import Protocol
+from sweeps.model.job import Arm, Pair, Step
+from sweeps.model.outcome import ANSWERING_FAILURES, Outcome
+from sweeps.model.protocol import Protocol
 from tests.workers.scripted_arm import scripted_arm as method_files
 from tests.workers.vision_jobs import DENSE, MODEL, PASS_S, SIZE, TOPK, job, metrics
 from workers.kinds.latency import consistent, possible

@@ -10,10 +10,10 @@ from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer as Backend
 from tokenizers import models
 
-from sweeps.condition import Condition, Overrides
+from sweeps.model.condition import Condition, Overrides
 from sweeps.geometry.llm_geometry import CONFIGS
-from sweeps.job import Arm
-from sweeps.method import Architecture
+from sweeps.model.job import Arm
+from sweeps.model.method import Architecture
 from tests.workers.saved_llm import TEXTS, TOKENS, changed, saved
 from tests.workers.tiny_vits import calm
 from workers.arms.language import build_language

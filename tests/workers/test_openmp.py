@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from sweeps.condition import Condition
-from sweeps.job import DENSE, Job, Pair
-from sweeps.outcome import Outcome
-from sweeps.protocol import Protocol
+from sweeps.model.condition import Condition
+from sweeps.model.job import DENSE, Job, Pair
+from sweeps.model.outcome import Outcome
+from sweeps.model.protocol import Protocol
 from workers.measure.environment import PROJECT, allowed_cores, environment_of
 from workers.measure.openmp import ThreadPolicy, physical_first, requested_policy
 from workers.run import run
@@ -20,8 +20,8 @@ from workers.run import run
 REPLICA = DENSE.model_copy(update={"replicate": 1})
 IN_EFFECT = """
 import json, os, sys
-from sweeps.condition import Condition
-from sweeps.job import Job
+from sweeps.model.condition import Condition
+from sweeps.model.job import Job
 from workers.measure.openmp import requested_policy, set_policy
 from workers.run import run
 job = Job.model_validate_json(sys.argv[1])

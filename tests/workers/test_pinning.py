@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeps.condition import Condition
-from sweeps.job import DENSE, Job, Pair
+from sweeps.model.condition import Condition
+from sweeps.model.job import DENSE, Job, Pair
 from workers.measure.environment import PROJECT, environment_of, usable_cores
 from workers.measure.pinning import divide_cores, parse_core_list, share_of_gpu, thread_siblings
 from workers.run import run
@@ -79,7 +79,7 @@ from workers.measure.pinning import Share, pin, pinned
 own = min(os.sched_getaffinity(0))
 pin(Share(0, (own,), 2))
 import torch
-from sweeps.condition import Condition
+from sweeps.model.condition import Condition
 from workers.measure.threads import use_threads
 use_threads(Condition(model="m"))
 torch.ones(300, 300) @ torch.ones(300, 300)

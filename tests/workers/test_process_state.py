@@ -13,10 +13,10 @@ import psutil
 import pytest
 import torch
 
-from sweeps.condition import Condition
-from sweeps.job import DENSE, Arm, Job, Pair, Step
-from sweeps.outcome import WORKER_UNFIT, Outcome
-from sweeps.protocol import Protocol
+from sweeps.model.condition import Condition
+from sweeps.model.job import DENSE, Arm, Job, Pair, Step
+from sweeps.model.outcome import WORKER_UNFIT, Outcome
+from sweeps.model.protocol import Protocol
 from workers.measure.process_state import FLAG, Change, Changes, ProcessState
 from workers.models.share_weights import checksums
 from workers.run import run
@@ -243,7 +243,7 @@ def test_process_that_grew_or_kept_a_thread_is_unfit() -> None:
     code = """
         import sys, os
         from tests.workers.test_process_state import FLAG, TIDY, flagged, job, measured, untidy
-        from sweeps.outcome import WORKER_UNFIT
+        from sweeps.model.outcome import WORKER_UNFIT
         first = measured(job(TIDY))
         print(first.system_metrics.get(WORKER_UNFIT), measured(job(TIDY)).system_metrics.get(WORKER_UNFIT))
         leaking = measured(job(untidy("memory")))

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from sweeps.condition import Condition, Overrides
-from sweeps.job import DENSE, Arm, Job, Pair
-from sweeps.outcome import ArmOutcome
-from sweeps.predictions import unpack
-from sweeps.protocol import Protocol
+from sweeps.model.condition import Condition, Overrides
+from sweeps.model.job import DENSE, Arm, Job, Pair
+from sweeps.model.outcome import ArmOutcome
+from sweeps.model.predictions import unpack
+from sweeps.model.protocol import Protocol
 from tests.workers.language_fixtures import scripted_language_arm
 from tests.workers.saved_llm import saved, written
 from tests.workers.tiny_llms import tiny_llm

@@ -8,10 +8,10 @@ import torch
 from torch.autograd import DeviceType
 from torch.autograd.profiler_util import EventList, FunctionEvent
 
-from sweeps.condition import Device
-from sweeps.profile import Phase
-from sweeps.stats.operator_work import DISPATCH, Work
-from sweeps.stats.profile_rounds import ArmWall, PhaseRounds
+from sweeps.model.condition import Device
+from sweeps.model.profile import Phase
+from sweeps.stats.profiles.operator_work import DISPATCH, Work
+from sweeps.stats.profiles.profile_rounds import ArmWall, PhaseRounds
 from workers.measure.profiled_rounds import PhaseTable, add_rounds
 from workers.measure.profiler import Profiled, profile_phase
 from workers.measure.recording import TorchRecording, Recording, called, read_events

@@ -10,8 +10,8 @@ from typing import Any, cast
 import pytest
 
 from sweeps.geometry.llm_geometry import languages
-from sweeps.job import Arm, Step
-from sweeps.method import LanguageMethod, modality_of
+from sweeps.model.job import Arm, Step
+from sweeps.model.method import LanguageMethod, modality_of
 from workers import methods
 from workers.methods import InvalidMethod
 

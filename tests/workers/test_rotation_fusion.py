@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from sweeps.method import Architecture
+from sweeps.model.method import Architecture
 from tests.workers.tiny_llms import VOCABULARY, tiny_llm
 from workers.activation_sparsity.calibrate import random_rotations
 from workers.activation_sparsity.rotation_fusion import UnitNorm, fuse, lay_out, shared

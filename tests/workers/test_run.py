@@ -11,10 +11,10 @@ from typing import Literal
 
 import pytest
 
-from sweeps.condition import Condition
-from sweeps.job import Arm, Job
-from sweeps.outcome import Outcome
-from sweeps.protocol import Protocol
+from sweeps.model.condition import Condition
+from sweeps.model.job import Arm, Job
+from sweeps.model.outcome import Outcome
+from sweeps.model.protocol import Protocol
 from workers.measure.environment import PROJECT
 from workers.run import INTERRUPTED, main
 

@@ -7,9 +7,9 @@ import weakref
 import pytest
 import torch
 
-from sweeps.condition import Condition, Overrides
-from sweeps.job import DENSE, Arm, Job, Pair, Step
-from sweeps.protocol import Protocol
+from sweeps.model.condition import Condition, Overrides
+from sweeps.model.job import DENSE, Arm, Job, Pair, Step
+from sweeps.model.protocol import Protocol
 from tests.workers.tiny_vits import SIZE, calm, images, small, small_network
 from workers.arms.vision import build_vision
 from workers.errors import Unsupported

@@ -7,7 +7,7 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from sweeps.condition import Condition
+from sweeps.model.condition import Condition
 from sweeps.geometry.llm_geometry import from_config
 from tests.workers.saved_llm import TEXTS, TOKENS
 from workers.data.tokenization import train_tokenizer

@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from sweeps.geometry.llm_geometry import languages
-from sweeps.job import Arm, Step
+from sweeps.model.job import Arm, Step
 from workers.activation_sparsity import sparsity_params
 from workers.methods import stack_refusal
 from workers.methods.language import larosa, teal, topk_activation

@@ -8,7 +8,7 @@ import pytest
 import torch
 from transformers import DynamicCache
 
-from sweeps.method import Architecture
+from sweeps.model.method import Architecture
 from tests.workers.tiny_llms import VOCABULARY, FoldedBytes, tiny_llm
 from workers.errors import Unsupported
 from workers.methods.language import larosa, teal, topk_activation

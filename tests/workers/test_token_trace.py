@@ -5,9 +5,9 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from sweeps.condition import Condition, Overrides
-from sweeps.job import DENSE, Arm, Step
-from sweeps.method import BlockTokens
+from sweeps.model.condition import Condition, Overrides
+from sweeps.model.job import DENSE, Arm, Step
+from sweeps.model.method import BlockTokens
 from tests.workers.tiny_vits import MAKES, SIZE, calm, images, small, small_network
 from workers.arms.vision import build_vision
 from workers.models.token_trace import Trace, count_forwards, trace

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from sweeps.condition import Condition
+from sweeps.model.condition import Condition
 from sweeps.geometry.llm_geometry import CONFIGS, TRAINED_LANGUAGE
 from workers.cache import cached
 from workers.models.language import load_language

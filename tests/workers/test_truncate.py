@@ -7,7 +7,7 @@ import torch
 from pydantic import ValidationError
 
 from sweeps.geometry.vit_catalogue import networks
-from sweeps.job import Arm, Step
+from sweeps.model.job import Arm, Step
 from tests.workers.tiny_vits import images, small, small_network
 from workers import methods
 from workers.methods.vision.truncate import cut_to

@@ -7,8 +7,8 @@ import torch
 from safetensors.torch import save_file
 from timm.models.vision_transformer import ParallelScalingBlock, VisionTransformer
 
-from sweeps.condition import Condition, Overrides, Rectangle
-from sweeps.job import DENSE, Arm, Step
+from sweeps.model.condition import Condition, Overrides, Rectangle
+from sweeps.model.job import DENSE, Arm, Step
 from tests.workers.tiny_vits import MAKES, SIZE, calm, images, small, small_network
 from workers.arms.vision import build_vision
 from workers.errors import Unsupported

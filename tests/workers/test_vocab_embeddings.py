@@ -8,7 +8,7 @@ from tokenizers import Tokenizer as Backend
 from tokenizers import models
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from sweeps.method import Architecture
+from sweeps.model.method import Architecture
 from tests.workers.domain import CONFIGS, SPARE, TEXTS, bytes_bpe, lm
 from tests.workers.tiny_vits import calm
 from workers.errors import Unsupported

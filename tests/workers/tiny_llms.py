@@ -9,9 +9,9 @@ from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.utils import logging
 
-from sweeps.condition import KvCache
+from sweeps.model.condition import KvCache
 from sweeps.geometry.llm_geometry import from_config
-from sweeps.method import Architecture, LanguageNetwork
+from sweeps.model.method import Architecture, LanguageNetwork
 from workers.kv_caches import make_cache
 from workers.models.language import LanguageModel
 

@@ -10,8 +10,8 @@ from timm.models.deit import VisionTransformerDistilled
 from timm.models.vision_transformer import VisionTransformer
 from torch import Tensor, nn
 
-from sweeps.condition import ImageSize, image_shape
-from sweeps.method import Network
+from sweeps.model.condition import ImageSize, image_shape
+from sweeps.model.method import Network
 from workers.models.write_catalogues import geometry_of
 
 SIZE = 40

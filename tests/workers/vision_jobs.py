@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from typing import Any
 
-from sweeps.condition import Condition
-from sweeps.job import Arm, Job, Pair, Step
-from sweeps.outcome import ArmOutcome
-from sweeps.protocol import Protocol
+from sweeps.model.condition import Condition
+from sweeps.model.job import Arm, Job, Pair, Step
+from sweeps.model.outcome import ArmOutcome
+from sweeps.model.protocol import Protocol
 
 MODEL = "deit_tiny_patch16_224"
 SIZE = 32

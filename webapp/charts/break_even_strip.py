@@ -6,9 +6,9 @@ from textwrap import wrap
 import altair as alt
 import pandas as pd
 
-from sweeps.curve_labels import describe_break_even
+from sweeps.text.curve_labels import describe_break_even
 from sweeps.number_format import is_missing
-from webapp.axis_curves import Axis, size_of
+from webapp.display.axis_curves import Axis, size_of
 from webapp.charts import scales
 from webapp.charts.emphasis import rows_by_arm
 from webapp.charts.encodings import GREY, layered

@@ -7,15 +7,15 @@ from typing import Any, Literal, NamedTuple
 import altair as alt
 import pandas as pd
 
-from store.host_labels import label_hosts
-from sweeps.curve_labels import BREAK_EVEN_NOTE, axis_place
-from sweeps.flags import split_flags, wrong
-from sweeps.kinds import THREAD_FIELDS
-from sweeps.metrics import INTERVAL, METRICS, MetricSpec
+from store.read.host_labels import label_hosts
+from sweeps.text.curve_labels import BREAK_EVEN_NOTE, axis_place
+from sweeps.model.flags import split_flags, wrong
+from sweeps.model.kinds import THREAD_FIELDS
+from sweeps.model.metrics import INTERVAL, METRICS, MetricSpec
 from sweeps.number_format import count
-from webapp import texts
-from webapp.arm_style import ArmStyle, arm_styles, label_arms
-from webapp.axis_curves import SIZES, Axis, curves_along, size_of
+from webapp.display import texts
+from webapp.display.arm_style import ArmStyle, arm_styles, label_arms
+from webapp.display.axis_curves import SIZES, Axis, curves_along, size_of
 from webapp.charts import scales
 from webapp.charts.break_even_strip import break_even_strip
 from webapp.charts.emphasis import emphasised_arms, ranked_arms
@@ -253,7 +253,7 @@ def _measure(panel: Panel) -> str:
 
 
 def condition_words(panel: Panel, axis: Axis, hosts: Mapping[tuple[str, str], str]) -> str:
-    """What is fixed in a panel besides model and baseline; `hosts` are those of `store.host_labels.label_hosts`."""
+    """What is fixed in a panel besides model and baseline; `hosts` are those of `store.read.host_labels.label_hosts`."""
     about, points = panel.about, panel.points
     host = hosts[about["environment"], about["host"]]
     words = [

@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from sweeps.curve_answers import merit_of
+from sweeps.text.curve_answers import merit_of
 from webapp.charts.scales import Extent
-from webapp.texts import undecided
+from webapp.display.texts import undecided
 from workers.methods import purpose
 
 ALL_COLOURED = 6

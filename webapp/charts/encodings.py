@@ -7,9 +7,9 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from webapp.arm_style import ArmStyle
-from webapp.columns import COLUMNS
-from webapp.links import POINT_KEY, point_link
+from webapp.display.arm_style import ArmStyle
+from webapp.display.columns import COLUMNS
+from webapp.display.links import POINT_KEY, point_link
 
 SHAPES: Mapping[str, str] = {
     "faster": "triangle-up",
@@ -23,7 +23,7 @@ SHAPES: Mapping[str, str] = {
     "quarantined": "M-0.9,-1L-0.3,-1L-0.3,1L-0.9,1ZM0.3,-1L0.9,-1L0.9,1L0.3,1Z",
     "no interval": "M-1,-0.6L-0.6,-1L0,-0.4L0.6,-1L1,-0.6L0.4,0L1,0.6L0.6,1L0,0.4L-0.6,1L-1,0.6L-0.4,0Z",
 }
-"""Shapes of the words of `sweeps.labels`; hollow ones (not clear) are outlines, so that the legend has them too."""
+"""Shapes of the words of `sweeps.analysis.labels`; hollow ones (not clear) are outlines, so that the legend has them too."""
 MAIN_WORDS = frozenset({"faster", "same", "slower", "unclear"})
 """Words that the legend shows even if no point has them."""
 

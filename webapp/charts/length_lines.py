@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import altair as alt
 import pandas as pd
 
-from webapp.arm_style import ArmStyle
+from webapp.display.arm_style import ArmStyle
 from webapp.charts.encodings import arm_color
 from webapp.charts.scales import round_ticks
 

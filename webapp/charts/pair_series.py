@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import altair as alt
 import pandas as pd
 
-from sweeps.metrics import INTERVAL
+from sweeps.model.metrics import INTERVAL
 from webapp.charts.encodings import BLUE, GREY
 from webapp.charts.row_labels import plain_rows
 from webapp.charts.scales import Extent, log_axis, ratio_axis, ratio_scale

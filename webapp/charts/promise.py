@@ -6,8 +6,8 @@ from math import log
 import altair as alt
 import pandas as pd
 
-from sweeps.metrics import INTERVAL
-from webapp.arm_style import method_colors
+from sweeps.model.metrics import INTERVAL
+from webapp.display.arm_style import method_colors
 from webapp.charts.encodings import GREY, layered
 from webapp.charts.scales import Extent, ratio_ticks
 

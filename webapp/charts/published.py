@@ -7,7 +7,7 @@ import altair as alt
 import pandas as pd
 
 from sweeps.geometry.vit_catalogue import timm_name
-from webapp.axis_curves import Axis
+from webapp.display.axis_curves import Axis
 
 TONES = ("#5c6069", "#9a6324", "#808591", "#b08d57")
 """Outlines of published points by source: muted, so that measured arms stand out."""

@@ -5,7 +5,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from sweeps.profile import Peaks
+from sweeps.model.profile import Peaks
 from webapp.charts.encodings import GREY
 from webapp.charts.scales import log_axis
 

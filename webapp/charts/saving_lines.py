@@ -5,7 +5,7 @@ import pandas as pd
 
 from webapp.charts.encodings import GREY, with_links
 from webapp.charts.scales import ratio_axis, ratio_scale, y_span
-from webapp.links import POINT_KEY
+from webapp.display.links import POINT_KEY
 
 SAVING_COLORS = {"reached": "#c2500c", "free": "#00795a", "promised": GREY}
 """`reached`: measured; `free`: the same tokens cut for nothing, measured; `promised`: by MACs alone."""

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import altair as alt
 import pandas as pd
 
-from webapp.axis_curves import Axis, size_of
+from webapp.display.axis_curves import Axis, size_of
 
 FASTER = (1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100)
 SLOWER = (0.99, 0.98, 0.95, 0.9, 0.8, 0.7, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01)

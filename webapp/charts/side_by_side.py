@@ -5,7 +5,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from sweeps.metrics import INTERVAL
+from sweeps.model.metrics import INTERVAL
 from webapp.charts.encodings import BLUE, GREY, clickable
 from webapp.charts.pair_series import ORANGE
 from webapp.charts.scales import Extent, ratio_axis, ratio_scale

@@ -5,22 +5,25 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from sweeps.labels import conclude_change
-from sweeps.metrics import INTERVAL, METRICS
+from sweeps.analysis.labels import conclude_change
+from sweeps.model.metrics import INTERVAL, METRICS
 from sweeps.number_format import count
 from sweeps.stats.pooling import ALPHA
-from webapp import filters, plain, queries, queries_quality
-from webapp.arm_style import arm_styles
-from webapp.chart_block import show_chart
+from webapp.widgets import filters
+from webapp.display import plain
+from webapp import queries
+from webapp.queries import queries_quality
+from webapp.display.arm_style import arm_styles
+from webapp.widgets.chart_block import show_chart
 from webapp.charts.corruption_map import corruption_chart
 from webapp.charts.disagreements import disagreement_chart
 from webapp.charts.encodings import with_links
 from webapp.charts.interval_rows import interval_chart
 from webapp.charts.pareto import Measure, pareto_chart
-from webapp.choices import choose_one
-from webapp.quality_frames import FRONT_NOTE, beside_unmodified, evaluation_text, with_front, with_quality_words
-from webapp.scope import Scope
-from webapp.tables import show_table, speed_and_quality
+from webapp.widgets.choices import choose_one
+from webapp.queries.quality_frames import FRONT_NOTE, beside_unmodified, evaluation_text, with_front, with_quality_words
+from webapp.display.scope import Scope
+from webapp.widgets.tables import show_table, speed_and_quality
 
 SPEEDS = (
     Measure("speedup", f"Speed-up, {INTERVAL} interval", better="higher", scale="ratio", alpha=ALPHA),

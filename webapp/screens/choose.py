@@ -8,25 +8,17 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
-from store.advice import AdviceRequest, RefusedError, command_line
+from store.read.advice.advice import AdviceRequest, RefusedError, command_line
 from store.errors import StoreError
-from sweeps.advice_text import (
-    UNMODIFIED_LABEL,
-    Advice,
-    advice_notes,
-    advice_sentence,
-    advice_table,
-    claim_sentence,
-    doubt_sentence,
-    quality_sentence,
-)
+from sweeps.text.advice_text import UNMODIFIED_LABEL, Advice, advice_notes, advice_sentence, advice_table, claim_sentence, doubt_sentence, quality_sentence
 from sweeps.errors import UserError
-from sweeps.metrics import METRICS
+from sweeps.model.metrics import METRICS
 from sweeps.number_format import count
-from webapp import links, plain, queries_choose, texts
-from webapp.advice_inputs import choose_request
-from webapp.arm_style import method_colors
-from webapp.chart_block import show_chart
+from webapp.display import links, plain, texts
+from webapp.queries import queries_choose
+from webapp.blocks.advice_inputs import choose_request
+from webapp.display.arm_style import method_colors
+from webapp.widgets.chart_block import show_chart
 from webapp.charts.pareto import Measure, pareto_chart
 
 WIDE = 48  # letters of the longest label beside which the other columns are still seen

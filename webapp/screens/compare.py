@@ -3,7 +3,8 @@
 import streamlit as st
 
 from store.errors import StoreError
-from webapp import compare_blocks, plain
+from webapp.blocks import compare_blocks
+from webapp.display import plain
 
 plain.heading("Compare: side by side")
 try:

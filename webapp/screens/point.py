@@ -5,11 +5,13 @@ from html import escape
 import streamlit as st
 
 from store.errors import StoreError
-from sweeps.metrics import METRICS
-from sweeps.noise_findings import noise_in_words
+from sweeps.model.metrics import METRICS
+from sweeps.text.noise_findings import noise_in_words
 from sweeps.number_format import image_text
-from webapp import evidence_blocks, plain, queries_point
-from webapp.links import point_link
+from webapp.blocks import evidence_blocks
+from webapp.display import plain
+from webapp.queries import queries_point
+from webapp.display.links import point_link
 from workers.methods.arm_labels import params_label
 
 

@@ -7,11 +7,13 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from store import runs
+from store.read import runs
 from sweeps.number_format import age, count
-from webapp import filters, plain, queries
-from webapp.links import point_link
-from webapp.running import progress_words
+from webapp.widgets import filters
+from webapp.display import plain
+from webapp import queries
+from webapp.display.links import point_link
+from webapp.widgets.running import progress_words
 
 REFRESH_S = 3
 MAX_CLASSES = 20  # classes of failures; a text below would be shown on the page

@@ -6,11 +6,12 @@ import pandas as pd
 import streamlit as st
 
 from store.errors import StoreError
-from store.user_sql import Result, run_query
-from store.view_docs import EXAMPLES, ONE_ROW_PER
+from store.read.user_sql import Result, run_query
+from store.views.view_docs import EXAMPLES, ONE_ROW_PER
 from sweeps.number_format import count
-from webapp import plain, queries
-from webapp.result_frame import frame_of, parquet
+from webapp.display import plain
+from webapp import queries
+from webapp.queries.result_frame import frame_of, parquet
 
 SECONDS, ROWS = 10.0, 10_000  # limits of a query; a text below would be shown on the page
 _EMPTY = "Your own"

@@ -17,8 +17,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from sweeps.identity import FrozenModel, canonical, digest
-from sweeps.method import LanguageNetwork
+from sweeps.model.identity import FrozenModel, canonical, digest
+from sweeps.model.method import LanguageNetwork
 from workers.activation_sparsity.rotation_fusion import fuse
 from workers.activation_sparsity.sparsity_params import Coefficients
 from workers.cache import cached

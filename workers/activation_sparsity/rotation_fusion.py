@@ -14,7 +14,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from sweeps.method import LanguageNetwork
+from sweeps.model.method import LanguageNetwork
 from workers.models import architectures
 from workers.models.architectures import MODULE_NAMES, ModuleNames
 from workers.models.language import LanguageModel

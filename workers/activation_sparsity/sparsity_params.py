@@ -8,7 +8,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
-from sweeps.method import DESCRIBED, LanguageNetwork, Params
+from sweeps.model.method import DESCRIBED, LanguageNetwork, Params
 
 Kernel = Literal["auto", "cpp", "embedding_bag", "triton"]
 Coefficient = Annotated[float, Field(gt=0, allow_inf_nan=False)]

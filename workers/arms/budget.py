@@ -5,9 +5,9 @@ from typing import Any, NamedTuple, get_args
 
 from pydantic.fields import FieldInfo
 
-from sweeps.condition import ImageSize
-from sweeps.job import Arm
-from sweeps.method import Network, Params
+from sweeps.model.condition import ImageSize
+from sweeps.model.job import Arm
+from sweeps.model.method import Network, Params
 from workers import methods
 from workers.errors import Unsupported
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from sweeps.condition import Condition
+from sweeps.model.condition import Condition
 from sweeps.geometry.model_families import LanguageModels
 from workers.errors import Unsupported
 from workers.kv_caches import make_cache

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from sweeps.condition import Decoding, KvCache
+from sweeps.model.condition import Decoding, KvCache
 from sweeps.geometry.model_families import MIN_NEW
 from workers.errors import Unsupported
 from workers.kv_caches import make_cache

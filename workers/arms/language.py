@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sweeps.condition import Attention, Condition
-from sweeps.job import Arm, Job
-from sweeps.method import LanguageNetwork
-from sweeps.outcome import ArmOutcome, MetricValue
+from sweeps.model.condition import Attention, Condition
+from sweeps.model.job import Arm, Job
+from sweeps.model.method import LanguageNetwork
+from sweeps.model.outcome import ArmOutcome, MetricValue
 from workers import methods
 from workers.arms import compiled_decode
 from workers.arms.generation_workload import Passage, Run, Workload, passages

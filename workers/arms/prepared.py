@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from sweeps.condition import Condition
-from sweeps.job import Arm, Job
-from sweeps.outcome import ArmOutcome
+from sweeps.model.condition import Condition
+from sweeps.model.job import Arm, Job
+from sweeps.model.outcome import ArmOutcome
 from workers.errors import NotANumberError
 from workers.measure.timeout import compiling
 

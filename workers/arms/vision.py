@@ -6,10 +6,10 @@ from typing import cast
 
 from torch import Tensor, nn
 
-from sweeps.condition import Condition, Dtype, ImageSize, image_shape
-from sweeps.job import Arm, Job
-from sweeps.method import Network
-from sweeps.outcome import ArmOutcome
+from sweeps.model.condition import Condition, Dtype, ImageSize, image_shape
+from sweeps.model.job import Arm, Job
+from sweeps.model.method import Network
+from sweeps.model.outcome import ArmOutcome
 from workers import methods
 from workers.arms.budget import BudgetSolution, solve
 from workers.arms.prepared import PreparedArm, check_finite, compile_limit, describe, raised

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from sweeps.condition import NAMED_WEIGHTS, Condition
-from sweeps.identity import digest
+from sweeps.model.condition import NAMED_WEIGHTS, Condition
+from sweeps.model.identity import digest
 from workers.data.images import Images
 from workers.errors import DataError
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
-from sweeps.identity import digest
+from sweeps.model.identity import digest
 
 Observer = Callable[[int, int], None]
 """Called with the bytes hashed so far and the bytes to be hashed, those of files that are not in the cache."""

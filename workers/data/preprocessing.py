@@ -12,7 +12,7 @@ from timm.data.transforms import MaybeToTensor
 from torch import Tensor
 from torchvision.transforms import Compose
 
-from sweeps.condition import Condition, ImageSize, image_shape
+from sweeps.model.condition import Condition, ImageSize, image_shape
 from workers.data.corruptions import corrupt
 from workers.data.images import Images
 

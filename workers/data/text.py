@@ -21,7 +21,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from sweeps.identity import digest
+from sweeps.model.identity import digest
 from workers.cache import cached
 from workers.errors import DataError
 

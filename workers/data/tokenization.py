@@ -7,7 +7,7 @@ from pathlib import Path
 from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from sweeps.identity import digest
+from sweeps.model.identity import digest
 from workers.cache import cached
 from workers.data.text import DOCS, corpus, text_hash
 from workers.errors import Unsupported

@@ -2,10 +2,10 @@
 
 from typing import NamedTuple
 
-from sweeps.outcome import ArmOutcome, Failure, Samples
-from sweeps.predictions import Predictions
-from sweeps.profile import ArmProfile, Peaks
-from sweeps.text_scores import TextScores
+from sweeps.model.outcome import ArmOutcome, Failure, Samples
+from sweeps.model.predictions import Predictions
+from sweeps.model.profile import ArmProfile, Peaks
+from sweeps.model.text_scores import TextScores
 
 
 class KindResult(NamedTuple):

@@ -13,10 +13,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from sweeps.identity import digest
-from sweeps.job import Job, Pair
-from sweeps.outcome import ArmOutcome, MetricValue
-from sweeps.predictions import ArmImages, PairImages, Predictions, pack, unpack
+from sweeps.model.identity import digest
+from sweeps.model.job import Job, Pair
+from sweeps.model.outcome import ArmOutcome, MetricValue
+from sweeps.model.predictions import ArmImages, PairImages, Predictions, pack, unpack
 from sweeps.stats.classification import compare_predictions, share
 from workers.arms.prepared import raised
 from workers.arms.vision import ImageInputs, VisionArm, prepare_vision

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 import torch
 
-from sweeps.job import Job
-from sweeps.outcome import WORKER_UNFIT, ArmOutcome, Failure, FailureReason
+from sweeps.model.job import Job
+from sweeps.model.outcome import WORKER_UNFIT, ArmOutcome, Failure, FailureReason
 from workers import methods
 from workers.errors import NotANumberError, Unsupported
 from workers.kinds import KindResult

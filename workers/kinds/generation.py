@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from sweeps.job import PASS_SECONDS, Arm, Job
-from sweeps.outcome import MetricValue, Samples
+from sweeps.model.job import PASS_SECONDS, Arm, Job
+from sweeps.model.outcome import MetricValue, Samples
 from sweeps.stats.timing import median, outliers
 from workers.arms.language import LanguageArm, counters, cut_texts, prepare_language
 from workers.arms.prepared import raised

@@ -3,8 +3,8 @@
 import time
 from collections.abc import Sequence
 
-from sweeps.job import Job
-from sweeps.profile import Phase
+from sweeps.model.job import Job
+from sweeps.model.profile import Phase
 from workers.arms.language import LanguageArm
 from workers.kinds import KindResult
 from workers.kinds.failures import FailureCollector

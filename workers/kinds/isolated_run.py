@@ -6,7 +6,7 @@ import time
 
 import torch
 
-from sweeps.job import Job
+from sweeps.model.job import Job
 from workers.arms.language import build_language, cut_texts, workload
 from workers.measure.memory import peak_memory
 from workers.measure.metric_values import metric_value

@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import torch
 
-from sweeps.job import Job, Pair
-from sweeps.outcome import ArmOutcome
+from sweeps.model.job import Job, Pair
+from sweeps.model.outcome import ArmOutcome
 from workers.arms.prepared import JobArm
 from workers.kinds import KindResult
 from workers.kinds.failures import FailureCollector

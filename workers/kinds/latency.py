@@ -10,8 +10,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from sweeps.job import PASS_SECONDS, Job
-from sweeps.outcome import Samples
+from sweeps.model.job import PASS_SECONDS, Job
+from sweeps.model.outcome import Samples
 from sweeps.stats.timing import median, outliers
 from workers.arms.prepared import raised
 from workers.arms.vision import ImageInputs, VisionArm, prepare_vision

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sweeps.job import Job
+from sweeps.model.job import Job
 from workers.arms.vision import VisionArm
 from workers.kinds import KindResult
 from workers.kinds.failures import FailureCollector

@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from sweeps.condition import Device
-from sweeps.job import Job, Pair
-from sweeps.outcome import WORKER_UNFIT
-from sweeps.profile import ArmProfile, Phase
+from sweeps.model.condition import Device
+from sweeps.model.job import Job, Pair
+from sweeps.model.outcome import WORKER_UNFIT
+from sweeps.model.profile import ArmProfile, Phase
 from sweeps.stats.pooling import within_process
-from sweeps.stats.profile_rounds import ArmWall, PhaseRounds, bounded, less_profiler
+from sweeps.stats.profiles.profile_rounds import ArmWall, PhaseRounds, bounded, less_profiler
 from sweeps.stats.two_way import Rounds
 from workers.arms.prepared import PreparedArm, raised
 from workers.kinds import KindResult

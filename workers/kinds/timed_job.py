@@ -13,8 +13,8 @@ from uuid import uuid4
 
 import torch
 
-from sweeps.job import Job, Pair
-from sweeps.outcome import WAITED_S, ArmOutcome, MetricValue, Samples
+from sweeps.model.job import Job, Pair
+from sweeps.model.outcome import WAITED_S, ArmOutcome, MetricValue, Samples
 from sweeps.stats.two_way import Rounds
 from workers.arms.prepared import PreparedArm
 from workers.kinds import KindResult

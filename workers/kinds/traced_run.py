@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from sweeps.job import Job
-from sweeps.profile import Side
+from sweeps.model.job import Job
+from sweeps.model.profile import Side
 from workers.arms.language import LanguageArm, cut_texts, prepare_language
 from workers.arms.vision import VisionArm, prepare_vision
 from workers.measure.nvtx import captured_range, name_modules, named_range, within

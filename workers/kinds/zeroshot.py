@@ -16,7 +16,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sweeps.outcome import MetricValue
+from sweeps.model.outcome import MetricValue
 from sweeps.stats.classification import accuracy_drop
 from workers.data.images import evenly_spaced
 from workers.data.scoring_windows import Window

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
-from sweeps.condition import KvCache
+from sweeps.model.condition import KvCache
 from workers.errors import Unsupported
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pynvml
 
-from sweeps.condition import Device
-from sweeps.outcome import MetricValue
+from sweeps.model.condition import Device
+from sweeps.model.outcome import MetricValue
 from workers.measure.environment import gpu
 from workers.measure.metric_values import metric_value
 from workers.measure.monitors import repeated

@@ -16,8 +16,8 @@ from uuid import UUID
 
 import pynvml
 
-from sweeps.condition import Device
-from sweeps.outcome import Environment
+from sweeps.model.condition import Device
+from sweeps.model.outcome import Environment
 
 LIBRARIES = ("torch", "timm", "transformers", "tokenizers", "numpy")
 """One environment for all kinds: after an upgrade of any of these, vision is measured again too."""

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import torch
 
-from sweeps.condition import Device
-from sweeps.outcome import MetricValue
+from sweeps.model.condition import Device
+from sweeps.model.outcome import MetricValue
 from workers.measure.metric_values import metric_value
 
 MIB = 2**20

@@ -1,12 +1,12 @@
-"""Values of metrics, made through their declarations in `sweeps.metrics`: a name that is not declared is an error."""
+"""Values of metrics, made through their declarations in `sweeps.model.metrics`: a name that is not declared is an error."""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sweeps.metrics import METRICS, metric
-from sweeps.outcome import MetricValue
+from sweeps.model.metrics import METRICS, metric
+from sweeps.model.outcome import MetricValue
 from sweeps.stats.quality import Interval
 from sweeps.stats.timing import Estimate, median
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from sweeps.condition import Device
+from sweeps.model.condition import Device
 from workers.measure.environment import ROOT, cores_of_threads, gpu
 from workers.measure.gpu_samples import GpuSamples
 from workers.measure.host_counters import HostCounters
@@ -67,7 +67,7 @@ class Watch:
 
     @property
     def series(self) -> dict[str, tuple[float | None, ...]] | None:
-        """Readings between rounds (`sweeps.system_metrics.SYSTEM_SERIES`), as columns."""
+        """Readings between rounds (`sweeps.model.system_metrics.SYSTEM_SERIES`), as columns."""
         return self._series.columns()
 
 
@@ -76,7 +76,7 @@ def watch(device: Device, threads: int, root: Path = ROOT) -> Iterator[Watch]:
     """Watch the machine while the block times work on `device` with so many CPU threads.
 
     On a CPU only counters are read, before, after, and between rounds (`Watch.look`): a sampling thread would disturb what is
-    timed. On CUDA a thread reads NVML ten times a second. `sweeps.system_metrics` lists the readings; `root` has `proc` and `sys`.
+    timed. On CUDA a thread reads NVML ten times a second. `sweeps.model.system_metrics` lists the readings; `root` has `proc` and `sys`.
     """
     counters, samples = HostCounters(threads, root), GpuSamples()
     with contextlib.ExitStack() as stack:

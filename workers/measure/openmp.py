@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from sweeps.condition import Condition
+from sweeps.model.condition import Condition
 from workers.measure.environment import PLACES_VARIABLE, allowed_cores
 from workers.measure.pinning import thread_siblings
 

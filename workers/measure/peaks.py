@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 import torch
 
-from sweeps.condition import Device, Dtype
-from sweeps.profile import Peaks
+from sweeps.model.condition import Device, Dtype
+from sweeps.model.profile import Peaks
 from workers.measure.timer import bandwidth, synchronise
 
 SMALLEST, LARGEST = 256, {"cpu": 4096, "cuda": 16384}

@@ -12,8 +12,8 @@ import numpy as np
 import psutil
 import torch
 
-from sweeps.job import Job
-from sweeps.outcome import WORKER_UNFIT
+from sweeps.model.job import Job
+from sweeps.model.outcome import WORKER_UNFIT
 from workers.measure.descendants import end, running_descendants
 from workers.measure.memory import MIB
 from workers.measure.process_state import FLAG, ProcessState

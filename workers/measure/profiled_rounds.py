@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from sweeps.condition import Device
-from sweeps.profile import Activity, Phase, TimeClass
-from sweeps.stats.operator_work import DISPATCH
-from sweeps.stats.timeline import Timeline, split_operators, split_time
+from sweeps.model.condition import Device
+from sweeps.model.profile import Activity, Phase, TimeClass
+from sweeps.stats.profiles.operator_work import DISPATCH
+from sweeps.stats.profiles.timeline import Timeline, split_operators, split_time
 from workers.measure.interleaved import ArmError, random_order
 from workers.measure.recording import MarkedForward, TorchRecording, Recording, overhead_s
 from workers.measure.timeout import TimedOut

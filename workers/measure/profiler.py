@@ -11,11 +11,11 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 from typing import NamedTuple
 
-from sweeps.condition import Device
-from sweeps.profile import Activities, ArmProfile, Phase
-from sweeps.stats.operator_work import Work
-from sweeps.stats.profile_rounds import ArmWall, PhaseRounds
-from sweeps.stats.timeline import place_of_time
+from sweeps.model.condition import Device
+from sweeps.model.profile import Activities, ArmProfile, Phase
+from sweeps.stats.profiles.operator_work import Work
+from sweeps.stats.profiles.profile_rounds import ArmWall, PhaseRounds
+from sweeps.stats.profiles.timeline import place_of_time
 from workers.measure.profiled_rounds import PhaseTable, Ran
 from workers.measure.recording import TorchRecording
 

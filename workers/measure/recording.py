@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import torch
 from torch.profiler import ProfilerActivity, profile, record_function
 
-from sweeps.condition import Device
-from sweeps.profile import Activity, Phase
-from sweeps.stats.operator_work import Work, operator_work
-from sweeps.stats.timeline import DeviceRun, OperatorRun, Span
+from sweeps.model.condition import Device
+from sweeps.model.profile import Activity, Phase
+from sweeps.stats.profiles.operator_work import Work, operator_work
+from sweeps.stats.profiles.timeline import DeviceRun, OperatorRun, Span
 
 MARK = "breakeven:"
 """Before the phase in the name of a mark, and before the name of compiled code that is no operator of torch."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import torch
 
-from sweeps.condition import Condition
+from sweeps.model.condition import Condition
 from workers.measure.environment import cores
 
 

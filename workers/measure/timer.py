@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import torch
 
-from sweeps.condition import Device
+from sweeps.model.condition import Device
 
 MIN_SAMPLE_S = 1e-3
 MIN_RESOLUTIONS = 10_000

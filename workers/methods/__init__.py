@@ -13,11 +13,11 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any, cast
 
-from sweeps.condition import Condition, ImageSize
-from sweeps.identity import digest
-from sweeps.job import Arm
-from sweeps.kinds import Modality
-from sweeps.method import AnyMethod, BlockTokens, LanguageNetwork, Network, Params, Purpose, modality_of
+from sweeps.model.condition import Condition, ImageSize
+from sweeps.model.identity import digest
+from sweeps.model.job import Arm
+from sweeps.model.kinds import Modality
+from sweeps.model.method import AnyMethod, BlockTokens, LanguageNetwork, Network, Params, Purpose, modality_of
 from workers.errors import Unsupported
 from workers.methods import language, vision
 
@@ -279,7 +279,7 @@ def checked(module: ModuleType, file: Path) -> AnyMethod:
         if not isinstance(getattr(module, part, None), kind):
             raise InvalidMethod(f"{file}: lacks {part} ({kind.__name__}), which every method has; see workers/methods/README.md")
     if not issubclass(module.Params, Params):
-        raise InvalidMethod(f"{file}: Params must be a subclass of sweeps.method.Params")
+        raise InvalidMethod(f"{file}: Params must be a subclass of sweeps.model.method.Params")
     own = getattr(module, "MODALITY", "vision")
     if own not in FUNCTIONS:
         raise InvalidMethod(f"{file}: MODALITY is {own!r}; it is language, or left out for vision models")

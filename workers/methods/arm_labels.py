@@ -4,9 +4,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from sweeps.identity import canonical
-from sweeps.job import Arm
-from sweeps.method import Params
+from sweeps.model.identity import canonical
+from sweeps.model.job import Arm
+from sweeps.model.method import Params
 from workers import methods
 
 

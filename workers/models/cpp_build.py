@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from sweeps.identity import digest
+from sweeps.model.identity import digest
 from workers.cache import cached
 from workers.measure.environment import read_text
 

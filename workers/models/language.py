@@ -14,11 +14,11 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.cache_utils import Cache
 from transformers.utils import logging as noise
 
-from sweeps.condition import Condition
+from sweeps.model.condition import Condition
 from sweeps.geometry.llm_geometry import CONFIGS, TRAINED_LANGUAGE, USUAL_NAMES, from_config
 from sweeps.geometry.local_llm import content, geometry, is_folder, is_hub
-from sweeps.identity import digest
-from sweeps.method import LanguageNetwork
+from sweeps.model.identity import digest
+from sweeps.model.method import LanguageNetwork
 from workers.data import tokenization
 from workers.data.tokenization import FastTokenizer
 from workers.errors import Unsupported

@@ -10,9 +10,9 @@ from typing import Any, TypeVar, cast
 import torch
 from torch import nn
 
-from sweeps.condition import Condition, Dtype
-from sweeps.identity import canonical
-from sweeps.job import Job
+from sweeps.model.condition import Condition, Dtype
+from sweeps.model.identity import canonical
+from sweeps.model.job import Job
 from workers.measure.process_cleanup import memory_share
 
 M = TypeVar("M", bound=nn.Module)

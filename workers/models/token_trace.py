@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from sweeps.method import BlockTokens
+from sweeps.model.method import BlockTokens
 from workers.models.runtime import Compiled, CudaGraph
 
 

@@ -19,7 +19,7 @@ from torch import nn
 
 import sweeps
 from sweeps.geometry.vit_catalogue import networks
-from sweeps.method import Network
+from sweeps.model.method import Network
 from workers.training import digits_vit
 
 POOLINGS = ("token", "avg", "map")

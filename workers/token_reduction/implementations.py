@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from sweeps.condition import Condition
+from sweeps.model.condition import Condition
 
 ImplementationField = Annotated[
     Literal["auto", "torch", "native"],

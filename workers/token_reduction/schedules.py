@@ -7,9 +7,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from sweeps.condition import ImageSize
-from sweeps.identity import FrozenModel
-from sweeps.method import BlockTokens, Network, Params
+from sweeps.model.condition import ImageSize
+from sweeps.model.identity import FrozenModel
+from sweeps.model.method import BlockTokens, Network, Params
 
 ROUNDING = 9
 """Decimals kept before rounding up or down, so that 0.55 of 100 tokens is 55 and not, by floating point, 56."""

@@ -15,7 +15,7 @@ from timm.models.vision_transformer import checkpoint_filter_fn
 from torch import Tensor, nn
 
 import workers.training.digits_vit  # noqa: F401 - makes the models known to timm
-from sweeps.condition import Condition
+from sweeps.model.condition import Condition
 from workers.data.digits import digits
 from workers.data.preprocessing import Preprocessing
 from workers.training.optimisation import TrainingTargetMissed, decay_groups, minimise, training

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sweeps.identity import FrozenModel, digest
+from sweeps.model.identity import FrozenModel, digest
 from workers.cache import cached
 from workers.errors import Unsupported
 from workers.vocabulary.ngram_tokenizer import (

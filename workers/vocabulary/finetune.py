@@ -14,7 +14,7 @@ from pydantic import Field
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from sweeps.identity import FrozenModel, digest
+from sweeps.model.identity import FrozenModel, digest
 from workers.cache import cached
 from workers.models.architectures import layers_of, replace
 from workers.models.share_weights import clone_shared

@@ -13,7 +13,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 from tokenizers import Tokenizer as Backend
 
-from sweeps.identity import FrozenModel, digest
+from sweeps.model.identity import FrozenModel, digest
 from workers.errors import Unsupported
 
 Format = Literal["breakeven-vocabulary-1"]

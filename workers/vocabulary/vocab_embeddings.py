@@ -11,7 +11,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from sweeps.method import LanguageNetwork
+from sweeps.model.method import LanguageNetwork
 from workers.errors import Unsupported
 from workers.models.share_weights import clone_shared
 from workers.vocabulary.ngram_tokenizer import Vocabulary

@@ -4,8 +4,8 @@ import copy
 import ctypes
 from typing import TYPE_CHECKING, Any, Literal
 
-from sweeps import method
-from sweeps.method import BlockTokens, Network
+from sweeps.model import method
+from sweeps.model.method import BlockTokens, Network
 
 if TYPE_CHECKING:
     from torch import nn

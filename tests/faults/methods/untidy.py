@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from sweeps import method
-from sweeps.method import BlockTokens, Network
+from sweeps.model import method
+from sweeps.model.method import BlockTokens, Network
 
 if TYPE_CHECKING:
     from torch import nn

@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from sweeps import method
-from sweeps.identity import digest
-from sweeps.method import LanguageNetwork
+from sweeps.model import method
+from sweeps.model.identity import digest
+from sweeps.model.method import LanguageNetwork
 
 if TYPE_CHECKING:
     from workers.models.language import LanguageModel

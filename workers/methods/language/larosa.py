@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from sweeps.method import LanguageNetwork
+from sweeps.model.method import LanguageNetwork
 from workers.activation_sparsity import sparsity_params
 from workers.activation_sparsity.sparsity_params import CalibratedParams, Coefficients
 
@@ -65,7 +65,7 @@ def skipped(params: Params, network: LanguageNetwork, tokens: int) -> int:
 
 def apply(lm: "LanguageModel", params: Params) -> "LanguageModel":
     """Raises `Unsupported` where the text is too short, the kernel cannot run, or another method has changed the matrices."""
-    from sweeps.identity import digest
+    from sweeps.model.identity import digest
     from workers.activation_sparsity import calibrate
     from workers.activation_sparsity.rotation_fusion import fuse, shared
     from workers.activation_sparsity.sparse_linear import InputRule, skip

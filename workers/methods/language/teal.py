@@ -6,7 +6,7 @@ reached on average only; the share that was skipped is measured.
 
 from typing import TYPE_CHECKING
 
-from sweeps.method import LanguageNetwork
+from sweeps.model.method import LanguageNetwork
 from workers.activation_sparsity import sparsity_params
 from workers.activation_sparsity.sparsity_params import CalibratedParams, Coefficients
 
@@ -41,7 +41,7 @@ def macs(params: Params, network: LanguageNetwork, prompt: int, decoded: int) ->
 
 def apply(lm: "LanguageModel", params: Params) -> "LanguageModel":
     """Raises `Unsupported` where the text is too short, the kernel cannot run, or another method has changed the matrices."""
-    from sweeps.identity import digest
+    from sweeps.model.identity import digest
     from workers.activation_sparsity import calibrate
     from workers.activation_sparsity.sparse_linear import InputRule, skip_in_native_basis
 

@@ -6,7 +6,7 @@ the same code on all rows: the dense control of the kernels.
 
 from typing import TYPE_CHECKING
 
-from sweeps.method import LanguageNetwork
+from sweeps.model.method import LanguageNetwork
 from workers.activation_sparsity import sparsity_params
 from workers.activation_sparsity.sparsity_params import Coefficients, SkippingParams
 
@@ -41,7 +41,7 @@ def macs(params: Params, network: LanguageNetwork, prompt: int, decoded: int) ->
 
 def apply(lm: "LanguageModel", params: Params) -> "LanguageModel":
     """Raises `Unsupported` where the requested kernel cannot run, or another method has changed the matrices."""
-    from sweeps.identity import digest
+    from sweeps.model.identity import digest
     from workers.activation_sparsity.sparse_linear import InputRule, skip_in_native_basis
 
     four = [InputRule(count) for count in sparsity_params.kept_of_each(lm.network, params.shares(lm.network))]

@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field, model_validator
 
-from sweeps.condition import ImageSize
-from sweeps.method import Network
+from sweeps.model.condition import ImageSize
+from sweeps.model.method import Network
 from workers.token_reduction.schedules import CountedKeepParams
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ A fused token that would stand for a single dropped one saves nothing: that one 
 
 from typing import TYPE_CHECKING
 
-from sweeps.condition import ImageSize
-from sweeps.method import Network
+from sweeps.model.condition import ImageSize
+from sweeps.model.method import Network
 from workers.token_reduction.schedules import KeepParams
 
 if TYPE_CHECKING:

@@ -47,9 +47,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from sweeps import method
-from sweeps.condition import ImageSize
-from sweeps.method import BlockTokens, Network
+from sweeps.model import method
+from sweeps.model.condition import ImageSize
+from sweeps.model.method import BlockTokens, Network
 from workers.token_reduction import implementations
 from workers.token_reduction.implementations import ImplementationField
 from workers.token_reduction.schedules import (

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field, model_validator
 
-from sweeps.condition import ImageSize
-from sweeps.method import Network
+from sweeps.model.condition import ImageSize
+from sweeps.model.method import Network
 from workers.token_reduction.schedules import MergeParams
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
-from sweeps.condition import ImageSize
-from sweeps.method import Network, Purpose
+from sweeps.model.condition import ImageSize
+from sweeps.model.method import Network, Purpose
 from workers.token_reduction.schedules import CountedKeepParams
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
-from sweeps import method
-from sweeps.condition import ImageSize
-from sweeps.method import BlockTokens, Network, Purpose
+from sweeps.model import method
+from sweeps.model.condition import ImageSize
+from sweeps.model.method import BlockTokens, Network, Purpose
 
 if TYPE_CHECKING:
     from timm.models.vision_transformer import VisionTransformer

@@ -12,8 +12,8 @@ attempts of different ones are not pooled.
 
 from typing import TYPE_CHECKING
 
-from sweeps.condition import ImageSize
-from sweeps.method import Network
+from sweeps.model.condition import ImageSize
+from sweeps.model.method import Network
 from workers.token_reduction import implementations
 from workers.token_reduction.implementations import ImplementationField
 from workers.token_reduction.schedules import MergeParams

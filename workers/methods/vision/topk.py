@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from sweeps.condition import ImageSize
-from sweeps.method import Network
+from sweeps.model.condition import ImageSize
+from sweeps.model.method import Network
 from workers.token_reduction.schedules import CountedKeepParams
 
 if TYPE_CHECKING:

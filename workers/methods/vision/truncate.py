@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from sweeps import method
-from sweeps.condition import ImageSize
-from sweeps.method import BlockTokens, Network, Purpose
+from sweeps.model import method
+from sweeps.model.condition import ImageSize
+from sweeps.model.method import BlockTokens, Network, Purpose
 from workers.token_reduction.schedules import (
     AlignField,
     CountedKeepParams,

@@ -1,0 +1,245 @@
+"""Cluster: nodes with workers, jobs submitted to them and results that come back."""
+
+import os
+import sys
+import sysconfig
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from orchestrator.cluster.nodes import Node
+from orchestrator.cluster.connect import ClusterError, ClusterOutageError, start_ray
+from orchestrator.cluster.discovery import Discovery
+from orchestrator.cluster.supervisors import STATUS, Supervisors, WorkerPlace
+from orchestrator.cluster.ray_tempdir import Folder
+from orchestrator.host.worker_supervisor import WorkerConfig, WorkerFailure
+from sweeps.model.condition import Device
+from sweeps.model.job import Job
+from sweeps.model.outcome import Outcome
+
+NEW_PROCESS_S = 20.0
+WAITS_S, REPEAT_S = 2.0, 30.0
+"""How often it is checked whether a running job waits for its host, and how often that is reported."""
+OURS, STORE = "BREAKEVEN_", "BREAKEVEN_DB"
+"""Prefix of our environment variables, which workers get, and the one that they do not get: it may hold a password."""
+
+
+@dataclass(frozen=True, eq=False)
+class Running:
+    """A job that a worker has."""
+
+    node: Node
+    job: Job
+    reference: Any
+    """Ray's reference to the result."""
+    slot: int = 0
+
+    @property
+    def place(self) -> WorkerPlace:
+        return self.node.node_id, self.job.condition.device, self.slot
+
+
+class Finished(NamedTuple):
+    """A job that came back."""
+
+    running: Running
+    result: Outcome | WorkerFailure
+
+
+class Cluster:
+    """A running Ray cluster, our own on this machine or one by address; use as a context manager.
+
+    Ray neither retries nor restarts anything: what follows a failure is the dispatcher's decision.
+    """
+
+    def __init__(self, config: WorkerConfig, folder: Folder | None, notify: Callable[[str], None]) -> None:
+        self._folder = folder
+        self._supervisors = Supervisors(config, own_ray=folder is not None)
+        self._discovery = Discovery(self._supervisors, notify)
+        self._running: dict[Any, Running] = {}
+        self._status_calls: dict[Any, Running] = {}
+        self._status_at = time.monotonic()
+        self._reported: dict[Any, float] = {}
+        """When it was last reported, by `Running.reference`, that a job waits for its host."""
+
+    @classmethod
+    def start(
+        cls,
+        address: str | None = None,
+        *,
+        entry: str = WorkerConfig().entry,
+        environments: str = WorkerConfig().environments,
+        memory_bytes: int | None = None,
+        notify: Callable[[str], None] = lambda _: None,
+    ) -> Self:
+        """Start Ray here, or connect to the cluster at `address`, and check what every node offers.
+
+        `entry` and `environments` name the functions that workers call (`module:function`); `memory_bytes` limits what a CPU
+        worker may allocate; `notify` gets a line for each node that is excluded, joins or leaves. Raises `ClusterError` when Ray
+        cannot be started or reached, or no node can be used.
+        """
+        ours = tuple(sorted((key, value) for key, value in os.environ.items() if key.startswith(OURS) and key != STORE))
+        config = WorkerConfig(entry, environments, str(Path.cwd()), _import_path(), ours, memory_bytes)
+        try:
+            folder = None if address else Folder()
+        except OSError as error:
+            raise ClusterError(f"Ray cannot be started here, because it has no place for its files: {error}") from error
+        try:
+            start_ray(address, folder)
+        except BaseException:
+            if folder:
+                folder.end_processes()
+                folder.remove()
+            raise
+        cluster = cls(config, folder, notify)
+        try:
+            cluster._discovery.discover_all()
+        except BaseException:
+            cluster.close()
+            raise
+        return cluster
+
+    def nodes(self) -> list[Node]:
+        """The nodes that can be used; those that joined meanwhile are among them once `refresh` has found them."""
+        return list(self._discovery.nodes)
+
+    def refresh(self) -> bool:
+        """Add nodes that joined and remove idle ones that left, without waiting for any; whether there are new ones."""
+        if self._folder:
+            return False  # our own Ray has one node
+        return self._discovery.refresh({running.node.node_id for running in self._running.values()})
+
+    def require(self, devices: Iterable[Device]) -> None:
+        """Raise `ClusterOutageError` naming what is there unless some node offers each of `devices`."""
+        nodes = self._discovery.nodes
+        missing = sorted(set(devices) - {device for node in nodes for device in node.devices})
+        if missing:
+            there = "; ".join(f"{node.host}: {', '.join(node.devices)}" for node in nodes) or "no node"
+            raise ClusterOutageError(f"no node offers device {', '.join(missing)}; there is {there}")
+
+    def submit(self, job: Job, node: Node, *, slot: int = 0, fresh: bool = False) -> Running:
+        """Give `job` to the worker of its device class and `slot` on `node`, which must be idle; to a new process if `fresh`.
+
+        Raises `ClusterError` when the node does not offer the device, or others keep its GPUs.
+        """
+        device = job.condition.device
+        if device not in node.devices:
+            raise ClusterError(f"{node.host} does not offer device {device}; it offers {', '.join(node.devices)}")
+        supervisor = self._supervisors.at((node.node_id, device, slot))
+        reference = supervisor.run.remote(job.model_dump_json(), job.timeout_s, fresh=fresh, gpus=node.gpus)
+        running = Running(node, job, reference, slot)
+        self._running[reference] = running
+        return running
+
+    def wait(self, timeout_s: float | None = None) -> list[Finished]:
+        """Jobs that have come back, none after `timeout_s` seconds; returns as soon as there is one."""
+        import ray
+
+        if lost := self._supervisors.lost_daemon():
+            self._discovery.nodes.clear()
+            running, failure = list(self._running.values()), WorkerFailure("node_died", f"Ray's process {lost} was killed")
+            self._running.clear()
+            return [Finished(one, failure) for one in running]
+        ready, _ = ray.wait(list(self._running), num_returns=1, timeout=timeout_s)
+        return [Finished(running, self._result(running)) for running in map(self._running.pop, ready)]
+
+    def waits(self) -> list[tuple[Running, str]]:
+        """Jobs that wait for their host, with what they wait for; each when it is first seen, and then every `REPEAT_S`.
+
+        A job that waits no more comes once with an empty text.
+        """
+        import ray
+
+        found, now = [], time.monotonic()
+        ready = ray.wait(list(self._status_calls), num_returns=len(self._status_calls), timeout=0)[0] if self._status_calls else []
+        for call, running in [(reference, self._status_calls.pop(reference)) for reference in ready]:
+            try:
+                message = ray.get(call)
+            except ray.exceptions.RayError:
+                continue  # its supervisor has died, which the result of the job will show
+            if running.reference not in self._running:
+                continue
+            if message and now - self._reported.get(running.reference, -REPEAT_S) >= REPEAT_S:
+                self._reported[running.reference] = now
+                found.append((running, message))
+            elif not message and self._reported.pop(running.reference, None) is not None:
+                found.append((running, ""))
+        if now - self._status_at > WAITS_S:
+            self._status_at = now
+            for running in set(self._running.values()) - set(self._status_calls.values()):
+                supervisor = self._supervisors.at(running.place)
+                self._status_calls[supervisor.waiting.options(concurrency_group=STATUS).remote()] = running
+            self._reported = {reference: at for reference, at in self._reported.items() if reference in self._running}
+        return found
+
+    def kill(self, running: Running) -> None:
+        """Kill the job and its worker at once; the next job on that node and device class gets new ones."""
+        self._running.pop(running.reference, None)
+        self._supervisors.discard(running.place)
+
+    def close(self) -> None:
+        """Kill all workers and leave the cluster; our own is shut down and its files are removed."""
+        import ray
+
+        if self._folder and self._supervisors.lost_daemon():
+            self._folder.end_processes()  # this Ray answers no more
+        if ray.is_initialized():  # else `ray.kill` would start a Ray
+            self._supervisors.discard_all()
+            ray.shutdown()
+        self._running.clear()
+        if self._folder:
+            self._folder.end_processes()
+            self._folder.remove()
+        self._discovery.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def _result(self, running: Running) -> Outcome | WorkerFailure:
+        import ray
+
+        try:
+            reply: str | WorkerFailure = ray.get(running.reference)
+        except ray.exceptions.RayError as error:
+            return self._lost(running, error)
+        if isinstance(reply, WorkerFailure):
+            return reply
+        try:
+            return Outcome.model_validate_json(reply)
+        except ValueError as error:
+            return WorkerFailure("error", "the worker's outcome is not valid", str(error))
+
+    def _lost(self, running: Running, error: Exception) -> WorkerFailure:
+        """The failure where the supervisor itself is gone: its node died, or something killed it. The job is not the cause."""
+        import ray
+
+        node = running.node
+        if self._supervisors.lost_daemon():
+            self._discovery.nodes.clear()
+            return WorkerFailure("node_died", f"Ray on {node.host} was killed", str(error))
+        probe: WorkerPlace = (node.node_id, "cpu", -1)
+        self._supervisors.discard(running.place)
+        try:
+            # Ray takes a while to call a node dead, and its old processes may answer meanwhile; a new one needs a living node.
+            ray.get(self._supervisors.start(probe).node_info.remote(), timeout=NEW_PROCESS_S)
+        except ray.exceptions.RayError:
+            self._discovery.remove(node)
+            return WorkerFailure("node_died", f"node {node.host} left the cluster", str(error))
+        finally:
+            self._supervisors.discard(probe)
+        return WorkerFailure("node_died", f"Ray lost our process on {node.host}", str(error))
+
+
+def _import_path() -> tuple[str, ...]:
+    """The folders on the import path that are no part of Python's installation: the checkout, a test's folder."""
+    installed = [Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib")]
+    folders = [Path(entry or ".").resolve() for entry in sys.path]
+    return tuple(
+        str(folder) for folder in folders if folder.is_dir() and not any(folder.is_relative_to(place) for place in installed)
+    )

@@ -1,0 +1,1 @@
+"""One host: its lock, and the worker processes on it."""

@@ -1,0 +1,1 @@
+"""The loop of a run: dispatch, refinement and progress."""

@@ -1,0 +1,87 @@
+"""Time budget: the time that a run may measure, which jobs still fit into it, and a first pass that leaves some of it."""
+
+import math
+import time
+from collections.abc import Collection
+
+from orchestrator.plan.estimate import job_seconds
+from sweeps.model.job import Job
+from sweeps.analysis.job_estimate import START_SECONDS, compiling_seconds
+from sweeps.model.kinds import KINDS
+
+PASS_SHARE = 0.6
+"""Of a limited time, what the first pass may take at most; the rest is spent where it buys most."""
+MIN_SHARE = 0.1
+"""Of a job's `budget` that is left to it at least, however many jobs there are."""
+
+
+class TimeBudget:
+    """Wall time for measuring in seconds, from the first dispatch on; without a limit everything fits."""
+
+    def __init__(self, limit_s: float = math.inf) -> None:
+        self.limit_s = limit_s
+        self.starts = 0
+        """Jobs that were started."""
+        self._began: float | None = None
+        self._running: dict[Job, float] = {}
+        self._took_s, self._estimated_s = 0.0, START_SECONDS  # the first job waits for its worker
+
+    def begin(self) -> None:
+        """Let the time run, unless it does."""
+        if self._began is None:
+            self._began = time.monotonic()
+
+    @property
+    def left_s(self) -> float:
+        return self.limit_s - (0.0 if self._began is None else time.monotonic() - self._began)
+
+    def admits(self, job: Job) -> bool:
+        """Whether the job ends in time, if it takes as long as those before did by the same estimate."""
+        return self._expected_s(job) <= self.left_s
+
+    def fitted(self, job: Job) -> Job:
+        """The job with so much less `budget` that it ends in time, if it would not and may be shortened so far."""
+        over_s = self._expected_s(job) - self.left_s
+        if over_s <= 0 or not KINDS[job.kind].timed or job.protocol.passes > 1:
+            return job
+        budget_s = job.protocol.budget_s
+        return _with_budget(job, max(MIN_SHARE * budget_s, budget_s - over_s / self._share))
+
+    def _expected_s(self, job: Job) -> float:
+        """What compiling takes at most is an estimate of its own, which slow jobs before do not raise."""
+        compiling_s = compiling_seconds(job)
+        return self._share * (job_seconds(job) - compiling_s) + min(1.0, self._share) * compiling_s
+
+    @property
+    def _share(self) -> float:
+        return self._took_s / self._estimated_s if self._took_s else 1.0
+
+    def start(self, job: Job) -> None:
+        self.starts += 1
+        self._running[job] = time.monotonic()
+
+    def end(self, job: Job) -> None:
+        """`job` was answered; its time counts for the estimate of others."""
+        if (began := self._running.pop(job, None)) is not None:
+            self._took_s += time.monotonic() - began
+            self._estimated_s += job_seconds(job)
+
+
+def shortened(jobs: Collection[Job], limit_s: float) -> tuple[Job, ...]:
+    """The jobs with so much less `budget` that one pass of all takes `PASS_SHARE` of `limit_s`, if it would take longer.
+
+    Jobs in several passes stay as they are: whatever time there is makes a whole curve, with fewer passes. What no shorter
+    `budget` can save, such as compiling, takes half of that at most: else it would leave no time to measure.
+    Depends on the jobs and the limit alone, so that an interrupted pass goes on under the same protocol.
+    """
+    timed = [job for job in jobs if KINDS[job.kind].timed and job.protocol.passes == 1]
+    whole, budgets = math.fsum(map(job_seconds, jobs)), math.fsum(job.protocol.budget_s for job in timed)
+    if whole <= PASS_SHARE * limit_s or not budgets:
+        return tuple(jobs)
+    beside = min(whole - budgets, PASS_SHARE * limit_s / 2)
+    share = min(1.0, max(MIN_SHARE, (PASS_SHARE * limit_s - beside) / budgets))
+    return tuple(_with_budget(job, share * job.protocol.budget_s) if job in timed else job for job in jobs)
+
+
+def _with_budget(job: Job, budget_s: float) -> Job:
+    return job.model_copy(update={"protocol": job.protocol.model_copy(update={"budget_s": budget_s})})

@@ -1,0 +1,1 @@
+"""Sections of a detailed report, one module each."""

@@ -1,0 +1,117 @@
+"""Engines: a store opened for writing or for reading alone."""
+
+import sqlite3
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError
+from sqlalchemy.pool import QueuePool, StaticPool
+
+from store.errors import StoreError
+from store.rows.location import check_exists, check_place, display_name, location, reading_mode, sqlite_path
+from store.open.migration import migrate, views_are_current
+from store.rows.transactions import BUSY_S, explain_errors
+
+__all__ = [
+    "Engine",  # for the type annotations of those who may not import SQLAlchemy
+    "connect",
+    "connect_readonly",
+]
+
+
+def connect(url: str | None = None) -> Engine:
+    """Open the store for writing; create it or bring its schema up to date first.
+
+    Raises `StoreError` for what is not a store, a store of a newer program, and places that cannot be written.
+    """
+    where = location(url)
+    path = sqlite_path(where)
+    if path is not None:
+        check_place(path)
+    engine = _server_engine(where) if not where.startswith("sqlite") else _sqlite_engine(path, "rwc")
+    with explain_errors(display_name(where)):
+        migrate(engine)
+    return engine
+
+
+def connect_readonly(url: str | None = None) -> Engine:
+    """Open the store for reading alone. Raises `StoreError` if it is missing or cannot be read by this program.
+
+    Views that other declarations made are hidden by temporary ones of today, and stay in the store as they are.
+    """
+    where = location(url)
+    path = sqlite_path(where)
+    if path is not None:
+        check_exists(path)
+    if where.startswith("sqlite"):
+        engine = _sqlite_engine(path, "ro" if path is None else reading_mode(path))
+    else:
+        engine = _server_engine(where, options="-c default_transaction_read_only=on")
+    with explain_errors(display_name(where)):
+        if not views_are_current(engine):
+            engine.dispose()  # its connection has no views of today
+            event.listen(engine, "connect", partial(_add_views, engine))
+    return engine
+
+
+def _add_views(engine: Engine, connection: Any, _record: Any) -> None:
+    """Create the views of today as temporary ones of the connection."""
+    from store.views.public import creations  # imports the models, which a store with current views does not need
+
+    made = [str(statement.compile(dialect=engine.dialect)) for statement in creations(temporary=True)]
+    if engine.dialect.name == "sqlite":
+        connection.executescript(";".join(["PRAGMA temp_store = MEMORY", *made]))
+        return
+    connection.autocommit = True
+    for sql in ("BEGIN READ WRITE", *made, "COMMIT"):
+        connection.execute(sql, ())  # with parameters, be they none, %% stands for %
+    connection.autocommit = False
+
+
+def _server_engine(where: str, **connect_args: str) -> Engine:
+    try:
+        engine = create_engine(_server_url(where), connect_args=connect_args, pool_pre_ping=True)
+        engine.dialect.import_dbapi()
+    except (ArgumentError, ImportError, ValueError) as error:
+        why = "its port is no number" if "invalid literal for int" in str(error) else error
+        raise StoreError(f"{display_name(where)} is no usable database URL: {why}") from None
+    return engine
+
+
+def _server_url(where: str) -> URL:
+    url = make_url(where)
+    if "@" in (url.host or ""):
+        raise ArgumentError("a password that contains @ is written with %40 in its place")
+    return url
+
+
+def _sqlite_engine(path: Path | None, mode: str) -> Engine:
+    """An engine that begins its own transactions: reading ones deferred, writing ones immediate."""
+    opened = partial(
+        sqlite3.connect,
+        ":memory:" if path is None else f"file:{quote(str(path))}?mode={mode}",
+        uri=path is not None,
+        timeout=BUSY_S,
+        isolation_level=None,  # the driver begins nothing by itself, see `_begin`
+        check_same_thread=False,
+    )
+    engine = create_engine("sqlite://", creator=opened, poolclass=StaticPool if path is None else QueuePool)
+    engine.url = make_url("sqlite://").set(database=str(path) if path else None)
+    event.listen(engine, "connect", _set_pragmas)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _set_pragmas(connection: sqlite3.Connection, _record: Any) -> None:
+    connection.execute("PRAGMA foreign_keys = ON")
+    # NORMAL: a commit survives the death of any process; after a power cut the last commits may be missing, the file is whole,
+    # and the jobs concerned are simply waiting again. FULL would cost a disk flush for every outcome.
+    connection.execute("PRAGMA synchronous = NORMAL")
+
+
+def _begin(connection: Connection) -> None:
+    # A deferred transaction that turns to writing fails at once when another one wrote meanwhile, however long it might wait.
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if connection.get_execution_options().get("writing") else "BEGIN")

@@ -1,0 +1,1 @@
+"""Reading: what reports, pages and planning ask of a store."""

@@ -1,0 +1,1 @@
+"""What a store can advise: the measured arms of each condition."""

@@ -1,0 +1,224 @@
+"""Arms of one condition at all sizes: which can be ranked at a size, measured or between two, and why the others cannot."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import log
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from store.read.advice.failed_sizes import FailedArm
+from store.rows.frames import rows_of
+from sweeps.analysis.advice import MeasuredArm, QualityCost, Ranking, pareto, rank
+from sweeps.text.advice_text import Advice, Amount, Evidence
+from sweeps.model.condition import Condition
+from sweeps.text.condition_text import describe_condition
+from sweeps.language.confirmation import comparison_at
+from sweeps.model.flags import quarantine_reasons, split_flags, wrong
+from sweeps.model.job import Comparison
+from sweeps.number_format import is_missing
+from sweeps.stats.curves.curve import Point
+from sweeps.stats.curves.interpolation import MeasuredPoint, interpolate
+from sweeps.stats.pooling import SpeedUp
+
+
+class MethodFacts(NamedTuple):
+    """What methods declare, which the caller knows."""
+
+    label: Callable[[str, str | None], str]
+    """The label of a method and its parameters (JSON)."""
+    purpose: Callable[[str], str]
+    """`optimisation`, or what a control is for."""
+
+
+class SizeArms(NamedTuple):
+    """The arms of one condition at one size."""
+
+    tokens: int
+    found: tuple[Evidence, ...]
+    left_out: tuple[tuple[str, str], ...]
+    """Label of each arm that is not ranked, and why."""
+
+    def ranked(self, max_drop: float | None = None, compared: int | None = None) -> Ranking:
+        return rank([each.arm for each in self.found], max_drop=max_drop, compared=compared)
+
+    @property
+    def by_key(self) -> dict[str, Evidence]:
+        return {each.arm.key: each for each in self.found}
+
+
+@dataclass(frozen=True)
+class ConditionArms:
+    """The arms of one condition at all sizes; ratios are formed inside it alone."""
+
+    rows: pd.DataFrame
+    """Of `store.read.advice.timed_arms.timed_arms`, with the unmodified model of the condition as their baseline."""
+    qualities: Mapping[str, tuple[QualityCost, ...]]
+    """By `quality_pair_id`."""
+    amounts: Mapping[str, Mapping[str, Amount]]
+    """By `comparison_id`: peak memory and energy."""
+    failures: tuple[FailedArm, ...]
+    methods: MethodFacts
+    break_evens: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    """By `curve_id`: rows of `store.read.token_break_evens.claims_of_curves`."""
+
+    @property
+    def batch(self) -> int:
+        return int(self.rows["batch_size"].iloc[0])
+
+    @property
+    def condition(self) -> Condition:
+        """That of one of its questions: they share all but the size."""
+        found: Condition = self.rows["condition"].iloc[-1]
+        return found
+
+    @property
+    def metric(self) -> str:
+        return str(self.rows["metric"].iloc[0])
+
+    def title(self, tokens: int | None = None) -> str:
+        """The condition in words, at a size where one is given."""
+        row = self.rows.iloc[-1]
+        known = self.condition.model_dump() | {"device_name": row["device_name"], "threads": row["threads"]}
+        size = {"image_size": None, "prompt_tokens": None}
+        text = describe_condition(known | size | {"data": None, "corruption": None})
+        if (new := self.condition.new_tokens) is not None:
+            text += f", {new} new tokens of {self.condition.data} ({self.condition.decoding})"
+        text += f", environment {row['environment'][:8]} on host {row['host']}"
+        return text if tokens is None else f"{tokens} tokens, {text}"
+
+    @property
+    def sizes(self) -> list[int]:
+        """Tokens at which an arm of it was timed."""
+        return sorted({int(tokens) for tokens in self.rows["tokens"].dropna()})
+
+    @cached_property
+    def _curves(self) -> dict[str, list[Any]]:
+        """Rows with their tokens, by `curve_id`, in the order of `rows`."""
+        found: dict[str, list[Any]] = {}
+        for row in rows_of(self.rows):
+            if not is_missing(row.tokens):
+                found.setdefault(row.curve_id, []).append(row)
+        return found
+
+    def at(self, tokens: int, *, between: bool = True) -> SizeArms:
+        """Its arms at a size; with `between` also those whose curve has points on both sides of it, and no failure at it."""
+        found: list[Evidence] = []
+        left_out: list[tuple[str, str]] = []
+        failed = {each.curve_id: each for each in self.failures if each.tokens == tokens}
+        for curve_id, rows in self._curves.items():
+            label = self.methods.label(rows[-1].method, rows[-1].params)
+            here = [row for row in rows if int(row.tokens) == tokens]
+            problem = _unusable(here[-1]) if here else ""
+            failure = failed.pop(curve_id, None)
+            if here and not problem:
+                found.append(self._evidence(label, here[-1:], _speedup(here[-1])))
+            elif here or failure is not None:
+                left_out.append((label, problem if failure is None else failure.reason))
+            elif between and (inside := interpolate([_measured(row) for row in rows if not _unusable(row)], tokens)):
+                neighbours = {inside.left.point.comparison_id, inside.right.point.comparison_id}
+                chosen = [row for row in rows if row.comparison_id in neighbours]
+                found.append(self._evidence(label, chosen, inside.speedup))
+            else:
+                left_out.append((label, _not_here([int(row.tokens) for row in rows], tokens, between=between)))
+        left_out += [(self.methods.label(each.method, each.params), each.reason) for each in failed.values()]
+        return SizeArms(tokens, tuple(found), tuple(left_out))
+
+    def advice(self, tokens: int, *, max_drop: float | None = None, with_pareto: bool = False) -> Advice:
+        """Its arms ranked at a size."""
+        arms, last = self.at(tokens), self.rows.iloc[-1]
+        return Advice(
+            title=self.title(tokens),
+            tokens=tokens,
+            condition=self.condition,
+            environment=last["environment"],
+            host=last["host"],
+            metric=self.metric,
+            found=arms.found,
+            left_out=arms.left_out,
+            ranking=arms.ranked(max_drop),
+            max_drop=max_drop,
+            pareto=pareto([each.arm for each in arms.found]) if with_pareto else None,
+            break_evens=self.break_evens,
+        )
+
+    def missing_at(self, tokens: int, batch: int | None = None) -> list[Comparison]:
+        """The questions of its optimisations that are not measured at a size (and batch), where they have not failed.
+
+        Raises `UserError` where no input has the size.
+        """
+        failed = {each.curve_id for each in self.failures if each.tokens == tokens and batch in {None, self.batch}}
+        found = []
+        for curve_id, rows in self._curves.items():
+            here = [row for row in rows if int(row.tokens) == tokens and batch in {None, self.batch}]
+            answered = here and not _unusable(here[-1])
+            if answered or curve_id in failed or self._control(rows[-1].method):
+                continue
+            last = (here or rows)[-1]
+            comparison = comparison_at(Comparison.model_validate_json(last.payload), int(last.tokens), tokens)
+            size = {} if batch is None else {"batch_size": batch}
+            found.append(comparison.model_copy(update={"condition": comparison.condition.model_copy(update=size)}))
+        return found
+
+    def _evidence(self, label: str, rows: Sequence[Any], speedup: SpeedUp) -> Evidence:
+        last = rows[-1]
+        exact = len(rows) == 1
+        # quality at one image size is none at another; that of a language model does not depend on the length of the prompt, and
+        # with random weights it has no meaning
+        known = (exact or is_missing(last.image_size)) and last.weights != "random"
+        amounts = self.amounts.get(last.comparison_id, {}) if exact else {}
+        idle = exact and "no_effect" in split_flags(last.flags)
+        arm = MeasuredArm(
+            key=last.curve_id,
+            speedup=speedup,
+            costs=self.qualities.get(last.quality_pair_id, ()) if known else (),
+            amounts={name: amount.ratio for name, amount in amounts.items()},
+            obstacle="it does nothing at this size" if idle else self._control(last.method),
+        )
+        return Evidence(label, str(last.runtime), tuple(rows), arm, amounts)
+
+    def _control(self, method: str) -> str:
+        """Why a control is not advised: it exists for what it shows of other methods."""
+        found = self.methods.purpose(method)
+        return "" if found == "optimisation" else f"{method} is a {found}, not for use"
+
+
+def _unusable(row: Any) -> str:
+    """Why a row of the view `speedup` cannot be ranked; empty if it can."""
+    flags = split_flags(row.flags)
+    if reasons := quarantine_reasons(flags):
+        return f"quarantined: {', '.join(reasons)}"
+    if wrong(flags):
+        return f"flagged as wrong: {', '.join(flags)}"
+    if row.verdict == "insufficient" or is_missing(row.verdict) or is_missing(row.effect_se) or is_missing(row.speedup_low):
+        return "too few pairs"
+    return ""
+
+
+def _not_here(sizes: Sequence[int], tokens: int, *, between: bool) -> str:
+    if min(sizes) < tokens < max(sizes) and between:
+        near = max(size for size in sizes if size < tokens), min(size for size in sizes if size > tokens)
+        return f"not measured at {tokens} tokens, and no cost model fits between {near[0]} and {near[1]}"
+    nearest = min(sizes, key=lambda size: abs(log(max(size, 1) / max(tokens, 1))))
+    return f"measured at {min(sizes)} to {max(sizes)} tokens, nearest {nearest}; nothing is extrapolated"
+
+
+def _speedup(row: Any) -> SpeedUp:
+    return SpeedUp(log(row.speedup), row.effect_se, row.effect_freedom, int(row.pairs))
+
+
+def _measured(row: Any) -> MeasuredPoint:
+    speedup = _speedup(row)
+    point = Point(
+        x=row.tokens,
+        speedup=row.speedup,
+        se=row.effect_se,
+        verdict=row.verdict,
+        pairs=int(row.pairs),
+        gmacs_baseline=None if is_missing(row.gmacs_baseline) else row.gmacs_baseline,
+        gmacs=None if is_missing(row.gmacs_total) else row.gmacs_total,
+        no_op="no_effect" in split_flags(row.flags),
+        comparison_id=row.comparison_id,
+    )
+    return MeasuredPoint(point, speedup)

@@ -1,0 +1,1 @@
+"""The evidence of one answer, and answers side by side."""

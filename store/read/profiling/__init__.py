@@ -1,0 +1,1 @@
+"""Profiles of a stored sweep, and what they explain."""

@@ -1,0 +1,257 @@
+"""How runs go: unfinished sweeps by device with the time left, failures by class, and the health of nodes and devices."""
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha1
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Engine, Row, case, distinct, exists, func, select
+
+from store.rows.owners import LEASE_S
+from store.read.queries import find_sweep
+from store.schema.lightweight import ATTEMPT, CALIBRATION, COMPARISON, EFFECT, ENVIRONMENT, FAILURE, JOB, SWEEP, SWEEP_COMPARISON, SWEEP_JOB, newest_revision
+from store.rows.transactions import database_time, reading
+from sweeps.model.flags import FLAGS, split_flags
+from sweeps.model.job import Job
+from sweeps.analysis.job_estimate import estimated_seconds
+from sweeps.analysis.time_left import EndedJob, OpenJob, time_left
+
+EXAMPLES_OF_A_CLASS = 5
+"""Comparisons that a class of failures names."""
+ATTEMPTS_COUNTED = 100
+"""The newest attempts of a sweep on a class of device, whose durations those of its other jobs are taken from."""
+ESTIMATES_KEPT = 100_000
+_ESTIMATES: dict[bytes, float] = {}
+
+_SAME_JOB = JOB.c.id == SWEEP_JOB.c.job
+_OF_SWEEP = SWEEP_JOB.join(SWEEP, SWEEP.c.id == SWEEP_JOB.c.sweep).join(JOB, _SAME_JOB)
+_OPEN = JOB.c.state.in_(("waiting", "running"))
+_ENDED = ("done", "failed", "cancelled")
+
+
+class RunProgress(NamedTuple):
+    """The jobs of a sweep on a class of device."""
+
+    sweep: str
+    device: str
+    waiting: int
+    running: int
+    ended: int
+    """Done, failed, or cancelled."""
+    left_s: float | None
+    """Seconds until the rest is measured, by `sweeps.analysis.time_left`: `None` before the first has ended."""
+    heard_at: float | None
+    """When a dispatcher last renewed its lease, in seconds since the epoch; `None` where none holds one."""
+
+    def silent_s(self, now: float) -> float | None:
+        """Seconds since the last sign of its dispatcher, which grow while nothing is committed; `None` where none holds a job."""
+        return None if self.heard_at is None else max(0.0, now - self.heard_at)
+
+    def stale(self, now: float) -> bool:
+        """Whether jobs count as running whose dispatcher gives no sign any more."""
+        return self.heard_at is not None and now - self.heard_at > LEASE_S
+
+
+class FailureClass(NamedTuple):
+    """Failures of one reason and message in a sweep."""
+
+    reason: str
+    message: str
+    comparisons: int
+    kind: str
+    """Of the job that failed last."""
+    examples: tuple[str, ...]
+    """Some of the comparisons of the newest failure, by id."""
+    attempt: int
+    """That of the newest."""
+    at: float
+    """When that ended, in seconds since the epoch."""
+    environment: str
+    host: str
+    detail: str
+    """Its traceback or log tail; empty where there is none."""
+
+
+class Health(NamedTuple):
+    """An environment on a host."""
+
+    environment: str
+    host: str
+    device: str
+    device_name: str
+    seen_at: float
+    """When its newest attempt ended, in seconds since the epoch."""
+    attempts: int
+    flags: Mapping[str, int]
+    """How many attempts have each flag, most first."""
+    quarantined: int
+    """Attempts that count only where there is no other."""
+    calibrated_at: float | None
+    """Of the environment's newest calibration, in seconds since the epoch."""
+    gflops: float | None
+    """The largest measured peak, in 1e9 operations per second."""
+    gb_per_s: float | None
+
+
+def run_progress(engine: Engine, now: float | None = None) -> list[RunProgress]:
+    """The sweeps (newest revisions) that have jobs waiting or running, by class of device, newest sweep first."""
+    key = (SWEEP.c.id, SWEEP.c.name, JOB.c.device)
+    unfinished = (newest_revision(SWEEP), SWEEP.c.id.in_(select(SWEEP_JOB.c.sweep).join(JOB, _SAME_JOB).where(_OPEN)))
+    ended = func.sum(case((JOB.c.state.in_(_ENDED), 1), else_=0)).label("ended")
+    groups = (
+        select(*key, ended, func.sum(case((_OPEN, 1), else_=0)).label("open"))
+        .select_from(_OF_SWEEP)
+        .where(*unfinished)
+        .group_by(*key, SWEEP.c.submitted_at)
+        .order_by(SWEEP.c.submitted_at.desc(), SWEEP.c.id.desc(), JOB.c.device)
+    )
+    with reading(engine) as connection:
+        now = database_time(connection) if now is None else now
+        return [_progress(connection, row, now) for row in connection.execute(groups).all()]
+
+
+def seconds_left(engine: Engine, sweep: int, *, starting: int = 0, now: float | None = None) -> float | None:
+    """Seconds until all jobs of a sweep's row are measured: those of the class of device that takes longest.
+
+    As many more as `starting` begin at once. `None` where that is not known of each yet; see `sweeps.analysis.time_left`.
+    """
+    devices = select(JOB.c.device).select_from(_OF_SWEEP).where(SWEEP.c.id == sweep, _OPEN).distinct()
+    with reading(engine) as connection:
+        of = [(sweep, device) for device in connection.execute(devices).scalars().all()]
+        jobs = [(_open_jobs(connection, *each), _attempts(connection, *each)) for each in of]
+        now = database_time(connection) if now is None else now
+    known = [_left(*each, now, starting) for each in jobs]
+    found = [seconds for seconds in known if seconds is not None]
+    return max(found) if found and len(found) == len(known) else None
+
+
+def _progress(connection: Connection, group: Any, now: float) -> RunProgress:
+    jobs = _open_jobs(connection, group.id, group.device)
+    running = [job for job in jobs if job.state == "running"]
+    renewed = [job.renewed_at for job in running if job.renewed_at]
+    heard_at = max(renewed, default=None)
+    left = _left(jobs, _attempts(connection, group.id, group.device), now)
+    return RunProgress(group.name, group.device, len(jobs) - len(running), len(running), group.ended, left, heard_at)
+
+
+def _open_jobs(connection: Connection, sweep: int, device: str) -> Sequence[Any]:
+    columns = (JOB.c.kind, JOB.c.state, JOB.c.payload, JOB.c.queued_at, JOB.c.renewed_at)
+    jobs = select(*columns).select_from(_OF_SWEEP).where(SWEEP.c.id == sweep, JOB.c.device == device, _OPEN)
+    return connection.execute(jobs).all()
+
+
+def _attempts(connection: Connection, sweep: int, device: str) -> Sequence[Any]:
+    """The newest attempts first."""
+    attempts = (
+        select(JOB.c.kind, JOB.c.state, JOB.c.payload, ATTEMPT.c.started_at, ATTEMPT.c.ended_at)
+        .select_from(_OF_SWEEP.join(ATTEMPT, ATTEMPT.c.job == JOB.c.id))
+        .where(SWEEP.c.id == sweep, JOB.c.device == device)
+        .order_by(ATTEMPT.c.ended_at.desc())
+        .limit(ATTEMPTS_COUNTED)
+    )
+    return connection.execute(attempts).all()
+
+
+def _left(jobs: Sequence[Any], attempts: Sequence[Any], now: float, starting: int = 0) -> float | None:
+    """By `time_left`. A running job is taken to have begun when the newest attempt ended, or when it was queued after that."""
+    if not attempts:
+        return None
+    ended = [EndedJob(row.kind, _estimate(row.payload), row.ended_at - row.started_at) for row in attempts if row.state == "done"]
+    rest = [OpenJob(row.kind, _estimate(row.payload), row.state == "running") for row in jobs]
+    began = max([attempts[0].ended_at, *(row.queued_at for row in jobs if row.state == "running")])
+    return time_left(ended, rest, since_s=max(0.0, now - began), starting=starting)
+
+
+def _estimate(payload: str) -> float:
+    """The estimate of a job in the queue; kept by the digest of its text, which takes a hundredth of reading it."""
+    digest = sha1(payload.encode(), usedforsecurity=False).digest()
+    if digest not in _ESTIMATES:
+        if len(_ESTIMATES) >= ESTIMATES_KEPT:
+            _ESTIMATES.clear()
+        _ESTIMATES[digest] = estimated_seconds(Job.model_validate_json(payload))
+    return _ESTIMATES[digest]
+
+
+def failure_classes(engine: Engine, sweep: str, most: int = 50) -> list[FailureClass]:
+    """The failures of comparisons of the newest revision of a sweep that an environment has nothing else of, most frequent first.
+
+    At most so many classes. Raises `StoreError` if there is no such sweep.
+    """
+    row = find_sweep(engine, sweep)["id"]
+    requested = (SWEEP_COMPARISON.c.sweep == row, SWEEP_COMPARISON.c.comparison_id == EFFECT.c.comparison_id)
+    # looked up: failures are few beside the comparisons of a large sweep
+    of_sweep = exists(select(SWEEP_COMPARISON.c.sweep).where(*requested).correlate(EFFECT))
+    number = func.count(distinct(EFFECT.c.comparison_id)).label("comparisons")
+    classes = (
+        select(FAILURE.c.reason, FAILURE.c.message, number, func.max(FAILURE.c.id).label("newest"))
+        .select_from(FAILURE.join(EFFECT, EFFECT.c.failure == FAILURE.c.id))
+        .where(of_sweep)
+        .group_by(FAILURE.c.reason, FAILURE.c.message)
+        .order_by(number.desc(), FAILURE.c.reason, FAILURE.c.message)
+        .limit(most)
+    )
+    listed = []
+    with reading(engine) as connection:
+        for found in connection.execute(classes).all():
+            of = select(FAILURE.c.detail, ATTEMPT.c.id, ATTEMPT.c.ended_at, ATTEMPT.c.environment, ATTEMPT.c.host).join_from(
+                FAILURE, ATTEMPT, ATTEMPT.c.id == FAILURE.c.attempt
+            )
+            newest = connection.execute(of.where(FAILURE.c.id == found.newest)).one()
+            named = select(COMPARISON.c.comparison_id, COMPARISON.c.kind).join_from(
+                EFFECT, COMPARISON, COMPARISON.c.comparison_id == EFFECT.c.comparison_id
+            )
+            failed = named.where(EFFECT.c.failure == found.newest).distinct().order_by(COMPARISON.c.comparison_id)
+            rows = connection.execute(failed.limit(EXAMPLES_OF_A_CLASS)).all()
+            at = (newest.id, newest.ended_at, newest.environment, newest.host, newest.detail)
+            listed.append(
+                FailureClass(
+                    found.reason,
+                    found.message,
+                    found.comparisons,
+                    rows[0].kind,
+                    tuple(str(each.comparison_id) for each in rows),
+                    *at,
+                )
+            )
+    return listed
+
+
+def health(engine: Engine) -> list[Health]:
+    """Each environment on each host where anything was measured, the one seen last first."""
+    of = (ATTEMPT.c.environment, ATTEMPT.c.host)
+    seen = select(*of, ATTEMPT.c.flags, func.count().label("attempts"), func.max(ATTEMPT.c.ended_at).label("seen_at"))
+    calibrated = select(CALIBRATION.c.environment, func.max(CALIBRATION.c.created_at).label("at")).group_by(
+        CALIBRATION.c.environment
+    )
+    with reading(engine) as connection:
+        devices = {row.environment_id: row for row in connection.execute(select(ENVIRONMENT))}
+        ages = {row.environment: row.at for row in connection.execute(calibrated)}
+        rows = connection.execute(seen.group_by(*of, ATTEMPT.c.flags)).all()
+    grouped: dict[tuple[str, str], list[Row[Any]]] = {}
+    for row in rows:
+        grouped.setdefault((row.environment, row.host), []).append(row)
+    found = []
+    for (environment, host), parts in grouped.items():
+        device = devices[environment]
+        peaks = _peaks(engine, environment, host)
+        counts: dict[str, int] = {}
+        for part in parts:
+            for flag in split_flags(part.flags):
+                counts[flag] = counts.get(flag, 0) + part.attempts
+        quarantined = sum(
+            part.attempts for part in parts if any(FLAGS[f].quarantine for f in split_flags(part.flags) if f in FLAGS)
+        )
+        figures = (max(part.seen_at for part in parts), sum(part.attempts for part in parts))
+        flags = dict(sorted(counts.items(), key=lambda each: (-each[1], each[0])))
+        found.append(
+            Health(
+                environment, host, device.device, device.device_name, *figures, flags, quarantined, ages.get(environment), *peaks
+            )
+        )
+    return sorted(found, key=lambda each: -each.seen_at)
+
+
+def _peaks(engine: Engine, environment: str, host: str) -> tuple[float | None, float | None]:
+    from store.rows.profiles import best_peaks  # imports the models
+
+    peaks = [peaks for peaks, _ in best_peaks(engine, environment, host).values()]
+    return max((one.gflops for one in peaks), default=None), max((one.gb_per_s for one in peaks), default=None)

@@ -1,0 +1,116 @@
+"""Raw samples as columns: packing them without loss, and reading them back as arrays."""
+
+import json
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Row
+
+from sweeps.model.outcome import Samples
+from sweeps.stats.two_way import Rounds
+
+Times = NDArray[np.float64]
+
+
+@dataclass
+class Timings:
+    """The samples of one attempt, arrays of shape [rounds, columns], in seconds per forward."""
+
+    arms: list[int]
+    """Index of the arm in each column; one with two columns was timed twice in every round."""
+    seconds: Times
+    event_seconds: Times | None
+    series: Mapping[str, Times] = field(default_factory=dict)
+    """Further times of the same runs, by metric."""
+    _fitted: dict[tuple[str | None, bool], Rounds] = field(default_factory=dict)
+
+    def of(self, arm: int, metric: str | None = None) -> Times:
+        """The wall times of an arm, shape [samples], or with `metric` those of that series."""
+        return self._of(arm, self.seconds if metric is None else self.series[metric])
+
+    def on_device(self, arm: int) -> Times | None:
+        """The device times of an arm, shape [samples]; `None` where they were not measured apart."""
+        return None if self.event_seconds is None else self._of(arm, self.event_seconds)
+
+    def rounds(self, metric: str | None = None, *, warmup_converged: bool = True) -> Rounds:
+        """The times, or with `metric` those of that series, with estimates, which are made once; `warmup_converged` as for `Rounds`."""
+        key = metric, warmup_converged
+        if key not in self._fitted:
+            self._fitted[key] = Rounds(self.seconds if metric is None else self.series[metric], self.arms, warmup_converged=warmup_converged)
+        return self._fitted[key]
+
+    def _of(self, arm: int, table: Times) -> Times:
+        times: Times = table[:, [column for column, each in enumerate(self.arms) if each == arm]].ravel()
+        return times
+
+
+def timings(samples: Samples) -> Timings:
+    """The arrays in `samples`. Raises `ValueError` for samples that are not rectangular."""
+    device = samples.event_seconds
+    columns = len(samples.arms)
+    seconds = _table(samples.seconds, columns, "seconds")
+    rounds = {"order": _table(samples.order, columns, "order")}
+    rounds |= {name: _table(values, columns, name) for name, values in samples.series.items()}
+    if device is not None:
+        rounds["event_seconds"] = _table(device, columns, "event_seconds")
+    for name, table in rounds.items():
+        if len(table) != len(seconds):
+            raise ValueError(f"samples: {name} has {len(table)} rounds, seconds has {len(seconds)}")
+    series = {name: rounds[name] for name in samples.series}
+    return Timings(list(samples.arms), seconds, rounds.get("event_seconds"), series)
+
+
+def pack_samples(samples: Samples) -> dict[str, Any]:
+    """The columns of table `sample`. Raises `ValueError` for samples that are not rectangular."""
+    arrays = timings(samples)
+    rounds, columns = arrays.seconds.shape
+    return {
+        "rounds": rounds,
+        "columns": columns,
+        "arms": json.dumps(samples.arms),
+        "inner": json.dumps(samples.inner),
+        "stopped": samples.stopped,
+        "seconds": _squeeze(arrays.seconds, "<f8"),
+        "event_seconds": None if arrays.event_seconds is None else _squeeze(arrays.event_seconds, "<f8"),
+        "run_order": _squeeze(np.array(samples.order), "<i4"),
+        "bursts": None if samples.bursts is None else _squeeze(np.array(samples.bursts), "<f8"),
+    }
+
+
+def pack_series(samples: Samples) -> list[dict[str, Any]]:
+    """The rows of table `sample_series`, but for the attempt. Raises as `pack_samples` does."""
+    found = timings(samples).series
+    return [{"metric": name, "seconds": _squeeze(found[name], "<f8")} for name in sorted(found)]
+
+
+def unpack_samples(row: Row[Any], series: Iterable[Row[Any]] = ()) -> Timings:
+    """The timings in a row of table `sample`, with its rows of `sample_series`."""
+    shape = (row.rounds, row.columns)
+    device = None if row.event_seconds is None else _stretch(row.event_seconds, shape)
+    more = {str(each.metric): _stretch(each.seconds, shape) for each in series}
+    return Timings(json.loads(row.arms), _stretch(row.seconds, shape), device, more)
+
+
+def unpack_order(row: Row[Any]) -> tuple[tuple[int, ...], ...]:
+    """For each round the columns in the order they ran, from a row of table `sample`."""
+    order = np.frombuffer(zlib.decompress(row.run_order), dtype="<i4").reshape(row.rounds, row.columns)
+    return tuple(map(tuple, order.tolist()))
+
+
+def _table(values: tuple[tuple[float, ...], ...], columns: int, name: str) -> Times:
+    widths = {len(line) for line in values} - {columns}
+    if widths:
+        raise ValueError(f"samples: a round of {name} has {widths.pop()} values, but there are {columns} columns of arms")
+    return np.array(values, dtype=np.float64).reshape(len(values), columns)
+
+
+def _squeeze(array: NDArray[Any], dtype: str) -> bytes:
+    return zlib.compress(np.ascontiguousarray(array, dtype=dtype).tobytes(), level=1)
+
+
+def _stretch(blob: bytes, shape: tuple[int, int]) -> Times:
+    return np.frombuffer(zlib.decompress(blob), dtype="<f8").reshape(shape)

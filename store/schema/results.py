@@ -1,0 +1,218 @@
+"""Tables of the store: what was measured in each attempt at a job; nothing here can be derived again."""
+
+from typing import Any
+
+from sqlalchemy import BigInteger, Index, LargeBinary
+from sqlmodel import Field, SQLModel
+
+from store.schema.planned import CONDITION_CHECKS, SOURCES, ArmColumns, finite_number, one_of
+
+
+class CalibrationRow(SQLModel, table=True):
+    """What differs between processes, estimated from repeats in fresh ones; never changed, so that answers keep theirs."""
+
+    __tablename__ = "calibration"
+    __table_args__: Any = (
+        *(finite_number(column, ">= 0") for column in ("process_sd", "tau", "tau_low", "tau_high", "created_at")),
+        *(finite_number(column, "> 0") for column in ("freedom", "processes", "contrasts")),
+        Index(None, "environment", "size_class", "created_at"),
+    )
+
+    calibration_id: str = Field(primary_key=True)
+    """Digest of the attempts that it was made from."""
+    environment: str = Field(foreign_key="environment.environment_id")
+    size_class: str
+    """Of models, by their parameters (`sweeps.stats.calibration.size_class`)."""
+    created_at: float
+    process_sd: float
+    """Standard deviation of a log speed-up between processes that intervals use: an upper bound of `tau`."""
+    tau: float
+    tau_low: float
+    tau_high: float
+    freedom: float
+    """Degrees of freedom of `process_sd`."""
+    processes: int
+    contrasts: int
+
+
+class AttemptRow(SQLModel, table=True):
+    """One execution of a job."""
+
+    __tablename__ = "attempt"
+    __table_args__: Any = (
+        one_of("source", SOURCES),
+        finite_number("started_at", "> 0"),
+        finite_number("ended_at", ">= started_at"),
+        finite_number("n", "> 0"),
+    )
+
+    id: int | None = Field(default=None, primary_key=True)
+    digest: str = Field(unique=True)
+    """SHA-256 of the whole outcome: recording it twice changes nothing."""
+    job: int | None = Field(foreign_key="job.id", index=True)
+    """NULL for an imported outcome."""
+    job_id: str = Field(index=True)
+    n: int
+    """1 for the first execution of the job."""
+    round: int
+    environment: str = Field(foreign_key="environment.environment_id")
+    host: str
+    process: str | None = None
+    """Identifies the process that measured it; NULL where it is not known, so that each attempt counts as one."""
+    calibration_id: str | None = Field(default=None, foreign_key="calibration.calibration_id")
+    """The term between processes that its effects are derived with; NULL: the stated default. Only `reanalyse` changes it."""
+    started_at: float
+    ended_at: float
+    project_commit: str | None
+    source: str
+    flags: str
+    """Reasons to distrust the whole job, joined by commas."""
+    protocol: str
+    """The requested precision, as canonical JSON."""
+    system_metrics: str
+    """What the monitors read, as JSON."""
+    payload: str
+    """The outcome less its raw data, as JSON: with the tables below nothing of an outcome is lost."""
+
+
+class SampleRow(SQLModel, table=True):
+    """Raw timings of an attempt: zlib-compressed little-endian arrays of shape [rounds, columns]."""
+
+    __tablename__ = "sample"
+
+    attempt: int = Field(primary_key=True, foreign_key="attempt.id")
+    rounds: int
+    columns: int
+    arms: str
+    """JSON list: index of the arm in each column."""
+    inner: str
+    """JSON list: forwards that make up one sample, per column."""
+    stopped: str
+    seconds: bytes = Field(sa_type=LargeBinary)
+    """float64, wall seconds per forward."""
+    event_seconds: bytes | None = Field(sa_type=LargeBinary)
+    """float64, device seconds per forward; NULL where not measured apart."""
+    run_order: bytes = Field(sa_type=LargeBinary)
+    """int32: for each round the columns in the order they ran."""
+    bursts: bytes | None = Field(default=None, sa_type=LargeBinary)
+    """float64, seconds per forward of several in one go, each arm once in the order of its first column; NULL where none."""
+
+
+class SampleSeriesRow(SQLModel, table=True):
+    """Further times of the runs in `sample`, by metric: zlib-compressed little-endian float64 of the same shape, in seconds."""
+
+    __tablename__ = "sample_series"
+
+    attempt: int = Field(primary_key=True, foreign_key="attempt.id")
+    metric: str = Field(primary_key=True)
+    seconds: bytes = Field(sa_type=LargeBinary)
+
+
+class ItemColumns(SQLModel):
+    """Columns of results for each image or text window."""
+
+    attempt: int = Field(primary_key=True, foreign_key="attempt.id")
+    listing: str
+    """Hash of what was evaluated."""
+    payload: bytes = Field(sa_type=LargeBinary)
+    """The results as zlib-compressed JSON."""
+
+
+class ImagePredictionsRow(ItemColumns, table=True):
+    """What each arm of an attempt predicted for each image."""
+
+    __tablename__ = "image_predictions"
+    __table_args__: Any = (finite_number("images", "> 0"), finite_number("unreadable", ">= 0"))
+
+    images: int
+    """Images evaluated."""
+    unreadable: int
+    """Images that could not be read."""
+    classes: int
+
+
+class TextScoresRow(ItemColumns, table=True):
+    """The likelihood that each arm of an attempt gave each window of a text."""
+
+    __tablename__ = "text_scores"
+    __table_args__: Any = (finite_number("windows", "> 0"), finite_number("characters", ">= 0"))
+
+    windows: int
+    characters: int
+    """Characters read."""
+    complete: bool
+    """Whether the text has no more."""
+
+
+class ReportedColumns(SQLModel):
+    """Fields of `ArmOutcome` that `arm_result` and `effect_row` have, and the views `effect`, `speedup` and `arm` end with."""
+
+    implementation: str | None = None
+    """Implementation that ran, where there is more than one. Attempts of two implementations are never pooled."""
+
+
+class ArmResultRow(ArmColumns, ReportedColumns, table=True):
+    """One arm that ran in an attempt: the condition it really ran under, and what was counted."""
+
+    __tablename__ = "arm_result"
+    __table_args__: Any = (
+        *(finite_number(column, "> 0") for column in (*CONDITION_CHECKS, "batch", "threads")),
+        *(finite_number(column, ">= 0") for column in ("gmacs", "gmacs_overhead", "tokens", "tokens_final")),
+        Index(None, "arm_condition_id"),
+    )
+
+    attempt: int = Field(primary_key=True, foreign_key="attempt.id")
+    arm: int = Field(primary_key=True)
+    arm_condition_id: str
+    """Equal for the same arm, methods' versions included, under the same condition and contents: the newest of them is shown."""
+    gmacs: float
+    gmacs_overhead: float
+    parameters: int = Field(sa_type=BigInteger)
+    trainable_parameters: int = Field(sa_type=BigInteger)
+    batch: int
+    tokens: int
+    tokens_final: int
+    threads: int
+    """CPU threads used."""
+    flags: str
+
+
+class MetricRow(SQLModel, table=True):
+    """One number about one arm of an attempt. Numbers that are not finite stay in the attempt's payload."""
+
+    __tablename__ = "metric_row"
+    __table_args__: Any = (finite_number("value"), finite_number("low"), finite_number("high"), finite_number("n", ">= 0"))
+
+    attempt: int = Field(primary_key=True, foreign_key="attempt.id")
+    arm: int = Field(primary_key=True)
+    metric: str = Field(primary_key=True)
+    value: float
+    unit: str
+    low: float | None
+    high: float | None
+    n: int | None
+
+
+class FailureRow(SQLModel, table=True):
+    """Why an arm (or, with `arm` NULL, the whole attempt) has no measurement."""
+
+    __tablename__ = "failure"
+
+    id: int | None = Field(default=None, primary_key=True)
+    attempt: int = Field(foreign_key="attempt.id", index=True)
+    arm: int | None
+    reason: str
+    message: str
+    detail: str
+
+
+class ComparisonAttemptRow(SQLModel, table=True):
+    """What an attempt holds for a comparison: two arms that ran side by side, or the failure that prevented it."""
+
+    __tablename__ = "comparison_attempt"
+
+    comparison_id: str = Field(primary_key=True, foreign_key="comparison.comparison_id")
+    attempt: int = Field(primary_key=True, foreign_key="attempt.id", index=True)
+    baseline: int
+    arm: int
+    failure: int | None = Field(foreign_key="failure.id")

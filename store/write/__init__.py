@@ -1,0 +1,1 @@
+"""Writing: sweeps and jobs into the queue, outcomes out of it."""

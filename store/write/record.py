@@ -1,0 +1,283 @@
+"""The one writer of outcomes: an attempt with all of its data, and what is derived from it, in one transaction."""
+
+import hashlib
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any, Literal
+
+from pydantic_core import to_json
+from sqlalchemy import Connection, Engine, Integer, bindparam, exists, func, select, update
+
+from store.write.calibrations import newest_calibration, recalibrate
+from store.derive.break_evens import BATCH, derive_break_evens
+from store.derive.effects import derive_effects
+from store.derive.pair_status import pair_statuses
+from store.derive.panels import derive_all_panels, derive_panels
+from store.derive.payloads import STORES, payload_of
+from store.errors import StoreError
+from store.rows.profiles import record_peaks
+from store.rows.row_mapping import arm_columns, comparison_row, environment_row, finite, insert_into, insert_new, insert_row
+from store.schema.planned import ComparisonRow, EnvironmentRow, JobRow, core
+from store.schema.results import ArmResultRow, AttemptRow, ComparisonAttemptRow, FailureRow, MetricRow
+from store.rows.transactions import reading, writing
+from store.views.public import TABLES
+from sweeps.model.identity import canonical
+from sweeps.model.job import Job
+from sweeps.model.kinds import KINDS
+from sweeps.model.metrics import METRICS
+from sweeps.model.outcome import ANSWERING_FAILURES, ArmOutcome, Failure, Outcome
+from sweeps.stats.timing import load_distributions
+
+Source = Literal["measured", "imported"]
+
+ATTEMPT, JOB, COMPARISON, PAIR = core(AttemptRow), core(JobRow), core(ComparisonRow), core(ComparisonAttemptRow)
+ARM_RESULT, METRIC, FAILURE = core(ArmResultRow), core(MetricRow), core(FailureRow)
+KNOWN = select(ATTEMPT.c.id).where(ATTEMPT.c.digest == bindparam("digest"))
+END_LEASE = (
+    update(JOB)
+    .values(
+        state=bindparam("new_state"), owner=None, renewed_at=None, attempts=JOB.c.attempts + bindparam("executed", type_=Integer())
+    )
+    .where(JOB.c.id == bindparam("row"), JOB.c.state == "running", JOB.c.owner == bindparam("holder"), ~exists(KNOWN))
+    .returning(JOB.c.job_id, JOB.c.attempts)
+)
+HOLDER = select(JOB.c.state, JOB.c.owner).where(JOB.c.id == bindparam("row"))
+STORED = select(COMPARISON.c.comparison_id).where(COMPARISON.c.comparison_id.in_(bindparam("comparisons", expanding=True)))
+_TOGETHER = (COMPARISON.c.panel_id, COMPARISON.c.curve_id)
+"""What comparisons are ordered by, so that the points of a curve come together."""
+IMPORTED_BEFORE = select(func.count()).where(ATTEMPT.c.job_id == bindparam("job_id"), ATTEMPT.c.job.is_(None))
+
+
+class LeaseError(StoreError):
+    """The owner no longer holds the job: another dispatcher took it over, or it was cancelled."""
+
+
+def record(engine: Engine, row: int | None, owner: str | None, outcome: Outcome) -> bool:
+    """Store an outcome with all that follows from it, and end the job in `row`, in one transaction.
+
+    The job becomes `done`, or `failed` if one of its questions is still not answered. `row` None stores an outcome that was
+    measured elsewhere. Returns False, changing nothing, if this very outcome is stored already. Raises `LeaseError` if `owner`
+    does not hold the job's lease, and `StoreError` if the outcome contradicts itself.
+    """
+    if row is None:
+        return record_imported(engine, [outcome]) == 1
+    load_distributions()  # before the transaction, in which all others wait
+    attempt = AttemptWriter(outcome)
+    with writing(engine) as connection:
+        try:
+            n = end_lease(connection, row, owner, "done" if attempt.answered else "failed", attempt)
+        except LeaseError:
+            if attempt.known(connection):
+                return False
+            raise
+        environment, touched = attempt.answer(connection, attempt.insert(connection, row, n, "measured"))
+        if touched:
+            derive_break_evens(connection, touched, environment)
+        derive_panels(connection, attempt.comparison_ids)
+    return True
+
+
+def record_imported(engine: Engine, outcomes: Iterable[Outcome], then: Callable[[Connection], None] | None = None) -> int:
+    """Store outcomes that were measured elsewhere, all of them or, if one contradicts itself, none. Returns how many were new.
+
+    `then` stores what is imported with them, in the same transaction. Curves are derived once, when all their points are there.
+    """
+    load_distributions()
+    attempts, new = [AttemptWriter(outcome) for outcome in outcomes], 0
+    touched: dict[str, set[str]] = {}
+    answered = set[str]()
+    with writing(engine) as connection:
+        for attempt in attempts:
+            if not attempt.known(connection):
+                before = connection.execute(IMPORTED_BEFORE, {"job_id": attempt.job_id}).scalar_one()
+                environment, on_curves = attempt.answer(connection, attempt.insert(connection, None, before + 1, "imported"))
+                touched.setdefault(environment, set()).update(on_curves)
+                answered.update(attempt.comparison_ids)
+                new += 1
+        for environment, comparisons in touched.items():
+            for batch in _by_curve(connection, comparisons):
+                derive_break_evens(connection, batch, environment)
+        derive_panels(connection, answered)
+        if then is not None:
+            then(connection)
+    return new
+
+
+def reanalyse(engine: Engine, sweep: str | None = None) -> int:
+    """Rebuild all derived rows (or those of the sweep of that name) from raw data, with the newest calibrations.
+
+    Returns the number of comparisons concerned.
+    """
+    with reading(engine) as connection:
+        batches = list(comparisons_by_environment(connection, sweep))
+    for derive in (recalibrate, derive_effects, derive_break_evens):  # no curve may mix points of two analyses
+        for environment, comparisons in batches:
+            with writing(engine) as connection:
+                derive(connection, comparisons, environment)
+    with writing(engine) as connection:
+        derive_all_panels(connection)
+    return sum(len(comparisons) for _, comparisons in batches)
+
+
+def comparisons_by_environment(connection: Connection, sweep: str | None = None) -> Iterator[tuple[str, list[str]]]:
+    """The comparisons (of the sweep of that name) that were measured or failed in each environment, in batches.
+
+    Those of one curve are together as far as possible, because a curve is derived for each batch that has one of its points.
+    """
+    source = PAIR.join(ATTEMPT, ATTEMPT.c.id == PAIR.c.attempt).join(COMPARISON, COMPARISON.c.comparison_id == PAIR.c.comparison_id)
+    pairs = select(ATTEMPT.c.environment, *_TOGETHER, PAIR.c.comparison_id).select_from(source).distinct()
+    if sweep is not None:
+        link = TABLES["sweep_comparison"]
+        pairs = pairs.where(PAIR.c.comparison_id.in_(select(link.c.comparison_id).where(link.c.sweep == sweep)))
+    found = connection.execute(pairs.order_by(ATTEMPT.c.environment, *_TOGETHER, PAIR.c.comparison_id)).all()
+    for environment, rows in groupby(found, key=lambda row: str(row.environment)):
+        for batch in _batches([row.comparison_id for row in rows]):
+            yield environment, list(batch)
+
+
+def _by_curve(connection: Connection, comparisons: Collection[str]) -> Iterator[list[str]]:
+    """The comparisons in batches, those of one curve together as far as possible."""
+    known = select(*_TOGETHER, COMPARISON.c.comparison_id)
+    found: list[tuple[str, ...]] = []
+    for batch in _batches(sorted(comparisons)):
+        found += map(tuple, connection.execute(known.where(COMPARISON.c.comparison_id.in_(batch))))
+    for batch in _batches([comparison for *_, comparison in sorted(found)]):
+        yield list(batch)
+
+
+def _batches(comparisons: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (comparisons[start : start + BATCH] for start in range(0, len(comparisons), BATCH))
+
+
+def end_lease(connection: Connection, row: int, owner: str | None, state: str, attempt: "AttemptWriter | None") -> int:
+    """Move the job in `row` on to `state` and take it from `owner`. Returns how often it was executed, `attempt` included.
+
+    Raises, which undoes the transaction, `LeaseError` if `owner` does not hold the lease or the attempt is stored already, and
+    `StoreError` if the attempt is of another job.
+    """
+    values = {"row": row, "holder": owner, "new_state": state, "executed": int(attempt is not None)}
+    ended = connection.execute(END_LEASE, {**values, "digest": "" if attempt is None else attempt.digest}).one_or_none()
+    if ended is None:
+        found = connection.execute(HOLDER, {"row": row}).one_or_none()
+        now = "does not exist" if found is None else f"is held by {found.owner}" if found.owner else f"is {found.state}"
+        raise LeaseError(f"job {row} {now}; it is no longer running for {owner}, whose result is not stored")
+    if attempt is not None and ended.job_id != attempt.job_id:
+        raise StoreError(f"job {row} has the identity {ended.job_id}, the outcome is of {attempt.job_id}: it is not stored")
+    return int(ended.attempts)
+
+
+class AttemptWriter:
+    """An outcome on its way into the store: everything that can be computed before the transaction begins."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        """Raises `StoreError` if the outcome contradicts itself."""
+        self.outcome = outcome
+        self.job = outcome.job
+        self.kind = KINDS[self.job.kind]
+        self.job_id = self.job.job_id
+        self.environment = environment_row(outcome.environment)
+        # NaN and infinity stay what they are here; a model's own JSON would make them null
+        data = outcome.model_dump(exclude={"samples", "predictions", "text_scores", "profiles"})
+        self.payload = to_json(data, inf_nan_mode="constants").decode()
+        try:
+            self.data = payload_of(self.job.kind).read(outcome)
+            self.raw = [row for store in STORES.values() for row in store(self.kind).rows(outcome)]
+        except ValueError as error:
+            raise StoreError(f"the outcome of job {self.job_id} is not stored: {error}") from error
+        content = hashlib.sha256(self.payload.encode())
+        for value in (value for _, columns in self.raw for value in columns.values()):
+            content.update(value if isinstance(value, bytes) else str(value).encode())
+        self.digest = content.hexdigest()
+        self.statuses = tuple(pair_statuses(outcome, self.data))
+        self.comparison_ids = self.job.comparison_ids()
+
+    @property
+    def answered(self) -> bool:
+        if self.statuses:
+            return all(status.answered for status in self.statuses)
+        return all(failure.reason in ANSWERING_FAILURES for failure in self.outcome.failures)
+
+    def known(self, connection: Connection) -> bool:
+        return connection.execute(KNOWN, {"digest": self.digest}).first() is not None
+
+    def insert(self, connection: Connection, row: int | None, n: int, source: Source) -> int:
+        """Insert the attempt, the `n`-th of its job, with the data of its arms. Returns its row; `answer` makes it count."""
+        outcome = self.outcome
+        insert_new(connection, core(EnvironmentRow), [self.environment])
+        columns = {
+            "digest": self.digest,
+            "job": row,
+            "job_id": self.job_id,
+            "n": n,
+            "round": self.job.round,
+            "environment": self.environment["environment_id"],
+            "host": outcome.host,
+            "process": outcome.process,
+            "calibration_id": newest_calibration(connection, outcome, self.environment["environment_id"]),
+            "started_at": outcome.started_at,
+            "ended_at": outcome.ended_at,
+            "project_commit": outcome.commit,
+            "source": source,
+            "flags": ",".join(outcome.flags),
+            "protocol": canonical(self.job.protocol),
+            "system_metrics": to_json(outcome.system_metrics, inf_nan_mode="constants").decode(),
+            "payload": self.payload,
+        }
+        attempt = insert_row(connection, ATTEMPT, columns)
+        for table, raw in self.raw:
+            connection.execute(insert_into(core(table)), {**raw, "attempt": attempt})
+        if outcome.arms:
+            connection.execute(insert_into(ARM_RESULT), [_arm_row(self.job, arm, attempt) for arm in outcome.arms])
+        record_peaks(connection, self.environment, outcome.host, outcome.peaks, attempt)
+        metrics = list(_metric_rows(outcome, attempt))
+        if metrics:
+            connection.execute(insert_into(METRIC), metrics)
+        self.failures = {failure: insert_row(connection, FAILURE, _failure_row(failure, attempt)) for failure in outcome.failures}
+        return attempt
+
+    def answer(self, connection: Connection, attempt: int) -> tuple[str, Sequence[str]]:
+        """Let the inserted attempt answer the job's questions, and derive the effects.
+
+        Returns the environment and the comparisons whose curves are to be derived again.
+        """
+        environment = str(self.environment["environment_id"])
+        if not self.statuses:
+            return environment, ()
+        stored = set(connection.execute(STORED, {"comparisons": self.comparison_ids}).scalars())
+        requested = zip(self.comparison_ids, self.job.comparisons(), strict=True)
+        new = [
+            comparison_row(comparison, self.job.content_hashes)
+            for comparison_id, comparison in requested
+            if comparison_id not in stored
+        ]
+        insert_new(connection, COMPARISON, new)
+        rows = {}
+        for comparison_id, (pair, failure) in zip(self.comparison_ids, self.statuses, strict=True):
+            if failure is not None and failure not in self.failures:
+                self.failures[failure] = insert_row(connection, FAILURE, _failure_row(failure, attempt))
+            why = None if failure is None else self.failures[failure]
+            rows[comparison_id] = {"comparison_id": comparison_id, "attempt": attempt, **pair._asdict(), "failure": why}
+        connection.execute(insert_into(PAIR), list(rows.values()))
+        known = {} if self.data is None else {attempt: self.data}
+        derive_effects(connection, self.comparison_ids, environment, known, {self.job.kind})
+        on_curves = any(METRICS[name].compared == "ratio" for name in self.kind.metrics)
+        return environment, self.comparison_ids if on_curves else ()
+
+
+def _failure_row(failure: Failure, attempt: int) -> dict[str, Any]:
+    return {**failure.model_dump(), "attempt": attempt}
+
+
+def _arm_row(job: Job, arm: ArmOutcome, attempt: int) -> dict[str, Any]:
+    counted = {name: getattr(arm, name) for name in ArmOutcome.model_fields if name in ARM_RESULT.c}
+    return {**counted, **arm_columns(job, arm.arm), "attempt": attempt, "flags": ",".join(arm.flags)}
+
+
+def _metric_rows(outcome: Outcome, attempt: int) -> Iterator[dict[str, Any]]:
+    for arm in outcome.arms:
+        for metric in {metric.name: metric for metric in arm.metrics}.values():
+            if math.isfinite(metric.value):
+                bounds = {"low": finite(metric.low), "high": finite(metric.high), "n": metric.n}
+                key = {"attempt": attempt, "arm": arm.arm, "metric": metric.name}
+                yield {**key, "value": metric.value, "unit": metric.unit, **bounds}

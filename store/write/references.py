@@ -1,0 +1,100 @@
+"""Published tables in the store: written whole, read whole."""
+
+import json
+from collections.abc import Iterable
+from difflib import get_close_matches
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Engine, delete, select
+
+from store.errors import StoreError
+from store.rows.row_mapping import insert_into
+from store.schema.planned import core
+from store.schema.references import ReferenceRow
+from store.rows.transactions import reading, writing
+from sweeps.model.identity import canonical
+from sweeps.importers.references.measurement import Measurement, ReferenceSet
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+REFERENCE = core(ReferenceRow)
+_SAME = ("label", "method", "model", "setting", "image_size", "tokens", "tokens_final", "keep_rate", "r", "sparsity", "latency_ms")
+_SAME_TOO = ("throughput", "gmacs", "kernel_ms", "kernels", "forwards", "top1", "images", "perplexity", "tuned", "note")
+
+
+def import_references(engine: Engine, sets: Iterable[ReferenceSet]) -> dict[str, bool]:
+    """Store published tables, all in one transaction; one of the same name is replaced. Returns which of them changed the store."""
+    changed = {}
+    with writing(engine) as connection:
+        for each in sets:
+            known = connection.execute(select(REFERENCE.c.digest).where(REFERENCE.c.reference == each.name).limit(1)).scalar()
+            changed[each.name] = known != each.set_digest
+            if changed[each.name]:
+                connection.execute(delete(REFERENCE).where(REFERENCE.c.reference == each.name))
+                connection.execute(insert_into(REFERENCE), [_columns(each, row, place) for place, row in enumerate(each.rows, 1)])
+    return changed
+
+
+def _columns(each: ReferenceSet, row: Measurement, place: int) -> dict[str, Any]:
+    beside = None if each.is_baseline(row) else each.beside(row)
+    return {
+        **{name: getattr(row, name) for name in (*_SAME, *_SAME_TOO)},
+        "reference": each.name,
+        "entry": place,
+        "environment": each.environment,
+        "source": "published",
+        **{name: getattr(each, name) for name in ("title", "owner", "year", "url", "software", "counter")},
+        "place": each.where,
+        "device_name": row.device,
+        "is_baseline": each.is_baseline(row),
+        "batch_size": row.batch,
+        "latency_unit": each.latency,
+        "gmacs_baseline": None if beside is None else beside.gmacs,
+        "speedup": each.derived_speedup(row),
+        "speedup_stated": row.speedup,
+        "top1_baseline": None if beside is None else beside.top1,
+        "counters": canonical(dict(row.counters)),
+        "digest": each.set_digest,
+        "payload": row.model_dump_json(exclude_unset=True),
+        "set_payload": each.model_dump_json(exclude={"rows"}, exclude_unset=True),
+    }
+
+
+def stored_references(engine: Engine) -> list[ReferenceSet]:
+    """All published tables of the store, by name."""
+    found = select(REFERENCE.c.reference, REFERENCE.c.set_payload, REFERENCE.c.payload).order_by(
+        REFERENCE.c.reference, REFERENCE.c.entry
+    )
+    with reading(engine) as connection:
+        rows = connection.execute(found).all()
+    sets = []
+    for _, group in groupby(rows, key=lambda row: row.reference):
+        members = list(group)
+        content = json.loads(members[0].set_payload) | {"rows": [json.loads(row.payload) for row in members]}
+        sets.append(ReferenceSet.model_validate(content))
+    return sets
+
+
+def stored_reference(engine: Engine, name: str) -> ReferenceSet:
+    """The published table of that name. Raises `StoreError` that names the nearest ones."""
+    sets = {each.name: each for each in stored_references(engine)}
+    if name not in sets:
+        near = get_close_matches(name, sets, n=3) or sorted(sets)[:5]
+        hint = f"did you mean {' or '.join(near)}?" if near else "import some: breakeven import --reference"
+        raise StoreError(f"the store holds no published table called {name}; {hint}")
+    return sets[name]
+
+
+def reference_points(engine: Engine) -> "pd.DataFrame":
+    """Rows of the view `reference` that have a speed-up: what can be drawn beside measured points."""
+    import pandas as pd
+
+    from store.views.public import TABLES
+
+    view = TABLES["reference"]
+    found = select(view).where(view.c.speedup.is_not(None)).order_by(view.c.reference, view.c.entry)
+    with reading(engine) as connection:
+        rows = connection.execute(found)
+        return pd.DataFrame.from_records([tuple(row) for row in rows], columns=list(rows.keys()), coerce_float=True)

@@ -1,0 +1,1 @@
+"""Analysis: what follows from measured answers, as values."""

@@ -1,0 +1,166 @@
+"""Rules on comparisons: speed-ups against MACs and against their own rows, tokens against keep rates."""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from sweeps.analysis.audit.frame import AuditColumn, AuditFrame
+from sweeps.analysis.audit.rule import Checked, MeasurementFinding
+from sweeps.analysis.audit.tolerance import allowed_each, place_of_row, rounding, roundings
+from sweeps.importers.references.measurement import Measurement
+
+SLACK = 0.005
+"""Of ratios stated beside rounded numbers: they may have been made of throughputs or of latencies, before rounding or after."""
+
+
+def measured_speedups(frame: AuditFrame, rows: AuditColumn) -> AuditColumn:
+    """Time per item of the only baseline over that of each row, both by throughput or both by latency; or NaN.
+
+    Of our own rows it is the speed-up by pairs alone: their times may be of different runs.
+    """
+    if frame.job_noise is not None:
+        return frame.column("paired")[rows]
+    beside = frame.beside[rows]
+    rate, latency = (frame.column(name) for name in ("throughput", "latency_ms"))
+    ratio = rate[rows] / rate[beside]
+    ratio = np.where(np.isnan(ratio), latency[beside] / latency[rows], ratio)
+    return np.asarray(np.where(beside < 0, np.nan, ratio))
+
+
+def beyond_macs(frame: AuditFrame, rows: AuditColumn) -> Checked:
+    """No arm is faster than its MACs promise, unless the table explains it.
+
+    Source: fewer operations of the same kind save at most their share of the time. Memory traffic that falls faster than MACs
+    (attention matrices, a working set that comes to fit a cache) can exceed it, so this is doubtful, no contradiction. Cannot
+    decide: which of both times is wrong.
+    """
+    gmacs, beside = frame.column("gmacs"), frame.beside[rows]
+    speedups = measured_speedups(frame, rows)
+    speedups = np.where(np.isnan(speedups), frame.column("speedup")[rows], speedups)
+    promises = np.where(beside < 0, np.nan, gmacs[beside] / gmacs[rows])
+    compared = ~np.isnan(speedups) & ~np.isnan(promises)
+    rows, beside, speedups, promises = rows[compared], beside[compared], speedups[compared], promises[compared]
+    wrong = np.log(speedups / promises) > allowed_each((speedups, promises), frame.noise_at(rows), len(rows))
+    return Checked(len(rows), _faster(frame, rows[wrong], beside[wrong], speedups[wrong], promises[wrong]))
+
+
+def _faster(
+    frame: AuditFrame, rows: AuditColumn, beside: AuditColumn, speedups: AuditColumn, promises: AuditColumn
+) -> Iterator[MeasurementFinding]:
+    if len(rows):
+        worst = int(np.argmax(speedups / promises))
+        row, baseline = frame.row(int(rows[worst])), frame.row(int(beside[worst]))
+        yield MeasurementFinding(
+            "doubtful",
+            np.concatenate((rows, beside)),
+            f"{place_of_row(row)} is {speedups[worst]:.1f} times as fast as the unmodified model where its MACs "
+            f"({baseline.gmacs:g} to {row.gmacs:g}) promise {promises[worst]:.2f} at most",
+            "measure the unmodified model again, side by side with the arm",
+        )
+
+
+def stated_ratio(frame: AuditFrame, rows: AuditColumn) -> Checked:
+    """A stated speed-up or change of the time follows from the rows that it is about.
+
+    Source: baseline over arm; a change of c per cent is a speed-up of 1 / (1 + c / 100). Tolerance: the rounding of all numbers,
+    and `SLACK`. Cannot decide: which number was copied wrongly, or what a per cent is of.
+    """
+    beside = frame.beside[rows]
+    speedup, change = frame.column("speedup")[rows], frame.column("latency_change")[rows]
+    factor = 1 + change / 100
+    half = np.where(change == 0, SLACK, roundings(change) * np.abs(change) / 100) / factor
+    stated = ((speedup, roundings(speedup)), (1 / factor, half))
+    near, known = [], []
+    for name, inverse in (("throughput", False), ("latency_ms", True)):
+        own, other = frame.column(name)[rows], np.where(beside < 0, np.nan, frame.column(name)[beside])
+        known.append((other / own if inverse else own / other, roundings(own) + roundings(other)))
+    measured = ~np.isnan(known[0][0]) | ~np.isnan(known[1][0])
+    for number, step in stated:
+        fits = [np.abs(np.log(number / ratio)) <= step + error + SLACK for ratio, error in known]
+        near.append(~np.isnan(number) & measured & ~fits[0] & ~fits[1])
+    both = ~np.isnan(speedup) & ~np.isnan(change)
+    apart = both & (np.abs(np.log(speedup * factor)) > stated[0][1] + stated[1][1] + SLACK)
+    comparisons = int(sum((~np.isnan(number) & measured).sum() for number, _ in stated) + both.sum())
+    wrong = near[0] | near[1] | apart
+    ratios = np.where(np.isnan(known[0][0]), known[1][0], known[0][0])
+    return Checked(comparisons, _misstated(frame, rows[wrong], np.array((*near, apart))[:, wrong], ratios[wrong]))
+
+
+def _misstated(frame: AuditFrame, rows: AuditColumn, wrong: AuditColumn, ratios: AuditColumn) -> Iterator[MeasurementFinding]:
+    """`wrong`: whether the speed-up, the change, and both together are."""
+    by_ratio, by_change, apart = wrong
+    if not len(rows):
+        return
+    facts: list[str] = []
+    for place in range(min(3, len(rows))):
+        row = frame.row(int(rows[place]))
+        where, words = place_of_row(row), _words(row)
+        for differs, stated in ((by_ratio, words[0]), (by_change, words[1])):
+            if differs[place]:
+                facts.append(f"{where}: {stated}, its rows are {ratios[place]:.3g}x apart")
+        if apart[place]:
+            other = 1 / (1 + (row.latency_change or 0) / 100)
+            facts.append(f"{where}: {words[0]} and {words[1]} ({other:.3g}x) are not the same")
+    number = int(by_ratio.sum() + by_change.sum() + apart.sum())
+    yield MeasurementFinding(
+        "contradiction",
+        rows,
+        "; ".join(facts[:3]) + (f"; and {number - 3} more" if number > 3 else ""),
+        "state the times from which the ratio was made, and what it is of",
+    )
+
+
+def _words(row: Measurement) -> tuple[str, str]:
+    change = 0.0 if row.latency_change is None else row.latency_change
+    return f"a speed-up of {row.speedup or math.nan:g}x is stated", f"a time that changes by {change:+g} % is stated"
+
+
+def stage_tokens(frame: AuditFrame, rows: AuditColumn) -> Checked:
+    """Tokens that are stated to be left agree with a keep rate that is applied in several stages.
+
+    Source: each stage keeps its share of what the one before left (`ceil` or `floor`), or the i-th stage its rate to the power of
+    i of all: both are counted, with one token for each stage that fuses what it drops, and one for the class token. Cannot
+    decide: a keep rate that is stated of all stages together.
+    """
+    rows = rows[frame.column("stages")[rows] > 1]
+    groups = frame.codes(("tokens", "keep_rate", "stages", "tokens_final"), rows)
+    return Checked(len(rows), _wrong_tokens(frame, rows, groups))
+
+
+def _wrong_tokens(frame: AuditFrame, rows: AuditColumn, groups: AuditColumn) -> Iterator[MeasurementFinding]:
+    firsts: list[int] = np.unique(groups, return_index=True)[1].tolist()
+    for place in firsts:
+        row = frame.row(int(rows[place]))
+        tokens, rate, stages, final = row.tokens or 0, row.keep_rate or 1.0, row.stages or 1, row.tokens_final or 0
+        left = _left(tokens, rate, stages)
+        if min(left) - 1 <= final <= max(left) + stages + 1:
+            continue
+        steps = [tokens]
+        for _stage in range(stages):
+            steps.append(math.ceil(rate * steps[-1] - 1e-9))
+        one = final in _left(tokens, rate, 1)
+        end = "one patch token" if steps[-1] == 1 else f"{steps[-1]} patch tokens"
+        yield MeasurementFinding(
+            "contradiction",
+            rows[groups == groups[place]],
+            f"keep rate {rate:g} in {stages} stages ends with {end} ({' → '.join(map(str, steps))}), not {final}"
+            + (", which is what one stage leaves" if one else ""),
+            "print the tokens of each block in one forward",
+        )
+
+
+def _left(tokens: int, rate: float, stages: int) -> set[int]:
+    """Patch tokens after so many stages by each convention."""
+    found = {int(tokens * rate**stages), math.ceil(tokens * rate**stages - 1e-9), round(tokens * rate**stages)}
+    for rounded in (math.ceil, math.floor):
+        left = tokens
+        for _ in range(stages):
+            left = rounded(rate * left + (1e-9 if rounded is math.floor else -1e-9))
+        found.add(left)
+    return found
+
+
+def half_step(value: float) -> float:
+    """Half of the last written digit of a number."""
+    return rounding(value) * abs(value)

@@ -1,0 +1,1 @@
+"""Importers: files of other tools and of other machines as values."""

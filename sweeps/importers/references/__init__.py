@@ -1,0 +1,1 @@
+"""Tables of measurements of anyone as values: CSV, Markdown, published tables in YAML."""

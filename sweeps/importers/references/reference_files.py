@@ -1,0 +1,105 @@
+"""Reference files: published tables as YAML, strictly read; those that ship by name, others by path."""
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError
+
+from sweeps.errors import UserError
+from sweeps.model.identity import FrozenModel
+from sweeps.language.validation import first_error, validated
+from sweeps.language.yaml_reader import Document, SweepError, read
+from sweeps.importers.references.csv_table import read_csv_rows
+from sweeps.importers.references.measurement import LatencyUnit, Measurement, ReferenceSet, StatedBreakEven
+from sweeps.suggestions import unknown_word
+
+SHIPPED = Path(str(files("sweeps.references")))
+SUFFIXES_OF_REFERENCES = (".yaml", ".yml")
+
+
+class ReferenceFile(FrozenModel):
+    """A reference as it is written: fields that rows have in common stand once."""
+
+    reference: Literal[1]
+    """Version of this format; marks the file as a reference."""
+    title: str = Field(min_length=1)
+    owner: str = Field(min_length=1)
+    year: int | None = None
+    where: str = Field(min_length=1)
+    url: str | None = None
+    software: str | None = None
+    counter: str | None = None
+    note: str | None = None
+    latency: LatencyUnit | None = None
+    items: Literal["images", "tokens"] = "images"
+    baseline: str | None = None
+    noise: float | None = Field(default=None, gt=0, lt=1)
+    break_evens: tuple[StatedBreakEven, ...] = ()
+    common: Measurement = Measurement()
+    """Fields of every row that does not state them itself."""
+    by_label: Mapping[str, Measurement] = Field(default_factory=dict)
+    """The same for rows with a label."""
+    csv: str | None = None
+    """A CSV file beside this one that holds the rows."""
+    columns: Mapping[str, str] = Field(default_factory=dict)
+    """Columns of that file and the fields that they are."""
+    rows: tuple[Measurement, ...] = ()
+
+
+@cache
+def shipped_references() -> tuple[str, ...]:
+    """Names of the references that ship."""
+    return tuple(sorted(path.stem for path in SHIPPED.glob("*.yaml")))
+
+
+def load_reference(name_or_path: str) -> ReferenceSet:
+    """The reference of that name, or in the file at that path.
+
+    Raises `UserError` for an unknown name with the nearest one, and for a wrong file with the file, line, key and what is right.
+    """
+    if name_or_path in shipped_references():
+        return read_reference(SHIPPED / f"{name_or_path}.yaml")
+    path = Path(name_or_path)
+    if path.suffix.lower() not in SUFFIXES_OF_REFERENCES and not path.exists():
+        raise UserError(unknown_word("reference", name_or_path, list(shipped_references())))
+    return read_reference(path)
+
+
+def read_reference(path: Path) -> ReferenceSet:
+    """The reference in a file. Raises `UserError`."""
+    try:
+        document = read(path)
+    except SweepError as error:
+        if "sweep" not in error.problem:
+            raise
+        problem = "is no published table, a mapping that starts with `reference: 1`"  # the reader of YAML expects a sweep
+        raise SweepError(error.file, error.line, error.key, problem) from None
+    file = validated(document, (), ReferenceFile, document.root)
+    found = [_row(file, row, document, ("rows", place)) for place, row in enumerate(file.rows)]
+    if file.csv is not None:
+        beside = read_csv_rows(path.parent / file.csv, mapping=dict(file.columns), guess=False)
+        found += [_row(file, row, document, ("csv",)) for row in beside.rows]
+    if not found:
+        raise document.error((), "holds no measurement; list them under `rows`, or name a file beside it under `csv`")
+    unused = sorted(set(file.by_label) - {row.label for row in found})
+    if unused:
+        raise document.error(("by_label", unused[0]), f"no row has the label {unused[0]!r}")
+    known = {name: getattr(file, name) for name in ReferenceFile.model_fields if name in ReferenceSet.model_fields}
+    return ReferenceSet(**{**known, "name": path.stem, "rows": tuple(found)})
+
+
+def _row(file: ReferenceFile, row: Measurement, document: Document, place: tuple[str | int, ...]) -> Measurement:
+    """A row with the fields that it has in common with others."""
+    own: dict[str, Any] = row.model_dump(exclude_unset=True)
+    label = own.get("label") or file.common.label
+    shared = file.by_label.get(label, Measurement())
+    values = {**file.common.model_dump(exclude_unset=True), **shared.model_dump(exclude_unset=True), **own}
+    if not values.get("label"):
+        raise document.error((*place, "label"), "is missing")
+    try:
+        return Measurement.model_validate({key: value for key, value in values.items() if value is not None})
+    except ValidationError as error:  # what a CSV file holds is checked as it is read
+        raise first_error(document, error, Measurement, lambda _: place) from None

@@ -1,0 +1,118 @@
+"""Confirmation: the sweep file that measures known comparisons of one condition once more, or at another size, and nothing else."""
+
+import json
+from collections.abc import Mapping, Sequence
+from math import isqrt, sqrt
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from sweeps.model.condition import Condition, Rectangle, square_side
+from sweeps.errors import UserError
+from sweeps.model.job import Arm, Comparison
+from sweeps.model.kinds import THREAD_FIELDS
+from sweeps.model.method import AnyMethod
+from sweeps.language.axis import FILL, LIST, PER_BLOCK, form_of
+
+ALWAYS = ("device", "weights")
+"""Fields that are written at their defaults too: what stands in their place may depend on the machine and the model."""
+BUDGET_MINUTES = 2
+"""Time that each arm may take: enough for the least number of pairs on a machine that is slower than expected."""
+VISITS = 6
+"""To the one job, so that its interval rests on how far visits differ."""
+_DEFAULTS = Condition(model="")
+
+
+def confirmation_sweep(comparison: Comparison, name: str, question: str, methods: Mapping[str, AnyMethod]) -> str:
+    """A sweep file with one point, one baseline and one arm: those of `comparison`, as `sweep_of` writes them."""
+    return sweep_of([comparison], name, question, methods)
+
+
+def sweep_of(comparisons: Sequence[Comparison], name: str, question: str, methods: Mapping[str, AnyMethod]) -> str:
+    """A sweep file with one point, one baseline and the arms of `comparisons`, which share kind, condition and baseline.
+
+    Every field of the condition that is not at its default is written, and every parameter that is not. Expanded with the same
+    methods it requests the same questions. Raises `KeyError` for a method that is not among `methods`.
+    """
+    first = comparisons[0]
+    content = {
+        "schema": 1,
+        "name": name,
+        "question": question,
+        "defaults": _condition(first.condition),
+        "methods": [_arm(each.arm, methods) for each in comparisons],
+        "baselines": [_arm(first.baseline, methods)],
+        "jobs": {first.kind: {"budget": f"{BUDGET_MINUTES * len(comparisons)}m", "passes": VISITS}},
+    }
+    return yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=1000, allow_unicode=True)
+
+
+def comparison_at(comparison: Comparison, measured: int, tokens: int) -> Comparison:
+    """The same question at another size: `measured` are the tokens of its own. Raises `UserError` where no input has the size."""
+    condition = comparison.condition
+    if measured == tokens:
+        return comparison
+    if condition.image_size is None:
+        changed: dict[str, int] = {"prompt_tokens": tokens}
+    else:
+        if isqrt(tokens) ** 2 != tokens:
+            raise UserError(f"no square image has {tokens} patch tokens; request a square number, such as {isqrt(tokens) ** 2}")
+        patch = round(square_side(condition.image_size) / sqrt(measured))
+        changed = {"image_size": patch * isqrt(tokens)}
+    return comparison.model_copy(update={"condition": condition.model_copy(update=changed)})
+
+
+def _condition(condition: Condition) -> dict[str, Any]:
+    written = {
+        key: plain_size(value)
+        for key, value in condition
+        if key not in THREAD_FIELDS and (key in ALWAYS or value != getattr(_DEFAULTS, key)) and value is not None
+    }
+    return written | _threads(condition)
+
+
+def plain_size(value: Any) -> Any:
+    """A value as a sweep file has it."""
+    return value.model_dump() if isinstance(value, Rectangle) else value
+
+
+def _threads(condition: Condition) -> dict[str, Any]:
+    """The key `threads` of a sweep file, where it is not at its default."""
+    count: Any = condition.threads
+    if condition.spare_cores is not None:
+        count = f"cores - {condition.spare_cores}"
+    more = {"wait": condition.wait_policy, "pin": True if condition.pinning == "cores" else None}
+    written = {key: value for key, value in {"count": count, **more}.items() if value is not None}
+    return {"threads": written} if written else {}
+
+
+def _arm(arm: Arm, methods: Mapping[str, AnyMethod]) -> dict[str, Any] | str:
+    """An entry of `methods` or `baselines`."""
+    steps = [{"method": step.method, **_params(step.params, methods[step.method])} for step in arm.stack]
+    beside = {key: plain_size(value) for key, value in arm.overrides if value is not None}
+    beside |= {"replicate": arm.replicate} if arm.replicate else {}
+    if not steps:
+        return {"method": "dense", **beside} if beside else "dense"
+    return {**(steps[0] if len(steps) == 1 else {"stack": steps}), **beside}
+
+
+def _params(params: Mapping[str, Any], method: AnyMethod) -> dict[str, Any]:
+    """Parameters that are not at their defaults; all where a default depends on another parameter."""
+    defaults = method.Params.model_construct().model_dump(mode="json", warnings=False)
+    own = {key: value for key, value in params.items() if not (key in defaults and defaults[key] == value)}
+    try:
+        reads_back = method.Params.model_validate_json(json.dumps(own)).model_dump(mode="json") == dict(params)
+    except ValidationError:  # of an imported outcome, or of another version of the method
+        reads_back = False
+    if not reads_back:
+        own = {key: value for key, value in params.items() if value is not None}
+    schedules = {key for key, info in method.Params.model_fields.items() if form_of(info.annotation) == "schedule"}
+    return {key: _value(value, schedule=key in schedules) for key, value in own.items()}
+
+
+def _value(value: Any, *, schedule: bool) -> Any:
+    """A value of a parameter; a list has the form of one value, which does not expand."""
+    if not isinstance(value, list):
+        return value
+    return {PER_BLOCK: value, FILL: 0} if schedule else {LIST: value}

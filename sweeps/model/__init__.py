@@ -1,0 +1,1 @@
+"""Domain types: conditions, arms, jobs, outcomes, and the declarations of kinds, metrics and flags."""

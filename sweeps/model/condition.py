@@ -1,0 +1,149 @@
+"""Condition: the point of a sweep that all arms of a job share, and the fields of it that an arm may override."""
+
+from functools import cache, cached_property
+from math import sqrt
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from sweeps.model.identity import FrozenModel, canonical
+from sweeps.model.kinds import KINDS
+
+
+def _declared(kind: str) -> str:
+    if kind not in KINDS:
+        raise ValueError(f"unknown kind {kind!r}; known are {', '.join(KINDS)}")
+    return kind
+
+
+Kind = Annotated[str, AfterValidator(_declared)]
+"""Name of a kind of job, declared in `sweeps.model.kinds`."""
+Device = Literal["cpu", "cuda"]
+Dtype = Literal["float32", "bfloat16", "float16", "autocast-float16"]
+Attention = Literal["sdpa", "eager"]
+Runtime = Literal["eager", "compile", "cudagraph"]
+KvCache = Literal["dynamic", "static", "virtual"]
+Decoding = Literal["teacher_forcing", "greedy"]
+Exclusive = Literal["device"]
+WaitPolicy = Literal["passive", "active"]
+Pinning = Literal["cores"]
+InputValues = Literal["zeros"]
+NAMED_WEIGHTS = ("random", "pretrained", "trained")
+"""Weights that are no path of a file."""
+
+
+class Rectangle(FrozenModel):
+    """The size in pixels of images that are no squares."""
+
+    height: int = Field(gt=0)
+    width: int = Field(gt=0)
+
+    def __str__(self) -> str:
+        return f"{self.height}x{self.width}"
+
+
+def image_shape(size: "ImageSize") -> tuple[int, int]:
+    """Height and width in pixels."""
+    return (size.height, size.width) if isinstance(size, Rectangle) else (size, size)
+
+
+def square_side(size: "ImageSize") -> float:
+    """Side in pixels of the square with as many pixels."""
+    return sqrt(size.height * size.width) if isinstance(size, Rectangle) else size
+
+
+def pixel_size(height: int, width: int) -> "ImageSize":
+    """A number for a square, however it is written: it has one identity."""
+    return height if height == width else Rectangle(height=height, width=width)
+
+
+ImageSize = Annotated[
+    Annotated[int, Field(gt=0)] | Rectangle,
+    AfterValidator(lambda size: pixel_size(*image_shape(size))),
+]
+"""Pixels of an image: the side of a square, or height and width."""
+
+
+class Condition(FrozenModel):
+    """The point of the sweep that all arms of a job share; arms may override the fields named in `Overrides`."""
+
+    model: str
+    weights: str = "random"
+    """`random`, `pretrained`, `trained` (on demand, see `workers/training`), or the path of a checkpoint file."""
+    image_size: ImageSize | None = None
+    """The input in pixels: the side of a square, or `{height, width}`; `None` for a language model."""
+    batch_size: int = Field(default=1, gt=0)
+    device: Device = "cpu"
+    threads: int | None = Field(default=None, gt=0)
+    """Intra-op CPU threads; `None` means one per core that the process may use."""
+    dtype: Dtype = "float32"
+    attention: Attention = "sdpa"
+    runtime: Runtime = "eager"
+    seed: int = 0
+    data: str | None = None
+    """What accuracy is measured on (`digits`, `imagefolder:PATH`, `huggingface:PATH`), or the text that language models read
+    (`docs`, `topics`, `text:PATH`)."""
+    corruption: str | None = None
+    """A corruption of the images, such as `gaussian_noise`."""
+    severity: int | None = Field(default=None, ge=1, le=5)
+    prompt_tokens: int | None = Field(default=None, gt=0)
+    """Length of the prompt in tokens of the model's own tokenizer; an arm with another one reads the same text."""
+    new_tokens: int | None = Field(default=None, gt=0)
+    """Length of what is generated, in the same tokens: an arm with another tokenizer generates as many characters."""
+    kv_cache: KvCache | None = None
+    decoding: Decoding | None = None
+    """`teacher_forcing` feeds the text's own continuation, the same to every arm; `greedy` feeds the arm's own output."""
+    exclusive: Exclusive | None = None
+    """What a timing job has to itself: its node where nothing is written, with `device` one GPU and its share of the cores."""
+    spare_cores: int | None = Field(default=None, gt=0)
+    """Without `threads`: as many cores as this are left without a thread, so that each host has its own number of threads."""
+    wait_policy: WaitPolicy | None = None
+    """How threads wait for each other: `None` in a loop for some microseconds, then asleep; `passive` asleep at once; `active` in a
+    loop that keeps their cores busy."""
+    pinning: Pinning | None = None
+    """`cores`: each thread stays on a core of its own; `None`: the system places them."""
+    inputs: InputValues | None = None
+    """How the values of timed images are drawn: `None` (written `normal`) from the normal distribution; `zeros` are all 0, which
+    takes less power on a GPU."""
+
+    def threads_on(self, cores: int) -> int:
+        """The threads of a process that may use so many cores."""
+        return self.threads or max(1, cores - (self.spare_cores or 0))
+
+    @property
+    def pixels(self) -> ImageSize:
+        """`image_size` of a vision model. Raises `ValueError` for a language model, which has no image."""
+        if self.image_size is None:
+            raise ValueError(f"{self.model} has no image_size; a vision model's condition needs one")
+        return self.image_size
+
+    def request_text(self, kind: Kind) -> str:
+        """What a question of this kind depends on, as canonical JSON."""
+        if kind not in self._request_texts:
+            self._request_texts[kind] = canonical(self.model_dump(mode="json", include=set(condition_fields(kind))))
+        return self._request_texts[kind]
+
+    @cached_property
+    def _request_texts(self) -> dict[Kind, str]:
+        return {}
+
+
+@cache
+def condition_fields(kind: Kind) -> tuple[str, ...]:
+    """The condition fields that an answer of this kind depends on."""
+    return tuple(name for name in Condition.model_fields if name not in KINDS[kind].independent_of)
+
+
+class Overrides(FrozenModel):
+    """Condition fields that one arm sets for itself; `None` keeps the condition's value."""
+
+    dtype: Dtype | None = None
+    attention: Attention | None = None
+    runtime: Runtime | None = None
+    image_size: ImageSize | None = None
+    kv_cache: KvCache | None = None
+
+    def without_repeats(self, condition: Condition) -> "Overrides":
+        """The same overrides less those that only repeat what `condition` has already."""
+        kept = {key: value for key, value in self if value is not None and value != getattr(condition, key)}
+        return Overrides(**kept)

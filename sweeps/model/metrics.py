@@ -1,0 +1,226 @@
+"""Declarations of metrics: name, unit, how a metric is compared, which direction is better, and when it is read.
+
+Every layer iterates over these declarations; none branches on a metric's name. To add a metric, declare it here and measure it.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any, Literal
+
+from sweeps.model.kinds import KINDS, Modality
+
+Compared = Literal["ratio", "amount", "difference"]
+Read = Literal["round", "item", "once", "counter"]
+Better = Literal["lower", "higher"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricSpec:
+    """What is known of a metric before it is measured."""
+
+    name: str
+    """`*` in it stands for the rest of the name of each member of a family, such as `zeroshot_*_acc`."""
+    unit: str
+    label: str
+    """For people: `time to the first token`."""
+    read: Read = "once"
+    """`round`: a sample of every round of a timed job, pooled over attempts; `item`: for every image or text window; `once`: in a
+    pass of its own; `counter`: counted by a method. Other counters are the method's own, and not declared."""
+    compared: Compared | None = None
+    """How arms are compared, if they are: `ratio`, baseline over arm, of times in every round; `amount`, the same of what a pass of
+    its own reads; `difference`, by how much the arm is worse."""
+    repeatable: bool = False
+    """Whether an amount that is read again is the same, so that one reading is enough for a verdict."""
+    better: Better | None = None
+    floor: float = 0.0
+    """Effects that count as none: a share of 1 for a ratio, else in `unit`."""
+    digits: int = 3
+    """Decimals of an effect as it is printed."""
+    stage: str | None = None
+    """Suffix of the metrics that hold the MACs of what it times (`gmacs_ttft`), where it times a part of a run."""
+    modality: Modality | None = None
+    """Of the models that have it; `None`: of all."""
+    series: bool = True
+    """Whether its samples are a series of their own; else they are `Samples.seconds`, the time of a forward."""
+    work: str | None = None
+    """For people: what it times, whose MACs stand beside it."""
+
+
+Metrics = Iterator[MetricSpec]
+SPEED_FLOOR = 0.02
+"""Speed-ups whose interval lies within this share of 1 are called the same."""
+INTERVAL = "99.5 %"
+"""Level of the intervals of speed-ups in words: what `sweeps.stats.pooling` spends on what was measured so far."""
+
+
+def _time(name: str, modality: Modality, label: str, work: str, **more: Any) -> MetricSpec:
+    """A time that every round samples, whose ratio is a speed-up."""
+    timed: dict[str, Any] = {"read": "round", "compared": "ratio", "better": "lower", "floor": SPEED_FLOOR}
+    return MetricSpec(name=name, modality=modality, unit="ms", label=label, work=work, **timed, **more)
+
+
+def _amount(unit: str, modality: Modality | None, /, *, repeatable: bool = False, **labels: str) -> Metrics:
+    """Amounts read once in an attempt, of which less is better, each with its label."""
+    common: dict[str, Any] = {"unit": unit, "modality": modality, "repeatable": repeatable, "better": "lower"}
+    return (MetricSpec(name=name, label=label, compared="amount", floor=SPEED_FLOOR, **common) for name, label in labels.items())
+
+
+def _loss(name: str, modality: Modality, unit: str, label: str, **more: Any) -> MetricSpec:
+    """Read for every item of the data; arms are compared by how much they lose."""
+    quality: dict[str, Any] = {"read": "item", "compared": "difference"}
+    return MetricSpec(name=name, modality=modality, unit=unit, label=label, **quality, **more)
+
+
+def _shown(unit: str, modality: Modality | None, better: Better | None = None, /, read: Read = "once", **labels: str) -> Metrics:
+    """Metrics that are not compared, each with its label; `ANY` in a name stands for `*`."""
+    common: dict[str, Any] = {"unit": unit, "modality": modality, "better": better, "read": read}
+    return (MetricSpec(name=name.replace("ANY", "*"), label=label, **common) for name, label in labels.items())
+
+
+_METRICS = (
+    _time("latency", "vision", "latency", "an image", series=False),
+    _time("ttft", "language", "time to the first token", "the prompt", stage="ttft"),
+    _time("tpot", "language", "time per output token", "one output token", stage="tpot"),
+    _time("time_per_char", "language", "time per character", "a whole run"),
+    # By 0.2 points the same weights differ between careful evaluations: DeiT-B has 81.8 % in its paper and 81.98 % in timm, for
+    # the resizing filter and the crop alone.
+    _loss("top1", "vision", "%", "top-1 accuracy", better="higher", floor=0.2, digits=2),
+    # About 1 % of the perplexity of a token of three bytes.
+    _loss("bits_per_byte", "language", "bit", "bits per byte", better="lower", floor=0.005, digits=4),
+    *_shown("%", "vision", "higher", read="item", top5="top-5 accuracy"),
+    *_shown("nat", None, "lower", read="item", kl="KL divergence from the baseline"),
+    *_shown(
+        *("logit", "vision", "higher"),
+        read="item",
+        margin_change="change of margin",
+        margin_change_p05="change of margin, 5 % quantile",
+    ),
+    *_shown("1", "vision", read="item", mcnemar_p="McNemar's exact p"),
+    *_shown(
+        *("images", "vision"),
+        read="item",
+        only_baseline_correct="images only the baseline has right",
+        only_arm_correct="images only the arm has right",
+        unreadable="images that could not be read",
+    ),
+    *_shown("1", "language", "lower", read="item", perplexity="perplexity per token"),
+    *_shown(
+        *("%", "language", "higher"),
+        read="item",
+        top1_agreement="agreement of the most likely token",
+        agreement="agreement of the most likely token, of an arm with the first baseline",
+    ),
+    *_shown("windows", "language", read="item", windows_skipped="windows without a likelihood"),
+    *_shown("B", "language", read="item", bytes_scored="bytes scored"),
+    *_shown("1", "language", read="item", characters_scored="characters scored", tokens_scored="tokens scored"),
+    *_shown("ms", "vision", "lower", device_latency="latency on the device"),
+    *_shown("images/s", "vision", "higher", throughput="throughput"),
+    *_shown("1", "vision", steady_ratio="time of a forward in steady running over that of one after another arm"),
+    *_amount("J", "vision", energy_per_image="energy per image"),
+    *_shown("1", "vision", "lower", relative_cost="GMACs relative to the baseline"),
+    *_shown("1", "vision", diversity="diversity of tokens", cka="similarity of features to those of the baseline (CKA)"),
+    *_shown("degree", "vision", "lower", angle="angle between features and those of the baseline"),
+    *_shown("ms", "language", "lower", tpot_p95="time per output token, 95 % quantile"),
+    *_shown(
+        *("1/s", "language", "higher"),
+        prefill_tokens_per_s="tokens per second of prefill",
+        decode_tokens_per_s="tokens per second of decoding",
+        chars_per_s="characters per second",
+        base_tokens_per_s="tokens of the base tokenizer per second",
+    ),
+    *_shown("s", "language", "lower", tokenizer_s="time of the tokenizer", load_s="time to load"),
+    *_shown(
+        *("GB/s", "language", "higher"),
+        achieved_gb_per_s="bandwidth of reading the weights",
+        peak_gb_per_s="peak memory bandwidth",
+    ),
+    *_shown(
+        *("B", "language", "lower"),
+        kv_bytes_needed="KV cache needed",
+        kv_bytes_resident="KV cache resident",
+        kv_bytes_virtual="KV cache reserved",
+    ),
+    *_shown(
+        *("MiB", "language", "lower"),
+        rss_isolated="memory in a process of its own, before the run",
+        peak_rss_isolated="peak memory in a process of its own",
+        cuda_peak_allocated_isolated="peak CUDA memory allocated, in a process of its own",
+        cuda_peak_reserved_isolated="peak CUDA memory reserved, in a process of its own",
+    ),
+    *_shown(
+        *("MiB", None, "lower"),
+        rss_before="memory before the run",
+    ),
+    *_amount("MiB", None, repeatable=True, peak_rss="peak memory"),
+    *_shown("MiB", None, "lower", cuda_allocated_before="CUDA memory before the run"),
+    *_amount("MiB", None, repeatable=True, cuda_peak_allocated="peak CUDA memory allocated"),
+    *_shown("MiB", None, "lower", cuda_peak_reserved="peak CUDA memory reserved"),
+    *_shown("W", None, "lower", mean_power="mean power"),
+    *_shown("1", None, outlier_share="share of outliers"),
+    MetricSpec(
+        name="energy_per_token",
+        unit="J",
+        label="energy per token",
+        modality="language",
+        better="lower",
+        compared="amount",
+        floor=SPEED_FLOOR,
+    ),
+    *_shown("J", "language", "lower", energy_per_char="energy per character"),
+    *_shown(
+        *("GMAC", "language", "lower"),
+        gmacs_ttft="GMACs until the first token",
+        gmacs_tpot="GMACs per output token",
+        gmacs_overhead_ttft="GMACs of the methods themselves until the first token",
+        gmacs_overhead_tpot="GMACs of the methods themselves per output token",
+    ),
+    *_shown("1", "language", characters="characters generated", tokens_decoded="tokens decoded"),
+    *_shown("ms", "vision", "lower", forward_wall="forward without a profiler, beside its profile"),
+    *_shown(
+        *("ms", "language", "lower"),
+        prefill_wall="prefill without a profiler, beside its profile",
+        decode_wall="decode step without a profiler, beside its profile",
+    ),
+    *_shown(
+        *("1", "language"),
+        read="counter",
+        achieved_sparsity="achieved sparsity",
+        kernel_calls="calls of the sparse kernel",
+        fallback_calls="calls without the sparse kernel",
+    ),
+)
+METRICS: Mapping[str, MetricSpec] = {metric.name: metric for metric in _METRICS}
+"""By name."""
+
+
+FAMILIES: tuple[MetricSpec, ...] = (
+    _loss("zeroshot_*_acc", "language", "1", "zero-shot accuracy", better="higher", floor=0.0, digits=3),
+    *_shown("bit", "language", "lower", zeroshot_ANY_bits_per_byte="bits per byte in a zero-shot task"),
+    *_shown("1", "language", "higher", zeroshot_ANY="zero-shot score"),
+    *_shown("degree", "vision", "lower", angle_ANY="angle between features"),
+    *_shown("1", "vision", "higher", cka_ANY="similarity of features (CKA)"),
+)
+"""Metrics of which there are as many as blocks, tasks or methods, first match first; `*` stands for the rest of a name."""
+
+
+def find_metric(name: str) -> MetricSpec | None:
+    """The declaration of a metric or of its family; `None` where there is none, as for what a method of the user's counts."""
+    return METRICS.get(name) or next((family for family in FAMILIES if fnmatchcase(name, family.name)), None)
+
+
+def metric(name: str) -> MetricSpec:
+    """The declaration of a metric. Raises `KeyError` with the known names."""
+    if (found := find_metric(name)) is None:
+        raise KeyError(f"metric {name!r} is not declared in sweeps/model/metrics.py; declared are {', '.join(METRICS)}")
+    return found
+
+
+def compared(names: Iterable[str], how: Compared) -> tuple[MetricSpec, ...]:
+    """Those of the named metrics that are compared in this way."""
+    return tuple(spec for name in names if (spec := metric(name)).compared == how)
+
+
+def timed_metrics() -> tuple[str, ...]:
+    """The times by which arms are compared, those that a kind shows first before its others."""
+    return tuple(name for kind in KINDS.values() if kind.sampled for name in kind.metrics)

@@ -1,0 +1,1 @@
+"""Statistics of curves: break-evens, cost models, and where to measure next."""

@@ -1,0 +1,1 @@
+"""Statistics of profiles: classes of time, timelines, and the limits of the machine."""

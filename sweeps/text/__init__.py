@@ -1,0 +1,1 @@
+"""Words: what results are called and how they are stated, for terminal, reports and pages."""

@@ -1,0 +1,208 @@
+"""Explanations: why an arm's wall time changed as it did, in a sentence that follows from two profiles."""
+
+from collections.abc import Iterator, Mapping
+
+from sweeps.model.condition import Device
+from sweeps.number_format import with_interval
+from sweeps.model.profile import ArmProfile, IntervalEstimate, TimeClass
+
+_HALF = 0.5
+"""Gaps of at least this share of the wall hold it."""
+_WIDE = 0.2
+"""Width, as a share of the wall, beyond which an interval that includes no change shows nothing."""
+_HELD: Mapping[Device, Mapping[TimeClass, str]] = {
+    "cuda": {
+        "launch": "launch-bound",
+        "host": "launch-bound (by Python and dispatch)",
+        "sync": "held by waiting for the device",
+        "idle": "mostly idle",
+    },
+    "cpu": {"host": "dispatch-bound (Python and dispatch outlast the operators)", "idle": "mostly idle"},
+}
+_WORKED: Mapping[Device, str] = {"cuda": "bound by device work", "cpu": "bound by its operators"}
+_PARTS: Mapping[Device, Mapping[TimeClass, str]] = {
+    "cuda": {
+        "device": "device work",
+        "launch": "time in launches",
+        "host": "time of the host",
+        "sync": "waits",
+        "idle": "idle time",
+    },
+    "cpu": {"device": "time in operators", "host": "Python and dispatch", "idle": "idle time"},
+}
+_CALL: Mapping[Device, tuple[str, str]] = {"cuda": ("launch", "launches"), "cpu": ("operator call", "operator calls")}
+
+
+def bound(profile: ArmProfile, device: Device) -> str | None:
+    """What holds an arm: the class that its gaps mostly are where they are half of the wall or more, else its device work.
+
+    `None` for a profile without wall or classes of time.
+    """
+    if not profile.wall_s or "device" not in profile.times:
+        return None
+    if 1 - profile.times["device"] / profile.wall_s < _HALF:
+        return _WORKED[device]
+    gaps = {name: seconds for name, seconds in profile.times.items() if name != "device"}
+    if device == "cuda" and gaps.get("launch", 0.0) + gaps.get("host", 0.0) >= sum(gaps.values()) / 2:
+        return _HELD[device]["launch" if gaps.get("launch", 0.0) >= gaps.get("host", 0.0) else "host"]
+    longest = max(gaps, key=lambda name: gaps[name])
+    return _HELD[device].get(longest, f"held by {longest}")
+
+
+def explain_wall(baseline: ArmProfile, arm: ArmProfile, device: Device, measured: IntervalEstimate | None = None) -> str | None:
+    """Why the wall of `arm` is what it is beside that of `baseline`, of the same phase; `None` where either lacks times.
+
+    `time in operators fell by 34 % of the wall (31 to 37), Python and dispatch did not change measurably (-3 % to +8 %), …, so wall
+    time fell 31 % (28 to 34)`: shares are of the baseline's wall, and only what an interval shows is claimed. `measured` is the
+    speed-up of a timing job, which is the answer: the profile explains it, and its own walls are stated as what they are. Where
+    they contradict the timing, this is stated in place of an explanation.
+    """
+    held = bound(arm, device)
+    if held is None or bound(baseline, device) is None or not baseline.wall_s or not arm.wall_s:
+        return None
+    if arm.speedup is None or arm.speedup.low is None:
+        walls = f"wall {1e3 * baseline.wall_s:.3g} → {1e3 * arm.wall_s:.3g} ms"
+        rounds = "without rounds" if arm.speedup is None else "in too few rounds for their noise"
+        return f"profiled {rounds}, so that no difference has an interval and nothing is concluded ({walls})"
+    if measured is not None and not explains(arm, measured):
+        return (
+            f"no explanation, since its walls contradict the timing: a speed-up of {_ratio(arm.speedup)} while it was profiled, of "
+            f"{_ratio(measured)} when it was timed; profile again when the machine is quiet"
+        )
+    parts = [*_changes(arm, device), *_calls(baseline.launches, arm.launches, device)]
+    share = arm.times["device"] / arm.wall_s
+    holds = share if held == _WORKED[device] else 1 - share
+    change, working = _sign(_inverse(measured or arm.speedup)), arm.changes.get("device")
+    if held != _WORKED[device] or (change and working is not None and _sign(working) == change):
+        # that it mostly works is a reason where its work changed as its wall did, and of nothing else
+        parts.append(f"{_subject(arm)} is {held} ({100 * holds:.0f} % of its wall)")
+    if measured is None:
+        return ", ".join([*parts, _wall_clause(arm)])
+    walls = f"{1e3 * baseline.wall_s:.3g} → {1e3 * arm.wall_s:.3g} ms"
+    ratio = f"a speed-up of {_ratio(arm.speedup)}, compatible with the timing"
+    why = _timed_clause(arm, measured)
+    return f"while it was profiled ({walls} in other rounds, at another time, {ratio}): {', '.join(parts)}{why}"
+
+
+def explains(arm: ArmProfile, measured: IntervalEstimate | None) -> bool:
+    """Whether a profile has differences with intervals, and walls that do not contradict the timing, if there is one."""
+    known = arm.speedup is not None and arm.speedup.low is not None
+    return known and not (arm.speedup is not None and measured is not None and contradict(arm.speedup, measured))
+
+
+def contradict(one: IntervalEstimate, other: IntervalEstimate) -> bool:
+    """Whether the intervals of two figures have nothing in common; figures without one contradict nothing."""
+    ends = [(each.low, each.high) for each in (one, other)]
+    (low, high), (other_low, other_high) = ends
+    if low is None or high is None or other_low is None or other_high is None:
+        return False
+    return high < other_low or other_high < low
+
+
+def explain_capture(eager_s: float, captured_s: float, ratio: IntervalEstimate | None) -> str:
+    """What capturing the same arm as a CUDA graph shows: the difference is launch overhead, measured and not estimated.
+
+    `ratio` is the eager wall over the captured one.
+    """
+    text = f"captured as a CUDA graph it takes {1e3 * captured_s:.3g} ms in place of {1e3 * eager_s:.3g} ms"
+    if ratio is None or ratio.low is None or ratio.high is None:
+        return f"{text}, a difference without an interval, from which nothing follows"
+    low, high = (100 * (1 - 1 / end) for end in (ratio.low, ratio.high))
+    if low <= 0:
+        return f"{text}: launch overhead is not measurable ({low:.0f} % to {high:.0f} % of the wall)"
+    return f"{text}: {100 * (1 - 1 / ratio.value):.0f} % of the wall ({low:.0f} to {high:.0f}) is launch overhead, as measured"
+
+
+def _changes(arm: ArmProfile, device: Device) -> Iterator[str]:
+    """What each class takes more or less, those that changed measurably first; classes that never occur are left out."""
+    names = _PARTS[device]
+    known = {name: arm.changes[name] for name in names if name in arm.changes}
+    occurring = {name: found for name, found in known.items() if found != IntervalEstimate(value=0, low=0, high=0)}
+    for name, found in occurring.items():
+        if sign := _sign(found):
+            yield f"{names[name]} {'rose' if sign > 0 else 'fell'} by {_amount(found)} of the wall {_range(found)}"
+    for name, found in occurring.items():
+        if found.low is None or found.high is None:
+            yield f"{names[name]} has no interval: too few rounds for its noise"
+        elif not _sign(found):
+            yield f"{names[name]} {_unclear(found.low, found.high)} ({_signed(found.low)} to {_signed(found.high)} of the wall)"
+
+
+def _wall_clause(arm: ArmProfile) -> str:
+    """How the wall changed, and whether a class that changed measurably the same way explains it."""
+    ratio = arm.speedup
+    if ratio is None or ratio.low is None or ratio.high is None:
+        return "and wall time has no interval"
+    wall = _inverse(ratio)
+    sign = _sign(wall)
+    if not sign:
+        low, high = 1 / ratio.high - 1, 1 / ratio.low - 1
+        return f"and wall time {_unclear(low, high)} ({_signed(low)} to {_signed(high)})"
+    link = "so" if any(_sign(found) == sign for found in arm.changes.values()) else "and"
+    alone = "" if link == "so" else ", which no class of time alone shows"
+    return f"{link} wall time {'rose' if sign > 0 else 'fell'} {_amount(wall)} {_range(wall)}{alone}"
+
+
+def _timed_clause(arm: ArmProfile, measured: IntervalEstimate) -> str:
+    """Whether a class that changed measurably the same way explains what the timing shows."""
+    sign = _sign(_inverse(measured))
+    if not sign:
+        return ""
+    word = "slower" if sign > 0 else "faster"
+    if any(_sign(found) == sign for found in arm.changes.values()):
+        return f", so that it is {word}"
+    return f"; no class of time alone shows why it is {word}"
+
+
+def _inverse(found: IntervalEstimate) -> IntervalEstimate:
+    """The change of the time by a speed-up."""
+    ends = [None if end is None else 1 / end - 1 for end in (found.high, found.low)]
+    return IntervalEstimate(value=1 / found.value - 1, low=ends[0], high=ends[1])
+
+
+def _unclear(low: float, high: float) -> str:
+    """What an interval that includes no change shows: that there is little of it, or nothing."""
+    return "did not change measurably" if high - low <= _WIDE else "was too noisy to compare"
+
+
+def _sign(found: IntervalEstimate) -> int:
+    """1 or -1 where the interval excludes 0, else 0."""
+    if found.low is None or found.high is None:
+        return 0
+    return int(found.low > 0) - int(found.high < 0)
+
+
+def _amount(found: IntervalEstimate) -> str:
+    return f"{_percent(abs(found.value), abs(found.value))} %"
+
+
+def _range(found: IntervalEstimate) -> str:
+    """The interval of a change that excludes 0, without its sign."""
+    ends = sorted(abs(end) for end in (found.low, found.high) if end is not None)
+    return f"({_percent(ends[0], ends[1])} to {_percent(ends[1], ends[1])})"
+
+
+def _signed(share: float) -> str:
+    return f"{'-' if share < 0 else '+'}{_percent(abs(share), abs(share))} %"
+
+
+def _percent(share: float, beside: float) -> str:
+    """Per cent, with a decimal where the number that it stands beside is below 10 %."""
+    return f"{100 * share:.1f}" if beside < 0.095 else f"{100 * share:.0f}"
+
+
+def _ratio(found: IntervalEstimate) -> str:
+    return f"{with_interval(found.value, found.low, found.high, form='.2f')}"
+
+
+def _subject(profile: ArmProfile) -> str:
+    return {"forward": "the forward", "prefill": "the prefill", "decode": "a decode step"}[profile.phase]
+
+
+def _calls(before: float, after: float, device: Device) -> list[str]:
+    number = round(after - before)
+    if not number:
+        return []
+    name = _CALL[device][abs(number) > 1]
+    was = "was" if abs(number) == 1 else "were"
+    return [f"{abs(number)} {name} {was} {'added' if number > 0 else 'removed'}"]

@@ -1,0 +1,1 @@
+"""Sections and frames of single pages."""

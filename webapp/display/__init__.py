@@ -1,0 +1,1 @@
+"""How points look on pages and charts: labels, colours, axes, words and links."""

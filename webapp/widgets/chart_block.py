@@ -1,0 +1,102 @@
+"""A chart on a page: at full width, its points linked to their evidence, and its files made when they are requested."""
+
+import json
+from collections.abc import Callable
+from functools import partial
+from io import BytesIO
+from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile
+
+import altair as alt
+import pandas as pd
+import streamlit as st
+
+from webapp import plot, queries
+from webapp.charts.tooltips import omit_empty_rows
+from webapp.plot import Chart
+from webapp.display.scope import Scope
+
+
+def show_chart(
+    chart: Chart, *, name: str, data: pd.DataFrame, scope_or_sweep: Scope | str, sql: str = "", downloads: bool = True
+) -> None:
+    """Draws a chart, and a menu that offers it as PNG, SVG, CSV and as a bundle (Vega-Lite spec, data, SQL, sweep file).
+
+    `name` begins the names of files and distinguishes the charts of a page. `data` are the rows for CSV and bundle. `sql` is the
+    query behind them (default for a scope: that of its speed-ups). A text in place of a scope is the name of a sweep, or of a page
+    whose rows are of several sweeps: its bundle has no sweep file. Marks made `clickable` lead to their evidence. Concatenated
+    charts keep their own width: build those of a page from single or layered charts.
+    """
+    draw_chart(chart, name)
+    if downloads:
+        offer_files(lambda: chart, name=name, data=data, scope_or_sweep=scope_or_sweep, sql=sql)
+
+
+def draw_chart(chart: Chart, name: str) -> None:
+    """The chart alone."""
+    # Tests validate every chart; validating it again in each run takes longer than drawing it.
+    drawn = chart.copy(deep=False)
+    object.__setattr__(drawn, "to_dict", partial(drawn.to_dict, validate=False))
+    omit_empty_rows(drawn)
+    st.altair_chart(drawn, width="stretch" if isinstance(chart, alt.Chart | alt.LayerChart) else "content", key=f"chart-{name}")
+
+
+def offer_files(draw: Callable[[], Chart], *, name: str, data: pd.DataFrame, scope_or_sweep: Scope | str, sql: str = "") -> None:
+    """The menu of `show_chart` alone, for a chart that files hold in another form than the page."""
+    sweep = scope_or_sweep if isinstance(scope_or_sweep, str) else scope_or_sweep.sweep
+    stem = f"{sweep}-{name}"
+
+    files: dict[str, tuple[Callable[[], bytes], str]] = {
+        "PNG": (lambda: plot.render_chart(without_links(draw()), "png"), "image/png"),
+        "SVG": (lambda: plot.render_chart(without_links(draw()), "svg"), "image/svg+xml"),
+        "CSV": (lambda: data.to_csv(index=False).encode(), "text/csv"),
+        "Bundle": (lambda: make_bundle(draw(), data, scope_or_sweep, sql), "application/zip"),
+    }
+    with st.popover("Files", icon=":material/download:", type="tertiary", key=f"files-{name}"):
+        st.caption("Bundle: Vega-Lite spec, data, SQL and sweep file")
+        for label, (make, mime) in files.items():
+            ending = "zip" if label == "Bundle" else label.lower()
+            st.download_button(label, make, f"{stem}.{ending}", mime, key=f"{label}-{name}", on_click="ignore", width="stretch")
+
+
+def make_bundle(chart: Chart, data: pd.DataFrame, scope_or_sweep: Scope | str, sql: str = "") -> bytes:
+    """The bundle of `show_chart`."""
+    sweep = scope_or_sweep if isinstance(scope_or_sweep, str) else scope_or_sweep.sweep
+    given = sql or ("" if isinstance(scope_or_sweep, str) else queries.scope_sql(scope_or_sweep))
+    known = any(row["name"] == sweep for row in queries.measured_sweeps())
+    return bundle_files(chart, data, given, queries.sweep_file(sweep) if known else "")
+
+
+def bundle_files(chart: Chart, data: pd.DataFrame, sql: str, sweep_file: str) -> bytes:
+    """A zip of `chart.vl.json`, `data.csv`, `query.sql` and `sweep.yaml`; of the last two where there is a text."""
+    with alt.data_transformers.enable("default", max_rows=None):
+        spec = without_links(chart).to_dict()
+    texts = {
+        "chart.vl.json": json.dumps(spec, indent=1),
+        "data.csv": data.to_csv(index=False),
+        "query.sql": sql and f"{sql}\n",
+        "sweep.yaml": sweep_file,
+    }
+    made = BytesIO()
+    with ZipFile(made, "w", ZIP_DEFLATED) as archive:
+        for name, text in texts.items():
+            if text:
+                archive.writestr(name, text)
+    return made.getvalue()
+
+
+def without_links(chart: Chart) -> Chart:
+    """The chart without links to pages, which lead nowhere from a file."""
+    copy = chart.copy(deep=True)
+    views: list[Any] = [copy]
+    while views:
+        view = views.pop()
+        for part in ("layer", "hconcat", "vconcat", "concat"):
+            found: Any = getattr(view, part, alt.Undefined)
+            views += [] if found is alt.Undefined else list(found)
+        if isinstance(view, alt.FacetChart):
+            views.append(view.spec)
+        encoding = getattr(view, "encoding", alt.Undefined)
+        if encoding is not alt.Undefined and hasattr(encoding, "href"):
+            encoding.href = alt.Undefined
+    return copy

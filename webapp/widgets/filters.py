@@ -1,0 +1,299 @@
+"""Widgets that choose what pages show; every choice is a query parameter of the address, so that a link shows the same view."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+import streamlit as st
+
+from store.read.panels import PANEL_COLUMNS
+from sweeps.model.metrics import METRICS
+from sweeps.number_format import AXIS_LABELS, count, is_missing
+from webapp.display import plain, texts
+from webapp import queries
+from webapp.display.axis_curves import Axis
+from webapp.display.links import page_link
+from webapp.display.scope import Scope
+
+FILTERS: Mapping[str, tuple[str, str]] = {
+    "model": ("model", "Model"),
+    "weights": ("weights", "Weights"),
+    "device_name": ("device", "Device"),
+    "host": ("host", "Host"),
+    "environment": ("environment", "Environment"),
+    "batch_size": ("batch", "Batch"),
+    "threads": ("threads", "Threads"),
+    "spare_cores": ("spare_cores", "Spare cores"),
+    "wait_policy": ("wait_policy", "Threads wait"),
+    "pinning": ("pinning", "Pinning"),
+    "data": ("data", "Data"),
+    "new_tokens": ("new_tokens", "New tokens"),
+    "decoding": ("decoding", "Decoding"),
+    "seed": ("seed", "Seed"),
+    "exclusive": ("exclusive", "Holds"),
+    "inputs": ("inputs", "Inputs"),
+    "baseline_id": ("against", "Against"),
+}
+"""Column of a panel, its query parameter, and its label; chosen one after the other, in this order."""
+ARMS: Mapping[str, tuple[str, str]] = {
+    "method": ("method", "Methods"),
+    "dtype": ("dtype", "Dtypes"),
+    "attention": ("attention", "Attention"),
+    "runtime": ("runtime", "Runtimes"),
+    "kv_cache": ("kv_cache", "KV caches"),
+}
+"""The same of arms; any number may be chosen."""
+FACETS: Mapping[str, str] = {"batch_size": "batch", "dtype": "dtype", "runtime": "runtime", "device_name": "device"}
+"""What there may be a panel for each value of, and its word in the address."""
+OF_A_DEVICE = ("device_name", "environment", "host", "threads", "spare_cores", "wait_policy", "pinning")
+"""What may differ between panels of several devices."""
+WIDTH = 190
+NONE = "none"
+"""The option for rows without a value."""
+
+
+class FilterChoice(NamedTuple):
+    """One widget: its query parameter, label, options, and the one that is chosen."""
+
+    key: str
+    label: str
+    options: list[str]
+    value: str
+    default: str | None = None
+    """What the address leaves out, if it is the same for every state of the store."""
+
+
+class FilterPlan(NamedTuple):
+    """What the filters of a sweep offer, given what was requested."""
+
+    choices: list[FilterChoice]
+    arms: list[FilterChoice]
+    """Of several values each; `value` is unused."""
+    scope: Scope
+    unknown: list[str]
+    """What was requested and does not exist, in words."""
+
+
+def choose_sweep(names: Sequence[str], default: str) -> tuple[str, list[str]]:
+    """The sweep to show on all pages, and notes: the one in the address, else `default`; it is always in the address."""
+    unknown: list[str] = []
+    state, given = st.session_state.get("sweep"), st.query_params.get("sweep")
+    if state not in names:
+        if given is not None and given not in names:
+            unknown.append(f"The address names the sweep {given}, which this store does not have; {default} is shown.")
+        keep_notes("sweep", unknown)
+        seed_choices({"sweep": given if given is not None and given in names else default})
+    with st.container(horizontal=True, horizontal_alignment="right"):
+        chosen = st.selectbox("Sweep", names, index=None, key="sweep", bind="query-params", required=True, width=300)
+    return str(chosen or default), kept_notes("sweep", str(chosen or default))
+
+
+def chosen_sweep() -> str:
+    """The sweep that was chosen with `choose_sweep`."""
+    return str(st.session_state.get("sweep") or st.session_state["default_sweep"])
+
+
+def choose_scope(sweep: str) -> Scope:
+    """The choices of the common filters, which are drawn here, once for all pages, by `app.py`; ends the run without a point."""
+    counts = queries.panels(sweep)
+    if counts.empty:
+        plain.sentence(f"Sweep {sweep} has no measurement of a speed-up yet.")
+        pages = {"runs": "its progress and failures", "accuracy": "accuracy"}
+        st.html(f"<p>{' · '.join(plain.link(words, page_link(page, sweep=sweep)) for page, words in pages.items())}</p>")
+        st.stop()
+    requested = _requested()
+    plan = plan_choices(sweep, counts, requested)
+    options = {one.key: one.options for one in plan.arms}
+    keep_notes("filters", plan.unknown)
+    states = {one.key: st.session_state.get(one.key) for one in plan.choices}
+    seed_choices(
+        {one.key: one.value for one in plan.choices if states[one.key] != one.value and (states[one.key] or not one.default)}
+    )
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        drawn: list[Any] = [
+            st.selectbox(
+                *(one.label, one.options, one.options.index(one.default) if one.default else None),
+                key=one.key,
+                bind="query-params",
+                required=one.default is None,
+                width=WIDTH,
+            )
+            for one in plan.choices
+        ]
+        if plan.arms:
+            with st.popover("Arms", help="Show some arms only"):
+                drawn += [
+                    st.multiselect(one.label, one.options, key=one.key, bind="query-params", placeholder="All") for one in plan.arms
+                ]
+    planned = [one.value for one in plan.choices]
+    found = [one or value for one, value in zip(drawn, planned, strict=False)]
+    arms = {one.key: tuple(value) for one, value in zip(plan.arms, drawn[len(planned) :], strict=True)}
+    if found != planned or any(set(value) != set(requested.get(key, ())) & set(options[key]) for key, value in arms.items()):
+        st.rerun()  # the browser went back: the address differs from what the widgets had
+    for line in kept_notes("filters", str(plan.scope.key)):
+        plain.sentence(line, "muted")
+    st.session_state["scope"] = plan.scope
+    return plan.scope
+
+
+def chosen_scope() -> Scope:
+    """The scope that was chosen with `choose_scope`, for pages and their fragments."""
+    scope: Scope = st.session_state["scope"]
+    return scope
+
+
+def plan_choices(sweep: str, counts: pd.DataFrame, requested: Mapping[str, Sequence[str]]) -> FilterPlan:
+    """The filters of a sweep whose panels are `counts` (`webapp.queries.panels`), by what was `requested` (query parameters).
+
+    Each filter offers what is left by those before it; the default is the panel with the most points.
+    """
+    unknown: list[str] = []
+    choices: list[FilterChoice] = []
+
+    def take(key: str, label: str, options: list[str], default: str, everywhere: Sequence[str], *, constant: bool = False) -> str:
+        given = next(iter(requested.get(key, ())), None)
+        value = given if given in options else default
+        if given is not None and given not in options:
+            where = "not measured with the choices before it" if given in everywhere else "not in this sweep"
+            unknown.append(f"{label} {given} of the address is {where}; {value} is shown.")
+        if len(options) > 1:
+            choices.append(FilterChoice(key, label, options, value, default if constant else None))
+        return value
+
+    labels = {METRICS[name].label: name for name in texts.metrics_in(counts["metric"])}
+    metric = labels[take("metric", "Speed-up of the", list(labels), next(iter(labels)), list(labels), constant=True)]
+    rest = counts[counts["metric"] == metric]
+    facets = {word: column for column, word in FACETS.items() if rest[column].map(_word).nunique() > 1}
+    words = ["one panel", *facets]
+    facet = facets.get(take("panels", "Panels", words, words[0], [words[0], *FACETS.values()], constant=True)) if facets else None
+    free = OF_A_DEVICE if facet == "device_name" else (facet,)
+    names = _baselines(counts)
+    labelled = {column: counts[column].map(_word).map(names if column == "baseline_id" else str) for column in FILTERS}
+    panel = rest.groupby([name for name in PANEL_COLUMNS if name not in free], dropna=False, sort=False).ngroup()
+    fixed: dict[str, Any] = {}
+    for column, (key, label) in FILTERS.items():
+        if column in free:
+            continue
+        shown = labelled[column][rest.index]
+        options = sorted(shown.unique(), key=_order)
+        default = _fullest(rest, shown, panel) if len(options) > 1 else options[0]
+        value = take(key, label, options, default, list(labelled[column].unique()))
+        rest = rest[shown == value]
+        first = rest[column].iloc[0]
+        fixed[column] = None if is_missing(first) else first
+    arms, chosen = [], {}
+    for column, (key, label) in ARMS.items():
+        options = sorted(rest[column].map(_word).unique(), key=_order)
+        given = list(requested.get(key, ()))
+        unknown += [f"{label}: {name} of the address is not in this panel." for name in given if name not in options]
+        kept = tuple(name for name in given if name in options)
+        chosen[column] = kept if set(kept) != set(options) else ()
+        if len(options) > 1:
+            arms.append(FilterChoice(key, label, options, ""))
+    return FilterPlan(choices, arms, Scope(sweep, metric, fixed, facet, chosen), unknown)
+
+
+def _fullest(rest: pd.DataFrame, shown: "pd.Series[Any]", panel: "pd.Series[int]") -> str:
+    """The option whose best panel has the most points; of several the one measured last. `panel` numbers the panels."""
+    sizes = rest.assign(shown=shown).groupby([panel[rest.index], "shown"], sort=False).agg({"points": "sum", "measured_at": "max"})
+    best = sizes.sort_values(["points", "measured_at"], kind="stable").index[-1]
+    return str(best[-1])
+
+
+def _baselines(counts: pd.DataFrame) -> dict[str, str]:
+    """The name of each baseline: the shortest of its texts, distinguished by the id where two are alike."""
+    found = {str(key): min(own, key=len) for key, own in counts.groupby(counts["baseline_id"].map(_word))["baseline"]}
+    alike = Counter(found.values())
+    return {key: name if alike[name] == 1 else f"{name} ({key[:8]})" for key, name in found.items()}
+
+
+def _word(value: Any) -> str:
+    if is_missing(value):
+        return NONE
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _order(word: str) -> tuple[int, float, str]:
+    try:
+        return 0, float(word), word
+    except ValueError:
+        return 1, 0.0, word
+
+
+def _requested() -> dict[str, list[str]]:
+    """What was chosen: in widgets, or else in the address."""
+    keys = ("metric", "panels", *(key for key, _ in FILTERS.values()), *(key for key, _ in ARMS.values()))
+    found = {}
+    for key in keys:
+        state = st.session_state.get(key)
+        if state is None:
+            found[key] = st.query_params.get_all(key)
+        else:
+            found[key] = [str(each) for each in state] if isinstance(state, list | tuple) else [str(state)]
+    return found
+
+
+def seed_choices(values: Mapping[str, str]) -> None:
+    """Choices made for the user, put into the state of widgets that are not drawn yet, and into the address."""
+    if not values:
+        return
+    missing, wrong = {}, False
+    for key, value in values.items():
+        known = key in st.session_state
+        st.session_state[key] = value
+        if not known and (given := st.query_params.get(key)) != value:
+            missing[key] = value
+            wrong |= given is not None
+    if missing:
+        st.query_params.update(missing)
+    if wrong:
+        st.rerun()  # else the widget would read, and remove, what the address had
+
+
+def keep_notes(name: str, found: list[str]) -> None:
+    """Keeps notes on what the address had."""
+    if found:
+        st.session_state[f"notes_{name}"] = found
+        st.session_state.pop(f"notes_{name}_of", None)
+
+
+def kept_notes(name: str, choices: str) -> list[str]:
+    """The notes, as long as the choices stay as they were when these were first shown."""
+    found: list[str] = st.session_state.get(f"notes_{name}", [])
+    if found and st.session_state.setdefault(f"notes_{name}_of", choices) != choices:
+        del st.session_state[f"notes_{name}"]
+        return []
+    return found
+
+
+def choose_axis(axes: Sequence[Axis]) -> Axis:
+    """One of several axes of a chart, the first by default; there is no widget for one."""
+    names = {AXIS_LABELS[axis].title: axis for axis in axes}
+    if len(names) == 1:
+        return axes[0]
+    chosen = st.segmented_control("Along", list(names), default=next(iter(names)), required=True, key="axis", bind="query-params")
+    return names.get(str(chosen), axes[0])
+
+
+def choose_highlight(arms: Sequence[str]) -> str | None:
+    """The one arm to be drawn in colour, of arms with the best first; `None`: as many as can be distinguished."""
+    given = st.query_params.get("arm")
+    if given is not None and given not in arms and st.session_state.get("arm") is None:
+        plain.sentence(f"Arm {given} of the address is not shown here.", "muted")
+    if len(arms) < 2:
+        return None
+    chosen = st.selectbox(
+        "Highlight", arms, index=None, key="arm", bind="query-params", placeholder="Best of each method", width=320
+    )
+    return str(chosen) if chosen in arms else None
+
+
+def choose_flagged(number: int) -> bool:
+    """Whether to show the flagged points, of which there are `number`; there is no widget if there are none."""
+    return number > 0 and st.toggle(f"Show {count(number, 'flagged point')}", key="flagged", bind="query-params")
+
+
+def choose_references(number: int) -> bool:
+    """Whether to draw the published points beside the measured ones; there is no widget if the store holds none of these models."""
+    return number > 0 and st.toggle(f"Show {count(number, 'published point')}", key="references", bind="query-params")
