@@ -25,7 +25,7 @@ from sweeps.model.outcome import Environment
 from sweeps.model.profile import Peaks
 from sweeps.model.protocol import Protocol
 from sweeps.stats.visits import FLOOR_SD, Visit, pool_visits
-from workers.measure.environment import allowed_cores, devices, environment_of
+from workers.measure.machine.environment import allowed_cores, devices, environment_of
 
 REPLICATES = 2
 PEAK_DTYPES: Mapping[Device, tuple[Dtype, ...]] = {"cpu": ("float32", "bfloat16"), "cuda": ("float32", "float16", "bfloat16")}
@@ -95,7 +95,7 @@ def calibration_lines(engine: Engine | None, environment_ids: Collection[str], n
 
 def _measure_peaks(console: Console, environment: Environment, engine: Engine | None) -> None:
     """Measure what the device reaches at best, print it beside what the store has, and store it with the environment."""
-    from workers.measure.peaks import measure_peaks  # imports torch
+    from workers.measure.readings.peaks import measure_peaks  # imports torch
 
     host, device = platform.node(), environment.device
     known = {} if engine is None else best_peaks(engine, environment.environment_id, host)

@@ -35,7 +35,7 @@ from sweeps.importers.traces.ncu_profile import ncu_profiles
 from sweeps.importers.traces.ncu_report import KERNEL, NAME, read_ncu
 from sweeps.importers.traces.nsys_profile import nsys_profiles
 from sweeps.importers.traces.summary import summary_lines
-from workers.measure.environment import devices
+from workers.measure.machine.environment import devices
 from workers.methods import every
 
 ImportFormat = Literal["outcomes", "nsys", "ncu"]

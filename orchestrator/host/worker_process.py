@@ -19,8 +19,8 @@ from orchestrator.host.reaper import fork_worker
 from sweeps.model.job import Job
 from sweeps.model.kinds import KINDS
 from sweeps.model.outcome import WORKER_UNFIT, Environment
-from workers.measure.openmp import requested_policy, set_policy
-from workers.measure.pinning import Share, pin
+from workers.measure.process.openmp import requested_policy, set_policy
+from workers.measure.machine.pinning import Share, pin
 
 ENTRY = "workers.run:run"
 """Turns a `Job` into an `Outcome`."""
@@ -30,7 +30,7 @@ READY, OUTCOME, LAST_OUTCOME, ERROR = b"R", b"O", b"L", b"E"
 
 def local_environments() -> dict[str, Environment]:
     """The device classes of this machine and their fingerprints; imports no torch."""
-    from workers.measure import environment
+    from workers.measure.machine import environment
 
     return {device: environment.environment_of(device) for device in environment.devices()}
 

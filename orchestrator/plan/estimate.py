@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from sweeps.model.job import Job, Step
 from sweeps.analysis.job_estimate import GMACS_PER_SECOND, START_SECONDS, estimated_seconds, llm_geometry
-from workers.measure.rapl import energy_problem
+from workers.measure.machine.rapl import energy_problem
 from workers.methods import every
 
 TRAINING_SECONDS: Mapping[str, float] = {"tiny_lm": 480.0}

@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if missing := [name for module, name in NEEDED.items() if importlib.util.find_spec(module) is None]:
         sys.stderr.write(f"not installed: {', '.join(missing)}\n")
         return 2
-    from workers.measure.environment import devices
+    from workers.measure.machine.environment import devices
 
     if requested.device not in devices():
         sys.stderr.write(f"no {requested.device} device can be used here; there is {', '.join(devices())}\n")
@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def accept(out: Path, device: Any, minutes: float, sweeps: Sequence[str] | None, tests: Sequence[str]) -> dict[str, Any]:
     """Run everything, write the summary and return it."""
     from tests.gpu import summary
-    from workers.measure.environment import commit, environment_of
+    from workers.measure.machine.environment import commit, environment_of
 
     began = time.monotonic()
     ends = began + 60 * minutes
@@ -178,7 +178,7 @@ def _measured(out: Path, sweep: str, number: int, job: Any, ends: float) -> dict
 def _answer(place: Path, target: Path) -> None:
     """In a process of its own: run the job with short passes, and write its outcome whole or not at all."""
     from sweeps.model.job import Job
-    from workers.measure.timeout import alarm
+    from workers.measure.process.timeout import alarm
     from workers.run import run
 
     brief: dict[str, dict[str, Any]] = {"latency": {"pass_seconds": 0.3}, "generation": {"pass_seconds": 0.3, "isolated": False}}

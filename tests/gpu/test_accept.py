@@ -99,7 +99,7 @@ def test_the_sweeps_and_tests_for_a_gpu_are_there() -> None:
 
 def test_a_device_that_is_not_there_is_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Exit code 2 and one line, before anything is written."""
-    from workers.measure.environment import devices
+    from workers.measure.machine.environment import devices
 
     if "cuda" in devices():
         pytest.skip("there is a GPU")

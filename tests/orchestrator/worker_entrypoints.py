@@ -14,8 +14,8 @@ from typing import NoReturn
 from sweeps.model.job import Job
 from sweeps.model.outcome import WORKER_UNFIT, ArmOutcome, Environment, Failure, FailureReason, Outcome, Samples
 from tests.faults.methods.untidy import DAEMON
-from workers.measure.environment import environment_of
-from workers.measure.pinning import pinned
+from workers.measure.machine.environment import environment_of
+from workers.measure.machine.pinning import pinned
 
 ENVIRONMENTS = {"cpu": environment_of("cpu"), "cuda": Environment(device="cuda", device_name="a GPU for placement only")}
 CALLS = 0

@@ -10,24 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from workers.measure import environment
-from workers.measure.environment import (
-    ALLOCATOR_VARIABLES,
-    LIBRARIES,
-    PROJECT,
-    allocator,
-    cgroup_folders,
-    commit,
-    cores,
-    cuda_uuid,
-    devices,
-    environment_of,
-    place_of_gpu,
-)
+from workers.measure.machine import environment
+from workers.measure.machine.environment import ALLOCATOR_VARIABLES, LIBRARIES, PROJECT, allocator, cgroup_folders, commit, cores, cuda_uuid, devices, environment_of, place_of_gpu
 
 SCRIPT = """
 import json, sys
-from workers.measure.environment import devices, environment_of
+from workers.measure.machine.environment import devices, environment_of
 print(json.dumps([devices(), environment_of("cpu").environment_id, "torch" in sys.modules]))
 """
 
@@ -77,7 +65,7 @@ def test_cgroup_folders_exist() -> None:
 
 def test_a_device_that_is_not_here_is_refused() -> None:
     """With every GPU hidden there is no CUDA environment, and the message names what there is."""
-    script = "from workers.measure.environment import environment_of; environment_of('cuda')"
+    script = "from workers.measure.machine.environment import environment_of; environment_of('cuda')"
     hidden = os.environ | {"CUDA_VISIBLE_DEVICES": ""}
     result = subprocess.run([sys.executable, "-c", script], cwd=PROJECT, env=hidden, capture_output=True, text=True, check=False)
     assert result.returncode == 1

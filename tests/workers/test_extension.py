@@ -19,7 +19,7 @@ from sweeps.model.protocol import Protocol
 from tests.workers.saved_llm import saved, written
 from workers import methods
 from workers.arms.generation_workload import Run
-from workers.measure.metric_values import counter_value, metric_value
+from workers.measure.readings.metric_values import counter_value, metric_value
 from workers.run import run
 
 ROOT = Path(workers.kinds.__file__).parents[2]
@@ -97,7 +97,7 @@ KIND = '''
     from functools import partial
     from workers.kinds.latency import LatencyKind
     from workers.kinds.timed_job import ArmMetrics, run_timed
-    from workers.measure.metric_values import median_time
+    from workers.measure.readings.metric_values import median_time
     def run(job):
         return run_timed(job, partial(Twice, pass_seconds=0.05))
     class Twice(LatencyKind):

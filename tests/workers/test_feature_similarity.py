@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tests.workers.tiny_vits import small
-from workers.measure.feature_similarity import FeatureSimilarity, diversity, feature, features
+from workers.measure.profiling.feature_similarity import FeatureSimilarity, diversity, feature, features
 
 
 def test_diversity_by_hand() -> None:

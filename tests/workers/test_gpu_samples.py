@@ -7,7 +7,7 @@ import pynvml
 import pytest
 
 from sweeps.model.system_metrics import SYSTEM_METRICS, SYSTEM_SERIES
-from workers.measure.gpu_samples import EVENT_REASONS, GPU_QUERIES, GpuSamples, foreign_mib, slowdowns
+from workers.measure.machine.gpu_samples import EVENT_REASONS, GPU_QUERIES, GpuSamples, foreign_mib, slowdowns
 
 MIB = 2**20
 

@@ -16,10 +16,10 @@ from sweeps.model.protocol import Protocol
 from tests.workers.scripted_arm import scripted_arm as method_files
 from tests.workers.vision_jobs import DENSE, MODEL, PASS_S, SIZE, TOPK, job, metrics
 from workers.kinds.latency import consistent, possible
-from workers.measure.energy import Energy
-from workers.measure.environment import cores
-from workers.measure.threads import use_threads
-from workers.measure.timeout import alarm
+from workers.measure.machine.energy import Energy
+from workers.measure.machine.environment import cores
+from workers.measure.process.threads import use_threads
+from workers.measure.process.timeout import alarm
 from workers.models.share_weights import kept_models
 from workers.models.token_trace import Forwards
 from workers.run import run

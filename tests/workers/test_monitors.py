@@ -9,7 +9,7 @@ import time
 import pytest
 
 from sweeps.model.system_metrics import SYSTEM_METRICS
-from workers.measure.monitors import FOREIGN_S, MAX_READINGS, READING_SHARE, SERIES_PERIOD_S, Series, cpu_findings, watch
+from workers.measure.machine.monitors import FOREIGN_S, MAX_READINGS, READING_SHARE, SERIES_PERIOD_S, Series, cpu_findings, watch
 
 pytestmark = pytest.mark.alone
 

@@ -13,8 +13,8 @@ from sweeps.model.condition import Condition
 from sweeps.model.job import DENSE, Job, Pair
 from sweeps.model.outcome import Outcome
 from sweeps.model.protocol import Protocol
-from workers.measure.environment import PROJECT, allowed_cores, environment_of
-from workers.measure.openmp import ThreadPolicy, physical_first, requested_policy
+from workers.measure.machine.environment import PROJECT, allowed_cores, environment_of
+from workers.measure.process.openmp import ThreadPolicy, physical_first, requested_policy
 from workers.run import run
 
 REPLICA = DENSE.model_copy(update={"replicate": 1})
@@ -22,7 +22,7 @@ IN_EFFECT = """
 import json, os, sys
 from sweeps.model.condition import Condition
 from sweeps.model.job import Job
-from workers.measure.openmp import requested_policy, set_policy
+from workers.measure.process.openmp import requested_policy, set_policy
 from workers.run import run
 job = Job.model_validate_json(sys.argv[1])
 outcome = run(job, pass_seconds=0.05)

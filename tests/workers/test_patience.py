@@ -14,7 +14,7 @@ from sweeps.model.job import DENSE, Job, Pair
 from sweeps.model.outcome import WAITED_S
 from sweeps.model.protocol import Protocol
 from workers.kinds.timed_job import WAIT_SHARE
-from workers.measure.monitors import LOOK_S, ContentionWait
+from workers.measure.machine.monitors import LOOK_S, ContentionWait
 from workers.run import run
 
 pytestmark = pytest.mark.alone

@@ -8,7 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 from typing import TypeVar
 
 from tests.workers.vision_jobs import DENSE, TOPK, job
-from workers.measure.threads import raise_priority
+from workers.measure.process.threads import raise_priority
 from workers.run import run
 
 _T = TypeVar("_T")

@@ -17,7 +17,7 @@ from tests.workers.vision_jobs import MODEL, SIZE, TOPK, job, metrics
 from workers.kinds import KindResult
 from workers.kinds.generation_profile import PROFILED_STEPS
 from workers.kinds.profiled_job import PhaseProfiler
-from workers.measure.profiled_rounds import FEWEST, ROUNDS
+from workers.measure.profiling.profiled_rounds import FEWEST, ROUNDS
 from workers.run import run
 
 QUICK = Protocol(pairs_min=6, pairs_max=6)

@@ -15,7 +15,7 @@ from sweeps.model.condition import Condition
 from sweeps.model.job import Arm, Job
 from sweeps.model.outcome import Outcome
 from sweeps.model.protocol import Protocol
-from workers.measure.environment import PROJECT
+from workers.measure.machine.environment import PROJECT
 from workers.run import INTERRUPTED, main
 
 ALONE = """

@@ -5,8 +5,8 @@ import time
 import pytest
 import torch
 
-from workers.measure import timer
-from workers.measure.timer import MIN_RESOLUTIONS, MIN_SAMPLE_S, bandwidth, inner_loop, resolution, stopwatch
+from workers.measure.readings import timer
+from workers.measure.readings.timer import MIN_RESOLUTIONS, MIN_SAMPLE_S, bandwidth, inner_loop, resolution, stopwatch
 
 pytestmark = pytest.mark.alone
 

@@ -13,7 +13,7 @@ from sweeps.model.condition import Condition
 from sweeps.model.job import Arm, Job
 from sweeps.model.outcome import ArmOutcome
 from workers.errors import NotANumberError
-from workers.measure.timeout import compiling
+from workers.measure.process.timeout import compiling
 
 
 @dataclass

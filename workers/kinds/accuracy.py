@@ -28,9 +28,9 @@ from workers.errors import DataError, NotANumberError, Unsupported
 from workers.kinds import KindResult
 from workers.kinds.failures import FailureCollector
 from workers.kinds.item_job import ItemKind, run_items
-from workers.measure.environment import cores
-from workers.measure.feature_similarity import Features, FeatureSimilarity, features
-from workers.measure.metric_values import estimated, metric_value
+from workers.measure.machine.environment import cores
+from workers.measure.profiling.feature_similarity import Features, FeatureSimilarity, features
+from workers.measure.readings.metric_values import estimated, metric_value
 from workers.models.share_weights import DTYPES
 from workers.models.vision import shared_vision
 

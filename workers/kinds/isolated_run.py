@@ -8,10 +8,10 @@ import torch
 
 from sweeps.model.job import Job
 from workers.arms.language import build_language, cut_texts, workload
-from workers.measure.memory import peak_memory
-from workers.measure.metric_values import metric_value
-from workers.measure.threads import use_threads
-from workers.measure.timer import synchronise
+from workers.measure.readings.memory import peak_memory
+from workers.measure.readings.metric_values import metric_value
+from workers.measure.process.threads import use_threads
+from workers.measure.readings.timer import synchronise
 from workers.models.share_weights import kept_models
 
 ISOLATED = {"rss_before": "rss_isolated"} | {

@@ -12,8 +12,8 @@ from sweeps.model.outcome import ArmOutcome
 from workers.arms.prepared import JobArm
 from workers.kinds import KindResult
 from workers.kinds.failures import FailureCollector
-from workers.measure.threads import use_threads
-from workers.measure.timeout import TimedOut
+from workers.measure.process.threads import use_threads
+from workers.measure.process.timeout import TimedOut
 
 _A = TypeVar("_A", bound=JobArm)
 _Item = TypeVar("_Item")

@@ -9,8 +9,8 @@ from workers.kinds.failures import FailureCollector
 from workers.kinds.latency import LatencyKind
 from workers.kinds.profiled_job import DETAILS_S, PROFILE_S, PhaseProfiler
 from workers.kinds.timed_job import ArmMetrics, SoloPass, Timed, run_timed
-from workers.measure.recording import Recording
-from workers.measure.timer import synchronise
+from workers.measure.profiling.recording import Recording
+from workers.measure.readings.timer import synchronise
 from workers.models.share_weights import DTYPES
 
 

@@ -26,7 +26,7 @@ from workers.kinds.failures import FailureCollector
 from workers.kinds.item_job import ItemKind, explain_timeout, run_items
 from workers.kinds.log_likelihood import ScoredText, score
 from workers.kinds.zeroshot import UNAVAILABLE, TaskResults, drops, load_tasks, run_tasks
-from workers.measure.metric_values import metric_value
+from workers.measure.readings.metric_values import metric_value
 from workers.models.language import LanguageModel, shared_language
 
 

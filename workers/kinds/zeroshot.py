@@ -22,7 +22,7 @@ from workers.data.images import evenly_spaced
 from workers.data.scoring_windows import Window
 from workers.errors import Unsupported
 from workers.kinds.log_likelihood import score, score_whole
-from workers.measure.metric_values import metric_value
+from workers.measure.readings.metric_values import metric_value
 from workers.models.language import LanguageModel
 
 _LOG = logging.getLogger(__name__)

@@ -11,9 +11,9 @@ from sweeps.model.condition import Device
 from sweeps.model.profile import Activity, Phase, TimeClass
 from sweeps.stats.profiles.operator_work import DISPATCH
 from sweeps.stats.profiles.timeline import Timeline, split_operators, split_time
-from workers.measure.interleaved import ArmError, random_order
-from workers.measure.recording import MarkedForward, TorchRecording, Recording, overhead_s
-from workers.measure.timeout import TimedOut
+from workers.measure.timing.interleaved import ArmError, random_order
+from workers.measure.profiling.recording import MarkedForward, TorchRecording, Recording, overhead_s
+from workers.measure.process.timeout import TimedOut
 
 ROUNDS = 60
 """At most so many."""

@@ -9,9 +9,9 @@ from typing import TypeVar
 
 import psutil
 
-from workers.measure.environment import ROOT, cgroup_folders, cores_of_threads, read_text
-from workers.measure.pinning import parse_core_list
-from workers.measure.rapl import PackageEnergy
+from workers.measure.machine.environment import ROOT, cgroup_folders, cores_of_threads, read_text
+from workers.measure.machine.pinning import parse_core_list
+from workers.measure.machine.rapl import PackageEnergy
 
 FREQUENCY_CORES = 8
 """The frequency is the mean of as many cores.

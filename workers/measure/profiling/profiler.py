@@ -16,8 +16,8 @@ from sweeps.model.profile import Activities, ArmProfile, Phase
 from sweeps.stats.profiles.operator_work import Work
 from sweeps.stats.profiles.profile_rounds import ArmWall, PhaseRounds
 from sweeps.stats.profiles.timeline import place_of_time
-from workers.measure.profiled_rounds import PhaseTable, Ran
-from workers.measure.recording import TorchRecording
+from workers.measure.profiling.profiled_rounds import PhaseTable, Ran
+from workers.measure.profiling.recording import TorchRecording
 
 
 class Profiled(NamedTuple):

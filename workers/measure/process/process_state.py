@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from workers.measure.descendants import running_descendants
-from workers.measure.process_settings import RESTORED, SETTINGS, flushes_denormals
-from workers.measure.timer import SampleTime, Stopwatch, TimedStep
+from workers.measure.process.descendants import running_descendants
+from workers.measure.process.process_settings import RESTORED, SETTINGS, flushes_denormals
+from workers.measure.readings.timer import SampleTime, Stopwatch, TimedStep
 
 FLAG = "state_changed"
 BENIGN_VARIABLES = (

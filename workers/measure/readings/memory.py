@@ -12,7 +12,7 @@ import torch
 
 from sweeps.model.condition import Device
 from sweeps.model.outcome import MetricValue
-from workers.measure.metric_values import metric_value
+from workers.measure.readings.metric_values import metric_value
 
 MIB = 2**20
 RESET_PEAK = "5"

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from sweeps.model.condition import Condition
-from workers.measure.environment import PLACES_VARIABLE, allowed_cores
-from workers.measure.pinning import thread_siblings
+from workers.measure.machine.environment import PLACES_VARIABLE, allowed_cores
+from workers.measure.machine.pinning import thread_siblings
 
 WAIT_VARIABLE = "OMP_WAIT_POLICY"
 SPIN_VARIABLE = "GOMP_SPINCOUNT"

@@ -12,11 +12,11 @@ import pynvml
 
 from sweeps.model.condition import Device
 from sweeps.model.outcome import MetricValue
-from workers.measure.environment import gpu
-from workers.measure.metric_values import metric_value
-from workers.measure.monitors import repeated
-from workers.measure.rapl import POWERCAP, PackageEnergy
-from workers.measure.timer import synchronise
+from workers.measure.machine.environment import gpu
+from workers.measure.readings.metric_values import metric_value
+from workers.measure.machine.monitors import repeated
+from workers.measure.machine.rapl import POWERCAP, PackageEnergy
+from workers.measure.readings.timer import synchronise
 
 POWER_PERIOD_S = 0.02
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from workers.measure.environment import read_text
+from workers.measure.machine.environment import read_text
 
 POWERCAP = Path("/sys/class/powercap")
 """Folder of the kernel's powercap framework (Documentation/power/powercap in Linux); AMD's processors are in it as well."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pynvml
 
-from workers.measure.environment import SHARE_VARIABLE, allowed_cores, cores, gpu
+from workers.measure.machine.environment import SHARE_VARIABLE, allowed_cores, cores, gpu
 
 TOPOLOGY = Path("/sys/devices/system/cpu")
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 
 from sweeps.model.condition import Condition
-from workers.measure.environment import cores
+from workers.measure.machine.environment import cores
 
 
 def use_threads(condition: Condition) -> None:

@@ -7,7 +7,7 @@ import torch
 
 from sweeps.model.condition import Device, Dtype
 from sweeps.model.profile import Peaks
-from workers.measure.timer import bandwidth, synchronise
+from workers.measure.readings.timer import bandwidth, synchronise
 
 SMALLEST, LARGEST = 256, {"cpu": 4096, "cuda": 16384}
 """Rows of the square matrices: doubled until one product takes `ENOUGH_S`, so that a slow dtype does not take minutes."""

@@ -1,0 +1,1 @@
+"""The machine: its identity, cores, counters, energy and monitors."""

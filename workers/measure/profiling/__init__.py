@@ -1,0 +1,1 @@
+"""Profiling: recordings of torch and ranges for outside profilers."""

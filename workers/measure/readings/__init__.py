@@ -1,0 +1,1 @@
+"""Readings of one stretch of work: its time, memory and rates."""
