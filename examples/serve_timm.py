@@ -17,10 +17,10 @@ from typing import Any
 
 import torch
 
-from sweeps.model.condition import Condition, Overrides
-from sweeps.geometry.vit_catalogue import networks
-from sweeps.model.job import Arm, Step
 from sweeps.analysis.policy import Policy, PolicyChoice
+from sweeps.geometry.vit_catalogue import networks
+from sweeps.model.condition import Condition, Overrides
+from sweeps.model.job import Arm, Step
 from workers.arms.budget import solve
 from workers.arms.vision import build_vision
 from workers.models.share_weights import DTYPES

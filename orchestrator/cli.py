@@ -284,8 +284,8 @@ def rebuild(
     db: Database = None,
 ) -> None:
     """Rebuild statistics, verdicts and break-even points from the raw samples."""
-    from store.read.arm_labels import label_stored_arms
     from store.open.engine import connect
+    from store.read.arm_labels import label_stored_arms
     from store.write.record import reanalyse
     from workers.methods.arm_labels import params_label
 

@@ -3,7 +3,7 @@
 import ast
 import re
 import tokenize
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
@@ -21,6 +21,9 @@ SQL = re.compile(r"\b(SELECT\s.+?\sFROM|INSERT\s+(OR\s+\w+\s+)?INTO|UPDATE\s+\w+
 MAX_CODE_TOKENS = {"sweeps": 106_800, "workers": 106_100, "store": 85_500, "orchestrator": 61_300, "webapp": 62_700}
 """Of the Python files of each folder, without comments, docstrings and layout; raising one needs a line in CHANGELOG."""
 LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING, tokenize.ENDMARKER}
+MAX_FILES = 15
+PLUG_INS = ("orchestrator/commands", "orchestrator/report/sections", "webapp/charts", "webapp/screens", "workers/methods/vision")
+"""Folders with a file for each of what they hold."""
 PARTS_OF_A_FILE = {"main", "run"}
 """Public names that several files must define: a command line has `main`, a kind of jobs has `run`."""
 
@@ -100,6 +103,12 @@ def test_sql_is_only_in_the_store() -> None:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and SQL.search(node.value)
     ]
     assert found == []
+
+
+def test_no_folder_has_many_files() -> None:
+    """A stranger reads the names of a folder at a glance."""
+    files = Counter(Path(path).parent.as_posix() for path, _ in modules(*FOLDERS) if not path.endswith("__init__.py"))
+    assert {folder: number for folder, number in files.items() if number > MAX_FILES and folder not in PLUG_INS} == {}
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

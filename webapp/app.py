@@ -8,9 +8,9 @@ from typing import Literal, NamedTuple
 import streamlit as st
 
 from store.errors import EmptyStoreError, StoreError
-from webapp.widgets import filters
-from webapp.display import plain
 from webapp import queries
+from webapp.display import plain
+from webapp.widgets import filters
 
 
 class Screen(NamedTuple):

@@ -8,11 +8,11 @@ import altair as alt
 import pandas as pd
 
 from webapp import queries
-from webapp.display import texts
-from webapp.display.axis_curves import Axis
 from webapp.charts import curves
 from webapp.charts.published import bare_model
 from webapp.charts.tooltips import omit_empty_rows
+from webapp.display import texts
+from webapp.display.axis_curves import Axis
 
 Axes = Literal["tokens", "gmacs", "gmacs_saved", "both"]
 FileFormat = Literal["png", "svg", "html"]

@@ -20,8 +20,8 @@ from sweeps.model.job import Job
 from sweeps.model.kinds import KINDS
 from sweeps.model.outcome import ANSWERING_FAILURES, WORKER_UNFIT, Outcome
 from workers.measure.machine.environment import PROJECT, commit, cores, cores_of_threads, devices, environment_of
-from workers.measure.process.openmp import pin_main_thread, present_policy, requested_policy, set_policy
 from workers.measure.machine.pinning import pinned
+from workers.measure.process.openmp import pin_main_thread, present_policy, requested_policy, set_policy
 from workers.measure.process.timeout import TimedOut, alarm
 
 PROCESS = uuid4().hex

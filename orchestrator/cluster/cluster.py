@@ -10,11 +10,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from orchestrator.cluster.nodes import Node
 from orchestrator.cluster.connect import ClusterError, ClusterOutageError, start_ray
 from orchestrator.cluster.discovery import Discovery
-from orchestrator.cluster.supervisors import STATUS, Supervisors, WorkerPlace
+from orchestrator.cluster.nodes import Node
 from orchestrator.cluster.ray_tempdir import Folder
+from orchestrator.cluster.supervisors import STATUS, Supervisors, WorkerPlace
 from orchestrator.host.worker_supervisor import WorkerConfig, WorkerFailure
 from sweeps.model.condition import Device
 from sweeps.model.job import Job

@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from orchestrator.cluster.nodes import Node, check_node, excluded, node_name
 from orchestrator.cluster.connect import ClusterOutageError
+from orchestrator.cluster.nodes import Node, check_node, excluded, node_name
 from orchestrator.cluster.supervisors import PLACEMENT_S, Supervisors
 
 DISCOVERY_S = 5.0

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from orchestrator.host import package_version
-from orchestrator.plan.sites import Site
 from orchestrator.host.worker_supervisor import NodeInfo
+from orchestrator.plan.sites import Site
 from sweeps.model.condition import Device
 from sweeps.model.job import Job
 from sweeps.model.outcome import Environment

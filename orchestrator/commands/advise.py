@@ -9,11 +9,20 @@ import typer
 from orchestrator.commands.confirm import Confirmation, confirm
 from orchestrator.commands.run import ANSWERED, UNANSWERED
 from orchestrator.text_table import table_lines
+from store.open.engine import connect_readonly
 from store.read.advice.advice import AdviceRequest, RefusedError, advice_of, checked, command_line
 from store.read.advice.condition_arms import MethodFacts
-from store.open.engine import connect_readonly
-from sweeps.text.advice_text import Advice, advice_dict, advice_notes, advice_sentence, advice_table, claim_sentence, doubt_sentence, quality_sentence
 from sweeps.errors import UserError
+from sweeps.text.advice_text import (
+    Advice,
+    advice_dict,
+    advice_notes,
+    advice_sentence,
+    advice_table,
+    claim_sentence,
+    doubt_sentence,
+    quality_sentence,
+)
 from workers.methods import purpose
 from workers.methods.arm_labels import params_label
 

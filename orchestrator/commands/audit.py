@@ -14,11 +14,11 @@ from sweeps.analysis.audit.profiled import profile_notes
 from sweeps.analysis.audit.report import AUDIT_RULES, AuditReport, audit_table
 from sweeps.analysis.audit.rule import AuditFinding
 from sweeps.errors import UserError
-from sweeps.number_format import count
 from sweeps.importers.references.csv_table import CsvColumns, parse_mapping, read_csv_rows
 from sweeps.importers.references.markdown_tables import read_markdown_tables
 from sweeps.importers.references.measurement import LatencyUnit, MeasurementTable, StatedBreakEven
 from sweeps.importers.references.reference_files import SUFFIXES_OF_REFERENCES, load_reference, read_reference, shipped_references
+from sweeps.number_format import count
 
 CSV_SUFFIXES = (".csv", ".tsv", ".txt")
 MARKDOWN_SUFFIXES = (".md", ".markdown")
@@ -105,9 +105,9 @@ def _table(source: str, db: str | None, mapping: dict[str, str]) -> tuple[AuditF
 
 def _stored(name: str, db: str | None) -> tuple[MeasurementTable, list[str]]:
     """A published table or a sweep of the store, with its profiles."""
-    from store.read.audits import measured_sweep
-    from store.open.engine import connect_readonly
     from store.errors import StoreError
+    from store.open.engine import connect_readonly
+    from store.read.audits import measured_sweep
     from store.write.references import stored_references
     from workers.methods.arm_labels import params_label
 

@@ -8,17 +8,17 @@ from typing import Any
 
 import typer
 
-from orchestrator.plan import planning
-from orchestrator.commands.run import ANSWERED, INTERRUPTED, UNANSWERED
-from orchestrator.plan.planning import make_plan, require_feasible
 from orchestrator import text_table
+from orchestrator.commands.run import ANSWERED, INTERRUPTED, UNANSWERED
+from orchestrator.plan import planning
+from orchestrator.plan.planning import make_plan, require_feasible
 from orchestrator.plan.sites import by_device, local_sites
-from store.write.calibrations import freeze_calibrations
 from store.open.engine import Engine, connect
-from sweeps.model.condition import Device
+from store.write.calibrations import freeze_calibrations
 from sweeps.errors import UserError
 from sweeps.language.expand import Expansion
 from sweeps.language.file_schema import stated_seconds
+from sweeps.model.condition import Device
 from sweeps.stats.visits import FLOOR_SD
 
 WRITTEN = "budget: 4s, timeout: 5m, rounds: 8"
@@ -69,8 +69,8 @@ def expanded(device: Device, processes: int, limit_s: float) -> Expansion:
 
 def _measure(engine: Engine, expansion: Expansion) -> bool:
     """Measure every comparison of the sweep in new processes, whatever is answered. Returns whether it was interrupted."""
-    from orchestrator.loop.progress import Display
     from orchestrator.cluster.cluster import Cluster  # Ray takes a second to import
+    from orchestrator.loop.progress import Display
     from orchestrator.loop.run_loop import run_plan
     from orchestrator.terminal import output
 

@@ -8,19 +8,19 @@ from typing import Any, NamedTuple
 
 import typer
 
-from orchestrator.plan import planning
 from orchestrator.commands.run import ANSWERED, run_sweep
+from orchestrator.plan import planning
 from orchestrator.plan.sites import local_sites
 from store.open.engine import connect_readonly
-from store.write.overlap import newest_attempt
-from store.rows.placement import Place
 from store.read.advice.timed_arms import fresh_figures
+from store.rows.placement import Place
+from store.write.overlap import newest_attempt
 from sweeps.analysis.advice import RankedArm
-from sweeps.text.advice_text import Evidence
-from sweeps.language.confirmation import comparison_at, confirmation_sweep
-from sweeps.errors import UserError
 from sweeps.analysis.labels import SPEEDUP, Conclusion, conclude
+from sweeps.errors import UserError
+from sweeps.language.confirmation import comparison_at, confirmation_sweep
 from sweeps.model.metrics import INTERVAL
+from sweeps.text.advice_text import Evidence
 from workers.methods import every
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import typer
 
 from orchestrator.commands.run import ANSWERED, UNANSWERED
+from store.errors import StoreError
+from store.open.engine import connect_readonly
 from store.read.advice.advice import RefusedError, condition_arms
 from store.read.advice.condition_arms import MethodFacts
-from store.open.engine import connect_readonly
-from store.errors import StoreError
 from store.read.advice.policy_file import policy_file
 from sweeps.model.condition import Device
 from sweeps.number_format import count

@@ -10,31 +10,31 @@ from typing import Literal
 import typer
 from pydantic import ValidationError
 
-from orchestrator.plan import planning
 from orchestrator.commands.run import ANSWERED
+from orchestrator.plan import planning
 from orchestrator.plan.planning import make_plan
 from orchestrator.plan.sites import Site
 from orchestrator.plan.sweep_source import find_source
-from store.read.arm_labels import store_arm_labels
-from store.open.engine import Engine, connect
 from store.errors import StoreError
-from store.write.queue import progress
-from store.write.record import record_imported
+from store.open.engine import Engine, connect
+from store.read.arm_labels import store_arm_labels
 from store.traces.nsys_export import read_nsys
 from store.traces.record import RecordedTrace, TraceFile, record_traces
 from store.traces.ties import StatedTie
-from sweeps.model.condition import Device
-from sweeps.model.job import Job
-from sweeps.model.kinds import KINDS
-from sweeps.model.method import modality_of
-from sweeps.model.outcome import Outcome
+from store.write.queue import progress
+from store.write.record import record_imported
 from sweeps.importers.outcome_file import OutcomeFileError, read_outcome
-from sweeps.language.expand import Expansion
 from sweeps.importers.traces.device_trace import TraceError
 from sweeps.importers.traces.ncu_profile import ncu_profiles
 from sweeps.importers.traces.ncu_report import KERNEL, NAME, read_ncu
 from sweeps.importers.traces.nsys_profile import nsys_profiles
 from sweeps.importers.traces.summary import summary_lines
+from sweeps.language.expand import Expansion
+from sweeps.model.condition import Device
+from sweeps.model.job import Job
+from sweeps.model.kinds import KINDS
+from sweeps.model.method import modality_of
+from sweeps.model.outcome import Outcome
 from workers.measure.machine.environment import devices
 from workers.methods import every
 

@@ -7,8 +7,8 @@ from typing import Any, Literal
 import typer
 
 from orchestrator import text_table
-from store.open.engine import connect_readonly
 from store.errors import StoreError
+from store.open.engine import connect_readonly
 from sweeps.model.method import modality_of
 from sweeps.model.metrics import INTERVAL
 from workers.methods import every
@@ -42,8 +42,8 @@ def show_status(db: str | None, name: str | None) -> None:
 def _known_so_far(db: str | None, name: str) -> Iterator[str]:
     """The answer by what is stored, and every speed-up with its interval and the visits that it rests on."""
     from orchestrator.report.answers import answer_sections
-    from orchestrator.report.sections.conditions import distinctions
     from orchestrator.report.data import load_report
+    from orchestrator.report.sections.conditions import distinctions
     from orchestrator.report.sections.speedup import speedup_of
     from store.rows.frames import rows_of
     from sweeps.model.kinds import KINDS

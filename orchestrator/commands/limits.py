@@ -6,8 +6,8 @@ from orchestrator.plan.estimate import job_seconds
 from orchestrator.plan.sites import Site
 from store.open.engine import Engine
 from sweeps.analysis.job_estimate import START_SECONDS
-from sweeps.number_format import duration
 from sweeps.language.expand import Expansion
+from sweeps.number_format import duration
 
 
 def whole_limit_s(expansion: Expansion, time_s: float | None = None) -> float | None:

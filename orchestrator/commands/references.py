@@ -5,8 +5,8 @@ from pathlib import Path
 
 import typer
 
-from sweeps.number_format import count
 from sweeps.importers.references.reference_files import load_reference, shipped_references
+from sweeps.number_format import count
 
 
 def import_published(names: Iterable[Path], *, db: str | None) -> int:

@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Literal
 
 import typer
 
-from orchestrator.plan import planning
 from orchestrator.commands.limits import limit_s_of, limit_text, whole_limit_s
-from orchestrator.plan.estimate import job_seconds
 from orchestrator.loop.outcome_lines import job_label
+from orchestrator.plan import planning
+from orchestrator.plan.estimate import job_seconds
 from orchestrator.plan.planning import Plan, make_plan, require_feasible
 from orchestrator.plan.preview import preview
 from orchestrator.plan.sites import Site, by_device, local_sites, places_of
 from orchestrator.plan.sweep_source import command_options, existing_store, find_source
-from store.write import queue
-from store.read.answers import Doubt, doubted
 from store.open.engine import Engine, connect
+from store.read.answers import Doubt, doubted
+from store.write import queue
+from sweeps.language.expand import Expansion
 from sweeps.model.condition import Device
 from sweeps.model.job import Job
 from sweeps.number_format import count, duration
-from sweeps.language.expand import Expansion
 from workers.methods.arm_labels import arm_label
 
 if TYPE_CHECKING:
@@ -58,10 +58,10 @@ def run_sweep(
     more: add pairs to what is unclear or insufficient. time_s: measure for that long at most, in place of the sweep's `budget`.
     wait_s: wait for hosts and jobs that other runs have for that long at most.
     """
-    from orchestrator.loop.time_budget import TimeBudget
     from orchestrator.loop.progress import Display
     from orchestrator.loop.refinement import Refinement
     from orchestrator.loop.run_loop import run_plan
+    from orchestrator.loop.time_budget import TimeBudget
     from orchestrator.terminal import output
 
     console = output()

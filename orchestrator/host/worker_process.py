@@ -19,8 +19,8 @@ from orchestrator.host.reaper import fork_worker
 from sweeps.model.job import Job
 from sweeps.model.kinds import KINDS
 from sweeps.model.outcome import WORKER_UNFIT, Environment
-from workers.measure.process.openmp import requested_policy, set_policy
 from workers.measure.machine.pinning import Share, pin
+from workers.measure.process.openmp import requested_policy, set_policy
 
 ENTRY = "workers.run:run"
 """Turns a `Job` into an `Outcome`."""

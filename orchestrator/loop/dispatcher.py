@@ -7,21 +7,21 @@ from collections.abc import Callable, Collection, Iterator
 from itertools import count
 from typing import Literal, NamedTuple
 
-from orchestrator.loop.failure_isolation import Task, baseline_alone, baseline_key, bisect, failed_outcome, isolated_outcome
-from orchestrator.loop.interruption import stop_requested
-from orchestrator.cluster.nodes import Node, can_start, has_capacity
 from orchestrator.cluster.cluster import Cluster, Finished, Running
+from orchestrator.cluster.nodes import Node, can_start, has_capacity
 from orchestrator.cluster.supervisors import WorkerPlace
 from orchestrator.host.worker_supervisor import WorkerFailure
+from orchestrator.loop.failure_isolation import Task, baseline_alone, baseline_key, bisect, failed_outcome, isolated_outcome
+from orchestrator.loop.interruption import stop_requested
+from store.errors import StoreError
+from store.open.engine import Engine
 from store.rows import owners
 from store.write import queue
-from store.open.engine import Engine
-from store.errors import StoreError
 from store.write.record import LeaseError, record
+from sweeps.language.file_schema import Retry
 from sweeps.model.condition import Condition
 from sweeps.model.job import Arm, Job
 from sweeps.model.outcome import ANSWERING_FAILURES, FailureReason, Outcome
-from sweeps.language.file_schema import Retry
 
 POLL_S = 0.5
 """How often the wait for results checks whether it was interrupted."""
@@ -162,7 +162,7 @@ class Dispatcher:
         self._cluster.require(queue.waiting_devices(self._engine, self._sweep_id))
 
     def _fill(self) -> None:
-        """Give every node what it has capacity for, nodes without a GPU first, so that GPUs are left for the jobs that need them."""
+        """Fill every node, those without a GPU first, so that GPUs are left for the jobs that need them."""
         for node in sorted(self._cluster.nodes(), key=lambda node: len(node.devices)):
             while not self._taken and (claimed := self._next(node)):
                 self._start(node, Task(claimed))

@@ -6,15 +6,15 @@ import numpy as np
 from rich.text import Text
 
 from orchestrator.report.section import style_of
+from sweeps.analysis.labels import BITS, SPEEDUP, TOP1, Conclusion, conclude
 from sweeps.model.flags import quarantine_reasons, warmup_converged
 from sweeps.model.job import Job, Pair
 from sweeps.model.kinds import KINDS, Payload
-from sweeps.analysis.labels import BITS, SPEEDUP, TOP1, Conclusion, conclude
 from sweeps.model.outcome import Outcome
 from sweeps.stats import text_stats
 from sweeps.stats.classification import compare_predictions
-from sweeps.text.explanation import explain_wall
 from sweeps.stats.visits import Visit, pool_visits
+from sweeps.text.explanation import explain_wall
 from workers.methods.arm_labels import arm_label
 
 _Result = tuple[str, Conclusion | None] | None

@@ -14,8 +14,8 @@ from orchestrator.loop.dispatcher import Event, EventType
 from orchestrator.loop.outcome_lines import comparison_lines, job_label
 from store.write.queue import LeaseHolder
 from sweeps.model.job import Job
-from sweeps.number_format import count, duration
 from sweeps.model.outcome import WAITED_S, Outcome
+from sweeps.number_format import count, duration
 
 SILENT_S = 30.0
 """Without a terminal, something is printed at least this often."""

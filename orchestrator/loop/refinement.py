@@ -8,20 +8,20 @@ from typing import NamedTuple
 
 from orchestrator.loop.time_budget import shortened
 from store.open.engine import Engine
-from store.rows.placement import Place
 from store.read.current_effects import CurrentEffect, linked, load_effects
-from sweeps.model.condition import Condition, Rectangle, square_side
-from sweeps.text.curve_labels import describe_break_even
+from store.rows.placement import Place
 from sweeps.geometry.vit_catalogue import networks
+from sweeps.language.expand import Expansion
+from sweeps.language.file_schema import Stop
+from sweeps.model.condition import Condition, Rectangle, square_side
 from sweeps.model.identity import canonical
 from sweeps.model.job import Comparison
 from sweeps.model.kinds import KINDS
 from sweeps.number_format import WHOLE, count, duration
-from sweeps.language.expand import Expansion
-from sweeps.language.file_schema import Stop
 from sweeps.stats.curves.breakeven import BreakEven, break_even
 from sweeps.stats.curves.curve import Curve, Point, describe_curve
 from sweeps.stats.curves.search import next_request, point_alpha, scan
+from sweeps.text.curve_labels import describe_break_even
 from workers.methods.arm_labels import arm_label
 
 MAX_CURVES_SHOWN = 40

@@ -6,20 +6,20 @@ from dataclasses import replace
 from math import inf
 from typing import Any, NamedTuple
 
-from orchestrator.loop.time_budget import TimeBudget
-from orchestrator.loop.dispatcher import Event, dispatch, failure_reasons
-from orchestrator.loop.interruption import stop_requested
-from orchestrator.plan.planning import Plan, make_plan, require_feasible, submit_plan
-from orchestrator.loop.progress import Display
 from orchestrator.cluster.cluster import Cluster
 from orchestrator.cluster.connect import ClusterError
+from orchestrator.loop.dispatcher import Event, dispatch, failure_reasons
+from orchestrator.loop.interruption import stop_requested
+from orchestrator.loop.progress import Display
 from orchestrator.loop.refinement import Refinement
+from orchestrator.loop.time_budget import TimeBudget
+from orchestrator.plan.planning import Plan, make_plan, require_feasible, submit_plan
 from orchestrator.plan.sites import Site, demand_text, places_of
-from store.write import queue
-from store.read.answers import Round, environments_since
 from store.open.engine import Engine
-from store.rows.placement import Capacity, Place
+from store.read.answers import Round, environments_since
 from store.read.runs import seconds_left
+from store.rows.placement import Capacity, Place
+from store.write import queue
 from sweeps.language.expand import Expansion
 
 WAIT_S = 0.5

@@ -5,8 +5,8 @@ import time
 from collections.abc import Collection
 
 from orchestrator.plan.estimate import job_seconds
-from sweeps.model.job import Job
 from sweeps.analysis.job_estimate import START_SECONDS, compiling_seconds
+from sweeps.model.job import Job
 from sweeps.model.kinds import KINDS
 
 PASS_SHARE = 0.6

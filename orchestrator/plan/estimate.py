@@ -4,8 +4,8 @@ import functools
 import math
 from collections.abc import Iterable, Mapping
 
-from sweeps.model.job import Job, Step
 from sweeps.analysis.job_estimate import GMACS_PER_SECOND, START_SECONDS, estimated_seconds, llm_geometry
+from sweeps.model.job import Job, Step
 from workers.measure.machine.rapl import energy_problem
 from workers.methods import every
 

@@ -15,23 +15,23 @@ from orchestrator.plan.estimate import upper_bound_seconds
 from orchestrator.plan.placement import Placement, PlannedJob
 from orchestrator.plan.preview import Preview, preview_as_list, preview_lines
 from orchestrator.plan.sites import Site, by_device, require_sites
-from store.write import queue
+from store.open.engine import Engine
 from store.read.answers import Round
 from store.read.answers import answers as stored_answers
 from store.read.arm_labels import store_arm_labels
-from store.open.engine import Engine
-from store.write.overlap import newest_attempt
 from store.rows.placement import Place, PlannedWork
 from store.rows.row_mapping import requested_params
+from store.write import queue
+from store.write.overlap import newest_attempt
 from store.write.stale_answers import Change, stale_answers
 from store.write.submission import NewSweep, submit_sweep
-from sweeps.model.condition import NAMED_WEIGHTS, Condition, Device
 from sweeps.geometry.vit_catalogue import networks
+from sweeps.language.expand import Expansion, expand_file
+from sweeps.model.condition import NAMED_WEIGHTS, Condition, Device
 from sweeps.model.identity import canonical
 from sweeps.model.job import Job
-from sweeps.number_format import count, duration
-from sweeps.language.expand import Expansion, expand_file
 from sweeps.model.protocol import Protocol
+from sweeps.number_format import count, duration
 from workers.data import check_head, data_hash
 from workers.data.corruptions import CORRUPTIONS
 from workers.methods import every

@@ -7,21 +7,21 @@ from math import exp
 from typing import Any, NamedTuple
 
 from orchestrator.text_table import table_lines
-from sweeps.model.condition import Condition, ImageSize, square_side
-from sweeps.language.confirmation import plain_size
-from sweeps.geometry.vit_catalogue import networks
-from sweeps.model.identity import canonical
-from sweeps.model.job import Arm, Step
 from sweeps.analysis.job_estimate import known_images, llm_geometry
-from sweeps.model.kinds import KINDS
-from sweeps.model.method import LanguageNetwork, Network
+from sweeps.geometry.vit_catalogue import networks
+from sweeps.language.confirmation import plain_size
 from sweeps.language.expand import Expansion
 from sweeps.language.yaml_reader import SweepError
+from sweeps.model.condition import Condition, ImageSize, square_side
+from sweeps.model.identity import canonical
+from sweeps.model.job import Arm, Step
+from sweeps.model.kinds import KINDS
+from sweeps.model.method import LanguageNetwork, Network
+from sweeps.model.text_scores import SCORED
 from sweeps.stats.classification import TOP1_FLOOR, images_for_same, smallest_drop
 from sweeps.stats.pooling import SpeedUp
 from sweeps.stats.quality import MIN_DOCUMENTS
 from sweeps.stats.visits import FLOOR_FREEDOM, FLOOR_SD
-from sweeps.model.text_scores import SCORED
 from workers import methods
 from workers.arms.budget import solve
 from workers.errors import Unsupported

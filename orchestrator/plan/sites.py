@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from store.rows.placement import Capacity, Place
-from sweeps.model.condition import Device
 from sweeps.errors import UserError
+from sweeps.model.condition import Device
 from sweeps.model.identity import canonical
 from sweeps.model.outcome import Environment
 from workers.measure.machine.environment import devices, environment_of

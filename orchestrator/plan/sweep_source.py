@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import typer
 
-from store.open.engine import Engine, connect_readonly
 from store.errors import EmptyStoreError
-from store.rows.location import database_option, location, sqlite_path
+from store.open.engine import Engine, connect_readonly
 from store.read.queries import stored_sweeps
-from sweeps.model.condition import Device
+from store.rows.location import database_option, location, sqlite_path
 from sweeps.language.yaml_reader import SweepError
+from sweeps.model.condition import Device
 from sweeps.shipped import shipped_sweeps
 from sweeps.suggestions import did_you_mean
 

@@ -4,23 +4,23 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from orchestrator.report.data import Report
+from orchestrator.report.section import Section, TextLine, style_of
 from orchestrator.report.sections.arm_comparison import ArmComparison, by_baseline, labels_of, with_quality
 from orchestrator.report.sections.conditions import break_even_sentence, curve_label, distinctions, shown_curves
-from orchestrator.report.data import Report
 from orchestrator.report.sections.differences import change_of
-from orchestrator.report.section import Section, TextLine, style_of
 from orchestrator.report.sections.speedup import speedup_of
+from store.read.host_labels import label_hosts
 from store.read.profiling.explanations import CLASSES_OF_TIME, explain_profiles
 from store.rows.frames import groups, rows_of
-from store.read.host_labels import label_hosts
+from sweeps.analysis.labels import GAINS, Finding
+from sweeps.model.flags import split_flags, wrong
+from sweeps.model.kinds import KINDS
+from sweeps.model.metrics import METRICS, Compared
+from sweeps.number_format import count, is_missing
 from sweeps.text.caveats import load_caution, mean_caution, slow_caution, states_caution
 from sweeps.text.curve_answers import CurveAnswer, answer_of_curves, answer_of_points, merit_of, tally
 from sweeps.text.curve_labels import BREAK_EVEN_NOTE
-from sweeps.model.flags import split_flags, wrong
-from sweeps.model.kinds import KINDS
-from sweeps.analysis.labels import GAINS, Finding
-from sweeps.model.metrics import METRICS, Compared
-from sweeps.number_format import count, is_missing
 from workers.methods import purpose
 from workers.methods.arm_labels import params_label
 

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 import pandas as pd
 
 from orchestrator.report.sections.system_notes import with_system_notes
-from store.read.profiling.activities import operator_rows
+from store.open.engine import connect_readonly
+from store.read.advice.timed_arms import provenance_rows
 from store.read.audits import MAX_AUDITED, audit_of_sweep
 from store.read.comparison_status import states
 from store.read.curve_costs import CurveKey, curve_costs
-from store.open.engine import connect_readonly
-from store.rows.location import database_option
+from store.read.profiling.activities import operator_rows
 from store.read.quality_join import beside_controls
 from store.read.queries import counter_rows, execution_rows, find_sweep, sweep_rows, zeroshot_rows
-from store.read.advice.timed_arms import provenance_rows
+from store.rows.location import database_option
 from sweeps.analysis.audit.report import AuditReport
 from sweeps.model.kinds import KINDS
 from sweeps.stats.curves.launch_work import RelativeCosts

@@ -6,8 +6,8 @@ from html import escape
 
 from orchestrator.report.charts import ReportChart
 from orchestrator.report.data import Report
-from orchestrator.report.sections.provenance import provenance_sections
 from orchestrator.report.section import Section
+from orchestrator.report.sections.provenance import provenance_sections
 
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 """Content security policy: whatever a name in the data looks like, the page loads and runs nothing."""

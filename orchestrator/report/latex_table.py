@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from orchestrator.host.package_version import source_version
-from orchestrator.report.sections import differences, generation, speedup
 from orchestrator.report.data import Report
-from orchestrator.report.sections.provenance import day, facts_text
 from orchestrator.report.section import Section, filled_columns
-from store.rows.frames import rows_of
+from orchestrator.report.sections import differences, generation, speedup
+from orchestrator.report.sections.provenance import day, facts_text
 from store.read.quality_join import quality_metrics
+from store.rows.frames import rows_of
 from sweeps.model.kinds import KINDS
 from sweeps.model.metrics import INTERVAL, METRICS, SPEED_FLOOR
 from sweeps.number_format import count

@@ -9,9 +9,9 @@ from orchestrator.report.sections.differences import change_of
 from orchestrator.report.sections.speedup import speedup_of
 from orchestrator.report.sections.surprises import shortfall
 from store.rows.frames import rows_of
+from sweeps.analysis.labels import PROBABLE, SMALL, Finding
 from sweeps.model.flags import FLAGS, split_flags
 from sweeps.model.kinds import KINDS
-from sweeps.analysis.labels import PROBABLE, SMALL, Finding
 from sweeps.number_format import count, is_missing
 from workers.methods import purpose
 from workers.methods.arm_labels import params_label

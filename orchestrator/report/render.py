@@ -12,12 +12,12 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.report import answers, next_steps, summary
-from orchestrator.report.sections import audit_findings, ceilings, cost_models, differences, generation, speedup, why
 from orchestrator.report.charts import draw_charts
 from orchestrator.report.data import Report
 from orchestrator.report.html_page import render_html
 from orchestrator.report.latex_table import render_latex
 from orchestrator.report.section import Column, Section, TextLine
+from orchestrator.report.sections import audit_findings, ceilings, cost_models, differences, generation, speedup, why
 from orchestrator.text_table import markdown_row
 from store.rows.frames import rows_of
 from sweeps.number_format import image_text, is_missing

@@ -10,25 +10,25 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from orchestrator.report import answers
-from orchestrator.report.sections import differences, speedup
 from orchestrator.report.data import Report
 from orchestrator.report.next_steps import decisions_of, next_steps_of
 from orchestrator.report.section import Column, Section, TextLine, style_of
+from orchestrator.report.sections import differences, speedup
 from orchestrator.report.sections.surprises import realised_interval
-from store.rows.frames import groups, rows_of
 from store.read.host_labels import label_hosts
+from store.rows.frames import groups, rows_of
+from sweeps.analysis.labels import Finding
+from sweeps.model.flags import FLAGS, split_flags
+from sweeps.model.kinds import KINDS
+from sweeps.model.metrics import INTERVAL, METRICS, SPEED_FLOOR
+from sweeps.number_format import count, is_missing
 from sweeps.text.break_even_cell import break_even_cell
 from sweeps.text.condition_text import describe_condition
 from sweeps.text.curve_answers import merit_of
-from sweeps.model.flags import FLAGS, split_flags
-from sweeps.model.kinds import KINDS
-from sweeps.analysis.labels import Finding
-from sweeps.model.metrics import INTERVAL, METRICS, SPEED_FLOOR
-from sweeps.number_format import count, is_missing
 from workers.methods import purpose
 from workers.methods.arm_labels import params_label
 
-MAX_CONDITIONS, MAX_ARMS, MAX_SIZES, MAX_NOTES = 3, 12, 8, 3
+MAX_CONDITIONS, MAX_ARMS, MAX_SIZES, MAX_NOTES = 3, 12, 9, 3
 """What one screen has room for; the rest is counted."""
 _SHARE = (*speedup.POINTS_SHARE, "data", "new_tokens", "kv_cache", "decoding")
 _SIGNS = {

@@ -18,9 +18,9 @@ from sweeps.model.metrics import METRICS
 from sweeps.model.outcome import Outcome
 from sweeps.model.predictions import Predictions
 from sweeps.model.predictions import unpack as numbers
+from sweeps.model.text_scores import TextScores
 from sweeps.stats import classification, text_stats
 from sweeps.stats.quality import QUALITY_ANALYSIS_VERSION, Interval
-from sweeps.model.text_scores import TextScores
 
 
 class ItemStore(PayloadStore[T]):

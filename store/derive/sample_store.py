@@ -14,7 +14,7 @@ from store.rows.row_mapping import finite
 from store.rows.sample_codec import Times, Timings, pack_samples, pack_series, timings, unpack_samples
 from store.schema.planned import core
 from store.schema.results import SampleRow, SampleSeriesRow
-from sweeps.model.flags import warmup_converged, split_flags
+from sweeps.model.flags import split_flags, warmup_converged
 from sweeps.model.metrics import METRICS, MetricSpec
 from sweeps.model.outcome import Outcome
 from sweeps.stats import timing
@@ -169,7 +169,11 @@ def _median_ms(times: Sequence[Any]) -> float:
 
 
 def _of_one_implementation(rows: list[StoredPair]) -> list[StoredPair]:
-    return [row for row in rows if (row.baseline_implementation, row.implementation) == (rows[-1].baseline_implementation, rows[-1].implementation)]
+    return [
+        row
+        for row in rows
+        if (row.baseline_implementation, row.implementation) == (rows[-1].baseline_implementation, rows[-1].implementation)
+    ]
 
 
 def stored_verdict(used: Sequence[StoredPair], found: SpeedUp) -> Verdict:

@@ -91,7 +91,7 @@ class Line(NamedTuple):
 
     def curve_id(self, metric: str) -> str:
         setting = dict(zip(SETTING, self.setting, strict=True)) | ({} if metric == "latency" else {"metric": metric})
-        key = {"sweep": self.sweep, "setting": setting, "params": self.params, "varies": self.varies}
+        key = {"sweep": self.sweep, "setting": setting, "params": self.params, "varies": self.varied_parameter}
         return digest(key | ({"field": True} if self.is_field else {}))
 
 

@@ -11,8 +11,8 @@ from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import QueuePool, StaticPool
 
 from store.errors import StoreError
-from store.rows.location import check_exists, check_place, display_name, location, reading_mode, sqlite_path
 from store.open.migration import migrate, views_are_current
+from store.rows.location import check_exists, check_place, display_name, location, reading_mode, sqlite_path
 from store.rows.transactions import BUSY_S, explain_errors
 
 __all__ = [

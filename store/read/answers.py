@@ -7,8 +7,8 @@ from typing import Any, Literal, NamedTuple
 from sqlalchemy import BindParameter, ColumnElement, Engine, and_, bindparam, select
 
 from store.rows.placement import Place
-from store.schema.lightweight import ARM_RESULT, ATTEMPT, EFFECT, FAILURE, PAIR, PREDICTIONS, SAMPLE, SWEEP, SWEEP_JOB, TEXT_SCORES
 from store.rows.transactions import reading
+from store.schema.lightweight import ARM_RESULT, ATTEMPT, EFFECT, FAILURE, PAIR, PREDICTIONS, SAMPLE, SWEEP, SWEEP_JOB, TEXT_SCORES
 from sweeps.model.flags import quarantine_reasons, split_flags
 from sweeps.model.outcome import ANSWERING_FAILURES
 from sweeps.model.protocol import Protocol
@@ -83,9 +83,9 @@ def answers(engine: Engine, comparisons: Mapping[str, Protocol], environment_ids
     attempts), and the interval of all rounds (by every metric) is as narrow as requested or the round was measured under a
     protocol that satisfies the requested one. A failure that is an answer (see `ANSWERING_FAILURES`) answers all rounds, a
     time-out only if it was allowed as long as it would be now, for no more images, characters or tasks. Accuracy and quality are
-    answered by as many images or characters as are requested now, or by all there are, quality by the requested tasks too.
-    A quarantined attempt answers nothing (`sweeps.model.flags`). Other flags play no part: a result that one marks as wrong answers too,
-    and is measured again by `--retry-flagged` alone.
+    answered by as many images or characters as are requested now, or by all there are, quality by the requested tasks too. A
+    quarantined attempt answers nothing (`sweeps.model.flags`). Other flags play no part: a result that one marks as wrong answers
+    too, and is measured again by `--retry-flagged` alone.
     """
     environments = {"environments": sorted(environment_ids)}
     known = _Known(comparisons)
@@ -123,7 +123,9 @@ class _Known:
         elif row.reason is None and row.pairs is not None:
             spot = RoundAtPlace(row.comparison_id, place, row.round)
             implementations = (row.baseline_implementation, row.implementation)
-            if self._implementations.setdefault(spot, implementations) != implementations:  # never pooled: only those of the newest count
+            if (
+                self._implementations.setdefault(spot, implementations) != implementations
+            ):  # never pooled: only those of the newest count
                 self._implementations[spot], self._pairs[spot] = implementations, 0
             self._pairs[spot] += row.pairs
             if made.satisfies(requested):

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from sqlalchemy import Engine, bindparam, delete, select
 
 from store.rows.row_mapping import insert_new
-from store.schema.lightweight import ARM_LABEL, COMPARISON
 from store.rows.transactions import reading, writing
+from store.schema.lightweight import ARM_LABEL, COMPARISON
 
 
 def store_arm_labels(engine: Engine, labels: Mapping[str, str]) -> None:

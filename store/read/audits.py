@@ -6,15 +6,15 @@ import numpy as np
 from sqlalchemy import Engine
 
 from store.read.profiling.explanations import LabelOf
+from store.read.queries import find_sweep, peak_gflops, sweep_rows
 from store.rows.frames import rows_of
 from store.rows.profiles import bounded_figure
-from store.read.queries import find_sweep, peak_gflops, sweep_rows
-from sweeps.analysis.audit.measured import BASELINE, measured_table, condition_key
+from sweeps.analysis.audit.measured import BASELINE, condition_key, measured_table
 from sweeps.analysis.audit.profiled import profile_notes, profiled_rows
 from sweeps.analysis.audit.report import AuditReport, audit_table
+from sweeps.importers.references.measurement import MeasurementTable
 from sweeps.model.flags import split_flags, wrong
 from sweeps.model.kinds import KINDS
-from sweeps.importers.references.measurement import MeasurementTable
 
 if TYPE_CHECKING:
     import pandas as pd

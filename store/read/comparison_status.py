@@ -3,11 +3,11 @@
 import pandas as pd
 from sqlalchemy import Engine, bindparam, case, exists, func, select
 
+from store.rows.transactions import reading
 from store.schema.derived import EffectRow, PanelProgressRow
 from store.schema.lightweight import newest_revision
 from store.schema.planned import ComparisonRow, JobRow, SweepComparisonRow, SweepJobRow, SweepRow, core
 from store.schema.results import FailureRow
-from store.rows.transactions import reading
 from sweeps.model.condition import Kind
 from sweeps.model.job import Job
 

@@ -8,11 +8,10 @@ from sqlalchemy import ColumnElement, Engine, bindparam, func, select
 
 from store.derive.curve_points import at_level
 from store.rows.placement import Place
-from store.schema.lightweight import ATTEMPT, EFFECT, PAIR, SWEEP, SWEEP_COMPARISON, SWEEP_JOB
 from store.rows.transactions import reading
+from store.schema.lightweight import ATTEMPT, EFFECT, PAIR, SWEEP, SWEEP_COMPARISON, SWEEP_JOB
 from sweeps.model.flags import split_flags, wrong
 from sweeps.stats.curves.curve import Point
-from sweeps.stats.pooling import SpeedUp
 
 _IDS_AT_ONCE = 5000
 """Names in one statement, which SQLite and PostgreSQL bound."""

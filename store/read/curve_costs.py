@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Engine
 
-from store.rows.frames import rows_of
 from store.read.current_effects import load_effects
-from sweeps.text.curve_labels import describe_cost_model, token_unit
+from store.rows.frames import rows_of
 from sweeps.stats.curves.launch_work import RelativeCosts, launch_work_of
+from sweeps.text.curve_labels import describe_cost_model, token_unit
 
 if TYPE_CHECKING:
     import pandas as pd

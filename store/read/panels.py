@@ -8,8 +8,8 @@ from sqlalchemy.dialects import sqlite
 
 from store.read.queries import sweep_statement
 from store.rows.row_mapping import timestamp
-from store.schema.lightweight import COMPARISON, ENVIRONMENT, PANEL_PROGRESS, PANEL_ROWS, SWEEP, newest_revision
 from store.rows.transactions import reading
+from store.schema.lightweight import COMPARISON, ENVIRONMENT, PANEL_PROGRESS, PANEL_ROWS, SWEEP, newest_revision
 from sweeps.model.kinds import THREAD_FIELDS
 
 if TYPE_CHECKING:

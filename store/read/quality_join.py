@@ -13,14 +13,14 @@ from sqlalchemy import Engine, exists, select
 from store.derive.item_stores import TextScoreStore
 from store.rows.quality_ids import quality_arm_id
 from store.rows.row_mapping import arm_columns, requested_params
+from store.rows.transactions import reading
 from store.schema.planned import core
 from store.schema.results import AttemptRow, ComparisonAttemptRow, TextScoresRow
-from store.rows.transactions import reading
 from store.views.public import TABLES
+from sweeps.analysis.labels import ComparisonState, Conclusion, conclude_change, effect_of, unanswered
 from sweeps.model.identity import canonical
 from sweeps.model.job import Arm, Job
 from sweeps.model.kinds import KINDS, KindSpec, kinds_of
-from sweeps.analysis.labels import ComparisonState, Conclusion, conclude_change, effect_of, unanswered
 from sweeps.model.metrics import MetricSpec, compared
 from sweeps.number_format import is_missing
 from sweeps.stats import text_stats

@@ -11,8 +11,20 @@ from sqlalchemy import ColumnElement, Engine, Select, and_, case, func, or_, sel
 from store.errors import StoreError
 from store.rows.location import display_name
 from store.rows.row_mapping import timestamp
-from store.schema.lightweight import ATTEMPT, CALIBRATION, COMPARISON, JOB, PAIR, PANEL_PROGRESS, PANEL_ROWS, PREDICTIONS, SWEEP, SWEEP_JOB, newest_revision
 from store.rows.transactions import reading
+from store.schema.lightweight import (
+    ATTEMPT,
+    CALIBRATION,
+    COMPARISON,
+    JOB,
+    PAIR,
+    PANEL_PROGRESS,
+    PANEL_ROWS,
+    PREDICTIONS,
+    SWEEP,
+    SWEEP_JOB,
+    newest_revision,
+)
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,14 +6,26 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Engine, Row, case, distinct, exists, func, select
 
-from store.rows.owners import LEASE_S
 from store.read.queries import find_sweep
-from store.schema.lightweight import ATTEMPT, CALIBRATION, COMPARISON, EFFECT, ENVIRONMENT, FAILURE, JOB, SWEEP, SWEEP_COMPARISON, SWEEP_JOB, newest_revision
+from store.rows.owners import LEASE_S
 from store.rows.transactions import database_time, reading
-from sweeps.model.flags import FLAGS, split_flags
-from sweeps.model.job import Job
+from store.schema.lightweight import (
+    ATTEMPT,
+    CALIBRATION,
+    COMPARISON,
+    EFFECT,
+    ENVIRONMENT,
+    FAILURE,
+    JOB,
+    SWEEP,
+    SWEEP_COMPARISON,
+    SWEEP_JOB,
+    newest_revision,
+)
 from sweeps.analysis.job_estimate import estimated_seconds
 from sweeps.analysis.time_left import EndedJob, OpenJob, time_left
+from sweeps.model.flags import FLAGS, split_flags
+from sweeps.model.job import Job
 
 EXAMPLES_OF_A_CLASS = 5
 """Comparisons that a class of failures names."""

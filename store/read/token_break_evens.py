@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Engine, select
 
 from store.rows.placement import Place
+from store.rows.transactions import reading
 from store.schema.derived import BreakEvenRow
 from store.schema.planned import core
-from store.rows.transactions import reading
 from store.views.public import TABLES
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import psutil
 from sqlalchemy import func, select
 from sqlalchemy.exc import DBAPIError
 
-from store.open.engine import connect_readonly
 from store.errors import StoreError
+from store.open.engine import connect_readonly
 from store.rows.location import display_name, location, sqlite_path
 from store.rows.transactions import store_error
 

@@ -9,13 +9,13 @@ from sqlalchemy import Connection, Engine, select
 from sqlmodel import SQLModel
 
 from store.rows.row_mapping import environment_row, insert_into, insert_new
+from store.rows.transactions import reading, writing
 from store.schema.planned import EnvironmentRow, core
 from store.schema.profiles import KernelRow, PeakRow, ProfileRow, ProfileTimeRow
-from store.rows.transactions import reading, writing
 from sweeps.model.identity import canonical, digest_of
-from sweeps.number_format import is_missing
 from sweeps.model.outcome import Environment
 from sweeps.model.profile import COUNTERS, Activities, ArmProfile, IntervalEstimate, Peaks, Side
+from sweeps.number_format import is_missing
 
 _PROFILE, _TIME, _KERNEL, _PEAK = core(ProfileRow), core(ProfileTimeRow), core(KernelRow), core(PeakRow)
 _BOUNDED = ("speedup", "profiled_speedup")
@@ -31,7 +31,8 @@ def profile_rows(
 ) -> Iterator[tuple[type[SQLModel], dict[str, Any]]]:
     """The rows of one profile, that of `profile_row` first; `origin` identifies the outcome or file that it is from.
 
-    `columns` are further columns of `profile_row`. Raises `ValueError` for a counter that is not in `sweeps.model.profile.COUNTERS`.
+    `columns` are further columns of `profile_row`. Raises `ValueError` for a counter that is not in
+    `sweeps.model.profile.COUNTERS`.
     """
     profile_id = digest_of(f'{{"origin":{canonical(origin)},"profile":{profile.model_dump_json()}}}')
     own = {name: getattr(profile, name) for name in _OWN}

@@ -37,10 +37,12 @@ class Timings:
         return None if self.event_seconds is None else self._of(arm, self.event_seconds)
 
     def rounds(self, metric: str | None = None, *, warmup_converged: bool = True) -> Rounds:
-        """The times, or with `metric` those of that series, with estimates, which are made once; `warmup_converged` as for `Rounds`."""
+        """The times, or with `metric` those of that series, with estimates, made once; `warmup_converged` as for `Rounds`."""
         key = metric, warmup_converged
         if key not in self._fitted:
-            self._fitted[key] = Rounds(self.seconds if metric is None else self.series[metric], self.arms, warmup_converged=warmup_converged)
+            self._fitted[key] = Rounds(
+                self.seconds if metric is None else self.series[metric], self.arms, warmup_converged=warmup_converged
+            )
         return self._fitted[key]
 
     def _of(self, arm: int, table: Times) -> Times:

@@ -182,7 +182,7 @@ class JobRow(SQLModel, table=True):
     payload: str
     """The job, as JSON."""
     curve_group: str = ""
-    """Equal for jobs whose comparisons can lie on one curve (`store.rows.placement.curve_group`); empty for kinds without curves."""
+    """Equal for jobs whose comparisons can lie on one curve (`rows.placement.curve_group`); empty for kinds without curves."""
     resources: str = ""
     """Labels that a node must have to run it, as canonical JSON; empty where any node will do."""
     pinned_host: str | None = None

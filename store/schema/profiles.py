@@ -9,7 +9,7 @@ from sweeps.model.profile import COUNTERS, Activity, Phase, Side, TimeClass, Too
 
 
 class ProfileRow(SQLModel, table=True):
-    """One arm and phase under a profiler (`sweeps.model.profile.ArmProfile`): of an attempt, or (`attempt` NULL) of an imported file."""
+    """An `ArmProfile` of `sweeps.model.profile`: of an attempt, or (`attempt` NULL) of an imported file."""
 
     __tablename__ = "profile_row"
     __table_args__: Any = (

@@ -16,8 +16,8 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
 from store.rows.location import reading_mode
-from sweeps.model.profile import Activity
 from sweeps.importers.traces.device_trace import ApiCall, DeviceActivity, DeviceTrace, NvtxRange, TraceError
+from sweeps.model.profile import Activity
 
 KERNELS, COPIES, FILLS = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"
 GRAPHS, CALLS, RANGES = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"

@@ -10,9 +10,9 @@ from store.schema.planned import core
 from store.schema.profiles import KernelRow, ProfileRow, ProfileTimeRow
 from store.schema.results import ArmResultRow
 from store.traces.ties import COMPARISON, StatedTie, TraceTie, find_tie
-from sweeps.model.profile import Activities, ArmProfile
 from sweeps.importers.traces.device_trace import ImportedProfile
 from sweeps.importers.traces.ncu_profile import covered_share
+from sweeps.model.profile import Activities, ArmProfile
 
 ARM_RESULT, PROFILE, TIME, KERNEL = core(ArmResultRow), core(ProfileRow), core(ProfileTimeRow), core(KernelRow)
 State = Literal["imported", "known", "replaced"]

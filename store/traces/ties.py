@@ -7,8 +7,8 @@ from sqlalchemy import Connection, select
 from store.errors import StoreError
 from store.schema.planned import ComparisonRow, EnvironmentRow, core
 from store.schema.results import AttemptRow, ComparisonAttemptRow
-from sweeps.model.profile import Side
 from sweeps.importers.traces.device_trace import Mark
+from sweeps.model.profile import Side
 
 COMPARISON, PAIR, ATTEMPT, ENVIRONMENT = core(ComparisonRow), core(ComparisonAttemptRow), core(AttemptRow), core(EnvironmentRow)
 SIDES: dict[str, Side] = {"baseline": "baseline", "arm": "arm"}

@@ -15,7 +15,13 @@ from sweeps.model.metrics import METRICS
 NAME = "store_fingerprint"
 """The view that holds them, in one row with the columns of `Fingerprints`."""
 _ROOT = Path(__file__).parents[2]
-MADE_FROM = ("store/schema/*.py", "store/views/*.py", "sweeps/model/metrics.py", "sweeps/model/profile.py", "sweeps/stats/curves/breakeven.py")
+MADE_FROM = (
+    "store/schema/*.py",
+    "store/views/*.py",
+    "sweeps/model/metrics.py",
+    "sweeps/model/profile.py",
+    "sweeps/stats/curves/breakeven.py",
+)
 """Files from which tables and views follow; those of `sweeps` have the words that tables and views are restricted to."""
 
 
@@ -48,7 +54,7 @@ def tables_fingerprint(metadata: MetaData | None = None) -> str:
     from sqlalchemy.dialects.sqlite import dialect
     from sqlalchemy.schema import CreateIndex, CreateTable
 
-    from store import tables as models
+    from store import schema as models
     from store.schema.planned import METADATA
 
     for module in pkgutil.iter_modules(models.__path__, f"{models.__name__}."):

@@ -10,9 +10,9 @@ from sqlalchemy import Connection, Engine, bindparam, select, update
 from store.derive.payloads import payload_of
 from store.derive.same_work import same_work
 from store.rows.row_mapping import insert_new
+from store.rows.transactions import writing
 from store.schema.planned import ComparisonRow, core
 from store.schema.results import ArmResultRow, AttemptRow, CalibrationRow, ComparisonAttemptRow
-from store.rows.transactions import writing
 from store.views.public import TABLES
 from sweeps.model.flags import split_flags, wrong
 from sweeps.model.identity import digest

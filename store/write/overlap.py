@@ -8,8 +8,8 @@ from sqlalchemy import Connection, Engine, and_, func, or_, select
 
 from store.read.answers import Round
 from store.rows.placement import PlannedWork
-from store.schema.lightweight import ATTEMPT, FAILURE, JOB, PAIR, SWEEP, SWEEP_JOB
 from store.rows.transactions import reading
+from store.schema.lightweight import ATTEMPT, FAILURE, JOB, PAIR, SWEEP, SWEEP_JOB
 from sweeps.model.job import Job
 from sweeps.model.outcome import ANSWERING_FAILURES
 from sweeps.model.protocol import Protocol

@@ -9,7 +9,6 @@ from typing import Any, Literal
 from pydantic_core import to_json
 from sqlalchemy import Connection, Engine, Integer, bindparam, exists, func, select, update
 
-from store.write.calibrations import newest_calibration, recalibrate
 from store.derive.break_evens import BATCH, derive_break_evens
 from store.derive.effects import derive_effects
 from store.derive.pair_status import pair_statuses
@@ -18,10 +17,11 @@ from store.derive.payloads import STORES, payload_of
 from store.errors import StoreError
 from store.rows.profiles import record_peaks
 from store.rows.row_mapping import arm_columns, comparison_row, environment_row, finite, insert_into, insert_new, insert_row
+from store.rows.transactions import reading, writing
 from store.schema.planned import ComparisonRow, EnvironmentRow, JobRow, core
 from store.schema.results import ArmResultRow, AttemptRow, ComparisonAttemptRow, FailureRow, MetricRow
-from store.rows.transactions import reading, writing
 from store.views.public import TABLES
+from store.write.calibrations import newest_calibration, recalibrate
 from sweeps.model.identity import canonical
 from sweeps.model.job import Job
 from sweeps.model.kinds import KINDS

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Engine, Row, bindparam, delete, select, update
 
 from store.rows import placement
-from store.write.overlap import Overlap, find_overlap
 from store.rows.owners import is_alive, owner
 from store.rows.placement import Pin, PlannedWork, placement_columns
 from store.rows.row_mapping import comparison_row, insert_jobs, insert_new, insert_row, link_jobs
-from store.schema.lightweight import COMPARISON, JOB, SWEEP, SWEEP_COMPARISON, SWEEP_JOB
 from store.rows.transactions import database_time, reading, writing
+from store.schema.lightweight import COMPARISON, JOB, SWEEP, SWEEP_COMPARISON, SWEEP_JOB
+from store.write.overlap import Overlap, find_overlap
 from sweeps.model.identity import canonical
 from sweeps.model.job import Comparison, Job
 from sweeps.model.protocol import Protocol
@@ -111,7 +111,9 @@ def _sweep_row(connection: Connection, new: NewSweep) -> int:
     return insert_row(connection, SWEEP, row)
 
 
-def _queue(connection: Connection, jobs: Iterable[Job | PlannedWork], pins: Mapping[placement.Group, Pin], overlap: Overlap) -> set[int]:
+def _queue(
+    connection: Connection, jobs: Iterable[Job | PlannedWork], pins: Mapping[placement.Group, Pin], overlap: Overlap
+) -> set[int]:
     """The rows of `jobs`: equal ones that are waiting, or are running under a protocol that satisfies, else new ones.
 
     `pins` are the places that other dispatchers chose for groups, `overlap` is what need not be queued.

@@ -3,10 +3,10 @@
 import math
 from collections.abc import Callable, Mapping
 
-from sweeps.model.condition import Device, Dtype
 from sweeps.geometry.llm_geometry import languages
 from sweeps.geometry.local_llm import geometry, is_folder
 from sweeps.geometry.vit_catalogue import networks
+from sweeps.model.condition import Device, Dtype
 from sweeps.model.job import PASS_SECONDS, Job
 from sweeps.model.kinds import KINDS, Payload
 from sweeps.model.method import LanguageNetwork

@@ -1,7 +1,7 @@
 """Policy at run time: which measured arm to use for so many tokens, and the unmodified model wherever nothing was measured.
 
-This file stands alone: Python 3.9 or newer, the standard library, nothing else. Copy it beside a server, or import `sweeps.analysis.policy`.
-`breakeven export-policy policy.json` writes what it reads:
+This file stands alone: Python 3.9 or newer, the standard library, nothing else. Copy it beside a server, or import
+`sweeps.analysis.policy`. `breakeven export-policy policy.json` writes what it reads:
 
     from sweeps.analysis.policy import Policy
 

@@ -10,14 +10,22 @@ from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
-from sweeps.model.condition import Condition, Overrides
 from sweeps.geometry.model_families import ModelFamily
-from sweeps.model.job import Arm, Step
-from sweeps.model.method import Params, modality_of
 from sweeps.language.axis import Choice, expand_values
-from sweeps.language.condition_parser import CONDITION_FIELDS, SHORTHANDS, KnownNames, adapters, fields_of, of_other_modality, written_size
+from sweeps.language.condition_parser import (
+    CONDITION_FIELDS,
+    SHORTHANDS,
+    KnownNames,
+    adapters,
+    fields_of,
+    of_other_modality,
+    written_size,
+)
 from sweeps.language.validation import first_error
 from sweeps.language.yaml_reader import Document, KeyPath
+from sweeps.model.condition import Condition, Overrides
+from sweeps.model.job import Arm, Step
+from sweeps.model.method import Params, modality_of
 from sweeps.suggestions import unknown_word
 
 DENSE_NAME = "dense"

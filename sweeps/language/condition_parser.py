@@ -7,16 +7,16 @@ from typing import Annotated, Any, cast, get_args
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from sweeps.model.condition import NAMED_WEIGHTS, Condition, Device, Exclusive, InputValues, Kind, Rectangle, condition_fields
 from sweeps.geometry.model_families import PLACEHOLDER, ModelFamily, is_data
 from sweeps.geometry.vit_catalogue import not_known, timm_name
-from sweeps.model.identity import FrozenModel
-from sweeps.model.kinds import DATA_FIELDS, KINDS, THREAD_FIELDS, WORKLOAD_FIELDS, Modality, kinds_of
-from sweeps.model.method import AnyMethod
 from sweeps.language.axis import Choice, expand_values, takes
 from sweeps.language.thread_parser import THREADS_KEY, Threads, thread_fields
 from sweeps.language.validation import first_error, validated
 from sweeps.language.yaml_reader import Document, KeyPath
+from sweeps.model.condition import NAMED_WEIGHTS, Condition, Device, Exclusive, InputValues, Kind, Rectangle, condition_fields
+from sweeps.model.identity import FrozenModel
+from sweeps.model.kinds import DATA_FIELDS, KINDS, THREAD_FIELDS, WORKLOAD_FIELDS, Modality, kinds_of
+from sweeps.model.method import AnyMethod
 from sweeps.suggestions import unknown_word
 
 CONDITION_FIELDS: tuple[str, ...] = tuple(Condition.model_fields)

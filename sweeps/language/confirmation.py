@@ -8,12 +8,12 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from sweeps.model.condition import Condition, Rectangle, square_side
 from sweeps.errors import UserError
+from sweeps.language.axis import FILL, LIST, PER_BLOCK, form_of
+from sweeps.model.condition import Condition, Rectangle, square_side
 from sweeps.model.job import Arm, Comparison
 from sweeps.model.kinds import THREAD_FIELDS
 from sweeps.model.method import AnyMethod
-from sweeps.language.axis import FILL, LIST, PER_BLOCK, form_of
 
 ALWAYS = ("device", "weights")
 """Fields that are written at their defaults too: what stands in their place may depend on the machine and the model."""

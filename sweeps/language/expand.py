@@ -6,20 +6,29 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sweeps.model.condition import Condition, Device, ImageSize, Kind, Overrides, condition_fields, square_side
 from sweeps.geometry.llm_geometry import languages as known
 from sweeps.geometry.model_families import LanguageModels, VisionModels
-from sweeps.model.identity import digest
-from sweeps.model.job import Arm, Comparison, Job
-from sweeps.model.kinds import KINDS, kinds_of
-from sweeps.model.method import AnyMethod, LanguageNetwork, Network
-from sweeps.language.arm_parser import OVERRIDES, Candidate, Entry, check_arm, check_schedules, condition_keys, obstacle, parse_entry
+from sweeps.language.arm_parser import (
+    OVERRIDES,
+    Candidate,
+    Entry,
+    check_arm,
+    check_schedules,
+    condition_keys,
+    obstacle,
+    parse_entry,
+)
 from sweeps.language.condition_parser import CONDITION_FIELDS, KnownNames, check_fields, check_jobs, condition_of_kind
 from sweeps.language.file_schema import Sweep, parse
 from sweeps.language.grid import GridPoint, Rule, defaults, family_of, idle_groups, point, points, rules
 from sweeps.language.job_blocks import Block, Contents, Hasher, sha256
 from sweeps.language.search_axis import check_kinds, with_search, with_sizes_between
 from sweeps.language.yaml_reader import Document, KeyPath, SweepError, read
+from sweeps.model.condition import Condition, Device, ImageSize, Kind, Overrides, condition_fields, square_side
+from sweeps.model.identity import digest
+from sweeps.model.job import Arm, Comparison, Job
+from sweeps.model.kinds import KINDS, kinds_of
+from sweeps.model.method import AnyMethod, LanguageNetwork, Network
 
 _LOOKS_PER_JOB = 20
 """Arms looked at for every arm that `max_jobs` allows: bounds the search through a grid that rules empty."""

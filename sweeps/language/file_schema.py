@@ -6,11 +6,11 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationInfo, WithJsonSchema, field_validator, model_validator
 
+from sweeps.language.validation import shown, validated
+from sweeps.language.yaml_reader import Document, SweepError
 from sweeps.model.condition import Kind
 from sweeps.model.identity import FrozenModel, canonical
 from sweeps.model.kinds import KINDS, Modality, kinds_of
-from sweeps.language.validation import shown, validated
-from sweeps.language.yaml_reader import Document, SweepError
 from sweeps.model.protocol import Protocol
 
 DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(ms|s|m|h)")

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sweeps.model.condition import NAMED_WEIGHTS, Condition, Kind
 from sweeps.errors import WeightsError
 from sweeps.geometry.local_llm import content, is_folder
+from sweeps.language.yaml_reader import Document, KeyPath
+from sweeps.model.condition import NAMED_WEIGHTS, Condition, Kind
 from sweeps.model.identity import digest
 from sweeps.model.job import NAMED, NAMING, Arm, Job, Pair
 from sweeps.model.kinds import KINDS
-from sweeps.language.yaml_reader import Document, KeyPath
 from sweeps.model.protocol import Protocol
 
 Contents = Callable[[Condition], Mapping[str, str]]

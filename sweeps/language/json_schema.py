@@ -8,15 +8,15 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 
-from sweeps.model.condition import Condition, Exclusive, InputValues, Overrides
-from sweeps.model.kinds import THREAD_FIELDS
-from sweeps.model.method import AnyMethod
 from sweeps.language.arm_parser import DENSE_NAME
 from sweeps.language.axis import FILL, LIST, PER_BLOCK, SERIES, Form, form_of
 from sweeps.language.condition_parser import NORMAL_INPUTS, WHOLE_NODE
 from sweeps.language.file_schema import Sweep
 from sweeps.language.grid import OPERATORS
 from sweeps.language.thread_parser import THREADS_KEY, Threads
+from sweeps.model.condition import Condition, Exclusive, InputValues, Overrides
+from sweeps.model.kinds import THREAD_FIELDS
+from sweeps.model.method import AnyMethod
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 PATH = Path(__file__).parents[1] / "schema.json"

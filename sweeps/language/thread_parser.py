@@ -5,10 +5,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from sweeps.model.kinds import THREAD_FIELDS
 from sweeps.language.file_schema import FileSection
 from sweeps.language.validation import shown, validated
 from sweeps.language.yaml_reader import Document, KeyPath
+from sweeps.model.kinds import THREAD_FIELDS
 
 THREADS_KEY = THREAD_FIELDS[0]
 """The key; it sets all of `THREAD_FIELDS`, so that an axis replaces the whole of a default."""

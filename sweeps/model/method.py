@@ -43,7 +43,7 @@ class Params(BaseModel):
         """The parameters with what the method chooses by itself under an arm's own condition."""
         return self
 
-    def implementation(self, _condition: Condition, /) -> str | None:
+    def chosen_implementation(self, _condition: Condition, /) -> str | None:
         """The implementation that runs under an arm's own condition, where the method chooses one."""
         return None
 

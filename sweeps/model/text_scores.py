@@ -8,7 +8,7 @@ the smallest model's training."""
 
 
 class ArmScores(FrozenModel):
-    """One arm on the windows of a text, in their order; each text is packed by `sweeps.model.predictions.pack`, one value per window."""
+    """One arm on the windows of a text, in their order; each text is packed by `predictions.pack`, a value per window."""
 
     arm: int
     """Index into `Job.arms`."""

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sweeps.model.predictions import ArmImages, unpack
+from sweeps.model.text_scores import ArmScores
 from sweeps.stats.pooling import quantile
 from sweeps.stats.timing import CONFIDENCE
-from sweeps.model.text_scores import ArmScores
 
 QUALITY_ANALYSIS_VERSION = 2
 """Raised when a derived number may change; `breakeven reanalyse` then rebuilds the derived rows."""

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from sweeps.model.metrics import METRICS
 from sweeps.model.predictions import unpack
-from sweeps.stats.quality import Interval, QualityVerdict, array_problem, interval_verdict, of_arm, ratio
 from sweeps.model.text_scores import TextScores
+from sweeps.stats.quality import Interval, QualityVerdict, array_problem, interval_verdict, of_arm, ratio
 
 BITS_FLOOR = METRICS["bits_per_byte"].floor
 """Bits per byte that are called no difference."""

@@ -46,9 +46,9 @@ class Rounds:
     def __init__(self, seconds: ArrayLike, arms: Sequence[int], *, warmup_converged: bool = True) -> None:
         """`seconds` has shape [rounds, columns] and `arms` names the arm of each column; an arm may have several.
 
-        Where warm-up ended before the arms were steady (`warmup_converged` is false), the later half of the rounds gives the estimate, and
-        twice how far the earlier half lies from it is a part of its error: an arm that still becomes faster has a wide interval.
-        Raises `ValueError` for times that are not positive and finite.
+        Where warm-up ended before the arms were steady (`warmup_converged` is false), the later half of the rounds gives the
+        estimate, and twice how far the earlier half lies from it is a part of its error: an arm that still becomes faster has a
+        wide interval. Raises `ValueError` for times that are not positive and finite.
         """
         times = np.asarray(seconds, dtype=np.float64)
         if times.ndim != 2 or times.size == 0:

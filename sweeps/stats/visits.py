@@ -103,8 +103,10 @@ class Pooling(NamedTuple):
         return abs(self.speedup.log - self.slow.log) > hypot(*errors)
 
 
-def pool_visits(visits: Sequence[Visit], turns: Sequence[int], floor_sd: float = FLOOR_SD) -> Pooling:
+def pool_visits(visits: Sequence[Visit], turns: Sequence[int], floor_sd: float = FLOOR_SD, levels: Array | None = None) -> Pooling:
     """The speed-up of an arm over its baseline from visits, oldest first.
+
+    `levels` are the quickest known log times of the baseline's columns and of the arm, where more visits are known than these.
 
     `turns` has for each visit which of its run it was. All count as one look, with half of the level: the other half covers looks
     after further runs (`tests/sweeps/test_visits.py`). Raises `ValueError` without a visit.
@@ -117,7 +119,7 @@ def pool_visits(visits: Sequence[Visit], turns: Sequence[int], floor_sd: float =
     equal = np.log(np.vstack([each[:, : min(other.shape[1] for other in others)] for each in others]))
     of_visit = np.repeat(np.arange(len(visits)), [len(visit.arm) for visit in visits])
     runs = np.cumsum([place > 0 and turn <= turns[place - 1] for place, turn in enumerate(turns)])
-    above = np.median(table - np.quantile(table, LEVEL_QUANTILE, axis=0), axis=1)
+    above = np.median(table - (quickest_levels(table) if levels is None else levels), axis=1)
     speeds = np.exp([-np.median(above[of_visit == visit]) for visit in range(len(visits))])
     quick = above < QUICK_LOG
     is_quick = bool(quick.mean() >= QUICK_SHARE)
@@ -147,6 +149,12 @@ def pool_visits(visits: Sequence[Visit], turns: Sequence[int], floor_sd: float =
         runs_p=runs_p,
         slow=slow,
     )
+
+
+def quickest_levels(table: Array) -> Array:
+    """Of each column of log times, shape [rounds, columns]."""
+    levels: Array = np.quantile(table, LEVEL_QUANTILE, axis=0)
+    return levels
 
 
 class _OneState:

@@ -7,14 +7,14 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from sweeps.analysis.advice import FRONT_ALPHA, UNMODIFIED, MeasuredArm, QualityCost, RankedArm, Ranking
+from sweeps.analysis.policy import rounded_down
 from sweeps.model.condition import Condition
-from sweeps.text.curve_answers import pays_at
-from sweeps.text.curve_labels import describe_break_even, token_unit
 from sweeps.model.job import Comparison
 from sweeps.model.metrics import METRICS, find_metric
-from sweeps.text.noise_findings import NoiseFinding, noise_in_words
 from sweeps.number_format import count, format_number, with_interval
-from sweeps.analysis.policy import rounded_down
+from sweeps.text.curve_answers import pays_at
+from sweeps.text.curve_labels import describe_break_even, token_unit
+from sweeps.text.noise_findings import NoiseFinding, noise_in_words
 
 UNMODIFIED_LABEL = "the unmodified model"
 NEEDS_MEASURING = ("not measured at ", "measured at ", "too few pairs", "quarantined: ")

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from math import ceil, floor
 from typing import Any, Literal, NamedTuple
 
-from sweeps.text.curve_labels import describe_break_even, token_unit
 from sweeps.number_format import is_missing
 from sweeps.stats.curves.breakeven import NEVER_GAIN
+from sweeps.text.curve_labels import describe_break_even, token_unit
 
 CellKind = Literal["pays", "limited", "never", "none", "unclear", "differs"]
 """`pays` from a size on; `limited`: up to a size, or at both ends; `never`: not shown to pay, and gains little;

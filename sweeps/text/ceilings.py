@@ -3,10 +3,10 @@
 from math import inf, log
 from typing import Any
 
-from sweeps.text.curve_labels import token_unit
 from sweeps.analysis.labels import SPEEDUP, Conclusion, conclude_interval
 from sweeps.model.metrics import SPEED_FLOOR
 from sweeps.number_format import is_missing
+from sweeps.text.curve_labels import token_unit
 from sweeps.text.reasons import promise_of
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 
 from sweeps.model.condition import Device
-from sweeps.number_format import with_interval
 from sweeps.model.profile import ArmProfile, IntervalEstimate, TimeClass
+from sweeps.number_format import with_interval
 
 _HALF = 0.5
 """Gaps of at least this share of the wall hold it."""

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import exp, inf
 from typing import NamedTuple
 
+from sweeps.model.system_metrics import has_clock, notes_on
 from sweeps.number_format import count
 from sweeps.stats.mean_times import mean_disagrees
 from sweeps.stats.noise_checks import Halves, Signs, no_effect_p
 from sweeps.stats.two_way import Contrast
 from sweeps.stats.visits import Pooling
-from sweeps.model.system_metrics import has_clock, notes_on
 
 UNUSUAL = 0.01
 """Less probable than this by chance alone, over all attempts that a statement is about: no chance."""

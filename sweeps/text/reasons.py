@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
-from sweeps.text.curve_labels import token_unit
-from sweeps.model.flags import split_flags
 from sweeps.analysis.labels import SPEEDUP, conclude_row
+from sweeps.model.flags import split_flags
 from sweeps.model.metrics import SPEED_FLOOR
 from sweeps.number_format import image_text, is_missing, with_interval
 from sweeps.stats.curves.launch_work import Cost, RelativeCosts
+from sweeps.text.curve_labels import token_unit
 
 PROFILE_SECTION = "jobs:\n  profile: {}"
 """What a sweep file gains so that its arms are profiled."""

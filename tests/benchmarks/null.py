@@ -23,11 +23,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from sweeps.model.condition import Condition
 from sweeps.geometry.vit_catalogue import networks
+from sweeps.language.expand import expand_file
+from sweeps.model.condition import Condition
 from sweeps.model.job import DENSE, Arm, Job, Pair, Step
 from sweeps.model.outcome import Outcome, Samples
-from sweeps.language.expand import expand_file
 from sweeps.model.protocol import Protocol
 from sweeps.stats.pooling import ALPHA, SpeedUp, Verdict
 from sweeps.stats.visits import Visit, pool_visits

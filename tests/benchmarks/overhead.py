@@ -13,13 +13,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from orchestrator.loop.dispatcher import dispatch
 from orchestrator.cluster.cluster import Cluster
+from orchestrator.loop.dispatcher import dispatch
 from store.open.engine import connect
 from store.write.submission import NewSweep, submit_sweep
+from sweeps.language.file_schema import Retry
 from sweeps.model.condition import Condition
 from sweeps.model.job import DENSE, Arm, Job, Pair
-from sweeps.language.file_schema import Retry
 
 JOBS = 300
 POINTS = 15

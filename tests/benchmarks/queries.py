@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from store.read import panels, queries, runs
 from store.open.engine import connect_readonly
+from store.read import panels, queries, runs
 from tests.benchmarks.query_table import REFERENCE, cost
 from tests.fixtures.documented_sql import statements
 

@@ -19,13 +19,13 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from sweeps.model.condition import Device, ImageSize, square_side
 from sweeps.geometry.vit_catalogue import networks
+from sweeps.language.expand import expand_file
+from sweeps.model.condition import Device, ImageSize, square_side
 from sweeps.model.identity import FrozenModel
 from sweeps.model.job import Job
 from sweeps.model.metrics import SPEED_FLOOR
 from sweeps.model.outcome import Outcome
-from sweeps.language.expand import expand_file
 from sweeps.stats.pooling import ALPHA, quantile
 from sweeps.stats.two_way import MIN_ROUNDS, Rounds
 from workers.kinds.latency import BURST

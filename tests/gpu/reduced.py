@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from sweeps.model.condition import Condition, Device, square_side
 from sweeps.geometry.llm_geometry import languages
 from sweeps.geometry.vit_catalogue import networks
-from sweeps.model.job import Job, Pair
 from sweeps.language.expand import expand_file
+from sweeps.model.condition import Condition, Device, square_side
+from sweeps.model.job import Job, Pair
 from sweeps.model.protocol import Protocol
 from workers.data import data_hash
 from workers.data.corruptions import CORRUPTIONS

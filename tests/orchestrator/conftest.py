@@ -8,13 +8,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from orchestrator.loop.dispatcher import Event, Summary, dispatch
 from orchestrator.cluster.cluster import Cluster
+from orchestrator.loop.dispatcher import Event, Summary, dispatch
 from store.open.engine import Engine, connect
 from store.write.submission import NewSweep, submit_sweep
+from sweeps.language.file_schema import Retry
 from sweeps.model.condition import Condition
 from sweeps.model.job import DENSE, Arm, Job, Pair, Step
-from sweeps.language.file_schema import Retry
 from sweeps.model.protocol import Protocol
 from tests.webapp import simulated
 

@@ -7,15 +7,15 @@ from typing import Any
 from orchestrator.plan import planning
 from orchestrator.plan.planning import Plan
 from orchestrator.plan.sites import Site
+from store.open.engine import Engine
 from store.rows import owners
 from store.write import queue
-from store.open.engine import Engine
 from store.write.record import record
-from sweeps.model.job import Job
-from sweeps.model.outcome import Environment
 from sweeps.language.expand import Expansion
 from sweeps.language.file_schema import Sweep
 from sweeps.language.yaml_reader import Document
+from sweeps.model.job import Job
+from sweeps.model.outcome import Environment
 from tests.orchestrator import worker_entrypoints
 from tests.orchestrator.conftest import Store
 from tests.store.conftest import a_job, an_outcome

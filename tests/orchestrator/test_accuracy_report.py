@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.plan import estimate, planning
 from orchestrator.loop.outcome_lines import comparison_lines
+from orchestrator.plan import estimate, planning
+from orchestrator.plan.sites import Site
 from orchestrator.report.data import Report, load_report
 from orchestrator.report.render import ReportFormat
-from orchestrator.plan.sites import Site
 from store.open.engine import Engine, connect
 from store.write.record import record
 from store.write.submission import NewSweep, submit_sweep

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
+from store.open.engine import connect_readonly
 from store.read.advice.advice import condition_arms
 from store.read.advice.condition_arms import MethodFacts
-from store.open.engine import connect_readonly
-from sweeps.model.condition import Overrides
-from sweeps.language.confirmation import comparison_at
+from sweeps.analysis.policy import Policy
 from sweeps.errors import UserError
+from sweeps.language.confirmation import comparison_at
+from sweeps.model.condition import Overrides
 from sweeps.model.job import DENSE, Arm, Job, Pair
 from sweeps.model.outcome import Outcome
-from sweeps.analysis.policy import Policy
 from tests.orchestrator import vision_fixtures as vision
 from tests.orchestrator.commands import breakeven
 from tests.store.conftest import a_job, an_outcome

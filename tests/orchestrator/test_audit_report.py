@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from orchestrator.report.sections.audit_findings import audit_sections
 from orchestrator.report.data import load_report
-from store.read.audits import audit_of_sweep
+from orchestrator.report.sections.audit_findings import audit_sections
 from store.open.engine import connect_readonly
+from store.read.audits import audit_of_sweep
 from sweeps.model.job import DENSE
 from sweeps.model.outcome import Outcome
 from tests.webapp.simulated import job, outcome, store_outcomes, tome, with_medians

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.plan import planning
-from sweeps.model.condition import Condition, Overrides
 from sweeps.language.confirmation import VISITS, confirmation_sweep
+from sweeps.model.condition import Condition, Overrides
 from sweeps.model.job import DENSE, Arm, Comparison, Step
 from sweeps.model.kinds import kinds_of
 from sweeps.model.method import modality_of

@@ -11,8 +11,8 @@ from orchestrator.plan import planning
 from orchestrator.plan.planning import submit_plan
 from orchestrator.plan.sites import InfeasibleError, Site
 from store.rows import owners
-from store.write import queue
 from store.rows.placement import curve_group
+from store.write import queue
 from tests.orchestrator.conftest import Store
 from tests.orchestrator.sites import A, B, curves, measure, planned, shared_out, site
 from tests.store.conftest import a_job

@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from orchestrator.loop.dispatcher import Event, dispatch
-from orchestrator.host.host_lock import host_lock
 from orchestrator.cluster.cluster import Cluster
 from orchestrator.cluster.connect import ClusterError
+from orchestrator.host.host_lock import host_lock
+from orchestrator.loop.dispatcher import Event, dispatch
 from store.rows import owners
-from store.write import queue
 from store.rows.transactions import writing
-from sweeps.model.job import Arm, Job, Step
+from store.write import queue
 from sweeps.language.file_schema import Retry
+from sweeps.model.job import Arm, Job, Step
 from tests.orchestrator.conftest import Store, job
 
 pytestmark = pytest.mark.ray

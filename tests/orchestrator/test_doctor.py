@@ -7,8 +7,8 @@ import pytest
 
 from orchestrator.commands.disturbances import disturbances
 from orchestrator.commands.doctor import calibration_lines, peak_lines
-from store.write.calibrations import freeze_calibrations
 from store.open.engine import connect
+from store.write.calibrations import freeze_calibrations
 from store.write.record import record_imported
 from store.write.submission import NewSweep, submit_sweep
 from sweeps.model.profile import Peaks

@@ -9,10 +9,10 @@ from sqlalchemy import inspect
 
 from orchestrator.commands.import_files import import_files
 from store.open.engine import connect
-from store.write.record import record
-from store.write.submission import NewSweep, submit_sweep
 from store.read.user_sql import run_query
 from store.views.public import VIEWS
+from store.write.record import record
+from store.write.submission import NewSweep, submit_sweep
 from sweeps.model.outcome import Failure, Outcome
 from sweeps.stats.curves.breakeven import Claim
 from tests.fixtures.device_traces import a_trace

@@ -43,7 +43,9 @@ def test_what_is_made_is_counted_once() -> None:
     assert estimate.upper_bound_seconds([plain]) == pytest.approx(20 + estimate.job_seconds(plain))
     made = estimate.upper_bound_seconds([one]) - 20 - estimate.job_seconds(one)
     assert made == pytest.approx(10 + (1000 * matrices + 10 * 4 * 2048**3) / 20e9)
-    assert estimate.upper_bound_seconds([one, two]) == pytest.approx(20 + made + estimate.job_seconds(one) + estimate.job_seconds(two))
+    assert estimate.upper_bound_seconds([one, two]) == pytest.approx(
+        20 + made + estimate.job_seconds(one) + estimate.job_seconds(two)
+    )
     learnt = estimate.upper_bound_seconds([job(tuned)]) - 20 - estimate.job_seconds(job(tuned))
     assert learnt == pytest.approx(10 + 6 * 10 * 3072 * matrices / 20e9)
     assert estimate.upper_bound_seconds([]) == 0

@@ -27,7 +27,9 @@ TEXT = SWEEP.replace("pairs: {min: 30, max: 30}, budget: 50s", "pairs: {min: 180
 def store_visits(store: Store, visits: int) -> None:
     """The first visits of a sweep of twelve at three sizes."""
     jobs = [a_job(size) for size in (64, 96, 224)]
-    submit_sweep(store.open.engine, NewSweep("grid", "text", "Does it pay?"), [one for job in jobs for one in job.comparisons()], [])
+    submit_sweep(
+        store.open.engine, NewSweep("grid", "text", "Does it pay?"), [one for job in jobs for one in job.comparisons()], []
+    )
     for job in jobs:
         for outcome in in_visits(job, 12, speedups=(1.3,))[:visits]:
             record(store.open.engine, None, None, outcome)

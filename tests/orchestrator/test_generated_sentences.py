@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.report.sections.arm_comparison import ArmComparison, describe_stacks, with_quality
-from sweeps.model.kinds import KINDS
 from sweeps.analysis.labels import ComparisonState
+from sweeps.model.kinds import KINDS
 
 WHERE = {"model": "m", "weights": "trained", "dtype": "float32", "attention": "sdpa", "baseline": "dense", "runtime": "eager"}
 WHERE |= {"quality_arm_id": "a", "quality_pair_id": "b"}

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from orchestrator.plan import estimate
 from orchestrator.loop.outcome_lines import comparison_lines
+from orchestrator.plan import estimate
 from orchestrator.report.data import load_report
-from orchestrator.report.sections.differences import difference_sections
 from orchestrator.report.render import write_report
+from orchestrator.report.sections.differences import difference_sections
 from store.open.engine import Engine, connect
 from store.write.record import record
 from store.write.submission import NewSweep, submit_sweep
@@ -215,7 +215,9 @@ def test_limits_of_small_and_random_models_are_named(path: Path) -> None:
 def test_the_attention_that_ran_is_named(tmp_path: Path) -> None:
     """Where transformers has no SDPA for a model, the headline has the attention that it ran with."""
     outcome = a_generation(a_generation_job(), (1.0, 1.5))
-    eager = outcome.model_copy(update={"arms": tuple(arm.model_copy(update={"implementation": "eager attention"}) for arm in outcome.arms)})
+    eager = outcome.model_copy(
+        update={"arms": tuple(arm.model_copy(update={"implementation": "eager attention"}) for arm in outcome.arms)}
+    )
     for found, settings in ((outcome, "float32, sdpa attention, eager"), (eager, "float32, eager attention, eager")):
         path = tmp_path / f"{found.arms[0].implementation}.db"
         store(path, found).dispose()

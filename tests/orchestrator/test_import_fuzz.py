@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from orchestrator.commands.import_files import read_outcomes
-from store.open.engine import connect
 from store.errors import StoreError
+from store.open.engine import connect
 from store.write.record import record_imported
 from sweeps.model.outcome import Outcome
 from tests.fixtures.sql_rows import rows

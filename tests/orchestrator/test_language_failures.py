@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.plan import planning
 from orchestrator.cluster.cluster import Cluster
+from orchestrator.plan import planning
 from sweeps.language.yaml_reader import SweepError
 from tests.orchestrator.commands import ROOT, breakeven
 from tests.orchestrator.conftest import Store

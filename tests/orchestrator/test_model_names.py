@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from orchestrator.plan.planning import load_sweep
-from sweeps.model.condition import Condition
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.language.yaml_reader import SweepError
+from sweeps.model.condition import Condition
 
 SWEEP = """\
 schema: 1

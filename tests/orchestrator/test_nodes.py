@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.host import package_version
 from orchestrator.cluster.nodes import check_node
+from orchestrator.host import package_version
 from orchestrator.host.worker_supervisor import NodeInfo
 from store.rows.source_version import OUR_PACKAGES
 from tests.orchestrator.commands import ROOT

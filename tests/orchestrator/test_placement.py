@@ -2,8 +2,8 @@
 
 from orchestrator.plan.planning import submit_plan
 from store.rows import owners
-from store.write import queue
 from store.rows.placement import curve_group
+from store.write import queue
 from store.write.record import record
 from store.write.submission import NewSweep, submit_sweep
 from sweeps.model.outcome import Failure

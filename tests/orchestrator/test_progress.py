@@ -6,13 +6,13 @@ import platform
 import pytest
 from rich.console import Console
 
-from orchestrator.loop.dispatcher import Event
 from orchestrator.cluster.nodes import Node
+from orchestrator.loop.dispatcher import Event
 from orchestrator.loop.progress import SILENT_S, Display
-from store.write import queue
-from store.rows.owners import owner
-from store.write.record import record
 from store.read.runs import run_progress, seconds_left
+from store.rows.owners import owner
+from store.write import queue
+from store.write.record import record
 from sweeps.number_format import duration
 from tests.orchestrator import worker_entrypoints
 from tests.orchestrator.conftest import Store, job

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator import text_table
 from orchestrator.commands import query
 from orchestrator.commands.query import FORMS, QueryFormat
-from orchestrator import text_table
 from orchestrator.text_table import markdown_row, table_lines
 from store.read import user_sql
 from store.read.user_sql import open_query, run_query

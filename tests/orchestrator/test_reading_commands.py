@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.plan.planning import job_arm_labels
-from store.read.arm_labels import label_stored_arms
 from store.open.engine import connect
+from store.read.arm_labels import label_stored_arms
 from store.rows.row_mapping import arm_columns
 from sweeps.model.condition import Overrides
 from sweeps.model.identity import canonical
@@ -37,7 +37,7 @@ def test_help_imports_nothing_slow(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "shown"),
     [
-        (("plan", str(ROOT / "sweeps/quickstart.yaml")), "8 points x 4 arms, 32 comparisons in 96 jobs (12 passes)"),
+        (("plan", str(ROOT / "sweeps/quickstart.yaml")), "9 points x 4 arms, 36 comparisons in 99 jobs (11 passes)"),
         (("status",), "quickstart"),
         (("query", "SELECT count(*) AS n FROM speedup"), "n"),
     ],

@@ -6,11 +6,11 @@ from math import exp
 
 from sqlalchemy import Engine
 
-from orchestrator.plan.planning import load_sweep, make_plan, submit_plan
 from orchestrator.loop.refinement import Refinement, tokens_of
+from orchestrator.plan.planning import load_sweep, make_plan, submit_plan
+from orchestrator.plan.sites import Site, places_of
 from orchestrator.report.data import load_report
 from orchestrator.report.render import render_markdown
-from orchestrator.plan.sites import Site, places_of
 from store.write.record import record
 from sweeps.model.condition import Rectangle
 from sweeps.model.job import Job

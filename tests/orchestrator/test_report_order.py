@@ -10,11 +10,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from orchestrator.report.sections.arm_comparison import columns as language_columns
-from orchestrator.report.sections.conditions import break_even_line
 from orchestrator.report.data import load_report
 from orchestrator.report.render import sections
 from orchestrator.report.section import Section
+from orchestrator.report.sections.arm_comparison import columns as language_columns
+from orchestrator.report.sections.conditions import break_even_line
 from orchestrator.report.sections.speedup import speedup_sections
 from orchestrator.report.sections.surprises import realised_interval, realised_text
 from sweeps.model.kinds import KINDS

@@ -14,8 +14,8 @@ from orchestrator.plan.planning import load_sweep
 from orchestrator.report.data import load_report
 from orchestrator.report.next_steps import legend, next_steps_of
 from orchestrator.report.render import sections
-from store.read.answers import doubted
 from store.open.engine import connect
+from store.read.answers import doubted
 from store.write.record import record
 from sweeps.model.job import Job
 from tests.fixtures.sql_rows import rows

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from orchestrator.plan import planning
-from orchestrator.loop.progress import Display
 from orchestrator.cluster.cluster import Cluster
+from orchestrator.loop.progress import Display
 from orchestrator.loop.run_loop import RunResult, run_plan
+from orchestrator.plan import planning
 from store.rows import owners
 from store.write import queue
 from store.write.record import record

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from store.read.audits import measured_sweep
 from store.open.engine import connect
+from store.read.audits import measured_sweep
 from store.write.record import record
 from store.write.submission import NewSweep, submit_sweep
 from tests.fixtures.sql_rows import rows

@@ -8,19 +8,19 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from orchestrator.plan import estimate
 from orchestrator.commands.import_files import import_files
 from orchestrator.loop.outcome_lines import comparison_lines
-from orchestrator.report.sections.ceilings import ceiling_sections
+from orchestrator.plan import estimate
 from orchestrator.report.data import Report, load_report
 from orchestrator.report.render import ReportFormat, sections, write_report
+from orchestrator.report.sections.ceilings import ceiling_sections
 from store.read.advice.ceilings import with_ceilings
 from sweeps.analysis import job_estimate
-from sweeps.text.ceilings import left_to_gain
 from sweeps.model.condition import Overrides
 from sweeps.model.job import Arm, Step
 from sweeps.model.profile import IntervalEstimate
 from sweeps.model.protocol import Protocol
+from sweeps.text.ceilings import left_to_gain
 from tests.fixtures.device_traces import a_trace
 from tests.fixtures.ncu_tables import CASTS, raw_page
 from tests.fixtures.nsys_exports import write_nsys

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from sweeps.model.condition import Condition, KvCache, Overrides
 from sweeps.geometry.llm_geometry import languages
+from sweeps.model.condition import Condition, KvCache, Overrides
 from sweeps.model.job import DENSE, Arm, Job, Pair, Step
 from sweeps.model.outcome import ArmOutcome, Environment, Failure, MetricValue, Outcome, Samples
 from sweeps.model.predictions import pack

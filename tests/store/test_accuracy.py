@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from store.read import queries
-from store.write import queue
-from store.read.answers import answers
 from store.derive.item_stores import PredictionStore
 from store.errors import StoreError
+from store.read import queries
+from store.read.answers import answers
+from store.rows.transactions import writing
+from store.write import queue
 from store.write.record import reanalyse, record
 from store.write.submission import NewSweep, submit_sweep
-from store.rows.transactions import writing
 from sweeps.model.job import Job
 from sweeps.model.outcome import Failure, Outcome
 from sweeps.model.protocol import Protocol

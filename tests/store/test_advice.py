@@ -5,16 +5,16 @@ import re
 import pytest
 from sqlalchemy import Engine
 
+from store.errors import StoreError
 from store.read.advice.advice import AdviceRequest, RefusedError, advice_of, checked, condition_arms
 from store.read.advice.condition_arms import MethodFacts
-from store.errors import StoreError
-from store.read.advice.policy_file import policy_file
-from store.write.record import record
-from store.read.advice.timed_arms import timed_batches
 from store.read.advice.measured_conditions import measured_conditions, timed_sizes
-from sweeps.text.advice_text import Advice, advice_dict, advice_notes, advice_sentence, advice_table, claim_sentence, doubt_sentence
-from sweeps.model.outcome import Failure
+from store.read.advice.policy_file import policy_file
+from store.read.advice.timed_arms import timed_batches
+from store.write.record import record
 from sweeps.analysis.policy import Policy
+from sweeps.model.outcome import Failure
+from sweeps.text.advice_text import Advice, advice_dict, advice_notes, advice_sentence, advice_table, claim_sentence, doubt_sentence
 from tests.store.conftest import a_job, an_outcome, in_visits, submit
 from tests.store.language_fixtures import MODEL, a_generation, a_generation_job, larosa
 

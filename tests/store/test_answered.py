@@ -5,14 +5,14 @@ from collections.abc import Callable, Sequence
 import pytest
 from sqlalchemy import Engine
 
-from store.rows import owners
-from store.read import queries
-from store.write import queue
-from store.read.answers import answers, doubted
 from store.errors import StoreError
+from store.read import queries
+from store.read.answers import answers, doubted
+from store.read.user_sql import run_query
+from store.rows import owners
+from store.write import queue
 from store.write.record import record
 from store.write.submission import NewSweep, submit_sweep
-from store.read.user_sql import run_query
 from sweeps.model.job import Job
 from sweeps.model.outcome import Environment, Failure, Outcome
 from sweeps.model.protocol import Protocol

@@ -7,21 +7,21 @@ from typing import Any
 
 import pytest
 
-from store.read.audits import measured_sweep
-from store.open.engine import Engine, connect
 from store.errors import StoreError
-from store.write.record import record, record_imported
-from store.write.submission import NewSweep, submit_sweep
+from store.open.engine import Engine, connect
+from store.read.audits import measured_sweep
 from store.traces.record import TraceFile, record_traces
 from store.traces.ties import StatedTie
+from store.write.record import record, record_imported
+from store.write.submission import NewSweep, submit_sweep
 from sweeps.analysis.audit.profiled import profile_notes
 from sweeps.analysis.audit.report import AuditReport, audit_table
-from sweeps.model.job import DENSE, Job
-from sweeps.model.outcome import MetricValue, Outcome
 from sweeps.importers.traces.device_trace import ImportedProfile
 from sweeps.importers.traces.ncu_profile import ncu_profiles
 from sweeps.importers.traces.ncu_report import read_ncu
 from sweeps.importers.traces.nsys_profile import nsys_profiles
+from sweeps.model.job import DENSE, Job
+from sweeps.model.outcome import MetricValue, Outcome
 from tests.fixtures.device_traces import DEVICE_US, a_trace
 from tests.fixtures.ncu_tables import CASTS, raw_page
 from tests.fixtures.sql_rows import rows

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, event, text
 
-from store.write import record
-from store.open.engine import connect, connect_readonly
 from store.errors import StoreError
-from store.rows.location import location, network_file_system
-from store.read.queries import sweep_summaries
+from store.open.engine import connect, connect_readonly
 from store.open.state_mark import state_mark
-from store.rows.transactions import writing
+from store.read.queries import sweep_summaries
 from store.read.user_sql import run_query
+from store.rows.location import location, network_file_system
+from store.rows.transactions import writing
+from store.write import record
 from sweeps.model.job import Job
 from sweeps.model.outcome import Outcome
 

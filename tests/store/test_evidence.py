@@ -10,10 +10,19 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine
 
-from store.read.evidence.comparison_search import similar_comparisons
 from store.errors import StoreError
+from store.read.evidence.comparison_search import similar_comparisons
 from store.read.evidence.evidence import PointEvidence, TimedPairs, point_evidence
-from store.read.evidence.evidence_checks import attempt_speedups, findings, null_contrasts, pair_rows, readings_by_pair, running_speedups, shown_pairs, worked_rule
+from store.read.evidence.evidence_checks import (
+    attempt_speedups,
+    findings,
+    null_contrasts,
+    pair_rows,
+    readings_by_pair,
+    running_speedups,
+    shown_pairs,
+    worked_rule,
+)
 from store.write.record import record_imported
 from store.write.submission import NewSweep, submit_sweep
 from sweeps.model.job import Job

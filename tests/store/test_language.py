@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine, text
 
-from store.write import queue
-from store.read.answers import answers
 from store.derive.item_stores import TextScoreStore
 from store.errors import StoreError
+from store.read.answers import answers
+from store.read.user_sql import run_query
+from store.write import queue
 from store.write.record import reanalyse, record
 from store.write.submission import NewSweep, stricter, submit_sweep
-from store.read.user_sql import run_query
 from sweeps.geometry.llm_geometry import languages
 from sweeps.model.job import DENSE, Pair
 from sweeps.model.outcome import Failure, Outcome

@@ -4,11 +4,11 @@ from sqlalchemy import Engine
 
 from store.read.advice.advice import AdviceRequest, at_batch
 from store.read.advice.condition_arms import MethodFacts
-from store.write.record import record
 from store.read.advice.measured_conditions import measured_conditions, timed_conditions, timed_sizes
-from sweeps.text.advice_text import advice_dict
+from store.write.record import record
 from sweeps.model.job import Arm, Step
 from sweeps.model.outcome import Failure
+from sweeps.text.advice_text import advice_dict
 from tests.store.conftest import a_job, an_outcome, submit
 
 DEIT = "deit_tiny_patch16_224"

@@ -16,14 +16,14 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import CheckConstraint, Column, Engine, Index, MetaData, String, Table, TableClause, inspect, text
 
-from store.open import migration
-from store.write import record
-from store.open.engine import connect, connect_readonly
 from store.errors import StoreError
+from store.open import migration
+from store.open.engine import connect, connect_readonly
+from store.read.user_sql import run_query
 from store.schema import lightweight
 from store.schema.planned import METADATA
-from store.read.user_sql import run_query
 from store.views import fingerprint
+from store.write import record
 
 NEXT = '''"""A later version, which adds a column."""
 import sqlalchemy as sa

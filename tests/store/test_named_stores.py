@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, event, text
 
-from store.write import record
-from store.open.engine import connect
 from store.errors import StoreOutageError
+from store.open.engine import connect
 from store.rows.transactions import writing
+from store.write import record
 from sweeps.model.job import Job
 from sweeps.model.outcome import Outcome
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, text
 
-from store.rows import owners
-from store.write import queue
 from store.errors import StoreError
-from store.write.record import record
+from store.rows import owners
 from store.rows.transactions import writing
+from store.write import queue
+from store.write.record import record
 from sweeps.model.job import Job
 from sweeps.model.outcome import Outcome
 from tests.store.conftest import CLAIM, states, submit

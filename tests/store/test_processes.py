@@ -9,8 +9,8 @@ from pathlib import Path
 
 from sqlalchemy import Engine, text
 
-from store.write import queue
 from store.open.engine import connect
+from store.write import queue
 from store.write.submission import NewSweep, submit_sweep
 from sweeps.model.job import Job
 

@@ -7,11 +7,11 @@ import pytest
 from sqlalchemy import Engine, text
 
 from store.errors import StoreError
-from store.rows.profiles import best_peaks, keep_peaks, load_profiles, record_profiles
 from store.read.queries import sweep_summaries
+from store.rows.profiles import best_peaks, keep_peaks, load_profiles, record_profiles
+from store.rows.transactions import writing
 from store.write.record import reanalyse, record
 from store.write.submission import NewSweep, submit_sweep
-from store.rows.transactions import writing
 from sweeps.model.outcome import Failure
 from sweeps.model.profile import Activities, ArmProfile, Peaks
 from tests.store.profile_fixtures import CPU, NOW, a_profile, a_profile_job, a_profiled_outcome, with_changes

@@ -2,8 +2,8 @@
 
 import pandas as pd
 
-from store.rows.quality_ids import quality_ids
 from store.read.quality_join import join_quality
+from store.rows.quality_ids import quality_ids
 
 WHERE = {"model": "m", "weights": "trained", "image_size": None, "image_shape": None, "dtype": "float32", "attention": "sdpa"}
 

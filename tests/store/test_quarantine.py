@@ -8,9 +8,9 @@ from sqlalchemy import Engine
 
 from store.read.answers import answers, doubted
 from store.read.queries import execution_rows
+from store.read.user_sql import run_query
 from store.write.record import reanalyse, record
 from store.write.submission import NewSweep, submit_sweep
-from store.read.user_sql import run_query
 from sweeps.model.job import Job
 from sweeps.model.outcome import MetricValue, Outcome
 from sweeps.model.protocol import Protocol

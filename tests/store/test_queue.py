@@ -5,11 +5,11 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy import Engine, event, text
 
-from store.rows import owners
-from store.write import queue
 from store.errors import StoreError
-from store.write.overlap import newest_attempt
+from store.rows import owners
 from store.rows.placement import Capacity, Place
+from store.write import queue
+from store.write.overlap import newest_attempt
 from store.write.record import record
 from store.write.submission import NewSweep, submit_sweep
 from sweeps.model.job import Job

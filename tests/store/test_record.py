@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine, text
 
-from store.rows import owners
-from store.write import queue
 from store.derive import break_evens
-from store.write.record import reanalyse, record
+from store.rows import owners
 from store.rows.sample_codec import unpack_samples
-from store.write.submission import NewSweep, submit_sweep
 from store.rows.transactions import writing
+from store.write import queue
+from store.write.record import reanalyse, record
+from store.write.submission import NewSweep, submit_sweep
 from sweeps.model.condition import Rectangle
 from sweeps.model.job import Job
 from sweeps.model.metrics import SPEED_FLOOR

@@ -6,13 +6,13 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy import Engine, text
 
-from store.rows import owners
-from store.write import queue
 from store.errors import StoreError
-from store.write.record import record, record_imported
+from store.rows import owners
 from store.rows.sample_codec import unpack_samples
-from store.write.submission import NewSweep, submit_sweep
 from store.rows.transactions import writing
+from store.write import queue
+from store.write.record import record, record_imported
+from store.write.submission import NewSweep, submit_sweep
 from sweeps.model.job import Job
 from sweeps.model.outcome import Failure, Outcome
 from tests.fixtures.sql_rows import rows

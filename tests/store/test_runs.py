@@ -3,10 +3,10 @@
 import pytest
 from sqlalchemy import Engine
 
+from store.read.runs import failure_classes, health, run_progress, seconds_left
 from store.rows.owners import owner
 from store.write.queue import claim
 from store.write.record import record
-from store.read.runs import failure_classes, health, run_progress, seconds_left
 from sweeps.model.outcome import Failure
 from tests.store.conftest import MakeJob, MakeOutcome, submit
 

@@ -6,10 +6,10 @@ import pytest
 from sqlalchemy import Engine
 
 from store.errors import StoreError
-from store.read.evidence.history import question_history
-from store.write.record import record_imported
-from store.read.evidence.side_by_side import clearly_different, side_by_side
 from store.read.evidence.compare_queries import BY, side_choices
+from store.read.evidence.history import question_history
+from store.read.evidence.side_by_side import clearly_different, side_by_side
+from store.write.record import record_imported
 from store.write.submission import NewSweep, submit_sweep
 from sweeps.model.job import Job
 from sweeps.model.outcome import Environment, Outcome

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from store.open.engine import connect
 from store.errors import StoreError
+from store.open.engine import connect
 from store.open.state_mark import state_mark
 from store.write.submission import NewSweep, submit_sweep
 

@@ -7,10 +7,10 @@ import pytest
 from sqlalchemy import Engine, text
 
 from store.errors import StoreError
-from store.write.overlap import newest_attempt
-from store.rows.placement import Place
-from store.write.record import record
 from store.read.advice.timed_arms import amounts_of, environment_facts, fresh_figures, provenance_rows, qualities_of, timed_arms
+from store.rows.placement import Place
+from store.write.overlap import newest_attempt
+from store.write.record import record
 from sweeps.model.job import DENSE, Comparison
 from tests.store.conftest import CPU, a_job, an_evaluation, an_outcome, submit
 

@@ -8,14 +8,14 @@ import pytest
 from sqlalchemy import Engine
 
 from store.errors import StoreError
-from store.write.record import record_imported
 from store.traces.record import RecordedTrace, TraceFile, record_traces
 from store.traces.ties import StatedTie
-from sweeps.model.outcome import Outcome
+from store.write.record import record_imported
 from sweeps.importers.traces.device_trace import DeviceTrace, TraceError
 from sweeps.importers.traces.ncu_profile import ncu_profiles
 from sweeps.importers.traces.ncu_report import read_ncu
 from sweeps.importers.traces.nsys_profile import nsys_profiles
+from sweeps.model.outcome import Outcome
 from tests.fixtures.device_traces import KERNELS, a_trace
 from tests.fixtures.ncu_tables import Launch, raw_page
 from tests.fixtures.sql_rows import rows
@@ -63,7 +63,12 @@ def test_marks_tie_a_trace_to_its_arm(engine: Engine, outcome: Outcome, arm: int
     trace = timeline(a_trace(4, marks=marks(outcome, arm)))
     (first,) = stored(engine, trace)
     (comparison_id,) = outcome.job.comparison_ids()
-    assert (first.state, first.tie.comparison_id, first.tie.side, first.kernel_time_share) == ("imported", comparison_id, side, (1.0,))
+    assert (first.state, first.tie.comparison_id, first.tie.side, first.kernel_time_share) == (
+        "imported",
+        comparison_id,
+        side,
+        (1.0,),
+    )
     assert first.tie.label is not None
     assert first.tie.label.startswith(label)
     before = everything(engine)
@@ -154,7 +159,9 @@ def test_share_that_kernels_cover(engine: Engine, outcome: Outcome) -> None:
     assert [each.trace.file for each in found] == ["trace.sqlite", "report.csv"]
     assert found[1].state == "replaced"
     assert found[1].kernel_time_share == (pytest.approx(3 / len(KERNELS)),)
-    assert [row["kernel_time_share"] for row in rows(engine, "SELECT kernel_time_share FROM profile_row WHERE tool = 'ncu'")] == [pytest.approx(3 / 18)]
+    assert [row["kernel_time_share"] for row in rows(engine, "SELECT kernel_time_share FROM profile_row WHERE tool = 'ncu'")] == [
+        pytest.approx(3 / 18)
+    ]
     assert stored(engine, report)[0].state == "known"
 
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from store.write import record
-from store.read import user_sql
 from store.errors import StoreError
+from store.read import user_sql
 from store.read.user_sql import open_query, run_query
+from store.write import record
 
 ENDLESS = "WITH RECURSIVE a(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM a)"
 WRITES = [

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from pydantic import Field
 
-from sweeps.model.condition import ImageSize
-from sweeps.model.method import BlockTokens, Method, Network, Params
 from sweeps.language.expand import Expansion, expand_file
 from sweeps.language.yaml_reader import SweepError
+from sweeps.model.condition import ImageSize
+from sweeps.model.method import BlockTokens, Method, Network, Params
 
 
 class TopkParams(Params):

@@ -5,10 +5,10 @@ from typing import Any, Literal
 import pytest
 from pydantic import Field
 
-from sweeps.model.condition import Condition
-from sweeps.model.method import AnyMethod, LanguageNetwork, Params
 from sweeps.language.expand import Expansion, expand_file
 from sweeps.language.yaml_reader import SweepError
+from sweeps.model.condition import Condition
+from sweeps.model.method import AnyMethod, LanguageNetwork, Params
 from tests.sweeps.conftest import METHODS, NETWORKS
 
 

@@ -5,8 +5,8 @@ from typing import Any, get_args
 
 import pytest
 
-from sweeps.text.curve_labels import describe_break_even, describe_cost_model
 from sweeps.stats.curves.breakeven import Claim
+from sweeps.text.curve_labels import describe_break_even, describe_cost_model
 
 COLUMNS = ("x", "x_low", "x_high", "direction", "worst_loss", "largest_gain", "varied_parameter")
 

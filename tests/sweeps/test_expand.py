@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from sweeps.language.expand import expand_file
 from sweeps.model.condition import Condition, Rectangle
 from sweeps.model.job import DENSE, Job, Pair
 from sweeps.model.method import Method
-from sweeps.language.expand import expand_file
 from sweeps.model.protocol import Protocol
 from tests.fixtures.quickstart import QUICKSTART
 from tests.sweeps.conftest import GRID, MODEL, NETWORKS, TOPK, Expand, Refusal, arms

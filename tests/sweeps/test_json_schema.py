@@ -9,9 +9,9 @@ import jsonschema
 import pytest
 import yaml
 
-from sweeps.model.method import Method
 from sweeps.language.expand import Expansion
 from sweeps.language.json_schema import json_schema, schema_text
+from sweeps.model.method import Method
 from tests.fixtures.quickstart import QUICKSTART
 from tests.sweeps.conftest import METHODS
 

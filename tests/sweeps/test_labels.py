@@ -6,7 +6,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sweeps.analysis.labels import BITS, LOSSES, SPEEDUP, TASK, TOP1, Conclusion, Effect, Finding, conclude, conclude_row, unanswered
+from sweeps.analysis.labels import (
+    BITS,
+    LOSSES,
+    SPEEDUP,
+    TASK,
+    TOP1,
+    Conclusion,
+    Effect,
+    Finding,
+    conclude,
+    conclude_row,
+    unanswered,
+)
 from sweeps.stats.classification import interval_verdict
 from sweeps.stats.pooling import ratio_verdict
 

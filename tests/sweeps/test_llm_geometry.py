@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from sweeps.model.condition import Condition, KvCache, Overrides
 from sweeps.geometry.llm_geometry import languages
+from sweeps.model.condition import Condition, KvCache, Overrides
 from sweeps.model.job import DENSE, Arm, Comparison, Job, Pair, Step
 from sweeps.model.protocol import Protocol
 from tests.sweeps.llm_sweeps import BOTH, GENERATION, TINY, expand, refused

@@ -2,8 +2,8 @@
 
 import pytest
 
-from sweeps.model.kinds import KINDS
 from sweeps.analysis.labels import effect_of
+from sweeps.model.kinds import KINDS
 from sweeps.model.metrics import METRICS, find_metric, metric
 
 REPORTED = {

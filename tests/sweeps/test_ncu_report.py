@@ -5,11 +5,11 @@ import io
 
 import pytest
 
-from sweeps.model.profile import Activities
 from sweeps.importers.traces.device_trace import ImportedProfile, TraceError
 from sweeps.importers.traces.ncu_profile import covered_share, function_name, ncu_profiles
 from sweeps.importers.traces.ncu_report import NcuReport, read_ncu
 from sweeps.importers.traces.summary import summary_lines
+from sweeps.model.profile import Activities
 from tests.fixtures.ncu_tables import CASTS, PREAMBLE, RAW, details_page, raw_page
 from tests.fixtures.published_traces import DURATIONS_THOR, SUMMARY, SUMMARY_THOR
 

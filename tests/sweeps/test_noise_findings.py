@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sweeps.text.noise_findings import AttemptChecks, NoiseFinding, noise_findings, noise_in_words
 from sweeps.stats.noise_checks import Halves, Signs
 from sweeps.stats.pooling import SpeedUp
 from sweeps.stats.two_way import Contrast
 from sweeps.stats.visits import Pooling, Spread, Visit, VisitPart, pool_visits
+from sweeps.text.noise_findings import AttemptChecks, NoiseFinding, noise_findings, noise_in_words
 from sweeps.text.verdict_rule import rule_lines, verdict_reason
 from tests.fixtures.machine_states import plain_visit
 

@@ -2,7 +2,16 @@
 
 import pytest
 
-from sweeps.importers.traces.device_trace import FORWARD_RANGE, ApiCall, DeviceActivity, DeviceTrace, Mark, NvtxRange, TraceError, read_marks
+from sweeps.importers.traces.device_trace import (
+    FORWARD_RANGE,
+    ApiCall,
+    DeviceActivity,
+    DeviceTrace,
+    Mark,
+    NvtxRange,
+    TraceError,
+    read_marks,
+)
 from sweeps.importers.traces.nsys_profile import nsys_profiles
 from sweeps.importers.traces.summary import summary_lines
 from tests.fixtures.device_traces import DEVICE_US, FORWARD_US, HOST_US, KERNELS, LAUNCHING_US, PROCESS, SYNC_US, THREAD, a_trace
@@ -97,7 +106,7 @@ def test_copies_and_memsets() -> None:
 
 
 def test_whole_graphs_are_not_covered() -> None:
-    """Time of CUDA graphs whose kernels were not recorded is no kernel_time_share kernel time, and a note states what records them."""
+    """Time of CUDA graphs whose kernels were not recorded is not in the profile's share, and a note states what records them."""
     trace = a_trace(2)
     graphs = [
         DeviceActivity("CUDA graph 1", "kernel", each.end - 2000, each.end - 1000, 0, PROCESS, 900 + place, None, True)

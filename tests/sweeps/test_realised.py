@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from sweeps.text.break_even_cell import alike, break_even_cell, earliest
 from sweeps.stats.realised import realised_of, realised_sentence
+from sweeps.text.break_even_cell import alike, break_even_cell, earliest
 
 NAN = float("nan")
 

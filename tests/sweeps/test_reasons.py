@@ -5,8 +5,16 @@ from typing import Any
 
 import pytest
 
-from sweeps.text.reasons import describe_fit, explain_costs, explain_own_work, explain_promise, name_size, profile_needed, promise_of
 from sweeps.stats.curves.launch_work import Cost, RelativeCosts
+from sweeps.text.reasons import (
+    describe_fit,
+    explain_costs,
+    explain_own_work,
+    explain_promise,
+    name_size,
+    profile_needed,
+    promise_of,
+)
 
 
 def a_point(**more: Any) -> Any:

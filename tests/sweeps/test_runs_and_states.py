@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from sweeps.stats.visits import Pooling, Visit, pool_visits
 from sweeps.text.caveats import states_caution
 from sweeps.text.curve_labels import describe_break_even
-from sweeps.stats.visits import Pooling, Visit, pool_visits
 
 VISITS = 12
 

@@ -4,7 +4,23 @@ import random
 
 import pytest
 
-from sweeps.stats.profiles.timeline import GAPS, DeviceRun, OperatorRun, Span, Timeline, common, fit_to_wall, length, median_times, outside, place_of_time, share_of_wall, split_operators, split_time, union
+from sweeps.stats.profiles.timeline import (
+    GAPS,
+    DeviceRun,
+    OperatorRun,
+    Span,
+    Timeline,
+    common,
+    fit_to_wall,
+    length,
+    median_times,
+    outside,
+    place_of_time,
+    share_of_wall,
+    split_operators,
+    split_time,
+    union,
+)
 
 
 def test_unions_by_hand() -> None:

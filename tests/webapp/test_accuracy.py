@@ -12,12 +12,12 @@ from tests.webapp.conftest import Open
 from tests.webapp.page_elements import page_text
 from tests.webapp.quality_stores import ARMS, accuracy_store
 from tests.webapp.simulated import store_outcomes
-from webapp.queries import queries_quality
 from webapp.charts.corruption_map import corruption_chart
 from webapp.charts.disagreements import disagreement_chart
 from webapp.charts.interval_rows import interval_chart
 from webapp.charts.pareto import Measure
 from webapp.charts.row_labels import LINE_LETTERS, wrapped
+from webapp.queries import queries_quality
 from webapp.queries.quality_frames import beside_unmodified, with_front
 
 PAGE = "screens/accuracy.py"

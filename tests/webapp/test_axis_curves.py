@@ -13,12 +13,12 @@ from tests.webapp.conftest import Open
 from tests.webapp.page_elements import charts, page_text
 from tests.webapp.saved_macs import saving
 from tests.webapp.simulated import store_outcomes
-from webapp.display import arm_style
 from webapp import queries
 from webapp.__main__ import main
-from webapp.display.axis_curves import curves_along
 from webapp.charts import curves
 from webapp.charts.scales import x_axis, x_span
+from webapp.display import arm_style
+from webapp.display.axis_curves import curves_along
 
 SHARES = (0.25, 0.4, 0.5)
 

@@ -9,8 +9,8 @@ import pytest
 
 from tests.webapp.conftest import Open
 from webapp import plot, queries
-from webapp.widgets.chart_block import bundle_files, make_bundle, without_links
 from webapp.charts import curves
+from webapp.widgets.chart_block import bundle_files, make_bundle, without_links
 
 
 def test_bundle(filled: str) -> None:

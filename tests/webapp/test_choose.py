@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 
 from store.read.advice.advice import AdviceRequest
-from sweeps.text.advice_text import advice_dict
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.language.expand import expand_file
+from sweeps.text.advice_text import advice_dict
 from tests.orchestrator import vision_fixtures as vision
 from tests.orchestrator.commands import breakeven
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import page_text
 from tests.webapp.simulated import store_outcomes
-from webapp.queries import queries_choose
 from webapp.display import texts
+from webapp.queries import queries_choose
 from workers.methods import every
 
 DEIT = "deit_tiny_patch16_224"

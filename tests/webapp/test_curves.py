@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from webapp.display import arm_style
 from webapp import queries
 from webapp.charts import curves
 from webapp.charts.emphasis import line_ends
 from webapp.charts.encodings import GREY
 from webapp.charts.scales import Axis, Extent, ratio_ticks, x_axis, y_span
+from webapp.display import arm_style
 
 
 @pytest.fixture(scope="module")

@@ -9,12 +9,12 @@ from sweeps.model.protocol import Protocol
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import charts, html_texts, page_text
 from tests.webapp.simulated import ROUNDS, SIZES, job, outcome, store_sweep, tome, topk
-from webapp.queries import answers
-from webapp.blocks import explained
 from webapp import queries
-from webapp.display import texts
+from webapp.blocks import explained
 from webapp.charts import curves
 from webapp.charts.emphasis import ranked_arms
+from webapp.display import texts
+from webapp.queries import answers
 
 REQUIRED = 100
 ARMS = (DENSE, topk(0.5), tome(0.02))

@@ -11,9 +11,9 @@ from tests.store.language_fixtures import a_generation, a_generation_job, a_qual
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import html_texts, page_text
 from tests.webapp.simulated import store_outcomes
-from webapp.display import arm_style
 from webapp import queries
 from webapp.charts import curves
+from webapp.display import arm_style
 
 STACK = 'adaptivocab tokens=500 + larosa sparsity=0.5 [kv_cache="virtual"]'
 VIRTUAL = Arm(overrides=Overrides(kv_cache="virtual"))

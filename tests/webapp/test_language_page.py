@@ -13,9 +13,9 @@ from tests.webapp.page_elements import page_text
 from tests.webapp.quality_stores import LENGTHS, language_store
 from tests.webapp.simulated import store_outcomes
 from webapp import queries
-from webapp.queries import queries_quality
-from webapp.display.arm_style import arm_styles
 from webapp.charts.length_lines import length_chart
+from webapp.display.arm_style import arm_styles
+from webapp.queries import queries_quality
 from workers.methods.language import adaptivocab
 
 PAGE = "screens/language.py"

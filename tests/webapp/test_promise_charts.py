@@ -5,10 +5,10 @@ import pytest
 import vl_convert
 
 from webapp import queries
-from webapp.display import texts
+from webapp.blocks.map_cells import axes_of, in_scope, label_curves, map_frame, values_of
 from webapp.charts.break_even_map import break_even_map
 from webapp.charts.promise import promise_chart
-from webapp.blocks.map_cells import axes_of, in_scope, label_curves, map_frame, values_of
+from webapp.display import texts
 from webapp.queries import sweep_break_evens
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from webapp.display import texts
 from webapp.charts.scales import FEWEST_ROUND, MAX_ROUND, round_ticks
+from webapp.display import texts
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import vl_convert
 from tests.webapp.saved_macs import saving
 from tests.webapp.simulated import store_outcomes
 from webapp import queries
-from webapp.display.axis_curves import Axis, curves_along
 from webapp.charts import curves
+from webapp.display.axis_curves import Axis, curves_along
 
 Rows = tuple[pd.DataFrame, pd.DataFrame]
 

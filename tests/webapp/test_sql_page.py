@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from store.read.user_sql import Result, run_query
-from store.views.view_docs import EXAMPLES, ONE_ROW_PER
 from store.views.public import TABLES
+from store.views.view_docs import EXAMPLES, ONE_ROW_PER
 from sweeps.model.flags import split_flags, wrong
 from sweeps.stats.realised import realised_of
 from tests.orchestrator.commands import ROOT

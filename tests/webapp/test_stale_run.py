@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from store.read import runs
 from store.open.engine import connect
+from store.read import runs
 from store.rows.owners import LEASE_S
 from store.write.queue import claim
 from store.write.record import record

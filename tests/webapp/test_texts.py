@@ -2,8 +2,8 @@
 
 import pytest
 
-from sweeps.text.curve_labels import axis_place
 from sweeps.analysis.labels import SPEEDUP, conclude
+from sweeps.text.curve_labels import axis_place
 from webapp.display import texts
 
 

@@ -21,8 +21,8 @@ from workers.data import images
 from workers.data.preprocessing import Preprocessing
 from workers.kinds import accuracy, item_job
 from workers.kinds.accuracy import divergence
-from workers.measure.profiling.feature_similarity import features
 from workers.measure.process.timeout import alarm
+from workers.measure.profiling.feature_similarity import features
 from workers.models.vision import load_vision
 from workers.run import run
 

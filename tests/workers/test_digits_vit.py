@@ -5,8 +5,8 @@ import pytest
 import timm
 import torch
 
-from sweeps.model.condition import Condition
 from sweeps.geometry.vit_catalogue import networks
+from sweeps.model.condition import Condition
 from workers.data import data_hash, images
 from workers.data.digits import digits, held_out_digits
 from workers.data.images import evenly_spaced

@@ -11,7 +11,19 @@ from pathlib import Path
 import pytest
 
 from workers.measure.machine import environment
-from workers.measure.machine.environment import ALLOCATOR_VARIABLES, LIBRARIES, PROJECT, allocator, cgroup_folders, commit, cores, cuda_uuid, devices, environment_of, place_of_gpu
+from workers.measure.machine.environment import (
+    ALLOCATOR_VARIABLES,
+    LIBRARIES,
+    PROJECT,
+    allocator,
+    cgroup_folders,
+    commit,
+    cores,
+    cuda_uuid,
+    devices,
+    environment_of,
+    place_of_gpu,
+)
 
 SCRIPT = """
 import json, sys

@@ -12,9 +12,9 @@ from sweeps.model.job import Pair
 from sweeps.model.outcome import Samples
 from sweeps.model.protocol import Protocol
 from sweeps.stats.two_way import Rounds
-from workers.measure.timing.interleaved import PLATEAU, ArmError, by_column, calibrate, time_rounds, warm_up
 from workers.measure.process.timeout import TimedOut
 from workers.measure.readings.timer import SampleTime, TimedStep
+from workers.measure.timing.interleaved import PLATEAU, ArmError, by_column, calibrate, time_rounds, warm_up
 
 NEVER = float("inf")
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from sweeps.model.condition import Condition, Overrides, Rectangle
 from sweeps.geometry.vit_catalogue import networks
+from sweeps.model.condition import Condition, Overrides, Rectangle
 from sweeps.model.job import Arm, Pair, Step
 from sweeps.model.outcome import ANSWERING_FAILURES, Outcome
 from sweeps.model.protocol import Protocol

@@ -10,8 +10,8 @@ from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer as Backend
 from tokenizers import models
 
-from sweeps.model.condition import Condition, Overrides
 from sweeps.geometry.llm_geometry import CONFIGS
+from sweeps.model.condition import Condition, Overrides
 from sweeps.model.job import Arm
 from sweeps.model.method import Architecture
 from tests.workers.saved_llm import TEXTS, TOKENS, changed, saved

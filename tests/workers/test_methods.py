@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from sweeps.model.condition import Condition, Overrides, Rectangle
 from sweeps.geometry.vit_catalogue import networks
+from sweeps.model.condition import Condition, Overrides, Rectangle
 from sweeps.model.job import DENSE, Arm, Step
 from sweeps.model.method import BlockTokens
 from tests.workers.tiny_vits import MAKES, SIZE, calm, images, small, small_network
@@ -300,7 +300,11 @@ def test_a_method_of_ones_own(tmp_path, monkeypatch):
     [
         ("one", OWN.replace('"""Keeps everything."""', ""), "one.py: has no docstring"),
         ("two", OWN.replace("VERSION = 3", ""), "two.py: lacks VERSION"),
-        ("three", OWN.replace("from sweeps.model.method import Params", "class Params: pass"), "three.py: Params must be a subclass"),
+        (
+            "three",
+            OWN.replace("from sweeps.model.method import Params", "class Params: pass"),
+            "three.py: Params must be a subclass",
+        ),
         ("four", OWN.replace("def refuses", "def refuse"), "four.py: lacks the function refuses"),
         ("five", "import nothing_of_this_name", "five.py: cannot be imported: ModuleNotFoundError"),
         ("six", "import sys; sys.exit(3)", "six.py: cannot be imported: SystemExit"),

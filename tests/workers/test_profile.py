@@ -9,8 +9,8 @@ from sweeps.model.job import DENSE, Arm, Job, Pair, Step
 from sweeps.model.outcome import WORKER_UNFIT, Outcome
 from sweeps.model.profile import ArmProfile, IntervalEstimate
 from sweeps.model.protocol import Protocol
-from sweeps.text.explanation import explain_wall
 from sweeps.stats.profiles.roofline import gmacs_of, roofline
+from sweeps.text.explanation import explain_wall
 from tests.workers.saved_llm import saved, written
 from tests.workers.scripted_arm import scripted_arm as method_files
 from tests.workers.vision_jobs import MODEL, SIZE, TOPK, job, metrics

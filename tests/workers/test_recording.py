@@ -14,7 +14,7 @@ from sweeps.stats.profiles.operator_work import DISPATCH, Work
 from sweeps.stats.profiles.profile_rounds import ArmWall, PhaseRounds
 from workers.measure.profiling.profiled_rounds import PhaseTable, add_rounds
 from workers.measure.profiling.profiler import Profiled, profile_phase
-from workers.measure.profiling.recording import TorchRecording, Recording, called, read_events
+from workers.measure.profiling.recording import Recording, TorchRecording, called, read_events
 from workers.models import cpp_build
 
 MAIN = 1
@@ -39,7 +39,9 @@ def gpu_forward(start: float) -> list[FunctionEvent]:
     ]
 
 
-def profiled(phase: Phase, recorded: TorchRecording, *, wall_s: float, device: Device, detailed: Sequence[TorchRecording] = ()) -> Profiled:
+def profiled(
+    phase: Phase, recorded: TorchRecording, *, wall_s: float, device: Device, detailed: Sequence[TorchRecording] = ()
+) -> Profiled:
     """The profile of one arm whose every marked forward is a round."""
     tables: dict[Phase, PhaseTable] = {}
     add_rounds(tables, recorded, [[[window]] for window in recorded.windows], [0], device)

@@ -7,8 +7,8 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from sweeps.model.condition import Condition
 from sweeps.geometry.llm_geometry import from_config
+from sweeps.model.condition import Condition
 from tests.workers.saved_llm import TEXTS, TOKENS
 from workers.data.tokenization import train_tokenizer
 from workers.models import language

@@ -158,7 +158,7 @@ def test_it_is_no_part_of_a_compiled_graph():
     ],
 )
 def test_the_route_that_runs_is_recorded(method, own, params, implementation):
-    """Left to itself the arm takes the compiled implementation where it can, and its outcome names the one that ran; dense has none."""
+    """By default the arm takes the compiled implementation where it can, and its outcome names the one that ran; dense has none."""
     requested = of_modality("vision")[method].Params(r=2, **params).model_dump(mode="json")
     arm = Arm(stack=(Step(method=method, params=requested),), overrides=Overrides(**own))
     protocol = Protocol(pairs_min=2, pairs_max=2, budget_s=0.01)

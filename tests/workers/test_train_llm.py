@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import torch
 
-from sweeps.model.condition import Condition
 from sweeps.geometry.llm_geometry import CONFIGS, TRAINED_LANGUAGE
+from sweeps.model.condition import Condition
 from workers.cache import cached
 from workers.models.language import load_language
 from workers.training import recipes

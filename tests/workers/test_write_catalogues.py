@@ -5,8 +5,8 @@ import json
 import pytest
 import torch
 
-from sweeps.model.condition import Condition
 from sweeps.geometry.vit_catalogue import FILE, networks
+from sweeps.model.condition import Condition
 from workers.models.vision import load_vision
 from workers.models.write_catalogues import candidates, catalogue, plain_geometry, written
 

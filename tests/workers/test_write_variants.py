@@ -8,8 +8,8 @@ import timm
 import torch
 from safetensors.torch import save_file
 
-from sweeps.model.condition import Condition
 from sweeps.geometry.vit_catalogue import UNSUPPORTED, VARIANTS, classes, networks, not_known
+from sweeps.model.condition import Condition
 from sweeps.model.job import DENSE, Arm, Job, Pair, Step
 from sweeps.model.protocol import Protocol
 from workers.data import check_head

@@ -9,8 +9,8 @@ from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.utils import logging
 
-from sweeps.model.condition import KvCache
 from sweeps.geometry.llm_geometry import from_config
+from sweeps.model.condition import KvCache
 from sweeps.model.method import Architecture, LanguageNetwork
 from workers.kv_caches import make_cache
 from workers.models.language import LanguageModel

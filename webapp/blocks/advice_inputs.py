@@ -9,9 +9,9 @@ import streamlit as st
 from store.read.advice.advice import AdviceRequest
 from sweeps.model.condition import Device
 from sweeps.model.metrics import METRICS, timed_metrics
-from webapp.widgets import filters
 from webapp.display import plain
 from webapp.queries import queries_choose
+from webapp.widgets import filters
 
 ANY = "any"
 MOST = 10_000_000
@@ -19,7 +19,7 @@ MOST = 10_000_000
 
 
 def choose_request(known: pd.DataFrame) -> AdviceRequest:
-    """The request that the widgets and the address hold; `known` are rows of `store.read.advice.measured_conditions.measured_conditions`, at least one."""
+    """The request that the widgets and the address hold; `known` are rows of `measured_conditions`, at least one."""
     unknown: list[str] = []
     newest = known.sort_values(["at", "points"]).iloc[-1]
     models = sorted(known["model"].unique())

@@ -8,17 +8,17 @@ from typing import Any, Literal, NoReturn
 import pandas as pd
 import streamlit as st
 
-from store.read.evidence.side_by_side import SideBySide
 from store.read.evidence.compare_queries import BY, By, SideChoice
+from store.read.evidence.side_by_side import SideBySide
 from sweeps.model.metrics import INTERVAL, METRICS, SPEED_FLOOR
 from sweeps.number_format import count
 from sweeps.stats.side_by_side import FAMILY_ALPHA
+from webapp.blocks.evidence_blocks import TABLE_STYLE, show_rows
+from webapp.charts.side_by_side import history_chart, side_chart
 from webapp.display import plain
+from webapp.display.links import page_link, point_link
 from webapp.queries import queries_compare
 from webapp.widgets.chart_block import show_chart
-from webapp.charts.side_by_side import history_chart, side_chart
-from webapp.blocks.evidence_blocks import TABLE_STYLE, show_rows
-from webapp.display.links import page_link, point_link
 
 BY_WORDS: dict[By, str] = {"sweep": "Sweeps", "environment": "Environments", "revision": "Revisions", "date": "Days"}
 BOTH_SIDES: tuple[Literal["a", "b"], ...] = ("a", "b")

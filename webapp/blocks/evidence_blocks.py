@@ -11,18 +11,18 @@ import streamlit as st
 
 from store.read.evidence.evidence import PointEvidence, StoredAttempt
 from store.rows.row_mapping import condition_columns, timestamp
-from sweeps.text.condition_text import describe_condition
-from sweeps.model.flags import FLAGS, split_flags
 from sweeps.analysis.labels import conclude, conclude_change
+from sweeps.model.flags import FLAGS, split_flags
 from sweeps.model.metrics import METRICS
-from sweeps.number_format import age, count, duration
 from sweeps.model.system_metrics import RATES, REASON, SYSTEM_METRICS
-from webapp.display import plain, texts
-from webapp.queries import queries_point
-from webapp.widgets.chart_block import draw_chart, show_chart
+from sweeps.number_format import age, count, duration
+from sweeps.text.condition_text import describe_condition
 from webapp.charts.pair_series import attempt_chart, pair_chart, reading_chart, time_chart
+from webapp.display import plain, texts
 from webapp.display.links import page_link, point_link
+from webapp.queries import queries_point
 from webapp.queries.queries_point import PointFrames
+from webapp.widgets.chart_block import draw_chart, show_chart
 from workers.methods.arm_labels import arm_label
 
 DIFFERING = 0.005

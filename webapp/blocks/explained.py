@@ -8,13 +8,13 @@ import pandas as pd
 
 from store.read.advice.ceilings import with_ceilings
 from store.read.profiling.explanations import CLASSES_OF_TIME, ProfiledArm, ProfiledCondition
-from sweeps.model.flags import split_flags, wrong
 from sweeps.analysis.labels import GAINS
+from sweeps.model.flags import split_flags, wrong
 from sweeps.number_format import is_missing
 from sweeps.text.reasons import name_size, promise_of
+from webapp.charts.roofline_chart import SIDE_COLORS
 from webapp.display import texts
 from webapp.display.arm_style import arm_styles
-from webapp.charts.roofline_chart import SIDE_COLORS
 from webapp.display.links import POINT_KEY
 from webapp.queries.queries_explain import only_cuts
 

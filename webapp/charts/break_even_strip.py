@@ -6,14 +6,14 @@ from textwrap import wrap
 import altair as alt
 import pandas as pd
 
-from sweeps.text.curve_labels import describe_break_even
 from sweeps.number_format import is_missing
-from webapp.display.axis_curves import Axis, size_of
+from sweeps.text.curve_labels import describe_break_even
 from webapp.charts import scales
 from webapp.charts.emphasis import rows_by_arm
 from webapp.charts.encodings import GREY, layered
 from webapp.charts.scales import Extent
 from webapp.charts.speed_lines import PLACES, Look, bound_texts, break_even_marks, margins
+from webapp.display.axis_curves import Axis, size_of
 
 LETTERS = 78
 """Of a line of words; longer ones wrap."""

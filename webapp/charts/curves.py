@@ -8,14 +8,11 @@ import altair as alt
 import pandas as pd
 
 from store.read.host_labels import label_hosts
-from sweeps.text.curve_labels import BREAK_EVEN_NOTE, axis_place
 from sweeps.model.flags import split_flags, wrong
 from sweeps.model.kinds import THREAD_FIELDS
 from sweeps.model.metrics import INTERVAL, METRICS, MetricSpec
 from sweeps.number_format import count
-from webapp.display import texts
-from webapp.display.arm_style import ArmStyle, arm_styles, label_arms
-from webapp.display.axis_curves import SIZES, Axis, curves_along, size_of
+from sweeps.text.curve_labels import BREAK_EVEN_NOTE, axis_place
 from webapp.charts import scales
 from webapp.charts.break_even_strip import break_even_strip
 from webapp.charts.emphasis import emphasised_arms, ranked_arms
@@ -23,6 +20,9 @@ from webapp.charts.encodings import GREY
 from webapp.charts.forest_plot import forest_plot
 from webapp.charts.published import NOTE_PUBLISHED, of_panel, published_points
 from webapp.charts.speed_lines import Look, speed_lines
+from webapp.display import texts
+from webapp.display.arm_style import ArmStyle, arm_styles, label_arms
+from webapp.display.axis_curves import SIZES, Axis, curves_along, size_of
 
 X_COLUMN: Mapping[Axis, str] = {"tokens": "tokens", "gmacs": "gmacs_baseline", "gmacs_saved": "gmacs_saved"}
 PANEL = (

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 import altair as alt
 import pandas as pd
 
-from webapp.display.arm_style import ArmStyle
 from webapp.charts.encodings import GREY, arm_axis, arm_color, clickable, layered, point_marks
 from webapp.charts.published import published_marks, with_rows
 from webapp.charts.scales import Extent, ratio_axis, ratio_scale
+from webapp.display.arm_style import ArmStyle
 
 
 def forest_plot(

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import altair as alt
 import pandas as pd
 
-from webapp.display.arm_style import ArmStyle
 from webapp.charts.encodings import arm_color
 from webapp.charts.scales import round_ticks
+from webapp.display.arm_style import ArmStyle
 
 
 def length_chart(

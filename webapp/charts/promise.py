@@ -7,9 +7,9 @@ import altair as alt
 import pandas as pd
 
 from sweeps.model.metrics import INTERVAL
-from webapp.display.arm_style import method_colors
 from webapp.charts.encodings import GREY, layered
 from webapp.charts.scales import Extent, ratio_ticks
+from webapp.display.arm_style import method_colors
 
 PROMISE_HEIGHT = 420
 """Pixels."""

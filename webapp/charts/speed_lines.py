@@ -8,14 +8,14 @@ import altair as alt
 import pandas as pd
 
 from sweeps.number_format import WHOLE, axis_value
-from webapp.display import texts
-from webapp.display.arm_style import ArmStyle
-from webapp.display.axis_curves import Axis
 from webapp.charts import scales
 from webapp.charts.emphasis import line_ends, short_label
 from webapp.charts.encodings import GREY, HOVER, clickable, layered, not_empty, point_marks
 from webapp.charts.published import published_marks
 from webapp.charts.scales import Extent
+from webapp.display import texts
+from webapp.display.arm_style import ArmStyle
+from webapp.display.axis_curves import Axis
 from webapp.display.links import POINT_KEY
 
 LEFT = 72

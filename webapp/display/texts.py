@@ -6,9 +6,9 @@ from typing import Any
 
 import pandas as pd
 
+from sweeps.analysis.labels import BITS, GAINS, LOSSES, SPEEDUP, Conclusion, conclude_interval, conclude_row
 from sweeps.model.flags import split_flags
 from sweeps.model.kinds import KINDS
-from sweeps.analysis.labels import BITS, GAINS, LOSSES, SPEEDUP, Conclusion, conclude_interval, conclude_row
 from sweeps.number_format import is_missing
 
 SHOWN = SPEEDUP._replace(mark="×")

@@ -7,12 +7,12 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
+from store.open.engine import connect_readonly
+from store.open.state_mark import state_mark
 from store.read import panels as stored_panels
 from store.read import queries
-from store.open.engine import connect_readonly
-from store.write.references import reference_points
-from store.open.state_mark import state_mark
 from store.read.token_break_evens import token_break_evens
+from store.write.references import reference_points
 from webapp.display.arm_style import label_arms
 from webapp.display.scope import Scope
 

@@ -6,15 +6,15 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from store.read.quality_join import conclude_quality, join_quality, quality_rows
-from sweeps.text.curve_answers import CurveAnswer, answer_of_curves, answer_of_points, merit_of
-from sweeps.text.curve_labels import axis_place, describe_break_even
 from sweeps.analysis.labels import GAINS, Finding
 from sweeps.model.metrics import METRICS, MetricSpec
 from sweeps.number_format import count, is_missing
-from webapp.display import texts
-from webapp.display.axis_curves import Axis, size_of
+from sweeps.text.curve_answers import CurveAnswer, answer_of_curves, answer_of_points, merit_of
+from sweeps.text.curve_labels import axis_place, describe_break_even
 from webapp.charts.curves import X_COLUMN, Panel, flagged
 from webapp.charts.emphasis import ranked_arms, rows_by_arm
+from webapp.display import texts
+from webapp.display.axis_curves import Axis, size_of
 from workers.methods import purpose
 
 

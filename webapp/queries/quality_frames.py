@@ -10,9 +10,9 @@ from sweeps.analysis.advice import Figure, unsurpassed
 from sweeps.model.kinds import KindSpec
 from sweeps.model.metrics import METRICS, MetricSpec
 from sweeps.number_format import image_text, is_missing
+from webapp.charts.pareto import Measure
 from webapp.display import texts
 from webapp.queries.answers import data_text
-from webapp.charts.pareto import Measure
 
 FRONT_NOTE = (
     "Filled: no other arm is at least as good by both and clearly better by one, by intervals that hold together with 95 %. "

@@ -10,12 +10,12 @@ import pandas as pd
 
 from store.read.advice.advice import AdviceRequest, RefusedError, answers_of, at_batch, checked, condition_arms
 from store.read.advice.condition_arms import ConditionArms, MethodFacts
-from store.read.advice.policy_file import PolicyFile, policy_file
 from store.read.advice.measured_conditions import TimedCondition, measured_conditions, timed_conditions, timed_sizes
-from sweeps.text.advice_text import Advice
-from sweeps.language.confirmation import comparison_at, sweep_of
+from store.read.advice.policy_file import PolicyFile, policy_file
 from sweeps.errors import UserError
+from sweeps.language.confirmation import comparison_at, sweep_of
 from sweeps.model.job import Comparison
+from sweeps.text.advice_text import Advice
 from webapp.queries import kept
 from workers.methods import every, purpose
 from workers.methods.arm_labels import params_label
@@ -123,7 +123,9 @@ def winner_sweep(advice: Advice) -> str:
     return _written([comparison], f"confirm-{comparison.question_id}", question)
 
 
-def sweep_for_missing_points(request: AdviceRequest, chosen: Advice | None, batches: Sequence[int] = (), url: str | None = None) -> str:
+def sweep_for_missing_points(
+    request: AdviceRequest, chosen: Advice | None, batches: Sequence[int] = (), url: str | None = None
+) -> str:
     """The sweep file that measures at this size what is not known there; empty where nothing is missing.
 
     In the condition of the advice, or else in the first one of the model, at the nearest of the `batches` where its own is none.

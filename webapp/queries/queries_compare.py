@@ -5,10 +5,10 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from store.read.evidence import history, side_by_side, compare_queries
+from store.read.evidence import compare_queries, history, side_by_side
+from store.read.evidence.compare_queries import By, SideChoice
 from store.read.evidence.history import QuestionHistory
 from store.read.evidence.side_by_side import ComparedAnswers, SideBySide
-from store.read.evidence.compare_queries import By, SideChoice
 from sweeps.analysis.labels import conclude
 from sweeps.number_format import is_missing
 from sweeps.stats.side_by_side import Contrasted

@@ -4,16 +4,16 @@ from typing import Any
 
 import pandas as pd
 
-from store.read.profiling.activities import activity_differences, operator_rows
 from store.read.audits import audit_of_sweep
-from store.read.profiling.profile_context import ProfileContext
 from store.read.curve_costs import curve_costs
-from store.read.profiling.explanations import EXPLAINED_METRICS, ProfiledCondition, explain_profiles
 from store.read.panels import panel_rows
+from store.read.profiling.activities import activity_differences, operator_rows
+from store.read.profiling.explanations import EXPLAINED_METRICS, ProfiledCondition, explain_profiles
+from store.read.profiling.profile_context import ProfileContext
 from sweeps.analysis.audit.report import AuditReport
 from sweeps.stats.curves.launch_work import RelativeCosts
-from webapp.queries import kept
 from webapp.display.scope import Scope
+from webapp.queries import kept
 from workers.methods import purpose
 from workers.methods.arm_labels import params_label
 

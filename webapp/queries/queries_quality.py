@@ -11,8 +11,8 @@ from store.read.quality_join import beside_controls, quality_metrics
 from sweeps.model.kinds import Modality, kinds_of
 from sweeps.number_format import is_missing
 from webapp.display.arm_style import QUALIFIERS, label_arms
-from webapp.queries.quality_frames import QualityOfArms
 from webapp.queries import kept
+from webapp.queries.quality_frames import QualityOfArms
 from workers.methods import tuning_control
 
 _MODEL = ("model", "weights")

@@ -9,20 +9,20 @@ from sweeps.analysis.labels import conclude_change
 from sweeps.model.metrics import INTERVAL, METRICS
 from sweeps.number_format import count
 from sweeps.stats.pooling import ALPHA
-from webapp.widgets import filters
-from webapp.display import plain
 from webapp import queries
-from webapp.queries import queries_quality
-from webapp.display.arm_style import arm_styles
-from webapp.widgets.chart_block import show_chart
 from webapp.charts.corruption_map import corruption_chart
 from webapp.charts.disagreements import disagreement_chart
 from webapp.charts.encodings import with_links
 from webapp.charts.interval_rows import interval_chart
 from webapp.charts.pareto import Measure, pareto_chart
-from webapp.widgets.choices import choose_one
-from webapp.queries.quality_frames import FRONT_NOTE, beside_unmodified, evaluation_text, with_front, with_quality_words
+from webapp.display import plain
+from webapp.display.arm_style import arm_styles
 from webapp.display.scope import Scope
+from webapp.queries import queries_quality
+from webapp.queries.quality_frames import FRONT_NOTE, beside_unmodified, evaluation_text, with_front, with_quality_words
+from webapp.widgets import filters
+from webapp.widgets.chart_block import show_chart
+from webapp.widgets.choices import choose_one
 from webapp.widgets.tables import show_table, speed_and_quality
 
 SPEEDS = (

@@ -6,24 +6,24 @@ from html import escape
 
 import streamlit as st
 
-from store.rows.frames import rows_of
 from store.read.host_labels import label_hosts
 from store.read.quality_join import quality_metrics
-from sweeps.text.caveats import cautions, load_caution, mean_caution, slow_caution, states_caution
+from store.rows.frames import rows_of
 from sweeps.number_format import AXIS_LABELS, count
-from webapp.queries import answers
-from webapp.widgets import filters
-from webapp.display import links, plain, texts
+from sweeps.text.caveats import cautions, load_caution, mean_caution, slow_caution, states_caution
 from webapp import queries
-from webapp.display.arm_style import ArmStyle, arm_styles
-from webapp.display.axis_curves import Axis, curves_along, size_of
-from webapp.widgets.chart_block import draw_chart, offer_files
 from webapp.charts import curves
 from webapp.charts.emphasis import ranked_arms
 from webapp.charts.published import published_points
+from webapp.display import links, plain, texts
+from webapp.display.arm_style import ArmStyle, arm_styles
+from webapp.display.axis_curves import Axis, curves_along, size_of
+from webapp.display.scope import Scope
+from webapp.queries import answers
+from webapp.widgets import filters
+from webapp.widgets.chart_block import draw_chart, offer_files
 from webapp.widgets.glossary import show_glossary
 from webapp.widgets.running import running_strip
-from webapp.display.scope import Scope
 from webapp.widgets.tables import point_table
 
 MAX_PANELS = 12  # drawn at once

@@ -8,18 +8,27 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
-from store.read.advice.advice import AdviceRequest, RefusedError, command_line
 from store.errors import StoreError
-from sweeps.text.advice_text import UNMODIFIED_LABEL, Advice, advice_notes, advice_sentence, advice_table, claim_sentence, doubt_sentence, quality_sentence
+from store.read.advice.advice import AdviceRequest, RefusedError, command_line
 from sweeps.errors import UserError
 from sweeps.model.metrics import METRICS
 from sweeps.number_format import count
-from webapp.display import links, plain, texts
-from webapp.queries import queries_choose
+from sweeps.text.advice_text import (
+    UNMODIFIED_LABEL,
+    Advice,
+    advice_notes,
+    advice_sentence,
+    advice_table,
+    claim_sentence,
+    doubt_sentence,
+    quality_sentence,
+)
 from webapp.blocks.advice_inputs import choose_request
-from webapp.display.arm_style import method_colors
-from webapp.widgets.chart_block import show_chart
 from webapp.charts.pareto import Measure, pareto_chart
+from webapp.display import links, plain, texts
+from webapp.display.arm_style import method_colors
+from webapp.queries import queries_choose
+from webapp.widgets.chart_block import show_chart
 
 WIDE = 48  # letters of the longest label beside which the other columns are still seen
 MAX_SHOWN = 40_000  # letters of a policy; the file has all

@@ -8,25 +8,34 @@ import streamlit as st
 
 from store.read.audits import MAX_AUDITED
 from store.read.profiling.profile_context import join_sentences
-from sweeps.text.ceilings import explain_ceiling, is_bound
-from sweeps.text.curve_labels import describe_break_even, describe_cost_model, token_unit
 from sweeps.model.metrics import INTERVAL
 from sweeps.number_format import count, is_missing
-from sweeps.text.reasons import PROFILE_SECTION, RATIOS_OF_COSTS, describe_fit, explain_costs, explain_own_work, explain_promise, name_size, profile_needed
-from webapp.blocks import explained
-from webapp.widgets import filters
-from webapp.display import plain, texts
+from sweeps.text.ceilings import explain_ceiling, is_bound
+from sweeps.text.curve_labels import describe_break_even, describe_cost_model, token_unit
+from sweeps.text.reasons import (
+    PROFILE_SECTION,
+    RATIOS_OF_COSTS,
+    describe_fit,
+    explain_costs,
+    explain_own_work,
+    explain_promise,
+    name_size,
+    profile_needed,
+)
 from webapp import queries
-from webapp.queries import queries_explain
-from webapp.widgets.chart_block import show_chart
+from webapp.blocks import explained
 from webapp.charts.activity_bars import activity_chart
 from webapp.charts.cost_lines import cost_chart, place_chart
 from webapp.charts.roofline_chart import roofline_chart
 from webapp.charts.saving_lines import saving_chart
 from webapp.charts.wall_bars import difference_chart, wall_chart
+from webapp.display import plain, texts
+from webapp.display.scope import Scope
+from webapp.queries import queries_explain
+from webapp.widgets import filters
+from webapp.widgets.chart_block import show_chart
 from webapp.widgets.choices import choose_one
 from webapp.widgets.glossary import show_glossary
-from webapp.display.scope import Scope
 from workers import methods
 
 MAX_FINDINGS = 5  # of the audit, in full; all of them are in a table

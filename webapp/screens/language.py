@@ -6,24 +6,24 @@ import pandas as pd
 import streamlit as st
 
 from store.views.arms import metric_column
+from sweeps.analysis.stacks import Stack, stacks_of
 from sweeps.model.metrics import INTERVAL, METRICS, MetricSpec
 from sweeps.number_format import count, is_missing
-from sweeps.analysis.stacks import Stack, stacks_of
 from sweeps.stats.pooling import ALPHA
-from webapp.widgets import filters
-from webapp.display import plain, texts
 from webapp import queries
-from webapp.queries import queries_quality
-from webapp.widgets.arm_key import show_key
-from webapp.display.arm_style import arm_styles
-from webapp.widgets.chart_block import draw_chart, offer_files, show_chart
 from webapp.charts.encodings import with_links
 from webapp.charts.interval_rows import interval_chart
 from webapp.charts.length_lines import length_chart
 from webapp.charts.pareto import Measure, pareto_chart
-from webapp.widgets.choices import choose_one
-from webapp.queries.quality_frames import FRONT_NOTE, QualityOfArms, beside_unmodified, with_front, with_quality_words
+from webapp.display import plain, texts
+from webapp.display.arm_style import arm_styles
 from webapp.display.scope import Scope
+from webapp.queries import queries_quality
+from webapp.queries.quality_frames import FRONT_NOTE, QualityOfArms, beside_unmodified, with_front, with_quality_words
+from webapp.widgets import filters
+from webapp.widgets.arm_key import show_key
+from webapp.widgets.chart_block import draw_chart, offer_files, show_chart
+from webapp.widgets.choices import choose_one
 from webapp.widgets.tables import speed_and_quality
 from workers.methods.arm_labels import params_label
 

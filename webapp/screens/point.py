@@ -6,12 +6,12 @@ import streamlit as st
 
 from store.errors import StoreError
 from sweeps.model.metrics import METRICS
-from sweeps.text.noise_findings import noise_in_words
 from sweeps.number_format import image_text
+from sweeps.text.noise_findings import noise_in_words
 from webapp.blocks import evidence_blocks
 from webapp.display import plain
-from webapp.queries import queries_point
 from webapp.display.links import point_link
+from webapp.queries import queries_point
 from workers.methods.arm_labels import params_label
 
 

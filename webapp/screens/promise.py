@@ -5,15 +5,15 @@ from math import inf
 import streamlit as st
 
 from sweeps.stats.realised import realised_of, realised_sentence
-from webapp.widgets import filters
-from webapp.display import links, plain, texts
 from webapp import queries
-from webapp.widgets.chart_block import show_chart
+from webapp.blocks.map_cells import MAP_AXES, MAX_CELLS, axes_of, in_scope, label_curves, map_frame, values_of
 from webapp.charts.break_even_map import break_even_map
 from webapp.charts.curves import flagged
 from webapp.charts.promise import promise_chart
-from webapp.blocks.map_cells import MAP_AXES, MAX_CELLS, axes_of, in_scope, label_curves, map_frame, values_of
+from webapp.display import links, plain, texts
 from webapp.display.scope import Scope
+from webapp.widgets import filters
+from webapp.widgets.chart_block import show_chart
 from workers.methods import purpose
 
 READ = (

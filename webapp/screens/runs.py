@@ -9,10 +9,10 @@ import streamlit as st
 
 from store.read import runs
 from sweeps.number_format import age, count
-from webapp.widgets import filters
-from webapp.display import plain
 from webapp import queries
+from webapp.display import plain
 from webapp.display.links import point_link
+from webapp.widgets import filters
 from webapp.widgets.running import progress_words
 
 REFRESH_S = 3

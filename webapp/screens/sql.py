@@ -9,8 +9,8 @@ from store.errors import StoreError
 from store.read.user_sql import Result, run_query
 from store.views.view_docs import EXAMPLES, ONE_ROW_PER
 from sweeps.number_format import count
-from webapp.display import plain
 from webapp import queries
+from webapp.display import plain
 from webapp.queries.result_frame import frame_of, parquet
 
 SECONDS, ROWS = 10.0, 10_000  # limits of a query; a text below would be shown on the page

@@ -13,8 +13,8 @@ import streamlit as st
 
 from webapp import plot, queries
 from webapp.charts.tooltips import omit_empty_rows
-from webapp.plot import Chart
 from webapp.display.scope import Scope
+from webapp.plot import Chart
 
 
 def show_chart(

@@ -10,8 +10,8 @@ import streamlit as st
 from store.read.panels import PANEL_COLUMNS
 from sweeps.model.metrics import METRICS
 from sweeps.number_format import AXIS_LABELS, count, is_missing
-from webapp.display import plain, texts
 from webapp import queries
+from webapp.display import plain, texts
 from webapp.display.axis_curves import Axis
 from webapp.display.links import page_link
 from webapp.display.scope import Scope

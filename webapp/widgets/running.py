@@ -5,12 +5,12 @@ from html import escape
 
 import streamlit as st
 
-from store.read import runs
 from store.errors import StoreError
+from store.read import runs
 from sweeps.number_format import age, count, duration
-from webapp.widgets import filters
-from webapp.display import plain
 from webapp import queries
+from webapp.display import plain
+from webapp.widgets import filters
 
 _REFRESH_S = 5
 _LINE = "display:flex; gap:0.75rem; align-items:center; opacity:0.75; font-size:0.875rem"

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from sweeps.model.condition import Condition
 from sweeps.geometry.model_families import LanguageModels
+from sweeps.model.condition import Condition
 from workers.errors import Unsupported
 from workers.kv_caches import make_cache
 from workers.models.language import Inputs, LanguageModel, last_logits

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from sweeps.model.condition import Decoding, KvCache
 from sweeps.geometry.model_families import MIN_NEW
+from sweeps.model.condition import Decoding, KvCache
 from workers.errors import Unsupported
 from workers.kv_caches import make_cache
 from workers.models.language import LanguageModel, Tokenizer, last_logits, signature

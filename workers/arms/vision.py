@@ -56,7 +56,7 @@ class VisionArm(PreparedArm):
             trace=self.trace.blocks,
             first_call_s=self.first_call_s,
             solved=self.solved.values,
-            implementation=methods.implementation(self.solved.arm, self.condition),
+            implementation=methods.chosen_implementation(self.solved.arm, self.condition),
             flags=raised(
                 token_trace_mismatch=self.trace.blocks != methods.promised_tokens(self.solved.arm, self.network, size),
                 no_effect=methods.without_effect(self.solved.arm, self.network, size),

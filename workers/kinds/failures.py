@@ -16,9 +16,9 @@ from sweeps.model.outcome import WORKER_UNFIT, ArmOutcome, Failure, FailureReaso
 from workers import methods
 from workers.errors import NotANumberError, Unsupported
 from workers.kinds import KindResult
-from workers.measure.timing.forward_functions import ForwardFunctions
 from workers.measure.process.process_state import Changes
 from workers.measure.process.timeout import CompilationTimedOut, TimedOut, TimingTimedOut
+from workers.measure.timing.forward_functions import ForwardFunctions
 from workers.models.share_weights import restored_weights
 
 _LOG = logging.getLogger(__name__)

@@ -28,10 +28,10 @@ from workers.kinds.timed_job import ArmMetrics, SoloPass, TimedKind, run_timed
 from workers.kv_caches import CacheMemory, cache_memory
 from workers.measure.machine.energy import measured_energy
 from workers.measure.machine.environment import PROJECT
-from workers.measure.timing.interleaved import BLOCK_SAMPLES, WARMUP_S
 from workers.measure.readings.memory import peak_memory
 from workers.measure.readings.metric_values import estimated, median_time, metric_value
 from workers.measure.readings.timer import bandwidth
+from workers.measure.timing.interleaved import BLOCK_SAMPLES, WARMUP_S
 from workers.models.share_weights import kept_arm
 
 LONG_S = 0.2

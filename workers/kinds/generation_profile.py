@@ -11,8 +11,8 @@ from workers.kinds.failures import FailureCollector
 from workers.kinds.generation import GenerationKind
 from workers.kinds.profiled_job import DETAILS_S, PROFILE_S, PhaseProfiler
 from workers.kinds.timed_job import ArmMetrics, SoloPass, Timed, run_timed
-from workers.measure.timing.interleaved import by_column
 from workers.measure.profiling.recording import Recording
+from workers.measure.timing.interleaved import by_column
 from workers.models.share_weights import DTYPES
 
 PROFILED_STEPS = 8

@@ -8,9 +8,9 @@ import torch
 
 from sweeps.model.job import Job
 from workers.arms.language import build_language, cut_texts, workload
+from workers.measure.process.threads import use_threads
 from workers.measure.readings.memory import peak_memory
 from workers.measure.readings.metric_values import metric_value
-from workers.measure.process.threads import use_threads
 from workers.measure.readings.timer import synchronise
 from workers.models.share_weights import kept_models
 

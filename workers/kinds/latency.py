@@ -19,10 +19,10 @@ from workers.kinds import KindResult
 from workers.kinds.failures import FailureCollector
 from workers.kinds.timed_job import ArmMetrics, SoloPass, TimedKind, run_timed
 from workers.measure.machine.energy import measured_energy, measures_energy
-from workers.measure.timing.interleaved import calibrate
 from workers.measure.readings.memory import peak_memory
 from workers.measure.readings.metric_values import estimated, median_time, metric_value
 from workers.measure.readings.timer import Stopwatch, TimedStep, synchronise
+from workers.measure.timing.interleaved import calibrate
 from workers.models.share_weights import kept_arm
 from workers.models.token_trace import Forwards, count_forwards
 from workers.models.vision import fresh_copy, shared_vision

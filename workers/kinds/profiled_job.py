@@ -16,12 +16,12 @@ from workers.arms.prepared import PreparedArm, raised
 from workers.kinds import KindResult
 from workers.kinds.failures import FailureCollector
 from workers.kinds.timed_job import ArmMetrics, Timed
-from workers.measure.timing.interleaved import ArmError
-from workers.measure.readings.metric_values import metric_value
-from workers.measure.readings.peaks import measure_peaks
 from workers.measure.profiling.profiled_rounds import PhaseTable, profile_rounds
 from workers.measure.profiling.profiler import profile_phase
-from workers.measure.profiling.recording import TorchRecording, Recording, called
+from workers.measure.profiling.recording import Recording, TorchRecording, called
+from workers.measure.readings.metric_values import metric_value
+from workers.measure.readings.peaks import measure_peaks
+from workers.measure.timing.interleaved import ArmError
 from workers.models.cpp_build import observed_functions
 
 ROUNDS_S, DETAILS_S = 4.0, 1.0

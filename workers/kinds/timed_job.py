@@ -19,12 +19,12 @@ from sweeps.stats.two_way import Rounds
 from workers.arms.prepared import PreparedArm
 from workers.kinds import KindResult
 from workers.kinds.failures import FailureCollector, StateChangedError
-from workers.measure.timing.interleaved import VISIT_WARMUP, ArmError, Orders, Warmup, by_column, time_rounds, warm_up
 from workers.measure.machine.monitors import ContentionWait, Watch, watch
 from workers.measure.process.openmp import policy_readings
 from workers.measure.process.threads import raise_priority, use_threads
 from workers.measure.process.timeout import TimedOut
 from workers.measure.readings.timer import Stopwatch, TimedStep, stopwatch
+from workers.measure.timing.interleaved import VISIT_WARMUP, ArmError, Orders, Warmup, by_column, time_rounds, warm_up
 
 WAIT_SHARE, WAIT_S = 0.1, 5.0
 """A job waits for other processes to free the cores for this share of its budget or time-out at most, and no longer than this."""

@@ -22,9 +22,9 @@ from sweeps.model.job import Job
 from sweeps.model.profile import Side
 from workers.arms.language import LanguageArm, cut_texts, prepare_language
 from workers.arms.vision import VisionArm, prepare_vision
+from workers.measure.process.threads import use_threads
 from workers.measure.profiling.nvtx import captured_range, name_modules, named_range, within
 from workers.measure.profiling.recording import MARK
-from workers.measure.process.threads import use_threads
 from workers.measure.readings.timer import synchronise
 from workers.models.vision import shared_vision
 from workers.token_reduction.patch_vit import MergingBlock, ReducingBlock

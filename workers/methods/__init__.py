@@ -177,9 +177,9 @@ def _equal_quality(one: Arm, other: Arm) -> bool:
     return key[0] == key[1] and numeric[0] == numeric[1]
 
 
-def implementation(arm: Arm, condition: Condition) -> str | None:
+def chosen_implementation(arm: Arm, condition: Condition) -> str | None:
     """Which implementations the arm's methods run by under its own condition, where they choose; `None` where none does."""
-    return "+".join(filter(None, (params.implementation(condition) for _, params in resolve(arm, "vision")))) or None
+    return "+".join(filter(None, (params.chosen_implementation(condition) for _, params in resolve(arm, "vision")))) or None
 
 
 def _reduces(method: Any, params: Any, network: Any) -> bool:

@@ -14,9 +14,9 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.cache_utils import Cache
 from transformers.utils import logging as noise
 
-from sweeps.model.condition import Condition
 from sweeps.geometry.llm_geometry import CONFIGS, TRAINED_LANGUAGE, USUAL_NAMES, from_config
 from sweeps.geometry.local_llm import content, geometry, is_folder, is_hub
+from sweeps.model.condition import Condition
 from sweeps.model.identity import digest
 from sweeps.model.method import LanguageNetwork
 from workers.data import tokenization

@@ -15,9 +15,9 @@ from timm.models.vision_transformer import checkpoint_filter_fn
 from torch import Tensor, nn
 
 import workers.training.digits_vit  # noqa: F401 - makes the models known to timm
-from sweeps.model.condition import NAMED_WEIGHTS, Condition, ImageSize, image_shape
 from sweeps.errors import WeightsError
 from sweeps.geometry.vit_catalogue import classes, networks, not_known
+from sweeps.model.condition import NAMED_WEIGHTS, Condition, ImageSize, image_shape
 from sweeps.model.method import Network
 from workers.data import head_outputs
 from workers.errors import Unsupported

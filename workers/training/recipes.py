@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
-from sweeps.model.condition import Condition
 from sweeps.geometry.llm_geometry import CONFIGS, TRAINED_LANGUAGE
 from sweeps.geometry.vit_catalogue import networks
+from sweeps.model.condition import Condition
 from sweeps.model.identity import FrozenModel, digest
 from workers.data.digits import DIGITS_SPLIT
 from workers.data.text import DOCS, text_hash

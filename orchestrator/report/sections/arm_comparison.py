@@ -8,12 +8,12 @@ import pandas as pd
 from orchestrator.report.section import Column, flags_of
 from orchestrator.report.sections.speedup import speedup_of
 from orchestrator.report.sections.surprises import realised_text
-from store.rows.frames import groups, rows_of
 from store.read.quality_join import conclude_quality, join_quality, quality_metrics, quality_rows, with_controls, with_states
+from store.rows.frames import groups, rows_of
 from sweeps.analysis.labels import BITS, SPEEDUP, Conclusion, conclude_interval, unanswered
+from sweeps.analysis.stacks import stacks_of
 from sweeps.model.metrics import INTERVAL, METRICS
 from sweeps.number_format import format_number, is_missing
-from sweeps.analysis.stacks import stacks_of
 from workers.methods.arm_labels import params_label
 
 BYTES_PER_MIB = 2**20

@@ -10,12 +10,12 @@ from orchestrator.report.data import Report
 from orchestrator.report.section import Column, Section, TextLine
 from orchestrator.report.sections.speedup import POINTS_SHARE, speedup_of
 from store.read.advice.ceilings import with_ceilings
-from store.rows.frames import groups, rows_of
 from store.read.host_labels import label_hosts
-from sweeps.text.ceilings import ceiling_of, left_to_gain
-from sweeps.text.condition_text import describe_condition
+from store.rows.frames import groups, rows_of
 from sweeps.model.metrics import INTERVAL
 from sweeps.number_format import image_text
+from sweeps.text.ceilings import ceiling_of, left_to_gain
+from sweeps.text.condition_text import describe_condition
 from workers.methods import purpose
 from workers.methods.arm_labels import params_label
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pandas as pd
 
-from sweeps.text.curve_labels import LEFT_OUT_SENTENCE, describe_break_even, token_unit
 from sweeps.number_format import image_text, is_missing
+from sweeps.text.curve_labels import LEFT_OUT_SENTENCE, describe_break_even, token_unit
 from workers.methods.arm_labels import params_label
 
 FIELD_AXES = ("batch_size", "threads")

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from orchestrator.report.sections.conditions import distinctions
 from orchestrator.report.data import Report
 from orchestrator.report.section import Section, TextLine
+from orchestrator.report.sections.conditions import distinctions
 from store.read.curve_costs import predicted_break_evens
 from store.read.host_labels import label_hosts
 from sweeps.model.metrics import METRICS

@@ -7,14 +7,14 @@ import pandas as pd
 
 from orchestrator.report.data import Report
 from orchestrator.report.section import Column, Section, TextLine, filled_columns, flags_of, style_of
-from store.rows.frames import groups, rows_of
 from store.read.quality_join import quality_rows
-from sweeps.text.condition_text import describe_condition
-from sweeps.model.kinds import KINDS, KindSpec, kinds_of
+from store.rows.frames import groups, rows_of
 from sweeps.analysis.labels import TASK, Conclusion, conclude_change, conclude_interval
+from sweeps.model.kinds import KINDS, KindSpec, kinds_of
 from sweeps.model.metrics import METRICS, MetricSpec, compared
 from sweeps.number_format import is_missing, with_interval
 from sweeps.stats.quality import KL_COVERAGE
+from sweeps.text.condition_text import describe_condition
 from workers.methods.arm_labels import params_label
 
 _CONDITION = (

@@ -5,18 +5,26 @@ from typing import Any
 
 import pandas as pd
 
-from orchestrator.report.sections.arm_comparison import BYTES_PER_MIB, ArmComparison, by_baseline, columns, describe_stacks, labels_of, with_quality
-from orchestrator.report.sections.conditions import break_even_line, curve_label, shown_curves
 from orchestrator.report.data import Report
 from orchestrator.report.section import Column, Section, TextLine, filled_columns, style_of
+from orchestrator.report.sections.arm_comparison import (
+    BYTES_PER_MIB,
+    ArmComparison,
+    by_baseline,
+    columns,
+    describe_stacks,
+    labels_of,
+    with_quality,
+)
+from orchestrator.report.sections.conditions import break_even_line, curve_label, shown_curves
 from orchestrator.report.sections.surprises import worst_first, worst_shortfall
-from store.rows.frames import groups, rows_of
 from store.read.host_labels import label_hosts
-from sweeps.text.caveats import cautions
-from sweeps.text.condition_text import describe_condition
+from store.rows.frames import groups, rows_of
 from sweeps.model.kinds import KINDS, THREAD_FIELDS
 from sweeps.model.metrics import METRICS
 from sweeps.number_format import axis_label, format_number
+from sweeps.text.caveats import cautions
+from sweeps.text.condition_text import describe_condition
 from workers.methods.arm_labels import params_label
 
 _WORKLOAD = ("prompt_tokens", "new_tokens", "data", "decoding", "batch_size", "device_name", "exclusive", *THREAD_FIELDS)
@@ -110,7 +118,11 @@ def _title(points: pd.DataFrame, arms: pd.DataFrame, place: str) -> str:
     plain = arms[arms["method"] == "dense"]
     ran = plain.iloc[int(plain["params"].fillna("").str.len().argmin())] if len(plain) else row
     # the attention that ran is not the condition's where transformers has no such implementation for the model
-    attention = str(ran["implementation"]).removesuffix(" attention") if str(ran["implementation"]).endswith(" attention") else ran["attention"]
+    attention = (
+        str(ran["implementation"]).removesuffix(" attention")
+        if str(ran["implementation"]).endswith(" attention")
+        else ran["attention"]
+    )
     condition = {"model": row["model"], "weights": row["weights"], "attention": attention}
     condition |= {name: row[name] for name in _WORKLOAD} | {name: ran[name] for name in _SETTINGS}
     return describe_condition(condition, place)

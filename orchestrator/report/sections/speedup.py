@@ -5,17 +5,17 @@ from typing import Any
 
 import pandas as pd
 
-from orchestrator.report.sections.conditions import FIELD_AXES, break_even_line, curve_label, shown_curves
 from orchestrator.report.data import Report
 from orchestrator.report.section import Column, Section, TextLine, flags_of, style_of
+from orchestrator.report.sections.conditions import FIELD_AXES, break_even_line, curve_label, shown_curves
 from orchestrator.report.sections.surprises import realised_text, worst_first, worst_shortfall
-from store.rows.frames import groups, rows_of
 from store.read.host_labels import label_hosts
-from sweeps.text.condition_text import describe_condition
-from sweeps.model.kinds import THREAD_FIELDS
+from store.rows.frames import groups, rows_of
 from sweeps.analysis.labels import SPEEDUP, Conclusion, conclude_row
+from sweeps.model.kinds import THREAD_FIELDS
 from sweeps.model.metrics import INTERVAL, METRICS
 from sweeps.number_format import axis_label, count, image_text, is_missing
+from sweeps.text.condition_text import describe_condition
 from workers.methods.arm_labels import params_label
 
 POINTS_SHARE = (
@@ -35,7 +35,9 @@ def speedup_of(row: Any) -> Conclusion:
 
 def _notes(row: Any) -> str:
     """The implementation that ran, where it is not torch's operators, the flags, and what stood out of the machine."""
-    implementation = "" if is_missing(row.implementation) or row.implementation == "torch" else f"implementation: {row.implementation}"
+    implementation = (
+        "" if is_missing(row.implementation) or row.implementation == "torch" else f"implementation: {row.implementation}"
+    )
     return ", ".join(filter(None, (implementation, flags_of(row))))
 
 

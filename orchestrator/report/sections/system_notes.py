@@ -6,8 +6,8 @@ from collections.abc import Mapping
 import pandas as pd
 
 from store.rows.frames import rows_of
-from sweeps.number_format import is_missing
 from sweeps.model.system_metrics import notes_on, worst
+from sweeps.number_format import is_missing
 
 _POINT = ("comparison_id", "environment", "host")
 

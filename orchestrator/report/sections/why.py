@@ -7,13 +7,13 @@ import pandas as pd
 
 from orchestrator.report.data import Report
 from orchestrator.report.section import Column, Section, TextLine, filled_columns
-from store.read.profiling.profile_context import ProfileContext
 from store.read.profiling.explanations import CLASSES_OF_TIME, ProfiledArm, ProfiledCondition, explain_profiles
+from store.read.profiling.profile_context import ProfileContext
 from store.rows.frames import groups, rows_of
 from sweeps.model.condition import Device
-from sweeps.text.condition_text import describe_condition
-from sweeps.number_format import is_missing
 from sweeps.model.profile import COUNTERS, IntervalEstimate, TimeClass
+from sweeps.number_format import is_missing
+from sweeps.text.condition_text import describe_condition
 from workers.methods import purpose
 from workers.methods.arm_labels import params_label
 

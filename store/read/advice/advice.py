@@ -9,25 +9,25 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from store.read.advice.condition_arms import ConditionArms, MethodFacts
 from store.open.engine import Engine
+from store.read.advice.condition_arms import ConditionArms, MethodFacts
+from store.read.advice.failed_sizes import FailedArm, failures_by_condition
+from store.read.advice.measured_conditions import TimedCondition
+from store.read.advice.timed_arms import amounts_of, failed_arms, qualities_of, timed_arms, timed_batches
 from store.read.evidence.evidence import point_evidence
 from store.read.evidence.evidence_checks import findings
-from store.read.advice.failed_sizes import FailedArm, failures_by_condition
+from store.read.token_break_evens import claims_of_curves
 from store.rows.frames import groups, rows_of
 from store.rows.placement import Place
-from store.read.advice.timed_arms import amounts_of, failed_arms, qualities_of, timed_arms, timed_batches
-from store.read.advice.measured_conditions import TimedCondition
-from store.read.token_break_evens import claims_of_curves
 from sweeps.analysis.advice import QualityCost
-from sweeps.text.advice_text import Advice, Amount
-from sweeps.model.condition import Device
-from sweeps.errors import UserError
-from sweeps.model.job import DENSE
 from sweeps.analysis.labels import effect_of
+from sweeps.errors import UserError
+from sweeps.model.condition import Device
+from sweeps.model.job import DENSE
 from sweeps.model.metrics import METRICS
 from sweeps.number_format import is_missing
 from sweeps.suggestions import did_you_mean
+from sweeps.text.advice_text import Advice, Amount
 
 CONDITION_KEY = ("environment", "host", "condition_group", "baseline_id")
 """Equal for arms that may be ranked together: they have the same unmodified model beside them."""
@@ -158,9 +158,9 @@ def condition_arms(
 ) -> list[ConditionArms]:
     """The conditions of a store in which arms were timed against the unmodified model, by model and batch.
 
-    `only` reads some conditions of `store.read.advice.measured_conditions.timed_conditions` (default: all of them). `runtime` keeps the arms that
-    run with it, `data` the quality on this data set. Raises `StoreError` for a model, device or metric that was not timed, and
-    `RefusedError` for a runtime or data set that was not measured.
+    `only` reads some conditions of `store.read.advice.measured_conditions.timed_conditions` (default: all of them). `runtime`
+    keeps the arms that run with it, `data` the quality on this data set. Raises `StoreError` for a model, device or metric that
+    was not timed, and `RefusedError` for a runtime or data set that was not measured.
     """
     rows = timed_arms(engine, model, device, metric=metric, batch=batch, only=only)
     rows = rows[[not _is_replicate(params) for params in rows["params"]]]

@@ -11,16 +11,16 @@ import pandas as pd
 from store.read.advice.failed_sizes import FailedArm
 from store.rows.frames import rows_of
 from sweeps.analysis.advice import MeasuredArm, QualityCost, Ranking, pareto, rank
-from sweeps.text.advice_text import Advice, Amount, Evidence
-from sweeps.model.condition import Condition
-from sweeps.text.condition_text import describe_condition
 from sweeps.language.confirmation import comparison_at
+from sweeps.model.condition import Condition
 from sweeps.model.flags import quarantine_reasons, split_flags, wrong
 from sweeps.model.job import Comparison
 from sweeps.number_format import is_missing
 from sweeps.stats.curves.curve import Point
 from sweeps.stats.curves.interpolation import MeasuredPoint, interpolate
 from sweeps.stats.pooling import SpeedUp
+from sweeps.text.advice_text import Advice, Amount, Evidence
+from sweeps.text.condition_text import describe_condition
 
 
 class MethodFacts(NamedTuple):

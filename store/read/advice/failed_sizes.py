@@ -39,7 +39,8 @@ def failures_by_condition(
 ) -> Mapping[tuple[Any, ...], tuple[FailedArm, ...]]:
     """The newest failure of each arm and size, by the values of the columns `key`.
 
-    `failed` and `timed` are rows of `store.read.advice.timed_arms.failed_arms` and `timed_arms`; the latter show a model's tokens at a size.
+    `failed` and `timed` are rows of `store.read.advice.timed_arms.failed_arms` and `timed_arms`; the latter show a model's tokens
+    at a size.
     """
     known: dict[str, dict[ImageSize, int]] = {}
     for condition, tokens in zip(timed["condition"], timed["tokens"], strict=True):

@@ -8,10 +8,10 @@ from sqlalchemy import ColumnElement, Engine, FromClause, and_, distinct, except
 
 from store.rows.frames import groups
 from store.rows.placement import Place
+from store.rows.transactions import reading
 from store.schema.derived import EffectRow
 from store.schema.lightweight import PANEL_PROGRESS, PANEL_ROWS, SWEEP_COMPARISON
 from store.schema.planned import ComparisonRow, core
-from store.rows.transactions import reading
 from sweeps.model.job import DENSE
 from sweeps.model.kinds import THREAD_FIELDS
 from sweeps.model.metrics import timed_metrics

@@ -5,15 +5,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from store.read.advice.condition_arms import ConditionArms, SizeArms
 from store.open.engine import Engine
+from store.read.advice.condition_arms import ConditionArms, SizeArms
+from store.read.advice.timed_arms import environment_facts
 from store.rows.row_mapping import timestamp
 from store.rows.source_version import version_of
-from store.read.advice.timed_arms import environment_facts
 from sweeps.analysis.advice import UNMODIFIED, PolicySpan, Ranking, spans
-from sweeps.text.advice_text import UNMODIFIED_LABEL
 from sweeps.analysis.policy import POLICY_FORMAT, POLICY_VERSION, Policy
 from sweeps.stats.pooling import ALPHA
+from sweeps.text.advice_text import UNMODIFIED_LABEL
 
 
 class PolicyFile(NamedTuple):

@@ -10,14 +10,14 @@ from sqlalchemy import ColumnElement, Engine, FromClause, and_, func, or_, selec
 from store.derive.effects import PAIRS
 from store.derive.payloads import payload_of
 from store.errors import StoreError
+from store.read.advice.measured_conditions import TimedCondition, comparisons_of, in_conditions, unmodified
+from store.read.quality_join import quality_metrics
 from store.rows.location import display_name
 from store.rows.placement import Place, on_curve
-from store.read.quality_join import quality_metrics
+from store.rows.transactions import reading
 from store.schema.derived import EffectRow
 from store.schema.planned import ComparisonRow, EnvironmentRow, SweepComparisonRow, SweepRow, core
 from store.schema.results import AttemptRow, ComparisonAttemptRow
-from store.read.advice.measured_conditions import TimedCondition, comparisons_of, in_conditions, unmodified
-from store.rows.transactions import reading
 from store.views.public import TABLES
 from sweeps.model.flags import split_flags, wrong
 from sweeps.model.job import Comparison

@@ -11,10 +11,10 @@ from sqlalchemy import ColumnElement, Connection, Engine, FromClause, Select, an
 from store.derive.effects import PAIRS
 from store.derive.payloads import payload_of
 from store.rows.row_mapping import timestamp
+from store.rows.transactions import reading
 from store.schema.derived import EffectRow
 from store.schema.planned import ArmColumns, ComparisonRow, EnvironmentRow, SweepComparisonRow, SweepRow, core
 from store.schema.results import AttemptRow, ComparisonAttemptRow
-from store.rows.transactions import reading
 from store.views.columns import newest_answer
 from sweeps.model.flags import split_flags
 from sweeps.model.kinds import KINDS

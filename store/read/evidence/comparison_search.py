@@ -4,9 +4,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, or_, select
 
+from store.rows.transactions import reading
 from store.schema.derived import EffectRow
 from store.schema.planned import ComparisonRow, EnvironmentRow, core
-from store.rows.transactions import reading
 
 EFFECT, COMPARISON, ENVIRONMENT = core(EffectRow), core(ComparisonRow), core(EnvironmentRow)
 NEAREST = 8

@@ -6,26 +6,26 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Engine, and_, select
 
-from store.read.evidence.comparison_search import unknown_comparison
 from store.derive.effects import PAIRS
 from store.derive.payloads import payload_of
 from store.derive.sample_store import SampleStore, TimedAttempt, pool_attempts, stored_verdict
 from store.errors import StoreError
+from store.read.evidence.comparison_search import unknown_comparison
 from store.rows.location import display_name
 from store.rows.placement import Place
 from store.rows.sample_codec import unpack_order
+from store.rows.transactions import reading
 from store.schema.derived import EffectRow
 from store.schema.planned import ComparisonRow, EnvironmentRow, SweepComparisonRow, SweepRow, core
 from store.schema.results import AttemptRow, CalibrationRow, FailureRow, SampleRow
-from store.rows.transactions import reading
 from sweeps.model.job import Comparison
 from sweeps.model.kinds import KINDS
 from sweeps.model.metrics import METRICS, MetricSpec
 from sweeps.model.outcome import Failure
 from sweeps.model.protocol import Protocol
+from sweeps.model.system_metrics import rates
 from sweeps.stats.pooling import Verdict
 from sweeps.stats.visits import Pooling
-from sweeps.model.system_metrics import rates
 
 EFFECT, COMPARISON, ENVIRONMENT, SWEEP = core(EffectRow), core(ComparisonRow), core(EnvironmentRow), core(SweepRow)
 ATTEMPT, FAILURE, SAMPLE, CALIBRATION = core(AttemptRow), core(FailureRow), core(SampleRow), core(CalibrationRow)
@@ -55,7 +55,7 @@ class StoredAttempt(NamedTuple):
     readings: Mapping[str, float]
     """By the names of `sweeps.model.system_metrics.SYSTEM_METRICS`."""
     series: Mapping[str, Sequence[float | None]]
-    """Readings between rounds by the names of `sweeps.model.system_metrics.RATES`, columns of equal length; `rounds` done by then."""
+    """Readings between rounds by the names of `sweeps.model.system_metrics.RATES`, columns of equal length; `rounds` done then."""
     arms: Mapping[str, Mapping[str, Any]]
     """`baseline` and `arm`: fields of `sweeps.model.outcome.ArmOutcome`; empty for one that did not run."""
     failure: Failure | None

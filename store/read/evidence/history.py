@@ -13,9 +13,9 @@ from store.derive.sample_store import SampleStore, TimedAttempt, pool_attempts
 from store.errors import StoreError
 from store.rows.location import display_name
 from store.rows.row_mapping import timestamp
+from store.rows.transactions import reading
 from store.schema.derived import EffectRow
 from store.schema.planned import ComparisonRow, EnvironmentRow, core
-from store.rows.transactions import reading
 from sweeps.model.flags import split_flags
 from sweeps.model.metrics import METRICS
 

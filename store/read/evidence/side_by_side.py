@@ -9,8 +9,8 @@ from sqlalchemy import Connection, Engine, select
 
 from store.errors import StoreError
 from store.read.evidence.compare_queries import COMPARED_FIELDS, MAX_DERIVED, By, choices, compare_days, compare_stored
-from store.schema.planned import ComparisonRow, EnvironmentRow, core
 from store.rows.transactions import reading
+from store.schema.planned import ComparisonRow, EnvironmentRow, core
 from sweeps.model.flags import split_flags, wrong
 from sweeps.model.job import Comparison
 from sweeps.stats.side_by_side import DIFFERENT, SpeedAnswer, SpeedDifference, match_answers, speed_difference

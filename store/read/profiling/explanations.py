@@ -10,11 +10,11 @@ from store.rows.profiles import bounded_figure
 from sweeps.model.condition import Device
 from sweeps.model.flags import split_flags, wrong
 from sweeps.model.kinds import KINDS
-from sweeps.number_format import count, is_missing
 from sweeps.model.profile import ArmProfile, IntervalEstimate, Peaks, Phase, TimeClass
-from sweeps.text.reasons import name_size
-from sweeps.text.explanation import explain_capture, explain_wall, explains
+from sweeps.number_format import count, is_missing
 from sweeps.stats.profiles.roofline import Roofline, describe_roofline, roofline
+from sweeps.text.explanation import explain_capture, explain_wall, explains
+from sweeps.text.reasons import name_size
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -219,7 +219,9 @@ def _timed_speedups(effects: "pd.DataFrame") -> dict[tuple[Any, ...], IntervalEs
     }
 
 
-def _timed_speedup(timed: Mapping[tuple[Any, ...], IntervalEstimate], arm: ProfiledArm, baseline: ProfiledArm) -> IntervalEstimate | None:
+def _timed_speedup(
+    timed: Mapping[tuple[Any, ...], IntervalEstimate], arm: ProfiledArm, baseline: ProfiledArm
+) -> IntervalEstimate | None:
     """What a timing job measured of the same arm against the same baseline."""
     place = (arm.row.environment, arm.row.host, arm.row.condition_id, arm.row.arm_id, baseline.row.arm_id)
     return timed.get((*place, _TIMED.get(arm.profile.phase)))

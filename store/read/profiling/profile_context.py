@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from store.read.advice.ceilings import with_ceilings
 from store.rows.frames import rows_of
-from sweeps.text.ceilings import explain_ceiling
 from sweeps.number_format import is_missing
+from sweeps.text.ceilings import explain_ceiling
 from sweeps.text.operator_text import OperatorPair, explain_operators, explain_rates
 from sweeps.text.reasons import explain_promise
 
@@ -17,7 +17,7 @@ _PLACE = ("environment", "host", "condition_id", "arm_id", "baseline_id", "metri
 
 
 class ProfileContext:
-    """Points of the view `speedup` and operators of the view `kernel`, of which a explain takes those of one arm and its baseline."""
+    """Points of the view `speedup` and operators of the view `kernel`; explains one arm with those of it and its baseline."""
 
     def __init__(self, points: "pd.DataFrame", operators: "pd.DataFrame", is_ceiling: Callable[[str], bool]) -> None:
         """`is_ceiling` is whether a method only cuts tokens."""

@@ -63,7 +63,9 @@ def _unborne(frame: AuditFrame, group: AuditColumn, claim: StatedBreakEven) -> M
     signs = _signs(frame, group, at, (low, high)) if low < high else set()
     if len(signs) == 1:
         word = "faster" if signs == {True} else "slower"
-        return MeasurementFinding("contradiction", beside, f"{name} is no crossing: the arm is {word} at {low:g} and at {high:g}", settles)
+        return MeasurementFinding(
+            "contradiction", beside, f"{name} is no crossing: the arm is {word} at {low:g} and at {high:g}", settles
+        )
     return None
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from sweeps.analysis.audit.frame import SAME_ARM, AuditColumn, AuditFrame
 from sweeps.analysis.audit.rule import Checked, MeasurementFinding, members
 from sweeps.analysis.audit.tolerance import in_words, place_of_row, quantile_of, roundings
-from sweeps.number_format import count
 from sweeps.model.profile import COUNTERS
+from sweeps.number_format import count
 
 LARGEST_GAIN = 4.0
 """By which kernels may get more efficient as work grows, where no peak is known: DeiT-B on an RTX 2080 Ti goes from 5.0 TFLOP/s
@@ -177,7 +177,8 @@ def _uncovered(frame: AuditFrame, place: int) -> MeasurementFinding:
     return MeasurementFinding(
         "doubtful" if counters else "note",
         [place],
-        f"{place_of_row(row)}: {kernels} profiled, which take {100 * (row.kernel_time_share or 0):.2g} % of the kernel time of a forward"
+        f"{place_of_row(row)}: {kernels} profiled, which take "
+        f"{100 * (row.kernel_time_share or 0):.2g} % of the kernel time of a forward"
         + (f"; {in_words(counters)} are about these alone" if counters else ""),
         "profile all kernels of one forward, or name the kernels beside their numbers",
     )

@@ -21,7 +21,9 @@ _HALF = ("16", "half", "amp", "autocast", "mixed")
 @cache
 def device_peaks() -> Mapping[str, Mapping[str, Any]]:
     """Peaks by a part of the device's name, in lower case: 1e12 operations per second without sparsity, 1e9 bytes of memory."""
-    found: Mapping[str, Mapping[str, Any]] = json.loads((files("sweeps.analysis.audit") / "device_peaks.json").read_text(encoding="utf-8"))
+    found: Mapping[str, Mapping[str, Any]] = json.loads(
+        (files("sweeps.analysis.audit") / "device_peaks.json").read_text(encoding="utf-8")
+    )
     return found
 
 

@@ -8,10 +8,10 @@ from typing import Any, Literal
 import numpy as np
 
 from sweeps.analysis.audit.tolerance import TYPICAL_NOISE
-from sweeps.model.profile import COUNTERS
 from sweeps.importers.references.csv_names import TEXTS
 from sweeps.importers.references.csv_table import CsvColumns, measurement_at
 from sweeps.importers.references.measurement import LatencyUnit, Measurement, MeasurementTable, StatedBreakEven, names_baseline
+from sweeps.model.profile import COUNTERS
 
 AuditColumn = np.ndarray[Any, Any]
 SAME_CONDITION = ("device", "model", "setting", "image_size", "tokens", "batch")

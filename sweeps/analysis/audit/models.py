@@ -12,8 +12,8 @@ from sweeps.analysis.audit.rule import Checked, MeasurementFinding
 from sweeps.analysis.audit.tolerance import place_of_row
 from sweeps.geometry.llm_geometry import languages
 from sweeps.geometry.vit_catalogue import networks
-from sweeps.model.method import Network
 from sweeps.importers.references.measurement import Measurement
+from sweeps.model.method import Network
 
 COUNTED_APART = 0.07
 """Share by which counters of MACs differ: some count norms and softmax, some parts of a block less."""
@@ -96,7 +96,9 @@ def catalogue_macs(frame: AuditFrame, rows: AuditColumn) -> Checked:
 
     def found() -> Iterator[MeasurementFinding]:
         for places, fact in wrong:
-            yield MeasurementFinding("contradiction", places, fact, "count the MACs of the model that was timed, at the size that was timed")
+            yield MeasurementFinding(
+                "contradiction", places, fact, "count the MACs of the model that was timed, at the size that was timed"
+            )
 
     return Checked(compared, found())
 
@@ -155,7 +157,9 @@ def weights_in_memory(frame: AuditFrame, rows: AuditColumn) -> Checked:
 
     def found() -> Iterator[MeasurementFinding]:
         for places, fact in wrong:
-            yield MeasurementFinding("contradiction", places, fact, "read the peak of the process or device from the start, weights included")
+            yield MeasurementFinding(
+                "contradiction", places, fact, "read the peak of the process or device from the start, weights included"
+            )
 
     return Checked(compared, found())
 

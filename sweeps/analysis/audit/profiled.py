@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from sweeps.analysis.audit.measured import condition_key
-from sweeps.number_format import count, is_missing
-from sweeps.model.profile import COUNTERS
 from sweeps.importers.references.measurement import Measurement, MeasurementTable
+from sweeps.model.profile import COUNTERS
+from sweeps.number_format import count, is_missing
 
 PROFILED_BY = "profile by "
 """Before the tool, in the setting of a row: profiles are compared with each other, and not with arms that were only timed."""

@@ -9,9 +9,9 @@ from pydantic import Field
 from sweeps.analysis.audit import batches, claims, comparisons, counters, device_time, devices, models, records, sizes
 from sweeps.analysis.audit.frame import AuditFrame, frame_of_table
 from sweeps.analysis.audit.rule import SEVERITIES, AuditFinding, AuditRule
+from sweeps.importers.references.measurement import MeasurementTable
 from sweeps.model.identity import FrozenModel
 from sweeps.number_format import count
-from sweeps.importers.references.measurement import MeasurementTable
 
 AUDIT_RULES: tuple[AuditRule, ...] = (
     AuditRule(batches.throughput_times_latency, ("throughput", "latency_ms", "batch"), "rates of images beside a latency"),

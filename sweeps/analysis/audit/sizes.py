@@ -9,8 +9,8 @@ from sweeps.analysis.audit.frame import SAME_ARM, AuditColumn, AuditFrame
 from sweeps.analysis.audit.rule import Checked, MeasurementFinding, members
 from sweeps.analysis.audit.tolerance import in_words, quantile_of, roundings
 from sweeps.analysis.labels import SPEEDUP, conclude_interval
-from sweeps.number_format import count
 from sweeps.importers.references.measurement import Measurement
+from sweeps.number_format import count
 
 MIN_SLOWDOWN = 1.1
 """From this factor on a smaller size that takes longer is a finding. The medians of two jobs differ by 5 % by chance (each is known
@@ -56,7 +56,9 @@ def _medians(frame: AuditFrame, rows: AuditColumn, times: AuditColumn) -> tuple[
     return found, np.array([np.median(times[each]) for each in own]), [rows[each] for each in own]
 
 
-def _out_of_order(frame: AuditFrame, ms: AuditColumn, rows: list[AuditColumn], noise: float, pairs: int) -> MeasurementFinding | None:
+def _out_of_order(
+    frame: AuditFrame, ms: AuditColumn, rows: list[AuditColumn], noise: float, pairs: int
+) -> MeasurementFinding | None:
     """The sizes that take notably longer than the quickest larger one."""
     quickest = len(ms) - 1 - _argmin_so_far(ms[::-1])[::-1]  # of each size and those above
     large = np.append(quickest[1:], len(ms) - 1)

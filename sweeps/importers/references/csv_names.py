@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from sweeps.errors import UserError
-from sweeps.model.profile import COUNTERS
 from sweeps.importers.references.measurement import Measurement, names_baseline
+from sweeps.model.profile import COUNTERS
 from sweeps.suggestions import unknown_word
 
 if TYPE_CHECKING:

@@ -8,11 +8,23 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from pydantic import ValidationError
 
-from sweeps.importers.delimited import TableError, parse_cells
 from sweeps.errors import UserError
-from sweeps.model.profile import COUNTERS
-from sweeps.importers.references.csv_names import FIELDS, PER_BATCH, PER_IMAGE, PER_TOKEN, SHARES, TEXTS, UNITS_OF, counts_tokens, field_of, name_columns, unit_of
+from sweeps.importers.delimited import TableError, parse_cells
+from sweeps.importers.references.csv_names import (
+    FIELDS,
+    PER_BATCH,
+    PER_IMAGE,
+    PER_TOKEN,
+    SHARES,
+    TEXTS,
+    UNITS_OF,
+    counts_tokens,
+    field_of,
+    name_columns,
+    unit_of,
+)
 from sweeps.importers.references.measurement import WHOLE_FIELDS, LatencyUnit, Measurement
+from sweeps.model.profile import COUNTERS
 from sweeps.suggestions import did_you_mean
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 
 from sweeps.errors import UserError
-from sweeps.model.identity import FrozenModel
-from sweeps.language.validation import first_error, validated
-from sweeps.language.yaml_reader import Document, SweepError, read
 from sweeps.importers.references.csv_table import read_csv_rows
 from sweeps.importers.references.measurement import LatencyUnit, Measurement, ReferenceSet, StatedBreakEven
+from sweeps.language.validation import first_error, validated
+from sweeps.language.yaml_reader import Document, SweepError, read
+from sweeps.model.identity import FrozenModel
 from sweeps.suggestions import unknown_word
 
 SHIPPED = Path(str(files("sweeps.references")))

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from sweeps.model.profile import COUNTERS, Activities, ArmProfile, Phase
 from sweeps.importers.traces.device_trace import FORWARD_RANGE, PREFILL_RANGE, ImportedProfile
 from sweeps.importers.traces.ncu_report import NcuKernel, NcuReport
+from sweeps.model.profile import COUNTERS, Activities, ArmProfile, Phase
 
 ARGUMENTS = re.compile(r"<[^<>]*>|\([^()]*\)")
 """The innermost template arguments or parameters of a name."""
@@ -15,9 +15,9 @@ ANONYMOUS = re.compile(r"\(anonymous namespace\)::|<unnamed>::")
 def ncu_profiles(report: NcuReport, given: int | None = None) -> tuple[ImportedProfile, ...]:
     """The profiles of the kernels in `report`, one for each phase that its ranges name; `given`: forwards as stated.
 
-    ncu runs each kernel alone and again for each group of counters, so that there is no timeline: neither wall time nor gaps.
-    Its kernels may be a few of many: `kernel_time_share` is not known from the file. Its ranges do not separate forwards, so that without
-    `given` totals are of the whole file; the means of counters need no number.
+    ncu runs each kernel alone and again for each group of counters, so that there is no timeline: neither wall time nor gaps. Its
+    kernels may be a few of many: `kernel_time_share` is not known from the file. Its ranges do not separate forwards, so that
+    without `given` totals are of the whole file; the means of counters need no number.
     """
     prompts = [each for each in report.kernels if PREFILL_RANGE in each.ranges]
     steps = [each for each in report.kernels if FORWARD_RANGE in each.ranges]

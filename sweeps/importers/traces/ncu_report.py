@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sweeps.importers.delimited import TableError, parse_cells
-from sweeps.model.profile import COUNTERS
 from sweeps.importers.traces.device_trace import Mark, TraceError, read_marks
+from sweeps.model.profile import COUNTERS
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,10 +6,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from sweeps.number_format import count
+from sweeps.importers.traces.device_trace import (
+    FORWARD_RANGE,
+    PREFILL_RANGE,
+    ApiCall,
+    DeviceActivity,
+    DeviceTrace,
+    ImportedProfile,
+    NvtxRange,
+    TraceError,
+    read_marks,
+)
 from sweeps.model.profile import Activities, ArmProfile, Phase, TimeClass
+from sweeps.number_format import count
 from sweeps.stats.profiles.timeline import DeviceRun, Span, Timeline, length, split_time, union
-from sweeps.importers.traces.device_trace import FORWARD_RANGE, PREFILL_RANGE, ApiCall, DeviceActivity, DeviceTrace, ImportedProfile, NvtxRange, TraceError, read_marks
 
 NS = 1e-9
 WAIT = re.compile(r"cu(da)?\w*Synchronize|cu(da)?Mem(cpy|set)(?!\w*Async)")

@@ -2,17 +2,17 @@
 
 from collections.abc import Iterator
 
-from sweeps.number_format import count
-from sweeps.model.profile import COUNTERS, ArmProfile
 from sweeps.importers.traces.device_trace import ImportedProfile
 from sweeps.importers.traces.ncu_profile import mean_counters
+from sweeps.model.profile import COUNTERS, ArmProfile
+from sweeps.number_format import count
 
 _SHOWN = 3
 """Kernels that are listed."""
 
 
 def summary_lines(imported: ImportedProfile, kernel_time_share: float | None) -> Iterator[str]:
-    """The lines, without the file's name; `kernel_time_share` is the share of the arm's kernel time in the profile, if it is known."""
+    """The lines, without the file's name; `kernel_time_share` of the arm is in the profile, if it is known."""
     profile = imported.profile
     yield imported.source
     yield f"{_kernels(imported)}; {_coverage(kernel_time_share)}"

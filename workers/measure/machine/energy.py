@@ -13,9 +13,9 @@ import pynvml
 from sweeps.model.condition import Device
 from sweeps.model.outcome import MetricValue
 from workers.measure.machine.environment import gpu
-from workers.measure.readings.metric_values import metric_value
 from workers.measure.machine.monitors import repeated
 from workers.measure.machine.rapl import POWERCAP, PackageEnergy
+from workers.measure.readings.metric_values import metric_value
 from workers.measure.readings.timer import synchronise
 
 POWER_PERIOD_S = 0.02

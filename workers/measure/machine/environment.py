@@ -24,8 +24,8 @@ LIBRARIES = ("torch", "timm", "transformers", "tokenizers", "numpy")
 ALLOCATOR_VARIABLES = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 """Variables that set torch's CUDA allocator; the second is the older name and means the same."""
 SHARE_VARIABLE = "BREAKEVEN_SHARE"
-"""Variable of a worker that is pinned to its share of the host (`workers/measure/machine/pinning.py`): the number of shares, and how many
-cores it might use before, such as `2/16`."""
+"""Variable of a worker that is pinned to its share of the host (`pinning.py`): the number of shares, and how many cores it
+might use before, such as `2/16`."""
 PLACES_VARIABLE = "BREAKEVEN_PLACES"
 """Variable of a process whose threads are pinned (`workers/measure/process/openmp.py`): their cores in order, such as `0,1`."""
 PROJECT = Path(__file__).resolve().parents[3]

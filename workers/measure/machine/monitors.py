@@ -76,7 +76,8 @@ def watch(device: Device, threads: int, root: Path = ROOT) -> Iterator[Watch]:
     """Watch the machine while the block times work on `device` with so many CPU threads.
 
     On a CPU only counters are read, before, after, and between rounds (`Watch.look`): a sampling thread would disturb what is
-    timed. On CUDA a thread reads NVML ten times a second. `sweeps.model.system_metrics` lists the readings; `root` has `proc` and `sys`.
+    timed. On CUDA a thread reads NVML ten times a second. `sweeps.model.system_metrics` lists the readings; `root` has `proc` and
+    `sys`.
     """
     counters, samples = HostCounters(threads, root), GpuSamples()
     with contextlib.ExitStack() as stack:

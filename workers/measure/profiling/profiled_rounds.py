@@ -11,9 +11,9 @@ from sweeps.model.condition import Device
 from sweeps.model.profile import Activity, Phase, TimeClass
 from sweeps.stats.profiles.operator_work import DISPATCH
 from sweeps.stats.profiles.timeline import Timeline, split_operators, split_time
-from workers.measure.timing.interleaved import ArmError, random_order
-from workers.measure.profiling.recording import MarkedForward, TorchRecording, Recording, overhead_s
 from workers.measure.process.timeout import TimedOut
+from workers.measure.profiling.recording import MarkedForward, Recording, TorchRecording, overhead_s
+from workers.measure.timing.interleaved import ArmError, random_order
 
 ROUNDS = 60
 """At most so many."""
@@ -79,7 +79,9 @@ def profile_rounds(
     return tables
 
 
-def add_rounds(tables: dict[Phase, PhaseTable], recorded: TorchRecording, cells: Cells, arms: Sequence[int], device: Device) -> None:
+def add_rounds(
+    tables: dict[Phase, PhaseTable], recorded: TorchRecording, cells: Cells, arms: Sequence[int], device: Device
+) -> None:
     """Add the rounds of a recording to the tables of their phases; `arms` names the arm of each column."""
     reader = _Reader(recorded, device)
     for row in cells:

@@ -124,7 +124,11 @@ class Params(method.Params):
     )
     recentre: bool = Field(default=False, description="the merged tokens' mean becomes the mean weighted by size")
     implementation: ImplementationField = "auto"
-    choose, implementation, eager_only = implementations.choose, implementations.chosen_implementation, implementations.eager_only
+    choose, chosen_implementation, eager_only = (
+        implementations.choose,
+        implementations.chosen_implementation,
+        implementations.eager_only,
+    )
     budget: BudgetField = None
     align: AlignField = None
 

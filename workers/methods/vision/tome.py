@@ -5,9 +5,9 @@ heads), as a mean weighted by size; later attention adds log(size) to each key's
 in a block; prefix tokens (class, distillation, registers) never are. Average pooling weights tokens by size, attention pooling does
 not.
 
-`implementation: auto`, the default, takes the compiled implementation (`native`) for float32 on a CPU where there is a compiler and torch
-compiles nothing itself, and torch's operators otherwise. Both give equal tokens to rounding; outcomes name the one that ran, and
-attempts of different ones are not pooled.
+`implementation: auto`, the default, takes the compiled implementation (`native`) for float32 on a CPU where there is a compiler
+and torch compiles nothing itself, and torch's operators otherwise. Both give equal tokens to rounding; outcomes name the one that
+ran, and attempts of different ones are not pooled.
 """
 
 from typing import TYPE_CHECKING
@@ -33,7 +33,11 @@ class Params(MergeParams):
     """How many are merged, and by which code."""
 
     implementation: ImplementationField = "auto"
-    choose, implementation, eager_only = implementations.choose, implementations.chosen_implementation, implementations.eager_only
+    choose, chosen_implementation, eager_only = (
+        implementations.choose,
+        implementations.chosen_implementation,
+        implementations.eager_only,
+    )
 
 
 tokens, refuses = Params.tokens, Params.too_long
