@@ -40,7 +40,7 @@ SWEEP_VIEWS: Mapping[str, tuple[str, ...]] = {
     "break_even": ("method", "params", "x"),
     "cost_model": ("method", "params", "metric"),
     "profile": ("attempt", "arm", "phase", "time_class"),
-    "kernel": ("attempt", "arm", "phase", "place"),
+    "kernel": ("attempt", "arm", "phase", "rank"),
 }
 """Views whose rows belong to sweeps, and the columns by which their rows are ordered."""
 
