@@ -54,7 +54,7 @@ def planned(
     comparisons = tuple(comparison for job in requested for comparison in job.comparisons())
     points = {"points": len(requested), "excluded": 0, "duplicates": 0}
     expansion = Expansion(sweep, "text", tuple(requested), comparisons, document=document, written={}, **points)
-    return planning.make_plan(expansion, store.open.engine, sites, **more)
+    return planning.make_plan(expansion, store.engine, sites, **more)
 
 
 def measure(engine: Engine, sweep: int, at: Site, *, limit: int = 1, demands: Any = None, owner: str | None = None) -> int:
@@ -86,7 +86,7 @@ def curves(store: Store) -> list[tuple[str, str, int, int]]:
 
 def claimed_elsewhere(store: Store, jobs: Sequence[Job], silent_s: float = 0.0) -> int:
     """Submit `jobs` and let a process on another host hold the first, last heard of `silent_s` ago. Returns the job's row."""
-    (held,) = queue.claim(store.open.engine, store.submit(jobs), owner=ELSEWHERE)
-    with store.open.engine.begin() as connection:
+    (held,) = queue.claim(store.engine, store.submit(jobs), owner=ELSEWHERE)
+    with store.engine.begin() as connection:
         connection.exec_driver_sql("UPDATE job SET renewed_at = renewed_at - ? WHERE id = ?", (silent_s, held.row))
     return held.row

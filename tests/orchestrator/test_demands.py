@@ -26,26 +26,26 @@ def test_every_requested_environment_gets_whole_curves(store: Store) -> None:
     both = [{"zone": "here"}, {"zone": "there"}]
     plan = planned(store, [A, B], resources=both)
     assert [wanted.resources for wanted in plan.wanted] == [HERE] * 8 + [THERE] * 8
-    sweep = submit_plan(store.open.engine, plan)
-    measure(store.open.engine, sweep, A, limit=99, demands=DEMANDS)
-    measure(store.open.engine, sweep, B, limit=3, demands=DEMANDS)
+    sweep = submit_plan(store.engine, plan)
+    measure(store.engine, sweep, A, limit=99, demands=DEMANDS)
+    measure(store.engine, sweep, B, limit=3, demands=DEMANDS)
     again = planned(store, [A, B], resources=both)
     assert [(wanted.resources, wanted.place) for wanted in again.wanted] == [(THERE, B.place("cpu"))] * 5
-    submit_plan(store.open.engine, again)
-    shared_out(store.open.engine, sweep, [A, B], demands=DEMANDS)
+    submit_plan(store.engine, again)
+    shared_out(store.engine, sweep, [A, B], demands=DEMANDS)
     assert curves(store) == [(model, host, 4, 0) for model in ("small", "tiny") for host in "ab"]
     assert planned(store, [A, B], resources=both).jobs == ()
 
 
 def test_one_demand_keeps_jobs_off_other_nodes(store: Store) -> None:
     """A node without the label gets nothing, and what it measured before does not count."""
-    shared_out(store.open.engine, submit_plan(store.open.engine, planned(store, [B])), [B])
+    shared_out(store.engine, submit_plan(store.engine, planned(store, [B])), [B])
     plan = planned(store, [A, B], resources={"zone": "here"})
     assert len(plan.wanted) == 8
-    sweep = submit_plan(store.open.engine, plan)
-    assert measure(store.open.engine, sweep, B, demands=DEMANDS) == 0
-    assert measure(store.open.engine, sweep, site("c", zone="there"), demands=DEMANDS) == 0
-    assert measure(store.open.engine, sweep, A, limit=99, demands=DEMANDS) == 8
+    sweep = submit_plan(store.engine, plan)
+    assert measure(store.engine, sweep, B, demands=DEMANDS) == 0
+    assert measure(store.engine, sweep, site("c", zone="there"), demands=DEMANDS) == 0
+    assert measure(store.engine, sweep, A, limit=99, demands=DEMANDS) == 8
 
 
 @pytest.mark.parametrize(
@@ -85,10 +85,10 @@ def test_accuracy_is_measured_once_and_anywhere(store: Store) -> None:
         ("latency", THERE),
     ]
     assert curve_group(evaluated) == ""
-    sweep = submit_plan(store.open.engine, planned(store, [A, B], [evaluated]))
-    (claimed,) = queue.claim(store.open.engine, sweep, owner=owners.owner(), offer=B.offer("cpu", {}))
-    queue.release(store.open.engine, claimed.row, owners.owner())
-    assert queue.claim(store.open.engine, sweep, owner=owners.owner(), offer=A.offer("cpu", {}))
+    sweep = submit_plan(store.engine, planned(store, [A, B], [evaluated]))
+    (claimed,) = queue.claim(store.engine, sweep, owner=owners.owner(), offer=B.offer("cpu", {}))
+    queue.release(store.engine, claimed.row, owners.owner())
+    assert queue.claim(store.engine, sweep, owner=owners.owner(), offer=A.offer("cpu", {}))
 
 
 def test_plan_and_run_name_a_label_that_is_not_there(tmp_path: Path) -> None:

@@ -77,13 +77,13 @@ def test_a_lease_that_ends_meanwhile_is_taken_over(store: Store, cluster: Cluste
     monkeypatch.setattr("orchestrator.loop.dispatcher.RENEW_S", 0.1)
     monkeypatch.setattr("orchestrator.loop.dispatcher.POLL_S", 0.05)
     sweep = store.submit([job("a", model="slow", image_size=size) for size in range(32, 224, 16)])
-    queue.claim(store.open.engine, sweep, owner="elsewhere:1:1")
+    queue.claim(store.engine, sweep, owner="elsewhere:1:1")
 
     def silence() -> None:
-        with writing(store.open.engine) as connection:
+        with writing(store.engine) as connection:
             connection.execute(text("UPDATE job SET renewed_at = 1 WHERE owner = 'elsewhere:1:1'"))
 
-    dispatch(store.open.engine, sweep, cluster, retry=Retry(), tick=silence)
+    dispatch(store.engine, sweep, cluster, retry=Retry(), tick=silence)
     assert store.states() == {"done": 12}
 
 
@@ -105,7 +105,7 @@ def test_failing_arm_is_isolated_and_the_others_are_answered_once(
     )
     answered = reason != "error"
     assert summary == (3, int(answered), int(not answered), False)
-    assert store.read.answers() == {"a": "measured", "b": "measured", "c": "measured", failing: reason}
+    assert store.answers() == {"a": "measured", "b": "measured", "c": "measured", failing: reason}
     assert store.states() == {"split": 2, "done": 2 + answered} | ({} if answered else {"failed": 1})
     failures = store.table("SELECT message, count(*) AS n FROM failure WHERE arm IS NOT NULL GROUP BY message")
     assert failures.to_dict("list") == {"message": [message], "n": [1]}
@@ -139,7 +139,7 @@ def test_samples_of_a_baseline_that_runs_alone_are_kept(store: Store, cluster: C
     assert [(failure.arm, failure.reason) for failure in outcome.failures] == [(1, "crash")]
     assert "Segmentation fault" in outcome.failures[0].detail
     assert outcome.samples is not None
-    assert store.read.answers() == {"segfault": "crash"}
+    assert store.answers() == {"segfault": "crash"}
 
 
 def test_device_that_no_node_offers_is_refused_at_once(store: Store, cluster: Cluster) -> None:
@@ -162,7 +162,7 @@ def test_observer_that_raises_loses_nothing(store: Store, cluster: Cluster) -> N
             raise RuntimeError("the terminal is gone")
 
     with pytest.raises(RuntimeError, match="the terminal is gone"):
-        dispatch(store.open.engine, sweep, cluster, retry=Retry(), observer=observe)
+        dispatch(store.engine, sweep, cluster, retry=Retry(), observer=observe)
     assert store.states() == {"done": 1, "waiting": 2}
     assert store.dispatch(sweep, cluster)[0] == (2, 0, 0, False)
     assert len(spans(store)) == 3
@@ -287,7 +287,7 @@ def events_of_a_waiting_job(store: Store, cluster: Cluster, waiting: Job) -> lis
             taken.close()
 
     with taken:
-        assert dispatch(store.open.engine, sweep, cluster, retry=Retry(), observer=observe).measured == 1
+        assert dispatch(store.engine, sweep, cluster, retry=Retry(), observer=observe).measured == 1
     return events
 
 

@@ -59,7 +59,7 @@ def test_gpu_without_cores_is_a_failure_that_is_named(monkeypatch: pytest.Monkey
 def test_contrasts_pair_what_was_measured_both_ways(store: Store) -> None:
     """Speed-ups beside others over those alone, with the interval of a ratio; what was measured one way alone has none."""
     for made in (on_gpu(job("a", "b")), on_gpu(job("a"), None), on_gpu(job("a", image_size=48), None)):
-        assert record(store.open.engine, None, None, worker_entrypoints.noop(made))
+        assert record(store.engine, None, None, worker_entrypoints.noop(made))
     (found,) = exclusive.contrasts(str(store.path))
     assert (found.node["exclusive"], found.device["exclusive"], found.node["image_size"]) == (None, "device", 32)
     assert found.ratio.value == pytest.approx(1.0)
@@ -88,7 +88,7 @@ def test_benchmark_measures_nothing_without_two_gpus(store: Store, capsys: pytes
     assert exclusive.main(["--db", str(store.path)]) == 1
     assert "no comparison of this store was measured with exclusive: node and" in capsys.readouterr().out
     for made in (on_gpu(job("a")), on_gpu(job("a"), None)):
-        assert record(store.open.engine, None, None, worker_entrypoints.noop(made))
+        assert record(store.engine, None, None, worker_entrypoints.noop(made))
     assert exclusive.main(["--db", str(store.path)]) == 0
     assert "0 of 1 intervals of device / alone leave out 1" in capsys.readouterr().out
 

@@ -27,12 +27,10 @@ TEXT = SWEEP.replace("pairs: {min: 30, max: 30}, budget: 50s", "pairs: {min: 180
 def store_visits(store: Store, visits: int) -> None:
     """The first visits of a sweep of twelve at three sizes."""
     jobs = [a_job(size) for size in (64, 96, 224)]
-    submit_sweep(
-        store.open.engine, NewSweep("grid", "text", "Does it pay?"), [one for job in jobs for one in job.comparisons()], []
-    )
+    submit_sweep(store.engine, NewSweep("grid", "text", "Does it pay?"), [one for job in jobs for one in job.comparisons()], [])
     for job in jobs:
         for outcome in in_visits(job, 12, speedups=(1.3,))[:visits]:
-            record(store.open.engine, None, None, outcome)
+            record(store.engine, None, None, outcome)
 
 
 @pytest.mark.parametrize("visits", [1, 4])
@@ -50,7 +48,7 @@ def test_the_state_of_a_sweep_shows_every_point(store: Store, visits: int) -> No
 def test_a_sweep_of_which_nothing_is_known_has_no_answer(store: Store) -> None:
     """Only its jobs are listed."""
     jobs = [a_job(64)]
-    submit_sweep(store.open.engine, NewSweep("grid", "text", "Does it pay?"), list(jobs[0].comparisons()), jobs)
+    submit_sweep(store.engine, NewSweep("grid", "text", "Does it pay?"), list(jobs[0].comparisons()), jobs)
     shown = breakeven("status", "grid", "--db", str(store.path), folder=store.path.parent).stdout
     assert "1 waiting" in shown
     assert "speed-up" not in shown
@@ -59,15 +57,15 @@ def test_a_sweep_of_which_nothing_is_known_has_no_answer(store: Store) -> None:
 def test_states_that_differ_stand_in_the_answer(store: Store) -> None:
     """Both speed-ups, of the quick and of the slow state."""
     job = a_job(224)
-    submit_sweep(store.open.engine, NewSweep("grid", "text", "Does it pay?"), list(job.comparisons()), [])
+    submit_sweep(store.engine, NewSweep("grid", "text", "Does it pay?"), list(job.comparisons()), [])
     for number, outcome in enumerate(in_visits(job, 12)):
         assert outcome.samples is not None
         seconds = np.asarray(outcome.samples.seconds) * ([1.3, 1.9] if number % 3 == 0 else [1.0, 1.0])
         samples = outcome.samples.model_copy(update={"seconds": tuple(map(tuple, seconds.tolist()))})
-        record(store.open.engine, None, None, outcome.model_copy(update={"samples": samples}))
+        record(store.engine, None, None, outcome.model_copy(update={"samples": samples}))
     (section,) = answer_sections(load_report(str(store.path), "grid"))
     (line,) = [each.text for each in section.lines if "when the host is quick" in each.text]
-    (row,) = rows(store.open.engine, "SELECT speedup, speedup_slow FROM speedup")
+    (row,) = rows(store.engine, "SELECT speedup, speedup_slow FROM speedup")
     assert f"{row['speedup']:.2f}x when the host is quick, {row['speedup_slow']:.2f}x when it is slow" in line
 
 

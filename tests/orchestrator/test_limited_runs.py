@@ -39,10 +39,10 @@ def limited(
 ) -> tuple[RunResult, list[float]]:
     """A run with a time limit, as `--time` makes it; how it ended, and the times left that it showed."""
     plan = planned(store, SITES, jobs)
-    refinement = Refinement(plan.expansion, store.open.engine) if limit_s < inf else None
+    refinement = Refinement(plan.expansion, store.engine) if limit_s < inf else None
     with TimesLeft() as display:
         result = run_plan(
-            store.open.engine, plan, lambda: cluster, display, time_budget=TimeBudget(limit_s), refinement=refinement, wait_s=wait_s
+            store.engine, plan, lambda: cluster, display, time_budget=TimeBudget(limit_s), refinement=refinement, wait_s=wait_s
         )
     return result, display.seen
 

@@ -81,4 +81,4 @@ def test_curves_lie_whole_on_one_node_and_move_as_a_whole(store: Store, tmp_path
     assert list(whole["points"]) == [14, 14]
     assert set(whole["facts"]) == {'{"libraries":"old"}'}
     assert [(row.facts, row.points + row.points_missing) for row in lost.itertuples()] == [('{"libraries":"new"}', 14)]
-    assert progress(store.open.engine, 1).counts["waiting"] == 0
+    assert progress(store.engine, 1).counts["waiting"] == 0

@@ -58,11 +58,11 @@ def test_the_time_left_is_that_of_the_page(store: Store, now: list[float]) -> No
     shown = io.StringIO()
     jobs = [job("a", image_size=size) for size in (32, 48, 64, 96)]
     row = store.submit(jobs)
-    measured, running, *_ = queue.claim(store.open.engine, row, owner=owner(), limit=2)
+    measured, running, *_ = queue.claim(store.engine, row, owner=owner(), limit=2)
     outcome = worker_entrypoints.noop(measured.job)
-    record(store.open.engine, measured.row, owner(), outcome.model_copy(update={"ended_at": outcome.started_at + 100}))
+    record(store.engine, measured.row, owner(), outcome.model_copy(update={"ended_at": outcome.started_at + 100}))
     at = outcome.started_at + 130
-    (page,) = run_progress(store.open.engine, now=at)
+    (page,) = run_progress(store.engine, now=at)
     assert page.left_s == pytest.approx(270, abs=1)
     node = Node(
         platform.node(), environments={"cpu": worker_entrypoints.ENVIRONMENTS["cpu"]}, node_id="1", devices=("cpu",), cpus=2, gpus=0
@@ -70,7 +70,7 @@ def test_the_time_left_is_that_of_the_page(store: Store, now: list[float]) -> No
     with Display(Console(file=shown, width=200)) as display:
         display.expect(jobs)
         display(Event("started", node, running.job))
-        display.left(seconds_left(store.open.engine, row, now=at))
+        display.left(seconds_left(store.engine, row, now=at))
         for later in (0, 60):
             now[0] += SILENT_S + later
             display.tick()
@@ -87,7 +87,7 @@ def test_jobs_of_other_runs_are_named(store: Store, now: list[float]) -> None:
     )
     with Display(Console(file=shown, width=200)) as display:
         display.expect([held, free])
-        display.elsewhere(queue.held_jobs(store.open.engine, 1))
+        display.elsewhere(queue.held_jobs(store.engine, 1))
         display(Event("started", node, free))
         now[0] += 8
         display(Event("answered", node, free, worker_entrypoints.noop(free)))

@@ -86,8 +86,8 @@ class Sweeping:
 
 def test_sizes_are_added_inside_a_bracket(store: Store) -> None:
     """A bracket of 16 to 36 tokens ends as 20 to 25: the square first, then a rectangle, for the arm whose bracket it is."""
-    sweeping = Sweeping(store.open.engine, SWEEP, STEEP, lambda _: -0.2)
-    first, never = rows(store.open.engine, BRACKETS)
+    sweeping = Sweeping(store.engine, SWEEP, STEEP, lambda _: -0.2)
+    first, never = rows(store.engine, BRACKETS)
     assert (first["x_low"], first["x_high"], never["x_low"]) == (16, 36, None)
     assert sweeping.refinement.added(places_of(SITES)).endswith(": 80 px (25 tokens)")
 
@@ -96,7 +96,7 @@ def test_sizes_are_added_inside_a_bracket(store: Store) -> None:
     (square,), (wide,), left = steps
     assert (square.condition.image_size, wide.condition.image_size, left) == (80, WIDE, [])
     assert {(job.kind, len(job.pairs)) for job in (square, wide)} == {("latency", 1)}
-    found, never = rows(store.open.engine, BRACKETS)
+    found, never = rows(store.engine, BRACKETS)
     assert (found["x_low"], found["x_high"], found["points"], never["points"]) == (20, 25, 6, 4)
     assert found["points_missing"] == never["points_missing"] == 0
     assert sweeping.refinement.added(places_of(SITES)) == ""
@@ -110,4 +110,4 @@ def test_sizes_are_added_inside_a_bracket(store: Store) -> None:
 def test_sizes_of_a_zip_group_stay(store: Store) -> None:
     """Where each size has its own batch nothing is added."""
     text = SWEEP.replace("96, 224]", "96, 224], batch_size: [8, 4, 2, 1]") + "zip: [[image_size, batch_size]]\n"
-    assert Sweeping(store.open.engine, text, STEEP, STEEP).refinement.added(places_of(SITES)) == ""
+    assert Sweeping(store.engine, text, STEEP, STEEP).refinement.added(places_of(SITES)) == ""

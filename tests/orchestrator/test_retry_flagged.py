@@ -35,7 +35,7 @@ def measured(store: Store) -> Store:
     place = A.environments["cpu"]
     store.submit(list(SIZES.values()))
     for size, flags in FLAGS.items():
-        record(store.open.engine, None, None, an_outcome(SIZES[size], flags=flags, environment=place, host=A.host))
+        record(store.engine, None, None, an_outcome(SIZES[size], flags=flags, environment=place, host=A.host))
     return store
 
 
@@ -79,7 +79,7 @@ def test_a_report_opens_with_what_has_a_verdict(store: Store) -> None:
     jobs = {64: (3.0, ("thermal_slowdown",)), 96: (1.5, ())}
     store.submit([a_job(size) for size in jobs])
     for size, (speedup, flags) in jobs.items():
-        record(store.open.engine, None, None, an_outcome(a_job(size), speedups=(speedup,), flags=flags))
+        record(store.engine, None, None, an_outcome(a_job(size), speedups=(speedup,), flags=flags))
     (first, *_), *_ = (section.lines for section in sections(load_report(str(store.path), "sweep")))
     assert first.text.startswith("topk keep_rate=0.5: 1.498x ")
     assert "faster" in first.text

@@ -34,7 +34,7 @@ def run(store: Store, jobs: Sequence[Job], cluster: Cluster, again: Collection[s
     """Run the sweep; how it ended, and what was printed."""
     shown = io.StringIO()
     with Display(Console(file=shown, width=200)) as display:
-        measured = run_plan(store.open.engine, planned(store, SITES, jobs, again=again), lambda: cluster, display, again)
+        measured = run_plan(store.engine, planned(store, SITES, jobs, again=again), lambda: cluster, display, again)
     return measured, shown.getvalue()
 
 
@@ -100,7 +100,7 @@ def test_job_of_a_living_run_is_waited_for_and_not_measured_twice(store: Store, 
         while store.states() != {"running": 1, "done": 1}:
             time.sleep(0.05)
         time.sleep(1)
-        record(store.open.engine, row, ELSEWHERE, worker_entrypoints.noop(held))
+        record(store.engine, row, ELSEWHERE, worker_entrypoints.noop(held))
 
     other = threading.Thread(target=answer)
     other.start()
@@ -117,21 +117,21 @@ def test_plan_made_before_another_run_split_a_job_measures_nothing_twice(store: 
     row = claimed_elsewhere(store, [whole])
     plan = planned(store, SITES, [whole])
     halves = [whole.only(whole.pairs[:1]), whole.only(whole.pairs[1:])]
-    half, _ = queue.split(store.open.engine, row, ELSEWHERE, halves)
-    assert [claimed.row for claimed in queue.claim(store.open.engine, 1, owner=ELSEWHERE)] == [half]
+    half, _ = queue.split(store.engine, row, ELSEWHERE, halves)
+    assert [claimed.row for claimed in queue.claim(store.engine, 1, owner=ELSEWHERE)] == [half]
 
     def answer() -> None:
         while store.states() != {"split": 1, "running": 1, "done": 1}:
             time.sleep(0.05)
-        record(store.open.engine, half, ELSEWHERE, worker_entrypoints.noop(halves[0]))
+        record(store.engine, half, ELSEWHERE, worker_entrypoints.noop(halves[0]))
 
     other = threading.Thread(target=answer)
     other.start()
     with Display(Console(file=io.StringIO())) as display:
-        measured = run_plan(store.open.engine, plan, lambda: cluster, display)
+        measured = run_plan(store.engine, plan, lambda: cluster, display)
     other.join()
     assert (measured.plan.jobs, measured.plan.answered) == ((), 2)
-    assert store.read.answers() == {"a": "measured", "b": "measured"}
+    assert store.answers() == {"a": "measured", "b": "measured"}
     assert store.states() == {"split": 1, "done": 2}
 
 
@@ -140,11 +140,11 @@ def test_plan_made_before_another_run_answered_measures_nothing_twice(store: Sto
     requested = job("a")
     row = claimed_elsewhere(store, [requested])
     plan = planned(store, SITES, [requested])
-    record(store.open.engine, row, ELSEWHERE, worker_entrypoints.noop(requested))
+    record(store.engine, row, ELSEWHERE, worker_entrypoints.noop(requested))
     with Display(Console(file=io.StringIO())) as display:
-        measured = run_plan(store.open.engine, plan, lambda: cluster, display)
+        measured = run_plan(store.engine, plan, lambda: cluster, display)
     assert (measured.plan.jobs, measured.plan.answered) == ((), 1)
-    assert store.read.answers() == {"a": "measured"}
+    assert store.answers() == {"a": "measured"}
 
 
 def test_an_error_is_tried_once_by_each_run(store: Store, cluster: Cluster) -> None:
@@ -189,7 +189,7 @@ def test_result_of_a_lost_lease_is_dropped_and_the_run_goes_on(store: Store, clu
     def steal() -> None:
         while "running" not in store.states():
             time.sleep(0.02)
-        with store.open.engine.begin() as connection:
+        with store.engine.begin() as connection:
             connection.exec_driver_sql("UPDATE job SET owner = ?, renewed_at = 0 WHERE state = 'running'", (ELSEWHERE,))
 
     thief = threading.Thread(target=steal)
