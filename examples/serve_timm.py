@@ -1,12 +1,14 @@
 # %% [markdown]
-"""A server of a timm vision transformer that chooses for each batch what to run, by a policy that Breakeven measured.
+"""A server of a timm vision transformer that chooses for each batch what to run, by a policy that
+Breakeven measured.
 
     uv run breakeven run sweeps/quickstart.yaml
     uv run breakeven export-policy policy.json
     uv run python examples/serve_timm.py policy.json
 
-Requests are square images, and each batch holds images of one size. For each batch the policy names the arm that was measured to be
-faster at so many tokens and such a batch, or the unmodified model: where nothing was faster, and wherever nothing was measured.
+Requests are square images, and each batch holds images of one size. For each batch the policy names
+the arm that was measured to be faster at so many tokens and such a batch, or the unmodified model:
+where nothing was faster, and wherever nothing was measured.
 """
 
 # %% The server
@@ -28,7 +30,9 @@ from workers.models.vision import load_vision
 
 
 class Server:
-    """A model in memory, and beside it the arms that the policy chooses: they share its weights, and are made at first use."""
+    """A model in memory, and beside it the arms that the policy chooses: they share its weights,
+    and are made at first use.
+    """
 
     def __init__(self, policy: Policy, condition: Condition) -> None:
         self.policy = policy
@@ -42,18 +46,27 @@ class Server:
         key = (choice.arm, size)
         if key not in self.models:
             condition = self.condition.model_copy(update={"image_size": size})
-            arm = Arm(stack=tuple(Step(**step) for step in choice.stack), overrides=Overrides(**choice.overrides))
-            self.models[key] = build_vision(self.loaded, condition, solve(arm, self.loaded.network, size).arm)
+            arm = Arm(
+                stack=tuple(Step(**step) for step in choice.stack),
+                overrides=Overrides(**choice.overrides),
+            )
+            self.models[key] = build_vision(
+                self.loaded, condition, solve(arm, self.loaded.network, size).arm
+            )
         return self.models[key]
 
     def __call__(self, images: torch.Tensor) -> torch.Tensor:
-        """Logits of images, shape [batch, channels, size, size], in whatever batch and size they came."""
+        """Logits of images, shape [batch, channels, size, size], in whatever batch and size they
+        came.
+        """
         batch, _, size, _ = images.shape
         choice = self.policy.choose(tokens=self.loaded.network.patch_tokens(size), batch=batch)
         self.log[choice.arm, choice.reason] += 1
         own = choice.overrides.get("image_size", size)  # an arm of smaller images
         if own != size:
-            images = torch.nn.functional.interpolate(images, (own, own), mode="bicubic", antialias=True)
+            images = torch.nn.functional.interpolate(
+                images, (own, own), mode="bicubic", antialias=True
+            )
         with torch.inference_mode():
             dtype = DTYPES[choice.overrides.get("dtype", self.condition.dtype)]
             logits: torch.Tensor = self.model(choice, size)(images.to(self.condition.device, dtype))
@@ -61,7 +74,9 @@ class Server:
 
 
 def measured_condition(policy: Policy) -> Condition:
-    """The condition of the policy's first rule: model, weights, precision and threads as they were measured."""
+    """The condition of the policy's first rule: model, weights, precision and threads as they were
+    measured.
+    """
     known = policy.rules[0]["condition"]
     fields = {name: value for name, value in known.items() if name in Condition.model_fields}
     return Condition(**fields, image_size=networks()[known["model"]].image_size)
@@ -76,7 +91,11 @@ if condition.threads is not None:
     torch.set_num_threads(condition.threads)
 server = Server(policy, condition)
 
-sizes = [round(tokens**0.5) * server.loaded.network.patch for rule in policy.rules for tokens in rule["tokens"]]
+sizes = [
+    round(tokens**0.5) * server.loaded.network.patch
+    for rule in policy.rules
+    for tokens in rule["tokens"]
+]
 for batch, size in product(policy.batches, sorted(set(sizes))):
     logits = server(torch.randn(batch, server.loaded.network.channels, size, size))
 server(torch.randn(max(policy.batches) + 1, server.loaded.network.channels, sizes[-1], sizes[-1]))

@@ -11,8 +11,8 @@ from orchestrator.cli import EXIT_INTERRUPTED, exit_code
 def main() -> NoReturn:
     """Run the command line and end the process.
 
-    One that was interrupted or has loaded Ray skips the interpreter's own end, where threads of Ray may crash: 3 of 8 runs
-    whose terminal was closed ended with SIGSEGV on a busy machine.
+    One that was interrupted or has loaded Ray skips the interpreter's own end, where threads of Ray
+    may crash: 3 of 8 runs whose terminal was closed ended with SIGSEGV on a busy machine.
     """
     code = exit_code()
     if code == EXIT_INTERRUPTED or "ray" in sys.modules:

@@ -3,7 +3,8 @@
 from rich.console import Console
 
 UNCUT = 10_000
-"""Cells of a line in a file or a pipe: wider than any table, so that neither a heading nor a cell is cut or folded."""
+"""Cells of a line in a file or a pipe: wider than any table, so that neither a heading nor a cell
+is cut or folded."""
 
 
 def output() -> Console:

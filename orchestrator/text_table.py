@@ -1,4 +1,6 @@
-"""Text table: rows in columns of fixed width, one line for each row, written as it is made and never cut."""
+"""Text table: rows in columns of fixed width, one line for each row, written as it is made and
+never cut.
+"""
 
 import itertools
 import time
@@ -8,7 +10,8 @@ from typing import Any
 from rich.cells import cell_len
 
 WIDEST = 80
-"""Cells that a column is made wide for; a longer value is printed whole and moves the rest of its line to the right."""
+"""Cells that a column is made wide for; a longer value is printed whole and moves the rest of its
+line to the right."""
 GAP = "  "
 FIRST_ROWS = 1000
 FIRST_SECONDS = 0.5
@@ -16,11 +19,13 @@ FIRST_SECONDS = 0.5
 
 
 def table_lines(headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
-    """A line of headings and one for each row, without line ends; numbers are aligned to the right, NULL is empty.
+    """A line of headings and one for each row, without line ends; numbers are aligned to the right,
+    NULL is empty.
 
-    Widths are those of the first rows: `FIRST_ROWS`, or as many as come within `FIRST_SECONDS`; a longer value that follows is
-    printed whole. Rows after them are read one by one, each when its line is taken. What would break a line or steer a terminal
-    (line ends, escape sequences) is printed as its Python escape, so that a result of n rows has n + 1 lines.
+    Widths are those of the first rows: `FIRST_ROWS`, or as many as come within `FIRST_SECONDS`; a
+    longer value that follows is printed whole. Rows after them are read one by one, each when its
+    line is taken. What would break a line or steer a terminal (line ends, escape sequences) is
+    printed as its Python escape, so that a result of n rows has n + 1 lines.
     """
     coming = iter(rows)
     first = list(_first(coming))
@@ -32,7 +37,9 @@ def table_lines(headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> Itera
         widths.append(max([_cells(name), *sizes]))
         kinds = {type(row[index]) for row in first} - {type(None)}
         right.append(bool(kinds) and kinds <= {int, float, bool})
-    for cells in itertools.chain([names], shown, ([cell(value) for value in row] for row in coming)):
+    for cells in itertools.chain(
+        [names], shown, ([cell(value) for value in row] for row in coming)
+    ):
         padded = []
         for text, width, to_right in zip(cells, widths, right, strict=True):
             filling = " " * (width - _cells(text))
@@ -54,7 +61,10 @@ def cell(value: Any) -> str:
     text = "" if value is None else str(value)
     if text.isprintable():
         return text
-    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+        for letter in text
+    )
 
 
 def _cells(text: str) -> int:

@@ -12,4 +12,6 @@ class EmptyStoreError(StoreError):
 
 
 class StoreOutageError(StoreError, OutageError):
-    """A store that cannot be used now: its server is away, its disk is full, or another program keeps it locked."""
+    """A store that cannot be used now: its server is away, its disk is full, or another program
+    keeps it locked.
+    """

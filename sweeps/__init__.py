@@ -1,1 +1,3 @@
-"""Domain types, the sweep language, declarations of kinds and metrics, and statistics; no torch, Ray, SQL or Streamlit."""
+"""Domain types, the sweep language, declarations of kinds and metrics, and statistics; no torch,
+Ray, SQL or Streamlit.
+"""

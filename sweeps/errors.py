@@ -2,11 +2,15 @@
 
 
 class UserError(Exception):
-    """What is wrong and what would be right, in one line; the command line prints it without a traceback."""
+    """What is wrong and what would be right, in one line; the command line prints it without a
+    traceback.
+    """
 
 
 class OutageError(UserError):
-    """What the program needs is away or too busy, such as a database or a cluster: the same command works once it is back."""
+    """What the program needs is away or too busy, such as a database or a cluster: the same command
+    works once it is back.
+    """
 
 
 class WeightsError(ValueError):

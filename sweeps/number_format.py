@@ -1,4 +1,6 @@
-"""Number format: how counts, durations, values, intervals and places on an axis are printed, in the report and in the web app."""
+"""Number format: how counts, durations, values, intervals and places on an axis are printed, in the
+report and in the web app.
+"""
 
 import math
 from collections.abc import Mapping
@@ -28,7 +30,8 @@ AXIS_LABELS: Mapping[str, AxisLabel] = {
     "batch_size": AxisLabel("batch size", before="batch size "),
     "threads": AxisLabel("threads", "threads"),
 }
-"""The axes of the view `break_even`, in the order in which they are shown; along `parameter` come those that vary."""
+"""The axes of the view `break_even`, in the order in which they are shown; along `parameter` come
+those that vary."""
 WHOLE = frozenset({"tokens", "image_size", "batch_size", "threads"})
 """Axes of whole numbers."""
 
@@ -47,7 +50,9 @@ def is_missing(value: Any) -> bool:
 
 
 def axis_value(value: float | None, axis: str, digits: int = 3) -> str:
-    """A place on an axis: whole numbers, or GMACs and (from a share of 1) per cent saved with so many significant digits."""
+    """A place on an axis: whole numbers, or GMACs and (from a share of 1) per cent saved with so
+    many significant digits.
+    """
     if value is None or is_missing(value):
         return "?"
     if axis in WHOLE:
@@ -83,7 +88,11 @@ def format_number(value: float | None, form: str, unit: float = 1) -> str:
     return "-" if value is None or is_missing(value) else f"{value / unit:{form}}"
 
 
-def with_interval(value: float | None, low: float | None, high: float | None, form: str = ".2f") -> str:
-    """`1.10 [0.31, 1.92]` in the given format, without the interval where there is none; a dash where the value is missing."""
+def with_interval(
+    value: float | None, low: float | None, high: float | None, form: str = ".2f"
+) -> str:
+    """`1.10 [0.31, 1.92]` in the given format, without the interval where there is none; a dash
+    where the value is missing.
+    """
     interval = "" if is_missing(low) or is_missing(high) else f" [{low:{form}}, {high:{form}}]"
     return "-" if is_missing(value) else f"{format_number(value, form)}{interval}"

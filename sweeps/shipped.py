@@ -1,4 +1,6 @@
-"""Shipped sweeps: the sweep files of this folder, found by name, so that they need no checkout of the project."""
+"""Shipped sweeps: the sweep files of this folder, found by name, so that they need no checkout of
+the project.
+"""
 
 from pathlib import Path
 

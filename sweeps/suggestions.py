@@ -22,7 +22,9 @@ def other_name(word: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?` for the nearest known word, or for the only one; else the list of what is known."""
+    """`; did you mean 'x'?` for the nearest known word, or for the only one; else the list of what
+    is known.
+    """
     words = sorted(set(known))
     if (near := words[0] if len(words) == 1 else nearest(word, words)) is not None:
         return f"; did you mean {near!r}?"
@@ -33,7 +35,9 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word that is most like another one; `None` where none is."""
     folded = {name.lower(): name for name in known}
-    return next((folded[name] for name in difflib.get_close_matches(word.lower(), folded, n=1)), None)
+    return next(
+        (folded[name] for name in difflib.get_close_matches(word.lower(), folded, n=1)), None
+    )
 
 
 def unknown_word(kind: str, word: Any, known: list[str]) -> str:

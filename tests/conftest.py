@@ -1,4 +1,6 @@
-"""For all tests: distribution over the workers of pytest-xdist, tests that run alone, short garbage collections."""
+"""For all tests: distribution over the workers of pytest-xdist, tests that run alone, short garbage
+collections.
+"""
 
 import ast
 import fcntl
@@ -24,7 +26,8 @@ ROOT = Path(__file__).parents[1]
 # Some hundred processes of the tests import the same sources, which are compiled once.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
-# Read when torch is loaded; the default of timed jobs, which refuse to run in a process with another.
+# Read when torch is loaded; the default of timed jobs, which refuse to run in a process with
+# another.
 os.environ.pop("OMP_WAIT_POLICY", None)
 os.environ["GOMP_SPINCOUNT"] = "1000"
 # Nothing here is worth waiting until the runs of this host, of whatever user, have ended.
@@ -43,7 +46,9 @@ def uses_ray(module: str) -> bool:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> "LoadFileScheduling":
-    """Each module runs on one worker; all modules that start Ray or lock the host run on the same one."""
+    """Each module runs on one worker; all modules that start Ray or lock the host run on the same
+    one.
+    """
     from xdist.scheduler import LoadFileScheduling
 
     class ByModule(LoadFileScheduling):
@@ -53,10 +58,22 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> "LoadFileSch
     return ByModule(config, log)
 
 
-def of_something(holds: Callable[[Iterable[object]], bool], module: Path) -> Callable[[Iterable[object]], bool]:
-    """`all` or `any` for a test module, where an assertion about an empty list fails: it would show nothing."""
-    asserts = [node for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))) if isinstance(node, ast.Assert)]
-    lines = {line for node in asserts for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
+def of_something(
+    holds: Callable[[Iterable[object]], bool], module: Path
+) -> Callable[[Iterable[object]], bool]:
+    """`all` or `any` for a test module, where an assertion about an empty list fails: it would show
+    nothing.
+    """
+    asserts = [
+        node
+        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Assert)
+    ]
+    lines = {
+        line
+        for node in asserts
+        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    }
 
     def check(values: Iterable[object]) -> bool:
         __tracebackhide__ = True
@@ -69,7 +86,9 @@ def of_something(holds: Callable[[Iterable[object]], bool], module: Path) -> Cal
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Ray comes first: it takes longest, and the other workers run the rest meanwhile. Modules get their `all` and `any`."""
+    """Ray comes first: it takes longest, and the other workers run the rest meanwhile. Modules get
+    their `all` and `any`.
+    """
     items.sort(key=lambda item: item.get_closest_marker("ray") is None)
     for module in {item.getparent(pytest.Module) for item in items} - {None}:
         for holds in (all, any):
@@ -77,7 +96,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Workers collect garbage around all that they measure: 0.2 s each time, with all of torch and transformers to look through."""
+    """Workers collect garbage around all that they measure: 0.2 s each time, with all of torch and
+    transformers to look through.
+    """
     gc.collect()
     gc.freeze()
 
@@ -89,9 +110,11 @@ def pytest_unconfigure() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Run a test marked `alone` while no other test runs, and with one thread of torch for each worker of pytest-xdist.
+    """Run a test marked `alone` while no other test runs, and with one thread of torch for each
+    worker of pytest-xdist.
 
-    A test locks the gate before the room, so that no test enters the room before one that waits to be alone in it.
+    A test locks the gate before the room, so that no test enters the room before one that waits to
+    be alone in it.
     """
     if not hasattr(item.config, "workerinput"):
         return (yield)
@@ -99,7 +122,9 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         torch.set_num_threads(1)
     folder = Path(item.config.option.basetemp).parent
     with ExitStack() as files:
-        gate, room = (files.enter_context((folder / name).open("a+")) for name in ("gate.lock", "room.lock"))
+        gate, room = (
+            files.enter_context((folder / name).open("a+")) for name in ("gate.lock", "room.lock")
+        )
         fcntl.lockf(gate, fcntl.LOCK_EX)  # not flock: a forked process would hold it as well
         fcntl.lockf(room, fcntl.LOCK_EX if item.get_closest_marker("alone") else fcntl.LOCK_SH)
         fcntl.lockf(gate, fcntl.LOCK_UN)

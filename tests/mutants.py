@@ -1,7 +1,9 @@
-"""Mutation test of statistics, recording, failure isolation and token code: `python -m tests.mutants --seed 1 --count 20`.
+"""Mutation test of statistics, recording, failure isolation and token code: `python -m
+tests.mutants --seed 1 --count 20`.
 
-Each mutant is one change in a copy of the tree: another comparison, another sign, a constant one larger, a dropped `not`.
-It is killed if a test that covers its file fails. A survivor is a missing test, or a change without effect.
+Each mutant is one change in a copy of the tree: another comparison, another sign, a constant one
+larger, a dropped `not`. It is killed if a test that covers its file fails. A survivor is a missing
+test, or a change without effect.
 """
 
 import argparse
@@ -17,14 +19,24 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
-STORED = ["tests/store/test_record.py", "tests/store/test_accuracy.py", "tests/store/test_language.py"]
+STORED = [
+    "tests/store/test_record.py",
+    "tests/store/test_accuracy.py",
+    "tests/store/test_language.py",
+]
 METHODS = "tests/workers/test_methods.py"
 COVER = {
     "sweeps/stats/**/*.py": ["tests/sweeps", *STORED],
     "store/write/record.py": ["tests/store"],
     "store/derive/*.py": ["tests/store"],
-    "sweeps/analysis/audit/*.py": ["tests/sweeps/test_audit_rules.py", "tests/sweeps/test_audit.py"],
-    "orchestrator/loop/failure_isolation.py": ["tests/orchestrator/test_failing_arms.py", "tests/orchestrator/test_dispatcher.py"],
+    "sweeps/analysis/audit/*.py": [
+        "tests/sweeps/test_audit_rules.py",
+        "tests/sweeps/test_audit.py",
+    ],
+    "orchestrator/loop/failure_isolation.py": [
+        "tests/orchestrator/test_failing_arms.py",
+        "tests/orchestrator/test_dispatcher.py",
+    ],
     "workers/token_reduction/token_ops.py": ["tests/workers/test_token_ops.py", METHODS],
     "workers/token_reduction/schedules.py": [
         "tests/workers/test_align.py",
@@ -47,7 +59,12 @@ COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Is: ast.IsNot,
     ast.IsNot: ast.Is,
 }
-OPERATORS: dict[type[ast.operator], type[ast.operator]] = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult}
+OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+}
 
 
 class Mutant(NamedTuple):
@@ -58,7 +75,10 @@ class Mutant(NamedTuple):
     changed: ast.expr
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.node.lineno}  {ast.unparse(self.node)}  ->  {ast.unparse(self.changed)}"
+        return (
+            f"{self.path}:{self.node.lineno}  {ast.unparse(self.node)}  -> "
+            f" {ast.unparse(self.changed)}"
+        )
 
     def apply(self, text: str) -> str:
         """The file with the changed expression in its place."""
@@ -67,7 +87,9 @@ class Mutant(NamedTuple):
         assert self.node.end_col_offset is not None
         start = sum(map(len, lines[: self.node.lineno - 1])) + self.node.col_offset
         end = sum(map(len, lines[: self.node.end_lineno - 1])) + self.node.end_col_offset
-        return (text.encode()[:start] + f"({ast.unparse(self.changed)})".encode() + text.encode()[end:]).decode()
+        return (
+            text.encode()[:start] + f"({ast.unparse(self.changed)})".encode() + text.encode()[end:]
+        ).decode()
 
 
 def variants(node: ast.AST) -> Iterator[ast.expr]:
@@ -111,10 +133,18 @@ def mutants(path: str) -> list[Mutant]:
 
 
 def drawn(seed: int, count: int) -> list[Mutant]:
-    """Mutants drawn without replacement, the pattern of `COVER` first: small files count as much as large ones."""
+    """Mutants drawn without replacement, the pattern of `COVER` first: small files count as much as
+    large ones.
+    """
     draw = random.Random(seed)
-    files = {pattern: [str(file.relative_to(ROOT)) for file in sorted(ROOT.glob(pattern))] for pattern in COVER}
-    pools = {pattern: [mutant for file in paths for mutant in mutants(file)] for pattern, paths in files.items()}
+    files = {
+        pattern: [str(file.relative_to(ROOT)) for file in sorted(ROOT.glob(pattern))]
+        for pattern in COVER
+    }
+    pools = {
+        pattern: [mutant for file in paths for mutant in mutants(file)]
+        for pattern, paths in files.items()
+    }
     found: list[Mutant] = []
     while len(found) < count and any(pools.values()):
         pool = pools[draw.choice([pattern for pattern, left in pools.items() if left])]
@@ -130,10 +160,26 @@ def killed(mutant: Mutant, tree: Path) -> bool:
     file.write_text(mutant.apply(before), encoding="utf-8")
     nearest = f"tests/{mutant.path.partition('/')[0]}/test_{Path(mutant.path).stem}.py"
     there = [test for test in dict.fromkeys([nearest, *tests]) if (tree / test).exists()]
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-n", "0", *there]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-x",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-n",
+        "0",
+        *there,
+    ]
     command += [f"--ignore={path}" for path in SLOW]
     try:
-        return subprocess.run(command, cwd=tree, capture_output=True, timeout=TIMEOUT_S, check=False).returncode != 0
+        return (
+            subprocess.run(
+                command, cwd=tree, capture_output=True, timeout=TIMEOUT_S, check=False
+            ).returncode
+            != 0
+        )
     except subprocess.TimeoutExpired:
         return True
     finally:

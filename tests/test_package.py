@@ -16,7 +16,11 @@ DATA = [
         "sweeps/references/tr_nsys.yaml",
         "sweeps/references/batch_size_sweep_results.csv",
     ),
-    *("store/migrations/script.py.mako", "store/migrations/versions/0001_tables.py", "webapp/icon.svg"),
+    *(
+        "store/migrations/script.py.mako",
+        "store/migrations/versions/0001_tables.py",
+        "webapp/icon.svg",
+    ),
     *("workers/token_reduction/tome.cpp", "workers/activation_sparsity/sparse_matvec.cpp"),
 ]
 
@@ -33,9 +37,16 @@ def test_types_are_shipped(folder: str) -> None:
 
 
 def test_no_file_of_the_source_is_ignored() -> None:
-    """The build leaves out what git ignores, and takes all other files below the folders: data files too."""
+    """The build leaves out what git ignores, and takes all other files below the folders: data
+    files too.
+    """
     assert [name for name in DATA if not (ROOT / name).is_file()] == []
-    source = [str(path.relative_to(ROOT)) for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.is_file()]
+    source = [
+        str(path.relative_to(ROOT))
+        for folder in FOLDERS
+        for path in (ROOT / folder).rglob("*")
+        if path.is_file()
+    ]
     shipped = [name for name in source if "__pycache__" not in name]
     assert set(DATA) <= set(shipped)
     found = subprocess.run(

@@ -5,7 +5,7 @@ import re
 import tokenize
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 
 import networkx as nx
@@ -16,16 +16,41 @@ from tests import mutants
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("sweeps", "workers", "store", "orchestrator", "webapp")
-SQL = re.compile(r"\b(SELECT\s.+?\sFROM|INSERT\s+(OR\s+\w+\s+)?INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM)\b", re.DOTALL)
+SQL = re.compile(
+    r"\b(SELECT\s.+?\sFROM|INSERT\s+(OR\s+\w+\s+)?INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM)\b",
+    re.DOTALL,
+)
 
-MAX_CODE_TOKENS = {"sweeps": 106_800, "workers": 106_100, "store": 85_500, "orchestrator": 61_300, "webapp": 62_700}
-"""Of the Python files of each folder, without comments, docstrings and layout; raising one needs a line in CHANGELOG."""
-LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING, tokenize.ENDMARKER}
+MAX_CODE_TOKENS = {
+    "sweeps": 106_800,
+    "workers": 106_100,
+    "store": 85_500,
+    "orchestrator": 61_300,
+    "webapp": 62_700,
+}
+"""Of the Python files of each folder, without comments, docstrings and layout; raising one needs a
+line in CHANGELOG."""
+LAYOUT = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENCODING,
+    tokenize.ENDMARKER,
+}
 MAX_FILES = 15
-PLUG_INS = ("orchestrator/commands", "orchestrator/report/sections", "webapp/charts", "webapp/screens", "workers/methods/vision")
+PLUG_INS = (
+    "orchestrator/commands",
+    "orchestrator/report/sections",
+    "webapp/charts",
+    "webapp/screens",
+    "workers/methods/vision",
+)
 """Folders with a file for each of what they hold."""
 PARTS_OF_A_FILE = {"main", "run"}
-"""Public names that several files must define: a command line has `main`, a kind of jobs has `run`."""
+"""Public names that several files must define: a command line has `main`, a kind of jobs has
+`run`."""
 
 
 def modules(*folders: str) -> Iterator[tuple[str, ast.Module]]:
@@ -41,24 +66,38 @@ def graph() -> ImportGraph:
 
 def cycles(edges: Iterable[tuple[str, str]]) -> list[list[str]]:
     """Groups of nodes that import each other, directly or through others."""
-    found = nx.strongly_connected_components(nx.DiGraph(edge for edge in edges if edge[0] != edge[1]))
+    found = nx.strongly_connected_components(
+        nx.DiGraph(edge for edge in edges if edge[0] != edge[1])
+    )
     return sorted(sorted(group) for group in found if len(group) > 1)
 
 
 def test_no_import_cycle_between_files(graph: ImportGraph) -> None:
     """No module imports itself through others, imports inside functions included."""
-    edges = ((one, other) for one in graph.modules for other in graph.find_modules_directly_imported_by(one))
+    edges = (
+        (one, other)
+        for one in graph.modules
+        for other in graph.find_modules_directly_imported_by(one)
+    )
     assert cycles(edges) == []
 
 
 def test_no_import_cycle_between_folders(graph: ImportGraph) -> None:
-    """Seen as folders, at every level, the source has no cycle either; a folder may import its own parts and they each other."""
-    edges = [(one, other) for one in graph.modules for other in graph.find_modules_directly_imported_by(one)]
+    """Seen as folders, at every level, the source has no cycle either; a folder may import its own
+    parts and they each other.
+    """
+    edges = [
+        (one, other)
+        for one in graph.modules
+        for other in graph.find_modules_directly_imported_by(one)
+    ]
     found = []
     for package in sorted({module.rpartition(".")[0] for module in graph.modules} - {""}):
         below = f"{package}."
         inside = [
-            (one[len(below) :], other[len(below) :]) for one, other in edges if one.startswith(below) and other.startswith(below)
+            (one[len(below) :], other[len(below) :])
+            for one, other in edges
+            if one.startswith(below) and other.startswith(below)
         ]
         if cycles((one.partition(".")[0], other.partition(".")[0]) for one, other in inside):
             found.append(package)
@@ -83,15 +122,27 @@ def test_test_modules_do_not_import_each_other() -> None:
                 if isinstance(node, ast.Import)
                 else []
             )
-            if any(part.startswith("test_") for name in names if name.startswith("tests.") for part in name.split(".")[1:3]):
+            if any(
+                part.startswith("test_")
+                for name in names
+                if name.startswith("tests.")
+                for part in name.split(".")[1:3]
+            ):
                 wrong.append(path)
     assert sorted(set(wrong)) == []
 
 
 def test_mutants_name_files_that_exist() -> None:
-    """Each pattern of files that `tests/mutants.py` changes finds some, and the tests that cover them are there."""
+    """Each pattern of files that `tests/mutants.py` changes finds some, and the tests that cover
+    them are there.
+    """
     assert {pattern for pattern in mutants.COVER if not list(ROOT.glob(pattern))} == set()
-    assert {test for tests in (*mutants.COVER.values(), mutants.SLOW) for test in tests if not (ROOT / test).exists()} == set()
+    assert {
+        test
+        for tests in (*mutants.COVER.values(), mutants.SLOW)
+        for test in tests
+        if not (ROOT / test).exists()
+    } == set()
 
 
 def test_sql_is_only_in_the_store() -> None:
@@ -107,8 +158,16 @@ def test_sql_is_only_in_the_store() -> None:
 
 def test_no_folder_has_many_files() -> None:
     """A stranger reads the names of a folder at a glance."""
-    files = Counter(Path(path).parent.as_posix() for path, _ in modules(*FOLDERS) if not path.endswith("__init__.py"))
-    assert {folder: number for folder, number in files.items() if number > MAX_FILES and folder not in PLUG_INS} == {}
+    files = Counter(
+        Path(path).parent.as_posix()
+        for path, _ in modules(*FOLDERS)
+        if not path.endswith("__init__.py")
+    )
+    assert {
+        folder: number
+        for folder, number in files.items()
+        if number > MAX_FILES and folder not in PLUG_INS
+    } == {}
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
@@ -118,17 +177,44 @@ def test_the_source_does_not_grow(folder: str) -> None:
 
 
 def code_tokens(path: str, tree: ast.Module) -> int:
-    """Tokens of a file that are neither comments nor docstrings nor layout."""
-    bodies = [node.body for node in ast.walk(tree) if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)]
+    """Tokens of a file that are neither comments nor docstrings nor layout.
+
+    Short lines cost nothing: a comma before a closing bracket is layout, and a string in several
+    parts is one.
+    """
+    bodies = [
+        node.body
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+    ]
     statements = [each for body in bodies for each in body if isinstance(each, ast.Expr)]
-    strings = {(each.lineno, each.col_offset) for each in statements if isinstance(each.value, ast.Constant)}
+    strings = {
+        (each.lineno, each.col_offset)
+        for each in statements
+        if isinstance(each.value, ast.Constant)
+    }
     with (ROOT / path).open("rb") as file:
-        return sum(token.type not in LAYOUT and token.start not in strings for token in tokenize.tokenize(file.readline))
+        tokens = [
+            token
+            for token in tokenize.tokenize(file.readline)
+            if token.type not in LAYOUT and token.start not in strings
+        ]
+    return len(tokens) - sum(
+        (one.string == "," and other.string in {")", "]", "}"})
+        or (one.type == other.type == tokenize.STRING)
+        for one, other in pairwise(tokens)
+    )
 
 
 def test_no_public_name_is_defined_twice() -> None:
-    """A public name of a module stands for one thing in its package, which is a folder at the top."""
-    assert {name: files for name, files in names_defined_twice().items() if name[1] not in PARTS_OF_A_FILE} == {}
+    """A public name of a module stands for one thing in its package, which is a folder at the
+    top.
+    """
+    assert {
+        name: files
+        for name, files in names_defined_twice().items()
+        if name[1] not in PARTS_OF_A_FILE
+    } == {}
 
 
 def names_defined_twice() -> dict[tuple[str, str], set[str]]:
@@ -141,7 +227,13 @@ def names_defined_twice() -> dict[tuple[str, str], set[str]]:
         if "/migrations/" in path or path.startswith("workers/methods/"):
             continue
         for node in tree.body:
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+            targets = (
+                node.targets
+                if isinstance(node, ast.Assign)
+                else [node.target]
+                if isinstance(node, ast.AnnAssign)
+                else []
+            )
             names = [target.id for target in targets if isinstance(target, ast.Name)]
             if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
                 names = [node.name]

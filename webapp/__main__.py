@@ -1,4 +1,6 @@
-"""Command line of the web app: `python -m webapp app` opens it, `python -m webapp plot NAME -o FILE` draws a chart."""
+"""Command line of the web app: `python -m webapp app` opens it, `python -m webapp plot NAME -o
+FILE` draws a chart.
+"""
 
 import argparse
 import gc
@@ -20,16 +22,25 @@ STREAMLIT_OPTIONS = {
     "theme.light.primaryColor": "#1a70b8",
     "theme.dark.primaryColor": "#3f9bdc",
 }
-"""Given as command-line options, because Streamlit reads a configuration file only from the folder it is started in."""
+"""Given as command-line options, because Streamlit reads a configuration file only from the folder
+it is started in."""
 
 OPEN_TO_OTHERS = (
-    "breakeven: the app listens on {host}: whoever reaches this address can read the whole store, without a password and without "
-    "encryption; leave --host out to keep it to this machine (ssh -L 8501:localhost:8501 reaches it from elsewhere)"
+    "breakeven: the app listens on {host}: whoever reaches this address can read the whole store,"
+    " without a password and without encryption; leave --host out to keep it to this machine (ssh"
+    " -L 8501:localhost:8501 reaches it from elsewhere)"
 )
 
 
 FIRST_IMPORTED = (
-    *("PIL.Image", "scipy.special", "narwhals.stable.v1", "pyarrow.pandas_compat", "store.views.public", "store.read.runs"),
+    *(
+        "PIL.Image",
+        "scipy.special",
+        "narwhals.stable.v1",
+        "pyarrow.pandas_compat",
+        "store.views.public",
+        "store.read.runs",
+    ),
     *(
         "workers.activation_sparsity",
         "workers.token_reduction",
@@ -50,7 +61,9 @@ FIRST_IMPORTED = (
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs the command; 0 when done, 2 for wrong usage or a store that cannot be read, 130 when interrupted."""
+    """Runs the command; 0 when done, 2 for wrong usage or a store that cannot be read, 130 when
+    interrupted.
+    """
     given = _parser().parse_args(arguments)
     try:
         return _app(given) if given.command == "app" else _plot(given)
@@ -60,33 +73,62 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m webapp", description="Charts of a Breakeven store, in the browser or as files."
+        prog="python -m webapp",
+        description="Charts of a Breakeven store, in the browser or as files.",
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    app = commands.add_parser("app", help="open the app in the browser (this machine only, unless --host names an address)")
+    app = commands.add_parser(
+        "app",
+        help="open the app in the browser (this machine only, unless --host names an address)",
+    )
     app.add_argument("--port", type=int, default=8501, help="port (default 8501)")
-    app.add_argument("--host", default="localhost", help="address to listen on (default localhost; others let other machines read)")
-    app.add_argument("--no-browser", dest="browser", action="store_false", help="do not open a browser window")
+    app.add_argument(
+        "--host",
+        default="localhost",
+        help="address to listen on (default localhost; others let other machines read)",
+    )
+    app.add_argument(
+        "--no-browser", dest="browser", action="store_false", help="do not open a browser window"
+    )
     plot = commands.add_parser("plot", help="draw a sweep's speed-ups into a file")
     plot.add_argument("name", help="name of the sweep")
-    plot.add_argument("-o", "--out", type=Path, required=True, help="file to write: .png, .svg or .html")
+    plot.add_argument(
+        "-o", "--out", type=Path, required=True, help="file to write: .png, .svg or .html"
+    )
     axes = ["tokens", "gmacs", "gmacs_saved", "both"]
     plot.add_argument(
-        "--axis", choices=axes, default="tokens", help="what to draw against (default tokens; both: tokens and gmacs)"
+        "--axis",
+        choices=axes,
+        default="tokens",
+        help="what to draw against (default tokens; both: tokens and gmacs)",
     )
-    plot.add_argument("--metric", help="latency; ttft, tpot or time_per_char for language models (default: the last of these)")
+    plot.add_argument(
+        "--metric",
+        help=(
+            "latency; ttft, tpot or time_per_char for language models (default: the last of these)"
+        ),
+    )
     plot.add_argument("--flagged", action="store_true", help="draw flagged points too")
     plot.add_argument(
-        "--references", action="store_true", help="draw published points of the same models too (breakeven import --reference)"
+        "--references",
+        action="store_true",
+        help="draw published points of the same models too (breakeven import --reference)",
     )
     for command in (app, plot):
-        command.add_argument("--db", help="database: a file or an SQLAlchemy URL (default $BREAKEVEN_DB, else breakeven.db)")
+        command.add_argument(
+            "--db",
+            help="database: a file or an SQLAlchemy URL (default $BREAKEVEN_DB, else breakeven.db)",
+        )
     return parser
 
 
 def _app(given: argparse.Namespace) -> int:
     from altair.utils.schemapi import disable_debug_mode
-    from streamlit.web import cli  # Streamlit takes a second to import, which `plot` need not wait for
+
+    # Streamlit takes a second to import, which `plot` need not wait for
+    from streamlit.web import (
+        cli,
+    )
 
     if given.db:
         os.environ["BREAKEVEN_DB"] = given.db
@@ -105,7 +147,11 @@ def _app(given: argparse.Namespace) -> int:
         "server.port": str(given.port),
         "server.headless": str(not given.browser).lower(),
     }
-    cli.main(["run", str(APP), *(f"--{key}={value}" for key, value in flags.items())], prog_name="streamlit", standalone_mode=False)
+    cli.main(
+        ["run", str(APP), *(f"--{key}={value}" for key, value in flags.items())],
+        prog_name="streamlit",
+        standalone_mode=False,
+    )
     return 0
 
 

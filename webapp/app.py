@@ -54,7 +54,9 @@ _SMALLEST = {"data": {"values": []}, "mark": "point", "width": 1, "height": 1}
 
 @contextmanager
 def _drawing_loaded(screen: Screen) -> Iterator[None]:
-    """Has the browser fetch what draws charts and tables while the page reads the store, and not after it."""
+    """Has the browser fetch what draws charts and tables while the page reads the store, and not
+    after it.
+    """
     if "loaded" in st.session_state or not screen.draws:
         yield
         return
@@ -93,15 +95,24 @@ def _run(page: st.Page, needs: str) -> None:
     page.run()
 
 
-st.set_page_config(page_title="Breakeven", page_icon=str(Path(__file__).with_name("icon.svg")), layout="wide")
+st.set_page_config(
+    page_title="Breakeven", page_icon=str(Path(__file__).with_name("icon.svg")), layout="wide"
+)
 pages = {
-    st.Page(f"screens/{screen.script}.py", title=screen.title, url_path=screen.path or None, default=not screen.path): screen
+    st.Page(
+        f"screens/{screen.script}.py",
+        title=screen.title,
+        url_path=screen.path or None,
+        default=not screen.path,
+    ): screen
     for screen in SCREENS
 }
 st.html(plain.PAGE_STYLE)
 current_page = st.navigation(list(pages), position="top")
 try:
-    screen_shown = next(screen for page, screen in pages.items() if page.url_path == current_page.url_path)
+    screen_shown = next(
+        screen for page, screen in pages.items() if page.url_path == current_page.url_path
+    )
     with _drawing_loaded(screen_shown):
         _run(current_page, screen_shown.needs)
 except EmptyStoreError as problem:

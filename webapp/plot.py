@@ -1,4 +1,6 @@
-"""The chart of a sweep as a PNG, SVG or self-contained HTML file, drawn without a browser and without the network."""
+"""The chart of a sweep as a PNG, SVG or self-contained HTML file, drawn without a browser and
+without the network.
+"""
 
 from io import BytesIO, StringIO
 from pathlib import Path
@@ -16,7 +18,14 @@ from webapp.display.axis_curves import Axis
 
 Axes = Literal["tokens", "gmacs", "gmacs_saved", "both"]
 FileFormat = Literal["png", "svg", "html"]
-Chart = alt.Chart | alt.LayerChart | alt.FacetChart | alt.HConcatChart | alt.VConcatChart | alt.ConcatChart
+Chart = (
+    alt.Chart
+    | alt.LayerChart
+    | alt.FacetChart
+    | alt.HConcatChart
+    | alt.VConcatChart
+    | alt.ConcatChart
+)
 
 
 class PlotError(ValueError):
@@ -33,23 +42,30 @@ def save_plot(
     show_flagged: bool = False,
     references: bool = False,
 ) -> None:
-    """Draws the newest revision of sweep `name` into `out`; its extension is the format (PNG at twice the size in pixels).
+    """Draws the newest revision of sweep `name` into `out`; its extension is the format (PNG at
+    twice the size in pixels).
 
-    `both` axes are tokens and GMACs. `metric` is one of the view `speedup` (default: the first that the sweep has).
-    `references`: published points of the same models, which the store holds, are drawn beside its own.
+    `both` axes are tokens and GMACs. `metric` is one of the view `speedup` (default: the first that
+    the sweep has). `references`: published points of the same models, which the store holds, are
+    drawn beside its own.
 
-    Raises `PlotError` for another extension, a sweep without a measurement or a path that cannot be written, and
-    `store.errors.StoreError` for an unknown sweep or a store that cannot be read.
+    Raises `PlotError` for another extension, a sweep without a measurement or a path that cannot be
+    written, and `store.errors.StoreError` for an unknown sweep or a store that cannot be read.
     """
     found = [form for form in get_args(FileFormat) if f".{form}" == out.suffix.lower()]
     if not found:
         raise PlotError(f"{out}: this extension is not a known format; use .png, .svg or .html")
-    chart = figure(name, axes=axes, metric=metric, url=url, show_flagged=show_flagged, references=references)
+    chart = figure(
+        name, axes=axes, metric=metric, url=url, show_flagged=show_flagged, references=references
+    )
     content = render_chart(chart, found[0])
     try:
         out.write_bytes(content)
     except OSError as problem:
-        raise PlotError(f"{out}: cannot be written: {problem.strerror}; choose a folder that exists and is writable") from problem
+        raise PlotError(
+            f"{out}: cannot be written: {problem.strerror}; choose a folder that exists and is"
+            " writable"
+        ) from problem
 
 
 def figure(
@@ -65,16 +81,23 @@ def figure(
     question = queries.question(name, url)
     points, break_evens = queries.labelled_speedups(name, url)
     if points.empty:
-        raise PlotError(f"sweep '{name}' has no measurement yet; its progress is shown by: breakeven status")
+        raise PlotError(
+            f"sweep '{name}' has no measurement yet; its progress is shown by: breakeven status"
+        )
     known = texts.metrics_in(points["metric"])
     if metric is not None and metric not in known:
-        raise PlotError(f"sweep '{name}' has no metric '{metric}'; choose one of {', '.join(known)}")
+        raise PlotError(
+            f"sweep '{name}' has no metric '{metric}'; choose one of {', '.join(known)}"
+        )
     points = points[points["metric"] == (metric or known[0])]
     wanted: tuple[Axis, ...] = ("tokens", "gmacs") if axes == "both" else (axes,)
     published = _published(points, name, url) if references else None
     try:
         views = [
-            curves.speedup_chart(points, break_evens, axis, show_flagged=show_flagged, references=published) for axis in wanted
+            curves.speedup_chart(
+                points, break_evens, axis, show_flagged=show_flagged, references=published
+            )
+            for axis in wanted
         ]
     except ValueError as problem:
         hint = "; draw flagged points with: --flagged" if "flagged" in str(problem) else ""
@@ -83,18 +106,26 @@ def figure(
 
 
 def _published(points: pd.DataFrame, name: str, url: str | None) -> pd.DataFrame:
-    """The published points of the store. Raises `PlotError` where none is of a model of these points."""
+    """The published points of the store. Raises `PlotError` where none is of a model of these
+    points.
+    """
     found = queries.references(url)
     if found.empty:
-        raise PlotError("the store holds no published point; import some with: breakeven import --reference")
+        raise PlotError(
+            "the store holds no published point; import some with: breakeven import --reference"
+        )
     if not set(found["model"].dropna()) & {bare_model(model) for model in points["model"]}:
         models = ", ".join(sorted(set(found["model"].dropna())))
-        raise PlotError(f"no published point is of a model of sweep '{name}'; the store holds some of {models}")
+        raise PlotError(
+            f"no published point is of a model of sweep '{name}'; the store holds some of {models}"
+        )
     return found
 
 
 def render_chart(chart: Chart, form: FileFormat) -> bytes:
-    """The chart as the bytes of a file, on white; HTML contains all its scripts, so that it opens without a network."""
+    """The chart as the bytes of a file, on white; HTML contains all its scripts, so that it opens
+    without a network.
+    """
     with alt.data_transformers.enable("default", max_rows=None):
         on_white = chart.properties(background="white", padding=20)
         if form == "png":

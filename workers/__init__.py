@@ -1,1 +1,3 @@
-"""Workers: run(job) -> Outcome; the only room with torch, timm and pynvml. Knows neither Ray nor SQL."""
+"""Workers: run(job) -> Outcome; the only room with torch, timm and pynvml. Knows neither Ray nor
+SQL.
+"""

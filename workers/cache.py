@@ -1,4 +1,6 @@
-"""The cache of artifacts that jobs need: made on demand, and kept under the hash of what they are made from."""
+"""The cache of artifacts that jobs need: made on demand, and kept under the hash of what they are
+made from.
+"""
 
 import os
 import shutil
@@ -16,13 +18,16 @@ def cache_folder() -> Path:
 
 
 def cached(name: str, make: Callable[[Path], None]) -> Path:
-    """The file or folder `name` of the cache, made by `make` if it is not there: whole or not at all, once for all processes."""
+    """The file or folder `name` of the cache, made by `make` if it is not there: whole or not at
+    all, once for all processes.
+    """
     file = cache_folder() / name
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(file.with_name(f"{name}.lock")):
             if not file.exists():
-                for left in file.parent.glob(f".*-{name}"):  # of a process that was killed, because this one holds the lock
+                # of a process that was killed, because this one holds the lock
+                for left in file.parent.glob(f".*-{name}"):
                     _remove(left)
                 part = file.with_name(f".{os.getpid()}-{name}")
                 try:

@@ -2,7 +2,9 @@
 
 
 class Unsupported(Exception):  # noqa: N818 - a fact about a model, a method or a device: it becomes the failure row `unsupported`
-    """The requested combination cannot run on this model or device; the message is the reason that the result gives."""
+    """The requested combination cannot run on this model or device; the message is the reason that
+    the result gives.
+    """
 
 
 class DataError(ValueError):

@@ -1,4 +1,6 @@
-"""Run a job: `run(job) -> Outcome` in this process, or `python -m workers.run job.json`, which needs neither Ray nor a store."""
+"""Run a job: `run(job) -> Outcome` in this process, or `python -m workers.run job.json`, which
+needs neither Ray nor a store.
+"""
 
 import argparse
 import contextlib
@@ -19,9 +21,21 @@ from pydantic import ValidationError
 from sweeps.model.job import Job
 from sweeps.model.kinds import KINDS
 from sweeps.model.outcome import ANSWERING_FAILURES, WORKER_UNFIT, Outcome
-from workers.measure.machine.environment import PROJECT, commit, cores, cores_of_threads, devices, environment_of
+from workers.measure.machine.environment import (
+    PROJECT,
+    commit,
+    cores,
+    cores_of_threads,
+    devices,
+    environment_of,
+)
 from workers.measure.machine.pinning import pinned
-from workers.measure.process.openmp import pin_main_thread, present_policy, requested_policy, set_policy
+from workers.measure.process.openmp import (
+    pin_main_thread,
+    present_policy,
+    requested_policy,
+    set_policy,
+)
 from workers.measure.process.timeout import TimedOut, alarm
 
 PROCESS = uuid4().hex
@@ -33,9 +47,11 @@ TRACED = 10
 
 
 def run(job: Job, **options: Any) -> Outcome:
-    """Run the job in this process; an error of an arm becomes a `Failure` and the other arms are measured.
+    """Run the job in this process; an error of an arm becomes a `Failure` and the other arms are
+    measured.
 
-    Raises `LookupError` when the job's device class is not here. `options` go to the kind (see `workers.kinds`).
+    Raises `LookupError` when the job's device class is not here. `options` go to the kind (see
+    `workers.kinds`).
     """
     environment = environment_of(job.condition.device)
     started = time.time()
@@ -47,9 +63,12 @@ def run(job: Job, **options: Any) -> Outcome:
         if KINDS[job.kind].timed or "torch" not in sys.modules:
             set_policy(requested_policy(job.condition))
         kind = importlib.import_module(f"workers.kinds.{job.kind}")
-        gc.freeze()  # what there is now is no garbage: looking through it takes 0.1 s at each collection
+        # what there is now is no garbage: looking through it takes 0.1 s at each collection
+        gc.freeze()
         pin_main_thread()
-        cleanup = importlib.import_module("workers.measure.process.process_cleanup").ProcessCleanup(job)
+        cleanup = importlib.import_module("workers.measure.process.process_cleanup").ProcessCleanup(
+            job
+        )
         fields = kind.run(job, **options)._asdict()
     except (Exception, TimedOut) as error:
         from workers.kinds.failures import StateChangedError, failure
@@ -66,7 +85,8 @@ def run(job: Job, **options: Any) -> Outcome:
         else:
             fields = {"failures": (failure(None, error, "before any arm could run"),)}
     finally:
-        gc.collect()  # of the job's own objects alone, before those of earlier ones are looked through again
+        # of the job's own objects alone, before those of earlier ones are looked through again
+        gc.collect()
         gc.unfreeze()
     if cleanup is not None:
         fields = cleanup.finish(fields)
@@ -78,27 +98,50 @@ def run(job: Job, **options: Any) -> Outcome:
         ended_at=time.time(),
         process=PROCESS,
         commit=commit(),
-        cores=held if job.condition.pinning is None else cores_of_threads(job.condition.threads_on(int(cores()))),
+        cores=(
+            held
+            if job.condition.pinning is None
+            else cores_of_threads(job.condition.threads_on(int(cores())))
+        ),
         **fields,
     )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line. Exit codes: 0 answered, 1 a job was not answered, 2 wrong usage or a bad job file, 130 interrupted."""
+    """The command line. Exit codes: 0 answered, 1 a job was not answered, 2 wrong usage or a bad
+    job file, 130 interrupted.
+    """
     parser = argparse.ArgumentParser(
         prog="python -m workers.run",
-        description="Run jobs and print each outcome as one line of JSON; nothing else is printed on standard output.",
-        epilog="Exit codes: 0 answered, 1 a job was not answered, 2 wrong usage or a bad job file, 130 interrupted.",
+        description=(
+            "Run jobs and print each outcome as one line of JSON; nothing else is printed on"
+            " standard output."
+        ),
+        epilog=(
+            "Exit codes: 0 answered, 1 a job was not answered, 2 wrong usage or a bad job file, 130"
+            " interrupted."
+        ),
     )
-    parser.add_argument("jobs", nargs="+", type=Path, metavar="JOB", help="job file (JSON), or a folder of *.json")
     parser.add_argument(
-        "--out", type=Path, help="file for the outcome; for several jobs a folder, one file each, named like the job's"
+        "jobs", nargs="+", type=Path, metavar="JOB", help="job file (JSON), or a folder of *.json"
     )
     parser.add_argument(
-        "--arm", type=int, metavar="N", help="run the N-th arm of one job alone, for an outside profiler; nothing is measured"
+        "--out",
+        type=Path,
+        help="file for the outcome; for several jobs a folder, one file each, named like the job's",
     )
     parser.add_argument(
-        "--forwards", type=int, default=TRACED, metavar="K", help=f"with --arm: forwards to trace (default {TRACED})"
+        "--arm",
+        type=int,
+        metavar="N",
+        help="run the N-th arm of one job alone, for an outside profiler; nothing is measured",
+    )
+    parser.add_argument(
+        "--forwards",
+        type=int,
+        default=TRACED,
+        metavar="K",
+        help=f"with --arm: forwards to trace (default {TRACED})",
     )
     parser.add_argument("--quiet", action="store_true", help="show no progress on standard error")
     options = parser.parse_args(arguments)
@@ -114,9 +157,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with _only_outcomes() as stdout:
             for (path, job), place in zip(jobs, places, strict=True):
                 if not options.quiet:
-                    sys.stderr.write(f"{done + 1} of {len(jobs)}: {path}: {job.kind} of {job.condition.model}\n")
+                    sys.stderr.write(
+                        f"{done + 1} of {len(jobs)}: {path}: {job.kind} of {job.condition.model}\n"
+                    )
                 outcomes = list(_run(job, unfit=unfit))
-                unfit = unfit or any(outcome.process == PROCESS and WORKER_UNFIT in outcome.system_metrics for outcome in outcomes)
+                unfit = unfit or any(
+                    outcome.process == PROCESS and WORKER_UNFIT in outcome.system_metrics
+                    for outcome in outcomes
+                )
                 for note in (note for outcome in outcomes for note in outcome.notes):
                     sys.stderr.write(f"{path}: {note}\n")
                 for failure in (failure for outcome in outcomes for failure in outcome.failures):
@@ -155,9 +203,11 @@ def _trace(jobs: Sequence[tuple[Path, Job]], arm: int, forwards: int) -> int:
 
 
 def _run(job: Job, *, unfit: bool) -> Iterator[Outcome]:
-    """The outcome of a job, in a process of its own where this one is `unfit` or its threads wait or are pinned otherwise.
+    """The outcome of a job, in a process of its own where this one is `unfit` or its threads wait
+    or are pinned otherwise.
 
-    Of a job one of whose arms changed what the others run on, those of its parts, each measured in a new process.
+    Of a job one of whose arms changed what the others run on, those of its parts, each measured in
+    a new process.
     """
     needed = requested_policy(job.condition)
     other_policy = KINDS[job.kind].timed and "torch" in sys.modules and present_policy() != needed
@@ -175,7 +225,14 @@ def _run_apart(job: Job) -> list[Outcome]:
     path = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(PROJECT))))
     command = [sys.executable, "-P", "-m", "workers.run", "/dev/stdin", "--quiet"]
     environment = {**os.environ, "PYTHONPATH": path}
-    done = subprocess.run(command, input=job.model_dump_json(), stdout=subprocess.PIPE, text=True, check=False, env=environment)
+    done = subprocess.run(
+        command,
+        input=job.model_dump_json(),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+        env=environment,
+    )
     return [Outcome.model_validate_json(line) for line in done.stdout.splitlines()]
 
 
@@ -202,10 +259,14 @@ def _read(paths: Sequence[Path]) -> list[tuple[Path, Job]]:
             first = error.errors()[0]
             place = ".".join(map(str, first["loc"])) or "the file"
             raise UsageError(
-                f"{path}: not a job: {place}: {first['msg']}; `breakeven plan FILE --jobs DIR` writes job files"
+                f"{path}: not a job: {place}: {first['msg']}; `breakeven plan FILE --jobs DIR`"
+                " writes job files"
             ) from error
         if job.condition.device not in present:
-            raise UsageError(f"{path}: the job needs device {job.condition.device}; this machine has {', '.join(present)}")
+            raise UsageError(
+                f"{path}: the job needs device {job.condition.device}; this machine has"
+                f" {', '.join(present)}"
+            )
         jobs.append((path, job))
     return jobs
 
@@ -219,13 +280,17 @@ def _places(out: Path | None, paths: Sequence[Path]) -> list[Path | None]:
     else:
         folder, places = out, [out / path.name for path in paths]
     if len(set(places)) < len(places):
-        raise UsageError(f"--out {out}: two job files have the same name, and so would their outcomes")
+        raise UsageError(
+            f"--out {out}: two job files have the same name, and so would their outcomes"
+        )
     if clash := {place.resolve() for place in places} & {path.resolve() for path in paths}:
         raise UsageError(f"--out {out}: {min(clash)} is a job file and would be overwritten")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"--out {out}: {folder} is no folder to write to: {error.strerror}") from error
+        raise UsageError(
+            f"--out {out}: {folder} is no folder to write to: {error.strerror}"
+        ) from error
     return list(places)
 
 
@@ -238,7 +303,9 @@ def _write(place: Path, text: str) -> None:
 
 @contextlib.contextmanager
 def _only_outcomes() -> Iterator[TextIO]:
-    """Standard output for outcomes alone: what anything else prints there, C libraries included, goes to standard error."""
+    """Standard output for outcomes alone: what anything else prints there, C libraries included,
+    goes to standard error.
+    """
     sys.stdout.flush()
     kept = os.dup(1)
     os.dup2(2, 1)
@@ -254,7 +321,10 @@ def _only_outcomes() -> Iterator[TextIO]:
 def _check_cores(job: Job, held: tuple[int, ...] | None) -> None:
     """Raises `RuntimeError` where a job on one GPU of several has no cores of its own."""
     if job.occupation == "device" and held is None:
-        raise RuntimeError("exclusive: device needs a worker that is pinned to its GPU's cores, as `breakeven run` starts it")
+        raise RuntimeError(
+            "exclusive: device needs a worker that is pinned to its GPU's cores, as `breakeven run`"
+            " starts it"
+        )
 
 
 if __name__ == "__main__":

@@ -1,1 +1,3 @@
-"""Ray cluster: nodes, supervisors of workers, and jobs on them; the only package that imports Ray."""
+"""Ray cluster: nodes, supervisors of workers, and jobs on them; the only package that imports
+Ray.
+"""

@@ -22,9 +22,11 @@ from sweeps.model.outcome import Outcome
 
 NEW_PROCESS_S = 20.0
 WAITS_S, REPEAT_S = 2.0, 30.0
-"""How often it is checked whether a running job waits for its host, and how often that is reported."""
+"""How often it is checked whether a running job waits for its host, and how often that is
+reported."""
 OURS, STORE = "BREAKEVEN_", "BREAKEVEN_DB"
-"""Prefix of our environment variables, which workers get, and the one that they do not get: it may hold a password."""
+"""Prefix of our environment variables, which workers get, and the one that they do not get: it may
+hold a password."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +57,9 @@ class Cluster:
     Ray neither retries nor restarts anything: what follows a failure is the dispatcher's decision.
     """
 
-    def __init__(self, config: WorkerConfig, folder: Folder | None, notify: Callable[[str], None]) -> None:
+    def __init__(
+        self, config: WorkerConfig, folder: Folder | None, notify: Callable[[str], None]
+    ) -> None:
         self._folder = folder
         self._supervisors = Supervisors(config, own_ray=folder is not None)
         self._discovery = Discovery(self._supervisors, notify)
@@ -77,16 +81,27 @@ class Cluster:
     ) -> Self:
         """Start Ray here, or connect to the cluster at `address`, and check what every node offers.
 
-        `entry` and `environments` name the functions that workers call (`module:function`); `memory_bytes` limits what a CPU
-        worker may allocate; `notify` gets a line for each node that is excluded, joins or leaves. Raises `ClusterError` when Ray
-        cannot be started or reached, or no node can be used.
+        `entry` and `environments` name the functions that workers call (`module:function`);
+        `memory_bytes` limits what a CPU worker may allocate; `notify` gets a line for each node
+        that is excluded, joins or leaves. Raises `ClusterError` when Ray cannot be started or
+        reached, or no node can be used.
         """
-        ours = tuple(sorted((key, value) for key, value in os.environ.items() if key.startswith(OURS) and key != STORE))
-        config = WorkerConfig(entry, environments, str(Path.cwd()), _import_path(), ours, memory_bytes)
+        ours = tuple(
+            sorted(
+                (key, value)
+                for key, value in os.environ.items()
+                if key.startswith(OURS) and key != STORE
+            )
+        )
+        config = WorkerConfig(
+            entry, environments, str(Path.cwd()), _import_path(), ours, memory_bytes
+        )
         try:
             folder = None if address else Folder()
         except OSError as error:
-            raise ClusterError(f"Ray cannot be started here, because it has no place for its files: {error}") from error
+            raise ClusterError(
+                f"Ray cannot be started here, because it has no place for its files: {error}"
+            ) from error
         try:
             start_ray(address, folder)
         except BaseException:
@@ -103,59 +118,88 @@ class Cluster:
         return cluster
 
     def nodes(self) -> list[Node]:
-        """The nodes that can be used; those that joined meanwhile are among them once `refresh` has found them."""
+        """The nodes that can be used; those that joined meanwhile are among them once `refresh` has
+        found them.
+        """
         return list(self._discovery.nodes)
 
     def refresh(self) -> bool:
-        """Add nodes that joined and remove idle ones that left, without waiting for any; whether there are new ones."""
+        """Add nodes that joined and remove idle ones that left, without waiting for any; whether
+        there are new ones.
+        """
         if self._folder:
             return False  # our own Ray has one node
         return self._discovery.refresh({running.node.node_id for running in self._running.values()})
 
     def require(self, devices: Iterable[Device]) -> None:
-        """Raise `ClusterOutageError` naming what is there unless some node offers each of `devices`."""
+        """Raise `ClusterOutageError` naming what is there unless some node offers each of
+        `devices`.
+        """
         nodes = self._discovery.nodes
         missing = sorted(set(devices) - {device for node in nodes for device in node.devices})
         if missing:
-            there = "; ".join(f"{node.host}: {', '.join(node.devices)}" for node in nodes) or "no node"
-            raise ClusterOutageError(f"no node offers device {', '.join(missing)}; there is {there}")
+            there = (
+                "; ".join(f"{node.host}: {', '.join(node.devices)}" for node in nodes) or "no node"
+            )
+            raise ClusterOutageError(
+                f"no node offers device {', '.join(missing)}; there is {there}"
+            )
 
     def submit(self, job: Job, node: Node, *, slot: int = 0, fresh: bool = False) -> Running:
-        """Give `job` to the worker of its device class and `slot` on `node`, which must be idle; to a new process if `fresh`.
+        """Give `job` to the worker of its device class and `slot` on `node`, which must be idle; to
+        a new process if `fresh`.
 
         Raises `ClusterError` when the node does not offer the device, or others keep its GPUs.
         """
         device = job.condition.device
         if device not in node.devices:
-            raise ClusterError(f"{node.host} does not offer device {device}; it offers {', '.join(node.devices)}")
+            raise ClusterError(
+                f"{node.host} does not offer device {device}; it offers {', '.join(node.devices)}"
+            )
         supervisor = self._supervisors.at((node.node_id, device, slot))
-        reference = supervisor.run.remote(job.model_dump_json(), job.timeout_s, fresh=fresh, gpus=node.gpus)
+        reference = supervisor.run.remote(
+            job.model_dump_json(), job.timeout_s, fresh=fresh, gpus=node.gpus
+        )
         running = Running(node, job, reference, slot)
         self._running[reference] = running
         return running
 
     def wait(self, timeout_s: float | None = None) -> list[Finished]:
-        """Jobs that have come back, none after `timeout_s` seconds; returns as soon as there is one."""
+        """Jobs that have come back, none after `timeout_s` seconds; returns as soon as there is
+        one.
+        """
         import ray
 
         if lost := self._supervisors.lost_daemon():
             self._discovery.nodes.clear()
-            running, failure = list(self._running.values()), WorkerFailure("node_died", f"Ray's process {lost} was killed")
+            running, failure = (
+                list(self._running.values()),
+                WorkerFailure("node_died", f"Ray's process {lost} was killed"),
+            )
             self._running.clear()
             return [Finished(one, failure) for one in running]
         ready, _ = ray.wait(list(self._running), num_returns=1, timeout=timeout_s)
-        return [Finished(running, self._result(running)) for running in map(self._running.pop, ready)]
+        return [
+            Finished(running, self._result(running)) for running in map(self._running.pop, ready)
+        ]
 
     def waits(self) -> list[tuple[Running, str]]:
-        """Jobs that wait for their host, with what they wait for; each when it is first seen, and then every `REPEAT_S`.
+        """Jobs that wait for their host, with what they wait for; each when it is first seen, and
+        then every `REPEAT_S`.
 
         A job that waits no more comes once with an empty text.
         """
         import ray
 
         found, now = [], time.monotonic()
-        ready = ray.wait(list(self._status_calls), num_returns=len(self._status_calls), timeout=0)[0] if self._status_calls else []
-        for call, running in [(reference, self._status_calls.pop(reference)) for reference in ready]:
+        ready = (
+            ray.wait(list(self._status_calls), num_returns=len(self._status_calls), timeout=0)[0]
+            if self._status_calls
+            else []
+        )
+        for call, running in [
+            (reference, self._status_calls.pop(reference)) for reference in ready
+        ]:
             try:
                 message = ray.get(call)
             except ray.exceptions.RayError:
@@ -171,17 +215,27 @@ class Cluster:
             self._status_at = now
             for running in set(self._running.values()) - set(self._status_calls.values()):
                 supervisor = self._supervisors.at(running.place)
-                self._status_calls[supervisor.waiting.options(concurrency_group=STATUS).remote()] = running
-            self._reported = {reference: at for reference, at in self._reported.items() if reference in self._running}
+                self._status_calls[
+                    supervisor.waiting.options(concurrency_group=STATUS).remote()
+                ] = running
+            self._reported = {
+                reference: at
+                for reference, at in self._reported.items()
+                if reference in self._running
+            }
         return found
 
     def kill(self, running: Running) -> None:
-        """Kill the job and its worker at once; the next job on that node and device class gets new ones."""
+        """Kill the job and its worker at once; the next job on that node and device class gets new
+        ones.
+        """
         self._running.pop(running.reference, None)
         self._supervisors.discard(running.place)
 
     def close(self) -> None:
-        """Kill all workers and leave the cluster; our own is shut down and its files are removed."""
+        """Kill all workers and leave the cluster; our own is shut down and its files are
+        removed.
+        """
         import ray
 
         if self._folder and self._supervisors.lost_daemon():
@@ -198,7 +252,12 @@ class Cluster:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     def _result(self, running: Running) -> Outcome | WorkerFailure:
@@ -216,7 +275,9 @@ class Cluster:
             return WorkerFailure("error", "the worker's outcome is not valid", str(error))
 
     def _lost(self, running: Running, error: Exception) -> WorkerFailure:
-        """The failure where the supervisor itself is gone: its node died, or something killed it. The job is not the cause."""
+        """The failure where the supervisor itself is gone: its node died, or something killed it.
+        The job is not the cause.
+        """
         import ray
 
         node = running.node
@@ -226,7 +287,8 @@ class Cluster:
         probe: WorkerPlace = (node.node_id, "cpu", -1)
         self._supervisors.discard(running.place)
         try:
-            # Ray takes a while to call a node dead, and its old processes may answer meanwhile; a new one needs a living node.
+            # Ray takes a while to call a node dead, and its old processes may answer meanwhile; a
+            # new one needs a living node.
             ray.get(self._supervisors.start(probe).node_info.remote(), timeout=NEW_PROCESS_S)
         except ray.exceptions.RayError:
             self._discovery.remove(node)
@@ -237,9 +299,15 @@ class Cluster:
 
 
 def _import_path() -> tuple[str, ...]:
-    """The folders on the import path that are no part of Python's installation: the checkout, a test's folder."""
-    installed = [Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib")]
+    """The folders on the import path that are no part of Python's installation: the checkout, a
+    test's folder.
+    """
+    installed = [
+        Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib")
+    ]
     folders = [Path(entry or ".").resolve() for entry in sys.path]
     return tuple(
-        str(folder) for folder in folders if folder.is_dir() and not any(folder.is_relative_to(place) for place in installed)
+        str(folder)
+        for folder in folders
+        if folder.is_dir() and not any(folder.is_relative_to(place) for place in installed)
     )

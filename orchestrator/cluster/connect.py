@@ -1,4 +1,6 @@
-"""Connection to Ray: starts Ray on this machine, or joins a cluster that answers, accepts the token and has our versions."""
+"""Connection to Ray: starts Ray on this machine, or joins a cluster that answers, accepts the token
+and has our versions.
+"""
 
 import contextlib
 import importlib
@@ -25,7 +27,10 @@ _SETTINGS_FRAME = 4
 TOKEN, TOKEN_PATH = "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"
 _PORT = f"`ray start --head --port` ({HEAD_PORT} unless set), not the dashboard's or the client's"
 _LATER = "if the machine is busy, run the same command again once it is less so"
-_EXPORT = f'export {TOKEN}="$(ssh HEAD ray get-auth-token)", or {TOKEN_PATH}=FILE, with the token of the cluster\'s head'
+_EXPORT = (
+    f'export {TOKEN}="$(ssh HEAD ray get-auth-token)", or {TOKEN_PATH}=FILE, with the token of the'
+    " cluster's head"
+)
 
 
 class ClusterError(UserError):
@@ -38,16 +43,21 @@ class ClusterOutageError(ClusterError, OutageError):
 
 def start_ray(address: str | None, folder: Folder | None) -> None:
     """Start or join a Ray cluster, quietly. Raises `ClusterError`."""
+    # the next default, without the warning; we hide GPUs from CPU jobs ourselves
+    # under `uv run` Ray would build a second environment for its workers
     quiet = {
         "RAY_USAGE_STATS_ENABLED": "0",
-        "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",  # under `uv run` Ray would build a second environment for its workers
-        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # the next default, without the warning; we hide GPUs from CPU jobs ourselves
+        "RAY_ENABLE_UV_RUN_RUNTIME_ENV": ("0"),
+        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": ("0"),
     }
     if not address:
-        quiet["RAY_worker_niceness"] = "0"  # 15 by default: beside one busy process a forward then takes 30 times as long
-        quiet["RAY_memory_monitor_refresh_ms"] = "0"  # it would kill the supervisor, not the worker, and print pages
+        # 15 by default: beside one busy process a forward then takes 30 times as long
+        quiet["RAY_worker_niceness"] = "0"
+        # it would kill the supervisor, not the worker, and print pages
+        quiet["RAY_memory_monitor_refresh_ms"] = "0"
         if not {MODE, TOKEN, TOKEN_PATH} & os.environ.keys():
-            quiet[TOKEN] = secrets.token_hex(32)  # else Ray writes one into the home folder, which may be read-only
+            # else Ray writes one into the home folder, which may be read-only
+            quiet[TOKEN] = secrets.token_hex(32)
     else:
         address, os.environ[MODE] = join(address)
     for key, value in quiet.items():
@@ -62,14 +72,23 @@ def start_ray(address: str | None, folder: Folder | None) -> None:
     }
     handler = signal.getsignal(signal.SIGTERM)
     try:
-        # Ray puts the current folder on the path of its workers, before all others: a user's packages would hide ours there,
+        # Ray puts the current folder on the path of its workers, before all others: a user's
+        # packages would hide ours there,
         # and ours those of a node that shares our disk.
         with contextlib.chdir(os.sep):
-            ray.init(**(local if not address else {"address": address}), log_to_driver=False, logging_level=logging.ERROR)
+            ray.init(
+                **(local if not address else {"address": address}),
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+            )
     except SystemExit as ended:  # by Ray's own handler of SIGTERM
         raise KeyboardInterrupt from ended
     except Exception as error:  # Ray raises plain `Exception` too
-        problem = f"the Ray cluster at {address} cannot be joined" if address else "Ray cannot be started here"
+        problem = (
+            f"the Ray cluster at {address} cannot be joined"
+            if address
+            else "Ray cannot be started here"
+        )
         cause = error.__cause__ or error
         first = next(iter(str(cause).strip().splitlines()), type(cause).__name__)
         raise ClusterOutageError(f"{problem}: {first.rstrip('.')}; {_LATER}") from error
@@ -81,9 +100,11 @@ def start_ray(address: str | None, folder: Folder | None) -> None:
 
 
 def join(address: str) -> tuple[str, str]:
-    """The cluster at `address` (`host:port`, or `auto` for the one on this machine) as `host:port`, and the token mode it has.
+    """The cluster at `address` (`host:port`, or `auto` for the one on this machine) as `host:port`,
+    and the token mode it has.
 
-    The mode is a value for `RAY_AUTH_MODE`, which must be set before Ray is imported. Raises `ClusterError`.
+    The mode is a value for `RAY_AUTH_MODE`, which must be set before Ray is imported. Raises
+    `ClusterError`.
     """
     if address != "auto":
         _connect(address)
@@ -93,21 +114,33 @@ def join(address: str) -> tuple[str, str]:
     found = probe(address, "disabled")
     if found.state != "unauthenticated":
         if found.state == "joined" and mode == "token":
-            raise ClusterError(f"the Ray cluster at {found.address} uses no token, but {MODE}=token is set here; unset {MODE}")
+            raise ClusterError(
+                f"the Ray cluster at {found.address} uses no token, but {MODE}=token is set here;"
+                f" unset {MODE}"
+            )
         return _checked(found), "disabled"
     if mode == "disabled":
-        raise ClusterError(f"the Ray cluster at {found.address} requires a token, but {MODE}=disabled is set here; unset {MODE}")
+        raise ClusterError(
+            f"the Ray cluster at {found.address} requires a token, but {MODE}=disabled is set here;"
+            f" unset {MODE}"
+        )
     source = _token_source()
     if source is None:
-        raise ClusterError(f"the Ray cluster at {found.address} requires a token and none is here; {_EXPORT}")
+        raise ClusterError(
+            f"the Ray cluster at {found.address} requires a token and none is here; {_EXPORT}"
+        )
     found = probe(found.address, "token")
     if found.state == "unauthenticated":
-        raise ClusterError(f"the Ray cluster at {found.address} refuses the token of {source}; {_EXPORT}")
+        raise ClusterError(
+            f"the Ray cluster at {found.address} refuses the token of {source}; {_EXPORT}"
+        )
     return _checked(found), "token"
 
 
 def _token_source() -> str | None:
-    """Where Ray takes the token from, in its own order; `None` without one. Raises `ClusterError` for a missing file."""
+    """Where Ray takes the token from, in its own order; `None` without one. Raises `ClusterError`
+    for a missing file.
+    """
     if os.environ.get(TOKEN):
         return TOKEN
     if file := os.environ.get(TOKEN_PATH):
@@ -123,20 +156,34 @@ def _connect(address: str) -> None:
     host, _, port = address.rpartition(":")
     if not host or not re.fullmatch(r"\d+", port) or "/" in host:
         problem = "Ray Client cannot be used, " if address.startswith("ray://") else ""
-        raise ClusterError(f"{address!r} is no address of a Ray cluster: {problem}write HEAD:{HEAD_PORT}, or auto on a node of it")
+        raise ClusterError(
+            f"{address!r} is no address of a Ray cluster: {problem}write HEAD:{HEAD_PORT}, or auto"
+            " on a node of it"
+        )
     try:
-        with socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S) as connection:
+        with socket.create_connection(
+            (host.strip("[]"), int(port)), timeout=CONNECT_S
+        ) as connection:
             answers = os.environ.get("RAY_USE_TLS", "0") != "0" or _greeted(connection)
     except (OSError, OverflowError) as error:
-        raise ClusterOutageError(f"Ray cannot be reached at {address}: {error}; is `ray start --head` running there?") from error
+        raise ClusterOutageError(
+            f"Ray cannot be reached at {address}: {error}; is `ray start --head` running there?"
+        ) from error
     if not answers:
-        raise ClusterError(f"what listens at {address} does not answer as the head of a Ray cluster; its port is that of {_PORT}")
+        raise ClusterError(
+            f"what listens at {address} does not answer as the head of a Ray cluster; its port is"
+            f" that of {_PORT}"
+        )
 
 
 def _greeted(connection: socket.socket) -> bool:
-    """Whether a server answers as gRPC does: HTTP/2 without a question. One that stays silent may be busy."""
+    """Whether a server answers as gRPC does: HTTP/2 without a question. One that stays silent may
+    be busy.
+    """
     connection.settimeout(GREETING_S)
-    connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, _SETTINGS_FRAME, 0, 0, 0, 0, 0]))
+    connection.sendall(
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, _SETTINGS_FRAME, 0, 0, 0, 0, 0])
+    )
     answer = b""
     try:
         while len(answer) < 4 and (more := connection.recv(9)):
@@ -153,12 +200,17 @@ def _checked(found: Found) -> str:
         case "joined":
             return found.address
         case "other_version":
-            raise ClusterError(f"the Ray cluster at {found.address} {found.detail}; install the same everywhere")
+            raise ClusterError(
+                f"the Ray cluster at {found.address} {found.detail}; install the same everywhere"
+            )
         case "unauthenticated":
-            raise ClusterError(f"the Ray cluster at {found.address} refuses to authenticate: {found.detail}")
+            raise ClusterError(
+                f"the Ray cluster at {found.address} refuses to authenticate: {found.detail}"
+            )
         case "no_answer":
             raise ClusterOutageError(
-                f"the Ray cluster at {found.address} has not answered; {_LATER}; otherwise check that its port is that of {_PORT}"
+                f"the Ray cluster at {found.address} has not answered; {_LATER}; otherwise check"
+                f" that its port is that of {_PORT}"
             )
         case _:
             raise ClusterOutageError(f"Ray cannot be reached at {found.address}: {found.detail}")

@@ -46,10 +46,13 @@ class Discovery:
         for line in lines:
             notify(line)
         if not self.nodes:
-            raise ClusterOutageError("; ".join(lines) or "the Ray cluster has no living node; start one with: ray start")
+            raise ClusterOutageError(
+                "; ".join(lines) or "the Ray cluster has no living node; start one with: ray start"
+            )
 
     def refresh(self, busy: Collection[str]) -> bool:
-        """Add nodes that joined and remove those that left, without waiting; whether there are new ones.
+        """Add nodes that joined and remove those that left, without waiting; whether there are new
+        ones.
 
         `busy` are the ids of nodes with jobs, which stay until these have come back.
         """
@@ -93,19 +96,29 @@ class Discovery:
         """Nodes whose checks have come in and that can be used."""
         import ray
 
-        ready, _ = ray.wait(list(self._checks), num_returns=1, timeout=timeout_s) if self._checks else ([], [])
+        ready, _ = (
+            ray.wait(list(self._checks), num_returns=1, timeout=timeout_s)
+            if self._checks
+            else ([], [])
+        )
         before = len(self.nodes)
         for reference in ready:
             row = self._checks.pop(reference)
             try:
                 found = check_node(row, ray.get(reference))
             except ray.exceptions.RayError as error:
-                if isinstance(error, ray.exceptions.RayActorError) and row["NodeID"] not in self._checked_twice:
+                if (
+                    isinstance(error, ray.exceptions.RayActorError)
+                    and row["NodeID"] not in self._checked_twice
+                ):
                     self._checked_twice.add(row["NodeID"])
                     self._check(row)
                     continue
                 last = str(error).strip().splitlines()[-1]
-                found = excluded(row, f"it cannot run our worker ({last}); install this version of breakeven there")
+                found = excluded(
+                    row,
+                    f"it cannot run our worker ({last}); install this version of breakeven there",
+                )
             if found.node is None:
                 self._supervisors.discard((row["NodeID"], "cpu", 0))
             else:

@@ -1,4 +1,6 @@
-"""Nodes: what a node of the cluster offers, and which jobs of one dispatcher may run there at once; imports no Ray."""
+"""Nodes: what a node of the cluster offers, and which jobs of one dispatcher may run there at once;
+imports no Ray.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +27,9 @@ class Node(Site):
 
 
 class CheckedNode(NamedTuple):
-    """A node that can be used, or `None`, and a line for each thing that is not as it was declared."""
+    """A node that can be used, or `None`, and a line for each thing that is not as it was
+    declared.
+    """
 
     node: Node | None
     lines: tuple[str, ...] = ()
@@ -39,22 +43,30 @@ def node_name(row: Mapping[str, Any]) -> str:
 def check_node(row: Mapping[str, Any], info: NodeInfo) -> CheckedNode:
     """What the node in a row of `ray.nodes()` offers, by its own report.
 
-    A node with another version of our code is left out, a device class that was declared to Ray and is absent is not offered,
-    and neither is one that was not declared: `--num-cpus 0` keeps jobs off a head.
+    A node with another version of our code is left out, a device class that was declared to Ray and
+    is absent is not offered, and neither is one that was not declared: `--num-cpus 0` keeps jobs
+    off a head.
     """
     name = node_name(row)
     others = sorted(set(info.packages) - {package_version.source_version()})
     if others:
         return excluded(
-            row, f"it has breakeven {' and '.join(others)}, here is {package_version.source_version()}; install the same there"
+            row,
+            f"it has breakeven {' and '.join(others)}, here is {package_version.source_version()};"
+            " install the same there",
         )
     resources = row["Resources"]
     cpus, gpus = int(resources.get("CPU", 0)), int(resources.get("GPU", 0))
     declared = {"cpu": cpus, "cuda": gpus}
-    environments = {device: found for device, found in info.environments.items() if declared[device]}
+    environments = {
+        device: found for device, found in info.environments.items() if declared[device]
+    }
     lines = []
     if gpus and "cuda" not in info.environments:
-        lines.append(f"node {name} declares {gpus} GPUs to Ray, but no CUDA device can be used there; it gets no GPU jobs")
+        lines.append(
+            f"node {name} declares {gpus} GPUs to Ray, but no CUDA device can be used there; it"
+            " gets no GPU jobs"
+        )
     if not environments:
         offers = "no CPU" if not cpus else "nothing that jobs can use"
         return CheckedNode(None, (*lines, f"node {name} gets no jobs: it offers {offers} to Ray"))
@@ -77,7 +89,9 @@ def excluded(row: Mapping[str, Any], reason: str) -> CheckedNode:
 
 
 def has_capacity(node: Node, there: Sequence[Job]) -> bool:
-    """Whether a job might fit beside those that run there: none has the node alone, and a GPU or cores are left."""
+    """Whether a job might fit beside those that run there: none has the node alone, and a GPU or
+    cores are left.
+    """
     occupations = {job.occupation for job in there}
     if "device" in occupations:
         return len(there) < node.gpus
@@ -85,13 +99,19 @@ def has_capacity(node: Node, there: Sequence[Job]) -> bool:
 
 
 def can_start(job: Job, node: Node, there: Sequence[Job]) -> bool:
-    """Whether `job` may start beside those that run there; between dispatchers the host lock decides.
+    """Whether `job` may start beside those that run there; between dispatchers the host lock
+    decides.
 
-    Timing needs an idle node, or with `exclusive: device` a GPU beside such jobs alone; other jobs enough cores and a GPU each.
+    Timing needs an idle node, or with `exclusive: device` a GPU beside such jobs alone; other jobs
+    enough cores and a GPU each.
     """
     if not there:
         return True
-    if job.occupation == "node" or {job.occupation} != {other.occupation for other in there} or not has_capacity(node, there):
+    if (
+        job.occupation == "node"
+        or {job.occupation} != {other.occupation for other in there}
+        or not has_capacity(node, there)
+    ):
         return False
     if job.occupation == "device":
         return True
@@ -102,6 +122,8 @@ def can_start(job: Job, node: Node, there: Sequence[Job]) -> bool:
 
 
 def _cores(job: Job, node: Node) -> int:
-    """A CPU job without `threads` uses all cores; on a GPU it feeds the device, one of the node's several."""
+    """A CPU job without `threads` uses all cores; on a GPU it feeds the device, one of the node's
+    several.
+    """
     share = node.cpus if job.condition.device == "cpu" else node.cpus // max(1, node.gpus)
     return job.condition.threads_on(share)

@@ -1,7 +1,8 @@
 """Probe of a Ray cluster: its address and versions, read in a process of its own.
 
-`ray.init` retries for half a minute and fills the terminal when an address is wrong, and with an explicit address it never looks
-for a token (Ray 2.60). Run as `python -m orchestrator.cluster.probe ADDRESS`; the caller discards its warnings.
+`ray.init` retries for half a minute and fills the terminal when an address is wrong, and with an
+explicit address it never looks for a token (Ray 2.60). Run as `python -m orchestrator.cluster.probe
+ADDRESS`; the caller discards its warnings.
 """
 
 import importlib
@@ -14,7 +15,8 @@ import sys
 from typing import Any, Literal, NamedTuple
 
 PROBE_S = 90.0
-"""Ray gives up on a head that does not answer after 40 s; importing Ray takes the rest on a busy machine."""
+"""Ray gives up on a head that does not answer after 40 s; importing Ray takes the rest on a busy
+machine."""
 MODE = "RAY_AUTH_MODE"
 
 
@@ -32,13 +34,17 @@ def probe(address: str, mode: str) -> Found:
     variables = {**os.environ, MODE: mode}
     command = [sys.executable, "-P", "-m", "orchestrator.cluster.probe", address]
     try:
-        done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=PROBE_S, check=False)
+        done = subprocess.run(
+            command, env=variables, capture_output=True, text=True, timeout=PROBE_S, check=False
+        )
     except subprocess.TimeoutExpired:
         return Found("no_answer", address)
     try:
         return Found(**json.loads(done.stdout.splitlines()[-1]))
     except (IndexError, ValueError, TypeError):
-        lines = done.stderr.strip().splitlines() or [f"the probe ended with status {done.returncode}"]
+        lines = done.stderr.strip().splitlines() or [
+            f"the probe ended with status {done.returncode}"
+        ]
         return Found("unreachable", address, lines[-1])
 
 
@@ -49,7 +55,9 @@ def _probe_here(address: str) -> Found:
     try:
         resolved = services.canonicalize_bootstrap_address_or_die(address)
     except (ConnectionError, ValueError):
-        return Found("unreachable", address, "no Ray runs on this machine; start one with: ray start --head")
+        return Found(
+            "unreachable", address, "no Ray runs on this machine; start one with: ray start --head"
+        )
     raylet: Any = importlib.import_module("ray._raylet")  # its stub file leaves the client out
     try:
         client = raylet.GcsClient(address=resolved)

@@ -1,6 +1,8 @@
-"""Temporary folder of our own Ray: where it keeps its files while it runs, and the removal of what killed runs left.
+"""Temporary folder of our own Ray: where it keeps its files while it runs, and the removal of what
+killed runs left.
 
-Everything lies in one parent folder per user, which no other user can write. Only what carries our marker is ever removed.
+Everything lies in one parent folder per user, which no other user can write. Only what carries our
+marker is ever removed.
 """
 
 import contextlib
@@ -39,7 +41,9 @@ class Folder:
             raise
 
     def end_processes(self) -> None:
-        """Kill the processes that still write here: Ray's agents outlive a raylet or GCS that was killed, some for minutes."""
+        """Kill the processes that still write here: Ray's agents outlive a raylet or GCS that was
+        killed, some for minutes.
+        """
         end(writing_below(Path(self.path)))
 
     def remove(self) -> None:
@@ -53,19 +57,27 @@ def _parent() -> Path:
     place = Path(os.environ.get(_VARIABLE) or SOCKET_FOLDER)
     parent = place / f"breakeven-{os.geteuid()}"
     if len(str(parent / f"{PREFIX}12345678")) > LONGEST:
-        raise OSError(f"{place} is too long a path for the sockets of Ray; name a shorter one with {_VARIABLE}")
+        raise OSError(
+            f"{place} is too long a path for the sockets of Ray; name a shorter one with"
+            f" {_VARIABLE}"
+        )
     with contextlib.suppress(FileExistsError):
         parent.mkdir(mode=0o700)
     found = parent.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
-        raise OSError(f"{parent} is not a folder of this user; remove it, or name another place with {_VARIABLE}")
+        raise OSError(
+            f"{parent} is not a folder of this user; remove it, or name another place with"
+            f" {_VARIABLE}"
+        )
     if stat.S_IMODE(found.st_mode) & 0o077:
         parent.chmod(0o700)
     return parent
 
 
 def _mark(folder: Path) -> int:
-    """Put the marker into the folder, which names this process and is locked until it ends. Returns the open file."""
+    """Put the marker into the folder, which names this process and is locked until it ends. Returns
+    the open file.
+    """
     unfinished = folder / f"{MARKER}.new"
     file = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     fcntl.flock(file, fcntl.LOCK_EX)
@@ -75,7 +87,9 @@ def _mark(folder: Path) -> int:
 
 
 def _remove_if_abandoned(folder: Path) -> None:
-    """Remove a folder with our marker whose process is known to have ended, and end the rest of its Ray; leave all others."""
+    """Remove a folder with our marker whose process is known to have ended, and end the rest of its
+    Ray; leave all others.
+    """
     with contextlib.suppress(OSError), _locked(folder / MARKER) as text:
         if has_ended(text):
             end(writing_below(folder))
@@ -83,7 +97,9 @@ def _remove_if_abandoned(folder: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder of ours, the marker last: where processes of a killed Ray still write, the next start removes the rest."""
+    """Remove a folder of ours, the marker last: where processes of a killed Ray still write, the
+    next start removes the rest.
+    """
     for entry in folder.iterdir():
         if entry.name == MARKER:
             continue
@@ -97,7 +113,9 @@ def _remove(folder: Path) -> None:
 
 @contextlib.contextmanager
 def _locked(marker: Path) -> Iterator[str]:
-    """The text of a marker, which is ours and not locked by another process. Raises `OSError` otherwise."""
+    """The text of a marker, which is ours and not locked by another process. Raises `OSError`
+    otherwise.
+    """
     file = os.open(marker, os.O_RDONLY | os.O_NOFOLLOW)
     try:
         if os.fstat(file).st_uid != os.geteuid() or stat.S_ISLNK(marker.parent.lstat().st_mode):

@@ -1,4 +1,6 @@
-"""Supervisors of workers as Ray actors: one for each place, placed on demand; Ray neither retries nor restarts any."""
+"""Supervisors of workers as Ray actors: one for each place, placed on demand; Ray neither retries
+nor restarts any.
+"""
 
 from typing import Any
 
@@ -10,7 +12,8 @@ from sweeps.model.condition import Device
 from workers.measure.process.descendants import is_running, running_descendants
 
 PLACEMENT_S = 60.0
-"""A supervisor that Ray has not placed after this long will not be placed while others hold what it needs."""
+"""A supervisor that Ray has not placed after this long will not be placed while others hold what it
+needs."""
 STATUS = "status"
 """Concurrency group of the calls that a supervisor answers while a job runs or waits."""
 DAEMONS = ("gcs_server", "raylet")
@@ -32,12 +35,16 @@ class Supervisors:
             self._daemons = {process: name for process, name in started if name in DAEMONS}
 
     def lost_daemon(self) -> str | None:
-        """A process of our own Ray that has ended, without which it cannot go on: its name and number."""
+        """A process of our own Ray that has ended, without which it cannot go on: its name and
+        number.
+        """
         lost = (daemon for daemon in self._daemons if not is_running(daemon))
         return next((f"{self._daemons[daemon]} ({daemon.pid})" for daemon in lost), None)
 
     def at(self, place: WorkerPlace) -> Any:
-        """The actor of a place, new if there is none. Raises `ClusterOutageError` when others keep the GPUs of the node."""
+        """The actor of a place, new if there is none. Raises `ClusterOutageError` when others keep
+        the GPUs of the node.
+        """
         return self._actors.get(place) or self.start(place)
 
     def start(self, place: WorkerPlace) -> Any:
@@ -64,7 +71,8 @@ class Supervisors:
             except ray.exceptions.GetTimeoutError as error:
                 ray.kill(actor)
                 raise ClusterOutageError(
-                    f"other Ray jobs have kept the GPUs of node {node_id} for {PLACEMENT_S:g} s; try again later"
+                    f"other Ray jobs have kept the GPUs of node {node_id} for {PLACEMENT_S:g} s;"
+                    " try again later"
                 ) from error
             except ray.exceptions.RayError:
                 pass  # the node has died, which the result of the job will show

@@ -1,4 +1,6 @@
-"""Command `audit`: tables of measurements, published or of the store, against identities that they must hold."""
+"""Command `audit`: tables of measurements, published or of the store, against identities that they
+must hold.
+"""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +19,12 @@ from sweeps.errors import UserError
 from sweeps.importers.references.csv_table import CsvColumns, parse_mapping, read_csv_rows
 from sweeps.importers.references.markdown_tables import read_markdown_tables
 from sweeps.importers.references.measurement import LatencyUnit, MeasurementTable, StatedBreakEven
-from sweeps.importers.references.reference_files import SUFFIXES_OF_REFERENCES, load_reference, read_reference, shipped_references
+from sweeps.importers.references.reference_files import (
+    SUFFIXES_OF_REFERENCES,
+    load_reference,
+    read_reference,
+    shipped_references,
+)
 from sweeps.number_format import count
 
 CSV_SUFFIXES = (".csv", ".tsv", ".txt")
@@ -41,7 +48,8 @@ class Stated(NamedTuple):
 
 
 def show_audit(source: str, *, db: str | None, form: AuditFormat, stated: Stated) -> int:
-    """Audit what `source` names and print the report, of a Markdown file one for each table (in JSON a list).
+    """Audit what `source` names and print the report, of a Markdown file one for each table (in
+    JSON a list).
 
     Returns the exit code: 1 for a contradiction, 2 if no rule applied.
     """
@@ -53,7 +61,10 @@ def show_audit(source: str, *, db: str | None, form: AuditFormat, stated: Stated
         table, notes = _table(source, db, mapping)
         reports = [audit_table(_with_stated(table, stated), tuple(notes))]
     if form == "json":
-        found = [{**each.model_dump(mode="json"), "contradictions": each.contradictions} for each in reports]
+        found = [
+            {**each.model_dump(mode="json"), "contradictions": each.contradictions}
+            for each in reports
+        ]
         typer.echo(json.dumps(found if several else found[0], indent=1))
     for report in reports if form == "markdown" else ():
         typer.echo("\n".join(_markdown(report)))
@@ -66,7 +77,8 @@ def show_audit(source: str, *, db: str | None, form: AuditFormat, stated: Stated
 
 
 def _markdown_reports(path: Path, mapping: dict[str, str], stated: Stated) -> list[AuditReport]:
-    """The reports of the tables of a Markdown file; those that cannot be audited are named on stderr.
+    """The reports of the tables of a Markdown file; those that cannot be audited are named on
+    stderr.
 
     Raises `UserError` where there is none that can.
     """
@@ -132,12 +144,18 @@ def _with_stated(frame: AuditFrame, stated: Stated) -> AuditFrame:
     if stated.baseline:
         labels = sorted({name for name in frame.text("label") if name})
         if stated.baseline not in labels:
-            raise UserError(f"--baseline {stated.baseline}: no row has this label; labels are {', '.join(labels)}")
+            raise UserError(
+                f"--baseline {stated.baseline}: no row has this label; labels are"
+                f" {', '.join(labels)}"
+            )
         changed["baseline"] = stated.baseline
     if stated.break_evens:
         changed["break_evens"] = tuple(map(_break_even, stated.break_evens))
     if stated.peak_gflops:
-        changed["values"] = {**frame.values, "peak_gflops": np.full(frame.length, stated.peak_gflops)}
+        changed["values"] = {
+            **frame.values,
+            "peak_gflops": np.full(frame.length, stated.peak_gflops),
+        }
         changed["rows"] = ()
     return replace(frame, **changed)  # type: ignore[arg-type]
 
@@ -148,16 +166,23 @@ def _break_even(text: str) -> StatedBreakEven:
         return StatedBreakEven.model_validate({"axis": axis, "at": float(at)})
     except ValueError:
         raise UserError(
-            f"--break-even {text}: write AXIS=VALUE, such as tokens=400; axes are tokens, image_size, batch, gmacs"
+            f"--break-even {text}: write AXIS=VALUE, such as tokens=400; axes are tokens,"
+            " image_size, batch, gmacs"
         ) from None
 
 
 def _column_notes(found: CsvColumns, mapping: dict[str, str]) -> list[str]:
     """How the columns of a CSV file were understood."""
-    notes = [f"{name!r} is {found.columns[name]}{'' if name in mapping else ' (guessed by its name)'}" for name in found.columns]
+    notes = [
+        f"{name!r} is {found.columns[name]}{'' if name in mapping else ' (guessed by its name)'}"
+        for name in found.columns
+    ]
     lines = [f"columns: {', '.join(notes)}"]
     if found.unknown:
-        lines.append(f"columns that are not used: {', '.join(map(repr, found.unknown))}; --map COLUMN=FIELD uses one")
+        lines.append(
+            f"columns that are not used: {', '.join(map(repr, found.unknown))}; --map COLUMN=FIELD"
+            " uses one"
+        )
     return [*lines, *found.notes]
 
 
@@ -169,8 +194,15 @@ def _row_numbers(finding: AuditFinding) -> str:
             spans[-1][1] = number
         else:
             spans.append([number, number])
-    words = [str(low) if low == high else f"{low} to {high}" if high > low + 1 else f"{low}, {high}" for low, high in spans]
-    words = [*words[:MAX_SPANS], f"{len(words) - MAX_SPANS} more places"] if len(words) > MAX_SPANS else words
+    words = [
+        str(low) if low == high else f"{low} to {high}" if high > low + 1 else f"{low}, {high}"
+        for low, high in spans
+    ]
+    words = (
+        [*words[:MAX_SPANS], f"{len(words) - MAX_SPANS} more places"]
+        if len(words) > MAX_SPANS
+        else words
+    )
     return f"row{'' if len(finding.rows) == 1 else 's'} {', '.join(words)}"
 
 
@@ -207,7 +239,13 @@ def _markdown(report: AuditReport) -> Iterator[str]:
         yield "\n| severity | rule | rows | finding | what would settle it |"
         yield "| --- | --- | --- | --- | --- |"
         for found in report.findings:
-            cells = (found.severity, found.rule, _row_numbers(found).partition(" ")[2], found.sentence, found.settles)
+            cells = (
+                found.severity,
+                found.rule,
+                _row_numbers(found).partition(" ")[2],
+                found.sentence,
+                found.settles,
+            )
             yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
     purposes = _purposes()
     yield "\n| checked | comparisons | what holds |"

@@ -1,4 +1,6 @@
-"""Command `calibrate`: measures how much a speed-up differs between processes of this machine, and keeps it for later attempts."""
+"""Command `calibrate`: measures how much a speed-up differs between processes of this machine, and
+keeps it for later attempts.
+"""
 
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -30,9 +32,11 @@ MIN_S = 1.0
 
 
 def calibrate_device(*, db: str | None, device: Device | None, processes: int, limit: str) -> int:
-    """Run the calibration sweep in fresh processes, estimate the terms, store and print them. Returns the exit code.
+    """Run the calibration sweep in fresh processes, estimate the terms, store and print them.
+    Returns the exit code.
 
-    Each call adds `processes` to those that the store holds; with 0 the terms are estimated from those alone.
+    Each call adds `processes` to those that the store holds; with 0 the terms are estimated from
+    those alone.
     """
     sites = local_sites()
     chosen = device or planning.preferred(by_device(sites))
@@ -40,7 +44,10 @@ def calibrate_device(*, db: str | None, device: Device | None, processes: int, l
     require_feasible(expansion, sites)
     engine = connect(db)
     if processes and _measure(engine, expansion):
-        typer.secho("stopped before all processes had run; the same command measures more of them", fg="yellow")
+        typer.secho(
+            "stopped before all processes had run; the same command measures more of them",
+            fg="yellow",
+        )
         return INTERRUPTED
     environments = [environment.environment_id for environment in by_device(sites)[chosen]]
     found = freeze_calibrations(engine, expansion.sweep.name, environments)
@@ -50,8 +57,9 @@ def calibrate_device(*, db: str | None, device: Device | None, processes: int, l
     for line in text_table.table_lines(_HEADINGS, [_row(chosen, each) for each in found]):
         typer.echo(line)
     typer.echo(
-        "Attempts from now on count the last but one column; those measured before keep theirs until: breakeven reanalyse\n"
-        "The same arm twice in a process should differ by 0: more means that errors within a process are estimated too small."
+        "Attempts from now on count the last but one column; those measured before keep theirs"
+        " until: breakeven reanalyse\nThe same arm twice in a process should differ by 0: more"
+        " means that errors within a process are estimated too small."
     )
     return ANSWERED
 
@@ -68,7 +76,9 @@ def expanded(device: Device, processes: int, limit_s: float) -> Expansion:
 
 
 def _measure(engine: Engine, expansion: Expansion) -> bool:
-    """Measure every comparison of the sweep in new processes, whatever is answered. Returns whether it was interrupted."""
+    """Measure every comparison of the sweep in new processes, whatever is answered. Returns whether
+    it was interrupted.
+    """
     from orchestrator.cluster.cluster import Cluster  # Ray takes a second to import
     from orchestrator.loop.progress import Display
     from orchestrator.loop.run_loop import run_plan
@@ -86,7 +96,14 @@ def _measure(engine: Engine, expansion: Expansion) -> bool:
 
 
 _HEADINGS = (
-    *("device", "models by parameters", "processes", "contrasts", "between processes", "95 % interval"),
+    *(
+        "device",
+        "models by parameters",
+        "processes",
+        "contrasts",
+        "between processes",
+        "95 % interval",
+    ),
     *("the same arm twice", "used before", "used from now on", "calibration"),
 )
 
@@ -94,7 +111,13 @@ _HEADINGS = (
 def _row(device: Device, found: Mapping[str, Any]) -> Sequence[Any]:
     used_before = found["before"]
     return (
-        *(device, found["size_class"], found["processes"], found["contrasts"], _percent(found["tau"])),
+        *(
+            device,
+            found["size_class"],
+            found["processes"],
+            found["contrasts"],
+            _percent(found["tau"]),
+        ),
         f"{_percent(found['tau_low'])} to {_percent(found['tau_high'])}",
         "" if found["null_tau"] is None else _percent(found["null_tau"]),
         f"{_percent(FLOOR_SD)} (default)" if used_before is None else _percent(used_before),

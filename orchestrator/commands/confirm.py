@@ -1,4 +1,6 @@
-"""Confirmation of advice: the arm that came first is measured once more, alone, and on pairs that it was not chosen by."""
+"""Confirmation of advice: the arm that came first is measured once more, alone, and on pairs that
+it was not chosen by.
+"""
 
 import contextlib
 import sys
@@ -35,27 +37,46 @@ class Confirmation(NamedTuple):
     sweep: str
 
     def text(self, chosen: RankedArm) -> str:
-        """Both figures in a sentence: what the arm was chosen by, and what it shows on fresh pairs."""
+        """Both figures in a sentence: what the arm was chosen by, and what it shows on fresh
+        pairs.
+        """
         first = f"{chosen.value:.3f}x [{chosen.low:.3f}, {chosen.high:.3f}]"
         if self.found is None:
-            return f"Confirmation: chosen by {first}, and not measured again; see: breakeven report {self.sweep}"
+            return (
+                f"Confirmation: chosen by {first}, and not measured again; see: breakeven report"
+                f" {self.sweep}"
+            )
         flags = f", flagged {self.flags.replace(',', ', ')}" if self.flags else ""
-        numbers = f"on {self.pairs} fresh pairs {self.found.numbers} ({INTERVAL}): {self.found.word}{flags}"
+        numbers = (
+            f"on {self.pairs} fresh pairs {self.found.numbers} ({INTERVAL}):"
+            f" {self.found.word}{flags}"
+        )
         held = "confirmed" if self.found.word == "faster" else "NOT confirmed"
         return f"Confirmation: {held}; chosen by {first}, {numbers}."
 
     def as_dict(self) -> dict[str, Any]:
-        own = {"comparison_id": self.comparison_id, "sweep": self.sweep, "pairs": self.pairs, "flags": self.flags}
+        own = {
+            "comparison_id": self.comparison_id,
+            "sweep": self.sweep,
+            "pairs": self.pairs,
+            "flags": self.flags,
+        }
         if self.found is None:
             return own | {"speedup": None, "low": None, "high": None, "word": "not measured"}
-        return own | {"speedup": self.found.value, "low": self.found.low, "high": self.found.high, "word": self.found.word}
+        return own | {
+            "speedup": self.found.value,
+            "low": self.found.low,
+            "high": self.found.high,
+            "word": self.found.word,
+        }
 
 
 def confirm(winner: Evidence, tokens: int, metric: str, db: str | None) -> Confirmation:
-    """Measure the arm at that size in a fresh process, with a generated sweep of this comparison alone.
+    """Measure the arm at that size in a fresh process, with a generated sweep of this comparison
+    alone.
 
-    What the run prints goes to stderr. Raises `UserError` where this machine is not the one that the
-    advice rests on, and where no sweep file requests the same question.
+    What the run prints goes to stderr. Raises `UserError` where this machine is not the one that
+    the advice rests on, and where no sweep file requests the same question.
     """
     comparison = comparison_at(winner.comparison, int(winner.rows[-1].tokens), tokens)
     device = comparison.condition.device
@@ -63,18 +84,30 @@ def confirm(winner: Evidence, tokens: int, metric: str, db: str | None) -> Confi
     last = winner.rows[-1]
     if device not in site.environments or site.place(device) != Place(last.environment, last.host):
         raise UserError(
-            f"--confirm: this advice rests on host {last.host}, environment {last.environment[:8]}, and this machine is another "
-            "one or has changed; confirm it there, or measure the sweep here first"
+            f"--confirm: this advice rests on host {last.host}, environment {last.environment[:8]},"
+            " and this machine is another one or has changed; confirm it there, or measure the"
+            " sweep here first"
         )
     name = f"confirm-{comparison.question_id}"
-    unknown = [step.method for arm in (comparison.arm, comparison.baseline) for step in arm.stack if step.method not in every()]
+    unknown = [
+        step.method
+        for arm in (comparison.arm, comparison.baseline)
+        for step in arm.stack
+        if step.method not in every()
+    ]
     if unknown:
         raise UserError(f"--confirm: the method {unknown[0]} is not installed here")
-    text = confirmation_sweep(comparison, name, f"Is {winner.label} as fast on fresh pairs as when it was chosen?", every())
+    text = confirmation_sweep(
+        comparison,
+        name,
+        f"Is {winner.label} as fast on fresh pairs as when it was chosen?",
+        every(),
+    )
     expansion = planning.load_sweep(f"{name}.yaml", auto=device, text=text)
     if [each.question_id for each in expansion.comparisons] != [comparison.question_id]:
         raise UserError(
-            f"--confirm: no sweep file requests the question of {last.comparison_id} again; run its own sweep with --remeasure"
+            f"--confirm: no sweep file requests the question of {last.comparison_id} again; run its"
+            " own sweep with --remeasure"
         )
     (comparison_id,) = {each for job in expansion.jobs for each in job.comparison_ids()}
     since = _newest(db)
@@ -85,7 +118,14 @@ def confirm(winner: Evidence, tokens: int, metric: str, db: str | None) -> Confi
     if code != ANSWERED:
         typer.echo(f"the confirmation ended with exit code {code}", err=True)
     engine = connect_readonly(db)
-    figures = fresh_figures(engine, comparison_id, comparison.kind, Place(last.environment, last.host), since=since, metric=metric)
+    figures = fresh_figures(
+        engine,
+        comparison_id,
+        comparison.kind,
+        Place(last.environment, last.host),
+        since=since,
+        metric=metric,
+    )
     engine.dispose()
     if figures is None:
         return Confirmation(None, 0, comparison_id, "", name)

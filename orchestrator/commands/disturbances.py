@@ -1,4 +1,6 @@
-"""What could disturb a measurement on this machine now: load, quotas, heat, clocks, steal, and whether its energy can be read."""
+"""What could disturb a measurement on this machine now: load, quotas, heat, clocks, steal, and
+whether its energy can be read.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,24 +16,42 @@ BUSY = 0.5
 
 
 def disturbances(root: Path = ROOT) -> Iterator[tuple[str, str]]:
-    """A label and a line for each; `root` holds `proc` and `sys`. What the machine does not state is called so."""
+    """A label and a line for each; `root` holds `proc` and `sys`. What the machine does not state
+    is called so.
+    """
     counters = HostCounters(len(allowed_cores()), root).read()
     load = counters["load"]
-    yield "load", f"{load:.2f} in the last minute" + (" (something else is running: intervals will be wide)" if load > BUSY else "")
+    yield (
+        "load",
+        f"{load:.2f} in the last minute"
+        + (" (something else is running: intervals will be wide)" if load > BUSY else ""),
+    )
     yield "quota", _quota(counters, root)
     yield "heat", _heat(counters)
     yield "clocks", _clocks(counters, root)
     if "stolen" in counters:
         stolen, whole = counters["stolen"], counters["busy"] + counters["stolen"]
-        yield "steal", f"{stolen / whole if whole else 0:.2%} of the CPU time since it started went to other virtual machines"
-    yield "energy", energy_problem(root / "sys/class/powercap") or "of the CPU packages: readable (RAPL)"
+        yield (
+            "steal",
+            (
+                f"{stolen / whole if whole else 0:.2%} of the CPU time since it started went to"
+                " other virtual machines"
+            ),
+        )
+    yield (
+        "energy",
+        energy_problem(root / "sys/class/powercap") or "of the CPU packages: readable (RAPL)",
+    )
     with gpu() as handle:
         if handle is not None:
             samples = GpuSamples()
             samples.add(handle)
             readings, flags = samples.findings()
             found = [*notes_on(readings), *sorted(flags)]
-            yield "gpu", ", ".join(found) or "no clocks event reason that slows it, no other process"
+            yield (
+                "gpu",
+                ", ".join(found) or "no clocks event reason that slows it, no other process",
+            )
 
 
 def _quota(counters: dict[str, float], root: Path) -> str:
@@ -51,6 +71,10 @@ def _heat(counters: dict[str, float]) -> str:
 
 
 def _clocks(counters: dict[str, float], root: Path) -> str:
-    now = f"{counters['mhz']:.0f} MHz now" if "mhz" in counters else "the kernel states no frequency here"
+    now = (
+        f"{counters['mhz']:.0f} MHz now"
+        if "mhz" in counters
+        else "the kernel states no frequency here"
+    )
     governor = read_text(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").strip()
     return now + (f", governor {governor}" if governor else "")

@@ -1,4 +1,6 @@
-"""Command `doctor`: what this machine is, what could disturb a measurement on it, and how far two equal arms seem to differ."""
+"""Command `doctor`: what this machine is, what could disturb a measurement on it, and how far two
+equal arms seem to differ.
+"""
 
 import platform
 import sys
@@ -28,12 +30,15 @@ from sweeps.stats.visits import FLOOR_SD, Visit, pool_visits
 from workers.measure.machine.environment import allowed_cores, devices, environment_of
 
 REPLICATES = 2
-PEAK_DTYPES: Mapping[Device, tuple[Dtype, ...]] = {"cpu": ("float32", "bfloat16"), "cuda": ("float32", "float16", "bfloat16")}
+PEAK_DTYPES: Mapping[Device, tuple[Dtype, ...]] = {
+    "cpu": ("float32", "bfloat16"),
+    "cuda": ("float32", "float16", "bfloat16"),
+}
 """Whose matrix products are measured."""
 NULL_TEST_SECONDS, NULL_VISITS = 6.0, 6
 UNTESTED_ON_CUDA = (
-    "CUDA graphs, Triton kernels, the virtual KV cache, profiles of kernels and `exclusive: device` have run on no GPU yet; "
-    "`python -m tests.gpu.accept --out DIR` tests them here"
+    "CUDA graphs, Triton kernels, the virtual KV cache, profiles of kernels and `exclusive: device`"
+    " have run on no GPU yet; `python -m tests.gpu.accept --out DIR` tests them here"
 )
 
 
@@ -53,17 +58,26 @@ def examine(db: str | None = None) -> int:
         if device == "cuda":
             table.add_row("", UNTESTED_ON_CUDA)
     cores = len(allowed_cores())
-    table.add_row("threads", f"{cores} cores for this process; a CPU job uses them all unless the sweep sets `threads`")
+    table.add_row(
+        "threads",
+        f"{cores} cores for this process; a CPU job uses them all unless the sweep sets `threads`",
+    )
     for label, line in disturbances():
         table.add_row(label, line)
     engine = _store(db)
-    for line in calibration_lines(engine, [environment.environment_id for environment in environments.values()]):
+    for line in calibration_lines(
+        engine, [environment.environment_id for environment in environments.values()]
+    ):
         table.add_row("processes", line)
     console.print(table)
     passed = [_null_test(console, device) for device in environments]
     for environment in environments.values():
         _measure_peaks(console, environment, engine)
-    stored = "stored with the environment" if engine is not None else "not stored: there is no store here; --db names another"
+    stored = (
+        "stored with the environment"
+        if engine is not None
+        else "not stored: there is no store here; --db names another"
+    )
     console.print(f"peaks are {stored}", style="dim")
     return 0 if all(passed) else 1
 
@@ -74,27 +88,34 @@ def _store(db: str | None) -> Engine | None:
     return connect(db) if db or path is None or path.exists() else None
 
 
-def calibration_lines(engine: Engine | None, environment_ids: Collection[str], now: float | None = None) -> Iterator[str]:
-    """What is known of the differences between processes here: the newest calibration of each size of models, with its age."""
+def calibration_lines(
+    engine: Engine | None, environment_ids: Collection[str], now: float | None = None
+) -> Iterator[str]:
+    """What is known of the differences between processes here: the newest calibration of each size
+    of models, with its age.
+    """
     known = pd.DataFrame() if engine is None else calibration_rows(engine)
     here = known[known["environment"].isin(environment_ids)] if len(known) else known
     if here.empty:
         yield (
-            f"before visits are compared, intervals count {100 * FLOOR_SD:.2g} % between them, the default; measured by: "
-            "breakeven calibrate"
+            f"before visits are compared, intervals count {100 * FLOOR_SD:.2g} % between them, the"
+            " default; measured by: breakeven calibrate"
         )
         return
     for row in rows_of(here.drop_duplicates(["environment", "size_class"], keep="last")):
         yield (
-            f"models of {row.size_class} parameters: before visits are compared, intervals count {100 * row.process_sd:.2f} %, "
-            f"measured "
-            f"{100 * row.tau:.2f} % ({100 * row.tau_low:.2f} to {100 * row.tau_high:.2f} %) in {row.processes} processes"
-            f" {age((time.time() if now is None else now) - row.created_at)} ago, calibration {row.calibration_id}"
+            f"models of {row.size_class} parameters: before visits are compared, intervals count"
+            f" {100 * row.process_sd:.2f} %, measured {100 * row.tau:.2f} %"
+            f" ({100 * row.tau_low:.2f} to {100 * row.tau_high:.2f} %) in {row.processes} processes"
+            f" {age((time.time() if now is None else now) - row.created_at)} ago, calibration"
+            f" {row.calibration_id}"
         )
 
 
 def _measure_peaks(console: Console, environment: Environment, engine: Engine | None) -> None:
-    """Measure what the device reaches at best, print it beside what the store has, and store it with the environment."""
+    """Measure what the device reaches at best, print it beside what the store has, and store it
+    with the environment.
+    """
     from workers.measure.readings.peaks import measure_peaks  # imports torch
 
     host, device = platform.node(), environment.device
@@ -107,9 +128,13 @@ def _measure_peaks(console: Console, environment: Environment, engine: Engine | 
 
 
 def peak_lines(
-    found: Iterable[Peaks], known: Mapping[tuple[str, int | None], tuple[Peaks, float]], now: float | None = None
+    found: Iterable[Peaks],
+    known: Mapping[tuple[str, int | None], tuple[Peaks, float]],
+    now: float | None = None,
 ) -> Iterator[str]:
-    """What was measured for each dtype, beside the best stored peaks (with when they were measured last) and their age."""
+    """What was measured for each dtype, beside the best stored peaks (with when they were measured
+    last) and their age.
+    """
     for peak in found:
         threads = "" if peak.threads is None else f" by {count(peak.threads, 'thread')}"
         products = f"{_figure(peak.gflops)} GFLOP/s in {peak.dtype} matrix products"
@@ -135,15 +160,21 @@ def _null_test(console: Console, device: Device) -> bool:
         condition=Condition(model="deit_tiny_patch16_224", image_size=64, device=device),
         arms=arms,
         pairs=tuple(Pair(0, index) for index in range(1, len(arms))),
-        protocol=Protocol(pairs_min=3, budget_s=NULL_TEST_SECONDS / NULL_VISITS, passes=NULL_VISITS),
+        protocol=Protocol(
+            pairs_min=3, budget_s=NULL_TEST_SECONDS / NULL_VISITS, passes=NULL_VISITS
+        ),
     )
     visits: list[list[Visit]] = [[] for _ in job.pairs]
     flags: set[str] = set()
     for turn in range(NULL_VISITS):
-        outcome = run(job.model_copy(update={"round": turn}), pass_seconds=0.1)  # memory and throughput are not needed
+        # memory and throughput are not needed
+        outcome = run(job.model_copy(update={"round": turn}), pass_seconds=0.1)
         if outcome.samples is None:
             for failure in outcome.failures:
-                console.print(f"noise on {device}: no measurement, {failure.reason}: {failure.message}", style="red")
+                console.print(
+                    f"noise on {device}: no measurement, {failure.reason}: {failure.message}",
+                    style="red",
+                )
             return False
         table, columns = np.asarray(outcome.samples.seconds), np.asarray(outcome.samples.arms)
         for pair, own in zip(job.pairs, visits, strict=True):
@@ -154,12 +185,14 @@ def _null_test(console: Console, device: Device) -> bool:
     wrong = [ratio for ratio in ratios if ratio.verdict() in {"faster", "slower"}]
     width = max(ratio.half_width for ratio in ratios)
     console.print(
-        f"noise on {device}: equal arms seem to differ by at most {worst:.2%}, intervals ±{width:.2%} after "
-        f"{ratios[0].pairs} pairs (within {SPEED_FLOOR:.0%} they are the same)"
+        f"noise on {device}: equal arms seem to differ by at most {worst:.2%}, intervals"
+        f" ±{width:.2%} after {ratios[0].pairs} pairs (within {SPEED_FLOOR:.0%} they are the same)"
         + (f"; flags: {', '.join(sorted(flags))}" if flags else "")
     )
     if wrong:
         console.print(
-            f"{len(wrong)} of {len(ratios)} equal arms were called faster or slower: do not trust verdicts here", style="red"
+            f"{len(wrong)} of {len(ratios)} equal arms were called faster or slower: do not trust"
+            " verdicts here",
+            style="red",
         )
     return not wrong

@@ -1,4 +1,6 @@
-"""Command `export-policy`: the measured answers of a store as a file that `sweeps.analysis.policy` applies at run time."""
+"""Command `export-policy`: the measured answers of a store as a file that `sweeps.analysis.policy`
+applies at run time.
+"""
 
 from pathlib import Path
 
@@ -28,11 +30,15 @@ def write_policy(
     max_drop: float | None,
     now: float,
 ) -> int:
-    """Write the policy of what was measured. Returns the exit code: 1 where nothing was. Raises `StoreError` for a wrong path."""
+    """Write the policy of what was measured. Returns the exit code: 1 where nothing was. Raises
+    `StoreError` for a wrong path.
+    """
     engine = connect_readonly(db)
     methods = MethodFacts(params_label, purpose)
     try:
-        conditions = condition_arms(engine, methods, model=model, device=device, runtime=runtime, data=data, metric=metric)
+        conditions = condition_arms(
+            engine, methods, model=model, device=device, runtime=runtime, data=data, metric=metric
+        )
         made = policy_file(engine, conditions, max_drop=max_drop, created=now)
     except RefusedError as error:
         typer.echo(f"breakeven: {error}", err=True)
@@ -42,9 +48,15 @@ def write_policy(
     try:
         out.write_text(made.text, encoding="utf-8")
     except OSError as error:
-        raise StoreError(f"{out} cannot be written: {error.strerror}; choose a folder that exists and is writable") from None
+        raise StoreError(
+            f"{out} cannot be written: {error.strerror}; choose a folder that exists and is"
+            " writable"
+        ) from None
     made_of = f"{count(made.rules, 'rule')} (a condition and a batch each)"
-    typer.echo(f"{out}: {made_of} with {count(made.arms, 'arm')} to use; apply it with sweeps/analysis/policy.py")
+    typer.echo(
+        f"{out}: {made_of} with {count(made.arms, 'arm')} to use; apply it with"
+        " sweeps/analysis/policy.py"
+    )
     for line in made.lines:
         typer.echo(line)
     return ANSWERED if made.rules else UNANSWERED

@@ -1,4 +1,6 @@
-"""`breakeven import`: outcomes that were measured elsewhere, and what Nsight Systems and Nsight Compute recorded of an arm."""
+"""`breakeven import`: outcomes that were measured elsewhere, and what Nsight Systems and Nsight
+Compute recorded of an arm.
+"""
 
 import dataclasses
 import hashlib
@@ -62,26 +64,35 @@ def import_files(
     device: Device | None = None,
     request: StatedTie | None = None,
 ) -> int:
-    """Store outcomes of `python -m workers.run` and profiles of nsys and ncu, all of them or none. Returns the exit code.
+    """Store outcomes of `python -m workers.run` and profiles of nsys and ncu, all of them or none.
+    Returns the exit code.
 
-    sweep: link the outcomes to it. request: what the user states of the profiles. Raises `UserError` for files that are neither,
-    and for contradictions.
+    sweep: link the outcomes to it. request: what the user states of the profiles. Raises
+    `UserError` for files that are neither, and for contradictions.
     """
     requested = request or StatedTie()
     files = [(path, file_format(path)) for path in paths]
     traces = [_trace(path, form, requested.forwards) for path, form in files if form != "outcomes"]
-    outcomes = [outcome for path, form in files if form == "outcomes" for outcome in read_outcomes(path)]
+    outcomes = [
+        outcome for path, form in files if form == "outcomes" for outcome in read_outcomes(path)
+    ]
     _check_options(files, traces, outcomes, sweep, requested)
     source = find_source(sweep, db) if sweep else None
     auto = device or planning.preferred(devices())
     expansion = planning.load_sweep(source.path, text=source.text, auto=auto) if source else None
     engine = connect(db)
     recorded: list[RecordedTrace] = []
-    fresh = record_imported(engine, outcomes, lambda connection: recorded.extend(record_traces(connection, traces, requested)))
+    fresh = record_imported(
+        engine,
+        outcomes,
+        lambda connection: recorded.extend(record_traces(connection, traces, requested)),
+    )
     store_arm_labels(engine, planning.job_arm_labels(outcome.job for outcome in outcomes))
     if outcomes or not traces:
         known = len(outcomes) - fresh
-        typer.echo(f"{fresh} outcomes imported" + (f", {known} were in the store already" if known else ""))
+        typer.echo(
+            f"{fresh} outcomes imported" + (f", {known} were in the store already" if known else "")
+        )
     for each in recorded:
         _show(each)
     if expansion is not None:
@@ -95,7 +106,9 @@ def file_format(path: Path) -> ImportFormat:
         return "outcomes"
     if path.suffix in EXPORT_FIRST:
         command = EXPORT_FIRST[path.suffix].format(path.name)
-        raise StoreError(f"{path} is a report that only the profiler itself reads; export it first: {command}")
+        raise StoreError(
+            f"{path} is a report that only the profiler itself reads; export it first: {command}"
+        )
     try:
         with path.open("rb") as file:
             head = file.read(len(SQLITE))
@@ -112,13 +125,16 @@ def file_format(path: Path) -> ImportFormat:
     first = next((line.strip() for line in text.splitlines() if line.strip()), "")
     found = f"a first line {first[:60]!r}" if first else "an empty file"
     raise StoreError(
-        f"{path} is none of what can be imported: expected outcomes of `python -m workers.run` (JSON), the SQLite file of "
-        f"`nsys export --type sqlite`, or the table of `ncu --csv`; found {found}"
+        f"{path} is none of what can be imported: expected outcomes of `python -m workers.run`"
+        " (JSON), the SQLite file of `nsys export --type sqlite`, or the table of `ncu --csv`;"
+        f" found {found}"
     )
 
 
 def _decoded(path: Path) -> str:
-    """A text file in UTF-8 or, as PowerShell writes it, UTF-16. Raises `UnicodeDecodeError` for others."""
+    """A text file in UTF-8 or, as PowerShell writes it, UTF-16. Raises `UnicodeDecodeError` for
+    others.
+    """
     data = path.read_bytes()
     return data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
 
@@ -126,7 +142,11 @@ def _decoded(path: Path) -> str:
 def _trace(path: Path, form: ImportFormat, forwards: int | None) -> TraceFile:
     """The profiles in a file of nsys or ncu."""
     try:
-        imported = nsys_profiles(read_nsys(path), forwards) if form == "nsys" else ncu_profiles(read_ncu(_decoded(path)), forwards)
+        imported = (
+            nsys_profiles(read_nsys(path), forwards)
+            if form == "nsys"
+            else ncu_profiles(read_ncu(_decoded(path)), forwards)
+        )
     except TraceError as error:
         raise TraceError(f"{path}: {error}") from None
     with path.open("rb") as file:
@@ -144,15 +164,23 @@ def _check_options(
     if sweep is not None and not outcomes:
         profile = f"{paths[0][0]} is a profile, which belongs to a comparison: --comparison ID"
         raise StoreError(f"--sweep {sweep} links outcomes, and {profile}")
-    stated = [f"--{name}" for name, value in zip(StatedTie._fields, request, strict=True) if value is not None]
+    stated = [
+        f"--{name}"
+        for name, value in zip(StatedTie._fields, request, strict=True)
+        if value is not None
+    ]
     if stated and not traces:
-        raise StoreError(f"{' and '.join(stated)} belong to files of nsys and ncu; {paths[0][0]} holds outcomes")
+        raise StoreError(
+            f"{' and '.join(stated)} belong to files of nsys and ncu; {paths[0][0]} holds outcomes"
+        )
 
 
 def _show(recorded: RecordedTrace) -> None:
     """What became of a file, and what it covers."""
     typer.echo(f"{recorded.trace.file}: {_STATES[recorded.state]}; {recorded.tie}")
-    for imported, kernel_time_share in zip(recorded.trace.imported, recorded.kernel_time_share, strict=True):
+    for imported, kernel_time_share in zip(
+        recorded.trace.imported, recorded.kernel_time_share, strict=True
+    ):
         for line in summary_lines(imported, kernel_time_share):
             typer.echo(f"  {line}")
     for note in recorded.tie.notes:
@@ -165,9 +193,15 @@ def _link(engine: Engine, expansion: Expansion, outcomes: Sequence[Outcome]) -> 
         from orchestrator.loop.refinement import Refinement
 
         refinement = Refinement(expansion, engine)
-        refinement.choose({key for outcome in outcomes for key in outcome.job.comparison_ids()} & refinement.questions.keys())
+        refinement.choose(
+            {key for outcome in outcomes for key in outcome.job.comparison_ids()}
+            & refinement.questions.keys()
+        )
         expansion = refinement.requested()
-    sites = [Site(outcome.host, {outcome.environment.device: outcome.environment}) for outcome in outcomes]
+    sites = [
+        Site(outcome.host, {outcome.environment.device: outcome.environment})
+        for outcome in outcomes
+    ]
     plan = make_plan(expansion.without_demands(), engine, sites)
     state = progress(engine, planning.submit_plan(engine, dataclasses.replace(plan, wanted=())))
     measured = f"{state.measured} of {state.comparisons} comparisons are measured"
@@ -182,7 +216,9 @@ def _link(engine: Engine, expansion: Expansion, outcomes: Sequence[Outcome]) -> 
 
 
 def read_outcomes(path: Path) -> Iterator[Outcome]:
-    """The outcomes in a file (one JSON object, or one on each line) or in the *.json files of a folder."""
+    """The outcomes in a file (one JSON object, or one on each line) or in the *.json files of a
+    folder.
+    """
     files = sorted(path.glob("*.json")) if path.is_dir() else [path]
     if not files:
         raise StoreError(f"{path} holds no *.json files")
@@ -196,23 +232,32 @@ def read_outcomes(path: Path) -> Iterator[Outcome]:
         except (OSError, UnicodeDecodeError) as error:
             raise StoreError(f"{file} cannot be read: {error}") from None
         except OutcomeFileError as error:
-            raise StoreError(f"{file} is not an outcome of `python -m workers.run`: {error}") from None
+            raise StoreError(
+                f"{file} is not an outcome of `python -m workers.run`: {error}"
+            ) from None
         if not found:
             raise StoreError(f"{file} holds no outcome: it is empty")
         yield from found
 
 
 def _check_methods(job: Job) -> None:
-    """Raise `OutcomeFileError` for parameters that a method of this installation does not have or take."""
+    """Raise `OutcomeFileError` for parameters that a method of this installation does not have or
+    take.
+    """
     known, modality = every(), KINDS[job.kind].modality
     for place, arm in enumerate(job.arms):
         for step in arm.stack:
             method, where = known.get(step.method), f"job.arms.{place}: {step.method}"
             if method is not None and modality_of(method) != modality:
-                raise OutcomeFileError(f"{where} is for {modality_of(method)} models, the job is about {modality} models")
+                raise OutcomeFileError(
+                    f"{where} is for {modality_of(method)} models, the job is about {modality}"
+                    " models"
+                )
             try:
                 if method is not None:
                     method.Params.model_validate_json(json.dumps(step.params), strict=True)
             except ValidationError as error:
                 first = error.errors()[0]
-                raise OutcomeFileError(f"{where}.{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+                raise OutcomeFileError(
+                    f"{where}.{'.'.join(map(str, first['loc']))}: {first['msg']}"
+                ) from None

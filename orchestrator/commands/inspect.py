@@ -18,7 +18,9 @@ MAX_POINTS = 60
 
 
 def show_status(db: str | None, name: str | None) -> None:
-    """One line for each sweep (newest revision): jobs by state, comparisons measured and failed; of one also the answer so far."""
+    """One line for each sweep (newest revision): jobs by state, comparisons measured and failed; of
+    one also the answer so far.
+    """
     from store.read.queries import find_sweep, sweep_summaries
     from store.write.queue import progress
 
@@ -28,19 +30,35 @@ def show_status(db: str | None, name: str | None) -> None:
     for sweep in sweep_summaries(engine):
         if chosen in (None, sweep["id"]):
             state = progress(engine, sweep["id"])
-            counts = ", ".join(f"{count} {word}" for word, count in state.counts.items() if count) or "none"
+            counts = (
+                ", ".join(f"{count} {word}" for word, count in state.counts.items() if count)
+                or "none"
+            )
             measured = f"{state.measured} of {state.comparisons}"
-            rows.append((sweep["name"], sweep["submitted_at"], counts, measured, str(state.failed), sweep["question"]))
+            rows.append(
+                (
+                    sweep["name"],
+                    sweep["submitted_at"],
+                    counts,
+                    measured,
+                    str(state.failed),
+                    sweep["question"],
+                )
+            )
     if not rows:
         raise StoreError("the store holds no sweep; run one: breakeven run quickstart")
-    for line in text_table.table_lines(("sweep", "submitted (UTC)", "jobs", "measured", "failed", "question"), rows):
+    for line in text_table.table_lines(
+        ("sweep", "submitted (UTC)", "jobs", "measured", "failed", "question"), rows
+    ):
         typer.echo(line)
     for line in _known_so_far(db, name) if name is not None else ():
         typer.echo(line)
 
 
 def _known_so_far(db: str | None, name: str) -> Iterator[str]:
-    """The answer by what is stored, and every speed-up with its interval and the visits that it rests on."""
+    """The answer by what is stored, and every speed-up with its interval and the visits that it
+    rests on.
+    """
     from orchestrator.report.answers import answer_sections
     from orchestrator.report.data import load_report
     from orchestrator.report.sections.conditions import distinctions
@@ -50,10 +68,15 @@ def _known_so_far(db: str | None, name: str) -> Iterator[str]:
     from sweeps.number_format import is_missing
     from workers.methods.arm_labels import params_label
 
-    report, main = load_report(db, name), {kind.metrics[0] for kind in KINDS.values() if kind.metrics}
+    report, main = (
+        load_report(db, name),
+        {kind.metrics[0] for kind in KINDS.values() if kind.metrics},
+    )
     for section in answer_sections(report):
         yield from ("", *(line.text for line in section.lines))
-    shown = report.speedups[report.speedups["metric"].isin(main)].sort_values(["method", "params", "tokens"])
+    shown = report.speedups[report.speedups["metric"].isin(main)].sort_values(
+        ["method", "params", "tokens"]
+    )
     listed = []
     for row in rows_of(shown):
         arm = ", ".join((params_label(row.method, row.params), *distinctions(row, shown)))
@@ -62,7 +85,9 @@ def _known_so_far(db: str | None, name: str) -> Iterator[str]:
         listed.append((arm, tokens, found.numbers, found.word, f"{row.rounds:.0f}"))
     if listed:
         yield ""
-        yield from text_table.table_lines(("arm", "tokens", f"speed-up [{INTERVAL}]", "verdict", "visits"), listed[:MAX_POINTS])
+        yield from text_table.table_lines(
+            ("arm", "tokens", f"speed-up [{INTERVAL}]", "verdict", "visits"), listed[:MAX_POINTS]
+        )
     if len(listed) > MAX_POINTS:
         yield f"and {len(listed) - MAX_POINTS} more: breakeven report {name}"
 
@@ -81,14 +106,20 @@ def show_methods(form: Literal["table", "json"]) -> None:
     console = output()
     for one in listed:
         console.print(
-            f"[bold]{one['method']}[/bold] ({one['modality']}, version {one['version']}): {one['purpose']}", highlight=False
+            f"[bold]{one['method']}[/bold] ({one['modality']}, version {one['version']}):"
+            f" {one['purpose']}",
+            highlight=False,
         )
         console.print(f"  {one['paper']}", style="dim", highlight=False)
-        headings = [Column(heading, overflow="fold") for heading in ("  parameter", "type", "default", "meaning")]
+        headings = [
+            Column(heading, overflow="fold")
+            for heading in ("  parameter", "type", "default", "meaning")
+        ]
         table = Table(*headings, box=None, pad_edge=False, header_style="bold")
         for name, field in one["params"].items():
             default = json.dumps(field["default"]) if "default" in field else "required"
-            table.add_row(*map(Text, (f"  {name}", field["type"], default, field["help"])))  # `Text` keeps brackets
+            # `Text` keeps brackets
+            table.add_row(*map(Text, (f"  {name}", field["type"], default, field["help"])))
         console.print(table, "")
 
 
@@ -101,7 +132,10 @@ def _method(name: str, method: Any) -> dict[str, Any]:
         "purpose": (method.__doc__ or "").strip().partition("\n")[0],
         "paper": method.PAPER,
         "params": {
-            key: {"type": _type(field), "help": field.get("description", "")} | {k: v for k, v in field.items() if k == "default"}
+            key: (
+                {"type": _type(field), "help": field.get("description", "")}
+                | {k: v for k, v in field.items() if k == "default"}
+            )
             for key, field in fields.items()
         },
     }
@@ -110,7 +144,9 @@ def _method(name: str, method: Any) -> dict[str, Any]:
 def _type(field: dict[str, Any]) -> str:
     """The JSON Schema type of a parameter with its limits, in a few words: `number in (0, 1]`."""
     if "anyOf" in field:
-        return " or ".join(_type(option) for option in field["anyOf"] if option.get("type") != "null")
+        return " or ".join(
+            _type(option) for option in field["anyOf"] if option.get("type") != "null"
+        )
     if "enum" in field:
         return " or ".join(map(str, field["enum"]))
     if field.get("type") == "array":

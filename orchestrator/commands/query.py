@@ -21,13 +21,17 @@ JSON_COLUMNS = frozenset({"params", "system_metrics", "counters"})
 """Columns of the views whose text is JSON."""
 ENDED_BY: Mapping[str, str] = {
     "rows": "--rows takes more",
-    "bytes": f"their texts and blobs are {RESULT_BYTES // 1_000_000} MB, the most that a query returns; narrow it down",
+    "bytes": (
+        f"their texts and blobs are {RESULT_BYTES // 1_000_000} MB, the most that a query returns;"
+        " narrow it down"
+    ),
 }
 """What to do about each limit that ends a result."""
 
 
 def show_query(db: str | None, sql: str, form: QueryFormat, *, seconds: float, rows: int) -> None:
-    """Run one read-only statement and print each row when it is found; why there are no more follows on stderr.
+    """Run one read-only statement and print each row when it is found; why there are no more
+    follows on stderr.
 
     Raises `StoreError`; where rows are printed by then, it states how many.
     """
@@ -35,7 +39,8 @@ def show_query(db: str | None, sql: str, form: QueryFormat, *, seconds: float, r
     try:
         with open_query(db, sql, seconds=seconds, rows=rows) as found:
             coming = iter(found)
-            first = list(itertools.islice(coming, 1))  # what is refused at once leaves no headings behind
+            # what is refused at once leaves no headings behind
+            first = list(itertools.islice(coming, 1))
             for text in FORMS[form](found.columns, itertools.chain(first, coming)):
                 sys.stdout.write(text)
                 sys.stdout.flush()
@@ -43,9 +48,15 @@ def show_query(db: str | None, sql: str, form: QueryFormat, *, seconds: float, r
     except StoreError as error:
         if not printed:
             raise
-        raise StoreError(f"{error}; only the first {count(found.returned, 'row')} are printed") from error
+        raise StoreError(
+            f"{error}; only the first {count(found.returned, 'row')} are printed"
+        ) from error
     if found.limit:
-        typer.secho(f"only the first {count(found.returned, 'row')}; {ENDED_BY[found.limit]}", fg="yellow", err=True)
+        typer.secho(
+            f"only the first {count(found.returned, 'row')}; {ENDED_BY[found.limit]}",
+            fg="yellow",
+            err=True,
+        )
 
 
 def _table(columns: Sequence[str], rows: Rows) -> Iterator[str]:
@@ -53,7 +64,10 @@ def _table(columns: Sequence[str], rows: Rows) -> Iterator[str]:
 
 
 def _markdown(columns: Sequence[str], rows: Rows) -> Iterator[str]:
-    return (f"{markdown_row(cells)}\n" for cells in itertools.chain([columns, ["---"] * len(columns)], rows))
+    return (
+        f"{markdown_row(cells)}\n"
+        for cells in itertools.chain([columns, ["---"] * len(columns)], rows)
+    )
 
 
 def _csv(columns: Sequence[str], rows: Rows) -> Iterator[str]:
@@ -77,7 +91,9 @@ def _json(columns: Sequence[str], rows: Rows) -> Iterator[str]:
 
 
 def _decoded(name: str, value: Any) -> Any:
-    """The value of a column that holds JSON as an object or list; others, and what is no JSON, as they are."""
+    """The value of a column that holds JSON as an object or list; others, and what is no JSON, as
+    they are.
+    """
     if name not in JSON_COLUMNS or not isinstance(value, str):
         return value
     try:

@@ -39,7 +39,8 @@ ANSWERED, UNANSWERED, INTERRUPTED = 0, 1, 130
 """Exit codes."""
 
 Again = Literal["all"] | Doubt
-"""Comparisons to be measured although they are answered: all of a sweep, or those whose answers may be doubted."""
+"""Comparisons to be measured although they are answered: all of a sweep, or those whose answers may
+be doubted."""
 
 
 def run_sweep(
@@ -53,10 +54,12 @@ def run_sweep(
     time_s: float | None = None,
     wait_s: float = inf,
 ) -> int:
-    """Measure what is left of the sweep, and what is requested `again`, and print its report. Returns the exit code.
+    """Measure what is left of the sweep, and what is requested `again`, and print its report.
+    Returns the exit code.
 
-    more: add pairs to what is unclear or insufficient. time_s: measure for that long at most, in place of the sweep's `budget`.
-    wait_s: wait for hosts and jobs that other runs have for that long at most.
+    more: add pairs to what is unclear or insufficient. time_s: measure for that long at most, in
+    place of the sweep's `budget`. wait_s: wait for hosts and jobs that other runs have for that
+    long at most.
     """
     from orchestrator.loop.progress import Display
     from orchestrator.loop.refinement import Refinement
@@ -77,12 +80,18 @@ def run_sweep(
             return started[0]
 
         sites: Collection[Site] = cluster().nodes() if ray_address else local_sites()
-        load = partial(planning.load_sweep, source.path, text=source.text, auto=device or planning.preferred(by_device(sites)))
+        load = partial(
+            planning.load_sweep,
+            source.path,
+            text=source.text,
+            auto=device or planning.preferred(by_device(sites)),
+        )
         expansion = load()
         _warn(preview(expansion).warnings)
         require_feasible(expansion, sites)
         engine = connect(db)
-        stack.callback(engine.dispose)  # the last connection that is closed writes SQLite's log into the file itself
+        # the last connection that is closed writes SQLite's log into the file itself
+        stack.callback(engine.dispose)
         limit_s = limit_s_of(expansion, engine, sites, more=more, time_s=time_s)
         finer = load(between=True) if more else None
         refinement = Refinement(expansion, engine, finer) if limit_s is not None else None
@@ -92,7 +101,10 @@ def run_sweep(
         plan = make_plan(expansion, engine, sites, again=repeated)
         console.print(planning.describe_plan(plan, stale=plan.stale(engine)), markup=False)
         if refinement is not None and limit_s is not None:
-            console.print("\n".join(filter(None, (refinement.described(), limit_text(limit_s)))), highlight=False)
+            console.print(
+                "\n".join(filter(None, (refinement.described(), limit_text(limit_s)))),
+                highlight=False,
+            )
         sweep = planning.submit_plan(engine, plan)
 
         interrupted = taken = False
@@ -101,7 +113,14 @@ def run_sweep(
             try:
                 with Display(console) as display:
                     plan, interrupted, taken = run_plan(
-                        engine, plan, cluster, display, repeated, time_budget=time_budget, refinement=refinement, wait_s=wait_s
+                        engine,
+                        plan,
+                        cluster,
+                        display,
+                        repeated,
+                        time_budget=time_budget,
+                        refinement=refinement,
+                        wait_s=wait_s,
                     )
             except Exception:
                 if not started or started[0].nodes():
@@ -112,7 +131,12 @@ def run_sweep(
             _show_stop(console, engine, sweep, "stopped")
             return INTERRUPTED
         if taken:
-            _show_stop(console, engine, sweep, "another run has the host or the jobs, and this one waits no longer:")
+            _show_stop(
+                console,
+                engine,
+                sweep,
+                "another run has the host or the jobs, and this one waits no longer:",
+            )
     sweep_text = f"{shlex.quote(str(file))}{command_options(db, device, ray_address)}"
     _show_report(console, db, expansion.sweep.name, sweep_text)  # `conclude_run` prints the rest
     code = conclude_run(console, engine, plan, sweep_text)
@@ -130,12 +154,16 @@ def _show_report(console: "Console", db: str | None, name: str, sweep_text: str)
     console.print(render_table(report, flag_steps(report, sweep_text)))
 
 
-def _show_stop(console: "Console", engine: Engine, sweep: int, why: str, style: str = "yellow") -> None:
+def _show_stop(
+    console: "Console", engine: Engine, sweep: int, why: str, style: str = "yellow"
+) -> None:
     left = count(queue.progress(engine, sweep).unfinished, "job")
     console.print(f"{why} with {left} left; the same command goes on from here", style=style)
 
 
-def _repeated(expansion: Expansion, engine: Engine, sites: Collection[Site], again: Again | None) -> set[str]:
+def _repeated(
+    expansion: Expansion, engine: Engine, sites: Collection[Site], again: Again | None
+) -> set[str]:
     """The comparisons that are measured `again`."""
     if again is None:
         return set()
@@ -148,14 +176,20 @@ def _comparison_ids(of: Expansion | Plan) -> set[str]:
 
 
 def _doubted(engine: Engine, sites: Collection[Site], doubt: Doubt) -> set[str]:
-    return doubted(engine, doubt, [found.environment_id for site in sites for found in site.environments.values()])
+    return doubted(
+        engine,
+        doubt,
+        [found.environment_id for site in sites for found in site.environments.values()],
+    )
 
 
 def _cluster(address: str | None, *, err: bool = False) -> "Cluster":
     """Start Ray or join a cluster; `err`: what happens there is printed on stderr."""
     from orchestrator.cluster.cluster import Cluster  # Ray takes a second to import
 
-    typer.secho(f"connecting to Ray at {address} …" if address else "starting Ray …", dim=True, err=err)
+    typer.secho(
+        f"connecting to Ray at {address} …" if address else "starting Ray …", dim=True, err=err
+    )
     return Cluster.start(address, notify=lambda line: typer.secho(line, fg="yellow", err=err))
 
 
@@ -165,28 +199,35 @@ def conclude_run(console: "Console", engine: Engine, plan: Plan, sweep: str) -> 
     sweep: what follows `breakeven run` in the commands that are printed.
     """
     command, left = f"breakeven run {sweep}", _comparison_ids(plan)
-    again = command if whole_limit_s(plan.expansion) is None else f"{command} --refine"  # a limit of the sweep may be used up
+    # a limit of the sweep may be used up
+    again = command if whole_limit_s(plan.expansion) is None else f"{command} --refine"
 
     def show(comparisons: Collection[str], text: str, style: str = "red") -> None:
         if comparisons:
             verb = "is" if len(comparisons) == 1 else "are"
             console.print(f"{count(len(comparisons), 'comparison')} {verb} {text}", style=style)
 
-    unclear = (_comparison_ids(plan.expansion) & _doubted(engine, plan.sites, "unclear")) - plan.insufficient.keys()
+    unclear = (
+        _comparison_ids(plan.expansion) & _doubted(engine, plan.sites, "unclear")
+    ) - plan.insufficient.keys()
     show(unclear, f"answered, but unclear; this adds pairs to them: {command} --refine", "yellow")
-    short, failed = left & plan.insufficient.keys(), (left & plan.errors.keys()) - plan.insufficient.keys()
+    short, failed = (
+        left & plan.insufficient.keys(),
+        (left & plan.errors.keys()) - plan.insufficient.keys(),
+    )
     fewest = min((plan.insufficient[comparison_id] for comparison_id in short), default=0)
     show(
         short,
-        f"insufficient: time was up before the pairs that `pairs: min` requires (as few as {fewest}); "
-        f"a larger `budget` of these jobs in the sweep gives more at once; this adds pairs to them: {again}",
+        "insufficient: time was up before the pairs that `pairs: min` requires (as few as"
+        f" {fewest}); a larger `budget` of these jobs in the sweep gives more at once; this adds"
+        f" pairs to them: {again}",
     )
     slowed = (left & plan.quarantined.keys()) - short - failed
     by = sorted({flag for comparison_id in slowed for flag in plan.quarantined[comparison_id]})
     show(
         slowed,
-        f"quarantined: measured only while the machine was slowed ({', '.join(by)}), so that there is no verdict; "
-        f"when that is over, this measures them again: {command}",
+        f"quarantined: measured only while the machine was slowed ({', '.join(by)}), so that there"
+        f" is no verdict; when that is over, this measures them again: {command}",
     )
     why = plan.errors[min(failed)] if failed else ""
     show(failed, f"not answered: failed with an error ({why}); this tries again: {again}")
@@ -216,7 +257,9 @@ def show_plan(
     device: Device | None,
     ray_address: str | None = None,
 ) -> None:
-    """Print what a run would do, here or on a cluster; write the jobs that are left as JSON if a folder is given."""
+    """Print what a run would do, here or on a cluster; write the jobs that are left as JSON if a
+    folder is given.
+    """
     sites: Collection[Site]
     if ray_address is None:
         sites = local_sites()
@@ -224,12 +267,19 @@ def show_plan(
         with _cluster(ray_address, err=True) as cluster:
             sites = cluster.nodes()
     source = find_source(file, db)
-    load = partial(planning.load_sweep, source.path, text=source.text, auto=device or planning.preferred(by_device(sites)))
+    load = partial(
+        planning.load_sweep,
+        source.path,
+        text=source.text,
+        auto=device or planning.preferred(by_device(sites)),
+    )
     expansion = load()
     require_feasible(expansion, sites, devices=False)
     engine, searched = existing_store(db), ""
     limit_s, grid = whole_limit_s(expansion), expansion.sweep.search is None
-    if limit_s is not None or (engine is not None and grid and "image_size" in expansion.sweep.axes):
+    if limit_s is not None or (
+        engine is not None and grid and "image_size" in expansion.sweep.axes
+    ):
         from orchestrator.loop.refinement import Refinement
 
         refinement = Refinement(expansion, engine, load(between=True))

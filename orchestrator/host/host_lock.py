@@ -1,11 +1,13 @@
-"""Host lock: a timing job has its host alone among the jobs of all stores and users; other jobs share it.
+"""Host lock: a timing job has its host alone among the jobs of all stores and users; other jobs
+share it.
 
 Timing jobs with `exclusive: device` share it too, each with one GPU alone.
 
-The kernel releases a lock however its holder ends (man 2 flock). Readers would starve a waiting writer, so all jobs pass a second
-lock first, the gate: a job that waits for the host holds it, a timing job exclusively, others shared. Jobs that wait behind a
-timing job enter before the next timing job. Both groups that share the host hold it shared, and each holds a lock of its own,
-which must be free when a job of the other group enters.
+The kernel releases a lock however its holder ends (man 2 flock). Readers would starve a waiting
+writer, so all jobs pass a second lock first, the gate: a job that waits for the host holds it, a
+timing job exclusively, others shared. Jobs that wait behind a timing job enter before the next
+timing job. Both groups that share the host hold it shared, and each holds a lock of its own, which
+must be free when a job of the other group enters.
 """
 
 import contextlib
@@ -25,7 +27,8 @@ from sweeps.model.job import Occupation
 from sweeps.model.kinds import KINDS
 
 PLACE = Path(os.environ.get("BREAKEVEN_HOST_LOCKS", "/tmp"))  # noqa: S108 - TMPDIR may differ between two users, who must meet here
-"""Where the locks are; the variable is for tests, which need not wait for what runs on this host."""
+"""Where the locks are; the variable is for tests, which need not wait for what runs on this
+host."""
 LOCK, GATE, HOLDERS = "breakeven.lock", "breakeven.gate", "breakeven.holders"
 GROUPS: dict[Occupation, str] = {"shared": "breakeven.shared", "device": "breakeven.devices"}
 """The lock of each group of jobs that share the host."""
@@ -47,16 +50,23 @@ class Holder(NamedTuple):
     def __str__(self) -> str:
         article = "an" if self.kind[:1] in "aeiou" else "a"
         place = "" if self.gpu is None else f" on GPU {self.gpu}"
-        return f"{article} {self.kind} job of {self.user}{place} (process {self.pid}, since {_clock(self.since)})"
+        return (
+            f"{article} {self.kind} job of {self.user}{place} (process {self.pid}, since"
+            f" {_clock(self.since)})"
+        )
 
 
 @contextlib.contextmanager
 def host_lock(kind: Kind, place: Path = PLACE, gpu: int | None = None) -> Iterator[None]:
-    """Hold the host for a job of `kind`: timing alone, or with the GPU of this index beside those of others; other jobs shared."""
+    """Hold the host for a job of `kind`: timing alone, or with the GPU of this index beside those
+    of others; other jobs shared.
+    """
     with contextlib.ExitStack() as stack:
         with contextlib.ExitStack() as entry:
             for step in _steps(kind, place, gpu):
-                fcntl.flock((stack if step.kept else entry).enter_context(_opened(step.path)), step.mode)
+                fcntl.flock(
+                    (stack if step.kept else entry).enter_context(_opened(step.path)), step.mode
+                )
         with _published(kind, place, gpu):
             yield
 
@@ -64,14 +74,22 @@ def host_lock(kind: Kind, place: Path = PLACE, gpu: int | None = None) -> Iterat
 def host_taken(kind: Kind = "latency", place: Path = PLACE, gpu: int | None = None) -> bool:
     """Whether a job of `kind` that starts now has to wait."""
     with contextlib.ExitStack() as stack:
-        return not all(_at_once(stack.enter_context(_opened(step.path)), step.mode) for step in _steps(kind, place, gpu))
+        return not all(
+            _at_once(stack.enter_context(_opened(step.path)), step.mode)
+            for step in _steps(kind, place, gpu)
+        )
 
 
 def holders(place: Path = PLACE) -> list[Holder]:
-    """The jobs that have the host, longest first; a file whose writer has ended, however it did, is none."""
+    """The jobs that have the host, longest first; a file whose writer has ended, however it did, is
+    none.
+    """
     found = []
     for path in (place / HOLDERS).glob("*.json"):
-        with contextlib.suppress(OSError, ValueError, TypeError), _opened(path, create=False) as file:
+        with (
+            contextlib.suppress(OSError, ValueError, TypeError),
+            _opened(path, create=False) as file,
+        ):
             if _at_once(file, fcntl.LOCK_SH):
                 path.unlink()  # not ours to remove if another user wrote it
             else:
@@ -80,7 +98,9 @@ def holders(place: Path = PLACE) -> list[Holder]:
 
 
 def waits_for(since: float, place: Path = PLACE, gpu: int | None = None) -> str:
-    """What a job waits for in one line: since `since` (seconds since the epoch), for the host or the GPU of this index."""
+    """What a job waits for in one line: since `since` (seconds since the epoch), for the host or
+    the GPU of this index.
+    """
     there = [holder for holder in holders(place) if gpu is None or holder.gpu in (None, gpu)]
     before = ", ".join(map(str, there)) or "another job, which has not begun yet"
     return f"waiting since {_clock(since)} ({time.time() - since:.0f} s) for {before}"
@@ -96,7 +116,9 @@ class _Step(NamedTuple):
 
 
 def _steps(kind: Kind, place: Path, gpu: int | None) -> Iterator[_Step]:
-    """What is locked, in order. The GPU comes before the gate, where no job may wait for a single GPU."""
+    """What is locked, in order. The GPU comes before the gate, where no job may wait for a single
+    GPU.
+    """
     own: Occupation = "shared" if not KINDS[kind].timed else "node" if gpu is None else "device"
     if own == "device":
         yield _Step(place / f"{GPU}{gpu}", fcntl.LOCK_EX)
@@ -110,16 +132,21 @@ def _steps(kind: Kind, place: Path, gpu: int | None) -> Iterator[_Step]:
 
 @contextlib.contextmanager
 def _published(kind: Kind, place: Path, gpu: int | None) -> Iterator[None]:
-    """Name this job as a holder of the host in a file, which is locked as long as the job has the host."""
+    """Name this job as a holder of the host in a file, which is locked as long as the job has the
+    host.
+    """
     with contextlib.ExitStack() as stack:
-        with contextlib.suppress(OSError):  # a job that cannot write there holds the host nevertheless
+        # a job that cannot write there holds the host nevertheless
+        with contextlib.suppress(OSError):
             path = _folder(place) / f"{os.getpid()}-{threading.get_ident()}.json"
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o644)
             file = stack.enter_context(os.fdopen(handle, "w"))
             stack.callback(path.unlink, missing_ok=True)
             fcntl.flock(file, fcntl.LOCK_EX)
             holder = Holder(kind, _user(), os.getpid(), time.time(), gpu)
-            json.dump({key: value for key, value in holder._asdict().items() if value is not None}, file)
+            json.dump(
+                {key: value for key, value in holder._asdict().items() if value is not None}, file
+            )
             file.flush()
         yield
 
@@ -149,11 +176,13 @@ def _opened(path: Path, *, create: bool = True) -> Iterator[int]:
     if create:
         with contextlib.suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644))
-    file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)  # another user's file can be locked, though not written
+    # another user's file can be locked, though not written
+    file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     try:
         yield file
     finally:
-        fcntl.flock(file, fcntl.LOCK_UN)  # a process forked by a method may still hold the open file
+        # a process forked by a method may still hold the open file
+        fcntl.flock(file, fcntl.LOCK_UN)
         os.close(file)
 
 

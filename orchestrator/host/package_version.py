@@ -1,4 +1,6 @@
-"""Package version: which version of our code a process runs, so that all nodes measure with that of the dispatcher."""
+"""Package version: which version of our code a process runs, so that all nodes measure with that of
+the dispatcher.
+"""
 
 import json
 import os
@@ -18,11 +20,23 @@ def source_version() -> str:
 
 
 def version_of_workers(variables: Mapping[str, str], folder: str | None) -> str:
-    """The version that a process with these environment variables and this current folder imports. Raises `ImportError`."""
+    """The version that a process with these environment variables and this current folder imports.
+    Raises `ImportError`.
+    """
     command = [sys.executable, "-P", "-m", "orchestrator.host.package_version"]
-    done = subprocess.run(command, env=dict(variables), cwd=folder, capture_output=True, text=True, timeout=IMPORT_S, check=False)
+    done = subprocess.run(
+        command,
+        env=dict(variables),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=IMPORT_S,
+        check=False,
+    )
     if done.returncode != 0:
-        raise ImportError((done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1])
+        raise ImportError(
+            (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+        )
     return str(json.loads(done.stdout))
 
 

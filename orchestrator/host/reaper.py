@@ -1,7 +1,9 @@
-"""Reaper: the parent of a worker, which ends everything that the worker started, however the worker or its supervisor ends.
+"""Reaper: the parent of a worker, which ends everything that the worker started, however the worker
+or its supervisor ends.
 
-A process that calls `setsid` and forks twice leaves its group and its parent. It cannot leave the subtree of a process that adopts
-orphans (man 2 prctl, PR_SET_CHILD_SUBREAPER), and the reaper outlives both the worker and the supervisor.
+A process that calls `setsid` and forks twice leaves its group and its parent. It cannot leave the
+subtree of a process that adopts orphans (man 2 prctl, PR_SET_CHILD_SUBREAPER), and the reaper
+outlives both the worker and the supervisor.
 """
 
 import ctypes
@@ -16,17 +18,20 @@ from workers.measure.process.descendants import adopt_orphans, end_all
 
 PR_SET_PDEATHSIG = 1
 LOG_BYTES = 4_000_000
-"""A log longer than this is cut to its last `KEPT_BYTES`, so that endless output does not fill the disk."""
+"""A log longer than this is cut to its last `KEPT_BYTES`, so that endless output does not fill the
+disk."""
 KEPT_BYTES = 16_000
 LOOK_S, HURRIED_S = 1.0, 0.02
 """How often the length of the log is looked at; the second while it grows fast."""
 
 
 def fork_worker(lifeline: int) -> None:
-    """Return in a new process, the worker. This process stays behind as its reaper and ends after it, with the same status.
+    """Return in a new process, the worker. This process stays behind as its reaper and ends after
+    it, with the same status.
 
-    It ends the worker and all that the worker started when the other end of the pipe `lifeline` is closed. Its standard output is
-    the log, which it keeps short. Must be called before this process has a second thread. Does nothing outside Linux.
+    It ends the worker and all that the worker started when the other end of the pipe `lifeline` is
+    closed. Its standard output is the log, which it keeps short. Must be called before this process
+    has a second thread. Does nothing outside Linux.
     """
     if sys.platform != "linux":
         return
@@ -43,8 +48,11 @@ def fork_worker(lifeline: int) -> None:
 
 
 def _watch(worker: int, lifeline: int) -> None:
-    """Wait for the end of the worker or of the supervisor, end all descendants, and exit as the worker did."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # it may end itself by the worker's signal, and is not what crashed
+    """Wait for the end of the worker or of the supervisor, end all descendants, and exit as the
+    worker did.
+    """
+    # it may end itself by the worker's signal, and is not what crashed
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGUSR1, lambda *_: os.kill(worker, signal.SIGUSR1))
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
@@ -91,7 +99,9 @@ def _die_with(parent: int) -> None:
 
 
 def _close_all_but(kept: set[int]) -> None:
-    """Close what the worker alone should hold, so that its supervisor sees the worker's end of the pipe close."""
+    """Close what the worker alone should hold, so that its supervisor sees the worker's end of the
+    pipe close.
+    """
     for name in [path.name for path in Path("/proc/self/fd").iterdir()]:
         if int(name) not in kept:
             try:

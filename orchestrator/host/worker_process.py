@@ -1,4 +1,6 @@
-"""Worker process: runs one job at a time and sends back its outcome; started by `orchestrator.host.worker_supervisor`."""
+"""Worker process: runs one job at a time and sends back its outcome; started by
+`orchestrator.host.worker_supervisor`.
+"""
 
 import contextlib
 import faulthandler
@@ -25,7 +27,8 @@ from workers.measure.process.openmp import requested_policy, set_policy
 ENTRY = "workers.run:run"
 """Turns a `Job` into an `Outcome`."""
 READY, OUTCOME, LAST_OUTCOME, ERROR = b"R", b"O", b"L", b"E"
-"""First byte of a message: imports are done, an outcome, an outcome after which the worker must be replaced, a traceback."""
+"""First byte of a message: imports are done, an outcome, an outcome after which the worker must be
+replaced, a traceback."""
 
 
 def local_environments() -> dict[str, Environment]:
@@ -36,16 +39,23 @@ def local_environments() -> dict[str, Environment]:
 
 
 def load_function(name: str) -> Callable[..., Any]:
-    """The function that `module:function` names. Raises `ValueError`, `ImportError` or `AttributeError`."""
+    """The function that `module:function` names. Raises `ValueError`, `ImportError` or
+    `AttributeError`.
+    """
     module, colon, function = name.partition(":")
     if not (module and colon and function):
-        raise ValueError(f"{name!r} does not name a function; write it as module:function, such as workers.run:run")
+        raise ValueError(
+            f"{name!r} does not name a function; write it as module:function, such as"
+            " workers.run:run"
+        )
     found: Callable[..., Any] = getattr(importlib.import_module(module), function)
     return found
 
 
 def load_entry(entry: str) -> Callable[[Job], Any]:
-    """The entry, after all modules that its jobs need are imported: starting torch is no part of a job's time."""
+    """The entry, after all modules that its jobs need are imported: starting torch is no part of a
+    job's time.
+    """
     if entry == ENTRY:
         for kind in KINDS:
             importlib.import_module(f"workers.kinds.{kind}")
@@ -53,7 +63,9 @@ def load_entry(entry: str) -> Callable[[Job], Any]:
 
 
 def serve_jobs(handle: str, lifeline: str, entry: str, device: str, bounds: str) -> None:
-    """The loop of the worker: receives jobs and sends outcomes as JSON, until the supervisor closes the pipe."""
+    """The loop of the worker: receives jobs and sends outcomes as JSON, until the supervisor closes
+    the pipe.
+    """
     fork_worker(int(lifeline))
     bound = json.loads(bounds)
     if bound["share"] is not None:
@@ -81,11 +93,16 @@ def serve_jobs(handle: str, lifeline: str, entry: str, device: str, bounds: str)
 
 
 def _limit_memory(limit: int) -> None:
-    """Let an allocation beyond the machine's memory fail inside the job, where it is an answer, instead of stopping the machine."""
+    """Let an allocation beyond the machine's memory fail inside the job, where it is an answer,
+    instead of stopping the machine.
+    """
     if sys.platform == "linux":
         _, hard = resource.getrlimit(resource.RLIMIT_DATA)
         soft = limit or psutil.virtual_memory().total * 9 // 10
-        resource.setrlimit(resource.RLIMIT_DATA, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
+        resource.setrlimit(
+            resource.RLIMIT_DATA,
+            (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard),
+        )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Worker supervisor: starts, watches and replaces one worker process on a node.
 
-It learns from the kernel how a worker ended (signal, exit status, out of memory), which Ray does not report. It knows nothing of
-Ray: `orchestrator.cluster` places supervisors on nodes.
+It learns from the kernel how a worker ended (signal, exit status, out of memory), which Ray does
+not report. It knows nothing of Ray: `orchestrator.cluster` places supervisors on nodes.
 """
 
 import contextlib
@@ -36,7 +36,8 @@ START_UP_S = 300.0
 """Importing torch from a cold network disk takes minutes; it does not count as the job's time."""
 LOG_TAIL_BYTES = 8000
 HIDDEN = ("OMP_NUM_THREADS", "BREAKEVEN_DB")
-"""Variables that a worker does not inherit: jobs set their threads, and methods have no business with the store."""
+"""Variables that a worker does not inherit: jobs set their threads, and methods have no business
+with the store."""
 STOP_S = 10.0
 """A reaper that has not ended everything after this long is killed."""
 
@@ -50,7 +51,8 @@ class WorkerFailure(NamedTuple):
     detail: str = ""
     """The traceback, or the end of the worker's log."""
     started_at: float = 0.0
-    """Seconds since the epoch, UTC: from when and until when the job had the host; both 0 where it is not known."""
+    """Seconds since the epoch, UTC: from when and until when the job had the host; both 0 where it
+    is not known."""
     ended_at: float = 0.0
 
 
@@ -77,11 +79,14 @@ class NodeInfo(NamedTuple):
     host: str
     environments: dict[Device, Environment]
     packages: tuple[str, ...] = ()
-    """Versions of our code there: of the process that starts workers, and of the workers themselves."""
+    """Versions of our code there: of the process that starts workers, and of the workers
+    themselves."""
 
 
 class WorkerSupervisor:
-    """Keeps one warm worker for one device class: starts it, sends it jobs, and replaces it when it crashes or hangs."""
+    """Keeps one warm worker for one device class: starts it, sends it jobs, and replaces it when it
+    crashes or hangs.
+    """
 
     def __init__(self, device: Device, config: WorkerConfig) -> None:
         self._device, self._config = device, config
@@ -89,14 +94,16 @@ class WorkerSupervisor:
         self._unfit = False
         """Whether the worker must not get another job."""
         self._ready = False
-        """Whether the worker has imported what its jobs need, so that all further time is the job's."""
+        """Whether the worker has imported what its jobs need, so that all further time is the
+        job's."""
         self._waiting_since: float | None = None
         self._share: Share | None = None
         """What the worker is pinned to."""
         self._wanted: Share | None = None
         """What the worker of the present job must be pinned to."""
         self._policy = ThreadPolicy()
-        """How the threads of the worker wait, and whether they are pinned; it sets that itself, by its first job."""
+        """How the threads of the worker wait, and whether they are pinned; it sets that itself, by
+        its first job."""
 
     def node_info(self) -> NodeInfo:
         """Host, environments and versions of our code on this node."""
@@ -104,13 +111,20 @@ class WorkerSupervisor:
             if place not in sys.path:
                 sys.path.append(place)
         folder = self._config.folder if Path(self._config.folder).is_dir() else None
-        of_workers = package_version.version_of_workers(variables("cpu", self._config, os.environ), folder)
+        of_workers = package_version.version_of_workers(
+            variables("cpu", self._config, os.environ), folder
+        )
         return NodeInfo(
-            socket.gethostname(), load_function(self._config.environments)(), (package_version.source_version(), of_workers)
+            socket.gethostname(),
+            load_function(self._config.environments)(),
+            (package_version.source_version(), of_workers),
         )
 
-    def run(self, job: str, timeout_s: float, *, fresh: bool = False, gpus: int = 1) -> str | WorkerFailure:
-        """The outcome of `job`, both as JSON, or why there is none; `timeout_s` begins when the job has the host and a worker.
+    def run(
+        self, job: str, timeout_s: float, *, fresh: bool = False, gpus: int = 1
+    ) -> str | WorkerFailure:
+        """The outcome of `job`, both as JSON, or why there is none; `timeout_s` begins when the job
+        has the host and a worker.
 
         `gpus` counts the GPUs of this node.
         """
@@ -130,7 +144,8 @@ class WorkerSupervisor:
                 self._start()
                 self._policy = policy
             self._log.seek(0)
-            self._log.truncate()  # the worker shares this file and its position, so the log is that of one job
+            # the worker shares this file and its position, so the log is that of one job
+            self._log.truncate()
             result = self._converse(job, timeout_s)
             if isinstance(result, str):
                 if self._unfit:
@@ -138,7 +153,9 @@ class WorkerSupervisor:
                 return result
             ended_at = time.time()
             log_end = self.stop()
-            return result._replace(started_at=started_at, ended_at=ended_at, detail=log_end or result.detail)
+            return result._replace(
+                started_at=started_at, ended_at=ended_at, detail=log_end or result.detail
+            )
 
     def waiting(self) -> str | None:
         """What a job in `run` waits for, if it does; may be called from another thread."""
@@ -152,7 +169,8 @@ class WorkerSupervisor:
             while True:
                 if not (events := dict(self._watched.poll(min(1000 * limit_s, MAX_MS)))):
                     return self._overdue(doing, limit_s)
-                answered = self._pipe.fileno() in events or self._pipe.poll()  # it may have answered just before it ended
+                # it may have answered just before it ended
+                answered = self._pipe.fileno() in events or self._pipe.poll()
                 message = self._pipe.recv_bytes() if answered else b""
                 match message[:1]:
                     case worker_process.READY:
@@ -163,17 +181,22 @@ class WorkerSupervisor:
                         return message[1:].decode()
                     case worker_process.ERROR:
                         text = message[1:].decode()
-                        return WorkerFailure("error", f"the worker raised {text.strip().splitlines()[-1]}", text)
+                        return WorkerFailure(
+                            "error", f"the worker raised {text.strip().splitlines()[-1]}", text
+                        )
                     case _:
                         return self._died(doing)
         except (EOFError, OSError):
             return self._died(doing)
 
     def stop(self) -> str:
-        """Kill the worker and all that it started; the next job gets a new one. Returns the end of its log."""
+        """Kill the worker and all that it started; the next job gets a new one. Returns the end of
+        its log.
+        """
         log_end = ""
         if self._worker is not None:
-            os.close(self._lifeline)  # the reaper now ends the worker and all its descendants, and then itself
+            # the reaper now ends the worker and all its descendants, and then itself
+            os.close(self._lifeline)
             try:
                 self._worker.wait(STOP_S if sys.platform == "linux" else 0)
             except subprocess.TimeoutExpired:
@@ -193,14 +216,21 @@ class WorkerSupervisor:
         self._pipe, theirs = Pipe()
         held, self._lifeline = os.pipe()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
-        fcntl.fcntl(self._log, fcntl.F_SETFL, os.O_APPEND)  # so that it can be cut while the worker writes
+        # so that it can be cut while the worker writes
+        fcntl.fcntl(self._log, fcntl.F_SETFL, os.O_APPEND)
         self._unfit = self._ready = False
         self._killed_before = _oom_kills()
         limit = self._config.memory_bytes if self._device == "cpu" else None
         self._share = self._wanted
         bounds = json.dumps({"memory": limit or 0, "share": self._share})
         arguments = (theirs.fileno(), held, self._config.entry, self._device, bounds)
-        command = [sys.executable, "-P", "-m", "orchestrator.host.worker_process", *map(str, arguments)]
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "orchestrator.host.worker_process",
+            *map(str, arguments),
+        ]
         try:
             with theirs:
                 self._worker = subprocess.Popen(
@@ -215,8 +245,11 @@ class WorkerSupervisor:
                 )
         finally:
             os.close(held)
-        # The pipe alone would not show a death while something that the worker forked holds its other end.
-        self._ended: int | Connection = os.pidfd_open(self._worker.pid) if hasattr(os, "pidfd_open") else self._pipe
+        # The pipe alone would not show a death while something that the worker forked holds its
+        # other end.
+        self._ended: int | Connection = (
+            os.pidfd_open(self._worker.pid) if hasattr(os, "pidfd_open") else self._pipe
+        )
         self._watched = select.poll()
         self._watched.register(self._pipe, select.POLLIN)
         self._watched.register(self._ended, select.POLLIN)
@@ -224,7 +257,8 @@ class WorkerSupervisor:
     def _overdue(self, doing: str, limit_s: float) -> WorkerFailure:
         assert self._worker is not None
         with contextlib.suppress(ProcessLookupError):
-            self._worker.send_signal(signal.SIGUSR1)  # writes every thread's stack to the log, even of one that hangs in C
+            # writes every thread's stack to the log, even of one that hangs in C
+            self._worker.send_signal(signal.SIGUSR1)
             time.sleep(0.3)
         return WorkerFailure("timeout", f"killed after {limit_s:g} s of {doing} without a result")
 
@@ -234,8 +268,13 @@ class WorkerSupervisor:
         if code >= 0:
             return WorkerFailure("crash", f"the worker left with exit status {code} while {doing}")
         if -code == signal.SIGKILL and _oom_kills() > self._killed_before:
-            return WorkerFailure("out_of_memory", f"the machine's memory ran out while {doing}, and the kernel killed the worker")
-        return WorkerFailure("crash", f"the worker died of {signal.Signals(-code).name} while {doing}")
+            return WorkerFailure(
+                "out_of_memory",
+                f"the machine's memory ran out while {doing}, and the kernel killed the worker",
+            )
+        return WorkerFailure(
+            "crash", f"the worker died of {signal.Signals(-code).name} while {doing}"
+        )
 
     def _tail(self) -> str:
         size = self._log.seek(0, os.SEEK_END)
@@ -244,8 +283,14 @@ class WorkerSupervisor:
 
 
 def variables(device: Device, config: WorkerConfig, inherited: Mapping[str, str]) -> dict[str, str]:
-    """A worker's environment: ours, without what Ray adds to its own processes, without the store, and a GPU only for its jobs."""
-    kept = {key: value for key, value in inherited.items() if not key.startswith("RAY_") and key not in HIDDEN}
+    """A worker's environment: ours, without what Ray adds to its own processes, without the store,
+    and a GPU only for its jobs.
+    """
+    kept = {
+        key: value
+        for key, value in inherited.items()
+        if not key.startswith("RAY_") and key not in HIDDEN
+    }
     kept |= dict(config.variables)
     if config.path:
         kept["PYTHONPATH"] = os.pathsep.join(config.path)
@@ -255,7 +300,9 @@ def variables(device: Device, config: WorkerConfig, inherited: Mapping[str, str]
 
 
 def _oom_kills() -> int:
-    """Processes that the kernel has killed because memory ran out since boot; 0 where it does not report them."""
+    """Processes that the kernel has killed because memory ran out since boot; 0 where it does not
+    report them.
+    """
     with contextlib.suppress(OSError):
         for line in Path("/proc/vmstat").read_text().splitlines():
             name, _, value = line.partition(" ")

@@ -1,7 +1,8 @@
-"""Isolation of the failing arm: which arm of a job made its worker die, and the outcome that records it.
+"""Isolation of the failing arm: which arm of a job made its worker die, and the outcome that
+records it.
 
-A job is bisected down to a single pair (`bisect`). Then its baseline runs alone: if that fails too, the baseline is the failing
-arm, else the other one is.
+A job is bisected down to a single pair (`bisect`). Then its baseline runs alone: if that fails too,
+the baseline is the failing arm, else the other one is.
 """
 
 import time
@@ -35,7 +36,9 @@ def bisect(job: Job) -> list[Job]:
 
 
 def baseline_key(job: Job) -> tuple[Condition, Arm]:
-    """The baseline of a single-pair job in its condition: whether it runs alone holds for every other job with it."""
+    """The baseline of a single-pair job in its condition: whether it runs alone holds for every
+    other job with it.
+    """
     return job.condition, job.arms[job.pairs[0].baseline]
 
 
@@ -44,8 +47,12 @@ def baseline_alone(job: Job) -> Job:
     return job.model_copy(update={"arms": (job.arms[job.pairs[0].baseline],), "pairs": ()})
 
 
-def failed_outcome(task: Task, node: Node, failure: WorkerFailure, failing_arm: int | None) -> Outcome:
-    """The outcome of a job that came back without one; `failing_arm` is `None` when it is unknown."""
+def failed_outcome(
+    task: Task, node: Node, failure: WorkerFailure, failing_arm: int | None
+) -> Outcome:
+    """The outcome of a job that came back without one; `failing_arm` is `None` when it is
+    unknown.
+    """
     job = task.queued.job
     reason: FailureReason = "error" if failure.kind == "node_died" else failure.kind
     times = f" ({task.executions} executions)" if task.executions > 1 else ""
@@ -56,27 +63,51 @@ def failed_outcome(task: Task, node: Node, failure: WorkerFailure, failing_arm: 
         host=node.host,
         started_at=failure.started_at or now,
         ended_at=failure.ended_at or now,
-        failures=(Failure(arm=failing_arm, reason=reason, message=f"{failure.message}{times}", detail=failure.detail),),
+        failures=(
+            Failure(
+                arm=failing_arm,
+                reason=reason,
+                message=f"{failure.message}{times}",
+                detail=failure.detail,
+            ),
+        ),
     )
 
 
-def isolated_outcome(task: Task, node: Node, failure: WorkerFailure, alone: Outcome | WorkerFailure) -> Outcome:
-    """The outcome of a single-pair job that ended in `failure`, given the result of its baseline `alone`.
+def isolated_outcome(
+    task: Task, node: Node, failure: WorkerFailure, alone: Outcome | WorkerFailure
+) -> Outcome:
+    """The outcome of a single-pair job that ended in `failure`, given the result of its baseline
+    `alone`.
 
-    If the baseline failed alone, it is the failing arm; if not, the other arm is, and what was measured of the baseline is kept.
+    If the baseline failed alone, it is the failing arm; if not, the other arm is, and what was
+    measured of the baseline is kept.
     """
     job = task.queued.job
     baseline, arm = job.pairs[0]
     if isinstance(alone, Outcome) and not alone.failures:
         return failed_outcome(task, node, failure, arm).model_copy(
             update={
-                "arms": tuple(measured.model_copy(update={"arm": baseline}) for measured in alone.arms),
+                "arms": tuple(
+                    measured.model_copy(update={"arm": baseline}) for measured in alone.arms
+                ),
                 "samples": alone.samples and alone.samples.model_copy(update={"arms": (baseline,)}),
             }
         )
-    outcome = failed_outcome(task, node, alone if isinstance(alone, WorkerFailure) else failure, baseline)
-    cause = outcome.failures[0] if isinstance(alone, WorkerFailure) else alone.failures[0].model_copy(update={"arm": baseline})
+    outcome = failed_outcome(
+        task, node, alone if isinstance(alone, WorkerFailure) else failure, baseline
+    )
+    cause = (
+        outcome.failures[0]
+        if isinstance(alone, WorkerFailure)
+        else alone.failures[0].model_copy(update={"arm": baseline})
+    )
     consequence = cause.model_copy(
-        update={"arm": arm, "message": f"not measured: its baseline {job.arms[baseline]} failed alone: {cause.message}"}
+        update={
+            "arm": arm,
+            "message": (
+                f"not measured: its baseline {job.arms[baseline]} failed alone: {cause.message}"
+            ),
+        }
     )
     return outcome.model_copy(update={"failures": (cause, consequence)})

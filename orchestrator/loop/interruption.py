@@ -1,4 +1,6 @@
-"""Interruption: signals that end a run, turned into a request that it checks between transactions."""
+"""Interruption: signals that end a run, turned into a request that it checks between
+transactions.
+"""
 
 import contextlib
 import os
@@ -18,17 +20,20 @@ _INTERRUPTED = threading.Event()
 
 @contextlib.contextmanager
 def stop_requested() -> Iterator[Callable[[], bool]]:
-    """Turn the first of `_SIGNALS` into a request to stop, so that no transaction is torn; the second acts as it did before.
+    """Turn the first of `_SIGNALS` into a request to stop, so that no transaction is torn; the
+    second acts as it did before.
 
-    A signal that was ignored stays so (`nohup`), and a terminal is closed once, whose signal may come twice. Outside the main
-    thread, which alone receives signals, nothing is changed.
+    A signal that was ignored stays so (`nohup`), and a terminal is closed once, whose signal may
+    come twice. Outside the main thread, which alone receives signals, nothing is changed.
     """
     stop = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield stop.is_set
         return
     former = {number: signal.getsignal(number) for number in _SIGNALS}
-    former = {number: handler for number, handler in former.items() if handler is not signal.SIG_IGN}
+    former = {
+        number: handler for number, handler in former.items() if handler is not signal.SIG_IGN
+    }
 
     def restore() -> None:
         for number, handler in former.items():
@@ -51,11 +56,15 @@ def stop_requested() -> Iterator[Callable[[], bool]]:
 
 @contextlib.contextmanager
 def signals_interrupt() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP raise `KeyboardInterrupt` in the block, as Ctrl-C does; one that was ignored stays so."""
+    """Let SIGTERM and SIGHUP raise `KeyboardInterrupt` in the block, as Ctrl-C does; one that was
+    ignored stays so.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    former: dict[int, Any] = {number: signal.getsignal(number) for number in _SIGNALS if number != signal.SIGINT}
+    former: dict[int, Any] = {
+        number: signal.getsignal(number) for number in _SIGNALS if number != signal.SIGINT
+    }
 
     def interrupt(number: int, _frame: object) -> None:
         _INTERRUPTED.set()

@@ -18,18 +18,31 @@ from sweeps.text.explanation import explain_wall
 from workers.methods.arm_labels import arm_label
 
 _Result = tuple[str, Conclusion | None] | None
-"""Of a pair: its numbers as text, and the conclusion whose word follows them, if there is one; `None` if it was not measured."""
+"""Of a pair: its numbers as text, and the conclusion whose word follows them, if there is one;
+`None` if it was not measured."""
 
 
 def job_label(job: Job) -> str:
-    """Model, workload and device of a job: `deit_tiny_patch16_224 224 px, batch 1, cpu, round 2`."""
+    """Model, workload and device of a job: `deit_tiny_patch16_224 224 px, batch 1, cpu, round
+    2`.
+    """
     condition, kind = job.condition, KINDS[job.kind]
     size = "" if condition.image_size is None else f" {condition.image_size} px"
-    size += "" if condition.prompt_tokens is None else f" {condition.prompt_tokens} + {condition.new_tokens} tokens"
+    size += (
+        ""
+        if condition.prompt_tokens is None
+        else f" {condition.prompt_tokens} + {condition.new_tokens} tokens"
+    )
     corruption = f", {condition.corruption} {condition.severity}" if condition.corruption else ""
-    work = f"batch {condition.batch_size}" if kind.timed else f"{kind.name} on {condition.data}{corruption}"
+    work = (
+        f"batch {condition.batch_size}"
+        if kind.timed
+        else f"{kind.name} on {condition.data}{corruption}"
+    )
     turn = "pass" if job.protocol.passes > 1 else "round"
-    current_round = f", {turn} {job.round + 1} of {job.protocol.turns}" if job.protocol.turns > 1 else ""
+    current_round = (
+        f", {turn} {job.round + 1} of {job.protocol.turns}" if job.protocol.turns > 1 else ""
+    )
     return f"{condition.model}{size}, {work}, {condition.device}{current_round}"
 
 
@@ -44,7 +57,10 @@ def comparison_lines(outcome: Outcome) -> Iterator[Text]:
     for pair in outcome.job.pairs:
         arm, baseline = outcome.job.arms[pair.arm], outcome.job.arms[pair.baseline]
         label = f"  {arm_label(arm)}" + (f" against {arm_label(baseline)}" if several else "")
-        failure = next((failures[index] for index in (pair.arm, pair.baseline, None) if index in failures), None)
+        failure = next(
+            (failures[index] for index in (pair.arm, pair.baseline, None) if index in failures),
+            None,
+        )
         if failure is not None:
             yield Text(f"{label}: {failure.reason}: {failure.message}", style="red")
         elif (result := result_of(outcome, pair)) is None:
@@ -60,17 +76,31 @@ def _speedups(outcome: Outcome, pair: Pair) -> _Result:
     samples, metrics = outcome.samples, KINDS[outcome.job.kind].metrics
     if samples is None or not set(pair) <= set(samples.arms):
         return None
-    series: Mapping[str, Sequence[Sequence[float]]] = samples.series or {metrics[0]: samples.seconds}
+    series: Mapping[str, Sequence[Sequence[float]]] = samples.series or {
+        metrics[0]: samples.seconds
+    }
     ratios = {}
     for metric in (name for name in metrics if name in series):
-        table = np.asarray(series[metric])[0 if warmup_converged(outcome.flags) else len(series[metric]) // 2 :]
+        table = np.asarray(series[metric])[
+            0 if warmup_converged(outcome.flags) else len(series[metric]) // 2 :
+        ]
         sides = (table[:, np.asarray(samples.arms) == arm] for arm in pair)
         ratio = pool_visits([Visit(*sides)], [0]).speedup
         slowed = quarantine_reasons(outcome.flags)
         fewest = outcome.job.protocol.pairs_min
         word = "quarantined" if slowed else ratio.verdict(pairs_min=fewest)
-        ratios[metric] = conclude(SPEEDUP, ratio.value, ratio.low or None, ratio.high, verdict=word, pairs=(ratio.pairs, fewest))
-    texts = [f"{metric} {ratio.numbers}" if len(metrics) > 1 else ratio.numbers for metric, ratio in ratios.items()]
+        ratios[metric] = conclude(
+            SPEEDUP,
+            ratio.value,
+            ratio.low or None,
+            ratio.high,
+            verdict=word,
+            pairs=(ratio.pairs, fewest),
+        )
+    texts = [
+        f"{metric} {ratio.numbers}" if len(metrics) > 1 else ratio.numbers
+        for metric, ratio in ratios.items()
+    ]
     return ", ".join(texts), next(iter(ratios.values()))
 
 
@@ -80,7 +110,13 @@ def _top1_drop(outcome: Outcome, pair: Pair) -> _Result:
         return None
     compared = compare_predictions(predictions, pair.baseline, pair.arm)
     drop = conclude(TOP1, *compared.drop[:3], verdict=compared.verdict())
-    return f"top-1 {compared.top1_baseline.value:.2f} → {compared.top1.value:.2f} %, drop {drop.numbers} points", drop
+    return (
+        (
+            f"top-1 {compared.top1_baseline.value:.2f} → {compared.top1.value:.2f} %, drop"
+            f" {drop.numbers} points"
+        ),
+        drop,
+    )
 
 
 def _text_change(outcome: Outcome, pair: Pair) -> _Result:

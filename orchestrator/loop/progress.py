@@ -37,11 +37,16 @@ class _Bar(Progress):
 
     def get_renderables(self) -> Iterable[RenderableType]:
         yield from super().get_renderables()
-        yield from (Text(f"  {line}", style="dim", no_wrap=True, overflow="ellipsis") for line in self.curves)
+        yield from (
+            Text(f"  {line}", style="dim", no_wrap=True, overflow="ellipsis")
+            for line in self.curves
+        )
 
 
 class Display:
-    """Observer of a run: what starts and ends, the time left, and the verdicts of each job as it is answered."""
+    """Observer of a run: what starts and ends, the time left, and the verdicts of each job as it is
+    answered.
+    """
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -77,7 +82,12 @@ class Display:
         self._bar.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._bar.stop()
 
     def expect(self, jobs: Sequence[Job]) -> None:
@@ -109,19 +119,38 @@ class Display:
         if event.what == "waiting" and (since := self._running.pop(event.job, None)) is not None:
             self._waiting[event.job] = since
             self._waited.add(event.job)
-            self._bar.update(self._task, description=f"waiting for its host: {job_label(event.job)}")
+            self._bar.update(
+                self._task, description=f"waiting for its host: {job_label(event.job)}"
+            )
         if event.what == "begun" and self._waiting.pop(event.job, None) is not None:
             self._begin(event.job, now)
-        if event.what == "started" and not self._console.is_terminal and event.job.protocol.passes == 1:
+        if (
+            event.what == "started"
+            and not self._console.is_terminal
+            and event.job.protocol.passes == 1
+        ):
             comparisons = count(len(event.job.pairs), "comparison")
-            training = "; its model is trained first, unless it is cached" if event.job.condition.weights == "trained" else ""
-            self._print(Text(f"started on {event.node.host}: {job_label(event.job)}, {comparisons}{training}", style="dim"))
+            training = (
+                "; its model is trained first, unless it is cached"
+                if event.job.condition.weights == "trained"
+                else ""
+            )
+            self._print(
+                Text(
+                    f"started on {event.node.host}: {job_label(event.job)},"
+                    f" {comparisons}{training}",
+                    style="dim",
+                )
+            )
         elif event.what == "answered" and event.outcome is not None:
             self._show_outcome(event.job, event.outcome, now)
         elif event.message:
             if event.what in {"retried", "split", "taken", "dropped"}:
                 self._forget(event.job)
-            text = f"{job_label(event.job)}: {event.message}; {CONSEQUENCES.get(event.what, event.what)}"
+            text = (
+                f"{job_label(event.job)}: {event.message};"
+                f" {CONSEQUENCES.get(event.what, event.what)}"
+            )
             self._print(Text(text, style="yellow"))
 
     def _begin(self, job: Job, now: float) -> None:
@@ -150,11 +179,17 @@ class Display:
             self._print(Text(f"{job_label(job)}: {note}", style="yellow"))
         if self._visits_left[job.round]:
             return
-        text = Text(f"[{self._done}/{self._comparisons}] pass {job.round + 1} of {job.protocol.passes}", style="bold")
+        text = Text(
+            f"[{self._done}/{self._comparisons}] pass {job.round + 1} of {job.protocol.passes}",
+            style="bold",
+        )
         if (left := self._left_words(time.monotonic())) and not self._console.is_terminal:
             text.append(f", {left}", style="dim")
         if self._flagged:
-            named = ", ".join(f"{flag} ({count(visits, 'visit')})" for flag, visits in sorted(self._flagged.items()))
+            named = ", ".join(
+                f"{flag} ({count(visits, 'visit')})"
+                for flag, visits in sorted(self._flagged.items())
+            )
             text.append(f"  flagged: {named}", style="yellow")
         self._flagged.clear()
         self._print(text)
@@ -163,11 +198,15 @@ class Display:
         """Show that the run goes on; called about twice a second."""
         now = time.monotonic()
         self._bar.update(self._task, left=self._left_words(now))
-        if self._console.is_terminal or now - self._printed < SILENT_S or not (self._running or self._waiting):
+        if (
+            self._console.is_terminal
+            or now - self._printed < SILENT_S
+            or not (self._running or self._waiting)
+        ):
             return
         states = (("running ", self._running), ("waiting for its host: ", self._waiting))
         listed = [
-            f"{state}{'; '.join(f'{job_label(job)}, for {duration(now - since)}' for job, since in jobs.items())}"
+            f"{state}{'; '.join(_for_how_long(job, now - since) for job, since in jobs.items())}"
             for state, jobs in states
             if jobs
         ]
@@ -187,7 +226,9 @@ class Display:
         left = 0.0 if self._left is None else max(0.0, self._left[0] - (now - self._left[1]))
         held = f"{count(self._elsewhere, 'job')} {'is' if self._elsewhere == 1 else 'are'}"
         own = f"about {duration(left)} left" if left else ""
-        return ", ".join(filter(None, (own, f"{held} measured by other runs" if self._elsewhere else "")))
+        return ", ".join(
+            filter(None, (own, f"{held} measured by other runs" if self._elsewhere else ""))
+        )
 
     def _forget(self, job: Job) -> None:
         self._running.pop(job, None)
@@ -200,7 +241,9 @@ class Display:
             left = self._left_words(time.monotonic())
             text.append(f", took {duration(took_s)}{left and f', {left}'}", style="dim")
         if (waited_s := outcome.system_metrics.get(WAITED_S, 0)) > 0:
-            text.append(f"  waited {waited_s:.1f} s for other processes to free the cores", style="dim")
+            text.append(
+                f"  waited {waited_s:.1f} s for other processes to free the cores", style="dim"
+            )
         if outcome.flags:
             text.append(f"  flagged: {', '.join(outcome.flags)}", style="yellow")
         for note in outcome.notes:
@@ -210,3 +253,7 @@ class Display:
     def _print(self, text: Text) -> None:
         self._printed = time.monotonic()
         self._bar.console.print(text, soft_wrap=True)
+
+
+def _for_how_long(job: Job, seconds: float) -> str:
+    return f"{job_label(job)}, for {duration(seconds)}"

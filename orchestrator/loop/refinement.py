@@ -1,4 +1,6 @@
-"""Refinement: what to measure next after the first pass, by what the store holds of each curve, in a grid or in a search."""
+"""Refinement: what to measure next after the first pass, by what the store holds of each curve, in
+a grid or in a search.
+"""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -85,11 +87,17 @@ class Refinement:
         places: dict[str, set[float]] = defaultdict(set)
         for each in self.questions.values():
             places[each.group].add(each.x)
-        first = {group: set(scan(sorted(found), self.search.max_points)) for group, found in places.items()}
-        self.chosen.update(key for key, each in self.questions.items() if each.x in first[each.group])
+        first = {
+            group: set(scan(sorted(found), self.search.max_points))
+            for group, found in places.items()
+        }
+        self.chosen.update(
+            key for key, each in self.questions.items() if each.x in first[each.group]
+        )
 
     def requested(self, limit_s: float = inf) -> Expansion:
-        """What is measured in one pass: the grid and sizes that were added, or the chosen places of a search.
+        """What is measured in one pass: the grid and sizes that were added, or the chosen places of
+        a search.
 
         Each has less `budget` if time is limited.
         """
@@ -97,8 +105,12 @@ class Refinement:
         return replace(expansion, jobs=shortened(expansion.jobs, limit_s))
 
     def next(self, places: Collection[Place], most: int) -> frozenset[str]:
-        """The comparisons to measure next at one of the places, by at most `most` jobs; empty where nothing is left to do."""
-        found = [choice for group in self._groups(places) if (choice := self._choice(group)) is not None]
+        """The comparisons to measure next at one of the places, by at most `most` jobs; empty where
+        nothing is left to do.
+        """
+        found = [
+            choice for group in self._groups(places) if (choice := self._choice(group)) is not None
+        ]
         best = sorted(found, key=lambda choice: (-choice.width, choice.pairs))[:most]
         return frozenset[str]().union(*(choice.comparison_ids for choice in best))
 
@@ -106,7 +118,11 @@ class Refinement:
         """The sizes that are added to a grid next, in a line; empty where there are none."""
         new = sorted(self.next(places, len(self.questions)) - self.chosen)
         comparisons = [self.questions[key].comparison for key in new]
-        sizes = sorted({tokens_of(each.condition): str(each.condition.image_size) for each in comparisons}.items())
+        sizes = sorted(
+            {
+                tokens_of(each.condition): str(each.condition.image_size) for each in comparisons
+            }.items()
+        )
         listed = ", ".join(f"{size} px ({tokens:.0f} tokens)" for tokens, size in sizes)
         return f"`--refine` adds inside a bracket first: {listed}" if listed else ""
 
@@ -117,7 +133,9 @@ class Refinement:
         return known
 
     def lines(self, places: Collection[Place]) -> Iterator[str]:
-        """Each curve in a line: what can be claimed so far; none of more than `MAX_CURVES_SHOWN` curves."""
+        """Each curve in a line: what can be claimed so far; none of more than `MAX_CURVES_SHOWN`
+        curves.
+        """
         if len({each.curve for each in self.questions.values()}) > MAX_CURVES_SHOWN:
             return
         several = len({each.group for each in self.questions.values()}) > 1
@@ -135,11 +153,15 @@ class Refinement:
             return ""
         feasible = {value_of(each.comparison, search.axis) for each in self.questions.values()}
         chosen = [self.questions[key].comparison for key in self.chosen]
-        first = sorted({(value_of(each, search.axis), place_text(each, search.axis)) for each in chosen})
+        first = sorted(
+            {(value_of(each, search.axis), place_text(each, search.axis)) for each in chosen}
+        )
         return (
-            f"search along {search.axis}: {count(len(feasible), 'feasible place')} from {min(feasible):g} to {max(feasible):g}; "
-            f"places so far: {', '.join(text for _, text in first)}; at most {count(search.max_points, 'point')}, "
-            f"until each interval is within a factor of {search.stop.factor:g}, for {duration(search.budget)} at most"
+            f"search along {search.axis}: {count(len(feasible), 'feasible place')} from"
+            f" {min(feasible):g} to {max(feasible):g}; places so far:"
+            f" {', '.join(text for _, text in first)}; at most {count(search.max_points, 'point')},"
+            f" until each interval is within a factor of {search.stop.factor:g}, for"
+            f" {duration(search.budget)} at most"
         )
 
     def _questions(self) -> Iterator[Question]:
@@ -147,14 +169,18 @@ class Refinement:
         for job in (self.finer or self.expansion).jobs:
             if not KINDS[job.kind].sampled or job.round:
                 continue
-            for comparison_id, comparison in zip(job.comparison_ids(), job.comparisons(), strict=True):
+            for comparison_id, comparison in zip(
+                job.comparison_ids(), job.comparisons(), strict=True
+            ):
                 group, curve, x = place_of(comparison, axis)
                 yield Question(comparison_id, comparison, group, curve, x, job.protocol.half_width)
 
     def _groups(self, places: Collection[Place]) -> list["CurveGroup"]:
         """The curves as far as they were measured, each group at the place that has most of it."""
         environments = {place.environment for place in places}
-        rows = [] if self.engine is None else load_effects(self.engine, self.questions, environments)
+        rows = (
+            [] if self.engine is None else load_effects(self.engine, self.questions, environments)
+        )
         found: dict[str, dict[Place, list[CurrentEffect]]] = defaultdict(lambda: defaultdict(list))
         for row in rows:
             if row.comparison_id in self.chosen and row.place in places:
@@ -171,21 +197,46 @@ class Refinement:
 
     def _choice(self, group: "CurveGroup") -> Selection | None:
         search, curves = self.search, group.curves()
-        failed = {key for key, rows in group.rows.items() if all(row.failed for row in rows)} | self.exhausted_ids
+        failed = {
+            key for key, rows in group.rows.items() if all(row.failed for row in rows)
+        } | self.exhausted_ids
         refused = {(each.curve, each.x) for each in group.questions if each.comparison_id in failed}
         feasible = sorted({each.x for each in group.questions})
-        refused |= {(name, x) for name in curves for x in feasible} - {(each.curve, each.x) for each in group.questions}
+        refused |= {(name, x) for name in curves for x in feasible} - {
+            (each.curve, each.x) for each in group.questions
+        }
         factor, most = Stop().factor, len(feasible)
         first: Sequence[float] | None = ()
         enough: Callable[[Point], bool] = _never
         if search is None:  # only what is not decided, and sizes inside a bracket
-            closed = {(each.curve, each.x) for each in group.questions if each.comparison_id not in group.open_ids}
+            closed = {
+                (each.curve, each.x)
+                for each in group.questions
+                if each.comparison_id not in group.open_ids
+            }
             refused |= closed.difference(group.addable(curves, factor, failed))
         else:
-            factor, most, enough, first = search.stop.factor, search.max_points, group.is_precise_enough, None
-        request = next_request(curves, feasible, factor=factor, max_points=most, enough=enough, refused=refused, first=first)
+            factor, most, enough, first = (
+                search.stop.factor,
+                search.max_points,
+                group.is_precise_enough,
+                None,
+            )
+        request = next_request(
+            curves,
+            feasible,
+            factor=factor,
+            max_points=most,
+            enough=enough,
+            refused=refused,
+            first=first,
+        )
         if request is not None:
-            ids = (each.comparison_id for each in group.questions if each.x == request.x and each.curve in request.arms)
+            ids = (
+                each.comparison_id
+                for each in group.questions
+                if each.x == request.x and each.curve in request.arms
+            )
             return self._chosen(group, ids, request.width)
         if search is not None:
             return None
@@ -197,7 +248,13 @@ class Refinement:
 
     def _chosen(self, group: "CurveGroup", ids: Iterable[str], width: float) -> Selection:
         wanted = frozenset(ids)
-        return Selection(wanted, width, min((row.effect.n or 0 for key in wanted for row in group.rows.get(key, ())), default=0))
+        return Selection(
+            wanted,
+            width,
+            min(
+                (row.effect.n or 0 for key in wanted for row in group.rows.get(key, ())), default=0
+            ),
+        )
 
 
 def _never(_: Point) -> bool:
@@ -207,7 +264,13 @@ def _never(_: Point) -> bool:
 class CurveGroup:
     """Curves that are measured by the same jobs, with what one place measured of them."""
 
-    def __init__(self, questions: list[Question], rows: list[CurrentEffect], axis: str | None, alpha: float | None) -> None:
+    def __init__(
+        self,
+        questions: list[Question],
+        rows: list[CurrentEffect],
+        axis: str | None,
+        alpha: float | None,
+    ) -> None:
         self.questions, self._axis, self._alpha = questions, axis, alpha
         self.rows: dict[str, list[CurrentEffect]] = defaultdict(list)
         for row in rows:
@@ -219,17 +282,34 @@ class CurveGroup:
 
     def curves(self) -> dict[str, Curve]:
         """The curves by the first metric of their kind."""
-        axis = "tokens" if self._axis in (None, *_SIZES) else self._axis if self._axis in WHOLE else "parameter"
-        return {name: Curve(axis=axis, points=tuple(self._points(questions))) for name, questions in self.by_curve.items()}
+        axis = (
+            "tokens"
+            if self._axis in (None, *_SIZES)
+            else self._axis
+            if self._axis in WHOLE
+            else "parameter"
+        )
+        return {
+            name: Curve(axis=axis, points=tuple(self._points(questions)))
+            for name, questions in self.by_curve.items()
+        }
 
-    def addable(self, curves: Mapping[str, Curve], factor: float, failed: Collection[str]) -> Iterator[tuple[str, float]]:
-        """Curves, each with the sizes inside a bracket of its claim that is wider than `factor`: squares where one is left."""
+    def addable(
+        self, curves: Mapping[str, Curve], factor: float, failed: Collection[str]
+    ) -> Iterator[tuple[str, float]]:
+        """Curves, each with the sizes inside a bracket of its claim that is wider than `factor`:
+        squares where one is left.
+        """
         for name, curve in curves.items():
             for at in break_even(curve).crossings:
                 if at.low and at.high and at.high > factor * at.low:
                     inside = [each for each in self.by_curve[name] if at.low < each.x < at.high]
-                    left = [each for each in inside if each.comparison_id not in {*self.rows, *failed}]
-                    yield from ((name, each.x) for each in [each for each in left if each.square] or left)
+                    left = [
+                        each for each in inside if each.comparison_id not in {*self.rows, *failed}
+                    ]
+                    yield from (
+                        (name, each.x) for each in [each for each in left if each.square] or left
+                    )
 
     def _points(self, questions: Iterable[Question]) -> Iterator[Point]:
         work = self._axis not in ("batch_size", "threads")  # MACs are those of one input
@@ -241,11 +321,17 @@ class CurveGroup:
 
     @property
     def open_ids(self) -> set[str]:
-        """Comparisons that some metric leaves unclear or with too few pairs, and wider than requested."""
+        """Comparisons that some metric leaves unclear or with too few pairs, and wider than
+        requested.
+        """
         return {
             key
             for key, rows in self.rows.items()
-            if any(row.undecided and (row.effect.verdict == "insufficient" or row.half_width > self._half_width) for row in rows)
+            if any(
+                row.undecided
+                and (row.effect.verdict == "insufficient" or row.half_width > self._half_width)
+                for row in rows
+            )
         }
 
     def is_precise_enough(self, point: Point) -> bool:
@@ -261,9 +347,15 @@ def restricted(expansion: Expansion, comparison_ids: Collection[str]) -> Expansi
     """The expansion with the jobs, or the parts of them, that answer these comparisons."""
     jobs = []
     for job in expansion.jobs:
-        pairs = [pair for pair, key in zip(job.pairs, job.comparison_ids(), strict=True) if key in comparison_ids]
+        pairs = [
+            pair
+            for pair, key in zip(job.pairs, job.comparison_ids(), strict=True)
+            if key in comparison_ids
+        ]
         jobs += [job if len(pairs) == len(job.pairs) else job.only(pairs)] if pairs else []
-    comparisons = tuple(comparison for job in jobs if not job.round for comparison in job.comparisons())
+    comparisons = tuple(
+        comparison for job in jobs if not job.round for comparison in job.comparisons()
+    )
     return replace(
         expansion,
         jobs=tuple(jobs),
@@ -273,7 +365,9 @@ def restricted(expansion: Expansion, comparison_ids: Collection[str]) -> Expansi
 
 
 def place_of(comparison: Comparison, axis: str | None) -> tuple[str, str, float]:
-    """Identities of the group and the curve of a comparison along `axis` (default: the size of the input), and its x on it."""
+    """Identities of the group and the curve of a comparison along `axis` (default: the size of the
+    input), and its x on it.
+    """
     condition, arm = comparison.condition, comparison.arm.request()
     left_out: set[str] = set()
     if axis is None or axis in _SIZES:
@@ -283,8 +377,14 @@ def place_of(comparison: Comparison, axis: str | None) -> tuple[str, str, float]
     else:
         x = value_of(comparison, axis)
         arm["stack"] = [{**step, "params": {**step["params"], axis: None}} for step in arm["stack"]]
-    group = canonical({"kind": comparison.kind, "condition": condition.model_dump(mode="json", exclude=left_out)})
-    return group, canonical({"group": group, "arm": arm, "baseline": comparison.baseline.request()}), x
+    group = canonical(
+        {"kind": comparison.kind, "condition": condition.model_dump(mode="json", exclude=left_out)}
+    )
+    return (
+        group,
+        canonical({"group": group, "arm": arm, "baseline": comparison.baseline.request()}),
+        x,
+    )
 
 
 def value_of(comparison: Comparison, axis: str) -> float:
@@ -297,7 +397,11 @@ def value_of(comparison: Comparison, axis: str) -> float:
 
 def place_text(comparison: Comparison, axis: str) -> str:
     """That value as it is printed: `64x80` for a rectangle."""
-    return str(comparison.condition.image_size) if axis == "image_size" else f"{value_of(comparison, axis):g}"
+    return (
+        str(comparison.condition.image_size)
+        if axis == "image_size"
+        else f"{value_of(comparison, axis):g}"
+    )
 
 
 def tokens_of(condition: Condition) -> float:
@@ -313,20 +417,34 @@ def condition_text(condition: Condition) -> str:
 
 
 def claim_text(curve: Curve, axis: str | None) -> str:
-    """What a curve along `axis` of its search, or the size of the input, allows to claim so far, in the words of the report."""
+    """What a curve along `axis` of its search, or the size of the input, allows to claim so far, in
+    the words of the report.
+    """
     found, why = break_even(curve), describe_curve(curve, axis)
-    rows = [_Row(found, why, curve.axis, axis, index) for index in range(max(1, len(found.crossings)))]
+    rows = [
+        _Row(found, why, curve.axis, axis, index) for index in range(max(1, len(found.crossings)))
+    ]
     return describe_break_even(rows, "tokens", brief=True)
 
 
 class _Row:
     """One crossing with the columns of the view `break_even` that its sentence needs."""
 
-    def __init__(self, found: BreakEven, why: str, axis: str, varied_parameter: str | None, index: int) -> None:
+    def __init__(
+        self, found: BreakEven, why: str, axis: str, varied_parameter: str | None, index: int
+    ) -> None:
         self.varied_parameter, self.metric, self.why = varied_parameter, "latency", why
         place = found.crossings[index] if found.crossings else None
-        self.axis, self.verdict, self.points, self.points_missing, self.host = axis, found.verdict, found.points, 0, ""
+        self.axis, self.verdict, self.points, self.points_missing, self.host = (
+            axis,
+            found.verdict,
+            found.points,
+            0,
+            "",
+        )
         self.worst_loss, self.largest_gain = found.worst_loss, found.largest_gain
         self.x_first, self.x_last = found.x_first, found.x_last
-        self.x, self.x_low, self.x_high = (place.x, place.low, place.high) if place else (None, None, None)
+        self.x, self.x_low, self.x_high = (
+            (place.x, place.low, place.high) if place else (None, None, None)
+        )
         self.direction = place.direction if place else None

@@ -1,4 +1,6 @@
-"""Run loop: plan, submit, dispatch and wait for other runs until the plan has nothing left that can be answered."""
+"""Run loop: plan, submit, dispatch and wait for other runs until the plan has nothing left that can
+be answered.
+"""
 
 import time
 from collections.abc import Callable, Collection
@@ -25,7 +27,8 @@ from sweeps.language.expand import Expansion
 WAIT_S = 0.5
 """How often a run that waits for other dispatchers checks the queue."""
 ELSEWHERE_S = 5.0
-"""How often a run that measures checks which jobs other dispatchers have, and how long the rest takes."""
+"""How often a run that measures checks which jobs other dispatchers have, and how long the rest
+takes."""
 MAX_ENVIRONMENTS = 8
 """Of one host during one run: a GPU and a CPU that both change their libraries thrice."""
 
@@ -51,15 +54,25 @@ def run_plan(
     refinement: Refinement | None = None,
     wait_s: float = inf,
 ) -> RunResult:
-    """Measure what `plan` has left, plan again against the store, and so on until nothing is left that this run may try.
+    """Measure what `plan` has left, plan again against the store, and so on until nothing is left
+    that this run may try.
 
-    A round of a comparison that came back is not tried twice by one run, whatever its result; so the loop ends. Jobs that
-    another dispatcher holds are waited for, and measured here if it dies. `cluster` is called whenever jobs wait. `again` names
-    comparisons to be measured although they are answered. After that pass comes what `refinement` chooses, one step after the
-    other. No job is started that would not end within the `time_budget`. Hosts and jobs that others have are waited for at most
-    `wait_s`, and no longer than the time budget lasts.
+    A round of a comparison that came back is not tried twice by one run, whatever its result; so
+    the loop ends. Jobs that another dispatcher holds are waited for, and measured here if it dies.
+    `cluster` is called whenever jobs wait. `again` names comparisons to be measured although they
+    are answered. After that pass comes what `refinement` chooses, one step after the other. No job
+    is started that would not end within the `time_budget`. Hosts and jobs that others have are
+    waited for at most `wait_s`, and no longer than the time budget lasts.
     """
-    run = _Run(engine, plan, cluster, display, time_budget=time_budget or TimeBudget(), refinement=refinement, wait_s=wait_s)
+    run = _Run(
+        engine,
+        plan,
+        cluster,
+        display,
+        time_budget=time_budget or TimeBudget(),
+        refinement=refinement,
+        wait_s=wait_s,
+    )
     while plan.jobs and not run.stopped and run.measure(plan):
         plan = run.planned(plan.expansion, again=again, tried=run.tried)
     expansion = plan.expansion if refinement is None else run.refine(refinement, plan.expansion)
@@ -80,7 +93,12 @@ class _Run:
         refinement: Refinement | None,
         wait_s: float,
     ) -> None:
-        self._engine, self._cluster, self._display, self._time_budget = engine, cluster, display, time_budget
+        self._engine, self._cluster, self._display, self._time_budget = (
+            engine,
+            cluster,
+            display,
+            time_budget,
+        )
         self._refinement, self._began, self._wait_s = refinement, time.time(), wait_s
         self._sites: Collection[Site] = plan.sites
         self._seen: set[str] = set()
@@ -94,7 +112,9 @@ class _Run:
 
     @property
     def stopped(self) -> bool:
-        """Whether the run was interrupted, its time is over, or what another run has was not waited for any longer."""
+        """Whether the run was interrupted, its time is over, or what another run has was not waited
+        for any longer.
+        """
         return self.interrupted or self.taken or self._time_budget.left_s <= 0
 
     def _may_wait(self, waited_s: float) -> bool:
@@ -113,7 +133,9 @@ class _Run:
         self._sweep = sweep = submit_plan(self._engine, plan)
         tick = self._ticking(sweep)
         here = offers(self._sites, plan)
-        while not self.stopped and ((waiting := queue.waiting(self._engine, sweep, here)) or queue.held(self._engine, sweep)):
+        while not self.stopped and (
+            (waiting := queue.waiting(self._engine, sweep, here)) or queue.held(self._engine, sweep)
+        ):
             if waiting:
                 nodes, starts = self._cluster(), self._time_budget.starts
                 self._time_budget.begin()
@@ -133,7 +155,11 @@ class _Run:
                 self._sites = nodes.nodes()
                 self._seen |= _environments(self._sites)
                 here = offers(self._sites, plan)
-                if not self.stopped and self._time_budget.limit_s < inf and self._time_budget.starts == starts:
+                if (
+                    not self.stopped
+                    and self._time_budget.limit_s < inf
+                    and self._time_budget.starts == starts
+                ):
                     return False
             else:
                 self._time_budget.begin()
@@ -143,13 +169,19 @@ class _Run:
         return True
 
     def refine(self, refinement: Refinement, expansion: Expansion) -> Expansion:
-        """Measure what `refinement` chooses until it chooses nothing. Returns what is requested by then."""
+        """Measure what `refinement` chooses until it chooses nothing. Returns what is requested by
+        then.
+        """
         limit_s = self._time_budget.limit_s
         refinement.exhausted_ids |= self._failed
-        while not self.stopped and (ids := refinement.next(places_of(self._sites), len(self._sites))):
+        while not self.stopped and (
+            ids := refinement.next(places_of(self._sites), len(self._sites))
+        ):
             repeated = refinement.choose(ids)
             requested = refinement.requested()
-            requested = replace(requested, jobs=tuple(map(self._time_budget.fitted, requested.jobs)))
+            requested = replace(
+                requested, jobs=tuple(map(self._time_budget.fitted, requested.jobs))
+            )
             plan = self.planned(requested, again=ids, only=ids)
             if plan.jobs and not any(map(self._time_budget.admits, plan.jobs)):
                 refinement.chosen -= ids - repeated  # a size is added when it is measured
@@ -159,9 +191,12 @@ class _Run:
             self.tried.clear()
             fits = self.measure(plan, repeated)
             back = {comparison_id for rounds in self.tried.values() for comparison_id, _ in rounds}
-            refinement.exhausted_ids |= (ids & self._failed) | (set() if self.stopped else ids - back)
+            refinement.exhausted_ids |= (ids & self._failed) | (
+                set() if self.stopped else ids - back
+            )
             self.tried.setdefault(Place("", ""), set()).update(before)
-            if not fits or self._time_budget.left_s <= 0:  # what does not fit into the time is neither requested nor queued
+            # what does not fit into the time is neither requested nor queued
+            if not fits or self._time_budget.left_s <= 0:
                 refinement.chosen -= ids - repeated - back
                 submit_plan(self._engine, replace(plan, wanted=()))
             expansion = refinement.requested(limit_s)
@@ -173,14 +208,22 @@ class _Run:
         self.taken |= event.what == "taken"
         if event.what == "answered" and event.outcome is not None:
             self._time_budget.end(event.job)
-            rounds = {(comparison_id, event.job.round) for comparison_id in event.job.comparison_ids()}
+            rounds = {
+                (comparison_id, event.job.round) for comparison_id in event.job.comparison_ids()
+            }
             here = event.node.place(event.job.condition.device)
-            for place in {Place(event.outcome.environment.environment_id, event.outcome.host), here}:
+            for place in {
+                Place(event.outcome.environment.environment_id, event.outcome.host),
+                here,
+            }:
                 self.tried.setdefault(place, set()).update(rounds)
             reasons = zip(event.job.comparison_ids(), failure_reasons(event.outcome), strict=True)
             self._failed |= {comparison_id for comparison_id, why in reasons if why}
             if sum(place.host == here.host for place in self.tried) > MAX_ENVIRONMENTS:
-                raise ClusterError(f"{here.host} reports a new environment again and again; is something being installed there?")
+                raise ClusterError(
+                    f"{here.host} reports a new environment again and again; is something being"
+                    " installed there?"
+                )
         if event.what == "answered" and self._sweep is not None:
             self._show_left(self._sweep, starting=1)  # the node gets the next job
         self._display(event)
@@ -203,13 +246,21 @@ class _Run:
 
     def _show_left(self, sweep: int, starting: int = 0) -> None:
         left_s = seconds_left(self._engine, sweep, starting=starting)
-        self._display.left(None if left_s is None else min(left_s, max(0.0, self._time_budget.left_s)))
+        self._display.left(
+            None if left_s is None else min(left_s, max(0.0, self._time_budget.left_s))
+        )
 
     def _wait_for_others(self, sweep: int, here: Collection[Capacity]) -> None:
-        """Wait until no other dispatcher holds jobs of the sweep, or one of its jobs waits for us."""
+        """Wait until no other dispatcher holds jobs of the sweep, or one of its jobs waits for
+        us.
+        """
         since = time.monotonic()
         with stop_requested() as stopped:
-            while not stopped() and (holders := queue.held(self._engine, sweep)) and not queue.waiting(self._engine, sweep, here):
+            while (
+                not stopped()
+                and (holders := queue.held(self._engine, sweep))
+                and not queue.waiting(self._engine, sweep, here)
+            ):
                 self._display.waiting(holders)
                 if not self._may_wait(time.monotonic() - since):
                     self.taken = True

@@ -1,4 +1,6 @@
-"""Time budget: the time that a run may measure, which jobs still fit into it, and a first pass that leaves some of it."""
+"""Time budget: the time that a run may measure, which jobs still fit into it, and a first pass that
+leaves some of it.
+"""
 
 import math
 import time
@@ -16,7 +18,9 @@ MIN_SHARE = 0.1
 
 
 class TimeBudget:
-    """Wall time for measuring in seconds, from the first dispatch on; without a limit everything fits."""
+    """Wall time for measuring in seconds, from the first dispatch on; without a limit everything
+    fits.
+    """
 
     def __init__(self, limit_s: float = math.inf) -> None:
         self.limit_s = limit_s
@@ -36,11 +40,15 @@ class TimeBudget:
         return self.limit_s - (0.0 if self._began is None else time.monotonic() - self._began)
 
     def admits(self, job: Job) -> bool:
-        """Whether the job ends in time, if it takes as long as those before did by the same estimate."""
+        """Whether the job ends in time, if it takes as long as those before did by the same
+        estimate.
+        """
         return self._expected_s(job) <= self.left_s
 
     def fitted(self, job: Job) -> Job:
-        """The job with so much less `budget` that it ends in time, if it would not and may be shortened so far."""
+        """The job with so much less `budget` that it ends in time, if it would not and may be
+        shortened so far.
+        """
         over_s = self._expected_s(job) - self.left_s
         if over_s <= 0 or not KINDS[job.kind].timed or job.protocol.passes > 1:
             return job
@@ -48,7 +56,9 @@ class TimeBudget:
         return _with_budget(job, max(MIN_SHARE * budget_s, budget_s - over_s / self._share))
 
     def _expected_s(self, job: Job) -> float:
-        """What compiling takes at most is an estimate of its own, which slow jobs before do not raise."""
+        """What compiling takes at most is an estimate of its own, which slow jobs before do not
+        raise.
+        """
         compiling_s = compiling_seconds(job)
         return self._share * (job_seconds(job) - compiling_s) + min(1.0, self._share) * compiling_s
 
@@ -68,20 +78,29 @@ class TimeBudget:
 
 
 def shortened(jobs: Collection[Job], limit_s: float) -> tuple[Job, ...]:
-    """The jobs with so much less `budget` that one pass of all takes `PASS_SHARE` of `limit_s`, if it would take longer.
+    """The jobs with so much less `budget` that one pass of all takes `PASS_SHARE` of `limit_s`, if
+    it would take longer.
 
-    Jobs in several passes stay as they are: whatever time there is makes a whole curve, with fewer passes. What no shorter
-    `budget` can save, such as compiling, takes half of that at most: else it would leave no time to measure.
-    Depends on the jobs and the limit alone, so that an interrupted pass goes on under the same protocol.
+    Jobs in several passes stay as they are: whatever time there is makes a whole curve, with fewer
+    passes. What no shorter `budget` can save, such as compiling, takes half of that at most: else
+    it would leave no time to measure. Depends on the jobs and the limit alone, so that an
+    interrupted pass goes on under the same protocol.
     """
     timed = [job for job in jobs if KINDS[job.kind].timed and job.protocol.passes == 1]
-    whole, budgets = math.fsum(map(job_seconds, jobs)), math.fsum(job.protocol.budget_s for job in timed)
+    whole, budgets = (
+        math.fsum(map(job_seconds, jobs)),
+        math.fsum(job.protocol.budget_s for job in timed),
+    )
     if whole <= PASS_SHARE * limit_s or not budgets:
         return tuple(jobs)
     beside = min(whole - budgets, PASS_SHARE * limit_s / 2)
     share = min(1.0, max(MIN_SHARE, (PASS_SHARE * limit_s - beside) / budgets))
-    return tuple(_with_budget(job, share * job.protocol.budget_s) if job in timed else job for job in jobs)
+    return tuple(
+        _with_budget(job, share * job.protocol.budget_s) if job in timed else job for job in jobs
+    )
 
 
 def _with_budget(job: Job, budget_s: float) -> Job:
-    return job.model_copy(update={"protocol": job.protocol.model_copy(update={"budget_s": budget_s})})
+    return job.model_copy(
+        update={"protocol": job.protocol.model_copy(update={"budget_s": budget_s})}
+    )

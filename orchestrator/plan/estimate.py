@@ -4,20 +4,29 @@ import functools
 import math
 from collections.abc import Iterable, Mapping
 
-from sweeps.analysis.job_estimate import GMACS_PER_SECOND, START_SECONDS, estimated_seconds, llm_geometry
+from sweeps.analysis.job_estimate import (
+    GMACS_PER_SECOND,
+    START_SECONDS,
+    estimated_seconds,
+    llm_geometry,
+)
 from sweeps.model.job import Job, Step
 from workers.measure.machine.rapl import energy_problem
 from workers.methods import every
 
 TRAINING_SECONDS: Mapping[str, float] = {"tiny_lm": 480.0}
-"""What training a model on demand may take; counted once for each model, since whether it is cached is not checked here."""
+"""What training a model on demand may take; counted once for each model, since whether it is cached
+is not checked here."""
 OTHER_TRAINING_SECONDS = 150.0
 MAKING_SECONDS = 10.0
-"""What a method computes from a text and caches (rotations, thresholds, a vocabulary), besides the passes of the model over it."""
+"""What a method computes from a text and caches (rotations, thresholds, a vocabulary), besides the
+passes of the model over it."""
 
 
 def upper_bound_seconds(jobs: Iterable[Job]) -> float:
-    """Upper estimate in seconds, one job after the other; what is made once and kept counts as not there yet."""
+    """Upper estimate in seconds, one job after the other; what is made once and kept counts as not
+    there yet.
+    """
     jobs = list(jobs)
     if not jobs:
         return 0.0
@@ -40,7 +49,9 @@ def job_seconds(job: Job) -> float:
 
 @functools.cache
 def _reads_energy() -> bool:
-    """Whether this machine offers the energy of its CPU, for which nodes like it measure each arm by itself for a while."""
+    """Whether this machine offers the energy of its CPU, for which nodes like it measure each arm
+    by itself for a while.
+    """
     return not energy_problem()
 
 
@@ -49,4 +60,8 @@ def _making(step: Step, job: Job) -> float:
     network = llm_geometry(job.condition.model)
     params = every()[step.method].Params.model_validate(step.params)
     macs = None if network is None else params.preparation_macs(network)
-    return 0.0 if macs is None else MAKING_SECONDS + macs / 1e9 / GMACS_PER_SECOND[job.condition.device]
+    return (
+        0.0
+        if macs is None
+        else MAKING_SECONDS + macs / 1e9 / GMACS_PER_SECOND[job.condition.device]
+    )

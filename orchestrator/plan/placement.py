@@ -1,7 +1,9 @@
-"""Placement: which rounds of a sweep's comparisons are left, and on which host each curve is measured or continued.
+"""Placement: which rounds of a sweep's comparisons are left, and on which host each curve is
+measured or continued.
 
-Points of one curve are measured on one host in one environment. A curve that is complete somewhere is answered. Else it is
-continued on the present node that has most of it, or measured completely on any node.
+Points of one curve are measured on one host in one environment. A curve that is complete somewhere
+is answered. Else it is continued on the present node that has most of it, or measured completely on
+any node.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -25,7 +27,11 @@ class PlannedJob(NamedTuple):
 
     @classmethod
     def of(cls, job: Job) -> Self:
-        return cls(job, tuple((comparison_id, job.round) for comparison_id in job.comparison_ids()), curve_group(job))
+        return cls(
+            job,
+            tuple((comparison_id, job.round) for comparison_id in job.comparison_ids()),
+            curve_group(job),
+        )
 
     @property
     def key(self) -> str:
@@ -33,7 +39,11 @@ class PlannedJob(NamedTuple):
 
     def without(self, settled: Collection[Round]) -> Job | None:
         """The job without the pairs that are settled in its round; `None` if none is left."""
-        pairs = [Pair(*pair) for pair, key in zip(self.job.pairs, self.rounds, strict=True) if key not in settled]
+        pairs = [
+            Pair(*pair)
+            for pair, key in zip(self.job.pairs, self.rounds, strict=True)
+            if key not in settled
+        ]
         if len(pairs) == len(self.job.pairs):
             return self.job
         return self.job.only(pairs) if pairs else None
@@ -67,10 +77,14 @@ class Placement:
     tried: Mapping[Place, set[Round]] = field(default_factory=dict)
     """What is not to be measured once more in a place though it is not answered."""
 
-    def left(self, jobs: Collection[PlannedJob], demands: Collection[NodeRequirement]) -> tuple[list[PlannedWork], set[str]]:
-        """The jobs left, in order, reduced to what is to be measured, and the ids of the comparisons that are not answered.
+    def left(
+        self, jobs: Collection[PlannedJob], demands: Collection[NodeRequirement]
+    ) -> tuple[list[PlannedWork], set[str]]:
+        """The jobs left, in order, reduced to what is to be measured, and the ids of the
+        comparisons that are not answered.
 
-        Every demand needs complete curves of its own; jobs whose answers no machine changes belong to the first alone.
+        Every demand needs complete curves of its own; jobs whose answers no machine changes belong
+        to the first alone.
         """
         groups: dict[str, list[PlannedJob]] = {}
         for each in jobs:
@@ -86,7 +100,11 @@ class Placement:
                 unanswered |= {key[0] for key in each.rounds if key not in plan.answered}
                 settled = plan.settled
                 if self.only is not None:
-                    settled = {key for key in each.rounds if key in settled or key[1] or key[0] not in self.only}
+                    settled = {
+                        key
+                        for key in each.rounds
+                        if key in settled or key[1] or key[0] not in self.only
+                    }
                 if (rest := each.without(settled)) is not None:
                     wanted.append(PlannedWork(rest, demand_text(demand), plan.place))
         return wanted, unanswered
@@ -105,16 +123,29 @@ class Placement:
                 unable = {site.host for site in self.sites} - {site.host for site in able}
                 environments = {place.environment for place in present} | set(self.seen)
                 for known, answered in self.answered.items():
-                    if known.environment in environments and known.host not in unable and rounds <= answered:
+                    if (
+                        known.environment in environments
+                        and known.host not in unable
+                        and rounds <= answered
+                    ):
                         return GroupPlan(None, rounds, rounds)
-            known_rounds = {each: len(rounds & (self._at(each, self.answered) | self._at(each, self.tried))) for each in present}
+            known_rounds = {
+                each: len(rounds & (self._at(each, self.answered) | self._at(each, self.tried)))
+                for each in present
+            }
             place = max(present, key=known_rounds.__getitem__, default=None)
             if place is None or not known_rounds[place]:
                 return GroupPlan(None, set(), set())
-        return self._group_plan(place, rounds, [self._at(place, self.answered)], [self._at(place, self.tried)])
+        return self._group_plan(
+            place, rounds, [self._at(place, self.answered)], [self._at(place, self.tried)]
+        )
 
     def _group_plan(
-        self, place: Place | None, rounds: set[Round], answered: Iterable[set[Round]], tried: Iterable[set[Round]]
+        self,
+        place: Place | None,
+        rounds: set[Round],
+        answered: Iterable[set[Round]],
+        tried: Iterable[set[Round]],
     ) -> GroupPlan:
         done = {key for found in answered for key in rounds & found}
         settled = {key for key in done if key[0] not in self.again} if self.again else done

@@ -1,4 +1,6 @@
-"""Planning: from a sweep file to the jobs that are left to run here, without importing torch, timm or Ray."""
+"""Planning: from a sweep file to the jobs that are left to run here, without importing torch, timm
+or Ray.
+"""
 
 import gc
 import re
@@ -52,17 +54,23 @@ class Plan:
     requested: int
     """Distinct comparisons in all."""
     insufficient: Mapping[str, int] = field(default_factory=dict)
-    """Comparisons that are not answered because too few pairs were measured, and how many there are."""
+    """Comparisons that are not answered because too few pairs were measured, and how many there
+    are."""
     errors: Mapping[str, str] = field(default_factory=dict)
     """Comparisons that are not answered because of an error, and its message."""
     quarantined: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Comparisons that were only measured while the machine was slowed, and the flags that state by what."""
+    """Comparisons that were only measured while the machine was slowed, and the flags that state by
+    what."""
     since: int | None = None
     """The newest attempt in the store before answers were looked up; `None` without a store."""
 
     def stale(self, engine: Engine) -> Counter[Change]:
-        """What has changed since the store's answers to questions that are left, and to how many of them."""
-        environments = [environment for site in self.sites for environment in site.environments.values()]
+        """What has changed since the store's answers to questions that are left, and to how many of
+        them.
+        """
+        environments = [
+            environment for site in self.sites for environment in site.environments.values()
+        ]
         return stale_answers(engine, self.jobs, environments)
 
     @property
@@ -71,7 +79,9 @@ class Plan:
 
     @property
     def upper_bound_s(self) -> float:
-        """Upper estimate of the measuring time in seconds, one job after the other, see `orchestrator/plan/estimate.py`."""
+        """Upper estimate of the measuring time in seconds, one job after the other, see
+        `orchestrator/plan/estimate.py`.
+        """
         return upper_bound_seconds(self.jobs)
 
 
@@ -82,7 +92,9 @@ def preferred(devices: Iterable[Device]) -> Device:
 
 @contextmanager
 def without_garbage_collection() -> Iterator[None]:
-    """No cyclic garbage collection inside: of a large sweep it takes a third of the time and finds nothing."""
+    """No cyclic garbage collection inside: of a large sweep it takes a third of the time and finds
+    nothing.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -93,8 +105,11 @@ def without_garbage_collection() -> Iterator[None]:
 
 
 @without_garbage_collection()
-def load_sweep(path: Path | str, *, auto: Device, text: str | None = None, between: bool = False) -> Expansion:
-    """Expand the sweep file against the methods and models that this installation knows. Raises `SweepError`.
+def load_sweep(
+    path: Path | str, *, auto: Device, text: str | None = None, between: bool = False
+) -> Expansion:
+    """Expand the sweep file against the methods and models that this installation knows. Raises
+    `SweepError`.
 
     With `between`, a grid along `image_size` has further sizes between its own.
     """
@@ -106,12 +121,18 @@ def load_sweep(path: Path | str, *, auto: Device, text: str | None = None, betwe
 
             def show(read: int, total: int) -> None:
                 progress = f"{read / 1e6:.0f} of {total / 1e6:.0f} MB"
-                typer.echo(f"hashing {condition.data}: {progress}; unchanged files are not read again", err=True)
+                typer.echo(
+                    f"hashing {condition.data}: {progress}; unchanged files are not read again",
+                    err=True,
+                )
 
             listings[condition.data] = data_hash(condition, show)
         if (head := (condition.model, condition.weights, condition.data)) not in checked:
             if condition.weights not in NAMED_WEIGHTS and condition.model in networks():
-                from workers.models.vision import check_weights  # of all that a plan does this alone needs torch
+                # of all that a plan does this alone needs torch
+                from workers.models.vision import (
+                    check_weights,
+                )
 
                 check_weights(condition)
             check_head(condition)
@@ -130,8 +151,12 @@ def load_sweep(path: Path | str, *, auto: Device, text: str | None = None, betwe
     )
 
 
-def require_feasible(expansion: Expansion, sites: Collection[Site], *, devices: bool = True) -> None:
-    """Refuse what no site can run (without `devices`: labels alone). Raises `InfeasibleError` that names the device or label."""
+def require_feasible(
+    expansion: Expansion, sites: Collection[Site], *, devices: bool = True
+) -> None:
+    """Refuse what no site can run (without `devices`: labels alone). Raises `InfeasibleError` that
+    names the device or label.
+    """
     requested: set[Device] = {job.condition.device for job in expansion.jobs} if devices else set()
     require_sites(requested, expansion.sweep.demands, sites)
 
@@ -149,14 +174,16 @@ def make_plan(
 ) -> Plan:
     """Leave what the store does not answer; without a store everything is left.
 
-    `again` holds ids of comparisons that are left although they are answered; `only` those of which nothing but one round is
-    left; `tried` rounds that are not left in a place
-    although they are not answered; `seen` environments, beside those of the sites, whose complete curves count.
+    `again` holds ids of comparisons that are left although they are answered; `only` those of which
+    nothing but one round is left; `tried` rounds that are not left in a place although they are not
+    answered; `seen` environments, beside those of the sites, whose complete curves count.
     """
     jobs = [PlannedJob.of(job) for job in expansion.jobs]
     protocols: dict[Device, dict[str, Protocol]] = {}
     for each in jobs:
-        protocols.setdefault(each.job.condition.device, {}).update((key, each.job.protocol) for key, _ in each.rounds)
+        protocols.setdefault(each.job.condition.device, {}).update(
+            (key, each.job.protocol) for key, _ in each.rounds
+        )
     answered: dict[Place, set[Round]] = {}
     insufficient: dict[str, int] = {}
     errors: dict[str, str] = {}
@@ -164,7 +191,10 @@ def make_plan(
     since = None if engine is None else newest_attempt(engine)
     pins = {} if engine is None else queue.pins(engine, expansion.sweep.name)
     if engine is not None:
-        offered, elsewhere = by_device(sites), {*seen, *(place.environment for place in pins.values())}
+        offered, elsewhere = (
+            by_device(sites),
+            {*seen, *(place.environment for place in pins.values())},
+        )
         for device, of_device in protocols.items():
             here = {environment.environment_id for environment in offered.get(device, ())}
             found = stored_answers(engine, of_device, here | elsewhere)
@@ -174,7 +204,9 @@ def make_plan(
             quarantined |= found.quarantined
             for (comparison_id, _), pairs in found.pairs.items():
                 insufficient[comparison_id] = min(pairs, insufficient.get(comparison_id, pairs))
-    wanted, open_ids = Placement(sites, answered, seen, pins, again, only, tried or {}).left(jobs, expansion.sweep.demands)
+    wanted, open_ids = Placement(sites, answered, seen, pins, again, only, tried or {}).left(
+        jobs, expansion.sweep.demands
+    )
     everything = {comparison_id for of_device in protocols.values() for comparison_id in of_device}
     counts = len(everything - open_ids), len(everything)
     return Plan(expansion, sites, tuple(wanted), *counts, insufficient, errors, quarantined, since)
@@ -182,10 +214,15 @@ def make_plan(
 
 @without_garbage_collection()
 def submit_plan(engine: Engine, plan: Plan) -> int:
-    """Store the sweep, link all its comparisons, and queue what is left. Returns the row of the sweep."""
+    """Store the sweep, link all its comparisons, and queue what is left. Returns the row of the
+    sweep.
+    """
     sweep = plan.expansion.sweep
     jobs = [job for job in plan.expansion.jobs if job.round == 0]
-    settings: dict[str, Any] = {"retry": sweep.retry.model_dump(mode="json"), "limits": sweep.limits.model_dump(mode="json")}
+    settings: dict[str, Any] = {
+        "retry": sweep.retry.model_dump(mode="json"),
+        "limits": sweep.limits.model_dump(mode="json"),
+    }
     if sweep.search is not None:
         from sweeps.stats.curves.search import point_alpha  # imports NumPy
 
@@ -197,20 +234,30 @@ def submit_plan(engine: Engine, plan: Plan) -> int:
 
 
 def job_arm_labels(jobs: Iterable[Job]) -> dict[str, str]:
-    """The label of each arm of some jobs, by its `arm_id`, as reports show it for a row of a view."""
+    """The label of each arm of some jobs, by its `arm_id`, as reports show it for a row of a
+    view.
+    """
     arms = {arm.arm_id: arm for job in jobs for arm in job.arms}
-    return {key: params_label(arm.method, canonical(requested_params(arm))) for key, arm in arms.items()}
+    return {
+        key: params_label(arm.method, canonical(requested_params(arm))) for key, arm in arms.items()
+    }
 
 
 def write_jobs(jobs: Iterable[Job], folder: Path) -> list[Path]:
-    """Write each job as JSON for `python -m workers.run`; returns the files, named by position, model, size and job id."""
+    """Write each job as JSON for `python -m workers.run`; returns the files, named by position,
+    model, size and job id.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for number, job in enumerate(jobs):
         condition = job.condition
         model = re.sub(r"[^A-Za-z0-9._-]+", "_", condition.model).strip("._") or "model"
         size = f"-{condition.image_size}px" if condition.image_size is not None else f"-{job.kind}"
-        size += "" if condition.prompt_tokens is None else f"-{condition.prompt_tokens}+{condition.new_tokens}tokens"
+        size += (
+            ""
+            if condition.prompt_tokens is None
+            else f"-{condition.prompt_tokens}+{condition.new_tokens}tokens"
+        )
         path = folder / f"{number:04d}-{model}{size}-{job.job_id}.json"
         path.write_text(job.model_dump_json(indent=1) + "\n")
         paths.append(path)
@@ -225,16 +272,29 @@ def answered_text(plan: Plan) -> str:
 def describe_unanswered(plan: Plan, stale: Mapping[Change, int]) -> Iterator[str]:
     """Why what was measured before counts as not answered."""
     for change, number in sorted(stale.items()):
-        values = f": {change.before or 'another'} then, {change.now} now" if change.now else " is another now"
-        yield f"{count(number, 'comparison')} measured before, but not with this {change.what}{values}"
+        values = (
+            f": {change.before or 'another'} then, {change.now} now"
+            if change.now
+            else " is another now"
+        )
+        yield (
+            f"{count(number, 'comparison')} measured before, but not with this"
+            f" {change.what}{values}"
+        )
     left = {comparison_id for job in plan.jobs for comparison_id in job.comparison_ids()}
-    reasons = {"too few pairs": plan.insufficient, "an error": plan.errors, "only a slowed machine": plan.quarantined}
+    reasons = {
+        "too few pairs": plan.insufficient,
+        "an error": plan.errors,
+        "only a slowed machine": plan.quarantined,
+    }
     for why, ids in reasons.items():
         if found := left & ids.keys():
             yield f"{count(len(found), 'comparison')} measured before, with {why}"
 
 
-def describe_plan(plan: Plan, shown: Preview | None = None, stale: Mapping[Change, int] | None = None) -> str:
+def describe_plan(
+    plan: Plan, shown: Preview | None = None, stale: Mapping[Change, int] | None = None
+) -> str:
     """The plan in a few lines for people, and with a preview its arms."""
     expansion = plan.expansion
     arms = {job.arms[pair[1]].arm_id for job in expansion.jobs for pair in job.pairs}
@@ -244,8 +304,8 @@ def describe_plan(plan: Plan, shown: Preview | None = None, stale: Mapping[Chang
     visited = f" ({passes} passes)" if passes > 1 else ""
     lines = [
         f"{expansion.sweep.name}: {expansion.sweep.question}",
-        f"{count(expansion.points, 'point')} x {count(len(arms), 'arm')}, {count(plan.requested, 'comparison')} "
-        f"in {count(len(expansion.jobs), 'job')}{visited}"
+        f"{count(expansion.points, 'point')} x {count(len(arms), 'arm')},"
+        f" {count(plan.requested, 'comparison')} in {count(len(expansion.jobs), 'job')}{visited}"
         + (f", {expansion.excluded} excluded" if expansion.excluded else "")
         + (f", {expansion.duplicates} requested twice" if expansion.duplicates else ""),
         f"{answered_text(plan)} in this environment"
@@ -253,7 +313,9 @@ def describe_plan(plan: Plan, shown: Preview | None = None, stale: Mapping[Chang
         + f"; {count(len(plan.jobs), 'job')} left"
         + (f", at most {duration(plan.upper_bound_s)} on an idle machine" if plan.jobs else ""),
     ]
-    return "\n".join([*lines, *describe_unanswered(plan, stale or {}), *(preview_lines(shown) if shown else ())])
+    return "\n".join(
+        [*lines, *describe_unanswered(plan, stale or {}), *(preview_lines(shown) if shown else ())]
+    )
 
 
 def plan_as_dict(plan: Plan, shown: Preview, stale: Mapping[Change, int]) -> dict[str, Any]:
@@ -267,7 +329,9 @@ def plan_as_dict(plan: Plan, shown: Preview, stale: Mapping[Change, int]) -> dic
         "excluded": plan.expansion.excluded,
         "duplicates": plan.expansion.duplicates,
         "answered": plan.answered,
-        "stale": [{**change._asdict(), "comparisons": number} for change, number in sorted(stale.items())],
+        "stale": [
+            {**change._asdict(), "comparisons": number} for change, number in sorted(stale.items())
+        ],
         "jobs_left": [job.job_id for job in plan.jobs],
         "upper_bound_s": round(plan.upper_bound_s, 1),
         "warnings": list(shown.warnings),

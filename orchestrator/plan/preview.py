@@ -1,4 +1,6 @@
-"""Preview: what each arm of a sweep does to tokens and MACs, and which arms cannot run; without torch."""
+"""Preview: what each arm of a sweep does to tokens and MACs, and which arms cannot run; without
+torch.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -30,13 +32,16 @@ from workers.methods.arm_labels import arm_label
 COUNTED_LATER = "counted when run"
 """For an arm whose tokens or MACs depend on what only the worker reads."""
 MAX_ARMS = 1000
-"""Arms of one model and size that are counted, so that a plan of a hundred thousand comparisons stays a matter of seconds."""
+"""Arms of one model and size that are counted, so that a plan of a hundred thousand comparisons
+stays a matter of seconds."""
 MAX_ROWS = 24
 """Rows that are printed for one model and size."""
 
 
 class ArmWorkload(NamedTuple):
-    """A model and the size of its input: pixels, or tokens of the prompt and new ones of each sequence."""
+    """A model and the size of its input: pixels, or tokens of the prompt and new ones of each
+    sequence.
+    """
 
     model: str
     size: ImageSize
@@ -44,12 +49,18 @@ class ArmWorkload(NamedTuple):
     sequences: int = 1
 
     def __str__(self) -> str:
-        size = f"{self.size} pixels" if self.new_tokens is None else f"{self.size} + {self.new_tokens} tokens"
+        size = (
+            f"{self.size} pixels"
+            if self.new_tokens is None
+            else f"{self.size} + {self.new_tokens} tokens"
+        )
         return f"{self.model}, {size}" + (f", batch {self.sequences}" if self.sequences > 1 else "")
 
 
 class CountedArm(NamedTuple):
-    """What an arm does with a workload. MACs are 1e9 of one image or sequence; `None` where only the worker can count."""
+    """What an arm does with a workload. MACs are 1e9 of one image or sequence; `None` where only
+    the worker can count.
+    """
 
     arm: Arm
     workload: ArmWorkload
@@ -82,7 +93,9 @@ ArmsByWorkload = Mapping[ArmWorkload, Mapping[str, Arm]]
 
 
 def preview(expansion: Expansion) -> Preview:
-    """Count every arm at the smallest and the largest size of each model. Raises `SweepError` for a budget never in reach."""
+    """Count every arm at the smallest and the largest size of each model. Raises `SweepError` for a
+    budget never in reach.
+    """
     workloads = _arms_by_workload(expansion)
     counted: list[CountedArm] = []
     left_out = 0
@@ -102,21 +115,36 @@ def preview(expansion: Expansion) -> Preview:
         *_capped(expansion, by_arm),
         *_of_random_weights(expansion),
     ]
-    return Preview(tuple(counted), left_out, (*expansion.warnings, *dict.fromkeys(map(str, findings))), tuple(_limits(expansion)))
+    return Preview(
+        tuple(counted),
+        left_out,
+        (*expansion.warnings, *dict.fromkeys(map(str, findings))),
+        tuple(_limits(expansion)),
+    )
 
 
 def preview_lines(shown: Preview) -> Iterator[str]:
-    """The preview as lines: for each model and size the arms, those with equal tokens and MACs together."""
+    """The preview as lines: for each model and size the arms, those with equal tokens and MACs
+    together.
+    """
     for workload, group in groupby(shown.counted, key=lambda one: one.workload):
         rows: dict[tuple[Any, ...], list[str]] = {}
         for one in group:
             rows.setdefault(_figures(one), []).append(arm_label(one.arm))
         yield f"{workload}:"
         listed = [
-            (", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else ""), *figures)
+            (
+                ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else ""),
+                *figures,
+            )
             for figures, names in rows.items()
         ]
-        columns = ("arm", "tokens per block" if workload.new_tokens is None else "tokens", "GMACs", "of the method")
+        columns = (
+            "arm",
+            "tokens per block" if workload.new_tokens is None else "tokens",
+            "GMACs",
+            "of the method",
+        )
         yield from (f"  {line}" for line in table_lines(columns, listed[:MAX_ROWS]))
         if len(listed) > MAX_ROWS:
             yield f"  … and {len(listed) - MAX_ROWS} more rows; --format json has all"
@@ -147,11 +175,14 @@ def preview_as_list(shown: Preview) -> list[dict[str, Any]]:
 
 def _arms_by_workload(expansion: Expansion) -> ArmsByWorkload:
     """The arms of the jobs that are timed, or that evaluate images."""
-    by_object: dict[ArmWorkload, dict[int, Arm]] = {}  # arms are shared between jobs, and their ids take time
+    # arms are shared between jobs, and their ids take time
+    by_object: dict[ArmWorkload, dict[int, Arm]] = {}
     for job in expansion.jobs:
         if job.round == 0 and (workload := _workload(job.condition)) is not None:
             by_object.setdefault(workload, {}).update((id(arm), arm) for arm in job.arms)
-    return {workload: {arm.arm_id: arm for arm in arms.values()} for workload, arms in by_object.items()}
+    return {
+        workload: {arm.arm_id: arm for arm in arms.values()} for workload, arms in by_object.items()
+    }
 
 
 def _workload(condition: Condition) -> ArmWorkload | None:
@@ -159,7 +190,9 @@ def _workload(condition: Condition) -> ArmWorkload | None:
         return ArmWorkload(condition.model, condition.image_size)
     if condition.prompt_tokens is None:
         return None
-    return ArmWorkload(condition.model, condition.prompt_tokens, condition.new_tokens or 0, condition.batch_size)
+    return ArmWorkload(
+        condition.model, condition.prompt_tokens, condition.new_tokens or 0, condition.batch_size
+    )
 
 
 def _by_size(workload: ArmWorkload) -> tuple[str, float, int, int]:
@@ -187,7 +220,9 @@ def _counted_vision(unknown: CountedArm, network: Network) -> CountedArm:
     fewest = tuple(min(block) for block in trace)
     reduces = trace != network.dense_tokens(size)
     capped = int(values.get("r_capped_blocks", 0))
-    counted = unknown._replace(tokens=fewest, gmacs=network.macs(size, trace) / 1e9, gmacs_overhead=added)
+    counted = unknown._replace(
+        tokens=fewest, gmacs=network.macs(size, trace) / 1e9, gmacs_overhead=added
+    )
     return counted._replace(reduces=reduces, capped=capped)
 
 
@@ -199,26 +234,48 @@ def _counted_language(unknown: CountedArm, network: LanguageNetwork, new_tokens:
         return unknown._replace(refused=reason)
     if not network.described or methods.retokenizes(arm):
         return unknown
-    own = (network.macs(prompt, decoded) - methods.skipped_macs(arm, network, decoded, unknown.workload.sequences)) / 1e9
-    return unknown._replace(gmacs=own, gmacs_overhead=methods.method_macs(arm, network, prompt, decoded) / 1e9)
+    own = (
+        network.macs(prompt, decoded)
+        - methods.skipped_macs(arm, network, decoded, unknown.workload.sequences)
+    ) / 1e9
+    return unknown._replace(
+        gmacs=own, gmacs_overhead=methods.method_macs(arm, network, prompt, decoded) / 1e9
+    )
 
 
-def _refused(expansion: Expansion, by_arm: Mapping[str, list[CountedArm]], workloads: ArmsByWorkload) -> Iterator[SweepError]:
-    """Arms that cannot run with some workload. Raises `SweepError` for one that cannot run with any."""
+def _refused(
+    expansion: Expansion, by_arm: Mapping[str, list[CountedArm]], workloads: ArmsByWorkload
+) -> Iterator[SweepError]:
+    """Arms that cannot run with some workload. Raises `SweepError` for one that cannot run with
+    any.
+    """
     for arm_id, found in by_arm.items():
         reasons = [one.refused for one in found if one.refused is not None]
         if not reasons:
             continue
         arm = found[0].arm
-        step = next((index for index, step in enumerate(arm.stack) if step.params.get("budget") is not None), 0)
+        step = next(
+            (
+                index
+                for index, step in enumerate(arm.stack)
+                if step.params.get("budget") is not None
+            ),
+            0,
+        )
         problem = expansion.problem(arm, reasons[0], step=step, key="budget")
         requested = [workload for workload, arms in workloads.items() if arm_id in arms]
-        if len(reasons) == len(found) and all(_counted(arm, workload).refused for workload in requested):
+        if len(reasons) == len(found) and all(
+            _counted(arm, workload).refused for workload in requested
+        ):
             raise problem
-        yield expansion.problem(arm, f"{reasons[0]}; there it will be `unsupported`", step=step, key="budget")
+        yield expansion.problem(
+            arm, f"{reasons[0]}; there it will be `unsupported`", step=step, key="budget"
+        )
 
 
-def _without_effect(expansion: Expansion, by_arm: Mapping[str, list[CountedArm]]) -> Iterator[SweepError]:
+def _without_effect(
+    expansion: Expansion, by_arm: Mapping[str, list[CountedArm]]
+) -> Iterator[SweepError]:
     """Amounts that are more than nothing and still leave all tokens everywhere."""
     for found in by_arm.values():
         arm = found[0].arm
@@ -231,7 +288,12 @@ def _without_effect(expansion: Expansion, by_arm: Mapping[str, list[CountedArm]]
             ):
                 name, value = next(iter(amounts.items()))
                 where = " and at ".join(str(one.workload) for one in found)
-                yield expansion.problem(arm, f"{name}={canonical(value)} removes no token at {where}", step=index, key=name)
+                yield expansion.problem(
+                    arm,
+                    f"{name}={canonical(value)} removes no token at {where}",
+                    step=index,
+                    key=name,
+                )
 
 
 def _equal(expansion: Expansion, by_arm: Mapping[str, list[CountedArm]]) -> Iterator[SweepError]:
@@ -240,68 +302,117 @@ def _equal(expansion: Expansion, by_arm: Mapping[str, list[CountedArm]]) -> Iter
     for found in by_arm.values():
         arm = found[0].arm
         if all(one.tokens is not None for one in found) and any(one.reduces for one in found):
-            rest = [(step.method, {k: v for k, v in step.params.items() if k not in _known_amounts(step)}) for step in arm.stack]
+            rest = [
+                (
+                    step.method,
+                    {k: v for k, v in step.params.items() if k not in _known_amounts(step)},
+                )
+                for step in arm.stack
+            ]
             same = canonical([rest, arm.overrides, arm.replicate])
-            alike.setdefault((same, *((one.workload, one.tokens) for one in found)), []).append(found[-1])
+            alike.setdefault((same, *((one.workload, one.tokens) for one in found)), []).append(
+                found[-1]
+            )
     for group in alike.values():
         if len(group) > 1:
             arm, workload = group[-1].arm, group[-1].workload
             index = next(index for index, step in enumerate(arm.stack) if _amounts(step))
-            values = [f"{k}={canonical(v)}" for one in group for k, v in _amounts(one.arm.stack[index]).items()]
-            merged = f"{', '.join(values[:-1])} and {values[-1]} leave the same tokens in every block at {workload}"
+            values = [
+                f"{k}={canonical(v)}"
+                for one in group
+                for k, v in _amounts(one.arm.stack[index]).items()
+            ]
+            merged = (
+                f"{', '.join(values[:-1])} and {values[-1]} leave the same tokens in every block at"
+                f" {workload}"
+            )
             key = next(iter(_amounts(arm.stack[index])))
-            yield expansion.problem(arm, f"{merged}: they are one arm measured {len(group)} times", step=index, key=key)
+            yield expansion.problem(
+                arm, f"{merged}: they are one arm measured {len(group)} times", step=index, key=key
+            )
 
 
 def _capped(expansion: Expansion, by_arm: Mapping[str, list[CountedArm]]) -> Iterator[SweepError]:
-    """Amounts of which less is done at every size in some blocks, because more than half of the tokens cannot go at once."""
+    """Amounts of which less is done at every size in some blocks, because more than half of the
+    tokens cannot go at once.
+    """
     for found in by_arm.values():
         arm, capped = found[0].arm, [one for one in found if one.capped]
         index = next((index for index, step in enumerate(arm.stack) if _amounts(step)), 0)
         amounts = _amounts(arm.stack[index]) if len(capped) == len(found) else {}
         if amounts and not any(step.params.get("budget") for step in arm.stack):
             (name, value), *_ = amounts.items()
-            where = " and ".join(f"in {one.capped} of {len(one.tokens or ())} blocks at {one.workload}" for one in capped)
-            problem = f"{name}={canonical(value)} is more than half of the patch tokens {where}: half of them go there"
+            where = " and ".join(
+                f"in {one.capped} of {len(one.tokens or ())} blocks at {one.workload}"
+                for one in capped
+            )
+            problem = (
+                f"{name}={canonical(value)} is more than half of the patch tokens {where}: half of"
+                " them go there"
+            )
             yield expansion.problem(arm, problem, step=index, key=name)
 
 
 def _of_random_weights(expansion: Expansion) -> Iterator[SweepError]:
     """Kinds of jobs that evaluate what a model gives, of models with random weights."""
-    evaluated = {(job.kind, job.condition.model) for job in expansion.jobs if job.condition.weights == "random"}
+    evaluated = {
+        (job.kind, job.condition.model)
+        for job in expansion.jobs
+        if job.condition.weights == "random"
+    }
     for kind, model in sorted(evaluated):
         if not KINDS[kind].timed:
-            problem = f"of {model} would be that of random weights, which has no meaning; name trained or pretrained weights"
+            problem = (
+                f"of {model} would be that of random weights, which has no meaning; name trained or"
+                " pretrained weights"
+            )
             yield expansion.document.error(("jobs", KINDS[kind].section), problem)
 
 
 def _limits(expansion: Expansion) -> Iterator[str]:
-    """A line where one stretch is measured alone, and for each data set of which too little is read for the verdict `same`."""
-    if any(KINDS[job.kind].sampled and job.protocol.turns == 1 for job in expansion.jobs) and expansion.sweep.search is None:
+    """A line where one stretch is measured alone, and for each data set of which too little is read
+    for the verdict `same`.
+    """
+    if (
+        any(KINDS[job.kind].sampled and job.protocol.turns == 1 for job in expansion.jobs)
+        and expansion.sweep.search is None
+    ):
         least = SpeedUp(0.0, FLOOR_SD, FLOOR_FREEDOM, 0).half_width
         yield (
-            f"measured in one stretch, no interval of a speed-up is narrower than ±{100 * (exp(least) - 1):.2g} %: "
-            "`passes: 12` under `jobs` spreads the same time over twelve visits, which show how far they differ"
+            "measured in one stretch, no interval of a speed-up is narrower than"
+            f" ±{100 * (exp(least) - 1):.2g} %: `passes: 12` under `jobs` spreads the same time"
+            " over twelve visits, which show how far they differ"
         )
-    read = {(job.kind, job.condition.data, known_images(job), job.protocol.characters) for job in expansion.jobs}
+    read = {
+        (job.kind, job.condition.data, known_images(job), job.protocol.characters)
+        for job in expansion.jobs
+    }
     for kind, data, images, characters in sorted(read, key=str):
         payload = KINDS[kind].payload
         if payload == "predictions" and images < images_for_same():
             drop, enough = min(100, smallest_drop(int(images))), images_for_same()
             yield (
-                f"{kind} on {images:.0f} images of {data}: no drop below {drop:.2g} points can be shown, "
-                f"and `same` (within {TOP1_FLOOR:g} points) takes {enough:,} images or more"
+                f"{kind} on {images:.0f} images of {data}: no drop below {drop:.2g} points can be"
+                f" shown, and `same` (within {TOP1_FLOOR:g} points) takes {enough:,} images or more"
             )
-        elif payload == "text_scores" and characters is not None and characters <= (MIN_DOCUMENTS - 1) * SCORED:
+        elif (
+            payload == "text_scores"
+            and characters is not None
+            and characters <= (MIN_DOCUMENTS - 1) * SCORED
+        ):
             yield (
-                f"{kind} on {characters:,} characters of {data}: no interval, and no difference can be shown; it takes windows "
-                f"of {SCORED} characters from {MIN_DOCUMENTS} documents"
+                f"{kind} on {characters:,} characters of {data}: no interval, and no difference can"
+                f" be shown; it takes windows of {SCORED} characters from {MIN_DOCUMENTS} documents"
             )
 
 
 def _amounts(step: Step) -> dict[str, Any]:
     """The parameters that only set how much is reduced."""
-    return {name: step.params[name] for name in _known_amounts(step) if step.params.get(name) is not None}
+    return {
+        name: step.params[name]
+        for name in _known_amounts(step)
+        if step.params.get(name) is not None
+    }
 
 
 def _known_amounts(step: Step) -> Mapping[str, Any]:
@@ -309,7 +420,9 @@ def _known_amounts(step: Step) -> Mapping[str, Any]:
 
 
 def _is_nothing(step: Step, name: str, value: Any) -> bool:
-    """Whether nothing is to be removed on purpose (as a control of what the method itself costs), or a budget gives the amount."""
+    """Whether nothing is to be removed on purpose (as a control of what the method itself costs),
+    or a budget gives the amount.
+    """
     nothing = _known_amounts(step)[name]
     return nothing is None or value == nothing or (isinstance(value, list) and not any(value))
 

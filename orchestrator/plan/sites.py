@@ -1,4 +1,6 @@
-"""Sites: what the machines of a run offer, and which of them meet what a sweep demands of a node's labels."""
+"""Sites: what the machines of a run offer, and which of them meet what a sweep demands of a node's
+labels.
+"""
 
 import platform
 from collections.abc import Collection, Iterable, Mapping
@@ -12,7 +14,8 @@ from sweeps.model.outcome import Environment
 from workers.measure.machine.environment import devices, environment_of
 
 NodeRequirement = Mapping[str, str | float]
-"""Labels that a node must have: text is a label's value, a number the least amount of a resource."""
+"""Labels that a node must have: text is a label's value, a number the least amount of a
+resource."""
 
 
 class InfeasibleError(UserError):
@@ -40,7 +43,11 @@ class Site:
 
     def offer(self, device: Device, demands: Mapping[str, NodeRequirement]) -> Capacity:
         """What it can run for `device`, of jobs with `demands` (by their text in the queue)."""
-        return Capacity(device, self.place(device), ("", *(text for text, demand in demands.items() if self.meets(demand))))
+        return Capacity(
+            device,
+            self.place(device),
+            ("", *(text for text, demand in demands.items() if self.meets(demand))),
+        )
 
     def _has(self, name: str, value: str | float) -> bool:
         if isinstance(value, str):
@@ -77,25 +84,47 @@ def demand_text(demand: NodeRequirement) -> str:
     return canonical(demand) if demand else ""
 
 
-def require_sites(devices: Collection[Device], demands: Collection[NodeRequirement], sites: Collection[Site]) -> None:
-    """Refuse at once what no machine here can run. Raises `InfeasibleError` that names the device or label."""
+def require_sites(
+    devices: Collection[Device], demands: Collection[NodeRequirement], sites: Collection[Site]
+) -> None:
+    """Refuse at once what no machine here can run. Raises `InfeasibleError` that names the device
+    or label.
+    """
     environments = by_device(sites)
     missing = sorted(set(devices) - set(environments))
     if missing:
-        there = "; ".join(f"{device}: {next(iter(found)).device_name}" for device, found in environments.items() if found)
-        raise InfeasibleError(f"the sweep requires device {', '.join(missing)}, and there is only {there or 'nothing'}")
+        there = "; ".join(
+            f"{device}: {next(iter(found)).device_name}"
+            for device, found in environments.items()
+            if found
+        )
+        raise InfeasibleError(
+            f"the sweep requires device {', '.join(missing)}, and there is only"
+            f" {there or 'nothing'}"
+        )
     for demand in demands:
         able = [site for site in sites if site.meets(demand)]
-        lacking = [name for name, value in demand.items() if not any(site.meets({name: value}) for site in sites)]
+        lacking = [
+            name
+            for name, value in demand.items()
+            if not any(site.meets({name: value}) for site in sites)
+        ]
         there = "; ".join(map(str, sites)) or "none"
         if lacking:
             labels = _labels({name: demand[name] for name in lacking})
-            raise InfeasibleError(f"`resources` requires a node with {labels}, and no node has it; nodes: {there}")
+            raise InfeasibleError(
+                f"`resources` requires a node with {labels}, and no node has it; nodes: {there}"
+            )
         if not able:
-            raise InfeasibleError(f"`resources` requires one node with {_labels(demand)}, and no node has it all; nodes: {there}")
+            raise InfeasibleError(
+                f"`resources` requires one node with {_labels(demand)}, and no node has it all;"
+                f" nodes: {there}"
+            )
         absent = sorted(set(devices) - {device for site in able for device in site.environments})
         if absent:
-            raise InfeasibleError(f"no node with {_labels(demand)} offers device {', '.join(absent)}; nodes: {there}")
+            raise InfeasibleError(
+                f"no node with {_labels(demand)} offers device {', '.join(absent)}; nodes: {there}"
+            )
 
 
 def _labels(demand: NodeRequirement) -> str:

@@ -1,4 +1,6 @@
-"""Sources of sweeps: a file, or by its name a sweep that the store holds or that ships with this project."""
+"""Sources of sweeps: a file, or by its name a sweep that the store holds or that ships with this
+project.
+"""
 
 import shlex
 from pathlib import Path
@@ -26,7 +28,8 @@ class SweepSource(NamedTuple):
 
 
 def find_source(given: Path, db: str | None) -> SweepSource:
-    """The source that a command line names: a file, NAME.yaml in this folder, a sweep of the store, or one that ships.
+    """The source that a command line names: a file, NAME.yaml in this folder, a sweep of the store,
+    or one that ships.
 
     Raises `SweepError` for what is none of these.
     """
@@ -46,13 +49,21 @@ def find_source(given: Path, db: str | None) -> SweepSource:
             return SweepSource(shipped[name])
     if given.exists():
         return SweepSource(given)  # a folder, a pipe: the reader states what is wrong, or reads it
-    raise SweepError(str(given), None, "", f"there is no such file{did_you_mean(name, {*stored, *shipped})}")
+    raise SweepError(
+        str(given), None, "", f"there is no such file{did_you_mean(name, {*stored, *shipped})}"
+    )
 
 
-def command_options(db: str | None, device: Device | None = None, ray_address: str | None = None) -> str:
-    """What a command that is printed needs besides, to go on where this one was given; each with a space before it."""
+def command_options(
+    db: str | None, device: Device | None = None, ray_address: str | None = None
+) -> str:
+    """What a command that is printed needs besides, to go on where this one was given; each with a
+    space before it.
+    """
     given = {"--device": device, "--ray-address": ray_address}
-    return database_option(db) + "".join(f" {name} {shlex.quote(value)}" for name, value in given.items() if value)
+    return database_option(db) + "".join(
+        f" {name} {shlex.quote(value)}" for name, value in given.items() if value
+    )
 
 
 def existing_store(db: str | None) -> Engine | None:

@@ -1,4 +1,6 @@
-"""Charts of a report as SVG, drawn by the web app in a process of its own, since this package does not import it."""
+"""Charts of a report as SVG, drawn by the web app in a process of its own, since this package does
+not import it.
+"""
 
 import os
 import re
@@ -18,7 +20,8 @@ TIMEOUT_S = 120.0
 _AXES = ("tokens", "gmacs_saved")
 _SIZE = re.compile(r'(<svg[^>]*?) width="([\d.]+)"([^>]*?) viewBox="0 0 ([\d.]+) ([\d.]+)"')
 MARGIN = 1.12
-"""By this factor a chart is made wider: a browser's letters may be wider than those that its labels were measured with."""
+"""By this factor a chart is made wider: a browser's letters may be wider than those that its labels
+were measured with."""
 
 
 class ReportChart(NamedTuple):
@@ -31,7 +34,9 @@ class ReportChart(NamedTuple):
 
 
 def draw_charts(report: Report, db: str | None) -> Iterator[ReportChart]:
-    """The speed-up by each metric of the sweep against tokens, and against the MACs saved where a parameter varies."""
+    """The speed-up by each metric of the sweep against tokens, and against the MACs saved where a
+    parameter varies.
+    """
     known = set(report.speedups["metric"])
     along = set(report.break_evens["axis"])
     for metric in (name for kind in KINDS.values() for name in kind.metrics if name in known):
@@ -45,9 +50,28 @@ def _drawn(title: str, options: list[str], name: str, db: str | None) -> ReportC
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "chart.svg"
         place = ["--db", db] if db else []
-        command = [sys.executable, "-P", "-m", "webapp", "plot", "-o", str(out), *place, *options, "--", name]
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "webapp",
+            "plot",
+            "-o",
+            str(out),
+            *place,
+            *options,
+            "--",
+            name,
+        ]
         try:
-            done = subprocess.run(command, env=dict(os.environ), capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+            done = subprocess.run(
+                command,
+                env=dict(os.environ),
+                capture_output=True,
+                text=True,
+                timeout=TIMEOUT_S,
+                check=False,
+            )
         except subprocess.TimeoutExpired:
             return ReportChart(title, "", f"drawing took longer than {TIMEOUT_S:g} s")
         if done.returncode == 0 and out.exists():
@@ -61,6 +85,9 @@ def _with_margin(svg: str) -> str:
 
     def widened(found: re.Match[str]) -> str:
         start, width, between, box, height = found.groups()
-        return f'{start} width="{float(width) * MARGIN:g}"{between} viewBox="0 0 {float(box) * MARGIN:g} {height}"'
+        return (
+            f'{start} width="{float(width) * MARGIN:g}"{between} viewBox="0 0'
+            f' {float(box) * MARGIN:g} {height}"'
+        )
 
     return _SIZE.sub(widened, svg, count=1)

@@ -1,11 +1,11 @@
 """Data of a report: the rows of the public views that belong to one sweep."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pandas as pd
 
-from orchestrator.report.sections.system_notes import with_system_notes
 from store.open.engine import connect_readonly
 from store.read.advice.timed_arms import provenance_rows
 from store.read.audits import MAX_AUDITED, audit_of_sweep
@@ -14,12 +14,17 @@ from store.read.curve_costs import CurveKey, curve_costs
 from store.read.profiling.activities import operator_rows
 from store.read.quality_join import beside_controls
 from store.read.queries import counter_rows, execution_rows, find_sweep, sweep_rows, zeroshot_rows
+from store.rows.frames import rows_of
 from store.rows.location import database_option
 from sweeps.analysis.audit.report import AuditReport
 from sweeps.model.kinds import KINDS
+from sweeps.model.system_metrics import notes_on, worst
+from sweeps.number_format import is_missing
 from sweeps.stats.curves.launch_work import RelativeCosts
 from workers.methods import tuning_control
 from workers.methods.arm_labels import params_label
+
+_POINT = ("comparison_id", "environment", "host")
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,8 @@ class Report:
     zeroshot: pd.DataFrame
     """Zero-shot tasks, see `store.read.queries.zeroshot_rows`."""
     quality_states: pd.DataFrame
-    """Comparisons of the kinds that are not timed, see `store.read.comparison_status`, and their `kind`."""
+    """Comparisons of the kinds that are not timed, see `store.read.comparison_status`, and their
+    `kind`."""
     controls: pd.DataFrame
     """Tuned arms against their controls, see `store.read.quality_join.beside_controls`."""
     executions: pd.DataFrame
@@ -64,7 +70,8 @@ class Report:
     options: str = ""
     """What commands that are printed need besides to find this store, such as ` --db other.db`."""
     audit: AuditReport | None = None
-    """What the rules of the audit find; `None` of a sweep of more than `store.read.audits.MAX_AUDITED` comparisons."""
+    """What the rules of the audit find; `None` of a sweep of more than
+    `store.read.audits.MAX_AUDITED` comparisons."""
 
     @property
     def compared(self) -> tuple[pd.DataFrame, ...]:
@@ -73,7 +80,9 @@ class Report:
 
 
 def load_report(db: str | None, name: str) -> Report:
-    """The report of the newest revision of the sweep called `name`. Raises `StoreError` for an unknown name."""
+    """The report of the newest revision of the sweep called `name`. Raises `StoreError` for an
+    unknown name.
+    """
     engine = connect_readonly(db)
     found = find_sweep(engine, name)
     speedups = sweep_rows(engine, name, "speedup")
@@ -92,7 +101,13 @@ def load_report(db: str | None, name: str) -> Report:
         sweep_rows(engine, name, "quality"),
         sweep_rows(engine, name, "generation"),
         zeroshot_rows(engine, name),
-        pd.concat([states(engine, name, kind).assign(kind=kind) for kind, spec in KINDS.items() if not spec.timed]),
+        pd.concat(
+            [
+                states(engine, name, kind).assign(kind=kind)
+                for kind, spec in KINDS.items()
+                if not spec.timed
+            ]
+        ),
         beside_controls(engine, name, tuning_control),
         executions,
         profiles,
@@ -105,3 +120,26 @@ def load_report(db: str | None, name: str) -> Report:
     )
     engine.dispose()
     return report
+
+
+def with_system_notes(points: pd.DataFrame, executions: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the view `speedup` with `system_notes`: what stands out in the readings of the
+    attempts that count, if anything does.
+
+    `executions` are those of `store.read.queries.execution_rows`; quarantined ones count where
+    there are no others.
+    """
+    read: dict[tuple[str, str, str], list[tuple[bool, Mapping[str, float]]]] = defaultdict(list)
+    for row in rows_of(executions):
+        for comparison_id in row.comparison_ids:
+            read[comparison_id, row.environment, row.host].append(
+                (is_missing(row.quarantine), row.system_metrics)
+            )
+    notes = {}
+    for key, attempts in read.items():
+        counted = [readings for counts, readings in attempts if counts] or [
+            readings for _, readings in attempts
+        ]
+        notes[key] = ", ".join(notes_on(worst(counted)))
+    keys = points[list(_POINT)].itertuples(index=False, name=None)
+    return points.assign(system_notes=[notes.get(key, "") for key in keys])

@@ -1,4 +1,6 @@
-"""A report as LaTeX for a paper: a paragraph on the method, and a booktabs table for each condition."""
+"""A report as LaTeX for a paper: a paragraph on the method, and a booktabs table for each
+condition.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -46,16 +48,28 @@ def escape_latex(text: str) -> str:
 
 def render_latex(report: Report) -> str:
     """The paragraph and the tables, for a document with the packages booktabs and fontenc (T1)."""
-    parts = chain(speedup.speedup_sections(report), generation.generation_sections(report), differences.difference_sections(report))
+    parts = chain(
+        speedup.speedup_sections(report),
+        generation.generation_sections(report),
+        differences.difference_sections(report),
+    )
     tables = [section for section in parts if section.rows]
     lines = [
-        f"% breakeven report {_comment(report.name)} --format latex; it needs the packages booktabs, and fontenc with T1",
+        (
+            f"% breakeven report {_comment(report.name)} --format latex; it needs the packages"
+            " booktabs, and fontenc with T1"
+        ),
         f"% {_comment(report.question)}",
         r"\paragraph{Method.}",
         *(escape_latex(sentence) for sentence in _method(report)),
     ]
     for number, section in enumerate(tables, 1):
-        lines += ["", *_table(section, f"tab:breakeven-{re.sub(r'[^A-Za-z0-9]+', '-', report.name)}-{number}")]
+        lines += [
+            "",
+            *_table(
+                section, f"tab:breakeven-{re.sub(r'[^A-Za-z0-9]+', '-', report.name)}-{number}"
+            ),
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -90,11 +104,16 @@ def _method(report: Report) -> Iterator[str]:
     yield f"All figures were measured with Breakeven {source_version()}."
     for row in rows_of(report.provenance):
         where = f"{count(int(row.attempts), 'job')} ran on {row.device_name} ({facts_text(row)})"
-        yield f"From {day(row.first)} to {day(row.last)} UTC, {where}, of the source at commit {row.commit or 'unknown'}."
+        yield (
+            f"From {day(row.first)} to {day(row.last)} UTC, {where}, of the source at commit"
+            f" {row.commit or 'unknown'}."
+        )
     if len(report.speedups):
         yield from _timing(report)
     kinds = set(report.speedups["kind"]) | set(report.effects["kind"])
-    names = {spec.name for kind in kinds for _, spec in quality_metrics(kind)} & set(report.effects["metric"])
+    names = {spec.name for kind in kinds for _, spec in quality_metrics(kind)} & set(
+        report.effects["metric"]
+    )
     for name in sorted(names):
         rows = report.effects[(report.effects["metric"] == name) & report.effects["n"].notna()]
         data = ", ".join(sorted({str(each) for each in rows["data"].dropna()}))
@@ -102,8 +121,9 @@ def _method(report: Report) -> Iterator[str]:
         items = "images" if kind.payload == "predictions" else "windows of text"
         sizes = _span(rows["n"].min(), rows["n"].max(), items)
         yield (
-            f"Arms were compared by their {spec.label} on the same {sizes} ({data}), with paired {100 * CONFIDENCE:g} % "
-            f"intervals; changes within {spec.floor:g} {'points' if spec.unit == '%' else spec.unit} count as none."
+            f"Arms were compared by their {spec.label} on the same {sizes} ({data}), with paired"
+            f" {100 * CONFIDENCE:g} % intervals; changes within {spec.floor:g}"
+            f" {'points' if spec.unit == '%' else spec.unit} count as none."
         )
 
 
@@ -111,13 +131,15 @@ def _timing(report: Report) -> Iterator[str]:
     rows = report.speedups
     pairs = _span(rows["pairs"].min(), rows["pairs"].max(), "pairs")
     yield (
-        "Each arm was timed beside its baseline in the same process, in rounds that run every arm and the baseline in random "
-        f"order: {pairs} for each of {count(len(rows), 'comparison')} by metric."
+        "Each arm was timed beside its baseline in the same process, in rounds that run every arm"
+        f" and the baseline in random order: {pairs} for each of {count(len(rows), 'comparison')}"
+        " by metric."
     )
     yield (
-        "A speed-up is the time of the baseline over that of the arm, estimated by the mean of the lowest "
-        f"{100 * LOWEST:g} % of the log times of each in one state of the machine; its {INTERVAL} interval comes from "
-        f"leaving out one visit at a time; over all runs that are ever made of a comparison it holds with {100 * (1 - ALPHA):g} %."
+        "A speed-up is the time of the baseline over that of the arm, estimated by the mean of the"
+        f" lowest {100 * LOWEST:g} % of the log times of each in one state of the machine; its"
+        f" {INTERVAL} interval comes from leaving out one visit at a time; over all runs that are"
+        f" ever made of a comparison it holds with {100 * (1 - ALPHA):g} %."
     )
     yield f"Speed-ups whose interval lies within {100 * SPEED_FLOOR:g} % of 1 are called the same."
     weights = sorted(set(rows["weights"]))

@@ -17,7 +17,15 @@ from orchestrator.report.data import Report
 from orchestrator.report.html_page import render_html
 from orchestrator.report.latex_table import render_latex
 from orchestrator.report.section import Column, Section, TextLine
-from orchestrator.report.sections import audit_findings, ceilings, cost_models, differences, generation, speedup, why
+from orchestrator.report.sections import (
+    audit_findings,
+    ceilings,
+    cost_models,
+    differences,
+    generation,
+    speedup,
+    why,
+)
 from orchestrator.text_table import markdown_row
 from store.rows.frames import rows_of
 from sweeps.number_format import image_text, is_missing
@@ -46,7 +54,9 @@ _FAILURE_COLUMNS = (
 
 
 def sections(report: Report, todo: Iterable[str] | None = None) -> Iterator[Section]:
-    """The whole report: the answer, the points, why they are so, and what to do next (default: `next_steps.next_steps_of`)."""
+    """The whole report: the answer, the points, why they are so, and what to do next (default:
+    `next_steps.next_steps_of`).
+    """
     for part in (
         answers.answer_sections,
         speedup.speedup_sections,
@@ -58,7 +68,9 @@ def sections(report: Report, todo: Iterable[str] | None = None) -> Iterator[Sect
     ):
         yield from part(report)
     if len(report.failures):
-        yield Section(title="No measurement", columns=_FAILURE_COLUMNS, rows=rows_of(report.failures))
+        yield Section(
+            title="No measurement", columns=_FAILURE_COLUMNS, rows=rows_of(report.failures)
+        )
     if not any(map(len, (*report.compared, report.profiles, report.failures))):
         yield Section(title="nothing measured yet")
     for reason in (
@@ -71,12 +83,19 @@ def sections(report: Report, todo: Iterable[str] | None = None) -> Iterator[Sect
         yield from reason(report)
     if words := list(next_steps.legend(report)):
         yield Section(title="Verdicts", lines=[TextLine(line, "dim") for line in words])
-    if lines := [*next_steps.decisions_of(report), *(next_steps.next_steps_of(report) if todo is None else todo)]:
+    if lines := [
+        *next_steps.decisions_of(report),
+        *(next_steps.next_steps_of(report) if todo is None else todo),
+    ]:
         yield Section(title="What to do next", lines=[TextLine(line, "yellow") for line in lines])
 
 
 def render_table(
-    report: Report, todo: Iterable[str] | None = None, *, detail: bool = False, reasons: bool = False
+    report: Report,
+    todo: Iterable[str] | None = None,
+    *,
+    detail: bool = False,
+    reasons: bool = False,
 ) -> RenderableType:
     """The report for a terminal, with next steps at its end (default: `next_steps.next_steps_of`).
 
@@ -99,12 +118,21 @@ def _table(section: Section) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in section.columns:
         heading = textwrap.fill(column.label, HEADING_WIDTH)
-        table.add_column(heading, justify="left" if column.left else "right", no_wrap=not column.wraps)
+        table.add_column(
+            heading, justify="left" if column.left else "right", no_wrap=not column.wraps
+        )
     before = ""
     for row, (first, *rest) in zip(section.rows, section.cells(), strict=True):
-        # `Text`, because a plain string would lose its brackets as markup; a label that repeats is left out
-        styles = ("" if column.style is None else column.style(row) for column in section.columns[1:])
-        table.add_row(Text("" if first == before else first), *map(Text, rest, styles), style=section.row_style(row))
+        # `Text`, because a plain string would lose its brackets as markup; a label that repeats is
+        # left out
+        styles = (
+            "" if column.style is None else column.style(row) for column in section.columns[1:]
+        )
+        table.add_row(
+            Text("" if first == before else first),
+            *map(Text, rest, styles),
+            style=section.row_style(row),
+        )
         before = first
     return table
 
@@ -116,7 +144,12 @@ def render_markdown(report: Report) -> str:
         lines += [f"{'#' * section.level} {section.title}", ""]
         if section.rows:
             labels = [column.label for column in section.columns]
-            lines += [markdown_row(labels), markdown_row(["---"] * len(labels)), *map(markdown_row, section.cells()), ""]
+            lines += [
+                markdown_row(labels),
+                markdown_row(["---"] * len(labels)),
+                *map(markdown_row, section.cells()),
+                "",
+            ]
         if section.lines:
             lines += [*(f"- {line.text}" for line in section.lines), ""]
         if section.note:
@@ -125,30 +158,49 @@ def render_markdown(report: Report) -> str:
 
 
 def render_json(report: Report) -> str:
-    """The report as one JSON object: name, question, and the rows of every frame; missing values are null."""
+    """The report as one JSON object: name, question, and the rows of every frame; missing values
+    are null.
+    """
     values = {field.name: getattr(report, field.name) for field in fields(report)}
     frames = {name: value for name, value in values.items() if isinstance(value, pd.DataFrame)}
     records = {name: json.loads(frame.to_json(orient="records")) for name, frame in frames.items()}
-    return json.dumps({"name": report.name, "question": report.question, **records}, indent=2) + "\n"
+    return (
+        json.dumps({"name": report.name, "question": report.question, **records}, indent=2) + "\n"
+    )
 
 
 def render_csv(report: Report) -> str:
-    """A row for each comparison; the column `kind` distinguishes those of speed, accuracy and quality."""
+    """A row for each comparison; the column `kind` distinguishes those of speed, accuracy and
+    quality.
+    """
     frames = [frame for frame in report.compared if len(frame)] or [report.speedups]
     return pd.concat(frames, ignore_index=True).to_csv(index=False)
 
 
 def write_report(
-    report: Report, form: ReportFormat, console: Console, db: str | None = None, *, detail: bool = False, reasons: bool = False
+    report: Report,
+    form: ReportFormat,
+    console: Console,
+    db: str | None = None,
+    *,
+    detail: bool = False,
+    reasons: bool = False,
 ) -> None:
-    """Print the report in the requested format: `table` for people, the others for files and programs.
+    """Print the report in the requested format: `table` for people, the others for files and
+    programs.
 
-    `db` is the store, of which the charts of `html` are drawn; `detail` and `reasons` are those of `render_table`.
+    `db` is the store, of which the charts of `html` are drawn; `detail` and `reasons` are those of
+    `render_table`.
     """
     if form == "table":
         console.print(render_table(report, detail=detail, reasons=reasons))
     elif form == "html":
         console.file.write(render_html(report, list(sections(report)), draw_charts(report, db)))
     else:
-        render = {"markdown": render_markdown, "latex": render_latex, "json": render_json, "csv": render_csv}[form]
+        render = {
+            "markdown": render_markdown,
+            "latex": render_latex,
+            "json": render_json,
+            "csv": render_csv,
+        }[form]
         console.file.write(render(report))

@@ -1,4 +1,6 @@
-"""Section of a report: a title, a table of described columns and lines of text, independent of the format it is rendered in."""
+"""Section of a report: a title, a table of described columns and lines of text, independent of the
+format it is rendered in.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -59,7 +61,9 @@ def style_of(word: str) -> str:
 
 def flags_of(row: Any) -> str:
     """Flags of a row and, of a speed-up, what stood out of the machine while it was measured."""
-    return ", ".join(filter(None, (*(row.flags or "").split(","), getattr(row, "system_notes", ""))))
+    return ", ".join(
+        filter(None, (*(row.flags or "").split(","), getattr(row, "system_notes", "")))
+    )
 
 
 def filled_columns(columns: Sequence[Column], rows: Sequence[Any]) -> list[Column]:

@@ -1,4 +1,6 @@
-"""Summary: the answer of a sweep on one screen, one table for each condition with sizes as columns."""
+"""Summary: the answer of a sweep on one screen, one table for each condition with sizes as
+columns.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -34,7 +36,10 @@ _SHARE = (*speedup.POINTS_SHARE, "data", "new_tokens", "kv_cache", "decoding")
 _SIGNS = {
     Finding.GAIN: ("↑", "faster"),
     Finding.LOSS: ("↓", "slower"),
-    **dict.fromkeys((Finding.SAME, Finding.SMALL_GAIN, Finding.SMALL_LOSS), ("=", f"within {100 * SPEED_FLOOR:g} % of 1")),
+    **dict.fromkeys(
+        (Finding.SAME, Finding.SMALL_GAIN, Finding.SMALL_LOSS),
+        ("=", f"within {100 * SPEED_FLOOR:g} % of 1"),
+    ),
 }
 _NOT_CLEAR = ("?", "not clear")
 
@@ -52,11 +57,15 @@ class ArmRow(NamedTuple):
     def half_width(self) -> float | None:
         """Median over the points, as a share; `None` where no point has an interval."""
         known = [row for row in self.points.values() if not is_missing(row.speedup_high)]
-        return median(sqrt(row.speedup_high / row.speedup_low) - 1 for row in known) if known else None
+        return (
+            median(sqrt(row.speedup_high / row.speedup_low) - 1 for row in known) if known else None
+        )
 
     @property
     def merit(self) -> tuple[bool, tuple[int, float], float]:
-        """By which arms are ordered: optimisations first, then by break-even, then by the largest point."""
+        """By which arms are ordered: optimisations first, then by break-even, then by the largest
+        point.
+        """
         last = list(self.points.values())[-1]
         merit = merit_of(self.break_even) if self.break_even else (0, 0.0)
         return purpose(last.method) == "optimisation", merit, last.speedup
@@ -71,21 +80,31 @@ def summary_sections(report: Report, todo: Iterable[str] | None = None) -> Itera
     for condition, points in conditions[:MAX_CONDITIONS]:
         title = describe_condition(condition, named[condition["environment"], condition["host"]])
         label = METRICS[condition["metric"]].label
-        yield _table(title if label == "latency" else f"{title}: {label}", _arm_rows(report, condition, points))
+        yield _table(
+            title if label == "latency" else f"{title}: {label}",
+            _arm_rows(report, condition, points),
+        )
     if len(conditions) > MAX_CONDITIONS:
-        yield Section(title=f"and {count(len(conditions) - MAX_CONDITIONS, 'condition')} more: --detail")
+        yield Section(
+            title=f"and {count(len(conditions) - MAX_CONDITIONS, 'condition')} more: --detail"
+        )
     if rows.empty:
         yield from islice(differences.difference_sections(report), MAX_CONDITIONS)
     lines = [TextLine(line) for line in answers.answers_elsewhere(report)]
     lines += [TextLine(line, "yellow") for line in _notes(report, todo)]
-    rest = f"every point, cost model, memory, audit: breakeven report {report.name}{report.options} --detail"
+    rest = (
+        f"every point, cost model, memory, audit: breakeven report {report.name}{report.options}"
+        " --detail"
+    )
     lines.append(TextLine(rest, "dim"))
     yield Section(title="", lines=lines)
 
 
 def _arm_rows(report: Report, condition: Mapping[str, Any], points: pd.DataFrame) -> list[ArmRow]:
     curves = report.break_evens[report.break_evens["axis"] == "tokens"]
-    same = (curves["environment"] == condition["environment"]) & (curves["host"] == condition["host"])
+    same = (curves["environment"] == condition["environment"]) & (
+        curves["host"] == condition["host"]
+    )
     curves = curves[same & (curves["metric"] == condition["metric"])]
     found = []
     for _, own in groups(points, ("curve_id", "arm_id")):
@@ -106,16 +125,29 @@ def _table(title: str, arms: Sequence[ArmRow]) -> Section:
     columns = [Column("method", lambda arm: arm.label, left=True)]
     if len(sizes) > 1:
         columns.append(Column("break-even, tokens", _break_even_text, left=True))
-    columns += [Column(f"{size:,.0f}", partial(_speedup_cell, size=size), style=partial(_style, size=size)) for size in shown]
-    columns += [Column("±", _half_width_cell), Column("realised", partial(_realised_cell, size=shown[-1]))]
+    columns += [
+        Column(f"{size:,.0f}", partial(_speedup_cell, size=size), style=partial(_style, size=size))
+        for size in shown
+    ]
+    columns += [
+        Column("±", _half_width_cell),
+        Column("realised", partial(_realised_cell, size=shown[-1])),
+    ]
     points = [row for arm in arms for row in arm.points.values()]
     found = [*map(_sign, points), *([("*", "flagged")] if any(map(_flagged, points)) else [])]
     legend = ", ".join(f"{sign} {meaning}" for sign, meaning in dict.fromkeys(found))
-    lines = [TextLine(f"and {count(len(arms) - MAX_ARMS, 'arm')} more: --detail", "dim")] if len(arms) > MAX_ARMS else []
+    lines = (
+        [TextLine(f"and {count(len(arms) - MAX_ARMS, 'arm')} more: --detail", "dim")]
+        if len(arms) > MAX_ARMS
+        else []
+    )
     if len(shown) < len(sizes):
         lines.append(TextLine(f"{len(shown)} of {len(sizes)} sizes are shown: --detail", "dim"))
     realised = f"realised: of the saving that MACs promise at {shown[-1]:,.0f} tokens"
-    note = f"speed-ups by tokens; {legend}; ±: half-width of the {INTERVAL} intervals, median; {realised}"
+    note = (
+        f"speed-ups by tokens; {legend}; ±: half-width of the {INTERVAL} intervals, median;"
+        f" {realised}"
+    )
     return Section(title=title, columns=columns, rows=arms[:MAX_ARMS], lines=lines, note=note)
 
 
@@ -130,7 +162,12 @@ def _spread(sizes: Sequence[float]) -> list[float]:
     """At most `MAX_SIZES` of them, both ends included."""
     steps = min(len(sizes), MAX_SIZES) - 1
     return (
-        [sizes[at] for at in sorted({round(step * (len(sizes) - 1) / steps) for step in range(steps + 1)})] if steps else [*sizes]
+        [
+            sizes[at]
+            for at in sorted({round(step * (len(sizes) - 1) / steps) for step in range(steps + 1)})
+        ]
+        if steps
+        else [*sizes]
     )
 
 
@@ -141,7 +178,11 @@ def _speedup_cell(arm: ArmRow, size: float) -> str:
 
 def _flagged(row: Any) -> bool:
     """Whether a flag of its own needs a look; that the machine was slow stands below the table."""
-    return any(flag in FLAGS and not FLAGS[flag].harmless for flag in split_flags(row.flags) if flag != "slow_state")
+    return any(
+        flag in FLAGS and not FLAGS[flag].harmless
+        for flag in split_flags(row.flags)
+        if flag != "slow_state"
+    )
 
 
 def _style(arm: ArmRow, size: float) -> str:
@@ -170,7 +211,13 @@ def _notes(report: Report, todo: Iterable[str] | None) -> Iterator[str]:
     if len(cautions) > MAX_NOTES:
         yield f"and {count(len(cautions) - MAX_NOTES, 'caution')} more: --detail"
     if len(report.failures):
-        reasons = ", ".join(f"{number} × {reason}" for reason, number in report.failures["reason"].value_counts().items())
-        yield f"{count(len(report.failures), 'comparison')} without a measurement ({reasons}): --detail"
+        reasons = ", ".join(
+            f"{number} × {reason}"
+            for reason, number in report.failures["reason"].value_counts().items()
+        )
+        yield (
+            f"{count(len(report.failures), 'comparison')} without a measurement ({reasons}):"
+            " --detail"
+        )
     steps = [*(next_steps_of(report) if todo is None else todo), *decisions_of(report)]
     yield from steps[:1]

@@ -1,4 +1,6 @@
-"""Effects of amounts that an attempt reads once, such as peak memory and energy: baseline over arm, from the metrics of both."""
+"""Effects of amounts that an attempt reads once, such as peak memory and energy: baseline over arm,
+from the metrics of both.
+"""
 
 from collections.abc import Iterator, Sequence
 from math import exp, inf, log, sqrt
@@ -12,15 +14,17 @@ from sweeps.model.metrics import METRICS, MetricSpec
 from sweeps.stats.pooling import ALPHA, quantile, ratio_verdict
 
 AMOUNTS = tuple(spec for spec in METRICS.values() if spec.compared == "amount")
-"""The declared ones; `PAIRS` has a column of each for the arm, and one for the baseline that begins with `baseline_`."""
+"""The declared ones; `PAIRS` has a column of each for the arm, and one for the baseline that begins
+with `baseline_`."""
 
 
 def amount_figures(used: Sequence[Row[Any]]) -> Iterator[tuple[MetricSpec, dict[str, Any]]]:
     """For each amount that attempts read on both sides its columns of `effect_row`.
 
-    One reading has no interval: what is repeatable gets its verdict by the floor alone, the rest is `insufficient`. Several
-    have one: from the least to the largest ratio of what is repeatable, else by Student's t of their logarithms.
-    What is not repeatable has no verdict where the machine was slowed in all of them.
+    One reading has no interval: what is repeatable gets its verdict by the floor alone, the rest is
+    `insufficient`. Several have one: from the least to the largest ratio of what is repeatable,
+    else by Student's t of their logarithms. What is not repeatable has no verdict where the machine
+    was slowed in all of them.
     """
     for spec in AMOUNTS:
         read = [(getattr(row, f"baseline_{spec.name}"), getattr(row, spec.name)) for row in used]
@@ -32,7 +36,9 @@ def amount_figures(used: Sequence[Row[Any]]) -> Iterator[tuple[MetricSpec, dict[
         if spec.repeatable:
             low, high = min(logs), max(logs)
         else:
-            reach = inf if single else quantile(ALPHA, len(logs) - 1) * stdev(logs) / sqrt(len(logs))
+            reach = (
+                inf if single else quantile(ALPHA, len(logs) - 1) * stdev(logs) / sqrt(len(logs))
+            )
             low, high = effect - reach, effect + reach
         enough = spec.repeatable or not single
         slowed = quarantined(used) and not spec.repeatable

@@ -17,7 +17,9 @@ _SECONDS = {"ms": 1e-3, "s": 1.0}
 
 
 def cost_model_row(rows: Sequence[Row[Any]]) -> Iterator[dict[str, Any]]:
-    """The derived columns of the cost model of one curve of times along tokens, if it has a point."""
+    """The derived columns of the cost model of one curve of times along tokens, if it has a
+    point.
+    """
     if rows[-1].unit not in _SECONDS:
         return
     curve = curve_of(rows, "tokens")
@@ -26,7 +28,10 @@ def cost_model_row(rows: Sequence[Row[Any]]) -> Iterator[dict[str, Any]]:
         return
     unit = "GMAC" if all(point.gmacs and point.gmacs_baseline for point in points) else "token"
     if unit == "token":
-        points = [point.model_copy(update={"gmacs": point.x, "gmacs_baseline": point.x}) for point in points]
+        points = [
+            point.model_copy(update={"gmacs": point.x, "gmacs_baseline": point.x})
+            for point in points
+        ]
     found = fit_points(points)
     seconds = {row.comparison_id: row.baseline_value * _SECONDS[row.unit] for row in rows}
     columns = {
@@ -42,7 +47,15 @@ def cost_model_row(rows: Sequence[Row[Any]]) -> Iterator[dict[str, Any]]:
     if None not in [point.se for point in points]:
         costs = launch_work_of(points, seconds)
         for name, cost in zip(COSTS, costs[:4] if costs else (), strict=False):
-            columns |= {name: finite(cost.value), f"{name}_low": finite(cost.low), f"{name}_high": finite(cost.high)}
+            columns |= {
+                name: finite(cost.value),
+                f"{name}_low": finite(cost.low),
+                f"{name}_high": finite(cost.high),
+            }
     if found is not None and (place := predicted(found, points)) is not None:
-        columns |= {"predicted_x": place.x, "predicted_x_low": place.low, "predicted_x_high": place.high}
+        columns |= {
+            "predicted_x": place.x,
+            "predicted_x_low": place.low,
+            "predicted_x_high": place.high,
+        }
     yield columns

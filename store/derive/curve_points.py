@@ -15,12 +15,17 @@ SIZE_AXES = ("tokens", "gmacs", "image_size")
 
 
 def curve_of(
-    rows: Sequence[Row[Any]], axis: str, alpha: float | None = None, places: Sequence[float | None] | None = None
+    rows: Sequence[Row[Any]],
+    axis: str,
+    alpha: float | None = None,
+    places: Sequence[float | None] | None = None,
 ) -> Curve:
-    """The curve of rows, oldest first, at `places`, or by default their column `axis`; without those whose x is not known.
+    """The curve of rows, oldest first, at `places`, or by default their column `axis`; without
+    those whose x is not known.
 
     Points have their intervals at the level `alpha`, or those stored where it is `None`.
     """
+    # of two at one x the newer stays
     points = {
         float(x): Point(
             x=x,
@@ -35,21 +40,29 @@ def curve_of(
             wrong=wrong(split_flags(row.flags)),
             no_op="no_effect" in split_flags(row.flags),
         )
-        for row, x in zip(rows, places or [getattr(row, axis) for row in rows], strict=True)  # of two at one x the newer stays
+        for row, x in zip(rows, places or [getattr(row, axis) for row in rows], strict=True)
         if x is not None and (x or axis not in SIZE_AXES)
     }
     return Curve(axis=axis, points=tuple(points.values()))
 
 
 def _interval(row: Row[Any], alpha: float | None) -> tuple[float | None, float | None, Any]:
-    """Ends and verdict of a point; around an amount that was read once, and has a verdict, lies the floor."""
-    if row.compared == "amount" and row.effect_low is None and row.verdict not in ("insufficient", "quarantined"):
+    """Ends and verdict of a point; around an amount that was read once, and has a verdict, lies the
+    floor.
+    """
+    if (
+        row.compared == "amount"
+        and row.effect_low is None
+        and row.verdict not in ("insufficient", "quarantined")
+    ):
         return row.effect / (1 + row.floor), row.effect * (1 + row.floor), row.verdict
     return at_level(row, alpha)
 
 
 def at_level(row: Any, alpha: float | None) -> tuple[float | None, float | None, Any]:
-    """Ends of the interval and verdict of a row of `effect_row` at the level `alpha`; those stored where it is `None`."""
+    """Ends of the interval and verdict of a row of `effect_row` at the level `alpha`; those stored
+    where it is `None`.
+    """
     if alpha is None or row.effect_se is None or not row.effect_freedom:
         return row.effect_low, row.effect_high, row.verdict
     found = SpeedUp(log(row.effect), row.effect_se, row.effect_freedom, row.n, alpha)

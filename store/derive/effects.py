@@ -1,4 +1,6 @@
-"""Derived rows: the effects of every metric of a comparison, computed by `sweeps.stats` from stored raw data."""
+"""Derived rows: the effects of every metric of a comparison, computed by `sweeps.stats` from stored
+raw data.
+"""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -26,7 +28,14 @@ from store.derive.same_work import same_work
 from store.rows.row_mapping import insert_into, timestamp
 from store.schema.derived import EffectRow
 from store.schema.planned import ComparisonRow, core
-from store.schema.results import ArmResultRow, AttemptRow, CalibrationRow, ComparisonAttemptRow, MetricRow, ReportedColumns
+from store.schema.results import (
+    ArmResultRow,
+    AttemptRow,
+    CalibrationRow,
+    ComparisonAttemptRow,
+    MetricRow,
+    ReportedColumns,
+)
 from sweeps.model.flags import flags_of_attempts, split_flags
 from sweeps.model.kinds import KINDS
 from sweeps.model.metrics import METRICS, MetricSpec
@@ -37,37 +46,78 @@ _NO_FIGURES: Mapping[str, Any] = dict.fromkeys(EffectRow.model_fields)
 
 
 def _pairs() -> Select[Any]:
-    """What each attempt holds for a comparison, oldest first; MACs of the stages of a run are metrics of the arm."""
+    """What each attempt holds for a comparison, oldest first; MACs of the stages of a run are
+    metrics of the arm.
+    """
     pair, comparison, attempt = core(ComparisonAttemptRow), core(ComparisonRow), core(AttemptRow)
     calibration = core(CalibrationRow)
     baseline, arm = core(ArmResultRow).alias("baseline"), core(ArmResultRow).alias("arm")
 
     def stage_metric(side: str, name: str) -> ColumnElement[Any]:
-        here = (METRIC.c.attempt == pair.c.attempt, METRIC.c.arm == pair.c[side], METRIC.c.metric == name)
+        here = (
+            METRIC.c.attempt == pair.c.attempt,
+            METRIC.c.arm == pair.c[side],
+            METRIC.c.metric == name,
+        )
         return select(METRIC.c.value).where(*here).scalar_subquery()
 
     def read_size(payload: type[PayloadStore[Any]]) -> ColumnElement[Any]:
         table = core(payload.table)
-        return select(func.max(table.c[payload.size])).where(table.c.attempt == attempt.c.id).scalar_subquery()
+        return (
+            select(func.max(table.c[payload.size]))
+            .where(table.c.attempt == attempt.c.id)
+            .scalar_subquery()
+        )
 
     stages = sorted({spec.stage for spec in METRICS.values() if spec.stage})
-    sides = (("gmacs_baseline", "baseline", "gmacs"), ("gmacs", "arm", "gmacs"), ("gmacs_overhead", "arm", "gmacs_overhead"))
+    sides = (
+        ("gmacs_baseline", "baseline", "gmacs"),
+        ("gmacs", "arm", "gmacs"),
+        ("gmacs_overhead", "arm", "gmacs_overhead"),
+    )
     columns = (
         *(pair.c[name] for name in ("comparison_id", "attempt", "baseline", "arm", "failure")),
         *(comparison.c[name] for name in ("question_id", "prompt_tokens")),
         *(
             attempt.c[name]
-            for name in ("flags", "started_at", "ended_at", "source", "host", "process", "calibration_id", "round", "protocol")
+            for name in (
+                "flags",
+                "started_at",
+                "ended_at",
+                "source",
+                "host",
+                "process",
+                "calibration_id",
+                "round",
+                "protocol",
+            )
         ),
         calibration.c.process_sd,
         func.coalesce(*(read_size(payload) for payload in STORES.values())).label("size"),
-        *(baseline.c[name].label(f"baseline_{name}") for name in ("flags", "tokens", "implementation")),
+        *(
+            baseline.c[name].label(f"baseline_{name}")
+            for name in ("flags", "tokens", "implementation")
+        ),
         baseline.c.gmacs.label("gmacs_baseline"),
         arm.c.flags.label("arm_flags"),
         same_work(baseline, arm).label("same_work"),
         _equal_arms(pair, baseline).label("equal_arms"),
-        *(arm.c[name] for name in ("tokens", "tokens_final", "gmacs", "gmacs_overhead", "threads", *ReportedColumns.model_fields)),
-        *(stage_metric(side, f"{name}_{stage}").label(f"{label}_{stage}") for stage in stages for label, side, name in sides),
+        *(
+            arm.c[name]
+            for name in (
+                "tokens",
+                "tokens_final",
+                "gmacs",
+                "gmacs_overhead",
+                "threads",
+                *ReportedColumns.model_fields,
+            )
+        ),
+        *(
+            stage_metric(side, f"{name}_{stage}").label(f"{label}_{stage}")
+            for stage in stages
+            for label, side, name in sides
+        ),
         *(stage_metric("arm", spec.name).label(spec.name) for spec in AMOUNTS),
         *(stage_metric("baseline", spec.name).label(f"baseline_{spec.name}") for spec in AMOUNTS),
     )
@@ -75,7 +125,9 @@ def _pairs() -> Select[Any]:
         pair.join(comparison, comparison.c.comparison_id == pair.c.comparison_id)
         .join(attempt, attempt.c.id == pair.c.attempt)
         .outerjoin(calibration, calibration.c.calibration_id == attempt.c.calibration_id)
-        .outerjoin(baseline, and_(baseline.c.attempt == pair.c.attempt, baseline.c.arm == pair.c.baseline))
+        .outerjoin(
+            baseline, and_(baseline.c.attempt == pair.c.attempt, baseline.c.arm == pair.c.baseline)
+        )
         .outerjoin(arm, and_(arm.c.attempt == pair.c.attempt, arm.c.arm == pair.c.arm))
     )
     wanted = (
@@ -83,19 +135,31 @@ def _pairs() -> Select[Any]:
         attempt.c.environment == bindparam("environment"),
         comparison.c.kind == bindparam("kind"),
     )
-    return select(*columns).select_from(source).where(*wanted).order_by(pair.c.comparison_id, attempt.c.ended_at, attempt.c.id)
+    return (
+        select(*columns)
+        .select_from(source)
+        .where(*wanted)
+        .order_by(pair.c.comparison_id, attempt.c.ended_at, attempt.c.id)
+    )
 
 
 def _equal_arms(pair: FromClause, baseline: FromClause) -> ColumnElement[Any]:
-    """Numbers of the other arms of the attempt that do the work of the baseline, joined by commas; NULL without one."""
+    """Numbers of the other arms of the attempt that do the work of the baseline, joined by commas;
+    NULL without one.
+    """
     other = core(ArmResultRow).alias("other")
     here = (other.c.attempt == pair.c.attempt, other.c.arm.not_in([pair.c.baseline, pair.c.arm]))
-    return select(func.aggregate_strings(cast(other.c.arm, String), ",")).where(*here, same_work(baseline, other)).scalar_subquery()
+    return (
+        select(func.aggregate_strings(cast(other.c.arm, String), ","))
+        .where(*here, same_work(baseline, other))
+        .scalar_subquery()
+    )
 
 
 PAIRS = _pairs()
 _FORGET = delete(EFFECT).where(
-    EFFECT.c.comparison_id.in_(bindparam("comparisons", expanding=True)), EFFECT.c.environment == bindparam("environment")
+    EFFECT.c.comparison_id.in_(bindparam("comparisons", expanding=True)),
+    EFFECT.c.environment == bindparam("environment"),
 )
 
 
@@ -106,10 +170,11 @@ def derive_effects(
     known: Mapping[int, Any] | None = None,
     kinds: Collection[str] = tuple(KINDS),
 ) -> None:
-    """Derive the effects of `comparisons` in `environment`, one set for each host where a metric depends on the machine.
+    """Derive the effects of `comparisons` in `environment`, one set for each host where a metric
+    depends on the machine.
 
-    `known` holds by attempt raw data that need not be read again; `kinds` are those of the comparisons, as far as the caller
-    knows them.
+    `known` holds by attempt raw data that need not be read again; `kinds` are those of the
+    comparisons, as far as the caller knows them.
     """
     data = dict(known or {})
     rows = []
@@ -124,24 +189,38 @@ def derive_effects(
         groups: dict[tuple[str, str], list[Row[Any]]] = {}
         of = {"comparisons": list(comparisons), "environment": environment, "kind": kind.name}
         for pair in connection.execute(PAIRS, of):
-            groups.setdefault((pair.comparison_id, pair.host if kind.timed else ""), []).append(pair)
+            groups.setdefault((pair.comparison_id, pair.host if kind.timed else ""), []).append(
+                pair
+            )
         for (comparison_id, host), pairs in groups.items():
             same = {"comparison_id": comparison_id, "environment": environment, "host": host}
             rows += [{**row, **same} for row in _effects(payload, pairs, load)]
     if rows:
-        connection.execute(_FORGET, {"comparisons": list({row["comparison_id"] for row in rows}), "environment": environment})
+        connection.execute(
+            _FORGET,
+            {
+                "comparisons": list({row["comparison_id"] for row in rows}),
+                "environment": environment,
+            },
+        )
         connection.execute(insert_into(EFFECT), rows)
 
 
-def _effects(payload: PayloadStore[Any], pairs: Sequence[Row[Any]], load: Callable[[int], Any]) -> Iterator[dict[str, Any]]:
-    """The rows of one comparison: a row for each metric, or with the newest failure if no attempt measured it."""
+def _effects(
+    payload: PayloadStore[Any], pairs: Sequence[Row[Any]], load: Callable[[int], Any]
+) -> Iterator[dict[str, Any]]:
+    """The rows of one comparison: a row for each metric, or with the newest failure if no attempt
+    measured it.
+    """
     used = payload.used(pairs)
     last = (used or pairs)[-1]
     common = {
         **_NO_FIGURES,
         "question_id": last.question_id,
         "measured_at": timestamp(last.ended_at),
-        "source": "measured" if any(row.source == "measured" for row in used or pairs) else last.source,
+        "source": "measured"
+        if any(row.source == "measured" for row in used or pairs)
+        else last.source,
         "analysis_version": payload.analysis_version,
         "flags": ",".join(sorted(flags_of_attempts([_flags(row) for row in used]))),
     }
@@ -151,7 +230,8 @@ def _effects(payload: PayloadStore[Any], pairs: Sequence[Row[Any]], load: Callab
         return
     common |= {
         "threads": last.threads,
-        "tokens": last.prompt_tokens or (last.tokens if last.baseline_tokens is None else last.baseline_tokens),
+        "tokens": last.prompt_tokens
+        or (last.tokens if last.baseline_tokens is None else last.baseline_tokens),
         "tokens_final": last.tokens_final,
         "pairs_min": json.loads(last.protocol)["pairs_min"] if payload.kind.timed else None,
         "rounds": len(used),
@@ -161,22 +241,45 @@ def _effects(payload: PayloadStore[Any], pairs: Sequence[Row[Any]], load: Callab
     amounts = amount_figures(used) if payload.kind.timed else ()
     for spec, figures in (*payload.compare(used, load), *amounts):
         stage = f"_{spec.stage}" if spec.stage else ""
-        macs = {name: getattr(last, f"{name}{stage}") for name in ("gmacs_baseline", "gmacs", "gmacs_overhead")}
+        macs = {
+            name: getattr(last, f"{name}{stage}")
+            for name in ("gmacs_baseline", "gmacs", "gmacs_overhead")
+        }
         if any(value is not None for name, value in figures.items() if name != "n"):
-            promise = macs_speedup(macs["gmacs_baseline"], (macs["gmacs"] or 0.0) + (macs["gmacs_overhead"] or 0.0))
-            share = realised_share(figures.get("effect"), promise) if spec.compared == "ratio" else None
+            promise = macs_speedup(
+                macs["gmacs_baseline"], (macs["gmacs"] or 0.0) + (macs["gmacs_overhead"] or 0.0)
+            )
+            share = (
+                realised_share(figures.get("effect"), promise) if spec.compared == "ratio" else None
+            )
             flags = _union((common["flags"], figures.get("flags")))
-            yield {**common, **_declared(spec), **macs, **figures, "realised_share": share, "flags": flags}
+            yield {
+                **common,
+                **_declared(spec),
+                **macs,
+                **figures,
+                "realised_share": share,
+                "flags": flags,
+            }
 
 
 def _declared(spec: MetricSpec) -> dict[str, Any]:
     """The columns that a metric's declaration holds."""
-    return {"metric": spec.name, "unit": spec.unit, "compared": spec.compared, "floor": spec.floor if spec.compared else None}
+    return {
+        "metric": spec.name,
+        "unit": spec.unit,
+        "compared": spec.compared,
+        "floor": spec.floor if spec.compared else None,
+    }
 
 
 def _flags(row: Row[Any]) -> list[str]:
     """Of an attempt: those of its job, and of both arms."""
-    return [flag for joined in (row.flags, row.baseline_flags, row.arm_flags) for flag in split_flags(joined)]
+    return [
+        flag
+        for joined in (row.flags, row.baseline_flags, row.arm_flags)
+        for flag in split_flags(joined)
+    ]
 
 
 def _union(flags: Iterable[str | None]) -> str:

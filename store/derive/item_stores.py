@@ -24,7 +24,8 @@ from sweeps.stats.quality import QUALITY_ANALYSIS_VERSION, Interval
 
 
 class ItemStore(PayloadStore[T]):
-    """Results for each image or text window: attempts are not pooled, since each reads the same items.
+    """Results for each image or text window: attempts are not pooled, since each reads the same
+    items.
 
     Of the unflagged attempts (or of all, if none is) the newest that read most is used.
     """
@@ -47,11 +48,24 @@ class ItemStore(PayloadStore[T]):
 
     def rows(self, outcome: Outcome) -> list[tuple[type[SQLModel], dict[str, Any]]]:
         data: T | None = getattr(outcome, self.field)
-        return [] if data is None else [(self.table, {**self.columns(data), "payload": zlib.compress(to_json(data), level=6)})]
+        return (
+            []
+            if data is None
+            else [
+                (
+                    self.table,
+                    {**self.columns(data), "payload": zlib.compress(to_json(data), level=6)},
+                )
+            ]
+        )
 
     def load(self, connection: Connection, attempt: int) -> T:
         table = core(self.table)
-        return self.unpack(connection.execute(select(table.c.payload).where(table.c.attempt == attempt)).scalar_one())
+        return self.unpack(
+            connection.execute(
+                select(table.c.payload).where(table.c.attempt == attempt)
+            ).scalar_one()
+        )
 
     @classmethod
     def unpack(cls, packed: bytes) -> T:
@@ -60,7 +74,11 @@ class ItemStore(PayloadStore[T]):
         return found
 
     def used(self, pairs: Sequence[StoredPair]) -> list[StoredPair]:
-        return [max(reversed(trusted), key=lambda row: row.size)] if (trusted := trusted_pairs(pairs)) else []
+        return (
+            [max(reversed(trusted), key=lambda row: row.size)]
+            if (trusted := trusted_pairs(pairs))
+            else []
+        )
 
     def compare(self, used: Sequence[StoredPair], load: Load[T]) -> Figures:
         (row,) = used
@@ -95,7 +113,11 @@ class PredictionStore(ItemStore[Predictions]):
     def figures(self, data: Predictions, baseline: int, arm: int) -> dict[str, dict[str, Any]]:
         found = classification.compare_predictions(data, baseline, arm)
         drop = found.drop
-        change = {"effect": 0 - drop.value, "effect_low": 0 - drop.high, "effect_high": 0 - drop.low}
+        change = {
+            "effect": 0 - drop.value,
+            "effect_low": 0 - drop.high,
+            "effect_high": 0 - drop.low,
+        }
         single = {
             "margin_change_p05": found.margin_change_p05,
             "mcnemar_p": drop.p,
@@ -104,7 +126,12 @@ class PredictionStore(ItemStore[Predictions]):
             "unreadable": len(data.unreadable),
         }
         figures: dict[str, dict[str, Any]] = {
-            "top1": {"baseline_value": found.top1_baseline.value, **_bounded(found.top1), **change, "verdict": found.verdict()},
+            "top1": {
+                "baseline_value": found.top1_baseline.value,
+                **_bounded(found.top1),
+                **change,
+                "verdict": found.verdict(),
+            },
             "top5": {"baseline_value": found.top5_baseline, "arm_value": found.top5},
             "kl": _bounded(found.kl),
             "margin_change": _bounded(found.margin_change),
@@ -141,9 +168,16 @@ class TextScoreStore(ItemStore[TextScores]):
             "perplexity": (found.perplexity_baseline, found.perplexity),
             "tokens_scored": (found.tokens_baseline, found.tokens),
         }
-        single = {"windows_skipped": found.unscored, "bytes_scored": found.bytes, "characters_scored": found.characters}
+        single = {
+            "windows_skipped": found.unscored,
+            "bytes_scored": found.bytes,
+            "characters_scored": found.characters,
+        }
         figures: dict[str, dict[str, Any]] = {
-            **{name: {"baseline_value": finite(base), "arm_value": finite(own)} for name, (base, own) in sides.items()},
+            **{
+                name: {"baseline_value": finite(base), "arm_value": finite(own)}
+                for name, (base, own) in sides.items()
+            },
             "top1_agreement": _bounded(found.agreement),
             "kl": _bounded(found.kl),
             **{name: {"arm_value": value} for name, value in single.items()},
@@ -156,4 +190,8 @@ def _bounded(interval: Interval | None) -> dict[str, float | None]:
     """A figure and the ends of its interval, which may be missing."""
     if interval is None:
         return {}
-    return {"arm_value": interval.value, "arm_low": finite(interval.low), "arm_high": finite(interval.high)}
+    return {
+        "arm_value": interval.value,
+        "arm_low": finite(interval.low),
+        "arm_high": finite(interval.high),
+    }

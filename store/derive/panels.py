@@ -1,9 +1,21 @@
-"""Derived rows: the panels of each sweep with their counts, so that no page reads a whole sweep to offer its choices."""
+"""Derived rows: the panels of each sweep with their counts, so that no page reads a whole sweep to
+offer its choices.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, bindparam, case, delete, func, insert, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    bindparam,
+    case,
+    delete,
+    func,
+    insert,
+    select,
+)
 
 from store.schema.derived import EffectRow, PanelProgressRow, PanelRow
 from store.schema.planned import ComparisonRow, SweepComparisonRow, core
@@ -12,14 +24,22 @@ from store.views.columns import newest_answer
 EFFECT, COMPARISON, LINK = core(EffectRow), core(ComparisonRow), core(SweepComparisonRow)
 PANEL, PROGRESS = core(PanelRow), core(PanelProgressRow)
 _LINKED = LINK.join(COMPARISON, COMPARISON.c.comparison_id == LINK.c.comparison_id)
-_TOUCHED = select(COMPARISON.c.panel_id).where(COMPARISON.c.comparison_id.in_(bindparam("comparisons", expanding=True))).distinct()
+_TOUCHED = (
+    select(COMPARISON.c.panel_id)
+    .where(COMPARISON.c.comparison_id.in_(bindparam("comparisons", expanding=True)))
+    .distinct()
+)
 
 
 def derive_panels(connection: Connection, comparisons: Iterable[str]) -> None:
     """Count again the panels, in every sweep, that these comparisons belong to."""
     given = list(comparisons)
     panels = sorted(
-        {str(panel) for batch in _batches(given) for panel in connection.execute(_TOUCHED, {"comparisons": batch}).scalars()}
+        {
+            str(panel)
+            for batch in _batches(given)
+            for panel in connection.execute(_TOUCHED, {"comparisons": batch}).scalars()
+        }
     )
     for batch in _batches(panels):
         for table in (PANEL, PROGRESS):
@@ -48,7 +68,9 @@ def _insert(connection: Connection, which: ColumnElement[bool]) -> None:
 
 
 def _progress() -> Select[Any]:
-    """Counts of comparisons by sweep and panel: all, those with an answer anywhere, and those with nothing but failures."""
+    """Counts of comparisons by sweep and panel: all, those with an answer anywhere, and those with
+    nothing but failures.
+    """
     state = (
         select(func.max(case((EFFECT.c.failure.is_(None), 1), else_=0)))
         .where(EFFECT.c.comparison_id == COMPARISON.c.comparison_id)
@@ -57,7 +79,11 @@ def _progress() -> Select[Any]:
     )
     return (
         select(
-            *(LINK.c.sweep, COMPARISON.c.panel_id, func.min(COMPARISON.c.comparison_id).label("comparison_id")),
+            *(
+                LINK.c.sweep,
+                COMPARISON.c.panel_id,
+                func.min(COMPARISON.c.comparison_id).label("comparison_id"),
+            ),
             func.count().label("comparisons"),
             func.coalesce(func.sum(state), 0).label("measured"),
             (func.count(state) - func.coalesce(func.sum(state), 0)).label("failures"),
@@ -70,7 +96,13 @@ def _progress() -> Select[Any]:
 def _points() -> Select[Any]:
     """The rows of the view `speedup` by sweep, panel, environment, host and metric, counted."""
     faster = case((EFFECT.c.verdict == "faster", EFFECT.c.effect))
-    key = (LINK.c.sweep, COMPARISON.c.panel_id, EFFECT.c.environment, EFFECT.c.host, EFFECT.c.metric)
+    key = (
+        LINK.c.sweep,
+        COMPARISON.c.panel_id,
+        EFFECT.c.environment,
+        EFFECT.c.host,
+        EFFECT.c.metric,
+    )
     return (
         select(
             *key,

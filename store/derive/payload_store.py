@@ -1,4 +1,6 @@
-"""Payload stores: what is common to all ways of storing and comparing the raw data of a kind of job."""
+"""Payload stores: what is common to all ways of storing and comparing the raw data of a kind of
+job.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -52,7 +54,9 @@ class PayloadStore(ABC, Generic[T]):
 
     @abstractmethod
     def used(self, pairs: Sequence[StoredPair]) -> list[StoredPair]:
-        """The rows that a comparison is derived from, oldest first; empty where none was measured."""
+        """The rows that a comparison is derived from, oldest first; empty where none was
+        measured.
+        """
 
     @abstractmethod
     def compare(self, used: Sequence[StoredPair], load: Load[T]) -> Figures:
@@ -60,18 +64,28 @@ class PayloadStore(ABC, Generic[T]):
 
 
 def measured_pairs(pairs: Sequence[StoredPair]) -> list[StoredPair]:
-    """The rows that hold a measurement; those of quarantined attempts only if there are no others."""
+    """The rows that hold a measurement; those of quarantined attempts only if there are no
+    others.
+    """
     measured = [row for row in pairs if row.failure is None]
     return [row for row in measured if not quarantine_reasons(split_flags(row.flags))] or measured
 
 
 def trusted_pairs(pairs: Sequence[StoredPair]) -> list[StoredPair]:
-    """The rows whose measurement no flag marks as wrong; all of `measured_pairs` if there are no others."""
+    """The rows whose measurement no flag marks as wrong; all of `measured_pairs` if there are no
+    others.
+    """
     measured = measured_pairs(pairs)
     columns = ("flags", "baseline_flags", "arm_flags")
-    return [row for row in measured if not any(wrong(split_flags(getattr(row, name))) for name in columns)] or measured
+    return [
+        row
+        for row in measured
+        if not any(wrong(split_flags(getattr(row, name))) for name in columns)
+    ] or measured
 
 
 def quarantined(used: Sequence[StoredPair]) -> bool:
-    """Whether all that a comparison is derived from was measured while the machine was slowed, so that it has no verdict."""
+    """Whether all that a comparison is derived from was measured while the machine was slowed, so
+    that it has no verdict.
+    """
     return all(quarantine_reasons(split_flags(row.flags)) for row in used)

@@ -20,7 +20,9 @@ _Profiles = tuple[ArmProfile, ...]
 
 
 class ProfileStore(PayloadStore[_Profiles]):
-    """Profiles of the arms, of which the newest attempt counts: they explain times and measure none, so that nothing is pooled."""
+    """Profiles of the arms, of which the newest attempt counts: they explain times and measure
+    none, so that nothing is pooled.
+    """
 
     analysis_version = 1
     table, size = ProfileRow, "forwards"
@@ -32,7 +34,11 @@ class ProfileStore(PayloadStore[_Profiles]):
         if not outcome.profiles:
             return []
         origin = digest_of(outcome.model_dump_json())
-        return [row for profile in outcome.profiles for row in profile_rows(profile, origin, recorded_at=outcome.ended_at)]
+        return [
+            row
+            for profile in outcome.profiles
+            for row in profile_rows(profile, origin, recorded_at=outcome.ended_at)
+        ]
 
     def load(self, connection: Connection, attempt: int) -> _Profiles:
         return load_profiles(connection, attempt)
@@ -49,8 +55,13 @@ class ProfileStore(PayloadStore[_Profiles]):
         (row,) = used
         walls = {(profile.arm, profile.phase): profile.wall_s for profile in load(row.attempt)}
         for name in self.kind.metrics:
-            sides = {side: _wall_ms(walls, getattr(row, side), name) for side in ("baseline", "arm")}
-            yield METRICS[name], {"baseline_value": sides["baseline"], "arm_value": sides["arm"], "n": row.size}
+            sides = {
+                side: _wall_ms(walls, getattr(row, side), name) for side in ("baseline", "arm")
+            }
+            yield (
+                METRICS[name],
+                {"baseline_value": sides["baseline"], "arm_value": sides["arm"], "n": row.size},
+            )
 
 
 def _wall_ms(walls: dict[Any, float | None], arm: int, metric: str) -> float | None:

@@ -9,9 +9,24 @@ import numpy as np
 from sqlalchemy import Connection, bindparam, select
 from sqlmodel import SQLModel
 
-from store.derive.payload_store import Figures, Load, PayloadStore, StoredPair, measured_pairs, quarantined, trusted_pairs
+from store.derive.payload_store import (
+    Figures,
+    Load,
+    PayloadStore,
+    StoredPair,
+    measured_pairs,
+    quarantined,
+    trusted_pairs,
+)
 from store.rows.row_mapping import finite
-from store.rows.sample_codec import Times, Timings, pack_samples, pack_series, timings, unpack_samples
+from store.rows.sample_codec import (
+    Times,
+    Timings,
+    pack_samples,
+    pack_series,
+    timings,
+    unpack_samples,
+)
 from store.schema.planned import core
 from store.schema.results import SampleRow, SampleSeriesRow
 from sweeps.model.flags import split_flags, warmup_converged
@@ -25,7 +40,9 @@ from sweeps.stats.visits import FLOOR_SD, Pooling, Visit, pool_visits
 
 _SAMPLE, _SAMPLE_SERIES = core(SampleRow), core(SampleSeriesRow)
 _SAMPLES = select(_SAMPLE).where(_SAMPLE.c.attempt == bindparam("attempt"))
-_SERIES = select(_SAMPLE_SERIES.c.metric, _SAMPLE_SERIES.c.seconds).where(_SAMPLE_SERIES.c.attempt == bindparam("attempt"))
+_SERIES = select(_SAMPLE_SERIES.c.metric, _SAMPLE_SERIES.c.seconds).where(
+    _SAMPLE_SERIES.c.attempt == bindparam("attempt")
+)
 
 
 class SampleStore(PayloadStore[Timings]):
@@ -45,7 +62,9 @@ class SampleStore(PayloadStore[Timings]):
 
     def load(self, connection: Connection, attempt: int) -> Timings:
         of = {"attempt": attempt}
-        return unpack_samples(connection.execute(_SAMPLES, of).one(), connection.execute(_SERIES, of))
+        return unpack_samples(
+            connection.execute(_SAMPLES, of).one(), connection.execute(_SERIES, of)
+        )
 
     def missing(self, data: Timings | None, arm: int) -> str | None:
         if data is None or arm not in data.arms:
@@ -59,7 +78,9 @@ class SampleStore(PayloadStore[Timings]):
         return None
 
     def used(self, pairs: Sequence[StoredPair]) -> list[StoredPair]:
-        """Those whose two arms ran with the same implementations as in the newest; right ones alone if they have enough pairs."""
+        """Those whose two arms ran with the same implementations as in the newest; right ones alone
+        if they have enough pairs.
+        """
         used = _of_one_implementation(trusted_pairs(pairs))
         return _of_one_implementation(measured_pairs(pairs)) if short_of_pairs(used) else used
 
@@ -67,8 +88,13 @@ class SampleStore(PayloadStore[Timings]):
         for spec in (METRICS[name] for name in self.kind.metrics):
             if not all(_series(load(row.attempt), spec) for row in used):
                 continue  # one new token has no time per output token after the first
-            attempts = [TimedAttempt(row, load(row.attempt), spec.name if spec.series else None) for row in used]
-            on_device = [] if spec.series else [each.data.on_device(each.row.arm) for each in attempts]
+            attempts = [
+                TimedAttempt(row, load(row.attempt), spec.name if spec.series else None)
+                for row in used
+            ]
+            on_device = (
+                [] if spec.series else [each.data.on_device(each.row.arm) for each in attempts]
+            )
             device_times = [times for times in on_device if times is not None]
             pooling = pool_attempts(attempts)
             found, slow, mean = pooling.speedup, pooling.slow, mean_of_attempts(attempts)
@@ -81,7 +107,9 @@ class SampleStore(PayloadStore[Timings]):
             yield (
                 spec,
                 {
-                    "baseline_value": _median_ms([each.times(each.row.baseline) for each in attempts]),
+                    "baseline_value": _median_ms(
+                        [each.times(each.row.baseline) for each in attempts]
+                    ),
                     "arm_value": _median_ms([each.times(each.row.arm) for each in attempts]),
                     "device_value": _median_ms(device_times) if device_times else None,
                     "effect": found.value,
@@ -123,8 +151,14 @@ class TimedAttempt(NamedTuple):
 
     @property
     def floor_sd(self) -> float:
-        """What visits are assumed to differ by: as calibrated, where the arm does other work than its baseline."""
-        return FLOOR_SD if self.row.same_work or self.row.calibration_id is None else float(self.row.process_sd)
+        """What visits are assumed to differ by: as calibrated, where the arm does other work than
+        its baseline.
+        """
+        return (
+            FLOOR_SD
+            if self.row.same_work or self.row.calibration_id is None
+            else float(self.row.process_sd)
+        )
 
     @property
     def process(self) -> str:
@@ -151,11 +185,17 @@ class TimedAttempt(NamedTuple):
 
 def pool_attempts(attempts: Sequence[TimedAttempt]) -> Pooling:
     """The speed-up of the attempts, each of which is a visit, with its steps."""
-    return pool_visits([each.visit for each in attempts], [each.row.round for each in attempts], attempts[-1].floor_sd)
+    return pool_visits(
+        [each.visit for each in attempts],
+        [each.row.round for each in attempts],
+        attempts[-1].floor_sd,
+    )
 
 
 def mean_of_attempts(attempts: Sequence[TimedAttempt]) -> Contrast:
-    """Log ratio of mean times over all rounds, without the earlier half where warm-up had not converged."""
+    """Log ratio of mean times over all rounds, without the earlier half where warm-up had not
+    converged.
+    """
     return mean_contrast((each.visit.baseline, each.visit.arm) for each in attempts)
 
 
@@ -172,13 +212,22 @@ def _of_one_implementation(rows: list[StoredPair]) -> list[StoredPair]:
     return [
         row
         for row in rows
-        if (row.baseline_implementation, row.implementation) == (rows[-1].baseline_implementation, rows[-1].implementation)
+        if (row.baseline_implementation, row.implementation)
+        == (rows[-1].baseline_implementation, rows[-1].implementation)
     ]
 
 
 def stored_verdict(used: Sequence[StoredPair], found: SpeedUp) -> Verdict:
-    """That of the interval, unless the machine was slowed in all attempts or there are too few pairs."""
-    return "quarantined" if quarantined(used) else "insufficient" if short_of_pairs(used) else found.verdict()
+    """That of the interval, unless the machine was slowed in all attempts or there are too few
+    pairs.
+    """
+    return (
+        "quarantined"
+        if quarantined(used)
+        else "insufficient"
+        if short_of_pairs(used)
+        else found.verdict()
+    )
 
 
 def short_of_pairs(measured: Sequence[StoredPair]) -> bool:
@@ -186,4 +235,6 @@ def short_of_pairs(measured: Sequence[StoredPair]) -> bool:
     pairs: dict[int, int] = {}
     for row in measured:
         pairs[row.round] = pairs.get(row.round, 0) + row.size
-    return any(reached < json.loads(measured[-1].protocol)["pairs_min"] for reached in pairs.values())
+    return any(
+        reached < json.loads(measured[-1].protocol)["pairs_min"] for reached in pairs.values()
+    )

@@ -1,4 +1,6 @@
-"""Curves on which one parameter of a method, or one number of the condition, varies while all else stays the same."""
+"""Curves on which one parameter of a method, or one number of the condition, varies while all else
+stays the same.
+"""
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -16,7 +18,8 @@ GMACS_SAVED = "gmacs_saved"
 PARAMETER = "parameter"
 """Axis of the values of a parameter itself."""
 VARIED_FIELDS = {"batch_size": "batch_size", "threads": "ran_threads"}
-"""Fields of the condition that are axes, and the columns of `ALONG_FIELDS` with x; `break_evens.py` has curves along sizes."""
+"""Fields of the condition that are axes, and the columns of `ALONG_FIELDS` with x; `break_evens.py`
+has curves along sizes."""
 MIN_SETTINGS = 3
 """What has fewer values than this was set, not varied: no curve is made of them."""
 
@@ -26,7 +29,8 @@ SETTING = (
     *("data", "prompt_tokens", "new_tokens", "kv_cache", "decoding", "exclusive", "inputs"),
     *("spare_cores", "wait_policy", "pinning"),
 )
-"""Columns of `comparison` that are equal along such a curve but for the one that varies: everything but the parameters."""
+"""Columns of `comparison` that are equal along such a curve but for the one that varies: everything
+but the parameters."""
 _PLACES = {name: SETTING.index(name) for name in VARIED_FIELDS}
 EFFECT, COMPARISON, LINK = core(EffectRow), core(ComparisonRow), core(SweepComparisonRow)
 _GIVEN = COMPARISON.alias("given")
@@ -37,12 +41,15 @@ _SETTINGS = (
     .distinct()
     .subquery("settings")
 )
-_EQUAL = and_(*(COMPARISON.c[name].is_not_distinct_from(_SETTINGS.c[name]) for name in _FIXED))  # SQLite's IS, which uses an index
+# SQLite's IS, which uses an index
+_EQUAL = and_(*(COMPARISON.c[name].is_not_distinct_from(_SETTINGS.c[name]) for name in _FIXED))
 _SAME = _SETTINGS.join(COMPARISON, _EQUAL)
 
 
 def _with_setting(*columns: Any) -> Select[Any]:
-    return select(LINK.c.sweep, *(COMPARISON.c[name] for name in SETTING), COMPARISON.c.params, *columns)
+    return select(
+        LINK.c.sweep, *(COMPARISON.c[name] for name in SETTING), COMPARISON.c.params, *columns
+    )
 
 
 _LINKED = _SAME.join(LINK, LINK.c.comparison_id == COMPARISON.c.comparison_id)
@@ -50,16 +57,30 @@ ALONG_FIELDS = (
     _with_setting(
         *(
             EFFECT.c[name]
-            for name in ("comparison_id", "metric", "host", "measured_at", "effect", "effect_low", "effect_high", "n")
+            for name in (
+                "comparison_id",
+                "metric",
+                "host",
+                "measured_at",
+                "effect",
+                "effect_low",
+                "effect_high",
+                "n",
+            )
         ),
-        *(EFFECT.c[name] for name in ("effect_se", "effect_freedom", "rounds", "seconds", "compared")),
+        *(
+            EFFECT.c[name]
+            for name in ("effect_se", "effect_freedom", "rounds", "seconds", "compared")
+        ),
         *(EFFECT.c.gmacs_baseline, gmacs_total(EFFECT).label("gmacs_arm")),
         *(EFFECT.c.verdict, EFFECT.c.flags, EFFECT.c.floor, EFFECT.c.threads.label("ran_threads")),
         gmacs_saved(EFFECT).label(GMACS_SAVED),
     )
     .select_from(_LINKED.join(EFFECT, EFFECT.c.comparison_id == COMPARISON.c.comparison_id))
     .where(
-        EFFECT.c.environment == bindparam("environment"), EFFECT.c.compared.in_(("ratio", "amount")), EFFECT.c.effect.is_not(None)
+        EFFECT.c.environment == bindparam("environment"),
+        EFFECT.c.compared.in_(("ratio", "amount")),
+        EFFECT.c.effect.is_not(None),
     )
     .where(newest_answer(EFFECT))
     .order_by(LINK.c.sweep, EFFECT.c.measured_at, EFFECT.c.comparison_id)
@@ -69,7 +90,11 @@ REQUESTED = (
     _with_setting(COMPARISON.c.question_id, COMPARISON.c.comparison_id, EFFECT.c.host)
     .select_from(
         _LINKED.outerjoin(
-            EFFECT, and_(EFFECT.c.question_id == COMPARISON.c.question_id, EFFECT.c.environment == bindparam("environment"))
+            EFFECT,
+            and_(
+                EFFECT.c.question_id == COMPARISON.c.question_id,
+                EFFECT.c.environment == bindparam("environment"),
+            ),
         )
     )
     .distinct()
@@ -86,12 +111,20 @@ class Line(NamedTuple):
     params: str
     """Canonical JSON of the parameters that stay."""
     varied_parameter: str
-    """The parameter that varies, such as `keep_rate`, or `budget.gmacs_ratio` for one inside another; or the field."""
+    """The parameter that varies, such as `keep_rate`, or `budget.gmacs_ratio` for one inside
+    another; or the field."""
     is_field: bool
 
     def curve_id(self, metric: str) -> str:
-        setting = dict(zip(SETTING, self.setting, strict=True)) | ({} if metric == "latency" else {"metric": metric})
-        key = {"sweep": self.sweep, "setting": setting, "params": self.params, "varies": self.varied_parameter}
+        setting = dict(zip(SETTING, self.setting, strict=True)) | (
+            {} if metric == "latency" else {"metric": metric}
+        )
+        key = {
+            "sweep": self.sweep,
+            "setting": setting,
+            "params": self.params,
+            "varies": self.varied_parameter,
+        }
         return digest(key | ({"field": True} if self.is_field else {}))
 
 
@@ -107,8 +140,12 @@ class LineCurve(NamedTuple):
     """x of each."""
 
 
-def points_by_line(rows: Sequence[Row[Any]], given: Collection[str]) -> dict[tuple[Line, str, str], list[Row[Any]]]:
-    """The rows of `ALONG_FIELDS` by line, metric and host, for the lines that one of the given comparisons lies on."""
+def points_by_line(
+    rows: Sequence[Row[Any]], given: Collection[str]
+) -> dict[tuple[Line, str, str], list[Row[Any]]]:
+    """The rows of `ALONG_FIELDS` by line, metric and host, for the lines that one of the given
+    comparisons lies on.
+    """
     wanted = {line for row in rows if row.comparison_id in given for line in lines(row)}
     found: dict[tuple[Line, str, str], list[Row[Any]]] = {}
     for row in rows:
@@ -121,7 +158,8 @@ def points_by_line(rows: Sequence[Row[Any]], given: Collection[str]) -> dict[tup
 def curves(found: Mapping[tuple[Line, str, str], list[Row[Any]]]) -> Iterator[LineCurve]:
     """The curves in the result of `points_by_line`, each with `MIN_SETTINGS` places at least.
 
-    Values that save equally much count once along the share saved, which is an axis only where the MACs are known.
+    Values that save equally much count once along the share saved, which is an axis only where the
+    MACs are known.
     """
     for (line, _, _), points in found.items():
         axes = (line.varied_parameter,) if line.is_field else (GMACS_SAVED, PARAMETER)
@@ -142,7 +180,9 @@ def _place(line: Line, axis: str, row: Row[Any]) -> float | None:
 
 
 def missing_work(rows: Iterable[Row[Any]]) -> dict[tuple[Line, str], int]:
-    """How many of the requested questions along each line have no answer on each host, from the rows of `REQUESTED`."""
+    """How many of the requested questions along each line have no answer on each host, from the
+    rows of `REQUESTED`.
+    """
     requested: dict[Line, set[str]] = {}
     answered: dict[tuple[Line, str], set[str]] = {}
     for row in rows:
@@ -150,26 +190,36 @@ def missing_work(rows: Iterable[Row[Any]]) -> dict[tuple[Line, str], int]:
             requested.setdefault(line, set()).add(row.question_id)
             if row.host is not None:
                 answered.setdefault((line, row.host), set()).add(row.question_id)
-    return {(line, host): len(requested[line] - questions) for (line, host), questions in answered.items()}
+    return {
+        (line, host): len(requested[line] - questions)
+        for (line, host), questions in answered.items()
+    }
 
 
 def lines(row: Row[Any]) -> Iterator[Line]:
-    """The lines that a comparison lies on: one for each of its parameters that is a number, and for each of `VARIED_FIELDS`."""
+    """The lines that a comparison lies on: one for each of its parameters that is a number, and for
+    each of `VARIED_FIELDS`.
+    """
     setting = tuple([getattr(row, name) for name in SETTING])
     whole, varied = _rests(row.params)
     for name, rest in varied:
         yield Line(row.sweep, setting, rest, name, is_field=False)
     for name, place in _PLACES.items():
-        yield Line(row.sweep, (*setting[:place], None, *setting[place + 1 :]), whole, name, is_field=True)
+        yield Line(
+            row.sweep, (*setting[:place], None, *setting[place + 1 :]), whole, name, is_field=True
+        )
 
 
 @lru_cache(maxsize=10_000)
 def _rests(params: str) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """Parameters as identities of curves hash them, and for each that is a number its name and the others."""
+    """Parameters as identities of curves hash them, and for each that is a number its name and the
+    others.
+    """
     known = flat(json.loads(params))
     numbers = [name for name, value in known.items() if _is_number(value)]
     return canonical(known), tuple(
-        (name, canonical({key: value for key, value in known.items() if key != name})) for name in numbers
+        (name, canonical({key: value for key, value in known.items() if key != name}))
+        for name in numbers
     )
 
 

@@ -1,10 +1,14 @@
-"""Alembic's entry: runs the migrations on the connection and inside the transaction that `store.open.migration` hands over."""
+"""Alembic's entry: runs the migrations on the connection and inside the transaction that
+`store.open.migration` hands over.
+"""
 
 from alembic import context
 
 from store.schema.planned import METADATA
 
 connection = context.config.attributes["connection"]
-context.configure(connection=connection, target_metadata=METADATA, render_as_batch=True, transactional_ddl=True)
+context.configure(
+    connection=connection, target_metadata=METADATA, render_as_batch=True, transactional_ddl=True
+)
 with context.begin_transaction():
     context.run_migrations()

@@ -12,7 +12,14 @@ from sqlalchemy.pool import QueuePool, StaticPool
 
 from store.errors import StoreError
 from store.open.migration import migrate, views_are_current
-from store.rows.location import check_exists, check_place, display_name, location, reading_mode, sqlite_path
+from store.rows.location import (
+    check_exists,
+    check_place,
+    display_name,
+    location,
+    reading_mode,
+    sqlite_path,
+)
 from store.rows.transactions import BUSY_S, explain_errors
 
 __all__ = [
@@ -25,22 +32,27 @@ __all__ = [
 def connect(url: str | None = None) -> Engine:
     """Open the store for writing; create it or bring its schema up to date first.
 
-    Raises `StoreError` for what is not a store, a store of a newer program, and places that cannot be written.
+    Raises `StoreError` for what is not a store, a store of a newer program, and places that cannot
+    be written.
     """
     where = location(url)
     path = sqlite_path(where)
     if path is not None:
         check_place(path)
-    engine = _server_engine(where) if not where.startswith("sqlite") else _sqlite_engine(path, "rwc")
+    engine = (
+        _server_engine(where) if not where.startswith("sqlite") else _sqlite_engine(path, "rwc")
+    )
     with explain_errors(display_name(where)):
         migrate(engine)
     return engine
 
 
 def connect_readonly(url: str | None = None) -> Engine:
-    """Open the store for reading alone. Raises `StoreError` if it is missing or cannot be read by this program.
+    """Open the store for reading alone. Raises `StoreError` if it is missing or cannot be read by
+    this program.
 
-    Views that other declarations made are hidden by temporary ones of today, and stay in the store as they are.
+    Views that other declarations made are hidden by temporary ones of today, and stay in the store
+    as they are.
     """
     where = location(url)
     path = sqlite_path(where)
@@ -59,9 +71,14 @@ def connect_readonly(url: str | None = None) -> Engine:
 
 def _add_views(engine: Engine, connection: Any, _record: Any) -> None:
     """Create the views of today as temporary ones of the connection."""
-    from store.views.public import creations  # imports the models, which a store with current views does not need
+    # imports the models, which a store with current views does not need
+    from store.views.public import (
+        creations,
+    )
 
-    made = [str(statement.compile(dialect=engine.dialect)) for statement in creations(temporary=True)]
+    made = [
+        str(statement.compile(dialect=engine.dialect)) for statement in creations(temporary=True)
+    ]
     if engine.dialect.name == "sqlite":
         connection.executescript(";".join(["PRAGMA temp_store = MEMORY", *made]))
         return
@@ -98,7 +115,9 @@ def _sqlite_engine(path: Path | None, mode: str) -> Engine:
         isolation_level=None,  # the driver begins nothing by itself, see `_begin`
         check_same_thread=False,
     )
-    engine = create_engine("sqlite://", creator=opened, poolclass=StaticPool if path is None else QueuePool)
+    engine = create_engine(
+        "sqlite://", creator=opened, poolclass=StaticPool if path is None else QueuePool
+    )
     engine.url = make_url("sqlite://").set(database=str(path) if path else None)
     event.listen(engine, "connect", _set_pragmas)
     event.listen(engine, "begin", _begin)
@@ -107,11 +126,16 @@ def _sqlite_engine(path: Path | None, mode: str) -> Engine:
 
 def _set_pragmas(connection: sqlite3.Connection, _record: Any) -> None:
     connection.execute("PRAGMA foreign_keys = ON")
-    # NORMAL: a commit survives the death of any process; after a power cut the last commits may be missing, the file is whole,
-    # and the jobs concerned are simply waiting again. FULL would cost a disk flush for every outcome.
+    # NORMAL: a commit survives the death of any process; after a power cut the last commits may be
+    # missing, the file is whole,
+    # and the jobs concerned are simply waiting again. FULL would cost a disk flush for every
+    # outcome.
     connection.execute("PRAGMA synchronous = NORMAL")
 
 
 def _begin(connection: Connection) -> None:
-    # A deferred transaction that turns to writing fails at once when another one wrote meanwhile, however long it might wait.
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if connection.get_execution_options().get("writing") else "BEGIN")
+    # A deferred transaction that turns to writing fails at once when another one wrote meanwhile,
+    # however long it might wait.
+    connection.exec_driver_sql(
+        "BEGIN IMMEDIATE" if connection.get_execution_options().get("writing") else "BEGIN"
+    )

@@ -1,4 +1,6 @@
-"""Schema versions: distinguishing a store of ours from anything else, and bringing it up to date."""
+"""Schema versions: distinguishing a store of ours from anything else, and bringing it up to
+date.
+"""
 
 from pathlib import Path
 
@@ -35,7 +37,10 @@ def migrate(engine: Engine, *, scripts: Path = SCRIPTS) -> None:
     set_write_ahead(engine)
     if current:
         return
-    from store.views import public  # imports the models, which a store with current views does not need
+    # imports the models, which a store with current views does not need
+    from store.views import (
+        public,
+    )
 
     with writing(engine) as connection:
         found = version(connection)  # another process may have been faster
@@ -52,35 +57,44 @@ def migrate(engine: Engine, *, scripts: Path = SCRIPTS) -> None:
 def views_are_current(engine: Engine) -> bool:
     """Whether the views of a store are those of this program.
 
-    Raises `StoreError` unless the tables are those of this program, `EmptyStoreError` for a database that holds nothing.
+    Raises `StoreError` unless the tables are those of this program, `EmptyStoreError` for a
+    database that holds nothing.
     """
     with engine.connect() as connection:
         found = version(connection)
         if found is None:
-            raise EmptyStoreError(f"{display_name(engine.url)} is empty; run a sweep first: breakeven run quickstart")
+            raise EmptyStoreError(
+                f"{display_name(engine.url)} is empty; run a sweep first: breakeven run quickstart"
+            )
         current = _is_current(connection, found, SCRIPTS)
     if found != SCHEMA:
         raise StoreError(
-            f"{display_name(engine.url)} has the older schema {found}; any command that writes updates it: breakeven run"
+            f"{display_name(engine.url)} has the older schema {found}; any command that writes"
+            " updates it: breakeven run"
         )
     return current
 
 
 def version(connection: Connection) -> str | None:
-    """The schema version; `None` for an empty database. Raises `StoreError` for one that holds something else."""
+    """The schema version; `None` for an empty database. Raises `StoreError` for one that holds
+    something else.
+    """
     tables = set(inspect(connection).get_table_names())
     if not tables:
         return None
     if not tables >= OURS:
         found = ", ".join(sorted(tables)[:5])
         raise StoreError(
-            f"{display_name(connection.engine.url)} belongs to another program (tables: {found}); name another store with --db"
+            f"{display_name(connection.engine.url)} belongs to another program (tables: {found});"
+            " name another store with --db"
         )
     return str(connection.execute(select(_VERSION.c.version_num)).scalar_one())
 
 
 def _is_current(connection: Connection, found: str | None, scripts: Path) -> bool:
-    """Whether nothing is to be done to a store of the schema `found`. Raises `StoreError` if nothing can be done."""
+    """Whether nothing is to be done to a store of the schema `found`. Raises `StoreError` if
+    nothing can be done.
+    """
     if found is None:
         return False
     carried = stored_fingerprints(connection)
@@ -92,8 +106,9 @@ def _is_current(connection: Connection, found: str | None, scripts: Path) -> boo
     elif carried is not None and any((scripts / "versions").glob(f"{found}_*.py")):
         return False
     raise StoreError(
-        f"{display_name(connection.engine.url)} was written by another version of Breakeven, whose tables differ (schema {found}); "
-        "keep it for that version, and name another store with --db"
+        f"{display_name(connection.engine.url)} was written by another version of Breakeven, whose"
+        f" tables differ (schema {found}); keep it for that version, and name another store with"
+        " --db"
     )
 
 

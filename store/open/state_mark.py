@@ -1,4 +1,6 @@
-"""A mark of what a store contains, which changes with every commit of any process: the key of caches of what was read from it."""
+"""A mark of what a store contains, which changes with every commit of any process: the key of
+caches of what was read from it.
+"""
 
 import sqlite3
 from itertools import count
@@ -15,7 +17,9 @@ from store.rows.transactions import BUSY_S, explain_errors, reading
 
 
 class _Watch(NamedTuple):
-    """A connection that stays open, because SQLite counts the commits of others for one connection alone."""
+    """A connection that stays open, because SQLite counts the commits of others for one connection
+    alone.
+    """
 
     file: tuple[int, int, str]
     number: int
@@ -30,9 +34,10 @@ _NUMBERS = count()
 def state_mark(url: str | None = None) -> str:
     """Two equal marks of one process mean that nothing was committed to the store between them.
 
-    SQLite: the file (another one at the same path has another mark) and `PRAGMA data_version`. The bytes of the files are not read:
-    closing a file drops this process' locks on it. PostgreSQL: the snapshot of transactions, which other databases of the server
-    change too. Raises `StoreError` if the store is missing or cannot be opened.
+    SQLite: the file (another one at the same path has another mark) and `PRAGMA data_version`. The
+    bytes of the files are not read: closing a file drops this process' locks on it. PostgreSQL: the
+    snapshot of transactions, which other databases of the server change too. Raises `StoreError` if
+    the store is missing or cannot be opened.
     """
     where = location(url)
     path = sqlite_path(where)
@@ -44,7 +49,9 @@ def state_mark(url: str | None = None) -> str:
         if engine.dialect.name != "postgresql":
             return f"{where} {next(_NUMBERS)}"  # a store in memory: nothing is kept
         with reading(engine) as connection:
-            snapshot = connection.execute(select(cast(func.pg_current_snapshot(), Text))).scalar_one()
+            snapshot = connection.execute(
+                select(cast(func.pg_current_snapshot(), Text))
+            ).scalar_one()
             return f"{where} {snapshot}"
     finally:
         engine.dispose()
@@ -61,7 +68,11 @@ def _sqlite_mark(path: Path) -> str:
             if watch is not None:
                 watch.connection.close()
             opened = sqlite3.connect(
-                f"file:{quote(str(path))}?mode={mode}", uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False
+                f"file:{quote(str(path))}?mode={mode}",
+                uri=True,
+                timeout=BUSY_S,
+                isolation_level=None,
+                check_same_thread=False,
             )
             watch = _WATCHES[path] = _Watch(file, next(_NUMBERS), opened)
         version = watch.connection.execute("PRAGMA data_version").fetchone()[0]

@@ -1,4 +1,6 @@
-"""Answers: which questions need not be measured again, what is missing for the others, and which answers may be doubted."""
+"""Answers: which questions need not be measured again, what is missing for the others, and which
+answers may be doubted.
+"""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
@@ -8,30 +10,58 @@ from sqlalchemy import BindParameter, ColumnElement, Engine, and_, bindparam, se
 
 from store.rows.placement import Place
 from store.rows.transactions import reading
-from store.schema.lightweight import ARM_RESULT, ATTEMPT, EFFECT, FAILURE, PAIR, PREDICTIONS, SAMPLE, SWEEP, SWEEP_JOB, TEXT_SCORES
+from store.schema.lightweight import (
+    ARM_RESULT,
+    ATTEMPT,
+    EFFECT,
+    FAILURE,
+    PAIR,
+    PREDICTIONS,
+    SAMPLE,
+    SWEEP,
+    SWEEP_JOB,
+    TEXT_SCORES,
+)
 from sweeps.model.flags import quarantine_reasons, split_flags
 from sweeps.model.outcome import ANSWERING_FAILURES
 from sweeps.model.protocol import Protocol
 
 Doubt = Literal["flagged", "unclear", "failed"]
-"""Why an answer may be measured again: its flags, its verdict, or because it is a failure such as out of memory."""
+"""Why an answer may be measured again: its flags, its verdict, or because it is a failure such as
+out of memory."""
 
 BASELINE, ARM = ARM_RESULT.alias("baseline"), ARM_RESULT.alias("arm")
 _HERE: BindParameter[Any] = bindparam("environments", expanding=True)
 
 _RATIO = ("comparison_id", "environment", "host", "n", "effect", "effect_low", "effect_high")
-RATIOS = select(*(EFFECT.c[name] for name in _RATIO)).where(EFFECT.c.environment.in_(_HERE), EFFECT.c.compared == "ratio")
+RATIOS = select(*(EFFECT.c[name] for name in _RATIO)).where(
+    EFFECT.c.environment.in_(_HERE), EFFECT.c.compared == "ratio"
+)
 EXECUTIONS = (
     select(
-        *(PAIR.c.comparison_id, ATTEMPT.c.environment, ATTEMPT.c.host, ATTEMPT.c.round, ATTEMPT.c.protocol, ATTEMPT.c.flags),
-        *(FAILURE.c.reason, FAILURE.c.message, SAMPLE.c.rounds.label("pairs"), TEXT_SCORES.c.complete),
+        *(
+            PAIR.c.comparison_id,
+            ATTEMPT.c.environment,
+            ATTEMPT.c.host,
+            ATTEMPT.c.round,
+            ATTEMPT.c.protocol,
+            ATTEMPT.c.flags,
+        ),
+        *(
+            FAILURE.c.reason,
+            FAILURE.c.message,
+            SAMPLE.c.rounds.label("pairs"),
+            TEXT_SCORES.c.complete,
+        ),
         (PREDICTIONS.c.images + PREDICTIONS.c.unreadable).label("seen"),
         *(BASELINE.c.implementation.label("baseline_implementation"), ARM.c.implementation),
     )
     .select_from(
         PAIR.join(ATTEMPT, ATTEMPT.c.id == PAIR.c.attempt)
         .outerjoin(FAILURE, FAILURE.c.id == PAIR.c.failure)
-        .outerjoin(BASELINE, and_(BASELINE.c.attempt == PAIR.c.attempt, BASELINE.c.arm == PAIR.c.baseline))
+        .outerjoin(
+            BASELINE, and_(BASELINE.c.attempt == PAIR.c.attempt, BASELINE.c.arm == PAIR.c.baseline)
+        )
         .outerjoin(ARM, and_(ARM.c.attempt == PAIR.c.attempt, ARM.c.arm == PAIR.c.arm))
         .outerjoin(SAMPLE, SAMPLE.c.attempt == ATTEMPT.c.id)
         .outerjoin(PREDICTIONS, PREDICTIONS.c.attempt == ATTEMPT.c.id)
@@ -65,7 +95,8 @@ class Answers(NamedTuple):
     at: dict[Place, set[Round]]
     """`answered` for each place."""
     quarantined: dict[str, tuple[str, ...]]
-    """Of comparisons that were only measured while the machine was slowed: the flags of the newest attempt."""
+    """Of comparisons that were only measured while the machine was slowed: the flags of the newest
+    attempt."""
 
 
 class RoundAtPlace(NamedTuple):
@@ -76,22 +107,29 @@ class RoundAtPlace(NamedTuple):
     round: int
 
 
-def answers(engine: Engine, comparisons: Mapping[str, Protocol], environment_ids: Collection[str]) -> Answers:
-    """What is known of the comparison ids in the environments; the protocol beside each id is the precision requested now.
+def answers(
+    engine: Engine, comparisons: Mapping[str, Protocol], environment_ids: Collection[str]
+) -> Answers:
+    """What is known of the comparison ids in the environments; the protocol beside each id is the
+    precision requested now.
 
-    A round is answered if one host of an environment measured it with at least the requested pairs (`pairs_min`, over all
-    attempts), and the interval of all rounds (by every metric) is as narrow as requested or the round was measured under a
-    protocol that satisfies the requested one. A failure that is an answer (see `ANSWERING_FAILURES`) answers all rounds, a
-    time-out only if it was allowed as long as it would be now, for no more images, characters or tasks. Accuracy and quality are
-    answered by as many images or characters as are requested now, or by all there are, quality by the requested tasks too. A
-    quarantined attempt answers nothing (`sweeps.model.flags`). Other flags play no part: a result that one marks as wrong answers
-    too, and is measured again by `--retry-flagged` alone.
+    A round is answered if one host of an environment measured it with at least the requested pairs
+    (`pairs_min`, over all attempts), and the interval of all rounds (by every metric) is as narrow
+    as requested or the round was measured under a protocol that satisfies the requested one. A
+    failure that is an answer (see `ANSWERING_FAILURES`) answers all rounds, a time-out only if it
+    was allowed as long as it would be now, for no more images, characters or tasks. Accuracy and
+    quality are answered by as many images or characters as are requested now, or by all there are,
+    quality by the requested tasks too. A quarantined attempt answers nothing
+    (`sweeps.model.flags`). Other flags play no part: a result that one marks as wrong answers too,
+    and is measured again by `--retry-flagged` alone.
     """
     environments = {"environments": sorted(environment_ids)}
     known = _Known(comparisons)
     with reading(engine) as connection:
         for row in connection.execute(RATIOS, environments).all():
-            known.narrow[row.comparison_id, Place(row.environment, row.host)].append(_narrow(row, comparisons))
+            known.narrow[row.comparison_id, Place(row.environment, row.host)].append(
+                _narrow(row, comparisons)
+            )
         for row in connection.execute(EXECUTIONS, environments).all():
             if row.comparison_id in comparisons:
                 known.add(row)
@@ -111,7 +149,8 @@ class _Known:
         self._errors: dict[str, str] = {}
         self._quarantined: dict[str, tuple[str, ...]] = {}
         self.narrow: dict[tuple[str, Place], list[bool]] = defaultdict(list)
-        """By comparison and place, for each metric: whether its interval is as narrow as requested."""
+        """By comparison and place, for each metric: whether its interval is as narrow as
+        requested."""
 
     def add(self, row: Any) -> None:
         """Add a row of `EXECUTIONS`."""
@@ -123,9 +162,8 @@ class _Known:
         elif row.reason is None and row.pairs is not None:
             spot = RoundAtPlace(row.comparison_id, place, row.round)
             implementations = (row.baseline_implementation, row.implementation)
-            if (
-                self._implementations.setdefault(spot, implementations) != implementations
-            ):  # never pooled: only those of the newest count
+            # never pooled: only those of the newest count
+            if self._implementations.setdefault(spot, implementations) != implementations:
                 self._implementations[spot], self._pairs[spot] = implementations, 0
             self._pairs[spot] += row.pairs
             if made.satisfies(requested):
@@ -139,7 +177,9 @@ class _Known:
             self._answered[place] |= {(row.comparison_id, each) for each in range(requested.turns)}
 
     def _made(self, row: Any) -> Protocol:
-        """The protocol of an execution; where there was no more, what it got is what it requested."""
+        """The protocol of an execution; where there was no more, what it got is what it
+        requested.
+        """
         made = self._protocols.get(row.protocol) or Protocol.model_validate_json(row.protocol)
         self._protocols[row.protocol] = made
         if made.images is not None and row.seen is not None and row.seen < made.images:
@@ -152,47 +192,83 @@ class _Known:
             key = (spot.comparison_id, spot.round)
             if pairs < self._requested[spot.comparison_id].pairs_min:
                 short[key] = max(pairs, short.get(key, 0))
-            elif spot in self._satisfied or all(self.narrow[spot.comparison_id, spot.place] or [False]):
+            elif spot in self._satisfied or all(
+                self.narrow[spot.comparison_id, spot.place] or [False]
+            ):
                 self._answered[spot.place].add(key)
         answered = set().union(*self._answered.values())
-        measured = {comparison_id for comparison_id, _ in answered} | {spot.comparison_id for spot in self._pairs}
+        measured = {comparison_id for comparison_id, _ in answered} | {
+            spot.comparison_id for spot in self._pairs
+        }
         return Answers(
             answered,
             {key: pairs for key, pairs in short.items() if key not in answered},
-            {comparison_id: message for comparison_id, message in self._errors.items() if comparison_id not in measured},
+            {
+                comparison_id: message
+                for comparison_id, message in self._errors.items()
+                if comparison_id not in measured
+            },
             dict(self._answered),
-            {comparison_id: reasons for comparison_id, reasons in self._quarantined.items() if comparison_id not in measured},
+            {
+                comparison_id: reasons
+                for comparison_id, reasons in self._quarantined.items()
+                if comparison_id not in measured
+            },
         )
 
 
 def doubted(engine: Engine, doubt: Doubt, environment_ids: Collection[str]) -> set[str]:
-    """The comparison ids whose newest answer in one of the environments is flagged, unclear by some metric, or a failure."""
-    found = select(EFFECT.c.comparison_id).where(EFFECT.c.environment.in_(sorted(environment_ids)), _DOUBTS[doubt]).distinct()
+    """The comparison ids whose newest answer in one of the environments is flagged, unclear by some
+    metric, or a failure.
+    """
+    found = (
+        select(EFFECT.c.comparison_id)
+        .where(EFFECT.c.environment.in_(sorted(environment_ids)), _DOUBTS[doubt])
+        .distinct()
+    )
     with reading(engine) as connection:
         return set(connection.execute(found).scalars())
 
 
 def environments_since(engine: Engine, sweep: str, began: float) -> set[str]:
-    """The environments in which jobs of the sweep of that name were measured since `began` (seconds since the epoch)."""
-    measured = ATTEMPT.join(SWEEP_JOB, SWEEP_JOB.c.job == ATTEMPT.c.job).join(SWEEP, SWEEP.c.id == SWEEP_JOB.c.sweep)
-    found = select(ATTEMPT.c.environment).select_from(measured).where(SWEEP.c.name == sweep, ATTEMPT.c.ended_at >= began)
+    """The environments in which jobs of the sweep of that name were measured since `began` (seconds
+    since the epoch).
+    """
+    measured = ATTEMPT.join(SWEEP_JOB, SWEEP_JOB.c.job == ATTEMPT.c.job).join(
+        SWEEP, SWEEP.c.id == SWEEP_JOB.c.sweep
+    )
+    found = (
+        select(ATTEMPT.c.environment)
+        .select_from(measured)
+        .where(SWEEP.c.name == sweep, ATTEMPT.c.ended_at >= began)
+    )
     with reading(engine) as connection:
         return set(connection.execute(found.distinct()).scalars())
 
 
 def _no_easier(requested: Protocol, made: Protocol) -> bool:
     """Whether what ran out of time under `made` would again under `requested`."""
-    amounts = ((requested.images, made.images), (requested.characters, made.characters), (requested.documents, made.documents))
+    amounts = (
+        (requested.images, made.images),
+        (requested.characters, made.characters),
+        (requested.documents, made.documents),
+    )
     fewer = any(now is not None and (then is None or now < then) for now, then in amounts)
     fewer = fewer or not set(made.tasks or ()) <= set(requested.tasks or ())
-    longer = requested.timeout_s > made.timeout_s or requested.compile_timeout_s > made.compile_timeout_s
+    longer = (
+        requested.timeout_s > made.timeout_s or requested.compile_timeout_s > made.compile_timeout_s
+    )
     return not (fewer or longer)
 
 
 def _narrow(ratio: Any, comparisons: Mapping[str, Protocol]) -> bool:
     """Whether the interval of a ratio is as narrow as its protocol requests."""
     requested = comparisons.get(ratio.comparison_id)
-    if requested is None or None in {ratio.effect, ratio.effect_low, ratio.effect_high} or ratio.n < requested.pairs_min:
+    if (
+        requested is None
+        or None in {ratio.effect, ratio.effect_low, ratio.effect_high}
+        or ratio.n < requested.pairs_min
+    ):
         return False
     width = max(ratio.effect_high - ratio.effect, ratio.effect - ratio.effect_low)
     return bool(width <= requested.half_width * ratio.effect)

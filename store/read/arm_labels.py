@@ -1,4 +1,6 @@
-"""Labels of arms in the view `speedup`: words that the command line makes, which knows the defaults of methods."""
+"""Labels of arms in the view `speedup`: words that the command line makes, which knows the defaults
+of methods.
+"""
 
 from collections.abc import Callable, Mapping
 
@@ -17,12 +19,21 @@ def store_arm_labels(engine: Engine, labels: Mapping[str, str]) -> None:
     if not changed:
         return
     with writing(engine) as connection:
-        connection.execute(delete(ARM_LABEL).where(ARM_LABEL.c.arm_id == bindparam("arm")), [{"arm": arm} for arm in changed])
-        insert_new(connection, ARM_LABEL, [{"arm_id": arm, "label": label} for arm, label in changed.items()])
+        connection.execute(
+            delete(ARM_LABEL).where(ARM_LABEL.c.arm_id == bindparam("arm")),
+            [{"arm": arm} for arm in changed],
+        )
+        insert_new(
+            connection,
+            ARM_LABEL,
+            [{"arm_id": arm, "label": label} for arm, label in changed.items()],
+        )
 
 
 def label_stored_arms(engine: Engine, label: Callable[[str, str], str]) -> None:
-    """Store the label of every arm in the store, made by `label` from its method and its canonical parameters."""
+    """Store the label of every arm in the store, made by `label` from its method and its canonical
+    parameters.
+    """
     arms = select(COMPARISON.c.arm_id, COMPARISON.c.method, COMPARISON.c.params).distinct()
     with reading(engine) as connection:
         labels = {row.arm_id: label(row.method, row.params) for row in connection.execute(arms)}

@@ -6,22 +6,48 @@ from sqlalchemy import Engine, bindparam, case, exists, func, select
 from store.rows.transactions import reading
 from store.schema.derived import EffectRow, PanelProgressRow
 from store.schema.lightweight import newest_revision
-from store.schema.planned import ComparisonRow, JobRow, SweepComparisonRow, SweepJobRow, SweepRow, core
+from store.schema.planned import (
+    ComparisonRow,
+    JobRow,
+    SweepComparisonRow,
+    SweepJobRow,
+    SweepRow,
+    core,
+)
 from store.schema.results import FailureRow
 from sweeps.model.condition import Kind
 from sweeps.model.job import Job
 
-EFFECT, COMPARISON, FAILURE, JOB = core(EffectRow), core(ComparisonRow), core(FailureRow), core(JobRow)
+EFFECT, COMPARISON, FAILURE, JOB = (
+    core(EffectRow),
+    core(ComparisonRow),
+    core(FailureRow),
+    core(JobRow),
+)
 REQUESTED, LINK, SWEEP = core(SweepComparisonRow), core(SweepJobRow), core(SweepRow)
 PROGRESS, _FIRST = core(PanelProgressRow), COMPARISON.alias("first_of_panel")
-_KEYS = [COMPARISON.c[name] for name in ("comparison_id", "model", "weights", "method", "params", "baseline", "dtype", "attention")]
+_KEYS = [
+    COMPARISON.c[name]
+    for name in (
+        "comparison_id",
+        "model",
+        "weights",
+        "method",
+        "params",
+        "baseline",
+        "dtype",
+        "attention",
+    )
+]
 _KEYS += [COMPARISON.c.quality_arm_id, COMPARISON.c.quality_pair_id]
 _NEWEST = (SWEEP.c.name == bindparam("name"), newest_revision(SWEEP))
 # the panels of this kind first: most comparisons of a large sweep are of other kinds
 _PANELS = (
     select(PROGRESS.c.panel_id)
     .select_from(
-        PROGRESS.join(SWEEP, SWEEP.c.id == PROGRESS.c.sweep).join(_FIRST, _FIRST.c.comparison_id == PROGRESS.c.comparison_id)
+        PROGRESS.join(SWEEP, SWEEP.c.id == PROGRESS.c.sweep).join(
+            _FIRST, _FIRST.c.comparison_id == PROGRESS.c.comparison_id
+        )
     )
     .where(*_NEWEST, _FIRST.c.kind == bindparam("kind"))
 )
@@ -37,9 +63,9 @@ _ANSWERS = (
         func.max(FAILURE.c.reason).label("reason"),
     )
     .select_from(
-        COMPARISON.outerjoin(EFFECT, EFFECT.c.comparison_id == COMPARISON.c.comparison_id).outerjoin(
-            FAILURE, FAILURE.c.id == EFFECT.c.failure
-        )
+        COMPARISON.outerjoin(
+            EFFECT, EFFECT.c.comparison_id == COMPARISON.c.comparison_id
+        ).outerjoin(FAILURE, FAILURE.c.id == EFFECT.c.failure)
     )
     .where(COMPARISON.c.panel_id.in_(_PANELS), exists(_REQUESTED.correlate(COMPARISON)))
     .group_by(*_KEYS)
@@ -47,24 +73,37 @@ _ANSWERS = (
 _QUEUED = (
     select(JOB.c.id, JOB.c.payload)
     .select_from(JOB.join(LINK, LINK.c.job == JOB.c.id).join(SWEEP, SWEEP.c.id == LINK.c.sweep))
-    .where(SWEEP.c.name == bindparam("name"), JOB.c.kind == bindparam("kind"), JOB.c.state.in_(("waiting", "running")))
+    .where(
+        SWEEP.c.name == bindparam("name"),
+        JOB.c.kind == bindparam("kind"),
+        JOB.c.state.in_(("waiting", "running")),
+    )
     .distinct()
 )
 
 
 def states(engine: Engine, name: str, kind: Kind) -> pd.DataFrame:
-    """The comparisons of one kind in the newest revision of a sweep, in whatever environment they were answered.
+    """The comparisons of one kind in the newest revision of a sweep, in whatever environment they
+    were answered.
 
-    Each has what identifies its arm and baseline, `state` (`measured`, `failed`, `queued` or `not measured`) and the `reason` of
-    a failure.
+    Each has what identifies its arm and baseline, `state` (`measured`, `failed`, `queued` or `not
+    measured`) and the `reason` of a failure.
     """
     of = {"name": name, "kind": kind}
     with reading(engine) as connection:
         answers = connection.execute(_ANSWERS, of)
-        found = pd.DataFrame.from_records([tuple(row) for row in answers], columns=list(answers.keys()))
+        found = pd.DataFrame.from_records(
+            [tuple(row) for row in answers], columns=list(answers.keys())
+        )
         payloads = [row.payload for row in connection.execute(_QUEUED, of)]
-    queued = {comparison_id for payload in payloads for comparison_id in Job.model_validate_json(payload).comparison_ids()}
+    queued = {
+        comparison_id
+        for payload in payloads
+        for comparison_id in Job.model_validate_json(payload).comparison_ids()
+    }
     waiting = found["comparison_id"].isin(queued)
     state = found["measured"].map({1: "measured"}).astype(object)
-    state = state.mask(state.isna() & waiting, "queued").mask(state.isna() & ~waiting & found["reason"].notna(), "failed")
+    state = state.mask(state.isna() & waiting, "queued").mask(
+        state.isna() & ~waiting & found["reason"].notna(), "failed"
+    )
     return found.assign(state=state.fillna("not measured")).drop(columns="measured")

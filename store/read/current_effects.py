@@ -1,4 +1,6 @@
-"""Standings: what the store holds of comparisons that may be measured again, and how long they were measured so far."""
+"""Standings: what the store holds of comparisons that may be measured again, and how long they were
+measured so far.
+"""
 
 from collections.abc import Collection, Iterator
 from math import inf, log
@@ -16,7 +18,16 @@ from sweeps.stats.curves.curve import Point
 _IDS_AT_ONCE = 5000
 """Names in one statement, which SQLite and PostgreSQL bound."""
 _FIGURES = (
-    *("comparison_id", "environment", "host", "metric", "tokens", "gmacs_baseline", "gmacs", "gmacs_overhead"),
+    *(
+        "comparison_id",
+        "environment",
+        "host",
+        "metric",
+        "tokens",
+        "gmacs_baseline",
+        "gmacs",
+        "gmacs_overhead",
+    ),
     *("effect", "effect_low", "effect_high", "effect_se", "effect_freedom"),
     *("n", "rounds", "verdict", "flags", "failure"),
 )
@@ -43,15 +54,22 @@ class CurrentEffect(NamedTuple):
     def half_width(self) -> float:
         """Of the interval of the log speed-up."""
         row = self.effect
-        return log(row.effect_high / row.effect_low) / 2 if row.effect_low and row.effect_high else inf
+        return (
+            log(row.effect_high / row.effect_low) / 2 if row.effect_low and row.effect_high else inf
+        )
 
     @property
     def undecided(self) -> bool:
         """Whether more pairs could give a verdict that it lacks."""
-        return self.effect.verdict in ("unclear", "insufficient") and "no_effect" not in split_flags(self.effect.flags)
+        return self.effect.verdict in (
+            "unclear",
+            "insufficient",
+        ) and "no_effect" not in split_flags(self.effect.flags)
 
     def point(self, x: float, alpha: float | None = None, *, work: bool = True) -> Point:
-        """It as a point of a curve at `x`, by intervals at `alpha` where that is given; without `work`, no model is fitted."""
+        """It as a point of a curve at `x`, by intervals at `alpha` where that is given; without
+        `work`, no model is fitted.
+        """
         row, flags = self.effect, split_flags(self.effect.flags)
         macs = None if row.gmacs is None else row.gmacs + (row.gmacs_overhead or 0.0)
         low, high, verdict = at_level(row, alpha)
@@ -71,12 +89,20 @@ class CurrentEffect(NamedTuple):
         )
 
 
-def load_effects(engine: Engine, comparison_ids: Collection[str], environment_ids: Collection[str]) -> list[CurrentEffect]:
-    """What is known of the speed-ups of comparisons in some environments: one for each place and metric."""
-    found = select(*_COLUMNS).where(EFFECT.c.environment.in_(sorted(environment_ids)), EFFECT.c.compared == "ratio")
+def load_effects(
+    engine: Engine, comparison_ids: Collection[str], environment_ids: Collection[str]
+) -> list[CurrentEffect]:
+    """What is known of the speed-ups of comparisons in some environments: one for each place and
+    metric.
+    """
+    found = select(*_COLUMNS).where(
+        EFFECT.c.environment.in_(sorted(environment_ids)), EFFECT.c.compared == "ratio"
+    )
     with reading(engine) as connection:
         return [
-            CurrentEffect(row.comparison_id, Place(row.environment, row.host), row.metric, row.tokens, row)
+            CurrentEffect(
+                row.comparison_id, Place(row.environment, row.host), row.metric, row.tokens, row
+            )
             for ids in _batches(comparison_ids)
             for row in connection.execute(found.where(EFFECT.c.comparison_id.in_(ids)))
         ]
@@ -84,27 +110,47 @@ def load_effects(engine: Engine, comparison_ids: Collection[str], environment_id
 
 def linked(engine: Engine, sweep: str) -> set[str]:
     """The comparisons that any revision of the sweep of that name requested."""
-    ids = select(SWEEP_COMPARISON.c.comparison_id).join_from(SWEEP_COMPARISON, SWEEP, SWEEP.c.id == SWEEP_COMPARISON.c.sweep)
+    ids = select(SWEEP_COMPARISON.c.comparison_id).join_from(
+        SWEEP_COMPARISON, SWEEP, SWEEP.c.id == SWEEP_COMPARISON.c.sweep
+    )
     with reading(engine) as connection:
         return set(connection.execute(ids.where(SWEEP.c.name == sweep)).scalars())
 
 
 def measured_s(engine: Engine, sweep: str, environment_ids: Collection[str]) -> float:
-    """How long the jobs of the sweep of that name were measured in some environments, all attempts together, in seconds."""
-    jobs = select(SWEEP_JOB.c.job).join_from(SWEEP_JOB, SWEEP, SWEEP.c.id == SWEEP_JOB.c.sweep).where(SWEEP.c.name == sweep)
+    """How long the jobs of the sweep of that name were measured in some environments, all attempts
+    together, in seconds.
+    """
+    jobs = (
+        select(SWEEP_JOB.c.job)
+        .join_from(SWEEP_JOB, SWEEP, SWEEP.c.id == SWEEP_JOB.c.sweep)
+        .where(SWEEP.c.name == sweep)
+    )
     return _total_s(engine, ATTEMPT.c.job.in_(jobs), environment_ids)
 
 
-def first_run_s(engine: Engine, comparison_ids: Collection[str], environment_ids: Collection[str]) -> float:
+def first_run_s(
+    engine: Engine, comparison_ids: Collection[str], environment_ids: Collection[str]
+) -> float:
     """How long the first attempts at the comparisons took in some environments, in seconds."""
-    first = select(func.min(PAIR.c.attempt)).where(PAIR.c.comparison_id.in_(bindparam("ids", expanding=True)))
+    first = select(func.min(PAIR.c.attempt)).where(
+        PAIR.c.comparison_id.in_(bindparam("ids", expanding=True))
+    )
     first = first.group_by(PAIR.c.comparison_id)
     with reading(engine) as connection:
-        attempts = {row for ids in _batches(comparison_ids) for row in connection.execute(first, {"ids": ids}).scalars()}
-    return sum(_total_s(engine, ATTEMPT.c.id.in_(ids), environment_ids) for ids in _batches(attempts))
+        attempts = {
+            row
+            for ids in _batches(comparison_ids)
+            for row in connection.execute(first, {"ids": ids}).scalars()
+        }
+    return sum(
+        _total_s(engine, ATTEMPT.c.id.in_(ids), environment_ids) for ids in _batches(attempts)
+    )
 
 
-def _total_s(engine: Engine, attempts: ColumnElement[bool], environment_ids: Collection[str]) -> float:
+def _total_s(
+    engine: Engine, attempts: ColumnElement[bool], environment_ids: Collection[str]
+) -> float:
     total = select(func.sum(ATTEMPT.c.ended_at - ATTEMPT.c.started_at))
     with reading(engine) as connection:
         here = ATTEMPT.c.environment.in_(sorted(environment_ids))

@@ -1,4 +1,6 @@
-"""Host labels: how the hosts and environments of a sweep's points are distinguished, for the report and the app."""
+"""Host labels: how the hosts and environments of a sweep's points are distinguished, for the report
+and the app.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -7,7 +9,8 @@ if TYPE_CHECKING:
 
 
 def label_hosts(points: "pd.DataFrame") -> "dict[tuple[str, str], str]":
-    """The label of each place in frames with the columns `environment` and `host`; empty where there is only one.
+    """The label of each place in frames with the columns `environment` and `host`; empty where
+    there is only one.
 
     The host is named, and the environment where a host has several.
     """
@@ -16,6 +19,7 @@ def label_hosts(points: "pd.DataFrame") -> "dict[tuple[str, str], str]":
         return dict.fromkeys(distinct.itertuples(index=False, name=None), "")
     several = distinct["host"].value_counts()
     return {
-        (environment, host): f"host {host}" + (f", environment {environment[:8]}" if several[host] > 1 else "")
+        (environment, host): f"host {host}"
+        + (f", environment {environment[:8]}" if several[host] > 1 else "")
         for environment, host in distinct.itertuples(index=False)
     }

@@ -17,7 +17,13 @@ from store.rows.transactions import reading
 from store.schema.planned import core
 from store.schema.results import AttemptRow, ComparisonAttemptRow, TextScoresRow
 from store.views.public import TABLES
-from sweeps.analysis.labels import ComparisonState, Conclusion, conclude_change, effect_of, unanswered
+from sweeps.analysis.labels import (
+    ComparisonState,
+    Conclusion,
+    conclude_change,
+    effect_of,
+    unanswered,
+)
 from sweeps.model.identity import canonical
 from sweeps.model.job import Arm, Job
 from sweeps.model.kinds import KINDS, KindSpec, kinds_of
@@ -31,14 +37,17 @@ CHANGE = ("change", "change_low", "change_high")
 ARM = ("model", "weights", "dtype", "attention", "method", "params")
 
 ControlOf = Callable[[Arm, Sequence[Arm]], tuple[Arm, int | None] | None]
-"""For an arm and all arms of its job the control of its tuning, and its place among them (`None`: not among them).
+"""For an arm and all arms of its job the control of its tuning, and its place among them (`None`:
+not among them).
 
 `None` for an arm that needs no control.
 """
 
 
 def quality_metrics(kind: str) -> list[tuple[KindSpec, MetricSpec]]:
-    """The metrics that are compared by difference, with their kinds, for models of the modality of a kind."""
+    """The metrics that are compared by difference, with their kinds, for models of the modality of
+    a kind.
+    """
     kinds = kinds_of(KINDS[kind].modality)
     return [(other, spec) for other in kinds for spec in compared(other.metrics, "difference")]
 
@@ -46,14 +55,21 @@ def quality_metrics(kind: str) -> list[tuple[KindSpec, MetricSpec]]:
 def quality_rows(effects: pd.DataFrame, metric: str) -> pd.DataFrame:
     """The rows of the view `effect` by one metric, with all metrics of the same answers as columns.
 
-    These are the metric's name for the arm, and the name with `_baseline`, `_low` and `_high`; verdict and floor of the metric
-    are `quality_verdict` and `quality_floor`.
+    These are the metric's name for the arm, and the name with `_baseline`, `_low` and `_high`;
+    verdict and floor of the metric are `quality_verdict` and `quality_floor`.
     """
-    same, ends = ["comparison_id", "environment", "host"], dict(zip(_VALUES, ("_baseline", "", "_low", "_high"), strict=True))
+    same, ends = (
+        ["comparison_id", "environment", "host"],
+        dict(zip(_VALUES, ("_baseline", "", "_low", "_high"), strict=True)),
+    )
     wide = effects.pivot(index=same, columns="metric", values=list(_VALUES))
-    wide.columns = wide.columns.map(lambda place_and_metric: f"{place_and_metric[1]}{ends[place_and_metric[0]]}")
+    wide.columns = wide.columns.map(
+        lambda place_and_metric: f"{place_and_metric[1]}{ends[place_and_metric[0]]}"
+    )
     rows = effects[(effects["metric"] == metric) & effects["effect"].notna()]
-    return rows.rename(columns={"verdict": "quality_verdict", "floor": "quality_floor"}).join(wide, on=same)
+    return rows.rename(columns={"verdict": "quality_verdict", "floor": "quality_floor"}).join(
+        wide, on=same
+    )
 
 
 def conclude_quality(row: Any, spec: MetricSpec) -> Conclusion:
@@ -66,45 +82,67 @@ def conclude_quality(row: Any, spec: MetricSpec) -> Conclusion:
 
 
 def join_quality(speeds: pd.DataFrame, qualities: pd.DataFrame) -> pd.DataFrame:
-    """Rows of the view `speedup`, each with the newest of `quality_rows` for the same arm and baseline, if there is one.
+    """Rows of the view `speedup`, each with the newest of `quality_rows` for the same arm and
+    baseline, if there is one.
 
-    An evaluation of images as they are comes before those of corrupted ones, however new these are. Columns that both have are
-    those of `speedup`; the others are empty where the arm has no quality.
+    An evaluation of images as they are comes before those of corrupted ones, however new these are.
+    Columns that both have are those of `speedup`; the others are empty where the arm has no
+    quality.
     """
-    clean = qualities.assign(clean=qualities["corruption"].isna() if "corruption" in qualities else True)
-    newest = clean.sort_values(["clean", "measured_at"], kind="stable").drop_duplicates("quality_pair_id", keep="last")
+    clean = qualities.assign(
+        clean=qualities["corruption"].isna() if "corruption" in qualities else True
+    )
+    newest = clean.sort_values(["clean", "measured_at"], kind="stable").drop_duplicates(
+        "quality_pair_id", keep="last"
+    )
     more = [name for name in newest.columns if name not in speeds.columns and name != "clean"]
     return speeds.merge(newest[["quality_pair_id", *more]], how="left", on="quality_pair_id")
 
 
 def with_states(speeds: pd.DataFrame, requested: pd.DataFrame) -> pd.DataFrame:
-    """Rows of the view `speedup` with the `state` of the comparison of quality for the same arm and baseline, and its `reason`.
+    """Rows of the view `speedup` with the `state` of the comparison of quality for the same arm and
+    baseline, and its `reason`.
 
-    `requested` are rows of `store.read.comparison_status.states`; where there is none, the state is `not requested`.
+    `requested` are rows of `store.read.comparison_status.states`; where there is none, the state is
+    `not requested`.
     """
-    known = requested.drop_duplicates("quality_pair_id", keep="last")[["quality_pair_id", "state", "reason"]]
+    known = requested.drop_duplicates("quality_pair_id", keep="last")[
+        ["quality_pair_id", "state", "reason"]
+    ]
     found = speeds.merge(known, how="left", on="quality_pair_id")
     return found.assign(state=found["state"].fillna("not requested"))
 
 
 def with_controls(speeds: pd.DataFrame, controls: pd.DataFrame) -> pd.DataFrame:
-    """Rows of the view `speedup` with the columns of `beside_controls` for the same arm; empty for arms that nothing tunes."""
-    known = controls.drop_duplicates("quality_arm_id", keep="last")[["quality_arm_id", "control", "control_params", *CHANGE]]
+    """Rows of the view `speedup` with the columns of `beside_controls` for the same arm; empty for
+    arms that nothing tunes.
+    """
+    known = controls.drop_duplicates("quality_arm_id", keep="last")[
+        ["quality_arm_id", "control", "control_params", *CHANGE]
+    ]
     return speeds.merge(known, how="left", on="quality_arm_id")
 
 
 def beside_controls(engine: Engine, name: str, control_of: ControlOf) -> pd.DataFrame:
     """Tuned arms of the quality jobs of a sweep, each against the control of its tuning.
 
-    A row for each environment, model, weights, dtype, attention, method and params, with `quality_arm_id`: method and params of
-    the control (`control`, `control_params`), and `change`, `change_low`, `change_high`: bits per byte of the arm less those of
-    the control, paired over windows; empty where no attempt measured both.
+    A row for each environment, model, weights, dtype, attention, method and params, with
+    `quality_arm_id`: method and params of the control (`control`, `control_params`), and `change`,
+    `change_low`, `change_high`: bits per byte of the arm less those of the control, paired over
+    windows; empty where no attempt measured both.
     """
     link = TABLES["sweep_comparison"]
-    linked = select(link.c.sweep).where(link.c.sweep == name, link.c.comparison_id == PAIR.c.comparison_id)
-    of_sweep = select(PAIR.c.attempt).where(PAIR.c.attempt == ATTEMPT.c.id, exists(linked.correlate(PAIR)))
+    linked = select(link.c.sweep).where(
+        link.c.sweep == name, link.c.comparison_id == PAIR.c.comparison_id
+    )
+    of_sweep = select(PAIR.c.attempt).where(
+        PAIR.c.attempt == ATTEMPT.c.id, exists(linked.correlate(PAIR))
+    )
     attempts = (
-        select(*(ATTEMPT.c[column] for column in ("id", "environment", "payload", "flags")), SCORES.c.characters)
+        select(
+            *(ATTEMPT.c[column] for column in ("id", "environment", "payload", "flags")),
+            SCORES.c.characters,
+        )
         .join(SCORES, SCORES.c.attempt == ATTEMPT.c.id)
         .where(exists(of_sweep.correlate(ATTEMPT)))
         .order_by(ATTEMPT.c.ended_at, ATTEMPT.c.id)
@@ -113,19 +151,38 @@ def beside_controls(engine: Engine, name: str, control_of: ControlOf) -> pd.Data
     with reading(engine) as connection:
         for attempt in connection.execute(attempts).all():
             job = Job.model_validate(json.loads(attempt.payload)["job"])
-            controls = {place: found for place, arm in enumerate(job.arms) if (found := control_of(arm, job.arms)) is not None}
+            controls = {
+                place: found
+                for place, arm in enumerate(job.arms)
+                if (found := control_of(arm, job.arms)) is not None
+            }
             if not controls:
                 continue
             packed = select(SCORES.c.payload).where(SCORES.c.attempt == attempt.id)
             scores = TextScoreStore.unpack(connection.execute(packed).scalar_one())
             for place, (control, beside) in controls.items():
-                known = beside is not None and all(text_stats.scored(scores, index) for index in (beside, place))
-                change = text_stats.compare_texts(scores, beside, place).change[:3] if known and beside is not None else (None,) * 3
+                known = beside is not None and all(
+                    text_stats.scored(scores, index) for index in (beside, place)
+                )
+                change = (
+                    text_stats.compare_texts(scores, beside, place).change[:3]
+                    if known and beside is not None
+                    else (None,) * 3
+                )
                 columns = arm_columns(job, place)
                 row = {"environment": attempt.environment, **{name: columns[name] for name in ARM}}
-                key, rank = tuple(row.values()), (change[0] is not None, attempt.flags == "", attempt.characters)
-                row |= {"control": control.method, "control_params": canonical(requested_params(control))}
-                row |= {"quality_arm_id": quality_arm_id(columns), **dict(zip(CHANGE, change, strict=True))}
+                key, rank = (
+                    tuple(row.values()),
+                    (change[0] is not None, attempt.flags == "", attempt.characters),
+                )
+                row |= {
+                    "control": control.method,
+                    "control_params": canonical(requested_params(control)),
+                }
+                row |= {
+                    "quality_arm_id": quality_arm_id(columns),
+                    **dict(zip(CHANGE, change, strict=True)),
+                }
                 if key not in rows or rank >= rows[key][0]:
                     rows[key] = rank, row
     names = ["environment", "quality_arm_id", *ARM, "control", "control_params", *CHANGE]

@@ -1,4 +1,6 @@
-"""Queries for the report, the app and the command line: sweeps, and the rows of the public views that belong to them."""
+"""Queries for the report, the app and the command line: sweeps, and the rows of the public views
+that belong to them.
+"""
 
 import json
 from collections import defaultdict
@@ -46,18 +48,27 @@ SWEEP_VIEWS: Mapping[str, tuple[str, ...]] = {
 
 
 def sweep_summaries(engine: Engine) -> list[dict[str, Any]]:
-    """The newest revision of each sweep, newest first, with counts of its comparisons and of its jobs by state.
+    """The newest revision of each sweep, newest first, with counts of its comparisons and of its
+    jobs by state.
 
     `best` is the largest clear speed-up, `None` where there is none.
     """
     counts = (func.sum(PANEL_PROGRESS.c[name]) for name in ("comparisons", "measured", "failures"))
-    of_panels = [select(func.coalesce(count, 0)).where(PANEL_PROGRESS.c.sweep == SWEEP.c.id) for count in counts]
+    of_panels = [
+        select(func.coalesce(count, 0)).where(PANEL_PROGRESS.c.sweep == SWEEP.c.id)
+        for count in counts
+    ]
     best = select(func.max(PANEL_ROWS.c.best)).where(PANEL_ROWS.c.sweep == SWEEP.c.id)
-    numbers = dict(zip(("comparisons", "measured", "failures", "best"), (*of_panels, best), strict=True))
+    numbers = dict(
+        zip(("comparisons", "measured", "failures", "best"), (*of_panels, best), strict=True)
+    )
     revisions = (
         select(
             *(SWEEP.c.id, SWEEP.c.name, SWEEP.c.revision, SWEEP.c.question, SWEEP.c.submitted_at),
-            *(number.correlate(SWEEP).scalar_subquery().label(name) for name, number in numbers.items()),
+            *(
+                number.correlate(SWEEP).scalar_subquery().label(name)
+                for name, number in numbers.items()
+            ),
         )
         .where(newest_revision(SWEEP))
         .order_by(SWEEP.c.submitted_at.desc(), SWEEP.c.id.desc())
@@ -74,95 +85,140 @@ def sweep_summaries(engine: Engine) -> list[dict[str, Any]]:
             states[row.sweep][row.state] = row.jobs
     for sweep in found:
         sweep["submitted_at"] = timestamp(sweep["submitted_at"])
-        sweep |= {state: states[sweep["id"]].get(state, 0) for state in ("waiting", "running", "done", "failed", "cancelled")}
+        sweep |= {
+            state: states[sweep["id"]].get(state, 0)
+            for state in ("waiting", "running", "done", "failed", "cancelled")
+        }
     return found
 
 
 def find_sweep(engine: Engine, name: str) -> dict[str, Any]:
-    """The newest revision of the sweep called `name`. Raises `StoreError` that names the nearest ones if there is none."""
+    """The newest revision of the sweep called `name`. Raises `StoreError` that names the nearest
+    ones if there is none.
+    """
     with reading(engine) as connection:
         found = connection.execute(
             select(SWEEP).where(SWEEP.c.name == name).order_by(SWEEP.c.revision.desc()).limit(1)
         ).one_or_none()
         if found is not None:
             return dict(found._mapping)
-        names = list(connection.execute(select(SWEEP.c.name).distinct().order_by(SWEEP.c.name)).scalars())
+        names = list(
+            connection.execute(select(SWEEP.c.name).distinct().order_by(SWEEP.c.name)).scalars()
+        )
     near = get_close_matches(name, names, n=3) or names[:5]
-    hint = f"did you mean {' or '.join(near)}?" if near else "there is none yet; run one first: breakeven run quickstart"
+    hint = (
+        f"did you mean {' or '.join(near)}?"
+        if near
+        else "there is none yet; run one first: breakeven run quickstart"
+    )
     raise StoreError(f"{display_name(engine.url)} contains no sweep called {name}; {hint}")
 
 
 def stored_sweeps(engine: Engine) -> dict[str, str]:
     """The file of each sweep by its name, newest revisions."""
     with reading(engine) as connection:
-        return {row.name: row.text for row in connection.execute(select(SWEEP.c.name, SWEEP.c.text).order_by(SWEEP.c.revision))}
+        return {
+            row.name: row.text
+            for row in connection.execute(
+                select(SWEEP.c.name, SWEEP.c.text).order_by(SWEEP.c.revision)
+            )
+        }
 
 
 def sweep_rows(engine: Engine, name: str, view: str) -> "pd.DataFrame":
     """The rows of one of `SWEEP_VIEWS` that belong to the newest revision of a sweep.
 
-    Rows of `break_even` are ordered by axis first: tokens, GMACs, share of GMACs saved. Those of `accuracy` have one column more:
-    `classes`, the number of outputs that accuracy is about.
+    Rows of `break_even` are ordered by axis first: tokens, GMACs, share of GMACs saved. Those of
+    `accuracy` have one column more: `classes`, the number of outputs that accuracy is about.
     """
     return _read_frame(engine, sweep_statement(name, view))
 
 
 def counter_rows(engine: Engine, name: str) -> "pd.DataFrame":
-    """The rows of the view `kernel` of a sweep that a profiler with hardware counters recorded (ncu)."""
+    """The rows of the view `kernel` of a sweep that a profiler with hardware counters recorded
+    (ncu).
+    """
     statement = sweep_statement(name, "kernel")
     tool = next(column for column in statement.selected_columns if column.key == "tool")
     return _read_frame(engine, statement.where(tool == "ncu"))
 
 
 def sweep_statement(name: str, view: str, panels: Select[Any] | None = None) -> Select[Any]:
-    """The statement of `sweep_rows`, which may be narrowed; `panels` selects the `panel_id` of those whose rows are wanted."""
+    """The statement of `sweep_rows`, which may be narrowed; `panels` selects the `panel_id` of
+    those whose rows are wanted.
+    """
     from store.views.public import TABLES  # which imports the models
 
     table, sweeps, pairs = TABLES[view], TABLES["sweep_comparison"], PAIR
     linked = select(sweeps.c.comparison_id).where(sweeps.c.sweep == name)
     if panels is not None:
         linked = linked.where(
-            sweeps.c.comparison_id.in_(select(COMPARISON.c.comparison_id).where(COMPARISON.c.panel_id.in_(panels)))
+            sweeps.c.comparison_id.in_(
+                select(COMPARISON.c.comparison_id).where(COMPARISON.c.panel_id.in_(panels))
+            )
         )
     order: list[ColumnElement[Any]] = [table.c[column] for column in SWEEP_VIEWS[view]]
     rows = select(table)
     if "sweep" in table.c:
-        # of a few panels: SQLite is to begin with their comparisons, not with all curves of the sweep
-        rows = rows.where((table.c.sweep if panels is None else func.coalesce(table.c.sweep, "")) == name)
+        # of a few panels: SQLite is to begin with their comparisons, not with all curves of the
+        # sweep
+        rows = rows.where(
+            (table.c.sweep if panels is None else func.coalesce(table.c.sweep, "")) == name
+        )
     if panels is not None and "panel_id" in table.c:
         rows = rows.where(table.c.panel_id.in_(panels))
     if view == "break_even":
         order.insert(0, case({"tokens": 0, "gmacs": 1}, value=table.c.axis, else_=2))
     elif view in {"generation", "arm", "profile", "kernel"}:
-        measured = table.c.attempt.in_(select(pairs.c.attempt).where(pairs.c.comparison_id.in_(linked)))
-        rows = rows.where(or_(measured, table.c.comparison_id.in_(linked)) if "comparison_id" in table.c else measured)
+        measured = table.c.attempt.in_(
+            select(pairs.c.attempt).where(pairs.c.comparison_id.in_(linked))
+        )
+        rows = rows.where(
+            or_(measured, table.c.comparison_id.in_(linked))
+            if "comparison_id" in table.c
+            else measured
+        )
     elif "sweep" not in table.c:
         rows = rows.where(table.c.comparison_id.in_(linked))
     if view == "accuracy":
-        classes = select(func.max(PREDICTIONS.c.classes)).join_from(PREDICTIONS, pairs, PREDICTIONS.c.attempt == pairs.c.attempt)
-        rows = rows.add_columns(classes.where(pairs.c.comparison_id == table.c.comparison_id).scalar_subquery().label("classes"))
+        classes = select(func.max(PREDICTIONS.c.classes)).join_from(
+            PREDICTIONS, pairs, PREDICTIONS.c.attempt == pairs.c.attempt
+        )
+        rows = rows.add_columns(
+            classes.where(pairs.c.comparison_id == table.c.comparison_id)
+            .scalar_subquery()
+            .label("classes")
+        )
     return rows.order_by(*order)
 
 
 def peak_gflops(engine: Engine, environment: str, host: str) -> dict[tuple[str, int | None], float]:
-    """The best measured peak of a host in an environment, in 1e9 operations per second, by dtype and CPU threads."""
+    """The best measured peak of a host in an environment, in 1e9 operations per second, by dtype
+    and CPU threads.
+    """
     from store.rows.profiles import best_peaks  # which imports the models
 
     return {key: peaks.gflops for key, (peaks, _) in best_peaks(engine, environment, host).items()}
 
 
 def zeroshot_rows(engine: Engine, name: str) -> "pd.DataFrame":
-    """Zero-shot tasks of a sweep: each arm's results of the newest attempt, beside those of its first baseline.
+    """Zero-shot tasks of a sweep: each arm's results of the newest attempt, beside those of its
+    first baseline.
 
-    `task_drop` with its interval is the share of documents that the arm loses against that baseline.
+    `task_drop` with its interval is the share of documents that the arm loses against that
+    baseline.
     """
     from store.views.public import TABLES
 
     quality, sweeps, pair, attempt = TABLES["quality"], TABLES["sweep_comparison"], PAIR, ATTEMPT
-    result, baseline, drop, newer = (TABLES["metric"].alias(alias) for alias in ("result", "baseline", "task_drop", "newer"))
+    result, baseline, drop, newer = (
+        TABLES["metric"].alias(alias) for alias in ("result", "baseline", "task_drop", "newer")
+    )
     other, other_attempt = pair.alias("other"), attempt.alias("other_attempt")
     other_baseline = select(other.c.attempt).where(
-        other.c.attempt == pair.c.attempt, other.c.arm == pair.c.arm, other.c.baseline < pair.c.baseline
+        other.c.attempt == pair.c.attempt,
+        other.c.arm == pair.c.arm,
+        other.c.baseline < pair.c.baseline,
     )
     newer_result = (
         select(other.c.attempt)
@@ -175,8 +231,21 @@ def zeroshot_rows(engine: Engine, name: str) -> "pd.DataFrame":
             newer.c.metric == result.c.metric,
         )
     )
-    task = and_(result.c.metric.startswith("zeroshot"), ~result.c.metric.endswith("_drop", autoescape=True))
-    arm = (quality.c[column] for column in ("environment", "device_name", "model", "weights", "baseline", "method", "params"))
+    task = and_(
+        result.c.metric.startswith("zeroshot"), ~result.c.metric.endswith("_drop", autoescape=True)
+    )
+    arm = (
+        quality.c[column]
+        for column in (
+            "environment",
+            "device_name",
+            "model",
+            "weights",
+            "baseline",
+            "method",
+            "params",
+        )
+    )
     figures = {
         "value_baseline": baseline.c.value,
         "task_drop": drop.c.value,
@@ -184,20 +253,39 @@ def zeroshot_rows(engine: Engine, name: str) -> "pd.DataFrame":
         "task_drop_high": drop.c.high,
     }
     rows = (
-        select(*arm, result.c.metric, result.c.value, result.c.n, *(column.label(label) for label, column in figures.items()))
+        select(
+            *arm,
+            result.c.metric,
+            result.c.value,
+            result.c.n,
+            *(column.label(label) for label, column in figures.items()),
+        )
         .join(pair, pair.c.comparison_id == quality.c.comparison_id)
-        .join(attempt, and_(attempt.c.id == pair.c.attempt, attempt.c.environment == quality.c.environment))
+        .join(
+            attempt,
+            and_(attempt.c.id == pair.c.attempt, attempt.c.environment == quality.c.environment),
+        )
         .join(result, and_(result.c.attempt == pair.c.attempt, result.c.arm == pair.c.arm, task))
         .join(
             baseline,
-            and_(baseline.c.attempt == pair.c.attempt, baseline.c.arm == pair.c.baseline, baseline.c.metric == result.c.metric),
+            and_(
+                baseline.c.attempt == pair.c.attempt,
+                baseline.c.arm == pair.c.baseline,
+                baseline.c.metric == result.c.metric,
+            ),
         )
         .outerjoin(
             drop,
-            and_(drop.c.attempt == pair.c.attempt, drop.c.arm == pair.c.arm, drop.c.metric == result.c.metric + "_drop"),
+            and_(
+                drop.c.attempt == pair.c.attempt,
+                drop.c.arm == pair.c.arm,
+                drop.c.metric == result.c.metric + "_drop",
+            ),
         )
         .where(
-            quality.c.comparison_id.in_(select(sweeps.c.comparison_id).where(sweeps.c.sweep == name)),
+            quality.c.comparison_id.in_(
+                select(sweeps.c.comparison_id).where(sweeps.c.sweep == name)
+            ),
             ~other_baseline.exists(),
             ~newer_result.exists(),
         )
@@ -207,7 +295,8 @@ def zeroshot_rows(engine: Engine, name: str) -> "pd.DataFrame":
 
 
 def execution_rows(engine: Engine, name: str) -> "pd.DataFrame":
-    """The attempts that measured comparisons of the newest revision of a sweep, oldest first: rows of the view `execution`.
+    """The attempts that measured comparisons of the newest revision of a sweep, oldest first: rows
+    of the view `execution`.
 
     `system_metrics` are mappings; `comparison_ids` lists what each attempt measured.
     """
@@ -221,7 +310,11 @@ def execution_rows(engine: Engine, name: str) -> "pd.DataFrame":
         for row in connection.execute(pairs.order_by(PAIR.c.attempt, PAIR.c.comparison_id)):
             measured[row.attempt].append(row.comparison_id)
     attempts = select(PAIR.c.attempt).where(linked, PAIR.c.failure.is_(None))
-    rows = select(execution).where(execution.c.attempt.in_(attempts)).order_by(execution.c.ended_at, execution.c.attempt)
+    rows = (
+        select(execution)
+        .where(execution.c.attempt.in_(attempts))
+        .order_by(execution.c.ended_at, execution.c.attempt)
+    )
     frame = _read_frame(engine, rows)
     return frame.assign(
         system_metrics=[json.loads(text) for text in frame["system_metrics"]],
@@ -231,7 +324,9 @@ def execution_rows(engine: Engine, name: str) -> "pd.DataFrame":
 
 def calibration_rows(engine: Engine) -> "pd.DataFrame":
     """All calibrations, oldest first, with the columns of the table."""
-    return _read_frame(engine, select(CALIBRATION).order_by(CALIBRATION.c.created_at, CALIBRATION.c.calibration_id))
+    return _read_frame(
+        engine, select(CALIBRATION).order_by(CALIBRATION.c.created_at, CALIBRATION.c.calibration_id)
+    )
 
 
 def _read_frame(engine: Engine, statement: Select[*tuple[Any, ...]]) -> "pd.DataFrame":
@@ -239,4 +334,6 @@ def _read_frame(engine: Engine, statement: Select[*tuple[Any, ...]]) -> "pd.Data
 
     with reading(engine) as connection:
         found = connection.execute(statement)
-        return pd.DataFrame.from_records([tuple(row) for row in found], columns=list(found.keys()), coerce_float=True)
+        return pd.DataFrame.from_records(
+            [tuple(row) for row in found], columns=list(found.keys()), coerce_float=True
+        )

@@ -1,4 +1,6 @@
-"""How runs go: unfinished sweeps by device with the time left, failures by class, and the health of nodes and devices."""
+"""How runs go: unfinished sweeps by device with the time left, failures by class, and the health of
+nodes and devices.
+"""
 
 from collections.abc import Mapping, Sequence
 from hashlib import sha1
@@ -30,7 +32,8 @@ from sweeps.model.job import Job
 EXAMPLES_OF_A_CLASS = 5
 """Comparisons that a class of failures names."""
 ATTEMPTS_COUNTED = 100
-"""The newest attempts of a sweep on a class of device, whose durations those of its other jobs are taken from."""
+"""The newest attempts of a sweep on a class of device, whose durations those of its other jobs are
+taken from."""
 ESTIMATES_KEPT = 100_000
 _ESTIMATES: dict[bytes, float] = {}
 
@@ -50,12 +53,16 @@ class RunProgress(NamedTuple):
     ended: int
     """Done, failed, or cancelled."""
     left_s: float | None
-    """Seconds until the rest is measured, by `sweeps.analysis.time_left`: `None` before the first has ended."""
+    """Seconds until the rest is measured, by `sweeps.analysis.time_left`: `None` before the first
+    has ended."""
     heard_at: float | None
-    """When a dispatcher last renewed its lease, in seconds since the epoch; `None` where none holds one."""
+    """When a dispatcher last renewed its lease, in seconds since the epoch; `None` where none holds
+    one."""
 
     def silent_s(self, now: float) -> float | None:
-        """Seconds since the last sign of its dispatcher, which grow while nothing is committed; `None` where none holds a job."""
+        """Seconds since the last sign of its dispatcher, which grow while nothing is committed;
+        `None` where none holds a job.
+        """
         return None if self.heard_at is None else max(0.0, now - self.heard_at)
 
     def stale(self, now: float) -> bool:
@@ -105,9 +112,14 @@ class Health(NamedTuple):
 
 
 def run_progress(engine: Engine, now: float | None = None) -> list[RunProgress]:
-    """The sweeps (newest revisions) that have jobs waiting or running, by class of device, newest sweep first."""
+    """The sweeps (newest revisions) that have jobs waiting or running, by class of device, newest
+    sweep first.
+    """
     key = (SWEEP.c.id, SWEEP.c.name, JOB.c.device)
-    unfinished = (newest_revision(SWEEP), SWEEP.c.id.in_(select(SWEEP_JOB.c.sweep).join(JOB, _SAME_JOB).where(_OPEN)))
+    unfinished = (
+        newest_revision(SWEEP),
+        SWEEP.c.id.in_(select(SWEEP_JOB.c.sweep).join(JOB, _SAME_JOB).where(_OPEN)),
+    )
     ended = func.sum(case((JOB.c.state.in_(_ENDED), 1), else_=0)).label("ended")
     groups = (
         select(*key, ended, func.sum(case((_OPEN, 1), else_=0)).label("open"))
@@ -121,12 +133,18 @@ def run_progress(engine: Engine, now: float | None = None) -> list[RunProgress]:
         return [_progress(connection, row, now) for row in connection.execute(groups).all()]
 
 
-def seconds_left(engine: Engine, sweep: int, *, starting: int = 0, now: float | None = None) -> float | None:
-    """Seconds until all jobs of a sweep's row are measured: those of the class of device that takes longest.
+def seconds_left(
+    engine: Engine, sweep: int, *, starting: int = 0, now: float | None = None
+) -> float | None:
+    """Seconds until all jobs of a sweep's row are measured: those of the class of device that takes
+    longest.
 
-    As many more as `starting` begin at once. `None` where that is not known of each yet; see `sweeps.analysis.time_left`.
+    As many more as `starting` begin at once. `None` where that is not known of each yet; see
+    `sweeps.analysis.time_left`.
     """
-    devices = select(JOB.c.device).select_from(_OF_SWEEP).where(SWEEP.c.id == sweep, _OPEN).distinct()
+    devices = (
+        select(JOB.c.device).select_from(_OF_SWEEP).where(SWEEP.c.id == sweep, _OPEN).distinct()
+    )
     with reading(engine) as connection:
         of = [(sweep, device) for device in connection.execute(devices).scalars().all()]
         jobs = [(_open_jobs(connection, *each), _attempts(connection, *each)) for each in of]
@@ -142,12 +160,24 @@ def _progress(connection: Connection, group: Any, now: float) -> RunProgress:
     renewed = [job.renewed_at for job in running if job.renewed_at]
     heard_at = max(renewed, default=None)
     left = _left(jobs, _attempts(connection, group.id, group.device), now)
-    return RunProgress(group.name, group.device, len(jobs) - len(running), len(running), group.ended, left, heard_at)
+    return RunProgress(
+        group.name,
+        group.device,
+        len(jobs) - len(running),
+        len(running),
+        group.ended,
+        left,
+        heard_at,
+    )
 
 
 def _open_jobs(connection: Connection, sweep: int, device: str) -> Sequence[Any]:
     columns = (JOB.c.kind, JOB.c.state, JOB.c.payload, JOB.c.queued_at, JOB.c.renewed_at)
-    jobs = select(*columns).select_from(_OF_SWEEP).where(SWEEP.c.id == sweep, JOB.c.device == device, _OPEN)
+    jobs = (
+        select(*columns)
+        .select_from(_OF_SWEEP)
+        .where(SWEEP.c.id == sweep, JOB.c.device == device, _OPEN)
+    )
     return connection.execute(jobs).all()
 
 
@@ -163,18 +193,28 @@ def _attempts(connection: Connection, sweep: int, device: str) -> Sequence[Any]:
     return connection.execute(attempts).all()
 
 
-def _left(jobs: Sequence[Any], attempts: Sequence[Any], now: float, starting: int = 0) -> float | None:
-    """By `time_left`. A running job is taken to have begun when the newest attempt ended, or when it was queued after that."""
+def _left(
+    jobs: Sequence[Any], attempts: Sequence[Any], now: float, starting: int = 0
+) -> float | None:
+    """By `time_left`. A running job is taken to have begun when the newest attempt ended, or when
+    it was queued after that.
+    """
     if not attempts:
         return None
-    ended = [EndedJob(row.kind, _estimate(row.payload), row.ended_at - row.started_at) for row in attempts if row.state == "done"]
+    ended = [
+        EndedJob(row.kind, _estimate(row.payload), row.ended_at - row.started_at)
+        for row in attempts
+        if row.state == "done"
+    ]
     rest = [OpenJob(row.kind, _estimate(row.payload), row.state == "running") for row in jobs]
     began = max([attempts[0].ended_at, *(row.queued_at for row in jobs if row.state == "running")])
     return time_left(ended, rest, since_s=max(0.0, now - began), starting=starting)
 
 
 def _estimate(payload: str) -> float:
-    """The estimate of a job in the queue; kept by the digest of its text, which takes a hundredth of reading it."""
+    """The estimate of a job in the queue; kept by the digest of its text, which takes a hundredth
+    of reading it.
+    """
     digest = sha1(payload.encode(), usedforsecurity=False).digest()
     if digest not in _ESTIMATES:
         if len(_ESTIMATES) >= ESTIMATES_KEPT:
@@ -184,12 +224,16 @@ def _estimate(payload: str) -> float:
 
 
 def failure_classes(engine: Engine, sweep: str, most: int = 50) -> list[FailureClass]:
-    """The failures of comparisons of the newest revision of a sweep that an environment has nothing else of, most frequent first.
+    """The failures of comparisons of the newest revision of a sweep that an environment has nothing
+    else of, most frequent first.
 
     At most so many classes. Raises `StoreError` if there is no such sweep.
     """
     row = find_sweep(engine, sweep)["id"]
-    requested = (SWEEP_COMPARISON.c.sweep == row, SWEEP_COMPARISON.c.comparison_id == EFFECT.c.comparison_id)
+    requested = (
+        SWEEP_COMPARISON.c.sweep == row,
+        SWEEP_COMPARISON.c.comparison_id == EFFECT.c.comparison_id,
+    )
     # looked up: failures are few beside the comparisons of a large sweep
     of_sweep = exists(select(SWEEP_COMPARISON.c.sweep).where(*requested).correlate(EFFECT))
     number = func.count(distinct(EFFECT.c.comparison_id)).label("comparisons")
@@ -204,14 +248,22 @@ def failure_classes(engine: Engine, sweep: str, most: int = 50) -> list[FailureC
     listed = []
     with reading(engine) as connection:
         for found in connection.execute(classes).all():
-            of = select(FAILURE.c.detail, ATTEMPT.c.id, ATTEMPT.c.ended_at, ATTEMPT.c.environment, ATTEMPT.c.host).join_from(
-                FAILURE, ATTEMPT, ATTEMPT.c.id == FAILURE.c.attempt
-            )
+            of = select(
+                FAILURE.c.detail,
+                ATTEMPT.c.id,
+                ATTEMPT.c.ended_at,
+                ATTEMPT.c.environment,
+                ATTEMPT.c.host,
+            ).join_from(FAILURE, ATTEMPT, ATTEMPT.c.id == FAILURE.c.attempt)
             newest = connection.execute(of.where(FAILURE.c.id == found.newest)).one()
             named = select(COMPARISON.c.comparison_id, COMPARISON.c.kind).join_from(
                 EFFECT, COMPARISON, COMPARISON.c.comparison_id == EFFECT.c.comparison_id
             )
-            failed = named.where(EFFECT.c.failure == found.newest).distinct().order_by(COMPARISON.c.comparison_id)
+            failed = (
+                named.where(EFFECT.c.failure == found.newest)
+                .distinct()
+                .order_by(COMPARISON.c.comparison_id)
+            )
             rows = connection.execute(failed.limit(EXAMPLES_OF_A_CLASS)).all()
             at = (newest.id, newest.ended_at, newest.environment, newest.host, newest.detail)
             listed.append(
@@ -230,10 +282,15 @@ def failure_classes(engine: Engine, sweep: str, most: int = 50) -> list[FailureC
 def health(engine: Engine) -> list[Health]:
     """Each environment on each host where anything was measured, the one seen last first."""
     of = (ATTEMPT.c.environment, ATTEMPT.c.host)
-    seen = select(*of, ATTEMPT.c.flags, func.count().label("attempts"), func.max(ATTEMPT.c.ended_at).label("seen_at"))
-    calibrated = select(CALIBRATION.c.environment, func.max(CALIBRATION.c.created_at).label("at")).group_by(
-        CALIBRATION.c.environment
+    seen = select(
+        *of,
+        ATTEMPT.c.flags,
+        func.count().label("attempts"),
+        func.max(ATTEMPT.c.ended_at).label("seen_at"),
     )
+    calibrated = select(
+        CALIBRATION.c.environment, func.max(CALIBRATION.c.created_at).label("at")
+    ).group_by(CALIBRATION.c.environment)
     with reading(engine) as connection:
         devices = {row.environment_id: row for row in connection.execute(select(ENVIRONMENT))}
         ages = {row.environment: row.at for row in connection.execute(calibrated)}
@@ -250,13 +307,23 @@ def health(engine: Engine) -> list[Health]:
             for flag in split_flags(part.flags):
                 counts[flag] = counts.get(flag, 0) + part.attempts
         quarantined = sum(
-            part.attempts for part in parts if any(FLAGS[f].quarantine for f in split_flags(part.flags) if f in FLAGS)
+            part.attempts
+            for part in parts
+            if any(FLAGS[f].quarantine for f in split_flags(part.flags) if f in FLAGS)
         )
         figures = (max(part.seen_at for part in parts), sum(part.attempts for part in parts))
         flags = dict(sorted(counts.items(), key=lambda each: (-each[1], each[0])))
         found.append(
             Health(
-                environment, host, device.device, device.device_name, *figures, flags, quarantined, ages.get(environment), *peaks
+                environment,
+                host,
+                device.device,
+                device.device_name,
+                *figures,
+                flags,
+                quarantined,
+                ages.get(environment),
+                *peaks,
             )
         )
     return sorted(found, key=lambda each: -each.seen_at)
@@ -266,4 +333,6 @@ def _peaks(engine: Engine, environment: str, host: str) -> tuple[float | None, f
     from store.rows.profiles import best_peaks  # imports the models
 
     peaks = [peaks for peaks, _ in best_peaks(engine, environment, host).values()]
-    return max((one.gflops for one in peaks), default=None), max((one.gb_per_s for one in peaks), default=None)
+    return max((one.gflops for one in peaks), default=None), max(
+        (one.gb_per_s for one in peaks), default=None
+    )

@@ -1,4 +1,6 @@
-"""Break-evens along the tokens of all curves of a sweep, with the conditions by which a map orders them."""
+"""Break-evens along the tokens of all curves of a sweep, with the conditions by which a map orders
+them.
+"""
 
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
@@ -18,30 +20,61 @@ BREAK_EVEN = core(BreakEvenRow)
 _MOST_NAMED = 5000
 """Curves that one statement may name."""
 CONDITION_COLUMNS = (
-    *("model", "weights", "device_name", "environment", "host", "batch_size", "threads", "spare_cores", "wait_policy", "pinning"),
+    *(
+        "model",
+        "weights",
+        "device_name",
+        "environment",
+        "host",
+        "batch_size",
+        "threads",
+        "spare_cores",
+        "wait_policy",
+        "pinning",
+    ),
     *("data", "new_tokens", "decoding", "seed", "exclusive", "inputs", "baseline", "baseline_id"),
     *("method", "params", "dtype", "attention", "runtime", "kv_cache"),
 )
 """Of the view `break_even`, by which its curves differ."""
 _FIGURES = (
-    *("curve_id", "metric", "axis", "varied_parameter", "verdict", "x", "x_low", "x_high", "direction", "grid_limited", "points"),
+    *(
+        "curve_id",
+        "metric",
+        "axis",
+        "varied_parameter",
+        "verdict",
+        "x",
+        "x_low",
+        "x_high",
+        "direction",
+        "grid_limited",
+        "points",
+    ),
     *("points_missing", "why", "prompt_tokens", "x_first", "x_last", "worst_loss", "largest_gain"),
 )
 
 
 def token_break_evens(engine: Engine, sweep: str, metric: str) -> "pd.DataFrame":
-    """Rows of the view `break_even` along the tokens by one metric, with the columns of conditions and what words need."""
+    """Rows of the view `break_even` along the tokens by one metric, with the columns of conditions
+    and what words need.
+    """
     import pandas as pd
 
     view = TABLES["break_even"]
     columns = [view.c[name] for name in (*CONDITION_COLUMNS, *_FIGURES)]
-    rows = select(*columns).where(view.c.sweep == sweep, view.c.metric == metric, view.c.axis == "tokens")
+    rows = select(*columns).where(
+        view.c.sweep == sweep, view.c.metric == metric, view.c.axis == "tokens"
+    )
     with reading(engine) as connection:
         found = connection.execute(rows.order_by(view.c.method, view.c.params, view.c.x))
-        return pd.DataFrame.from_records([tuple(row) for row in found], columns=list(found.keys()), coerce_float=True)
+        return pd.DataFrame.from_records(
+            [tuple(row) for row in found], columns=list(found.keys()), coerce_float=True
+        )
 
 
-def claims_of_curves(engine: Engine, curves: Collection[str], metric: str) -> dict[tuple[str, Place], tuple[Any, ...]]:
+def claims_of_curves(
+    engine: Engine, curves: Collection[str], metric: str
+) -> dict[tuple[str, Place], tuple[Any, ...]]:
     """Break-evens along the tokens by one metric, by curve and place: rows with what words need.
 
     Of several sweeps that have a curve the one with most points on it, among equals the newest.
@@ -55,4 +88,7 @@ def claims_of_curves(engine: Engine, curves: Collection[str], metric: str) -> di
             for row in connection.execute(part.order_by(BREAK_EVEN.c.crossing)):
                 here = found.setdefault((row.curve_id, Place(row.environment, row.host)), {})
                 here.setdefault(row.sweep, []).append(row)
-    return {key: tuple(max(own.items(), key=lambda each: (each[1][0].points, each[0]))[1]) for key, own in found.items()}
+    return {
+        key: tuple(max(own.items(), key=lambda each: (each[1][0].points, each[0]))[1])
+        for key, own in found.items()
+    }

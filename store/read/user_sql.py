@@ -1,4 +1,6 @@
-"""SQL that users write: one SELECT, on a connection that can only read, within limits of time, rows and memory."""
+"""SQL that users write: one SELECT, on a connection that can only read, within limits of time, rows
+and memory.
+"""
 
 import re
 import sqlite3
@@ -21,7 +23,8 @@ VALUE_BYTES = 250_000
 """The longest text or blob that a query may read or make."""
 RESULT_BYTES = 64_000_000
 MEMORY_BYTES = 512_000_000
-"""How much the process may grow during a query: sorting and grouping happen in memory, so that nothing is written anywhere."""
+"""How much the process may grow during a query: sorting and grouping happen in memory, so that
+nothing is written anywhere."""
 STEPS = 20_000
 """SQLite instructions between two looks at the clock: about a millisecond."""
 ROWS_AT_ONCE = 100
@@ -36,8 +39,8 @@ ALLOWED_FUNCTIONS = re.compile(
     r"total|trunc|typeof|unhex|unicode|unixepoch|upper|zeroblob|->>?",
     re.IGNORECASE,
 )
-"""SQL functions that only compute, and soon end: load_extension is not among them, nor printf and trim, a single call of which
-can run for minutes that nothing can interrupt."""
+"""SQL functions that only compute, and soon end: load_extension is not among them, nor printf and
+trim, a single call of which can run for minutes that nothing can interrupt."""
 READING = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE})
 LIMITS = {
     sqlite3.SQLITE_LIMIT_LENGTH: VALUE_BYTES,
@@ -58,25 +61,33 @@ class Result(NamedTuple):
 
 
 def run_query(url: str | None, sql: str, *, seconds: float = 10.0, rows: int = 10_000) -> Result:
-    """Run one SELECT to its end: the rows of `open_query`, collected. Raises `StoreError` as that does."""
+    """Run one SELECT to its end: the rows of `open_query`, collected. Raises `StoreError` as that
+    does.
+    """
     with open_query(url, sql, seconds=seconds, rows=rows) as stream:
         found = list(stream)
         return Result(stream.columns, found, bool(stream.limit))
 
 
 @contextmanager
-def open_query(url: str | None, sql: str, *, seconds: float = 10.0, rows: int = 10_000) -> Iterator["RowStream"]:
-    """Run one SELECT on the store at `url` (see `store.rows.location.location`): its rows as they are found, at most `rows`.
+def open_query(
+    url: str | None, sql: str, *, seconds: float = 10.0, rows: int = 10_000
+) -> Iterator["RowStream"]:
+    """Run one SELECT on the store at `url` (see `store.rows.location.location`): its rows as they
+    are found, at most `rows`.
 
-    It may take `seconds`, with what is done between two rows, but without waiting there (such as for the reader of a pipe).
-    Raises `StoreError`, at the start or between rows, for anything that is not one SELECT, for what takes too long or too much
-    memory, and for SQL errors, with the nearest names where a column or view is unknown.
+    It may take `seconds`, with what is done between two rows, but without waiting there (such as
+    for the reader of a pipe). Raises `StoreError`, at the start or between rows, for anything that
+    is not one SELECT, for what takes too long or too much memory, and for SQL errors, with the
+    nearest names where a column or view is unknown.
     """
     where = location(url)
     guard = _Guard(seconds)
     with (_on_server if sqlite_path(where) is None else _on_sqlite)(where, sql, guard) as cursor:
         if cursor.description is None:
-            raise StoreError("the query is empty; write one SELECT, such as: SELECT * FROM break_even")
+            raise StoreError(
+                "the query is empty; write one SELECT, such as: SELECT * FROM break_even"
+            )
         yield RowStream(cursor, rows, guard)
 
 
@@ -87,7 +98,8 @@ class RowStream:
         self.columns: tuple[str, ...] = tuple(str(column[0]) for column in cursor.description)
         self.returned = 0
         self.limit: Literal["", "rows", "bytes"] = ""
-        """Which limit ended it although there are more rows: the requested number, or `RESULT_BYTES` of text and blobs."""
+        """Which limit ended it although there are more rows: the requested number, or
+        `RESULT_BYTES` of text and blobs."""
         self._cursor, self._most, self._guard = cursor, most, guard
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
@@ -113,19 +125,36 @@ class _Guard:
         self.memory = self.process.memory_info().rss + MEMORY_BYTES
         self.refused = ""
 
-    def allows(self, action: int, _first: str | None, second: str | None, _database: str | None, _source: str | None) -> int:
-        if action in READING or (action == sqlite3.SQLITE_FUNCTION and ALLOWED_FUNCTIONS.fullmatch(second or "")):
+    def allows(
+        self,
+        action: int,
+        _first: str | None,
+        second: str | None,
+        _database: str | None,
+        _source: str | None,
+    ) -> int:
+        if action in READING or (
+            action == sqlite3.SQLITE_FUNCTION and ALLOWED_FUNCTIONS.fullmatch(second or "")
+        ):
             return sqlite3.SQLITE_OK
         if action == sqlite3.SQLITE_FUNCTION:
-            self.refused = self.refused or f"the function {second} is not among those that a query may use"
+            self.refused = (
+                self.refused or f"the function {second} is not among those that a query may use"
+            )
         return sqlite3.SQLITE_DENY
 
     def stops(self) -> bool:
         """Called every `STEPS` instructions; True interrupts the query."""
         if time.monotonic() > self.deadline:
-            self.refused = f"it took longer than {self.seconds:g} s; narrow it down (WHERE, LIMIT) or allow more time"
+            self.refused = (
+                f"it took longer than {self.seconds:g} s; narrow it down (WHERE, LIMIT) or allow"
+                " more time"
+            )
         elif self.process.memory_info().rss > self.memory:
-            self.refused = f"it needs more than {MEMORY_BYTES // 1_000_000} MB of memory; narrow it down (WHERE, LIMIT)"
+            self.refused = (
+                f"it needs more than {MEMORY_BYTES // 1_000_000} MB of memory; narrow it down"
+                " (WHERE, LIMIT)"
+            )
         return bool(self.refused)
 
 
@@ -148,7 +177,8 @@ def _on_sqlite(where: str, sql: str, guard: _Guard) -> Iterator[Any]:
 
 @contextmanager
 def _on_server(where: str, sql: str, guard: _Guard) -> Iterator[Any]:
-    """Any other database: a read-only session, with the server's own time limit, and one statement by the extended protocol.
+    """Any other database: a read-only session, with the server's own time limit, and one statement
+    by the extended protocol.
 
     A cursor of the server's: the rows are fetched in groups of `ROWS_AT_ONCE`.
     """
@@ -156,7 +186,13 @@ def _on_server(where: str, sql: str, guard: _Guard) -> Iterator[Any]:
     try:
         with engine.connect() as connection:
             if connection.dialect.name == "postgresql":
-                connection.execute(select(func.set_config("statement_timeout", str(round(1000 * guard.seconds)), False)))
+                connection.execute(
+                    select(
+                        func.set_config(
+                            "statement_timeout", str(round(1000 * guard.seconds)), False
+                        )
+                    )
+                )
             raw: Any = connection.connection.cursor(name="breakeven_query")
             with raw:
                 raw.itersize = ROWS_AT_ONCE
@@ -164,8 +200,14 @@ def _on_server(where: str, sql: str, guard: _Guard) -> Iterator[Any]:
                 yield raw
     except (DBAPIError, engine.dialect.loaded_dbapi.Error) as error:
         # 42601: no statement that a cursor can read
-        only = "; only reading is allowed here: one SELECT (or WITH … SELECT)" if getattr(error, "sqlstate", "") == "42601" else ""
-        raise StoreError(f"query refused: {store_error(error, display_name(where))}{only}") from error
+        only = (
+            "; only reading is allowed here: one SELECT (or WITH … SELECT)"
+            if getattr(error, "sqlstate", "") == "42601"
+            else ""
+        )
+        raise StoreError(
+            f"query refused: {store_error(error, display_name(where))}{only}"
+        ) from error
     finally:
         engine.dispose()
 
@@ -180,7 +222,10 @@ def _explain_refusal(guard: _Guard, where: str, connection: sqlite3.Connection) 
         if guard.refused:
             why = guard.refused
         elif "authoriz" in message or "prohibited" in message:
-            why = "only reading is allowed here: one SELECT (or WITH … SELECT) over the views and tables"
+            why = (
+                "only reading is allowed here: one SELECT (or WITH … SELECT) over the views and"
+                " tables"
+            )
         elif "one statement" in message:
             why = "one statement at a time"
         elif "too big" in message or "too large" in message:
@@ -200,12 +245,24 @@ def _suggest(connection: sqlite3.Connection, kind: str, name: str) -> str:
 
     connection.set_authorizer(None)
     if kind == "table":
-        names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type IN ('view', 'table')")]
+        names = [
+            row[0]
+            for row in connection.execute(
+                "SELECT name FROM sqlite_master WHERE type IN ('view', 'table')"
+            )
+        ]
         near = get_close_matches(name, names, n=3)
         return f"did you mean {' or '.join(near)}?" if near else f"the views are {', '.join(VIEWS)}"
     views: dict[str, str] = {}
     for view in VIEWS:
         for row in connection.execute("SELECT name FROM pragma_table_info(?)", [view]):
             views.setdefault(row[0], view)
-    near = [f"{column} (of {views[column]})" for column in get_close_matches(name.rpartition(".")[2], views, n=3)]
-    return f"did you mean {' or '.join(near)}?" if near else "see the columns of a view with: SELECT * FROM speedup LIMIT 1"
+    near = [
+        f"{column} (of {views[column]})"
+        for column in get_close_matches(name.rpartition(".")[2], views, n=3)
+    ]
+    return (
+        f"did you mean {' or '.join(near)}?"
+        if near
+        else "see the columns of a view with: SELECT * FROM speedup LIMIT 1"
+    )

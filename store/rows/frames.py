@@ -12,8 +12,12 @@ def rows_of(frame: "pd.DataFrame") -> list[Any]:
     return list(frame.itertuples())
 
 
-def groups(frame: "pd.DataFrame", columns: Sequence[str]) -> Iterator[tuple[dict[str, Any], "pd.DataFrame"]]:
-    """The rows of a frame by equal values of `columns`, which come first as a mapping; in order of appearance."""
+def groups(
+    frame: "pd.DataFrame", columns: Sequence[str]
+) -> Iterator[tuple[dict[str, Any], "pd.DataFrame"]]:
+    """The rows of a frame by equal values of `columns`, which come first as a mapping; in order of
+    appearance.
+    """
     if len(frame):
         for key, found in frame.groupby(list(columns), sort=False, dropna=False):
             yield dict(zip(columns, key, strict=True)), found

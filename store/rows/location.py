@@ -15,13 +15,28 @@ from store.errors import StoreError
 DEFAULT_STORE = "breakeven.db"
 STORE_VARIABLE = "BREAKEVEN_DB"
 NETWORK_FILE_SYSTEMS = frozenset(
-    ("afs", "beegfs", "ceph", "cifs", "fuse.ceph", "fuse.glusterfs", "fuse.sshfs", "gpfs", "lustre", "nfs", "nfs4", "smb3", "smbfs")
+    (
+        "afs",
+        "beegfs",
+        "ceph",
+        "cifs",
+        "fuse.ceph",
+        "fuse.glusterfs",
+        "fuse.sshfs",
+        "gpfs",
+        "lustre",
+        "nfs",
+        "nfs4",
+        "smb3",
+        "smbfs",
+    )
 )
 """There the shared memory that SQLite's write-ahead log needs does not work between machines."""
 
 
 def location(url: str | None) -> str:
-    """The SQLAlchemy URL of a store: `url`, else $BREAKEVEN_DB, else `breakeven.db` in the current folder.
+    """The SQLAlchemy URL of a store: `url`, else $BREAKEVEN_DB, else `breakeven.db` in the current
+    folder.
 
     A value without `://` is the path of an SQLite file.
     """
@@ -32,10 +47,13 @@ def location(url: str | None) -> str:
 
 
 def sqlite_path(url: str) -> Path | None:
-    """The file behind an SQLite URL; `None` for SQLite in memory and for other databases. `url` comes from `location`."""
+    """The file behind an SQLite URL; `None` for SQLite in memory and for other databases. `url`
+    comes from `location`.
+    """
     if not url.startswith("sqlite"):
         return None
-    name = url.partition("://")[2].removeprefix("/")  # not make_url: a file name may contain `?`, `%` and `#`
+    # not make_url: a file name may contain `?`, `%` and `#`
+    name = url.partition("://")[2].removeprefix("/")
     return None if name in ("", ":memory:") else Path(name)
 
 
@@ -54,22 +72,31 @@ def display_name(where: str | URL) -> str:
     if "@" in (url.host or ""):  # what precedes it is a part of the password
         url = url.set(host=str(url.host).rpartition("@")[2])
     secret = {name for name in url.query if "pass" in name.lower() and "file" not in name.lower()}
-    return url.set(query={name: "hidden" if name in secret else value for name, value in url.query.items()}).render_as_string()
+    return url.set(
+        query={name: "hidden" if name in secret else value for name, value in url.query.items()}
+    ).render_as_string()
 
 
 def database_option(url: str | None) -> str:
-    """` --db STORE`, as a command of this folder needs it; empty for the default store and for a URL with a password."""
+    """` --db STORE`, as a command of this folder needs it; empty for the default store and for a
+    URL with a password.
+    """
     given = url or os.environ.get(STORE_VARIABLE) or DEFAULT_STORE
     where = location(given)
     shown = given if sqlite_path(where) else display_name(given)
-    return "" if where == f"sqlite:///{Path(DEFAULT_STORE).absolute()}" or shown != given else f" --db {shlex.quote(given)}"
+    return (
+        ""
+        if where == f"sqlite:///{Path(DEFAULT_STORE).absolute()}" or shown != given
+        else f" --db {shlex.quote(given)}"
+    )
 
 
 def reading_mode(path: Path) -> str:
     """The value of `?mode=` in the SQLite URI with which the file at `path` can be read.
 
-    A file with a write-ahead log is read with the help of files beside it, which cannot be created on a read-only file system.
-    There is no writer there, so if no log is left the file alone is the whole store; else raises `StoreError`.
+    A file with a write-ahead log is read with the help of files beside it, which cannot be created
+    on a read-only file system. There is no writer there, so if no log is left the file alone is the
+    whole store; else raises `StoreError`.
     """
     if os.access(path.parent, os.W_OK):
         return "ro"
@@ -78,8 +105,9 @@ def reading_mode(path: Path) -> str:
         return "ro&immutable=1"
     if not path.with_name(f"{path.name}-shm").exists():
         raise StoreError(
-            f"{path} cannot be read where it is: its newest rows are in {log.name}, and SQLite needs to write into the folder to "
-            "read them; copy both files to a folder that you can write to, and name the copy with --db"
+            f"{path} cannot be read where it is: its newest rows are in {log.name}, and SQLite"
+            " needs to write into the folder to read them; copy both files to a folder that you"
+            " can write to, and name the copy with --db"
         )
     return "ro"
 
@@ -88,7 +116,10 @@ def check_exists(path: Path) -> None:
     """Raise `StoreError` unless there is a file at `path`."""
     if not path.is_file():
         wrong = "is a folder, not a store" if path.is_dir() else "does not exist"
-        raise StoreError(f"{path} {wrong}; run a sweep first: breakeven run quickstart, or name a store with --db")
+        raise StoreError(
+            f"{path} {wrong}; run a sweep first: breakeven run quickstart, or name a store with"
+            " --db"
+        )
 
 
 def check_place(path: Path) -> None:
@@ -96,17 +127,22 @@ def check_place(path: Path) -> None:
     if path.is_dir():
         raise StoreError(f"{path} is a folder; the store is a file, such as {path / DEFAULT_STORE}")
     if not path.parent.is_dir():
-        raise StoreError(f"{path}: the folder {path.parent} does not exist; create it or name another store with --db")
+        raise StoreError(
+            f"{path}: the folder {path.parent} does not exist; create it or name another store with"
+            " --db"
+        )
     mounts = {mount.mountpoint: mount.fstype for mount in psutil.disk_partitions(all=True)}
     if kind := network_file_system(path.resolve(), mounts):
         raise StoreError(
-            f"{path} lies on a network file system ({kind}), where SQLite's write-ahead log is unsafe; "
-            "use a local disk, or a PostgreSQL URL: --db postgresql://user@host/name"
+            f"{path} lies on a network file system ({kind}), where SQLite's write-ahead log is"
+            " unsafe; use a local disk, or a PostgreSQL URL: --db postgresql://user@host/name"
         )
 
 
 def network_file_system(path: Path, mounts: Mapping[str, str]) -> str | None:
-    """The type of the network file system that contains `path` (absolute), or `None`; `mounts` has the type by folder."""
+    """The type of the network file system that contains `path` (absolute), or `None`; `mounts` has
+    the type by folder.
+    """
     folders = [folder for folder in mounts if path.is_relative_to(folder)]
     kind = mounts[max(folders, key=len)] if folders else None
     return kind if kind in NETWORK_FILE_SYSTEMS else None

@@ -11,12 +11,16 @@ LEASE_S = 60.0
 
 
 def owner() -> str:
-    """This process as an owner of leases: `host:pid:start`, where `start` differs for a later process with the same pid."""
+    """This process as an owner of leases: `host:pid:start`, where `start` differs for a later
+    process with the same pid.
+    """
     return f"{_host()}:{os.getpid()}:{_started(os.getpid())}"
 
 
 def has_ended(owner: str) -> bool:
-    """Whether the process that `owner` names is known to have ended: it ran on this host, and runs no more."""
+    """Whether the process that `owner` names is known to have ended: it ran on this host, and runs
+    no more.
+    """
     host, _, process = owner.partition(":")
     pid, _, started = process.partition(":")
     return host == _host() and pid.isdecimal() and _started(int(pid)) != started

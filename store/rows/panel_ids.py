@@ -1,4 +1,6 @@
-"""Identity of a panel: the comparisons of a page's chart, which differ in sizes and in parameters of a method alone."""
+"""Identity of a panel: the comparisons of a page's chart, which differ in sizes and in parameters
+of a method alone.
+"""
 
 import json
 from functools import lru_cache
@@ -7,7 +9,18 @@ from typing import Any
 from sweeps.model.identity import digest_of
 
 PANEL_FIELDS = (
-    *("kind", "device", "model", "weights", "batch_size", "threads", "spare_cores", "wait_policy", "pinning", "seed"),
+    *(
+        "kind",
+        "device",
+        "model",
+        "weights",
+        "batch_size",
+        "threads",
+        "spare_cores",
+        "wait_policy",
+        "pinning",
+        "seed",
+    ),
     *("data", "new_tokens", "decoding", "exclusive", "inputs", "baseline", "baseline_id"),
     *("method", "dtype", "attention", "runtime", "kv_cache"),
 )

@@ -1,4 +1,6 @@
-"""Placement: on which host, and in which environment, the jobs of a curve are measured; pins keep them together."""
+"""Placement: on which host, and in which environment, the jobs of a curve are measured; pins keep
+them together.
+"""
 
 from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
@@ -46,7 +48,8 @@ class PlannedWork(NamedTuple):
     job: Job
     resources: str = ""
     place: Place | None = None
-    """Where the rest of its curve was measured; `None` leaves it to the node that claims the first job of its group."""
+    """Where the rest of its curve was measured; `None` leaves it to the node that claims the first
+    job of its group."""
 
     @property
     def group(self) -> Group:
@@ -66,10 +69,14 @@ class Pin(NamedTuple):
 def curve_group(job: Job) -> str:
     """Identity of the jobs whose comparisons can lie on one curve; empty for kinds that have none.
 
-    All that share a `row_mapping.curve_id` share it, as do arms under one condition that are split into several jobs, since
-    curves along GMACs saved run from arm to arm.
+    All that share a `row_mapping.curve_id` share it, as do arms under one condition that are split
+    into several jobs, since curves along GMACs saved run from arm to arm.
     """
-    return digest_of(f'{{"condition":{on_curve(job.condition)},"kind":"{job.kind}"}}') if KINDS[job.kind].timed else ""
+    return (
+        digest_of(f'{{"condition":{on_curve(job.condition)},"kind":"{job.kind}"}}')
+        if KINDS[job.kind].timed
+        else ""
+    )
 
 
 @lru_cache(maxsize=10_000)
@@ -78,8 +85,12 @@ def on_curve(condition: Condition) -> str:
     return canonical(condition.model_dump(mode="json", exclude={"image_size", "prompt_tokens"}))
 
 
-def placement_columns(wanted: PlannedWork, pins: Mapping[Group, Pin], owner: str, now: float) -> dict[str, Any]:
-    """The columns of table `job` that place a job: where another dispatcher pinned its group, else where `owner` wants it `now`."""
+def placement_columns(
+    wanted: PlannedWork, pins: Mapping[Group, Pin], owner: str, now: float
+) -> dict[str, Any]:
+    """The columns of table `job` that place a job: where another dispatcher pinned its group, else
+    where `owner` wants it `now`.
+    """
     group, resources = key = wanted.group
     pin = pins.get(key) or (None if wanted.place is None else Pin(wanted.place, owner))
     return {
@@ -92,8 +103,12 @@ def placement_columns(wanted: PlannedWork, pins: Mapping[Group, Pin], owner: str
     }
 
 
-def live_pins(connection: Connection, sweep: str, me: str, alive: Callable[[str, float], bool]) -> dict[Group, Pin]:
-    """The places that other live dispatchers than `me` chose for groups of jobs of the sweep of that name."""
+def live_pins(
+    connection: Connection, sweep: str, me: str, alive: Callable[[str, float], bool]
+) -> dict[Group, Pin]:
+    """The places that other live dispatchers than `me` chose for groups of jobs of the sweep of
+    that name.
+    """
     now, related = database_time(connection), JOB.alias("related")
     renewed_at = (
         select(func.max(related.c.renewed_at))
@@ -120,7 +135,10 @@ def live_pins(connection: Connection, sweep: str, me: str, alive: Callable[[str,
     )
     return {
         (row.curve_group, row.resources): Pin(
-            Place(row.pinned_environment, row.pinned_host), row.pinned_by, row.jobs, row.renewed_at or 0.0
+            Place(row.pinned_environment, row.pinned_host),
+            row.pinned_by,
+            row.jobs,
+            row.renewed_at or 0.0,
         )
         for row in rows
         if alive(row.pinned_by, now - (row.renewed_at or 0.0))
@@ -128,8 +146,14 @@ def live_pins(connection: Connection, sweep: str, me: str, alive: Callable[[str,
 
 
 def pin_groups(connection: Connection, sweep: int, claimed: Collection[Row[Any]], pin: Pin) -> None:
-    """Keep the rest of the groups that the claimed rows of `job` belong to for the place of `pin`."""
-    for group, resources in {(row.curve_group, row.resources) for row in claimed if row.curve_group and row.pinned_host is None}:
+    """Keep the rest of the groups that the claimed rows of `job` belong to for the place of
+    `pin`.
+    """
+    for group, resources in {
+        (row.curve_group, row.resources)
+        for row in claimed
+        if row.curve_group and row.pinned_host is None
+    }:
         connection.execute(
             update(JOB)
             .where(

@@ -1,4 +1,6 @@
-"""Profiles and peaks on their way into the store and back: of attempts, of imported files, of `breakeven doctor`."""
+"""Profiles and peaks on their way into the store and back: of attempts, of imported files, of
+`breakeven doctor`.
+"""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,10 +19,19 @@ from sweeps.model.outcome import Environment
 from sweeps.model.profile import COUNTERS, Activities, ArmProfile, IntervalEstimate, Peaks, Side
 from sweeps.number_format import is_missing
 
-_PROFILE, _TIME, _KERNEL, _PEAK = core(ProfileRow), core(ProfileTimeRow), core(KernelRow), core(PeakRow)
+_PROFILE, _TIME, _KERNEL, _PEAK = (
+    core(ProfileRow),
+    core(ProfileTimeRow),
+    core(KernelRow),
+    core(PeakRow),
+)
 _BOUNDED = ("speedup", "profiled_speedup")
 """Fields of a profile with an interval: three columns of `profile_row`."""
-_OWN = tuple(name for name in ArmProfile.model_fields if name in ProfileRow.model_fields and name not in _BOUNDED)
+_OWN = tuple(
+    name
+    for name in ArmProfile.model_fields
+    if name in ProfileRow.model_fields and name not in _BOUNDED
+)
 """Fields of a profile that are columns of `profile_row`."""
 _ENDS = ("", "_low", "_high")
 _OF_ACTIVITY = tuple(name for name in Activities.model_fields if name != "counters")
@@ -29,16 +40,22 @@ _OF_ACTIVITY = tuple(name for name in Activities.model_fields if name != "counte
 def profile_rows(
     profile: ArmProfile, origin: str, **columns: str | float | None
 ) -> Iterator[tuple[type[SQLModel], dict[str, Any]]]:
-    """The rows of one profile, that of `profile_row` first; `origin` identifies the outcome or file that it is from.
+    """The rows of one profile, that of `profile_row` first; `origin` identifies the outcome or file
+    that it is from.
 
     `columns` are further columns of `profile_row`. Raises `ValueError` for a counter that is not in
     `sweeps.model.profile.COUNTERS`.
     """
-    profile_id = digest_of(f'{{"origin":{canonical(origin)},"profile":{profile.model_dump_json()}}}')
+    profile_id = digest_of(
+        f'{{"origin":{canonical(origin)},"profile":{profile.model_dump_json()}}}'
+    )
     own = {name: getattr(profile, name) for name in _OWN}
     for name in _BOUNDED:
         own |= _ends(name, getattr(profile, name))
-    yield ProfileRow, {**dict.fromkeys(ProfileRow.model_fields), **own, **columns, "profile_id": profile_id}
+    yield (
+        ProfileRow,
+        {**dict.fromkeys(ProfileRow.model_fields), **own, **columns, "profile_id": profile_id},
+    )
     key = {"profile_id": profile_id, "attempt": None}
     for time_class, seconds in profile.times.items():
         change = _ends("change", profile.changes.get(time_class))
@@ -47,7 +64,10 @@ def profile_rows(
         if other := sorted(set(each.counters) - set(COUNTERS)):
             raise ValueError(f"{other[0]!r} is no counter; known are {', '.join(COUNTERS)}")
         activity = {name: getattr(each, name) for name in _OF_ACTIVITY}
-        yield KernelRow, {**key, "rank": rank, **activity, **dict.fromkeys(COUNTERS), **each.counters}
+        yield (
+            KernelRow,
+            {**key, "rank": rank, **activity, **dict.fromkeys(COUNTERS), **each.counters},
+        )
 
 
 def _ends(name: str, found: IntervalEstimate | None) -> dict[str, float | None]:
@@ -57,8 +77,13 @@ def _ends(name: str, found: IntervalEstimate | None) -> dict[str, float | None]:
 
 
 def bounded_figure(row: Any, name: str) -> IntervalEstimate | None:
-    """The figure and its interval in the columns of `name`; `None` where it is NULL (in a frame: missing)."""
-    value, low, high = (None if is_missing(end) else float(end) for end in (getattr(row, f"{name}{end}") for end in _ENDS))
+    """The figure and its interval in the columns of `name`; `None` where it is NULL (in a frame:
+    missing).
+    """
+    value, low, high = (
+        None if is_missing(end) else float(end)
+        for end in (getattr(row, f"{name}{end}") for end in _ENDS)
+    )
     return None if value is None else IntervalEstimate(value=value, low=low, high=high)
 
 
@@ -74,16 +99,35 @@ def record_profiles(
     environment: str | None = None,
     device_name: str | None = None,
 ) -> int:
-    """Store the profiles of an imported file, within the caller's write transaction. Returns how many were new.
+    """Store the profiles of an imported file, within the caller's write transaction. Returns how
+    many were new.
 
-    `digest` is the SHA-256 of the file: what was imported before is left as it is. `comparison_id` with `side`, or `label`, state
-    which arm it shows; all profiles of one call show the same.
+    `digest` is the SHA-256 of the file: what was imported before is left as it is. `comparison_id`
+    with `side`, or `label`, state which arm it shows; all profiles of one call show the same.
     """
-    known = set(connection.execute(select(_PROFILE.c.profile_id).where(_PROFILE.c.digest == digest)).scalars())
-    tied = {"comparison_id": comparison_id, "side": side, "label": label, "environment": environment, "device_name": device_name}
+    known = set(
+        connection.execute(
+            select(_PROFILE.c.profile_id).where(_PROFILE.c.digest == digest)
+        ).scalars()
+    )
+    tied = {
+        "comparison_id": comparison_id,
+        "side": side,
+        "label": label,
+        "environment": environment,
+        "device_name": device_name,
+    }
     rows: dict[type[SQLModel], list[dict[str, Any]]] = {}
     for profile in profiles:
-        own = profile_rows(profile, digest, **tied, digest=digest, file=file, source="imported", recorded_at=time.time())
+        own = profile_rows(
+            profile,
+            digest,
+            **tied,
+            digest=digest,
+            file=file,
+            source="imported",
+            recorded_at=time.time(),
+        )
         for table, row in own:
             if row["profile_id"] not in known:
                 rows.setdefault(table, []).append(row)
@@ -95,17 +139,29 @@ def record_profiles(
 
 def load_profiles(connection: Connection, attempt: int) -> tuple[ArmProfile, ...]:
     """The profiles of an attempt, as they were recorded, by arm and phase."""
-    times = _by_profile(connection.execute(select(_TIME).where(_TIME.c.attempt == attempt).order_by(_TIME.c.profile_id)))
+    times = _by_profile(
+        connection.execute(
+            select(_TIME).where(_TIME.c.attempt == attempt).order_by(_TIME.c.profile_id)
+        )
+    )
     order = (_KERNEL.c.profile_id, _KERNEL.c.rank)
-    kernels = _by_profile(connection.execute(select(_KERNEL).where(_KERNEL.c.attempt == attempt).order_by(*order)))
-    found = connection.execute(select(_PROFILE).where(_PROFILE.c.attempt == attempt).order_by(_PROFILE.c.arm, _PROFILE.c.phase))
+    kernels = _by_profile(
+        connection.execute(select(_KERNEL).where(_KERNEL.c.attempt == attempt).order_by(*order))
+    )
+    found = connection.execute(
+        select(_PROFILE)
+        .where(_PROFILE.c.attempt == attempt)
+        .order_by(_PROFILE.c.arm, _PROFILE.c.phase)
+    )
     return tuple(
         ArmProfile(
             **{name: getattr(row, name) for name in _OWN},
             **{name: bounded_figure(row, name) for name in _BOUNDED},
             times={each.time_class: each.seconds for each in times.get(row.profile_id, ())},
             changes={
-                each.time_class: change for each in times.get(row.profile_id, ()) if (change := bounded_figure(each, "change"))
+                each.time_class: change
+                for each in times.get(row.profile_id, ())
+                if (change := bounded_figure(each, "change"))
             },
             activities=tuple(_activities(each) for each in kernels.get(row.profile_id, ())),
         )
@@ -123,15 +179,24 @@ def _activities(row: Any) -> Activities:
 
 
 def record_peaks(
-    connection: Connection, environment: Mapping[str, Any], host: str, peaks: Iterable[Peaks], attempt: int | None = None
+    connection: Connection,
+    environment: Mapping[str, Any],
+    host: str,
+    peaks: Iterable[Peaks],
+    attempt: int | None = None,
 ) -> None:
     """Store what was measured on a host in an environment, within the caller's write transaction.
 
-    `environment` is a row as `store.rows.row_mapping.environment_row` makes it, inserted where it is new; `attempt` is that of the
-    profile job that measured the peaks.
+    `environment` is a row as `store.rows.row_mapping.environment_row` makes it, inserted where it
+    is new; `attempt` is that of the profile job that measured the peaks.
     """
     insert_new(connection, core(EnvironmentRow), [environment])
-    common = {"environment": environment["environment_id"], "host": host, "attempt": attempt, "measured_at": time.time()}
+    common = {
+        "environment": environment["environment_id"],
+        "host": host,
+        "attempt": attempt,
+        "measured_at": time.time(),
+    }
     rows = [{**common, **dict(peak)} for peak in peaks]
     if rows:
         connection.execute(insert_into(_PEAK), rows)
@@ -143,18 +208,25 @@ def keep_peaks(engine: Engine, environment: Environment, host: str, peaks: Itera
         record_peaks(connection, environment_row(environment), host, peaks)
 
 
-def best_peaks(engine: Engine, environment: str, host: str) -> dict[tuple[str, int | None], tuple[Peaks, float]]:
-    """The best rates of a host in an environment, by dtype and threads, each with when it was measured last (since the epoch).
+def best_peaks(
+    engine: Engine, environment: str, host: str
+) -> dict[tuple[str, int | None], tuple[Peaks, float]]:
+    """The best rates of a host in an environment, by dtype and threads, each with when it was
+    measured last (since the epoch).
 
     A measurement at a moment under load takes nothing from what the machine reached at another.
     """
     here = (_PEAK.c.environment == environment, _PEAK.c.host == host)
     with reading(engine) as connection:
-        rows = connection.execute(select(_PEAK).where(*here).order_by(_PEAK.c.measured_at, _PEAK.c.id)).all()
+        rows = connection.execute(
+            select(_PEAK).where(*here).order_by(_PEAK.c.measured_at, _PEAK.c.id)
+        ).all()
     found: dict[tuple[str, int | None], tuple[Peaks, float]] = {}
     for row in rows:
         key = (row.dtype, row.threads)
         best = found[key][0] if key in found else row
-        rates = {name: max(getattr(row, name), getattr(best, name)) for name in ("gflops", "gb_per_s")}
+        rates = {
+            name: max(getattr(row, name), getattr(best, name)) for name in ("gflops", "gb_per_s")
+        }
         found[key] = Peaks(dtype=row.dtype, threads=row.threads, **rates), float(row.measured_at)
     return found

@@ -1,4 +1,6 @@
-"""Identities that join a speed-up with the accuracy or quality that belongs to it, which neither runtime nor KV cache changes."""
+"""Identities that join a speed-up with the accuracy or quality that belongs to it, which neither
+runtime nor KV cache changes.
+"""
 
 import json
 from functools import lru_cache
@@ -12,13 +14,17 @@ _FIELDS = ("model", "weights", "image_size", "image_shape", "dtype", "attention"
 
 
 def quality_ids(columns: Any, baseline: str) -> dict[str, str]:
-    """The columns `quality_arm_id` and `quality_pair_id` for the columns of an arm, and its baseline in words."""
+    """The columns `quality_arm_id` and `quality_pair_id` for the columns of an arm, and its
+    baseline in words.
+    """
     arm = quality_arm_id(columns)
     return {"quality_arm_id": arm, "quality_pair_id": _pair_id(arm, baseline)}
 
 
 def quality_arm_id(columns: Any) -> str:
-    """Equal for arms that give the same outputs: the fields `_FIELDS` of an arm's columns, and its parameters."""
+    """Equal for arms that give the same outputs: the fields `_FIELDS` of an arm's columns, and its
+    parameters.
+    """
     return _digest(tuple(columns[name] for name in _FIELDS), columns["params"])
 
 
@@ -44,5 +50,7 @@ def without_speed(params: str) -> str:
 def _plain_baseline(text: str) -> str:
     """A baseline in words without the overrides that quality does not depend on."""
     name, bracket, inside = text.partition(" [")
-    left = [part for part in inside.rstrip("]").split(", ") if part and not part.startswith(SPEED_ONLY)]
+    left = [
+        part for part in inside.rstrip("]").split(", ") if part and not part.startswith(SPEED_ONLY)
+    ]
     return f"{name}{bracket}{', '.join(left)}]" if left else name

@@ -1,4 +1,6 @@
-"""Row mapping: how a comparison, an environment and a job look as columns, and how such rows are inserted."""
+"""Row mapping: how a comparison, an environment and a job look as columns, and how such rows are
+inserted.
+"""
 
 import math
 import time
@@ -28,18 +30,24 @@ ARM_CONDITION = tuple(name for name in Condition.model_fields if name != "thread
 
 @lru_cache(maxsize=100)
 def insert_into(table: TableClause) -> Insert:
-    """The statement that inserts whole rows into a table; made once, since its cache key costs as much as a small insert."""
+    """The statement that inserts whole rows into a table; made once, since its cache key costs as
+    much as a small insert.
+    """
     return insert(table)
 
 
-def comparison_row(comparison: Comparison, contents: Mapping[str, str], comparison_id: str | None = None) -> dict[str, Any]:
+def comparison_row(
+    comparison: Comparison, contents: Mapping[str, str], comparison_id: str | None = None
+) -> dict[str, Any]:
     """The columns of a comparison, whose identity may be known already.
 
-    The condition columns (dtype, attention, runtime, image_size, kv_cache) are those that the arm really runs with; `baseline`
-    names in brackets where the baseline's differ.
+    The condition columns (dtype, attention, runtime, image_size, kv_cache) are those that the arm
+    really runs with; `baseline` names in brackets where the baseline's differ.
     """
     condition, arm, baseline = comparison.condition, comparison.arm, comparison.baseline
-    baseline_and_condition = f'"baseline":{baseline.canonical_text},"condition":{condition.canonical_text}'
+    baseline_and_condition = (
+        f'"baseline":{baseline.canonical_text},"condition":{condition.canonical_text}'
+    )
     row = {
         "comparison_id": comparison_id or comparison.comparison_id(contents),
         "question_id": comparison.question_id,
@@ -51,7 +59,9 @@ def comparison_row(comparison: Comparison, contents: Mapping[str, str], comparis
         "method": arm.method,
         "params": _params(arm),
         "baseline": baseline_text(comparison),
-        "payload": f'{{"arm":{arm.canonical_text},{baseline_and_condition},"kind":"{comparison.kind}"}}',
+        "payload": (
+            f'{{"arm":{arm.canonical_text},{baseline_and_condition},"kind":"{comparison.kind}"}}'
+        ),
         "content_hashes": canonical(contents) if contents else "{}",
         "baseline_id": baseline.arm_id,
         "condition_id": digest_of(condition.canonical_text),
@@ -90,18 +100,21 @@ def _named(arm: Arm) -> str:
 
 
 def arm_columns(job: Job, arm: int) -> dict[str, Any]:
-    """The columns of an arm of a job and of the condition it ran under, as in table `arm_result`."""
+    """The columns of an arm of a job and of the condition it ran under, as in table
+    `arm_result`.
+    """
     requested = job.arms[arm]
     ran = requested.condition(job.condition)
-    versions = (
-        f'"content_hashes":{canonical(job.content_hashes)},"versions":{canonical([step.version for step in requested.stack])}'
-    )
+    of_steps = canonical([step.version for step in requested.stack])
+    versions = f'"content_hashes":{canonical(job.content_hashes)},"versions":{of_steps}'
     return {
         "arm": arm,
         "arm_id": requested.arm_id,
         "kind": job.kind,
         "condition_id": digest_of(job.condition.canonical_text),
-        "arm_condition_id": digest_of(f'{{"arm":{requested.request_text},"condition":{ran.canonical_text},{versions}}}'),
+        "arm_condition_id": digest_of(
+            f'{{"arm":{requested.request_text},"condition":{ran.canonical_text},{versions}}}'
+        ),
         "method": requested.method,
         "params": _params(requested),
         **condition_columns({field: getattr(ran, field) for field in ARM_CONDITION}),
@@ -109,13 +122,21 @@ def arm_columns(job: Job, arm: int) -> dict[str, Any]:
 
 
 def curve_id(comparison: Comparison) -> str:
-    """Identity of the curve that a comparison is a point of: all that was requested but the image size or the prompt's length."""
-    baseline_and_condition = f'"baseline":{comparison.baseline.request_text},"condition":{on_curve(comparison.condition)}'
-    return digest_of(f'{{"arm":{comparison.arm.request_text},{baseline_and_condition},"kind":"{comparison.kind}"}}')
+    """Identity of the curve that a comparison is a point of: all that was requested but the image
+    size or the prompt's length.
+    """
+    condition = on_curve(comparison.condition)
+    baseline_and_condition = (
+        f'"baseline":{comparison.baseline.request_text},"condition":{condition}'
+    )
+    return digest_of(
+        f'{{"arm":{comparison.arm.request_text},{baseline_and_condition},"kind":"{comparison.kind}"}}'
+    )
 
 
 def requested_params(arm: Arm) -> dict[str, Any] | list[dict[str, Any]]:
-    """What is requested of an arm, as a sweep file writes it: the method's parameters with overrides and replicate beside them.
+    """What is requested of an arm, as a sweep file writes it: the method's parameters with
+    overrides and replicate beside them.
 
     A stack is a list of such mappings with the method's name in each, and overrides last.
     """
@@ -129,12 +150,18 @@ def requested_params(arm: Arm) -> dict[str, Any] | list[dict[str, Any]]:
 
 
 def baseline_text(comparison: Comparison) -> str:
-    """The baseline in words: its methods, and in brackets where it differs from the condition that the arm runs with."""
+    """The baseline in words: its methods, and in brackets where it differs from the condition that
+    the arm runs with.
+    """
     if not _overrides(comparison.arm) and not _overrides(comparison.baseline):
         return _named(comparison.baseline)
     ran = comparison.arm.condition(comparison.condition)
     other = comparison.baseline.condition(comparison.condition)
-    differing = {field: getattr(other, field) for field in ARM_FIELDS if getattr(other, field) != getattr(ran, field)}
+    differing = {
+        field: getattr(other, field)
+        for field in ARM_FIELDS
+        if getattr(other, field) != getattr(ran, field)
+    }
     return str(comparison.baseline.model_copy(update={"overrides": Overrides(**differing)}))
 
 
@@ -147,8 +174,11 @@ def environment_row(environment: Environment) -> dict[str, Any]:
     }
 
 
-def insert_jobs(connection: Connection, jobs: Sequence[tuple[Job, Mapping[str, Any]]], parent: int | None = None) -> list[int]:
-    """Queue jobs as waiting, in order, each with its `placement.PLACEMENT_COLUMNS`, and return their rows.
+def insert_jobs(
+    connection: Connection, jobs: Sequence[tuple[Job, Mapping[str, Any]]], parent: int | None = None
+) -> list[int]:
+    """Queue jobs as waiting, in order, each with its `placement.PLACEMENT_COLUMNS`, and return
+    their rows.
 
     All within one write transaction, so that rows follow each other.
     """
@@ -172,7 +202,8 @@ def insert_jobs(connection: Connection, jobs: Sequence[tuple[Job, Mapping[str, A
         for job, placed in jobs
     ]
     connection.execute(insert_into(JOB), rows)
-    # Not RETURNING, which SQLAlchemy executes row by row on SQLite where the order of the rows matters.
+    # Not RETURNING, which SQLAlchemy executes row by row on SQLite where the order of the rows
+    # matters.
     new = select(JOB.c.id).where(JOB.c.id > last).order_by(JOB.c.id)
     return [row for row in connection.execute(new).scalars() if row is not None]
 
@@ -192,22 +223,36 @@ def _insert_returning(table: TableClause) -> ReturningInsert[Any]:
     return insert(table).returning(table.c.id)
 
 
-def insert_new(connection: Connection, table: TableClause, rows: Sequence[Mapping[str, Any]]) -> None:
+def insert_new(
+    connection: Connection, table: TableClause, rows: Sequence[Mapping[str, Any]]
+) -> None:
     """Insert the rows, all with the same columns, that the table does not have yet.
 
-    Without the processing of each value that SQLAlchemy does, which plain numbers and text do not need.
+    Without the processing of each value that SQLAlchemy does, which plain numbers and text do not
+    need.
     """
     if rows:
         sql, names = _insert_new_sql(table.name, tuple(rows[0]), connection.dialect)
-        values = [dict(row) for row in rows] if names is None else [tuple([row[name] for name in names]) for row in rows]
+        values = (
+            [dict(row) for row in rows]
+            if names is None
+            else [tuple([row[name] for name in names]) for row in rows]
+        )
         connection.exec_driver_sql(sql, values)
 
 
 @lru_cache(maxsize=100)
-def _insert_new_sql(name: str, columns: tuple[str, ...], dialect: Dialect) -> tuple[str, list[str] | None]:
+def _insert_new_sql(
+    name: str, columns: tuple[str, ...], dialect: Dialect
+) -> tuple[str, list[str] | None]:
     """The statement, and the order of its parameters where they have no names."""
-    insert_on = import_module(f"sqlalchemy.dialects.{dialect.name}").insert  # ON CONFLICT has no common construct
-    compiled = insert_on(table(name, *map(column, columns))).on_conflict_do_nothing().compile(dialect=dialect)
+    # ON CONFLICT has no common construct
+    insert_on = import_module(f"sqlalchemy.dialects.{dialect.name}").insert
+    compiled = (
+        insert_on(table(name, *map(column, columns)))
+        .on_conflict_do_nothing()
+        .compile(dialect=dialect)
+    )
     assert isinstance(compiled, SQLCompiler)
     return str(compiled), compiled.positiontup
 

@@ -33,20 +33,28 @@ class Timings:
         return self._of(arm, self.seconds if metric is None else self.series[metric])
 
     def on_device(self, arm: int) -> Times | None:
-        """The device times of an arm, shape [samples]; `None` where they were not measured apart."""
+        """The device times of an arm, shape [samples]; `None` where they were not measured
+        apart.
+        """
         return None if self.event_seconds is None else self._of(arm, self.event_seconds)
 
     def rounds(self, metric: str | None = None, *, warmup_converged: bool = True) -> Rounds:
-        """The times, or with `metric` those of that series, with estimates, made once; `warmup_converged` as for `Rounds`."""
+        """The times, or with `metric` those of that series, with estimates, made once;
+        `warmup_converged` as for `Rounds`.
+        """
         key = metric, warmup_converged
         if key not in self._fitted:
             self._fitted[key] = Rounds(
-                self.seconds if metric is None else self.series[metric], self.arms, warmup_converged=warmup_converged
+                self.seconds if metric is None else self.series[metric],
+                self.arms,
+                warmup_converged=warmup_converged,
             )
         return self._fitted[key]
 
     def _of(self, arm: int, table: Times) -> Times:
-        times: Times = table[:, [column for column, each in enumerate(self.arms) if each == arm]].ravel()
+        times: Times = table[
+            :, [column for column, each in enumerate(self.arms) if each == arm]
+        ].ravel()
         return times
 
 
@@ -77,7 +85,9 @@ def pack_samples(samples: Samples) -> dict[str, Any]:
         "inner": json.dumps(samples.inner),
         "stopped": samples.stopped,
         "seconds": _squeeze(arrays.seconds, "<f8"),
-        "event_seconds": None if arrays.event_seconds is None else _squeeze(arrays.event_seconds, "<f8"),
+        "event_seconds": (
+            None if arrays.event_seconds is None else _squeeze(arrays.event_seconds, "<f8")
+        ),
         "run_order": _squeeze(np.array(samples.order), "<i4"),
         "bursts": None if samples.bursts is None else _squeeze(np.array(samples.bursts), "<f8"),
     }
@@ -99,14 +109,19 @@ def unpack_samples(row: Row[Any], series: Iterable[Row[Any]] = ()) -> Timings:
 
 def unpack_order(row: Row[Any]) -> tuple[tuple[int, ...], ...]:
     """For each round the columns in the order they ran, from a row of table `sample`."""
-    order = np.frombuffer(zlib.decompress(row.run_order), dtype="<i4").reshape(row.rounds, row.columns)
+    order = np.frombuffer(zlib.decompress(row.run_order), dtype="<i4").reshape(
+        row.rounds, row.columns
+    )
     return tuple(map(tuple, order.tolist()))
 
 
 def _table(values: tuple[tuple[float, ...], ...], columns: int, name: str) -> Times:
     widths = {len(line) for line in values} - {columns}
     if widths:
-        raise ValueError(f"samples: a round of {name} has {widths.pop()} values, but there are {columns} columns of arms")
+        raise ValueError(
+            f"samples: a round of {name} has {widths.pop()} values, but there are {columns} columns"
+            " of arms"
+        )
     return np.array(values, dtype=np.float64).reshape(len(values), columns)
 
 

@@ -16,7 +16,9 @@ def version_of(root: Path) -> str:
     for folder in OUR_PACKAGES:
         for path in sorted((root / folder).rglob("*")):
             if path.suffix in _SOURCES and path.is_file():
-                found.update(f"{path.relative_to(root).as_posix()}\0".encode() + path.read_bytes() + b"\0")
+                found.update(
+                    f"{path.relative_to(root).as_posix()}\0".encode() + path.read_bytes() + b"\0"
+                )
     try:
         number = importlib.metadata.version("breakeven")
     except importlib.metadata.PackageNotFoundError:

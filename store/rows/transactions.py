@@ -27,7 +27,9 @@ def reading(engine: Engine) -> Iterator[Connection]:
 
 @contextmanager
 def writing(engine: Engine) -> Iterator[Connection]:
-    """A write transaction, exclusive from its first statement on (`BEGIN IMMEDIATE`); errors come out as `StoreError`."""
+    """A write transaction, exclusive from its first statement on (`BEGIN IMMEDIATE`); errors come
+    out as `StoreError`.
+    """
     with (
         explain_errors(display_name(engine.url)),
         _connected(engine).execution_options(writing=True) as connection,
@@ -39,7 +41,9 @@ def writing(engine: Engine) -> Iterator[Connection]:
 
 
 def database_time(connection: Connection) -> float:
-    """Seconds since the epoch by the database's clock, which all hosts that share a store read alike."""
+    """Seconds since the epoch by the database's clock, which all hosts that share a store read
+    alike.
+    """
     if connection.dialect.name == "postgresql":
         statement = select(func.extract("epoch", func.clock_timestamp()))
     else:
@@ -61,26 +65,45 @@ def _connected(engine: Engine) -> Connection:
 
 @contextmanager
 def explain_errors(where: str) -> Iterator[None]:
-    """Turn database errors inside the block into a `StoreError` about the store with the displayed name `where`."""
+    """Turn database errors inside the block into a `StoreError` about the store with the displayed
+    name `where`.
+    """
     try:
         yield
     except (SQLAlchemyError, sqlite3.Error, UnicodeDecodeError) as error:
         raise store_error(error, where) from error
 
 
-DAMAGED = "is damaged (SQLite: database disk image is malformed); restore a backup, or try: sqlite3 FILE .recover"
+DAMAGED = (
+    "is damaged (SQLite: database disk image is malformed); restore a backup, or try: sqlite3 FILE"
+    " .recover"
+)
 LASTING = {
-    "not a database": "is not an SQLite database; name another file with --db, or move it out of the way",
+    "not a database": (
+        "is not an SQLite database; name another file with --db, or move it out of the way"
+    ),
     "malformed": DAMAGED,
     "could not decode": DAMAGED,
-    "readonly": "cannot be written: the file or its folder is read-only; make it writable or name another store with --db",
-    "unable to open": "cannot be opened; SQLite needs a readable file in a folder where it may create files beside it",
+    "readonly": (
+        "cannot be written: the file or its folder is read-only; make it writable or name another"
+        " store with --db"
+    ),
+    "unable to open": (
+        "cannot be opened; SQLite needs a readable file in a folder where it may create files"
+        " beside it"
+    ),
 }
 """By a part of SQLite's message what it means."""
 PASSING = {
-    "disk is full": "cannot grow: the disk is full; nothing of this transaction was stored. Free some space and run again",
+    "disk is full": (
+        "cannot grow: the disk is full; nothing of this transaction was stored. Free some space and"
+        " run again"
+    ),
     "disk i/o error": "cannot be read or written: the disk reports an error (is it full or gone?)",
-    "locked": f"was kept locked by another program for {BUSY_S:.0f} s; end that program (an open sqlite3 shell?) and run again",
+    "locked": (
+        f"was kept locked by another program for {BUSY_S:.0f} s; end that program (an open sqlite3"
+        " shell?) and run again"
+    ),
 }
 """Those that may pass."""
 
@@ -95,20 +118,28 @@ def store_error(error: Exception, where: str) -> StoreError:
         for pattern, meaning in meanings.items():
             if pattern in message.lower():
                 return kind(f"{where} {meaning}")
-    kind = StoreOutageError if isinstance(error, OperationalError) and _is_away(error) else StoreError
+    kind = (
+        StoreOutageError if isinstance(error, OperationalError) and _is_away(error) else StoreError
+    )
     return kind(f"{where}: {type(cause).__name__}: {message}")
 
 
 def _is_away(error: OperationalError) -> bool:
-    """Whether a server did not answer or ended the connection; one that refuses a user or a name is there."""
+    """Whether a server did not answer or ended the connection; one that refuses a user or a name is
+    there.
+    """
     state, message = getattr(error.orig, "sqlstate", ""), str(error.orig)
     if state is None:  # without a connection
-        return "FATAL" not in message or any(word in message for word in ("starting up", "shutting down", "recovery", "too many"))
+        return "FATAL" not in message or any(
+            word in message for word in ("starting up", "shutting down", "recovery", "too many")
+        )
     return state.startswith(("08", "57P"))
 
 
 def set_write_ahead(engine: Engine) -> None:
-    """Let readers and the writer work at the same time; stays set in the file. No effect on other databases."""
+    """Let readers and the writer work at the same time; stays set in the file. No effect on other
+    databases.
+    """
     if engine.dialect.name != "sqlite":
         return
     deadline = time.monotonic() + BUSY_S
@@ -116,7 +147,8 @@ def set_write_ahead(engine: Engine) -> None:
     try:
         while True:
             try:
-                raw.cursor().execute("PRAGMA journal_mode = WAL")  # SQLAlchemy has no construct for a PRAGMA
+                # SQLAlchemy has no construct for a PRAGMA
+                raw.cursor().execute("PRAGMA journal_mode = WAL")
             except sqlite3.OperationalError as error:  # SQLite does not wait for the lock here
                 if "locked" not in str(error) or time.monotonic() > deadline:
                     raise

@@ -1,4 +1,6 @@
-"""Derived tables: what follows from the measurements, computed by `sweeps.stats` and rebuilt by `breakeven reanalyse`."""
+"""Derived tables: what follows from the measurements, computed by `sweeps.stats` and rebuilt by
+`breakeven reanalyse`.
+"""
 
 from typing import Any, get_args
 
@@ -10,9 +12,17 @@ from store.schema.results import ReportedColumns
 from sweeps.model.metrics import Compared
 from sweeps.stats.curves.breakeven import Claim
 
-BREAK_EVEN_AXES = ("tokens", "gmacs", "gmacs_saved", "image_size", "batch_size", "threads", "parameter")
-"""Axes of break-even: size of the work in tokens or GMACs of the baseline, share of its GMACs that the arm saves, numbers of the
-condition, and values of a parameter."""
+BREAK_EVEN_AXES = (
+    "tokens",
+    "gmacs",
+    "gmacs_saved",
+    "image_size",
+    "batch_size",
+    "threads",
+    "parameter",
+)
+"""Axes of break-even: size of the work in tokens or GMACs of the baseline, share of its GMACs that
+the arm saves, numbers of the condition, and values of a parameter."""
 COSTS = ("alpha_baseline", "beta_baseline", "alpha", "beta")
 """Columns of launch and work, in the order of `sweeps.stats.curves.launch_work.LaunchWork`."""
 VERDICTS = ("faster", "slower", "insufficient", "quarantined", "better", "worse", "same", "unclear")
@@ -23,10 +33,12 @@ _FAILED = text("failure IS NOT NULL")
 
 
 class EffectRow(ReportedColumns, table=True):
-    """Derived: one metric of a comparison in an environment, on a host where the metric depends on the machine.
+    """Derived: one metric of a comparison in an environment, on a host where the metric depends on
+    the machine.
 
-    A comparison that no attempt measured has a row with `failure` for each metric that its kind compares. Figures that are not
-    compared with the baseline's (such as a KL divergence) have `arm_value` alone.
+    A comparison that no attempt measured has a row with `failure` for each metric that its kind
+    compares. Figures that are not compared with the baseline's (such as a KL divergence) have
+    `arm_value` alone.
     """
 
     __tablename__ = "effect_row"
@@ -34,11 +46,20 @@ class EffectRow(ReportedColumns, table=True):
         one_of("source", SOURCES),
         one_of("compared", get_args(Compared)),
         one_of("verdict", VERDICTS),
-        *(finite_number(column, ">= 0") for column in ("tokens", "tokens_final", "gmacs_baseline", "gmacs", "gmacs_overhead")),
+        *(
+            finite_number(column, ">= 0")
+            for column in ("tokens", "tokens_final", "gmacs_baseline", "gmacs", "gmacs_overhead")
+        ),
         *(finite_number(column, ">= 0") for column in ("floor", "n", "rounds", "threads")),
-        *(finite_number(column) for column in ("baseline_value", "arm_value", "arm_low", "arm_high", "device_value")),
+        *(
+            finite_number(column)
+            for column in ("baseline_value", "arm_value", "arm_low", "arm_high", "device_value")
+        ),
         *(finite_number(column) for column in ("effect", "effect_low", "effect_high")),
-        CheckConstraint("compared <> 'ratio' OR (effect > 0 AND baseline_value > 0 AND arm_value > 0)", name="ratio"),
+        CheckConstraint(
+            "compared <> 'ratio' OR (effect > 0 AND baseline_value > 0 AND arm_value > 0)",
+            name="ratio",
+        ),
         Index(None, "question_id", "environment", "host", "measured_at"),
         Index("ix_effect_row_failure", "failure", sqlite_where=_FAILED, postgresql_where=_FAILED),
     )
@@ -46,7 +67,8 @@ class EffectRow(ReportedColumns, table=True):
     comparison_id: str = Field(primary_key=True, foreign_key="comparison.comparison_id")
     environment: str = Field(primary_key=True, foreign_key="environment.environment_id")
     host: str = Field(primary_key=True)
-    """Where it was measured; empty where the answer does not depend on the machine. Attempts of two hosts are never pooled."""
+    """Where it was measured; empty where the answer does not depend on the machine. Attempts of two
+    hosts are never pooled."""
     metric: str = Field(primary_key=True)
     question_id: str
     measured_at: str
@@ -56,7 +78,8 @@ class EffectRow(ReportedColumns, table=True):
     unit: str
     """Of the values, and of a difference."""
     compared: str | None
-    """`ratio`, `amount`: baseline over arm, of times and of what is read once; `difference`: arm less baseline; NULL: none."""
+    """`ratio`, `amount`: baseline over arm, of times and of what is read once; `difference`: arm
+    less baseline; NULL: none."""
     floor: float | None
     """Differences up to this count as none: a share of 1 for a ratio, else in `unit`."""
     failure: int | None = Field(foreign_key="failure.id")
@@ -82,15 +105,18 @@ class EffectRow(ReportedColumns, table=True):
     effect_freedom: float | None = None
     """Degrees of freedom of `effect_se`."""
     ratio_of_means: float | None = None
-    """Of times that every round samples: the baseline's mean over the arm's, slow forwards counted."""
+    """Of times that every round samples: the baseline's mean over the arm's, slow forwards
+    counted."""
     calibration_id: str | None = Field(default=None, foreign_key="calibration.calibration_id")
-    """That of the newest attempt, whose spread is assumed before visits are compared; NULL: the default."""
+    """That of the newest attempt, whose spread is assumed before visits are compared; NULL: the
+    default."""
     processes: str | None = None
     """JSON: those that measured it, sorted."""
     host_speed: float | None = None
     """The median speed of the newest run, as a share of the quickest known one."""
     effect_slow: float | None = None
-    """In the slow state of the machine, where `effect` is that of the quick one and several visits saw the slow one too."""
+    """In the slow state of the machine, where `effect` is that of the quick one and several visits
+    saw the slow one too."""
     effect_slow_low: float | None = None
     effect_slow_high: float | None = None
     n: int | None
@@ -104,7 +130,8 @@ class EffectRow(ReportedColumns, table=True):
     verdict: str | None
     flags: str
     realised_share: float | None = None
-    """Of a ratio: its logarithm over that of what the MACs promise; NULL where the promise is no change (`sweeps.stats.timing`)."""
+    """Of a ratio: its logarithm over that of what the MACs promise; NULL where the promise is no
+    change (`sweeps.stats.timing`)."""
 
 
 class BreakEvenRow(SQLModel, table=True):
@@ -115,7 +142,18 @@ class BreakEvenRow(SQLModel, table=True):
         one_of("axis", BREAK_EVEN_AXES),
         one_of("verdict", get_args(Claim)),
         one_of("direction", ("gains", "loses")),
-        *(finite_number(column) for column in ("x", "x_low", "x_high", "x_first", "x_last", "worst_loss", "largest_gain")),
+        *(
+            finite_number(column)
+            for column in (
+                "x",
+                "x_low",
+                "x_high",
+                "x_first",
+                "x_last",
+                "worst_loss",
+                "largest_gain",
+            )
+        ),
         finite_number("points", ">= 0"),
         finite_number("points_missing", ">= 0"),
         Index(None, "curve_id", "environment"),
@@ -148,23 +186,29 @@ class BreakEvenRow(SQLModel, table=True):
     host: str = Field(primary_key=True)
     """Where all its points were measured."""
     points_missing: int = 0
-    """Questions of the sweep on this curve that have no answer, not even a failure, in this environment on this host."""
+    """Questions of the sweep on this curve that have no answer, not even a failure, in this
+    environment on this host."""
     x_first: float | None = None
-    """The smallest x that the claim rests on: without points that a flag excludes, and those where the method does nothing."""
+    """The smallest x that the claim rests on: without points that a flag excludes, and those where
+    the method does nothing."""
     x_last: float | None = None
     """The largest."""
     worst_loss: float | None = None
-    """Beyond a bound: the largest share of time that the intervals of the points there allow to be lost."""
+    """Beyond a bound: the largest share of time that the intervals of the points there allow to be
+    lost."""
     largest_gain: float | None = None
     """Largest speed-up less 1 that the interval of any point allows."""
     point_alpha: float | None = None
-    """Level of its points' intervals where their places were chosen one after the other; NULL: that of each comparison."""
+    """Level of its points' intervals where their places were chosen one after the other; NULL: that
+    of each comparison."""
 
 
 class CostModelRow(SQLModel, table=True):
-    """Derived: launch and work of both sides of a curve along the size of the work, and the break-even that they predict.
+    """Derived: launch and work of both sides of a curve along the size of the work, and the
+    break-even that they predict.
 
-    The time of a forward is launch + work; the method pays where its launch costs less than the work that it saves.
+    The time of a forward is launch + work; the method pays where its launch costs less than the
+    work that it saves.
     """
 
     __tablename__ = "cost_model_row"
@@ -192,7 +236,8 @@ class CostModelRow(SQLModel, table=True):
     work_unit: str
     """What `beta` counts: `GMAC`, or `token` of the baseline where the MACs are not known."""
     verdict: str
-    """`fits`; `misfit`: the speed-ups are not those of launch + work; `undetermined`: too few points, or too equal."""
+    """`fits`; `misfit`: the speed-ups are not those of launch + work; `undetermined`: too few
+    points, or too equal."""
     misfit_p: float | None
     """Probability of residuals as large as these if speed-ups were launch + work."""
     alpha_baseline: float | None = None
@@ -211,17 +256,22 @@ class CostModelRow(SQLModel, table=True):
     beta_low: float | None = None
     beta_high: float | None = None
     predicted_x: float | None = None
-    """Tokens at which the model crosses 1, with its interval; one end is NULL where it is not distinguished from 1 up to there."""
+    """Tokens at which the model crosses 1, with its interval; one end is NULL where it is not
+    distinguished from 1 up to there."""
     predicted_x_low: float | None = None
     predicted_x_high: float | None = None
     analysis_version: int
 
 
 class PanelProgressRow(SQLModel, table=True):
-    """Derived: how far a panel of a sweep is. A panel has the comparisons that differ in sizes and parameters alone."""
+    """Derived: how far a panel of a sweep is. A panel has the comparisons that differ in sizes and
+    parameters alone.
+    """
 
     __tablename__ = "panel_progress"
-    __table_args__: Any = (*(finite_number(column, ">= 0") for column in ("comparisons", "measured", "failures")),)
+    __table_args__: Any = (
+        *(finite_number(column, ">= 0") for column in ("comparisons", "measured", "failures")),
+    )
 
     sweep: int = Field(primary_key=True, foreign_key="sweep.id")
     panel_id: str = Field(primary_key=True, index=True)
@@ -235,7 +285,9 @@ class PanelProgressRow(SQLModel, table=True):
 
 
 class PanelRow(SQLModel, table=True):
-    """Derived: the points of a panel of a sweep in an environment on a host, counted: rows of the view `speedup`."""
+    """Derived: the points of a panel of a sweep in an environment on a host, counted: rows of the
+    view `speedup`.
+    """
 
     __tablename__ = "panel_row"
     __table_args__: Any = (finite_number("points", "> 0"), finite_number("best"))
@@ -254,7 +306,9 @@ class PanelRow(SQLModel, table=True):
 
 
 class ArmLabelRow(SQLModel, table=True):
-    """What an arm is called in reports, charts and pages; made by the command line, which knows the defaults of methods."""
+    """What an arm is called in reports, charts and pages; made by the command line, which knows the
+    defaults of methods.
+    """
 
     __tablename__ = "arm_label"
 

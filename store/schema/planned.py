@@ -1,9 +1,11 @@
-"""Tables of the store: what is planned and queued; `results.py` and `derived.py` have what is measured and derived.
+"""Tables of the store: what is planned and queued; `results.py` and `derived.py` have what is
+measured and derived.
 
-Names that end in `_row` are tables behind a public view of the shorter name (`store/views/public.py`). Rows are built from
-validated models only, because SQLModel's table models validate nothing. The store's own enumerations are checked by the database;
-words of the domain types (kind, dtype, reason ...) are not, so that a new one needs no migration. Payloads are JSON in text
-columns; times are seconds since the epoch (UTC) unless the column states another unit.
+Names that end in `_row` are tables behind a public view of the shorter name
+(`store/views/public.py`). Rows are built from validated models only, because SQLModel's table
+models validate nothing. The store's own enumerations are checked by the database; words of the
+domain types (kind, dtype, reason ...) are not, so that a new one needs no migration. Payloads are
+JSON in text columns; times are seconds since the epoch (UTC) unless the column states another unit.
 """
 
 from collections.abc import Iterable
@@ -27,7 +29,9 @@ METADATA.naming_convention = {
 
 
 def one_of(column: str, words: Iterable[str]) -> CheckConstraint:
-    """A CHECK that `column` holds one of `words`: enumerations stay readable text, and a typing error stays out."""
+    """A CHECK that `column` holds one of `words`: enumerations stay readable text, and a typing
+    error stays out.
+    """
     listed = ", ".join(f"'{word}'" for word in words)
     return CheckConstraint(f"{column} IN ({listed})", name=column)
 
@@ -35,14 +39,19 @@ def one_of(column: str, words: Iterable[str]) -> CheckConstraint:
 def finite_number(column: str, least: str = "") -> CheckConstraint:
     """A CHECK that `column` is a finite number or NULL, and fulfils `least` (such as `> 0`).
 
-    Adding 0 distinguishes numbers from text, which SQLite accepts in any column, and works on every database.
+    Adding 0 distinguishes numbers from text, which SQLite accepts in any column, and works on every
+    database.
     """
     bound = f" AND {column} {least}" if least else ""
-    return CheckConstraint(f"{column} + 0 = {column} AND {column} < 1e308 AND {column} > -1e308{bound}", name=column)
+    return CheckConstraint(
+        f"{column} + 0 = {column} AND {column} < 1e308 AND {column} > -1e308{bound}", name=column
+    )
 
 
 class SweepRow(SQLModel, table=True):
-    """A sweep as it was submitted; the same name with another text is a new revision, and the newest is what is reported."""
+    """A sweep as it was submitted; the same name with another text is a new revision, and the
+    newest is what is reported.
+    """
 
     __tablename__ = "sweep"
     __table_args__: Any = (UniqueConstraint("name", "revision"), finite_number("revision", "> 0"))
@@ -58,7 +67,9 @@ class SweepRow(SQLModel, table=True):
 
 
 class ArmColumns(SQLModel):
-    """Columns of an arm and of the condition it runs under, its overrides applied; fields that play no part are NULL."""
+    """Columns of an arm and of the condition it runs under, its overrides applied; fields that play
+    no part are NULL.
+    """
 
     arm_id: str
     kind: str
@@ -66,8 +77,8 @@ class ArmColumns(SQLModel):
     model: str
     weights: str
     image_size: float | None
-    """Pixels of a side; where height and width differ (`image_shape`), of the square with as many pixels. NULL for a language
-    model."""
+    """Pixels of a side; where height and width differ (`image_shape`), of the square with as many
+    pixels. NULL for a language model."""
     batch_size: int
     dtype: str
     attention: str
@@ -75,7 +86,8 @@ class ArmColumns(SQLModel):
     seed: int
     method: str
     params: str
-    """Canonical JSON of what is requested of the arm: parameters, overrides and replicate number."""
+    """Canonical JSON of what is requested of the arm: parameters, overrides and replicate
+    number."""
     data: str | None = None
     """What accuracy or quality is measured on, or the text of a workload."""
     corruption: str | None = None
@@ -104,7 +116,9 @@ CONDITION_CHECKS = ("image_size", "batch_size", "prompt_tokens", "new_tokens")
 
 
 class ComparisonRow(ArmColumns, table=True):
-    """One question together with what makes an answer to it stale; the condition columns are those of the arm."""
+    """One question together with what makes an answer to it stale; the condition columns are those
+    of the arm.
+    """
 
     __tablename__ = "comparison"
     __table_args__: Any = (
@@ -116,7 +130,8 @@ class ComparisonRow(ArmColumns, table=True):
     comparison_id: str = Field(primary_key=True)
     question_id: str = Field(index=True)
     curve_id: str = Field(index=True)
-    """Equal for comparisons that differ in the image size or the prompt's length alone: the points of one curve."""
+    """Equal for comparisons that differ in the image size or the prompt's length alone: the points
+    of one curve."""
     threads: int | None
     """Requested threads; NULL means one per core."""
     baseline: str
@@ -126,7 +141,8 @@ class ComparisonRow(ArmColumns, table=True):
     quality_arm_id: str
     """Equal for arms whose outputs are the same: all but runtime, KV cache and the machine."""
     quality_pair_id: str
-    """Equal for a speed-up and the accuracy or quality that belongs to it: `quality_arm_id` and the same of the baseline."""
+    """Equal for a speed-up and the accuracy or quality that belongs to it: `quality_arm_id` and the
+    same of the baseline."""
     panel_id: str = Field(index=True)
     """Equal for comparisons that differ in sizes and parameters alone (`store.rows.panel_ids`)."""
     payload: str
@@ -175,21 +191,25 @@ class JobRow(SQLModel, table=True):
     owner: str | None
     """The dispatcher that holds the lease while the job is running."""
     renewed_at: float | None
-    """When the owner, or of a waiting job the dispatcher that pinned it, was last known to be alive."""
+    """When the owner, or of a waiting job the dispatcher that pinned it, was last known to be
+    alive."""
     parent: int | None = Field(foreign_key="job.id")
     """The job that was split to make this one."""
     queued_at: float
     payload: str
     """The job, as JSON."""
     curve_group: str = ""
-    """Equal for jobs whose comparisons can lie on one curve (`rows.placement.curve_group`); empty for kinds without curves."""
+    """Equal for jobs whose comparisons can lie on one curve (`rows.placement.curve_group`); empty
+    for kinds without curves."""
     resources: str = ""
     """Labels that a node must have to run it, as canonical JSON; empty where any node will do."""
     pinned_host: str | None = None
-    """Only a node on this host and in the next environment may run it, as the rest of its group runs there; NULL: not pinned."""
+    """Only a node on this host and in the next environment may run it, as the rest of its group
+    runs there; NULL: not pinned."""
     pinned_environment: str | None = None
     pinned_by: str | None = None
-    """The dispatcher that pinned it; the pin holds against the plans of others while that one is alive (`renewed_at`)."""
+    """The dispatcher that pinned it; the pin holds against the plans of others while that one is
+    alive (`renewed_at`)."""
     exclusive: str | None = None
     """`device`: it may run beside timing jobs on the node's other GPUs."""
 
@@ -204,5 +224,7 @@ class SweepJobRow(SQLModel, table=True):
 
 
 def core(model: type[SQLModel]) -> Table:
-    """The table behind a model, whose columns `.c` are cheaper in statements than the model's attributes."""
+    """The table behind a model, whose columns `.c` are cheaper in statements than the model's
+    attributes.
+    """
     return METADATA.tables[str(model.__tablename__)]

@@ -1,4 +1,6 @@
-"""Tables of profiles: where the time of an arm's forward goes, recorded in an attempt or imported from a profiler's file; peaks."""
+"""Tables of profiles: where the time of an arm's forward goes, recorded in an attempt or imported
+from a profiler's file; peaks.
+"""
 
 from typing import Any, get_args
 
@@ -9,7 +11,9 @@ from sweeps.model.profile import COUNTERS, Activity, Phase, Side, TimeClass, Too
 
 
 class ProfileRow(SQLModel, table=True):
-    """An `ArmProfile` of `sweeps.model.profile`: of an attempt, or (`attempt` NULL) of an imported file."""
+    """An `ArmProfile` of `sweeps.model.profile`: of an attempt, or (`attempt` NULL) of an imported
+    file.
+    """
 
     __tablename__ = "profile_row"
     __table_args__: Any = (
@@ -19,7 +23,10 @@ class ProfileRow(SQLModel, table=True):
         one_of("side", get_args(Side)),
         finite_number("forwards", "> 0"),
         finite_number("recorded_at", "> 0"),
-        *(finite_number(column, ">= 0") for column in ("wall_s", "profiled_wall_s", "launches", "kernel_time_share")),
+        *(
+            finite_number(column, ">= 0")
+            for column in ("wall_s", "profiled_wall_s", "launches", "kernel_time_share")
+        ),
         *(finite_number(column, ">= 0") for column in ("allocations", "allocated_bytes")),
     )
 
@@ -38,7 +45,8 @@ class ProfileRow(SQLModel, table=True):
     file: str | None = None
     """Name of the imported file, without its folder."""
     comparison_id: str | None = Field(default=None, index=True)
-    """The comparison that an imported file is tied to, which the store need not hold; NULL: none, or see `attempt`."""
+    """The comparison that an imported file is tied to, which the store need not hold; NULL: none,
+    or see `attempt`."""
     side: str | None = None
     """Which arm of `comparison_id` it shows: `baseline` or `arm`."""
     label: str | None = None
@@ -57,7 +65,8 @@ class ProfileRow(SQLModel, table=True):
     allocations: float | None = None
     allocated_bytes: float | None = None
     baseline: int | None = None
-    """This and the rest: of an attempt with rounds under the profiler; NULL in profiles of files."""
+    """This and the rest: of an attempt with rounds under the profiler; NULL in profiles of
+    files."""
     rounds: int | None = None
     speedup: float | None = None
     speedup_low: float | None = None
@@ -71,7 +80,10 @@ class ProfileTimeRow(SQLModel, table=True):
     """One class of time of a profile, in seconds per forward."""
 
     __tablename__ = "profile_time_row"
-    __table_args__: Any = (one_of("time_class", get_args(TimeClass)), finite_number("seconds", ">= 0"))
+    __table_args__: Any = (
+        one_of("time_class", get_args(TimeClass)),
+        finite_number("seconds", ">= 0"),
+    )
 
     profile_id: str = Field(primary_key=True, foreign_key="profile_row.profile_id")
     time_class: str = Field(primary_key=True)
@@ -79,7 +91,8 @@ class ProfileTimeRow(SQLModel, table=True):
     """That of the profile."""
     seconds: float
     change: float | None = None
-    """What the arm takes more than its baseline, as a share of the baseline's wall; NULL of the baseline and without rounds."""
+    """What the arm takes more than its baseline, as a share of the baseline's wall; NULL of the
+    baseline and without rounds."""
     change_low: float | None = None
     change_high: float | None = None
 
@@ -91,7 +104,10 @@ class KernelRow(SQLModel, table=True):
     __table_args__: Any = (
         one_of("activity", get_args(Activity)),
         finite_number("rank", ">= 0"),
-        *(finite_number(column, ">= 0") for column in ("count", "seconds", "gmacs", "bytes_moved", *COUNTERS)),
+        *(
+            finite_number(column, ">= 0")
+            for column in ("count", "seconds", "gmacs", "bytes_moved", *COUNTERS)
+        ),
     )
 
     profile_id: str = Field(primary_key=True, foreign_key="profile_row.profile_id")
@@ -114,7 +130,9 @@ class KernelRow(SQLModel, table=True):
 
 
 class PeakRow(SQLModel, table=True):
-    """What a device reaches at best, as measured on a host: an attribute of an environment, no part of its identity."""
+    """What a device reaches at best, as measured on a host: an attribute of an environment, no part
+    of its identity.
+    """
 
     __tablename__ = "peak_row"
     __table_args__: Any = (

@@ -1,4 +1,6 @@
-"""Table of published measurements: kept apart from what is measured, so that no ratio, curve or break-even can hold one."""
+"""Table of published measurements: kept apart from what is measured, so that no ratio, curve or
+break-even can hold one.
+"""
 
 from typing import Any
 
@@ -27,8 +29,14 @@ class ReferenceRow(SQLModel, table=True):
                 "speedup_stated",
             )
         ),
-        *(finite_number(column, ">= 0") for column in ("tokens", "tokens_final", "kernels", "forwards", "images")),
-        *(finite_number(column) for column in ("top1", "top1_baseline", "perplexity", "keep_rate", "r", "sparsity")),
+        *(
+            finite_number(column, ">= 0")
+            for column in ("tokens", "tokens_final", "kernels", "forwards", "images")
+        ),
+        *(
+            finite_number(column)
+            for column in ("top1", "top1_baseline", "perplexity", "keep_rate", "r", "sparsity")
+        ),
     )
 
     reference: str = Field(primary_key=True)

@@ -1,4 +1,6 @@
-"""Tables of the store: what was measured in each attempt at a job; nothing here can be derived again."""
+"""Tables of the store: what was measured in each attempt at a job; nothing here can be derived
+again.
+"""
 
 from typing import Any
 
@@ -9,11 +11,16 @@ from store.schema.planned import CONDITION_CHECKS, SOURCES, ArmColumns, finite_n
 
 
 class CalibrationRow(SQLModel, table=True):
-    """What differs between processes, estimated from repeats in fresh ones; never changed, so that answers keep theirs."""
+    """What differs between processes, estimated from repeats in fresh ones; never changed, so that
+    answers keep theirs.
+    """
 
     __tablename__ = "calibration"
     __table_args__: Any = (
-        *(finite_number(column, ">= 0") for column in ("process_sd", "tau", "tau_low", "tau_high", "created_at")),
+        *(
+            finite_number(column, ">= 0")
+            for column in ("process_sd", "tau", "tau_low", "tau_high", "created_at")
+        ),
         *(finite_number(column, "> 0") for column in ("freedom", "processes", "contrasts")),
         Index(None, "environment", "size_class", "created_at"),
     )
@@ -25,7 +32,8 @@ class CalibrationRow(SQLModel, table=True):
     """Of models, by their parameters (`sweeps.stats.calibration.size_class`)."""
     created_at: float
     process_sd: float
-    """Standard deviation of a log speed-up between processes that intervals use: an upper bound of `tau`."""
+    """Standard deviation of a log speed-up between processes that intervals use: an upper bound of
+    `tau`."""
     tau: float
     tau_low: float
     tau_high: float
@@ -58,9 +66,11 @@ class AttemptRow(SQLModel, table=True):
     environment: str = Field(foreign_key="environment.environment_id")
     host: str
     process: str | None = None
-    """Identifies the process that measured it; NULL where it is not known, so that each attempt counts as one."""
+    """Identifies the process that measured it; NULL where it is not known, so that each attempt
+    counts as one."""
     calibration_id: str | None = Field(default=None, foreign_key="calibration.calibration_id")
-    """The term between processes that its effects are derived with; NULL: the stated default. Only `reanalyse` changes it."""
+    """The term between processes that its effects are derived with; NULL: the stated default. Only
+    `reanalyse` changes it."""
     started_at: float
     ended_at: float
     project_commit: str | None
@@ -72,11 +82,14 @@ class AttemptRow(SQLModel, table=True):
     system_metrics: str
     """What the monitors read, as JSON."""
     payload: str
-    """The outcome less its raw data, as JSON: with the tables below nothing of an outcome is lost."""
+    """The outcome less its raw data, as JSON: with the tables below nothing of an outcome is
+    lost."""
 
 
 class SampleRow(SQLModel, table=True):
-    """Raw timings of an attempt: zlib-compressed little-endian arrays of shape [rounds, columns]."""
+    """Raw timings of an attempt: zlib-compressed little-endian arrays of shape [rounds,
+    columns].
+    """
 
     __tablename__ = "sample"
 
@@ -95,11 +108,14 @@ class SampleRow(SQLModel, table=True):
     run_order: bytes = Field(sa_type=LargeBinary)
     """int32: for each round the columns in the order they ran."""
     bursts: bytes | None = Field(default=None, sa_type=LargeBinary)
-    """float64, seconds per forward of several in one go, each arm once in the order of its first column; NULL where none."""
+    """float64, seconds per forward of several in one go, each arm once in the order of its first
+    column; NULL where none."""
 
 
 class SampleSeriesRow(SQLModel, table=True):
-    """Further times of the runs in `sample`, by metric: zlib-compressed little-endian float64 of the same shape, in seconds."""
+    """Further times of the runs in `sample`, by metric: zlib-compressed little-endian float64 of
+    the same shape, in seconds.
+    """
 
     __tablename__ = "sample_series"
 
@@ -145,10 +161,13 @@ class TextScoresRow(ItemColumns, table=True):
 
 
 class ReportedColumns(SQLModel):
-    """Fields of `ArmOutcome` that `arm_result` and `effect_row` have, and the views `effect`, `speedup` and `arm` end with."""
+    """Fields of `ArmOutcome` that `arm_result` and `effect_row` have, and the views `effect`,
+    `speedup` and `arm` end with.
+    """
 
     implementation: str | None = None
-    """Implementation that ran, where there is more than one. Attempts of two implementations are never pooled."""
+    """Implementation that ran, where there is more than one. Attempts of two implementations are
+    never pooled."""
 
 
 class ArmResultRow(ArmColumns, ReportedColumns, table=True):
@@ -157,14 +176,18 @@ class ArmResultRow(ArmColumns, ReportedColumns, table=True):
     __tablename__ = "arm_result"
     __table_args__: Any = (
         *(finite_number(column, "> 0") for column in (*CONDITION_CHECKS, "batch", "threads")),
-        *(finite_number(column, ">= 0") for column in ("gmacs", "gmacs_overhead", "tokens", "tokens_final")),
+        *(
+            finite_number(column, ">= 0")
+            for column in ("gmacs", "gmacs_overhead", "tokens", "tokens_final")
+        ),
         Index(None, "arm_condition_id"),
     )
 
     attempt: int = Field(primary_key=True, foreign_key="attempt.id")
     arm: int = Field(primary_key=True)
     arm_condition_id: str
-    """Equal for the same arm, methods' versions included, under the same condition and contents: the newest of them is shown."""
+    """Equal for the same arm, methods' versions included, under the same condition and contents:
+    the newest of them is shown."""
     gmacs: float
     gmacs_overhead: float
     parameters: int = Field(sa_type=BigInteger)
@@ -178,10 +201,17 @@ class ArmResultRow(ArmColumns, ReportedColumns, table=True):
 
 
 class MetricRow(SQLModel, table=True):
-    """One number about one arm of an attempt. Numbers that are not finite stay in the attempt's payload."""
+    """One number about one arm of an attempt. Numbers that are not finite stay in the attempt's
+    payload.
+    """
 
     __tablename__ = "metric_row"
-    __table_args__: Any = (finite_number("value"), finite_number("low"), finite_number("high"), finite_number("n", ">= 0"))
+    __table_args__: Any = (
+        finite_number("value"),
+        finite_number("low"),
+        finite_number("high"),
+        finite_number("n", ">= 0"),
+    )
 
     attempt: int = Field(primary_key=True, foreign_key="attempt.id")
     arm: int = Field(primary_key=True)
@@ -207,7 +237,9 @@ class FailureRow(SQLModel, table=True):
 
 
 class ComparisonAttemptRow(SQLModel, table=True):
-    """What an attempt holds for a comparison: two arms that ran side by side, or the failure that prevented it."""
+    """What an attempt holds for a comparison: two arms that ran side by side, or the failure that
+    prevented it.
+    """
 
     __tablename__ = "comparison_attempt"
 

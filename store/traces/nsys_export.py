@@ -1,7 +1,9 @@
-"""Timelines that `nsys export --type sqlite` writes: the documented tables of 2021 and since, read without trusting the file.
+"""Timelines that `nsys export --type sqlite` writes: the documented tables of 2021 and since, read
+without trusting the file.
 
-Tables and columns are those of NVIDIA's "SQLite Export Schema Reference" (2021.5 and later): a table is there only if it has rows,
-names are ids of `StringIds` or texts, and columns come and go between versions, so that only `start` and `end` are required.
+Tables and columns are those of NVIDIA's "SQLite Export Schema Reference" (2021.5 and later): a
+table is there only if it has rows, names are ids of `StringIds` or texts, and columns come and go
+between versions, so that only `start` and `end` are required.
 """
 
 import sqlite3
@@ -16,19 +18,43 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
 from store.rows.location import reading_mode
-from sweeps.importers.traces.device_trace import ApiCall, DeviceActivity, DeviceTrace, NvtxRange, TraceError
+from sweeps.importers.traces.device_trace import (
+    ApiCall,
+    DeviceActivity,
+    DeviceTrace,
+    NvtxRange,
+    TraceError,
+)
 from sweeps.model.profile import Activity
 
-KERNELS, COPIES, FILLS = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"
-GRAPHS, CALLS, RANGES = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"
+KERNELS, COPIES, FILLS = (
+    "CUPTI_ACTIVITY_KIND_KERNEL",
+    "CUPTI_ACTIVITY_KIND_MEMCPY",
+    "CUPTI_ACTIVITY_KIND_MEMSET",
+)
+GRAPHS, CALLS, RANGES = (
+    "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
+    "CUPTI_ACTIVITY_KIND_RUNTIME",
+    "NVTX_EVENTS",
+)
 STRINGS = "StringIds"
-ANY_OF_NSYS = (STRINGS, KERNELS, COPIES, CALLS, RANGES, "TARGET_INFO_SYSTEM_ENV", "PROCESSES", "ANALYSIS_DETAILS")
+ANY_OF_NSYS = (
+    STRINGS,
+    KERNELS,
+    COPIES,
+    CALLS,
+    RANGES,
+    "TARGET_INFO_SYSTEM_ENV",
+    "PROCESSES",
+    "ANALYSIS_DETAILS",
+)
 KERNEL_NAMES = ("demangledName", "shortName", "name", "mangledName")
 """Columns of a kernel's name, the most telling first."""
 NAME_COLUMNS = {KERNELS: KERNEL_NAMES, CALLS: ("nameId", "name"), RANGES: ("textId",)}
 """Columns that hold ids of texts."""
 DISTINGUISHING = ("contextId", "streamId", "graphNodeId")
-"""Columns that distinguish runs which are equal otherwise; a row that repeats another in these too stands there twice."""
+"""Columns that distinguish runs which are equal otherwise; a row that repeats another in these too
+stands there twice."""
 INTEGERS = {"deviceId", "globalPid", "globalTid", "correlationId", "bytes", "copyKind", "graphId"}
 COPY_KINDS = {1: ("HtoD", 1), 2: ("DtoH", 1), 8: ("DtoD", 2), 9: ("HtoH", 0), 10: ("PtoP", 1)}
 """CUPTI's kinds of copies: name, and how often the device's memory moves each byte."""
@@ -37,7 +63,8 @@ GPU_INFO = ("TARGET_INFO_GPU", "TARGET_INFO_CUDA_GPU")
 HOST = 2**31 - 1
 """What CUPTI writes as the device of a graph that begins on the host."""
 LONGEST_NAME = 1_000_000
-"""Bytes of the longest text that is read: names of kernels are a few kB, what a program printed is a text too and is not read."""
+"""Bytes of the longest text that is read: names of kernels are a few kB, what a program printed is
+a text too and is not read."""
 HOW = "nsys profile --trace=cuda,nvtx -o REPORT …, then nsys export --type sqlite REPORT.nsys-rep"
 
 
@@ -57,12 +84,24 @@ class _Export(NamedTuple):
         if not there:
             return
         absent = dict.fromkeys(wanted)
-        found: Iterable[Any] = self.connection.execute(select(*map(column, there)).select_from(table(name)))
+        found: Iterable[Any] = self.connection.execute(
+            select(*map(column, there)).select_from(table(name))
+        )
         for row in found:
             values = {**absent, **dict(zip(there, row, strict=True))}
-            wrong = next((each for each in INTEGERS & values.keys() if not isinstance(values[each], int | None)), None)
+            wrong = next(
+                (
+                    each
+                    for each in INTEGERS & values.keys()
+                    if not isinstance(values[each], int | None)
+                ),
+                None,
+            )
             if wrong is not None:
-                raise TraceError(f"its table {name} holds {values[wrong]!r:.40} as {wrong}; expected a whole number")
+                raise TraceError(
+                    f"its table {name} holds {values[wrong]!r:.40} as {wrong}; expected a whole"
+                    " number"
+                )
             yield values
 
     def text(self, value: Any) -> str | None:
@@ -71,7 +110,9 @@ class _Export(NamedTuple):
 
 
 def read_nsys(path: Path) -> DeviceTrace:
-    """The timeline in the SQLite file at `path`. Raises `TraceError` that names what was found and what was expected."""
+    """The timeline in the SQLite file at `path`. Raises `TraceError` that names what was found and
+    what was expected.
+    """
     _check_whole(path)
     with _opened(path) as connection:
         columns = _tables(connection)
@@ -82,13 +123,18 @@ def read_nsys(path: Path) -> DeviceTrace:
         rows = [*_kernels(export), *_graphs(export), *_copies(export), *_fills(export)]
         runs = [run for _, run in dict.fromkeys(rows)]
         if not any(run.activity == "kernel" for run in runs):
-            raise TraceError(f"its table {KERNELS} has no rows with times: no kernel was recorded; expected {HOW}")
+            raise TraceError(
+                f"its table {KERNELS} has no rows with times: no kernel was recorded; expected"
+                f" {HOW}"
+            )
         return DeviceTrace(
             runs=tuple(runs),
             repeated=len(rows) - len(runs),
             calls=tuple(_calls(export)),
             ranges=tuple(dict.fromkeys(_ranges(export))),
-            device_names=_device_names(export, {run.device for run in runs if run.device is not None}),
+            device_names=_device_names(
+                export, {run.device for run in runs if run.device is not None}
+            ),
             version=_version(export),
         )
 
@@ -98,11 +144,17 @@ def _check_whole(path: Path) -> None:
     with path.open("rb") as file:
         heading = file.read(100)
     if len(heading) < 100:
-        raise TraceError(f"it is cut off: {len(heading)} bytes are left, less than the heading of an SQLite file; export it again")
+        raise TraceError(
+            f"it is cut off: {len(heading)} bytes are left, less than the heading of an SQLite"
+            " file; export it again"
+        )
     page = int.from_bytes(heading[16:18], "big")
     stated = (65536 if page == 1 else page) * int.from_bytes(heading[28:32], "big")
     if heading[24:28] == heading[92:96] and path.stat().st_size < stated:
-        raise TraceError(f"it is cut off: {path.stat().st_size:,} of {stated:,} bytes are left; copy or export it again")
+        raise TraceError(
+            f"it is cut off: {path.stat().st_size:,} of {stated:,} bytes are left; copy or export"
+            " it again"
+        )
 
 
 @contextmanager
@@ -110,7 +162,9 @@ def _opened(path: Path) -> Iterator[Connection]:
     """A connection that can only read, and calls no functions that the file names."""
 
     def connect() -> sqlite3.Connection:
-        opened = sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode={reading_mode(path.absolute())}", uri=True)
+        opened = sqlite3.connect(
+            f"file:{quote(str(path.absolute()))}?mode={reading_mode(path.absolute())}", uri=True
+        )
         opened.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_NAME)
         opened.text_factory = lambda data: data.decode(errors="replace")
         opened.execute("PRAGMA trusted_schema = OFF")
@@ -124,8 +178,12 @@ def _opened(path: Path) -> Iterator[Connection]:
     except (DBAPIError, sqlite3.Error) as error:
         cause = error.orig if isinstance(error, DBAPIError) and error.orig else error
         if getattr(cause, "sqlite_errorcode", None) == sqlite3.SQLITE_TOOBIG:
-            raise TraceError(f"it holds a name of more than {LONGEST_NAME:,} bytes; expected {HOW}") from None
-        raise TraceError(f"SQLite cannot read it ({cause}): it is damaged or cut off; export it again: {HOW}") from None
+            raise TraceError(
+                f"it holds a name of more than {LONGEST_NAME:,} bytes; expected {HOW}"
+            ) from None
+        raise TraceError(
+            f"SQLite cannot read it ({cause}): it is damaged or cut off; export it again: {HOW}"
+        ) from None
     finally:
         engine.dispose()
 
@@ -133,8 +191,13 @@ def _opened(path: Path) -> Iterator[Connection]:
 def _tables(connection: Connection) -> dict[str, list[str]]:
     """The columns of each table; views are left out, which may be anything."""
     master = table("sqlite_master", column("name"), column("type"))
-    names = connection.execute(select(master.c.name).where(master.c.type == "table")).scalars().all()
-    return {name: [row[1] for row in connection.exec_driver_sql(f"PRAGMA table_info({_quoted(name)})")] for name in names}
+    names = (
+        connection.execute(select(master.c.name).where(master.c.type == "table")).scalars().all()
+    )
+    return {
+        name: [row[1] for row in connection.exec_driver_sql(f"PRAGMA table_info({_quoted(name)})")]
+        for name in names
+    }
 
 
 def _strings(connection: Connection, columns: Mapping[str, Sequence[str]]) -> dict[int, str]:
@@ -148,7 +211,10 @@ def _strings(connection: Connection, columns: Mapping[str, Sequence[str]]) -> di
     if not used:
         return {}
     texts = table(STRINGS, column("id"), column("value"))
-    return {row.id: str(row.value) for row in connection.execute(select(texts).where(texts.c.id.in_(union(*used))))}
+    return {
+        row.id: str(row.value)
+        for row in connection.execute(select(texts).where(texts.c.id.in_(union(*used))))
+    }
 
 
 def _quoted(name: str) -> str:
@@ -160,16 +226,26 @@ def _check_kernels(columns: Mapping[str, Sequence[str]]) -> None:
     more = f" and {len(columns) - 8} more" if len(columns) > 8 else ""
     found = ", ".join(sorted(columns)[:8]) + more if columns else "no table"
     if not any(name in columns for name in ANY_OF_NSYS):
-        raise TraceError(f"it is no export of nsys: expected the tables {KERNELS} and {STRINGS}, found {found}; {HOW}")
+        raise TraceError(
+            f"it is no export of nsys: expected the tables {KERNELS} and {STRINGS}, found {found};"
+            f" {HOW}"
+        )
     if GRAPHS not in columns and KERNELS not in columns:
         raise TraceError(f"it holds no kernels: expected the table {KERNELS}, found {found}; {HOW}")
     for name in (KERNELS, COPIES, FILLS, GRAPHS, CALLS):
-        lacking = [each for each in ("start", "end") if name in columns and each not in columns[name]]
+        lacking = [
+            each for each in ("start", "end") if name in columns and each not in columns[name]
+        ]
         if lacking:
-            raise TraceError(f"its table {name} has no column {' and no '.join(lacking)}; found {', '.join(columns[name][:12])}")
+            raise TraceError(
+                f"its table {name} has no column {' and no '.join(lacking)}; found"
+                f" {', '.join(columns[name][:12])}"
+            )
     if KERNELS in columns and not any(name in columns[KERNELS] for name in KERNEL_NAMES):
         has = ", ".join(columns[KERNELS][:12])
-        raise TraceError(f"its table {KERNELS} has none of the columns {', '.join(KERNEL_NAMES)}; found {has}")
+        raise TraceError(
+            f"its table {KERNELS} has none of the columns {', '.join(KERNEL_NAMES)}; found {has}"
+        )
 
 
 def _times(row: Mapping[str, Any], name: str) -> tuple[int, int] | None:
@@ -183,8 +259,12 @@ def _times(row: Mapping[str, Any], name: str) -> tuple[int, int] | None:
     return (start, end) if end > start else None
 
 
-def _device_runs(export: _Export, name: str, *more: str) -> Iterator[tuple[dict[str, Any], tuple[int, int]]]:
-    for row in export.rows(name, "start", "end", "deviceId", "globalPid", "correlationId", *DISTINGUISHING, *more):
+def _device_runs(
+    export: _Export, name: str, *more: str
+) -> Iterator[tuple[dict[str, Any], tuple[int, int]]]:
+    for row in export.rows(
+        name, "start", "end", "deviceId", "globalPid", "correlationId", *DISTINGUISHING, *more
+    ):
         times = _times(row, name)
         if times is not None:
             yield row, times
@@ -200,7 +280,9 @@ def _run(
     whole_graph: bool = False,
 ) -> _Placed:
     device = row["deviceId"] if row["deviceId"] != HOST else None
-    run = DeviceActivity(name, activity, *times, device, row["globalPid"], row["correlationId"], moved, whole_graph)
+    run = DeviceActivity(
+        name, activity, *times, device, row["globalPid"], row["correlationId"], moved, whole_graph
+    )
     return tuple(row[each] for each in DISTINGUISHING), run
 
 
@@ -213,18 +295,36 @@ def _kernels(export: _Export) -> Iterator[_Placed]:
 def _graphs(export: _Export) -> Iterator[_Placed]:
     """Launches of CUDA graphs where nsys records the graph in place of its kernels."""
     for row, times in _device_runs(export, GRAPHS, "graphId"):
-        yield _run(row, times, f"CUDA graph {(row['graphId'] or 0) & 0xFFFFFFFF}", "kernel", whole_graph=True)
+        yield _run(
+            row,
+            times,
+            f"CUDA graph {(row['graphId'] or 0) & 0xFFFFFFFF}",
+            "kernel",
+            whole_graph=True,
+        )
 
 
 def _copies(export: _Export) -> Iterator[_Placed]:
     for row, times in _device_runs(export, COPIES, "bytes", "copyKind"):
         kind, passes = COPY_KINDS.get(row["copyKind"], (f"kind {row['copyKind']}", 1))
-        yield _run(row, times, f"memcpy {kind}", "memcpy", moved=None if row["bytes"] is None else passes * int(row["bytes"]))
+        yield _run(
+            row,
+            times,
+            f"memcpy {kind}",
+            "memcpy",
+            moved=None if row["bytes"] is None else passes * int(row["bytes"]),
+        )
 
 
 def _fills(export: _Export) -> Iterator[_Placed]:
     for row, times in _device_runs(export, FILLS, "bytes"):
-        yield _run(row, times, "memset", "memset", moved=None if row["bytes"] is None else int(row["bytes"]))
+        yield _run(
+            row,
+            times,
+            "memset",
+            "memset",
+            moved=None if row["bytes"] is None else int(row["bytes"]),
+        )
 
 
 def _calls(export: _Export) -> Iterator[ApiCall]:
@@ -246,7 +346,11 @@ def _ranges(export: _Export) -> Iterator[NvtxRange]:
 
 def _version(export: _Export) -> str:
     """`2024.7.1 (schema 3.15.1)`, as far as the export states it."""
-    info = {row["name"]: str(row["value"]) for name in EXPORT_INFO for row in export.rows(name, "name", "value")}
+    info = {
+        row["name"]: str(row["value"])
+        for name in EXPORT_INFO
+        for row in export.rows(name, "name", "value")
+    }
     product, schema = info.get("EXPORT_PRODUCT_VERSION", ""), info.get("EXPORT_SCHEMA_VERSION", "")
     return f"{product} (schema {schema})".strip() if schema else product
 
@@ -254,7 +358,9 @@ def _version(export: _Export) -> str:
 def _device_names(export: _Export, devices: set[int]) -> tuple[str, ...]:
     """The names of the devices that ran something, or of all where ids are not those of CUDA."""
     for info in GPU_INFO:
-        named = {row["id"]: str(row["name"]) for row in export.rows(info, "id", "name") if row["name"]}
+        named = {
+            row["id"]: str(row["name"]) for row in export.rows(info, "id", "name") if row["name"]
+        }
         if named:
             used = {named[device] for device in devices if device in named} or set(named.values())
             return tuple(sorted(used))

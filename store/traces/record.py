@@ -14,7 +14,12 @@ from sweeps.importers.traces.device_trace import ImportedProfile
 from sweeps.importers.traces.ncu_profile import covered_share
 from sweeps.model.profile import Activities, ArmProfile
 
-ARM_RESULT, PROFILE, TIME, KERNEL = core(ArmResultRow), core(ProfileRow), core(ProfileTimeRow), core(KernelRow)
+ARM_RESULT, PROFILE, TIME, KERNEL = (
+    core(ArmResultRow),
+    core(ProfileRow),
+    core(ProfileTimeRow),
+    core(KernelRow),
+)
 State = Literal["imported", "known", "replaced"]
 
 
@@ -34,15 +39,20 @@ class RecordedTrace(NamedTuple):
     trace: TraceFile
     tie: TraceTie
     state: State
-    """`known`: it was in the store already, and nothing changed; `replaced`: the user stated something else of it than before."""
+    """`known`: it was in the store already, and nothing changed; `replaced`: the user stated
+    something else of it than before."""
     kernel_time_share: tuple[float | None, ...]
     """For each profile the share of the arm's kernel time that it holds, if that is known."""
 
 
-def record_traces(connection: Connection, traces: Iterable[TraceFile], request: StatedTie) -> list[RecordedTrace]:
-    """Store the profiles within the caller's write transaction. Raises `StoreError` if one contradicts its marks or the store.
+def record_traces(
+    connection: Connection, traces: Iterable[TraceFile], request: StatedTie
+) -> list[RecordedTrace]:
+    """Store the profiles within the caller's write transaction. Raises `StoreError` if one
+    contradicts its marks or the store.
 
-    Timelines come before kernels measured one by one, whose share of the arm's time is known from a timeline.
+    Timelines come before kernels measured one by one, whose share of the arm's time is known from a
+    timeline.
     """
     ordered = sorted(traces, key=lambda each: each.imported[0].profile.tool == "ncu")
     return [_record(connection, each, request) for each in ordered]
@@ -54,14 +64,23 @@ def _record(connection: Connection, trace: TraceFile, request: StatedTie) -> Rec
     stored = {row.phase: dict(row._mapping) for row in found}
     before = next(iter(found), None)
     if before is not None and request.comparison is None and not first.mark.comparisons:
-        former = before.side if before.comparison_id else before.label  # nothing else states what it shows
+        # nothing else states what it shows
+        former = before.side if before.comparison_id else before.label
         request = request._replace(comparison=before.comparison_id, arm=request.arm or former)
     tie = find_tie(connection, first.mark, request, first.device_name)
     profiles = [each.profile for each in trace.imported]
     if first.profile.tool == "ncu":
-        profiles = [each.model_copy(update={"kernel_time_share": _covered(connection, each, tie)}) for each in profiles]
-    if stored and all(each.phase in stored and _unchanged(stored[each.phase], each, tie, request) for each in profiles):
-        return RecordedTrace(trace, tie, "known", tuple(stored[each.phase]["kernel_time_share"] for each in profiles))
+        profiles = [
+            each.model_copy(update={"kernel_time_share": _covered(connection, each, tie)})
+            for each in profiles
+        ]
+    if stored and all(
+        each.phase in stored and _unchanged(stored[each.phase], each, tie, request)
+        for each in profiles
+    ):
+        return RecordedTrace(
+            trace, tie, "known", tuple(stored[each.phase]["kernel_time_share"] for each in profiles)
+        )
     if stored:
         _forget(connection, trace.digest)
     record_profiles(
@@ -74,14 +93,25 @@ def _record(connection: Connection, trace: TraceFile, request: StatedTie) -> Rec
         label=tie.label,
         device_name=first.device_name,
     )
-    return RecordedTrace(trace, tie, "replaced" if stored else "imported", tuple(each.kernel_time_share for each in profiles))
+    return RecordedTrace(
+        trace,
+        tie,
+        "replaced" if stored else "imported",
+        tuple(each.kernel_time_share for each in profiles),
+    )
 
 
-def _unchanged(stored: Mapping[str, Any], profile: ArmProfile, tie: TraceTie, request: StatedTie) -> bool:
-    """Whether the stored profile is this one: another number of forwards counts only where the user states it."""
+def _unchanged(
+    stored: Mapping[str, Any], profile: ArmProfile, tie: TraceTie, request: StatedTie
+) -> bool:
+    """Whether the stored profile is this one: another number of forwards counts only where the user
+    states it.
+    """
     forwards = request.forwards is None or stored["forwards"] == profile.forwards
     same_tie = (stored["comparison_id"], stored["side"], stored["label"]) == tie[:3]
-    return forwards and same_tie and profile.kernel_time_share in (None, stored["kernel_time_share"])
+    return (
+        forwards and same_tie and profile.kernel_time_share in (None, stored["kernel_time_share"])
+    )
 
 
 def _forget(connection: Connection, digest: str) -> None:
@@ -93,8 +123,12 @@ def _forget(connection: Connection, digest: str) -> None:
 
 
 def _covered(connection: Connection, profile: ArmProfile, tie: TraceTie) -> float | None:
-    """The share of the arm's kernel time that the profile stands for, by the newest profile of all kernels of the same arm."""
-    row = connection.execute(select(COMPARISON).where(COMPARISON.c.comparison_id == tie.comparison_id)).one_or_none()
+    """The share of the arm's kernel time that the profile stands for, by the newest profile of all
+    kernels of the same arm.
+    """
+    row = connection.execute(
+        select(COMPARISON).where(COMPARISON.c.comparison_id == tie.comparison_id)
+    ).one_or_none()
     if row is None or tie.side is None:
         return None
     arm_id = row.arm_id if tie.side == "arm" else row.baseline_id
@@ -114,8 +148,13 @@ def _covered(connection: Connection, profile: ArmProfile, tie: TraceTie) -> floa
     )
     for profile_id in connection.execute(whole).scalars().all():
         own = KERNEL.c.profile_id == profile_id
-        kernels = select(KERNEL.c.name, KERNEL.c.activity, KERNEL.c.count, KERNEL.c.seconds).where(own)
-        share = covered_share(profile.activities, (Activities(**each._mapping) for each in connection.execute(kernels)))
+        kernels = select(KERNEL.c.name, KERNEL.c.activity, KERNEL.c.count, KERNEL.c.seconds).where(
+            own
+        )
+        share = covered_share(
+            profile.activities,
+            (Activities(**each._mapping) for each in connection.execute(kernels)),
+        )
         if share is not None:
             return share
     return None

@@ -1,4 +1,6 @@
-"""To which comparison an imported file belongs, and to which of its two arms: by its marks, else by what the user states."""
+"""To which comparison an imported file belongs, and to which of its two arms: by its marks, else by
+what the user states.
+"""
 
 from typing import Any, NamedTuple
 
@@ -10,9 +12,17 @@ from store.schema.results import AttemptRow, ComparisonAttemptRow
 from sweeps.importers.traces.device_trace import Mark
 from sweeps.model.profile import Side
 
-COMPARISON, PAIR, ATTEMPT, ENVIRONMENT = core(ComparisonRow), core(ComparisonAttemptRow), core(AttemptRow), core(EnvironmentRow)
+COMPARISON, PAIR, ATTEMPT, ENVIRONMENT = (
+    core(ComparisonRow),
+    core(ComparisonAttemptRow),
+    core(AttemptRow),
+    core(EnvironmentRow),
+)
 SIDES: dict[str, Side] = {"baseline": "baseline", "arm": "arm"}
-LIST_THEM = 'they are listed by: breakeven query "SELECT comparison_id, method, params, baseline FROM speedup"'
+LIST_THEM = (
+    'they are listed by: breakeven query "SELECT comparison_id, method, params, baseline FROM'
+    ' speedup"'
+)
 
 
 class StatedTie(NamedTuple):
@@ -36,26 +46,49 @@ class TraceTie(NamedTuple):
 
     def __str__(self) -> str:
         label = f": {self.label}" if self.label else ""
-        where = "tied to no comparison" if self.comparison_id is None else f"the {self.side} of comparison {self.comparison_id}"
+        where = (
+            "tied to no comparison"
+            if self.comparison_id is None
+            else f"the {self.side} of comparison {self.comparison_id}"
+        )
         return where + label
 
 
-def find_tie(connection: Connection, mark: Mark, request: StatedTie, device_name: str | None = None) -> TraceTie:
-    """The tie of a file with these marks. Raises `StoreError` if marks, request and store contradict each other."""
+def find_tie(
+    connection: Connection, mark: Mark, request: StatedTie, device_name: str | None = None
+) -> TraceTie:
+    """The tie of a file with these marks. Raises `StoreError` if marks, request and store
+    contradict each other.
+    """
     comparison_id = _comparison(connection, mark, request.comparison)
     if comparison_id is None:
-        how = "it has no marks of `python -m workers.run job.json --arm N`; --comparison ID --arm baseline|arm ties it"
+        how = (
+            "it has no marks of `python -m workers.run job.json --arm N`; --comparison ID --arm"
+            " baseline|arm ties it"
+        )
         return TraceTie(label=request.arm, notes=(f"tied to no comparison: {how}",))
-    row = connection.execute(select(COMPARISON).where(COMPARISON.c.comparison_id == comparison_id)).one_or_none()
-    stated = None if request.arm is None else SIDES.get(request.arm) or (None if row is None else _named(row, request.arm))
+    row = connection.execute(
+        select(COMPARISON).where(COMPARISON.c.comparison_id == comparison_id)
+    ).one_or_none()
+    stated = (
+        None
+        if request.arm is None
+        else SIDES.get(request.arm) or (None if row is None else _named(row, request.arm))
+    )
     side = mark.side or stated
     if side is None:
-        raise StoreError(f"which arm of comparison {comparison_id} it shows is not known; add --arm baseline or --arm arm")
+        raise StoreError(
+            f"which arm of comparison {comparison_id} it shows is not known; add --arm baseline or"
+            " --arm arm"
+        )
     if stated not in (None, side):
         mark_of = f"it shows the {side} of comparison {comparison_id}"
         raise StoreError(f"--arm {request.arm} disagrees with the mark in the file: {mark_of}")
     if row is None:
-        note = f"the store does not hold comparison {comparison_id} yet, which its marks name; an import of the outcome adds it"
+        note = (
+            f"the store does not hold comparison {comparison_id} yet, which its marks name; an"
+            " import of the outcome adds it"
+        )
         return TraceTie(comparison_id, side, None, (note,))
     arm = row.method if row.params == "{}" else f"{row.method} {row.params}"
     notes = _other_device(connection, comparison_id, device_name)
@@ -67,8 +100,14 @@ def _comparison(connection: Connection, mark: Mark, requested: str | None) -> st
     ids = COMPARISON.c.comparison_id
     if requested is None:
         known = set(connection.execute(select(ids).where(ids.in_(mark.comparisons))).scalars())
-        return next((one for one in mark.comparisons if one in known), next(iter(mark.comparisons), None))
-    found: list[str] = list(connection.execute(select(ids).where(ids.startswith(requested, autoescape=True)).limit(3)).scalars())
+        return next(
+            (one for one in mark.comparisons if one in known), next(iter(mark.comparisons), None)
+        )
+    found: list[str] = list(
+        connection.execute(
+            select(ids).where(ids.startswith(requested, autoescape=True)).limit(3)
+        ).scalars()
+    )
     if requested in found:
         found = [requested]
     if len(found) != 1:
@@ -76,7 +115,10 @@ def _comparison(connection: Connection, mark: Mark, requested: str | None) -> st
         raise StoreError(f"--comparison {requested} {what}; {LIST_THEM}")
     if mark.comparisons and found[0] not in mark.comparisons:
         named = ", ".join(mark.comparisons)
-        raise StoreError(f"--comparison {found[0]} disagrees with the marks in the file, which name {named}; leave it out")
+        raise StoreError(
+            f"--comparison {found[0]} disagrees with the marks in the file, which name {named};"
+            " leave it out"
+        )
     return found[0]
 
 
@@ -90,7 +132,9 @@ def _named(row: Any, requested: str) -> Side:
     return found[0]
 
 
-def _other_device(connection: Connection, comparison_id: str, device_name: str | None) -> tuple[str, ...]:
+def _other_device(
+    connection: Connection, comparison_id: str, device_name: str | None
+) -> tuple[str, ...]:
     """A note if the comparison was measured on other devices alone."""
     measured = (
         select(ENVIRONMENT.c.device_name)
@@ -103,4 +147,9 @@ def _other_device(connection: Connection, comparison_id: str, device_name: str |
     if device_name is None or not devices or device_name in devices:
         return ()
     measured_on = " and ".join(devices)
-    return (f"it was recorded on {device_name}, the comparison was measured on {measured_on}: do not compare their times",)
+    return (
+        (
+            f"it was recorded on {device_name}, the comparison was measured on {measured_on}: do"
+            " not compare their times"
+        ),
+    )

@@ -2,7 +2,18 @@
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, CreateView, FromClause, Select, and_, case, exists, literal, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    CreateView,
+    FromClause,
+    Select,
+    and_,
+    case,
+    exists,
+    literal,
+    or_,
+    select,
+)
 
 from store.schema.planned import EnvironmentRow, core
 from store.schema.results import ArmResultRow, AttemptRow, MetricRow
@@ -11,18 +22,27 @@ from sweeps.model.flags import FLAGS
 from sweeps.model.kinds import kinds_of
 from sweeps.model.metrics import METRICS, MetricSpec
 
-ATTEMPT, ARM, METRIC, ENVIRONMENT = core(AttemptRow), core(ArmResultRow), core(MetricRow), core(EnvironmentRow)
+ATTEMPT, ARM, METRIC, ENVIRONMENT = (
+    core(AttemptRow),
+    core(ArmResultRow),
+    core(MetricRow),
+    core(EnvironmentRow),
+)
 
 _WRONG = tuple(name for name, flag in FLAGS.items() if flag.wrong)
 
 
 def _declared() -> list[MetricSpec]:
-    """Metrics that the view `arm` has a column for; those of a family (`zeroshot_*`) are rows of `metric` alone."""
+    """Metrics that the view `arm` has a column for; those of a family (`zeroshot_*`) are rows of
+    `metric` alone.
+    """
     return [spec for name, spec in METRICS.items() if "*" not in name]
 
 
 def metric_column(spec: MetricSpec) -> tuple[str, dict[str, float]]:
-    """Column of the view `arm` for a metric, and how many of its units each unit is that a worker may report."""
+    """Column of the view `arm` for a metric, and how many of its units each unit is that a worker
+    may report.
+    """
     if spec.unit == "ms":
         return f"{spec.name}_ms", {"s": 1000}
     if spec.unit in {"B", "MiB"}:
@@ -31,22 +51,34 @@ def metric_column(spec: MetricSpec) -> tuple[str, dict[str, float]]:
 
 
 def _figure(spec: MetricSpec) -> ColumnElement[Any]:
-    """The value of a metric of the arm, looked up by its key: a query for a few arms or columns reads no others."""
+    """The value of a metric of the arm, looked up by its key: a query for a few arms or columns
+    reads no others.
+    """
     name, factors = metric_column(spec)
     value: ColumnElement[Any] = METRIC.c.value
     if factors:
-        value = value * case(*((METRIC.c.unit == unit, by) for unit, by in factors.items()), else_=1)
-    here = (METRIC.c.attempt == ARM.c.attempt, METRIC.c.arm == ARM.c.arm, METRIC.c.metric == spec.name)
+        value = value * case(
+            *((METRIC.c.unit == unit, by) for unit, by in factors.items()), else_=1
+        )
+    here = (
+        METRIC.c.attempt == ARM.c.attempt,
+        METRIC.c.arm == ARM.c.arm,
+        METRIC.c.metric == spec.name,
+    )
     return select(value).where(*here).correlate(ARM).scalar_subquery().label(name)
 
 
 def arm_view() -> Select[Any]:
-    """For each arm, condition and kind of job the newest attempt; one that a flag marks as wrong only where there is no other."""
+    """For each arm, condition and kind of job the newest attempt; one that a flag marks as wrong
+    only where there is no other.
+    """
     other, attempt = ARM.alias("other"), ATTEMPT.alias("other_attempt")
 
     def flagged(arm: FromClause, of: FromClause) -> ColumnElement[int]:
         joined = literal(",").concat(arm.c.flags).concat(",").concat(of.c.flags).concat(",")
-        return case((or_(*(joined.contains(f",{flag},", autoescape=True) for flag in _WRONG)), 1), else_=0)
+        return case(
+            (or_(*(joined.contains(f",{flag},", autoescape=True) for flag in _WRONG)), 1), else_=0
+        )
 
     old, new = flagged(ARM, ATTEMPT), flagged(other, attempt)
     better = (
@@ -65,7 +97,19 @@ def arm_view() -> Select[Any]:
         *named(ARM, "attempt arm arm_id kind condition_id arm_condition_id"),
         *named(ATTEMPT, "environment host"),
         *named(ENVIRONMENT, "device device_name"),
-        *named(ARM, (*CONDITION, "threads", "batch", "parameters", "tokens", "tokens_final", "gmacs", "gmacs_overhead")),
+        *named(
+            ARM,
+            (
+                *CONDITION,
+                "threads",
+                "batch",
+                "parameters",
+                "tokens",
+                "tokens_final",
+                "gmacs",
+                "gmacs_overhead",
+            ),
+        ),
         gmacs_total(ARM).label("gmacs_total"),
         *(_figure(spec) for spec in _declared()),
         ARM.c.flags.label("arm_flags"),
@@ -81,7 +125,13 @@ def arm_view() -> Select[Any]:
 
 def generation_view() -> Select[Any]:
     arm = CreateView(arm_view(), "arm").table
-    other = {metric_column(spec)[0] for spec in _declared() if spec.modality == "vision" or spec.read == "item"}
+    other = {
+        metric_column(spec)[0]
+        for spec in _declared()
+        if spec.modality == "vision" or spec.read == "item"
+    }
     hidden = other | {"image_size", "image_shape", "corruption", "severity", "batch"}
     timed = [kind.name for kind in kinds_of("language") if kind.sampled]
-    return select(*(column for column in arm.c if column.name not in hidden)).where(arm.c.kind.in_(timed))
+    return select(*(column for column in arm.c if column.name not in hidden)).where(
+        arm.c.kind.in_(timed)
+    )

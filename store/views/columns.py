@@ -13,14 +13,18 @@ EFFECT, COMPARISON = core(EffectRow), core(ComparisonRow)
 
 
 def newest_answer(effect: FromClause) -> ColumnElement[bool]:
-    """Whether no newer answer to the question of a row of `effect_row` exists in its environment on its host.
+    """Whether no newer answer to the question of a row of `effect_row` exists in its environment on
+    its host.
 
     A raised method VERSION or protocol makes the answer of the older comparison_id stale.
     """
     newer = EFFECT.alias("newer")
     later = or_(
         newer.c.measured_at > effect.c.measured_at,
-        and_(newer.c.measured_at == effect.c.measured_at, newer.c.comparison_id > effect.c.comparison_id),
+        and_(
+            newer.c.measured_at == effect.c.measured_at,
+            newer.c.comparison_id > effect.c.comparison_id,
+        ),
     )
     same = (newer.c[name] == effect.c[name] for name in ("question_id", "environment", "host"))
     return ~exists(select(newer.c.metric).where(*same, later).correlate_except(newer))
@@ -40,7 +44,11 @@ def named(table: FromClause, names: str | Iterable[str]) -> list[ColumnElement[A
     return [table.c[name] for name in (names.split() if isinstance(names, str) else names)]
 
 
-CONDITION = tuple(name for name in ArmColumns.model_fields if name not in {"arm_id", "kind", "device", "condition_id"})
+CONDITION = tuple(
+    name
+    for name in ArmColumns.model_fields
+    if name not in {"arm_id", "kind", "device", "condition_id"}
+)
 """Columns of an arm and its condition that views have."""
 REPORTED = tuple(ReportedColumns.model_fields)
 """Further columns of an arm, with which views end."""

@@ -1,4 +1,6 @@
-"""The view of attempts: when and where a job was executed, what the monitors read, and whether it is quarantined."""
+"""The view of attempts: when and where a job was executed, what the monitors read, and whether it
+is quarantined.
+"""
 
 from functools import reduce
 from typing import Any
@@ -14,7 +16,9 @@ _ATTEMPT, _ENVIRONMENT = core(AttemptRow), core(EnvironmentRow)
 
 
 def execution_view() -> Select[Any]:
-    """One row for each attempt; `quarantine` holds those of its flags that quarantine it, NULL where there is none."""
+    """One row for each attempt; `quarantine` holds those of its flags that quarantine it, NULL
+    where there is none.
+    """
     columns = (
         _ATTEMPT.c.id.label("attempt"),
         *named(_ATTEMPT, "job_id round process source environment host"),
@@ -23,7 +27,9 @@ def execution_view() -> Select[Any]:
         _quarantine().label("quarantine"),
         *named(_ATTEMPT, "calibration_id system_metrics"),
     )
-    return select(*columns).join_from(_ATTEMPT, _ENVIRONMENT, _ENVIRONMENT.c.environment_id == _ATTEMPT.c.environment)
+    return select(*columns).join_from(
+        _ATTEMPT, _ENVIRONMENT, _ENVIRONMENT.c.environment_id == _ATTEMPT.c.environment
+    )
 
 
 def _quarantine() -> ColumnElement[str | None]:
@@ -31,7 +37,8 @@ def _quarantine() -> ColumnElement[str | None]:
     padded = literal(",").concat(_ATTEMPT.c.flags).concat(",")
     names = [name for name, flag in FLAGS.items() if flag.quarantine]
     found: list[ColumnElement[str]] = [
-        case((padded.contains(f",{name},", autoescape=True), f",{name}"), else_="") for name in names
+        case((padded.contains(f",{name},", autoescape=True), f",{name}"), else_="")
+        for name in names
     ]
     joined = reduce(lambda one, other: one.concat(other), found[1:], found[0])
     return func.nullif(func.substr(joined, 2), "")

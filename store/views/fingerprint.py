@@ -1,4 +1,6 @@
-"""The fingerprints that a store carries: whether its views and its tables are those of this program."""
+"""The fingerprints that a store carries: whether its views and its tables are those of this
+program.
+"""
 
 import hashlib
 import importlib
@@ -22,7 +24,8 @@ MADE_FROM = (
     "sweeps/model/profile.py",
     "sweeps/stats/curves/breakeven.py",
 )
-"""Files from which tables and views follow; those of `sweeps` have the words that tables and views are restricted to."""
+"""Files from which tables and views follow; those of `sweeps` have the words that tables and views
+are restricted to."""
 
 
 class Fingerprints(NamedTuple):
@@ -36,21 +39,29 @@ def stored_fingerprints(connection: Connection) -> Fingerprints | None:
     """Those of the store; `None` where it has none."""
     if NAME not in inspect(connection).get_view_names():
         return None
-    row: Any = connection.execute(select(column("views"), column("tables")).select_from(table(NAME))).one()
+    row: Any = connection.execute(
+        select(column("views"), column("tables")).select_from(table(NAME))
+    ).one()
     return Fingerprints(row.views, row.tables)
 
 
 def views_fingerprint() -> str:
-    """Changes with the declarations of metrics and kinds, and with the code that makes tables, and views of them.
+    """Changes with the declarations of metrics and kinds, and with the code that makes tables, and
+    views of them.
 
-    Without the models, which take a quarter of a second to import: where it is equal, the tables are equal too.
+    Without the models, which take a quarter of a second to import: where it is equal, the tables
+    are equal too.
     """
-    content = b"".join(path.read_bytes() for source in MADE_FROM for path in sorted(_ROOT.glob(source)))
+    content = b"".join(
+        path.read_bytes() for source in MADE_FROM for path in sorted(_ROOT.glob(source))
+    )
     return hashlib.sha256(repr((METRICS, KINDS, FLAGS)).encode() + content).hexdigest()
 
 
 def tables_fingerprint(metadata: MetaData | None = None) -> str:
-    """Changes with the DDL of the tables (by default the store's) and their indexes: a digest of it in SQLite's words."""
+    """Changes with the DDL of the tables (by default the store's) and their indexes: a digest of it
+    in SQLite's words.
+    """
     from sqlalchemy.dialects.sqlite import dialect
     from sqlalchemy.schema import CreateIndex, CreateTable
 

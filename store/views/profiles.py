@@ -1,4 +1,6 @@
-"""The views of profiles: classes of time of each arm and phase, and the kernels or operators that ran."""
+"""The views of profiles: classes of time of each arm and phase, and the kernels or operators that
+ran.
+"""
 
 from typing import Any
 
@@ -10,7 +12,12 @@ from store.views.arms import ARM, ATTEMPT, ENVIRONMENT
 from store.views.columns import COMPARISON, CONDITION, named
 from sweeps.model.profile import COUNTERS
 
-PROFILE, PROFILE_TIME, KERNEL, PEAK = core(ProfileRow), core(ProfileTimeRow), core(KernelRow), core(PeakRow)
+PROFILE, PROFILE_TIME, KERNEL, PEAK = (
+    core(ProfileRow),
+    core(ProfileTimeRow),
+    core(KernelRow),
+    core(PeakRow),
+)
 
 _BASELINE = ARM.alias("baseline_arm")
 _CONDITION = tuple(name for name in CONDITION if name not in {"method", "params"})
@@ -18,16 +25,25 @@ _SOURCE = (
     PROFILE.outerjoin(ATTEMPT, ATTEMPT.c.id == PROFILE.c.attempt)
     .outerjoin(ARM, and_(ARM.c.attempt == PROFILE.c.attempt, ARM.c.arm == PROFILE.c.arm))
     .outerjoin(COMPARISON, COMPARISON.c.comparison_id == PROFILE.c.comparison_id)
-    .outerjoin(ENVIRONMENT, ENVIRONMENT.c.environment_id == func.coalesce(ATTEMPT.c.environment, PROFILE.c.environment))
+    .outerjoin(
+        ENVIRONMENT,
+        ENVIRONMENT.c.environment_id == func.coalesce(ATTEMPT.c.environment, PROFILE.c.environment),
+    )
 )
-"""A profile with its arm: that of its attempt, or of the comparison that an imported file is tied to."""
+"""A profile with its arm: that of its attempt, or of the comparison that an imported file is tied
+to."""
 
 
 def _either(name: str) -> ColumnElement[Any]:
-    """A column of the attempt's arm, or of the comparison that an imported file is tied to, as the arm or as its baseline."""
+    """A column of the attempt's arm, or of the comparison that an imported file is tied to, as the
+    arm or as its baseline.
+    """
     tied: ColumnElement[Any] = COMPARISON.c[name]
     if name == "arm_id":
-        tied = case((PROFILE.c.side == "arm", tied), (PROFILE.c.side == "baseline", COMPARISON.c.baseline_id))
+        tied = case(
+            (PROFILE.c.side == "arm", tied),
+            (PROFILE.c.side == "baseline", COMPARISON.c.baseline_id),
+        )
     elif name in {"method", "params"}:
         tied = case((PROFILE.c.side == "arm", tied))
     return func.coalesce(ARM.c[name], tied).label(name)
@@ -48,13 +64,24 @@ def _identity() -> tuple[ColumnElement[Any], ...]:
 
 def _total(column: ColumnElement[Any], *where: ColumnElement[bool]) -> ColumnElement[Any]:
     """A sum over the kernels or operators of a profile; NULL where none has a value."""
-    return select(func.sum(column)).where(KERNEL.c.profile_id == PROFILE.c.profile_id, *where).correlate(PROFILE).scalar_subquery()
+    return (
+        select(func.sum(column))
+        .where(KERNEL.c.profile_id == PROFILE.c.profile_id, *where)
+        .correlate(PROFILE)
+        .scalar_subquery()
+    )
 
 
 def _peak(name: str) -> ColumnElement[Any]:
     """What the attempt measured as the peak for the arm's dtype."""
     own = (PEAK.c.attempt == PROFILE.c.attempt, PEAK.c.dtype == ARM.c.dtype)
-    return select(func.max(PEAK.c[name])).where(*own).correlate(PROFILE, ARM).scalar_subquery().label(f"peak_{name}")
+    return (
+        select(func.max(PEAK.c[name]))
+        .where(*own)
+        .correlate(PROFILE, ARM)
+        .scalar_subquery()
+        .label(f"peak_{name}")
+    )
 
 
 def profile_view() -> Select[Any]:
@@ -68,7 +95,10 @@ def profile_view() -> Select[Any]:
         *named(PROFILE, "forwards launches kernel_time_share allocations allocated_bytes"),
         _total(KERNEL.c.gmacs).label("gmacs"),
         _total(KERNEL.c.bytes_moved).label("bytes_moved"),
-        (_total(KERNEL.c.seconds, KERNEL.c.gmacs > 0) / func.nullif(_total(KERNEL.c.seconds), 0.0)).label("product_share"),
+        (
+            _total(KERNEL.c.seconds, KERNEL.c.gmacs > 0)
+            / func.nullif(_total(KERNEL.c.seconds), 0.0)
+        ).label("product_share"),
         _peak("gflops"),
         _peak("gb_per_s"),
         *map(_either, _CONDITION),
@@ -77,11 +107,18 @@ def profile_view() -> Select[Any]:
         ATTEMPT.c.flags.label("job_flags"),
         PROFILE.c.recorded_at,
         *named(PROFILE_TIME, "change change_low change_high"),
-        *named(PROFILE, "speedup speedup_low speedup_high profiled_speedup profiled_speedup_low profiled_speedup_high rounds"),
+        *named(
+            PROFILE,
+            "speedup speedup_low speedup_high profiled_speedup profiled_speedup_low"
+            " profiled_speedup_high rounds",
+        ),
         _BASELINE.c.arm_id.label("baseline_arm_id"),
     )
-    source = _SOURCE.join(PROFILE_TIME, PROFILE_TIME.c.profile_id == PROFILE.c.profile_id).outerjoin(
-        _BASELINE, and_(_BASELINE.c.attempt == PROFILE.c.attempt, _BASELINE.c.arm == PROFILE.c.baseline)
+    source = _SOURCE.join(
+        PROFILE_TIME, PROFILE_TIME.c.profile_id == PROFILE.c.profile_id
+    ).outerjoin(
+        _BASELINE,
+        and_(_BASELINE.c.attempt == PROFILE.c.attempt, _BASELINE.c.arm == PROFILE.c.baseline),
     )
     return select(*_identity(), *figures).select_from(source)
 

@@ -33,7 +33,16 @@ from store.schema.references import ReferenceRow
 from store.schema.results import FailureRow
 from store.views import fingerprint
 from store.views.arms import ARM, ATTEMPT, ENVIRONMENT, METRIC, arm_view, generation_view
-from store.views.columns import COMPARISON, CONDITION, EFFECT, REPORTED, gmacs_saved, gmacs_total, named, newest_answer
+from store.views.columns import (
+    COMPARISON,
+    CONDITION,
+    EFFECT,
+    REPORTED,
+    gmacs_saved,
+    gmacs_total,
+    named,
+    newest_answer,
+)
 from store.views.executions import execution_view
 from store.views.profiles import kernel_view, profile_view
 
@@ -47,7 +56,17 @@ _ANSWER = (
     *named(COMPARISON, "arm_id kind"),
     *named(EFFECT, "source measured_at environment host"),
     *named(ENVIRONMENT, "device device_name"),
-    *named(COMPARISON, (*CONDITION, "baseline", "baseline_id", "condition_id", "quality_arm_id", "quality_pair_id")),
+    *named(
+        COMPARISON,
+        (
+            *CONDITION,
+            "baseline",
+            "baseline_id",
+            "condition_id",
+            "quality_arm_id",
+            "quality_pair_id",
+        ),
+    ),
 )
 _WORK = (
     *named(EFFECT, "tokens tokens_final gmacs_baseline gmacs gmacs_overhead"),
@@ -60,7 +79,10 @@ _ANSWERED = EFFECT.join(COMPARISON, COMPARISON.c.comparison_id == EFFECT.c.compa
 
 
 def _effect() -> Select[Any]:
-    figures = "baseline_value arm_value arm_low arm_high device_value effect effect_low effect_high n rounds verdict floor flags"
+    figures = (
+        "baseline_value arm_value arm_low arm_high device_value effect effect_low effect_high n"
+        " rounds verdict floor flags"
+    )
     columns = (
         *named(EFFECT, "metric unit compared threads"),
         *_WORK,
@@ -70,8 +92,16 @@ def _effect() -> Select[Any]:
         COMPARISON.c.panel_id,
         *named(EFFECT, "ratio_of_means host_speed effect_slow effect_slow_low effect_slow_high"),
     )
-    shown = or_(EFFECT.c.effect.is_not(None), EFFECT.c.baseline_value.is_not(None), EFFECT.c.arm_value.is_not(None))
-    return select(*_ANSWER, COMPARISON.c.curve_id, *columns).select_from(_ANSWERED).where(shown, newest_answer(EFFECT))
+    shown = or_(
+        EFFECT.c.effect.is_not(None),
+        EFFECT.c.baseline_value.is_not(None),
+        EFFECT.c.arm_value.is_not(None),
+    )
+    return (
+        select(*_ANSWER, COMPARISON.c.curve_id, *columns)
+        .select_from(_ANSWERED)
+        .where(shown, newest_answer(EFFECT))
+    )
 
 
 def _speedup() -> Select[Any]:
@@ -91,14 +121,20 @@ def _speedup() -> Select[Any]:
         *named(EFFECT, "rounds verdict floor flags"),
         *named(EFFECT, REPORTED),
         *named(EFFECT, "calibration_id"),
-        (EFFECT.c.gmacs_baseline / func.nullif(gmacs_total(EFFECT), 0.0, type_=Float())).label("speedup_macs"),
+        (EFFECT.c.gmacs_baseline / func.nullif(gmacs_total(EFFECT), 0.0, type_=Float())).label(
+            "speedup_macs"
+        ),
         EFFECT.c.realised_share,
         _label(),
         COMPARISON.c.panel_id,
         *named(EFFECT, "pairs_min ratio_of_means host_speed"),
-        *(EFFECT.c[f"effect_{name}"].label(f"speedup_{name}") for name in ("slow", "slow_low", "slow_high")),
+        *(
+            EFFECT.c[f"effect_{name}"].label(f"speedup_{name}")
+            for name in ("slow", "slow_low", "slow_high")
+        ),
     )
-    # nearly all rows are ratios: `coalesce` keeps SQLite from making an index of them for every join
+    # nearly all rows are ratios: `coalesce` keeps SQLite from making an index of them for every
+    # join
     ratio = func.coalesce(EFFECT.c.compared, "") == "ratio"
     measured = and_(ratio, EFFECT.c.effect.is_not(None), newest_answer(EFFECT))
     return select(*_ANSWER, COMPARISON.c.curve_id, *columns).select_from(_ANSWERED).where(measured)
@@ -107,16 +143,29 @@ def _speedup() -> Select[Any]:
 def _label() -> ColumnElement[str]:
     """What the arm is called: method and all parameters where no label is stored."""
     plain = case(
-        (COMPARISON.c.params == "{}", COMPARISON.c.method), else_=COMPARISON.c.method.concat(" ").concat(COMPARISON.c.params)
+        (COMPARISON.c.params == "{}", COMPARISON.c.method),
+        else_=COMPARISON.c.method.concat(" ").concat(COMPARISON.c.params),
     )
-    stored = select(ARM_LABEL.c.label).where(ARM_LABEL.c.arm_id == COMPARISON.c.arm_id).correlate(COMPARISON).scalar_subquery()
+    stored = (
+        select(ARM_LABEL.c.label)
+        .where(ARM_LABEL.c.arm_id == COMPARISON.c.arm_id)
+        .correlate(COMPARISON)
+        .scalar_subquery()
+    )
     return func.coalesce(stored, plain).label("arm_label")
 
 
-def _beside(main: str, columns: Iterable[ColumnElement[Any]], figures: Mapping[str, str], counts: Mapping[str, str]) -> Select[Any]:
-    """One row for each answer with the metric `main`: `columns`, and figures of its other metrics side by side.
+def _beside(
+    main: str,
+    columns: Iterable[ColumnElement[Any]],
+    figures: Mapping[str, str],
+    counts: Mapping[str, str],
+) -> Select[Any]:
+    """One row for each answer with the metric `main`: `columns`, and figures of its other metrics
+    side by side.
 
-    `figures` and `counts` name for each column a metric and its column of `effect_row`, as `kl.arm_low`; counts are whole numbers.
+    `figures` and `counts` name for each column a metric and its column of `effect_row`, as
+    `kl.arm_low`; counts are whole numbers.
     """
     tables: dict[str, FromClause] = {main: EFFECT}
     source = _ANSWERED
@@ -124,7 +173,9 @@ def _beside(main: str, columns: Iterable[ColumnElement[Any]], figures: Mapping[s
         metric = place.partition(".")[0]
         if metric not in tables:
             tables[metric] = other = EFFECT.alias(metric)
-            same = (other.c[name] == EFFECT.c[name] for name in ("comparison_id", "environment", "host"))
+            same = (
+                other.c[name] == EFFECT.c[name] for name in ("comparison_id", "environment", "host")
+            )
             source = source.outerjoin(other, and_(*same, other.c.metric == metric))
 
     def read(place: str) -> ColumnElement[Any]:
@@ -136,7 +187,9 @@ def _beside(main: str, columns: Iterable[ColumnElement[Any]], figures: Mapping[s
         *named(COMPARISON, "arm_id kind"),
         *named(EFFECT, "source measured_at environment"),
         *named(ENVIRONMENT, "device device_name"),
-        *named(COMPARISON, "model weights method params baseline baseline_id dtype attention data seed"),
+        *named(
+            COMPARISON, "model weights method params baseline baseline_id dtype attention data seed"
+        ),
         *named(COMPARISON, "condition_id quality_arm_id quality_pair_id"),
         *columns,
         *(cast(read(place), Integer).label(name) for name, place in counts.items()),
@@ -150,7 +203,10 @@ def _beside(main: str, columns: Iterable[ColumnElement[Any]], figures: Mapping[s
 
 def _bounded(metric: str, name: str | None = None) -> dict[str, str]:
     """Columns for a figure that is not compared, and its interval."""
-    return {f"{name or metric}{end}": f"{metric}.arm_{place}" for end, place in (("", "value"), ("_low", "low"), ("_high", "high"))}
+    return {
+        f"{name or metric}{end}": f"{metric}.arm_{place}"
+        for end, place in (("", "value"), ("_low", "low"), ("_high", "high"))
+    }
 
 
 def _accuracy() -> Select[Any]:
@@ -173,7 +229,12 @@ def _accuracy() -> Select[Any]:
         "top1_drop_high": 0 - EFFECT.c.effect_low,
     }
     condition = named(COMPARISON, "corruption severity image_size image_shape")
-    return _beside("top1", (*condition, *_WORK, *(column.label(name) for name, column in drop.items())), figures, counts)
+    return _beside(
+        "top1",
+        (*condition, *_WORK, *(column.label(name) for name, column in drop.items())),
+        figures,
+        counts,
+    )
 
 
 def _quality() -> Select[Any]:
@@ -201,7 +262,9 @@ def _quality() -> Select[Any]:
 
 def _failures() -> Select[Any]:
     condition = [name for name in CONDITION if name != "seed"]
-    failed = EFFECT.join(FAILURE, FAILURE.c.id == EFFECT.c.failure).join(ATTEMPT, ATTEMPT.c.id == FAILURE.c.attempt)
+    failed = EFFECT.join(FAILURE, FAILURE.c.id == EFFECT.c.failure).join(
+        ATTEMPT, ATTEMPT.c.id == FAILURE.c.attempt
+    )
     source = failed.join(COMPARISON, COMPARISON.c.comparison_id == EFFECT.c.comparison_id).join(
         ENVIRONMENT, ENVIRONMENT.c.environment_id == EFFECT.c.environment
     )
@@ -214,13 +277,19 @@ def _failures() -> Select[Any]:
         *(ATTEMPT.c.host, COMPARISON.c.panel_id),
     )
     other = EFFECT.alias("first_metric")  # a failure has a row for each metric of its kind
-    key = (other.c[name] == EFFECT.c[name] for name in ("comparison_id", "environment", "host", "failure"))
+    key = (
+        other.c[name] == EFFECT.c[name]
+        for name in ("comparison_id", "environment", "host", "failure")
+    )
     earlier = select(other.c.metric).where(*key, other.c.metric < EFFECT.c.metric).correlate(EFFECT)
     return select(*columns).select_from(source).where(newest_answer(EFFECT), ~earlier.exists())
 
 
 def _break_even() -> Select[Any]:
-    figures = "axis varied_parameter verdict x x_low x_high direction grid_limited points points_missing why floor curve_id"
+    figures = (
+        "axis varied_parameter verdict x x_low x_high direction grid_limited points points_missing"
+        " why floor curve_id"
+    )
     added = "x_first x_last worst_loss largest_gain point_alpha"
     return _of_curves(BREAK_EVEN, figures, added)
 
@@ -229,18 +298,29 @@ def _cost_model() -> Select[Any]:
     ends = ("", "_low", "_high")
     costs = [f"{name}{end}" for name in COSTS for end in ends]
     places = [f"predicted_x{end}" for end in ends]
-    return _of_curves(COST_MODEL, " ".join(["points verdict misfit_p work_unit", *costs, *places, "curve_id"]))
+    return _of_curves(
+        COST_MODEL, " ".join(["points verdict misfit_p work_unit", *costs, *places, "curve_id"])
+    )
 
 
 def _of_curves(table: Table, figures: str, added: str = "") -> Select[Any]:
-    """The rows of a table that has one or more for each curve of a sweep, with the condition and the arm of the curve."""
+    """The rows of a table that has one or more for each curve of a sweep, with the condition and
+    the arm of the curve.
+    """
     columns = (
         SWEEP.c.name.label("sweep"),
         *named(table, "environment host"),
         *named(ENVIRONMENT, "device device_name"),
         COMPARISON.c.kind,
         *named(table, f"metric threads {figures}"),
-        *named(COMPARISON, (*(name for name in CONDITION if name not in {"corruption", "severity"}), "baseline", "baseline_id")),
+        *named(
+            COMPARISON,
+            (
+                *(name for name in CONDITION if name not in {"corruption", "severity"}),
+                "baseline",
+                "baseline_id",
+            ),
+        ),
         *named(table, added),
         *([] if table is COST_MODEL else [_label()]),
         COMPARISON.c.panel_id,
@@ -258,21 +338,35 @@ def _metric() -> Select[Any]:
         ARM, and_(ARM.c.attempt == METRIC.c.attempt, ARM.c.arm == METRIC.c.arm)
     )
     columns = (*named(METRIC, "attempt arm metric value unit low high n"), *named(ARM, "arm_id"))
-    return select(*columns, *named(ATTEMPT, "environment flags host"), ARM.c.implementation).select_from(source)
+    return select(
+        *columns, *named(ATTEMPT, "environment flags host"), ARM.c.implementation
+    ).select_from(source)
 
 
 def _sweep_comparison() -> Select[Any]:
     requested = REQUESTED.join(SWEEP, SWEEP.c.id == REQUESTED.c.sweep)
-    return select(SWEEP.c.name.label("sweep"), REQUESTED.c.comparison_id).select_from(requested).where(newest_revision(SWEEP))
+    return (
+        select(SWEEP.c.name.label("sweep"), REQUESTED.c.comparison_id)
+        .select_from(requested)
+        .where(newest_revision(SWEEP))
+    )
 
 
 def _reference() -> Select[Any]:
     """Published tables, without their JSON."""
-    return select(*(column for column in REFERENCE_ROW.c if column.name not in {"digest", "payload", "set_payload"}))
+    return select(
+        *(
+            column
+            for column in REFERENCE_ROW.c
+            if column.name not in {"digest", "payload", "set_payload"}
+        )
+    )
 
 
 def statements() -> dict[str, Select[Any]]:
-    """Name of each view and the statement behind it by the declarations of metrics and kinds, after those that it selects from."""
+    """Name of each view and the statement behind it by the declarations of metrics and kinds, after
+    those that it selects from.
+    """
     return {
         "effect": _effect(),
         "speedup": _speedup(),
@@ -293,19 +387,26 @@ def statements() -> dict[str, Select[Any]]:
 
 
 VIEWS = statements()
-TABLES: Mapping[str, Table] = {name: CreateView(statement, name).table for name, statement in VIEWS.items()}
+TABLES: Mapping[str, Table] = {
+    name: CreateView(statement, name).table for name, statement in VIEWS.items()
+}
 """The views as tables to select from."""
 
 
 def creations(*, temporary: bool = False) -> list[CreateView]:
     """The statements that create all views, and by default the fingerprints that the store carries.
 
-    Temporary views hide those of the store from their own connection, for one that may not or should not change the store.
+    Temporary views hide those of the store from their own connection, for one that may not or
+    should not change the store.
     """
-    made = [CreateView(statement, name, temporary=temporary) for name, statement in statements().items()]
+    made = [
+        CreateView(statement, name, temporary=temporary) for name, statement in statements().items()
+    ]
     if temporary:
         return made
-    carried = fingerprint.Fingerprints(fingerprint.views_fingerprint(), fingerprint.tables_fingerprint())
+    carried = fingerprint.Fingerprints(
+        fingerprint.views_fingerprint(), fingerprint.tables_fingerprint()
+    )
     columns = [literal(value).label(name) for name, value in carried._asdict().items()]
     return [*made, CreateView(select(*columns), fingerprint.NAME)]
 

@@ -1,4 +1,6 @@
-"""Calibrations: the term between processes by environment and model size class, estimated once and then carried by attempts."""
+"""Calibrations: the term between processes by environment and model size class, estimated once and
+then carried by attempts.
+"""
 
 import time
 from collections import defaultdict
@@ -32,42 +34,69 @@ ByComparison = Mapping[tuple[str, str], Mapping[str, Contrast]]
 _SIZED = ATTEMPT.join(ARM_RESULT, ARM_RESULT.c.attempt == ATTEMPT.c.id)
 _NEWEST = (
     select(CALIBRATION.c.calibration_id)
-    .where(CALIBRATION.c.environment == bindparam("environment"), CALIBRATION.c.size_class == bindparam("size_class"))
+    .where(
+        CALIBRATION.c.environment == bindparam("environment"),
+        CALIBRATION.c.size_class == bindparam("size_class"),
+    )
     .order_by(CALIBRATION.c.created_at.desc(), CALIBRATION.c.calibration_id)
     .limit(1)
 )
 _MEASURED_BY = (
     select(ATTEMPT.c.id, ATTEMPT.c.calibration_id, ARM_RESULT.c.parameters)
     .select_from(_SIZED.join(PAIR, PAIR.c.attempt == ATTEMPT.c.id))
-    .where(PAIR.c.comparison_id.in_(bindparam("comparisons", expanding=True)), ATTEMPT.c.environment == bindparam("environment"))
+    .where(
+        PAIR.c.comparison_id.in_(bindparam("comparisons", expanding=True)),
+        ATTEMPT.c.environment == bindparam("environment"),
+    )
     .order_by(ATTEMPT.c.id, ARM_RESULT.c.arm)
 )
-_CARRY = update(ATTEMPT).where(ATTEMPT.c.id == bindparam("row")).values(calibration_id=bindparam("newest"))
+_CARRY = (
+    update(ATTEMPT)
+    .where(ATTEMPT.c.id == bindparam("row"))
+    .values(calibration_id=bindparam("newest"))
+)
 
 
 def newest_calibration(connection: Connection, outcome: Outcome, environment: str) -> str | None:
-    """The calibration that an attempt with this outcome is recorded with; `None` where its size class has none in there."""
+    """The calibration that an attempt with this outcome is recorded with; `None` where its size
+    class has none in there.
+    """
     if not KINDS[outcome.job.kind].sampled or not outcome.arms:
         return None
     return _newest(connection, environment, outcome.arms[0].parameters)
 
 
 def recalibrate(connection: Connection, comparisons: Collection[str], environment: str) -> None:
-    """Let the attempts at comparisons carry the newest calibration of their environment and size class."""
-    found = connection.execute(_MEASURED_BY, {"comparisons": list(comparisons), "environment": environment})
+    """Let the attempts at comparisons carry the newest calibration of their environment and size
+    class.
+    """
+    found = connection.execute(
+        _MEASURED_BY, {"comparisons": list(comparisons), "environment": environment}
+    )
     attempts = {row.id: row for row in reversed(found.all())}  # that of the first arm stays
-    newest = {size: _newest(connection, environment, size) for size in {row.parameters for row in attempts.values()}}
-    changed = [row for row in attempts.values() if newest[row.parameters] not in (None, row.calibration_id)]
+    newest = {
+        size: _newest(connection, environment, size)
+        for size in {row.parameters for row in attempts.values()}
+    }
+    changed = [
+        row for row in attempts.values() if newest[row.parameters] not in (None, row.calibration_id)
+    ]
     if changed:
-        connection.execute(_CARRY, [{"row": row.id, "newest": newest[row.parameters]} for row in changed])
+        connection.execute(
+            _CARRY, [{"row": row.id, "newest": newest[row.parameters]} for row in changed]
+        )
 
 
-def freeze_calibrations(engine: Engine, sweep: str, environments: Collection[str]) -> list[dict[str, Any]]:
-    """Estimate the terms from the attempts at the comparisons of the sweep of that name in each environment, and store them.
+def freeze_calibrations(
+    engine: Engine, sweep: str, environments: Collection[str]
+) -> list[dict[str, Any]]:
+    """Estimate the terms from the attempts at the comparisons of the sweep of that name in each
+    environment, and store them.
 
-    Returns the columns of each; none of a size class that one process alone measured. Beside them stand `before`, the term that
-    new attempts had so far (`None`: the default), and `null_tau`, that of the baseline against its own second slot, which is 0
-    where errors within a process are right. What attempts carry does not change.
+    Returns the columns of each; none of a size class that one process alone measured. Beside them
+    stand `before`, the term that new attempts had so far (`None`: the default), and `null_tau`,
+    that of the baseline against its own second slot, which is 0 where errors within a process are
+    right. What attempts carry does not change.
     """
     with writing(engine) as connection:
         frozen: list[dict[str, Any]] = []
@@ -81,34 +110,56 @@ def freeze_calibrations(engine: Engine, sweep: str, environments: Collection[str
         return frozen
 
 
-def _frozen(connection: Connection, environment: str, name: str, rows: Sequence[Any]) -> Iterator[dict[str, Any]]:
-    """The columns of a calibration, which is stored unless it is already; nothing where one process measured all."""
+def _frozen(
+    connection: Connection, environment: str, name: str, rows: Sequence[Any]
+) -> Iterator[dict[str, Any]]:
+    """The columns of a calibration, which is stored unless it is already; nothing where one process
+    measured all.
+    """
     jobs, nulls = _contrasts(connection, rows)
-    found = fit_process_term([[list(processes.values()) for processes in job.values()] for job in jobs.values()])
+    found = fit_process_term(
+        [[list(processes.values()) for processes in job.values()] for job in jobs.values()]
+    )
     if found is not None:
-        made_of = {"attempts": sorted({row.digest for row in rows}), "size_class": name, "version": ANALYSIS_VERSION}
+        made_of = {
+            "attempts": sorted({row.digest for row in rows}),
+            "size_class": name,
+            "version": ANALYSIS_VERSION,
+        }
         columns = {
             "calibration_id": digest({**made_of, "environment": environment}),
             "environment": environment,
             "size_class": name,
             "created_at": time.time(),
             "process_sd": found.used,
-            **{field: getattr(found, field) for field in ("tau", "freedom", "processes", "contrasts")},
+            **{
+                field: getattr(found, field)
+                for field in ("tau", "freedom", "processes", "contrasts")
+            },
             "tau_low": found.low,
             "tau_high": found.high,
         }
         newest = _newest(connection, environment, rows[0].parameters)
         before = select(CALIBRATION.c.process_sd).where(CALIBRATION.c.calibration_id == newest)
         null = fit_process_term([[list(processes.values())] for processes in nulls.values()])
-        beside = {"before": connection.execute(before).scalar(), "null_tau": None if null is None else null.tau}
+        beside = {
+            "before": connection.execute(before).scalar(),
+            "null_tau": None if null is None else null.tau,
+        }
         insert_new(connection, CALIBRATION, [columns])
         yield {**columns, **beside}
 
 
-def _contrasts(connection: Connection, rows: Sequence[Any]) -> tuple[Mapping[Together, ByComparison], ByComparison]:
-    """Contrasts by condition and host, by comparison and metric, of each process; and those of baselines with themselves."""
+def _contrasts(
+    connection: Connection, rows: Sequence[Any]
+) -> tuple[Mapping[Together, ByComparison], ByComparison]:
+    """Contrasts by condition and host, by comparison and metric, of each process; and those of
+    baselines with themselves.
+    """
     data: dict[int, Any] = {}
-    jobs: dict[Together, dict[tuple[str, str], dict[str, Contrast]]] = defaultdict(lambda: defaultdict(dict))
+    jobs: dict[Together, dict[tuple[str, str], dict[str, Contrast]]] = defaultdict(
+        lambda: defaultdict(dict)
+    )
     nulls: dict[Together, dict[str, Contrast]] = defaultdict(dict)
     for row in rows:
         if row.attempt not in data:
@@ -117,25 +168,37 @@ def _contrasts(connection: Connection, rows: Sequence[Any]) -> tuple[Mapping[Tog
             series = metric.name if metric.series else None
             if series is None or series in data[row.attempt].series:
                 rounds, block = data[row.attempt].rounds(series), (row.condition_id, row.host)
-                jobs[block][row.comparison_id, metric.name][row.process] = rounds.contrast(row.baseline, row.arm)
+                jobs[block][row.comparison_id, metric.name][row.process] = rounds.contrast(
+                    row.baseline, row.arm
+                )
                 if (null := rounds.null(row.baseline)) is not None:
                     nulls[row.condition_id, f"{row.host} {metric.name}"][row.process] = null
     return jobs, nulls
 
 
 def _newest(connection: Connection, environment: str, parameters: int) -> str | None:
-    found = connection.execute(_NEWEST, {"environment": environment, "size_class": size_class(parameters)}).scalar()
+    found = connection.execute(
+        _NEWEST, {"environment": environment, "size_class": size_class(parameters)}
+    ).scalar()
     return None if found is None else str(found)
 
 
 def _repeats(sweep: str, environment: str) -> Any:
-    """What each process measured of the comparisons of a sweep whose arms do other work than their baseline, oldest first."""
-    link, baseline, arm = TABLES["sweep_comparison"], ARM_RESULT.alias("baseline"), ARM_RESULT.alias("arm")
+    """What each process measured of the comparisons of a sweep whose arms do other work than their
+    baseline, oldest first.
+    """
+    link, baseline, arm = (
+        TABLES["sweep_comparison"],
+        ARM_RESULT.alias("baseline"),
+        ARM_RESULT.alias("arm"),
+    )
     source = (
         PAIR.join(ATTEMPT, ATTEMPT.c.id == PAIR.c.attempt)
         .join(COMPARISON, COMPARISON.c.comparison_id == PAIR.c.comparison_id)
         .join(link, link.c.comparison_id == PAIR.c.comparison_id)
-        .join(baseline, (baseline.c.attempt == PAIR.c.attempt) & (baseline.c.arm == PAIR.c.baseline))
+        .join(
+            baseline, (baseline.c.attempt == PAIR.c.attempt) & (baseline.c.arm == PAIR.c.baseline)
+        )
         .join(arm, (arm.c.attempt == PAIR.c.attempt) & (arm.c.arm == PAIR.c.arm))
     )
     columns = (
@@ -150,4 +213,9 @@ def _repeats(sweep: str, environment: str) -> Any:
         ATTEMPT.c.process.is_not(None),
         ATTEMPT.c.environment == environment,
     )
-    return select(*columns).select_from(source).where(link.c.sweep == sweep, *wanted).order_by(ATTEMPT.c.id)
+    return (
+        select(*columns)
+        .select_from(source)
+        .where(link.c.sweep == sweep, *wanted)
+        .order_by(ATTEMPT.c.id)
+    )

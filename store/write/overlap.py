@@ -1,4 +1,6 @@
-"""Overlap: which pairs of a new plan other jobs measure at this moment, or have been answered since the plan was made."""
+"""Overlap: which pairs of a new plan other jobs measure at this moment, or have been answered since
+the plan was made.
+"""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -30,14 +32,18 @@ class Overlap(NamedTuple):
     held: Mapping[Round, list[Holding]]
 
     def rest(self, wanted: PlannedWork) -> tuple[PlannedWork | None, set[int]]:
-        """`wanted` without what need not be queued, `None` if nothing is left, and the rows of the jobs that stand for it."""
+        """`wanted` without what need not be queued, `None` if nothing is left, and the rows of the
+        jobs that stand for it.
+        """
         job = wanted.job
         if not (self.answered or self.held) or not job.pairs:
             return wanted, set()
         left, rows = [], set[int]()
         for pair, comparison_id in zip(job.pairs, job.comparison_ids(), strict=True):
             key = (comparison_id, job.round)
-            holder = next((each for each in self.held.get(key, ()) if _stands_for(each, wanted)), None)
+            holder = next(
+                (each for each in self.held.get(key, ()) if _stands_for(each, wanted)), None
+            )
             if holder is not None:
                 rows.add(holder.row)
             elif key not in self.answered:
@@ -54,10 +60,11 @@ def newest_attempt(engine: Engine) -> int:
 
 
 def find_overlap(connection: Connection, sweep: str, since: int | None) -> Overlap:
-    """What a plan for the sweep of that name need not queue; `since` is the newest attempt that the plan took into account.
+    """What a plan for the sweep of that name need not queue; `since` is the newest attempt that the
+    plan took into account.
 
-    Without `since` nothing counts as answered meanwhile. Attempts are numbered in the order in which they are stored, because
-    there is one writer at a time.
+    Without `since` nothing counts as answered meanwhile. Attempts are numbered in the order in
+    which they are stored, because there is one writer at a time.
     """
     answered = set[Round]()
     if since is not None:
@@ -67,8 +74,13 @@ def find_overlap(connection: Connection, sweep: str, since: int | None) -> Overl
             .outerjoin(FAILURE, FAILURE.c.id == PAIR.c.failure)
             .where(ATTEMPT.c.id > since)
         )
-        answered = {(row.comparison_id, row.round) for row in recorded if row.reason is None or row.reason in ANSWERING_FAILURES}
-    # A new plan does not replace these. Of jobs that wait only parts of split ones can overlap it by its age.
+        answered = {
+            (row.comparison_id, row.round)
+            for row in recorded
+            if row.reason is None or row.reason in ANSWERING_FAILURES
+        }
+    # A new plan does not replace these. Of jobs that wait only parts of split ones can overlap it
+    # by its age.
     linked_elsewhere = (
         select(SWEEP_JOB.c.job)
         .join(SWEEP, SWEEP.c.id == SWEEP_JOB.c.sweep)
@@ -76,7 +88,9 @@ def find_overlap(connection: Connection, sweep: str, since: int | None) -> Overl
     )
     part = and_(JOB.c.state == "waiting", JOB.c.parent.is_not(None), linked_elsewhere.exists())
     jobs = connection.execute(
-        select(JOB.c.id, JOB.c.resources, JOB.c.payload).where(or_(JOB.c.state == "running", part)).order_by(JOB.c.id)
+        select(JOB.c.id, JOB.c.resources, JOB.c.payload)
+        .where(or_(JOB.c.state == "running", part))
+        .order_by(JOB.c.id)
     )
     held: dict[Round, list[Holding]] = defaultdict(list)
     for row in jobs:

@@ -1,4 +1,6 @@
-"""The queue: jobs are claimed under a lease, and given back, split, or recovered from owners that died."""
+"""The queue: jobs are claimed under a lease, and given back, split, or recovered from owners that
+died.
+"""
 
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,7 +20,10 @@ from sweeps.model.kinds import KINDS
 from sweeps.model.outcome import Outcome
 
 if TYPE_CHECKING:
-    from store.write.record import AttemptWriter  # imports NumPy and SciPy, which most calls do not need
+    # imports NumPy and SciPy, which most calls do not need
+    from store.write.record import (
+        AttemptWriter,
+    )
 
 RUNNING, WAITING = JOB.c.state == "running", JOB.c.state == "waiting"
 
@@ -44,7 +49,10 @@ class LeaseHolder(NamedTuple):
     def __str__(self) -> str:
         host, pid, _ = self.owner.rsplit(":", 2)
         jobs = "1 job is" if self.jobs == 1 else f"{self.jobs} jobs are"
-        return f"{jobs} being measured by process {pid} on {host} (last heard of {self.silent_s:.0f} s ago)"
+        return (
+            f"{jobs} being measured by process {pid} on {host} (last heard of {self.silent_s:.0f} s"
+            " ago)"
+        )
 
 
 class Progress(NamedTuple):
@@ -66,12 +74,19 @@ class Progress(NamedTuple):
 
 
 def claim(
-    engine: Engine, sweep_id: int, *, owner: str, offer: Capacity | None = None, limit: int = 1, beside: Occupation | None = None
+    engine: Engine,
+    sweep_id: int,
+    *,
+    owner: str,
+    offer: Capacity | None = None,
+    limit: int = 1,
+    beside: Occupation | None = None,
 ) -> list[QueuedJob]:
     """Take up to `limit` waiting jobs of the sweep and mark them running, oldest first.
 
-    With an `offer` only such as may run there, and what waits of their groups is pinned there, so that no other place
-    measures a part of a curve. `beside` bounds them to what may run beside jobs of that occupation.
+    With an `offer` only such as may run there, and what waits of their groups is pinned there, so
+    that no other place measures a part of a curve. `beside` bounds them to what may run beside jobs
+    of that occupation.
     """
     query = _jobs_of(sweep_id).where(WAITING).order_by(JOB.c.id).limit(limit)
     if beside == "shared":
@@ -79,7 +94,10 @@ def claim(
     elif beside == "device":
         query = query.where(JOB.c.exclusive == "device")
     if offer is not None:
-        here = and_(JOB.c.pinned_host == offer.place.host, JOB.c.pinned_environment == offer.place.environment)
+        here = and_(
+            JOB.c.pinned_host == offer.place.host,
+            JOB.c.pinned_environment == offer.place.environment,
+        )
         query = query.where(
             JOB.c.device == offer.device,
             JOB.c.resources.in_(offer.resources),
@@ -88,16 +106,23 @@ def claim(
     with writing(engine) as connection:
         found, now = connection.execute(query).all(), database_time(connection)
         if offer is not None:
-            placement.pin_groups(connection, sweep_id, found, placement.Pin(offer.place, owner, renewed_at=now))
+            placement.pin_groups(
+                connection, sweep_id, found, placement.Pin(offer.place, owner, renewed_at=now)
+            )
         if found:
             rows = [row.id for row in found]
             lease = {"state": "running", "owner": owner, "renewed_at": now}
             connection.execute(update(JOB).where(JOB.c.id.in_(rows)).values(lease))
-    return [QueuedJob(row.id, Job.model_validate_json(row.payload), row.attempts, sweep_id) for row in found]
+    return [
+        QueuedJob(row.id, Job.model_validate_json(row.payload), row.attempts, sweep_id)
+        for row in found
+    ]
 
 
 def renew(engine: Engine, owner: str) -> int:
-    """Show that `owner` is alive, so that its leases and pins hold. Returns how many leases it holds."""
+    """Show that `owner` is alive, so that its leases and pins hold. Returns how many leases it
+    holds.
+    """
     with writing(engine) as connection:
         now = update(JOB).values(renewed_at=database_time(connection))
         connection.execute(now.where(WAITING, JOB.c.pinned_by == owner))
@@ -105,7 +130,8 @@ def renew(engine: Engine, owner: str) -> int:
 
 
 def release(engine: Engine, row: int, owner: str, outcome: Outcome | None = None) -> None:
-    """Give a claimed job back to the queue; an `outcome` is kept as an attempt that answers nothing, because it is tried again.
+    """Give a claimed job back to the queue; an `outcome` is kept as an attempt that answers
+    nothing, because it is tried again.
 
     Raises `LeaseError` if `owner` does not hold the lease.
     """
@@ -114,24 +140,37 @@ def release(engine: Engine, row: int, owner: str, outcome: Outcome | None = None
         _give_up(connection, row, owner, "waiting", attempt)
 
 
-def split(engine: Engine, row: int, owner: str, parts: Sequence[Job], outcome: Outcome | None = None) -> list[int]:
-    """Replace a claimed job by `parts`, which wait in its place, to isolate the failing arm. Returns their rows.
+def split(
+    engine: Engine, row: int, owner: str, parts: Sequence[Job], outcome: Outcome | None = None
+) -> list[int]:
+    """Replace a claimed job by `parts`, which wait in its place, to isolate the failing arm.
+    Returns their rows.
 
-    An `outcome` is kept as an attempt of the whole that answers nothing. Raises `LeaseError` if `owner` does not hold the
-    lease, and `StoreError` if the parts do not request exactly the comparisons of the whole.
+    An `outcome` is kept as an attempt of the whole that answers nothing. Raises `LeaseError` if
+    `owner` does not hold the lease, and `StoreError` if the parts do not request exactly the
+    comparisons of the whole.
     """
     attempt = _attempt(outcome)
     with writing(engine) as connection:
         _give_up(connection, row, owner, "split", attempt)
-        found = connection.execute(select(JOB.c.payload, *placement.PLACEMENT_COLUMNS).where(JOB.c.id == row)).one()
+        found = connection.execute(
+            select(JOB.c.payload, *placement.PLACEMENT_COLUMNS).where(JOB.c.id == row)
+        ).one()
         whole = Job.model_validate_json(found.payload)
-        if sorted(whole.comparison_ids()) != sorted(comparison_id for part in parts for comparison_id in part.comparison_ids()):
+        if sorted(whole.comparison_ids()) != sorted(
+            comparison_id for part in parts for comparison_id in part.comparison_ids()
+        ):
             raise StoreError(
-                f"job {row} cannot be split: the {len(parts)} parts must request each of its {len(whole.pairs)} comparisons once"
+                f"job {row} cannot be split: the {len(parts)} parts must request each of its"
+                f" {len(whole.pairs)} comparisons once"
             )
         placed = {column.key: getattr(found, column.key) for column in placement.PLACEMENT_COLUMNS}
         children = insert_jobs(connection, [(part, placed) for part in parts], parent=row)
-        for sweep in connection.execute(select(SWEEP_JOB.c.sweep).where(SWEEP_JOB.c.job == row)).scalars().all():
+        for sweep in (
+            connection.execute(select(SWEEP_JOB.c.sweep).where(SWEEP_JOB.c.job == row))
+            .scalars()
+            .all()
+        ):
             link_jobs(connection, sweep, children)
     return children
 
@@ -139,7 +178,8 @@ def split(engine: Engine, row: int, owner: str, parts: Sequence[Job], outcome: O
 def recover(engine: Engine) -> int:
     """Put running jobs whose owner is dead back to waiting. Returns how many.
 
-    An owner on this host is dead if no such process runs; one elsewhere if its lease was not renewed for `LEASE_S`.
+    An owner on this host is dead if no such process runs; one elsewhere if its lease was not
+    renewed for `LEASE_S`.
     """
     leases = select(JOB.c.owner, func.max(JOB.c.renewed_at).label("renewed_at")).where(RUNNING)
     with writing(engine) as connection:
@@ -147,7 +187,13 @@ def recover(engine: Engine) -> int:
         now = database_time(connection)
         dead = [row.owner for row in held if not is_alive(row.owner, now - row.renewed_at)]
         orphaned = update(JOB).where(RUNNING, JOB.c.owner.in_(dead))
-        return connection.execute(orphaned.values(state="waiting", owner=None, renewed_at=None)).rowcount if dead else 0
+        return (
+            connection.execute(
+                orphaned.values(state="waiting", owner=None, renewed_at=None)
+            ).rowcount
+            if dead
+            else 0
+        )
 
 
 def waiting(engine: Engine, sweep_id: int, offers: Collection[Capacity]) -> bool:
@@ -172,16 +218,25 @@ def demands(engine: Engine, sweep_id: int) -> set[str]:
 
 
 def pins(engine: Engine, name: str) -> dict[placement.Group, Place]:
-    """The places that other live dispatchers have chosen for groups of jobs of the sweep called `name`."""
+    """The places that other live dispatchers have chosen for groups of jobs of the sweep called
+    `name`.
+    """
     with reading(engine) as connection:
-        return {group: pin.place for group, pin in placement.live_pins(connection, name, owner(), is_alive).items()}
+        return {
+            group: pin.place
+            for group, pin in placement.live_pins(connection, name, owner(), is_alive).items()
+        }
 
 
 def held(engine: Engine, sweep_id: int) -> list[LeaseHolder]:
-    """The dispatchers, other than this process, that jobs of the sweep are running for, or that have pinned such as wait."""
+    """The dispatchers, other than this process, that jobs of the sweep are running for, or that
+    have pinned such as wait.
+    """
     me = owner()
     leases = (
-        select(JOB.c.owner, func.count().label("jobs"), func.max(JOB.c.renewed_at).label("renewed_at"))
+        select(
+            JOB.c.owner, func.count().label("jobs"), func.max(JOB.c.renewed_at).label("renewed_at")
+        )
         .join(SWEEP_JOB, SWEEP_JOB.c.job == JOB.c.id)
         .where(SWEEP_JOB.c.sweep == sweep_id, RUNNING, JOB.c.owner != me)
         .group_by(JOB.c.owner)
@@ -192,8 +247,12 @@ def held(engine: Engine, sweep_id: int) -> list[LeaseHolder]:
         now = database_time(connection)
         for row in connection.execute(leases):
             holders[row.owner] = LeaseHolder(row.owner, row.jobs, max(0.0, now - row.renewed_at))
-        for pin in placement.live_pins(connection, _sweep_name(connection, sweep_id), me, is_alive).values():
-            holders.setdefault(pin.owner, LeaseHolder(pin.owner, pin.jobs, max(0.0, now - pin.renewed_at)))
+        for pin in placement.live_pins(
+            connection, _sweep_name(connection, sweep_id), me, is_alive
+        ).values():
+            holders.setdefault(
+                pin.owner, LeaseHolder(pin.owner, pin.jobs, max(0.0, now - pin.renewed_at))
+            )
     return list(holders.values())
 
 
@@ -222,10 +281,14 @@ def progress(engine: Engine, sweep_id: int) -> Progress:
         .subquery()
     )
     failed = case((and_(answers.c.measured == 0, answers.c.failure.is_not(None)), 1), else_=0)
-    totals = select(func.count(), *(func.coalesce(func.sum(each), 0) for each in (answers.c.measured, failed))).select_from(answers)
+    totals = select(
+        func.count(), *(func.coalesce(func.sum(each), 0) for each in (answers.c.measured, failed))
+    ).select_from(answers)
     with reading(engine) as connection:
         name = _sweep_name(connection, sweep_id)
-        counts = dict.fromkeys(STATES, 0) | {row.state: row.jobs for row in connection.execute(states)}
+        counts = dict.fromkeys(STATES, 0) | {
+            row.state: row.jobs for row in connection.execute(states)
+        }
         return Progress(name, counts, *connection.execute(totals).one())
 
 
@@ -241,17 +304,23 @@ def _waiting(engine: Engine, sweep_id: int) -> Sequence[Row[*tuple[Any, ...]]]:
     """The distinct devices, demands and pins of the sweep's waiting jobs."""
     columns = (JOB.c.device, JOB.c.resources, JOB.c.pinned_environment, JOB.c.pinned_host)
     with reading(engine) as connection:
-        return connection.execute(_jobs_of(sweep_id).with_only_columns(*columns).where(WAITING).distinct()).all()
+        return connection.execute(
+            _jobs_of(sweep_id).with_only_columns(*columns).where(WAITING).distinct()
+        ).all()
 
 
 def _sweep_name(connection: Connection, sweep_id: int) -> str:
-    name = connection.execute(select(SWEEP.c.name).where(SWEEP.c.id == sweep_id)).scalar_one_or_none()
+    name = connection.execute(
+        select(SWEEP.c.name).where(SWEEP.c.id == sweep_id)
+    ).scalar_one_or_none()
     if name is None:
         raise StoreError(f"there is no sweep {sweep_id} in the store")
     return str(name)
 
 
-def _give_up(connection: Connection, row: int, owner: str, state: str, attempt: "AttemptWriter | None") -> None:
+def _give_up(
+    connection: Connection, row: int, owner: str, state: str, attempt: "AttemptWriter | None"
+) -> None:
     """End the lease without an answer; an attempt is kept all the same."""
     from store.write.record import end_lease
 

@@ -1,4 +1,6 @@
-"""The one writer of outcomes: an attempt with all of its data, and what is derived from it, in one transaction."""
+"""The one writer of outcomes: an attempt with all of its data, and what is derived from it, in one
+transaction.
+"""
 
 import hashlib
 import math
@@ -16,10 +18,24 @@ from store.derive.panels import derive_all_panels, derive_panels
 from store.derive.payloads import STORES, payload_of
 from store.errors import StoreError
 from store.rows.profiles import record_peaks
-from store.rows.row_mapping import arm_columns, comparison_row, environment_row, finite, insert_into, insert_new, insert_row
+from store.rows.row_mapping import (
+    arm_columns,
+    comparison_row,
+    environment_row,
+    finite,
+    insert_into,
+    insert_new,
+    insert_row,
+)
 from store.rows.transactions import reading, writing
 from store.schema.planned import ComparisonRow, EnvironmentRow, JobRow, core
-from store.schema.results import ArmResultRow, AttemptRow, ComparisonAttemptRow, FailureRow, MetricRow
+from store.schema.results import (
+    ArmResultRow,
+    AttemptRow,
+    ComparisonAttemptRow,
+    FailureRow,
+    MetricRow,
+)
 from store.views.public import TABLES
 from store.write.calibrations import newest_calibration, recalibrate
 from sweeps.model.identity import canonical
@@ -31,22 +47,39 @@ from sweeps.stats.timing import load_distributions
 
 Source = Literal["measured", "imported"]
 
-ATTEMPT, JOB, COMPARISON, PAIR = core(AttemptRow), core(JobRow), core(ComparisonRow), core(ComparisonAttemptRow)
+ATTEMPT, JOB, COMPARISON, PAIR = (
+    core(AttemptRow),
+    core(JobRow),
+    core(ComparisonRow),
+    core(ComparisonAttemptRow),
+)
 ARM_RESULT, METRIC, FAILURE = core(ArmResultRow), core(MetricRow), core(FailureRow)
 KNOWN = select(ATTEMPT.c.id).where(ATTEMPT.c.digest == bindparam("digest"))
 END_LEASE = (
     update(JOB)
     .values(
-        state=bindparam("new_state"), owner=None, renewed_at=None, attempts=JOB.c.attempts + bindparam("executed", type_=Integer())
+        state=bindparam("new_state"),
+        owner=None,
+        renewed_at=None,
+        attempts=JOB.c.attempts + bindparam("executed", type_=Integer()),
     )
-    .where(JOB.c.id == bindparam("row"), JOB.c.state == "running", JOB.c.owner == bindparam("holder"), ~exists(KNOWN))
+    .where(
+        JOB.c.id == bindparam("row"),
+        JOB.c.state == "running",
+        JOB.c.owner == bindparam("holder"),
+        ~exists(KNOWN),
+    )
     .returning(JOB.c.job_id, JOB.c.attempts)
 )
 HOLDER = select(JOB.c.state, JOB.c.owner).where(JOB.c.id == bindparam("row"))
-STORED = select(COMPARISON.c.comparison_id).where(COMPARISON.c.comparison_id.in_(bindparam("comparisons", expanding=True)))
+STORED = select(COMPARISON.c.comparison_id).where(
+    COMPARISON.c.comparison_id.in_(bindparam("comparisons", expanding=True))
+)
 _TOGETHER = (COMPARISON.c.panel_id, COMPARISON.c.curve_id)
 """What comparisons are ordered by, so that the points of a curve come together."""
-IMPORTED_BEFORE = select(func.count()).where(ATTEMPT.c.job_id == bindparam("job_id"), ATTEMPT.c.job.is_(None))
+IMPORTED_BEFORE = select(func.count()).where(
+    ATTEMPT.c.job_id == bindparam("job_id"), ATTEMPT.c.job.is_(None)
+)
 
 
 class LeaseError(StoreError):
@@ -56,9 +89,10 @@ class LeaseError(StoreError):
 def record(engine: Engine, row: int | None, owner: str | None, outcome: Outcome) -> bool:
     """Store an outcome with all that follows from it, and end the job in `row`, in one transaction.
 
-    The job becomes `done`, or `failed` if one of its questions is still not answered. `row` None stores an outcome that was
-    measured elsewhere. Returns False, changing nothing, if this very outcome is stored already. Raises `LeaseError` if `owner`
-    does not hold the job's lease, and `StoreError` if the outcome contradicts itself.
+    The job becomes `done`, or `failed` if one of its questions is still not answered. `row` None
+    stores an outcome that was measured elsewhere. Returns False, changing nothing, if this very
+    outcome is stored already. Raises `LeaseError` if `owner` does not hold the job's lease, and
+    `StoreError` if the outcome contradicts itself.
     """
     if row is None:
         return record_imported(engine, [outcome]) == 1
@@ -71,17 +105,23 @@ def record(engine: Engine, row: int | None, owner: str | None, outcome: Outcome)
             if attempt.known(connection):
                 return False
             raise
-        environment, touched = attempt.answer(connection, attempt.insert(connection, row, n, "measured"))
+        environment, touched = attempt.answer(
+            connection, attempt.insert(connection, row, n, "measured")
+        )
         if touched:
             derive_break_evens(connection, touched, environment)
         derive_panels(connection, attempt.comparison_ids)
     return True
 
 
-def record_imported(engine: Engine, outcomes: Iterable[Outcome], then: Callable[[Connection], None] | None = None) -> int:
-    """Store outcomes that were measured elsewhere, all of them or, if one contradicts itself, none. Returns how many were new.
+def record_imported(
+    engine: Engine, outcomes: Iterable[Outcome], then: Callable[[Connection], None] | None = None
+) -> int:
+    """Store outcomes that were measured elsewhere, all of them or, if one contradicts itself, none.
+    Returns how many were new.
 
-    `then` stores what is imported with them, in the same transaction. Curves are derived once, when all their points are there.
+    `then` stores what is imported with them, in the same transaction. Curves are derived once, when
+    all their points are there.
     """
     load_distributions()
     attempts, new = [AttemptWriter(outcome) for outcome in outcomes], 0
@@ -90,8 +130,12 @@ def record_imported(engine: Engine, outcomes: Iterable[Outcome], then: Callable[
     with writing(engine) as connection:
         for attempt in attempts:
             if not attempt.known(connection):
-                before = connection.execute(IMPORTED_BEFORE, {"job_id": attempt.job_id}).scalar_one()
-                environment, on_curves = attempt.answer(connection, attempt.insert(connection, None, before + 1, "imported"))
+                before = connection.execute(
+                    IMPORTED_BEFORE, {"job_id": attempt.job_id}
+                ).scalar_one()
+                environment, on_curves = attempt.answer(
+                    connection, attempt.insert(connection, None, before + 1, "imported")
+                )
                 touched.setdefault(environment, set()).update(on_curves)
                 answered.update(attempt.comparison_ids)
                 new += 1
@@ -105,13 +149,19 @@ def record_imported(engine: Engine, outcomes: Iterable[Outcome], then: Callable[
 
 
 def reanalyse(engine: Engine, sweep: str | None = None) -> int:
-    """Rebuild all derived rows (or those of the sweep of that name) from raw data, with the newest calibrations.
+    """Rebuild all derived rows (or those of the sweep of that name) from raw data, with the newest
+    calibrations.
 
     Returns the number of comparisons concerned.
     """
     with reading(engine) as connection:
         batches = list(comparisons_by_environment(connection, sweep))
-    for derive in (recalibrate, derive_effects, derive_break_evens):  # no curve may mix points of two analyses
+    # no curve may mix points of two analyses
+    for derive in (
+        recalibrate,
+        derive_effects,
+        derive_break_evens,
+    ):
         for environment, comparisons in batches:
             with writing(engine) as connection:
                 derive(connection, comparisons, environment)
@@ -120,17 +170,31 @@ def reanalyse(engine: Engine, sweep: str | None = None) -> int:
     return sum(len(comparisons) for _, comparisons in batches)
 
 
-def comparisons_by_environment(connection: Connection, sweep: str | None = None) -> Iterator[tuple[str, list[str]]]:
-    """The comparisons (of the sweep of that name) that were measured or failed in each environment, in batches.
+def comparisons_by_environment(
+    connection: Connection, sweep: str | None = None
+) -> Iterator[tuple[str, list[str]]]:
+    """The comparisons (of the sweep of that name) that were measured or failed in each environment,
+    in batches.
 
-    Those of one curve are together as far as possible, because a curve is derived for each batch that has one of its points.
+    Those of one curve are together as far as possible, because a curve is derived for each batch
+    that has one of its points.
     """
-    source = PAIR.join(ATTEMPT, ATTEMPT.c.id == PAIR.c.attempt).join(COMPARISON, COMPARISON.c.comparison_id == PAIR.c.comparison_id)
-    pairs = select(ATTEMPT.c.environment, *_TOGETHER, PAIR.c.comparison_id).select_from(source).distinct()
+    source = PAIR.join(ATTEMPT, ATTEMPT.c.id == PAIR.c.attempt).join(
+        COMPARISON, COMPARISON.c.comparison_id == PAIR.c.comparison_id
+    )
+    pairs = (
+        select(ATTEMPT.c.environment, *_TOGETHER, PAIR.c.comparison_id)
+        .select_from(source)
+        .distinct()
+    )
     if sweep is not None:
         link = TABLES["sweep_comparison"]
-        pairs = pairs.where(PAIR.c.comparison_id.in_(select(link.c.comparison_id).where(link.c.sweep == sweep)))
-    found = connection.execute(pairs.order_by(ATTEMPT.c.environment, *_TOGETHER, PAIR.c.comparison_id)).all()
+        pairs = pairs.where(
+            PAIR.c.comparison_id.in_(select(link.c.comparison_id).where(link.c.sweep == sweep))
+        )
+    found = connection.execute(
+        pairs.order_by(ATTEMPT.c.environment, *_TOGETHER, PAIR.c.comparison_id)
+    ).all()
     for environment, rows in groupby(found, key=lambda row: str(row.environment)):
         for batch in _batches([row.comparison_id for row in rows]):
             yield environment, list(batch)
@@ -150,25 +214,43 @@ def _batches(comparisons: Sequence[str]) -> Iterator[Sequence[str]]:
     return (comparisons[start : start + BATCH] for start in range(0, len(comparisons), BATCH))
 
 
-def end_lease(connection: Connection, row: int, owner: str | None, state: str, attempt: "AttemptWriter | None") -> int:
-    """Move the job in `row` on to `state` and take it from `owner`. Returns how often it was executed, `attempt` included.
+def end_lease(
+    connection: Connection, row: int, owner: str | None, state: str, attempt: "AttemptWriter | None"
+) -> int:
+    """Move the job in `row` on to `state` and take it from `owner`. Returns how often it was
+    executed, `attempt` included.
 
-    Raises, which undoes the transaction, `LeaseError` if `owner` does not hold the lease or the attempt is stored already, and
-    `StoreError` if the attempt is of another job.
+    Raises, which undoes the transaction, `LeaseError` if `owner` does not hold the lease or the
+    attempt is stored already, and `StoreError` if the attempt is of another job.
     """
     values = {"row": row, "holder": owner, "new_state": state, "executed": int(attempt is not None)}
-    ended = connection.execute(END_LEASE, {**values, "digest": "" if attempt is None else attempt.digest}).one_or_none()
+    ended = connection.execute(
+        END_LEASE, {**values, "digest": "" if attempt is None else attempt.digest}
+    ).one_or_none()
     if ended is None:
         found = connection.execute(HOLDER, {"row": row}).one_or_none()
-        now = "does not exist" if found is None else f"is held by {found.owner}" if found.owner else f"is {found.state}"
-        raise LeaseError(f"job {row} {now}; it is no longer running for {owner}, whose result is not stored")
+        now = (
+            "does not exist"
+            if found is None
+            else f"is held by {found.owner}"
+            if found.owner
+            else f"is {found.state}"
+        )
+        raise LeaseError(
+            f"job {row} {now}; it is no longer running for {owner}, whose result is not stored"
+        )
     if attempt is not None and ended.job_id != attempt.job_id:
-        raise StoreError(f"job {row} has the identity {ended.job_id}, the outcome is of {attempt.job_id}: it is not stored")
+        raise StoreError(
+            f"job {row} has the identity {ended.job_id}, the outcome is of {attempt.job_id}: it is"
+            " not stored"
+        )
     return int(ended.attempts)
 
 
 class AttemptWriter:
-    """An outcome on its way into the store: everything that can be computed before the transaction begins."""
+    """An outcome on its way into the store: everything that can be computed before the transaction
+    begins.
+    """
 
     def __init__(self, outcome: Outcome) -> None:
         """Raises `StoreError` if the outcome contradicts itself."""
@@ -202,7 +284,9 @@ class AttemptWriter:
         return connection.execute(KNOWN, {"digest": self.digest}).first() is not None
 
     def insert(self, connection: Connection, row: int | None, n: int, source: Source) -> int:
-        """Insert the attempt, the `n`-th of its job, with the data of its arms. Returns its row; `answer` makes it count."""
+        """Insert the attempt, the `n`-th of its job, with the data of its arms. Returns its row;
+        `answer` makes it count.
+        """
         outcome = self.outcome
         insert_new(connection, core(EnvironmentRow), [self.environment])
         columns = {
@@ -214,7 +298,9 @@ class AttemptWriter:
             "environment": self.environment["environment_id"],
             "host": outcome.host,
             "process": outcome.process,
-            "calibration_id": newest_calibration(connection, outcome, self.environment["environment_id"]),
+            "calibration_id": newest_calibration(
+                connection, outcome, self.environment["environment_id"]
+            ),
             "started_at": outcome.started_at,
             "ended_at": outcome.ended_at,
             "project_commit": outcome.commit,
@@ -228,12 +314,17 @@ class AttemptWriter:
         for table, raw in self.raw:
             connection.execute(insert_into(core(table)), {**raw, "attempt": attempt})
         if outcome.arms:
-            connection.execute(insert_into(ARM_RESULT), [_arm_row(self.job, arm, attempt) for arm in outcome.arms])
+            connection.execute(
+                insert_into(ARM_RESULT), [_arm_row(self.job, arm, attempt) for arm in outcome.arms]
+            )
         record_peaks(connection, self.environment, outcome.host, outcome.peaks, attempt)
         metrics = list(_metric_rows(outcome, attempt))
         if metrics:
             connection.execute(insert_into(METRIC), metrics)
-        self.failures = {failure: insert_row(connection, FAILURE, _failure_row(failure, attempt)) for failure in outcome.failures}
+        self.failures = {
+            failure: insert_row(connection, FAILURE, _failure_row(failure, attempt))
+            for failure in outcome.failures
+        }
         return attempt
 
     def answer(self, connection: Connection, attempt: int) -> tuple[str, Sequence[str]]:
@@ -255,9 +346,16 @@ class AttemptWriter:
         rows = {}
         for comparison_id, (pair, failure) in zip(self.comparison_ids, self.statuses, strict=True):
             if failure is not None and failure not in self.failures:
-                self.failures[failure] = insert_row(connection, FAILURE, _failure_row(failure, attempt))
+                self.failures[failure] = insert_row(
+                    connection, FAILURE, _failure_row(failure, attempt)
+                )
             why = None if failure is None else self.failures[failure]
-            rows[comparison_id] = {"comparison_id": comparison_id, "attempt": attempt, **pair._asdict(), "failure": why}
+            rows[comparison_id] = {
+                "comparison_id": comparison_id,
+                "attempt": attempt,
+                **pair._asdict(),
+                "failure": why,
+            }
         connection.execute(insert_into(PAIR), list(rows.values()))
         known = {} if self.data is None else {attempt: self.data}
         derive_effects(connection, self.comparison_ids, environment, known, {self.job.kind})
@@ -271,7 +369,12 @@ def _failure_row(failure: Failure, attempt: int) -> dict[str, Any]:
 
 def _arm_row(job: Job, arm: ArmOutcome, attempt: int) -> dict[str, Any]:
     counted = {name: getattr(arm, name) for name in ArmOutcome.model_fields if name in ARM_RESULT.c}
-    return {**counted, **arm_columns(job, arm.arm), "attempt": attempt, "flags": ",".join(arm.flags)}
+    return {
+        **counted,
+        **arm_columns(job, arm.arm),
+        "attempt": attempt,
+        "flags": ",".join(arm.flags),
+    }
 
 
 def _metric_rows(outcome: Outcome, attempt: int) -> Iterator[dict[str, Any]]:

@@ -20,20 +20,50 @@ if TYPE_CHECKING:
     import pandas as pd
 
 REFERENCE = core(ReferenceRow)
-_SAME = ("label", "method", "model", "setting", "image_size", "tokens", "tokens_final", "keep_rate", "r", "sparsity", "latency_ms")
-_SAME_TOO = ("throughput", "gmacs", "kernel_ms", "kernels", "forwards", "top1", "images", "perplexity", "tuned", "note")
+_SAME = (
+    "label",
+    "method",
+    "model",
+    "setting",
+    "image_size",
+    "tokens",
+    "tokens_final",
+    "keep_rate",
+    "r",
+    "sparsity",
+    "latency_ms",
+)
+_SAME_TOO = (
+    "throughput",
+    "gmacs",
+    "kernel_ms",
+    "kernels",
+    "forwards",
+    "top1",
+    "images",
+    "perplexity",
+    "tuned",
+    "note",
+)
 
 
 def import_references(engine: Engine, sets: Iterable[ReferenceSet]) -> dict[str, bool]:
-    """Store published tables, all in one transaction; one of the same name is replaced. Returns which of them changed the store."""
+    """Store published tables, all in one transaction; one of the same name is replaced. Returns
+    which of them changed the store.
+    """
     changed = {}
     with writing(engine) as connection:
         for each in sets:
-            known = connection.execute(select(REFERENCE.c.digest).where(REFERENCE.c.reference == each.name).limit(1)).scalar()
+            known = connection.execute(
+                select(REFERENCE.c.digest).where(REFERENCE.c.reference == each.name).limit(1)
+            ).scalar()
             changed[each.name] = known != each.set_digest
             if changed[each.name]:
                 connection.execute(delete(REFERENCE).where(REFERENCE.c.reference == each.name))
-                connection.execute(insert_into(REFERENCE), [_columns(each, row, place) for place, row in enumerate(each.rows, 1)])
+                connection.execute(
+                    insert_into(REFERENCE),
+                    [_columns(each, row, place) for place, row in enumerate(each.rows, 1)],
+                )
     return changed
 
 
@@ -45,7 +75,10 @@ def _columns(each: ReferenceSet, row: Measurement, place: int) -> dict[str, Any]
         "entry": place,
         "environment": each.environment,
         "source": "published",
-        **{name: getattr(each, name) for name in ("title", "owner", "year", "url", "software", "counter")},
+        **{
+            name: getattr(each, name)
+            for name in ("title", "owner", "year", "url", "software", "counter")
+        },
         "place": each.where,
         "device_name": row.device,
         "is_baseline": each.is_baseline(row),
@@ -72,7 +105,9 @@ def stored_references(engine: Engine) -> list[ReferenceSet]:
     sets = []
     for _, group in groupby(rows, key=lambda row: row.reference):
         members = list(group)
-        content = json.loads(members[0].set_payload) | {"rows": [json.loads(row.payload) for row in members]}
+        content = json.loads(members[0].set_payload) | {
+            "rows": [json.loads(row.payload) for row in members]
+        }
         sets.append(ReferenceSet.model_validate(content))
     return sets
 
@@ -82,13 +117,19 @@ def stored_reference(engine: Engine, name: str) -> ReferenceSet:
     sets = {each.name: each for each in stored_references(engine)}
     if name not in sets:
         near = get_close_matches(name, sets, n=3) or sorted(sets)[:5]
-        hint = f"did you mean {' or '.join(near)}?" if near else "import some: breakeven import --reference"
+        hint = (
+            f"did you mean {' or '.join(near)}?"
+            if near
+            else "import some: breakeven import --reference"
+        )
         raise StoreError(f"the store holds no published table called {name}; {hint}")
     return sets[name]
 
 
 def reference_points(engine: Engine) -> "pd.DataFrame":
-    """Rows of the view `reference` that have a speed-up: what can be drawn beside measured points."""
+    """Rows of the view `reference` that have a speed-up: what can be drawn beside measured
+    points.
+    """
     import pandas as pd
 
     from store.views.public import TABLES
@@ -97,4 +138,6 @@ def reference_points(engine: Engine) -> "pd.DataFrame":
     found = select(view).where(view.c.speedup.is_not(None)).order_by(view.c.reference, view.c.entry)
     with reading(engine) as connection:
         rows = connection.execute(found)
-        return pd.DataFrame.from_records([tuple(row) for row in rows], columns=list(rows.keys()), coerce_float=True)
+        return pd.DataFrame.from_records(
+            [tuple(row) for row in rows], columns=list(rows.keys()), coerce_float=True
+        )

@@ -1,4 +1,6 @@
-"""Stale answers: why the store's answer to a question does not count for a plan that asks it again."""
+"""Stale answers: why the store's answer to a question does not count for a plan that asks it
+again.
+"""
 
 import json
 from collections import Counter
@@ -19,14 +21,19 @@ class Change(NamedTuple):
     """What differs between the answer in the store and the question now."""
 
     what: str
-    """A method, `protocol of latency`, `weights` or another content, or a fact of the environment such as `torch`."""
+    """A method, `protocol of latency`, `weights` or another content, or a fact of the environment
+    such as `torch`."""
     before: str = ""
     now: str = ""
     """Both empty where only hashes are known."""
 
 
-def stale_answers(engine: Engine, jobs: Collection[Job], environments: Collection[Environment]) -> Counter[Change]:
-    """How many of the jobs' comparisons were measured before each change; `environments` are those that count now."""
+def stale_answers(
+    engine: Engine, jobs: Collection[Job], environments: Collection[Environment]
+) -> Counter[Change]:
+    """How many of the jobs' comparisons were measured before each change; `environments` are those
+    that count now.
+    """
     asked = {
         comparison.question_id: (comparison, comparison_id, job.content_hashes)
         for job in jobs
@@ -48,25 +55,46 @@ def stale_answers(engine: Engine, jobs: Collection[Job], environments: Collectio
 
 def _measured(engine: Engine, question_ids: list[str]) -> Iterator[Any]:
     """A row for each measured answer and metric, newest first."""
-    columns = (COMPARISON.c.comparison_id, COMPARISON.c.question_id, COMPARISON.c.payload, COMPARISON.c.content_hashes)
+    columns = (
+        COMPARISON.c.comparison_id,
+        COMPARISON.c.question_id,
+        COMPARISON.c.payload,
+        COMPARISON.c.content_hashes,
+    )
     answers = EFFECT.join(COMPARISON, COMPARISON.c.comparison_id == EFFECT.c.comparison_id).join(
         ENVIRONMENT, ENVIRONMENT.c.environment_id == EFFECT.c.environment
     )
-    rows = select(*columns, EFFECT.c.environment, ENVIRONMENT.c.device, ENVIRONMENT.c.device_name, ENVIRONMENT.c.facts)
-    rows = rows.select_from(answers).where(EFFECT.c.effect.is_not(None)).order_by(EFFECT.c.measured_at.desc())
+    rows = select(
+        *columns,
+        EFFECT.c.environment,
+        ENVIRONMENT.c.device,
+        ENVIRONMENT.c.device_name,
+        ENVIRONMENT.c.facts,
+    )
+    rows = (
+        rows.select_from(answers)
+        .where(EFFECT.c.effect.is_not(None))
+        .order_by(EFFECT.c.measured_at.desc())
+    )
     with reading(engine) as connection:
         for start in range(0, len(question_ids), IDS_AT_ONCE):
-            yield from connection.execute(rows.where(COMPARISON.c.question_id.in_(question_ids[start : start + IDS_AT_ONCE])))
+            yield from connection.execute(
+                rows.where(COMPARISON.c.question_id.in_(question_ids[start : start + IDS_AT_ONCE]))
+            )
 
 
 def _changed_question(row: Any, now: Comparison, contents: Mapping[str, str]) -> Iterator[Change]:
     before = Comparison.model_validate_json(row.payload)
-    versions, former = (dict((*each.baseline.versions, *each.arm.versions)) for each in (now, before))
+    versions, former = (
+        dict((*each.baseline.versions, *each.arm.versions)) for each in (now, before)
+    )
     changed = [method for method in versions if versions[method] != former.get(method)]
     for method in changed:
         yield Change(method, f"version {former.get(method, '?')}", f"version {versions[method]}")
     hashes = json.loads(row.content_hashes)
-    different = sorted(name for name in {*hashes, *contents} if hashes.get(name) != contents.get(name))
+    different = sorted(
+        name for name in {*hashes, *contents} if hashes.get(name) != contents.get(name)
+    )
     yield from map(Change, different)
     if not changed and not different:
         yield Change(f"protocol of {now.kind}", now=f"version {KINDS[now.kind].protocol_version}")

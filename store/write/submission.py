@@ -22,7 +22,8 @@ IDS_AT_ONCE = 5000
 """Names in one statement, which SQLite and PostgreSQL bound."""
 
 Requested = Comparison | tuple[Comparison, Mapping[str, str]] | Job
-"""A comparison, alone or with its `contents` (see `Comparison.comparison_id`), or all those of a job."""
+"""A comparison, alone or with its `contents` (see `Comparison.comparison_id`), or all those of a
+job."""
 
 
 class NewSweep(NamedTuple):
@@ -37,28 +38,49 @@ class NewSweep(NamedTuple):
 
 
 def submit_sweep(
-    engine: Engine, new: NewSweep, comparisons: Iterable[Requested], jobs: Iterable[Job | PlannedWork], since: int | None = None
+    engine: Engine,
+    new: NewSweep,
+    comparisons: Iterable[Requested],
+    jobs: Iterable[Job | PlannedWork],
+    since: int | None = None,
 ) -> int:
-    """Store a sweep and queue `jobs`, the plan for whatever of its `comparisons` is not answered yet. Returns the sweep's row.
+    """Store a sweep and queue `jobs`, the plan for whatever of its `comparisons` is not answered
+    yet. Returns the sweep's row.
 
-    The text of the newest revision is the same sweep again, another text is a new revision. The plan replaces what still
-    waits under this name: such jobs become `cancelled` unless another sweep waits for them too. A job that is waiting or running
-    already is shared, not queued again; its protocol becomes the stricter of the two. Jobs are pinned where the plan wants them,
-    or where another dispatcher that is at work on the sweep has the rest of their group.
+    The text of the newest revision is the same sweep again, another text is a new revision. The
+    plan replaces what still waits under this name: such jobs become `cancelled` unless another
+    sweep waits for them too. A job that is waiting or running already is shared, not queued again;
+    its protocol becomes the stricter of the two. Jobs are pinned where the plan wants them, or
+    where another dispatcher that is at work on the sweep has the rest of their group.
 
-    A plan may be older than the store. Pairs that other jobs, such as the parts of one that was split, measure at this moment
-    are left to those, which the sweep then waits for too. Pairs that were answered after attempt `since`
-    (`overlap.newest_attempt` before the plan was made) are not queued either: whoever submits a plan makes a new one afterwards.
+    A plan may be older than the store. Pairs that other jobs, such as the parts of one that was
+    split, measure at this moment are left to those, which the sweep then waits for too. Pairs that
+    were answered after attempt `since` (`overlap.newest_attempt` before the plan was made) are not
+    queued either: whoever submits a plan makes a new one afterwards.
     """
     requested = _by_id(comparisons)
     # rows are built before the transaction, in which all others wait
-    rows = {key: comparison_row(*requested[key], key) for key in requested.keys() - _linked_to_text(engine, new)}
+    rows = {
+        key: comparison_row(*requested[key], key)
+        for key in requested.keys() - _linked_to_text(engine, new)
+    }
     with writing(engine) as connection:
         sweep = _sweep_row(connection, new)
         if unlinked := sorted(requested.keys() - _linked(connection, sweep)):
-            insert_new(connection, COMPARISON, [rows.get(key) or comparison_row(*requested[key], key) for key in unlinked])
-            insert_new(connection, SWEEP_COMPARISON, [{"sweep": sweep, "comparison_id": key} for key in unlinked])
-            from store.derive.break_evens import derive_sweep  # imports the models, which a plan submitted again does not need
+            insert_new(
+                connection,
+                COMPARISON,
+                [rows.get(key) or comparison_row(*requested[key], key) for key in unlinked],
+            )
+            insert_new(
+                connection,
+                SWEEP_COMPARISON,
+                [{"sweep": sweep, "comparison_id": key} for key in unlinked],
+            )
+            # imports the models, which a plan submitted again does not need
+            from store.derive.break_evens import (
+                derive_sweep,
+            )
             from store.derive.panels import derive_sweep_panels
 
             derive_sweep(connection, sweep)
@@ -84,10 +106,16 @@ def _by_id(comparisons: Iterable[Requested]) -> dict[str, tuple[Comparison, Mapp
 
 
 def _find(connection: Connection, new: NewSweep) -> tuple[int | None, int]:
-    """The row of the sweep if its newest revision has this text, and the newest revision of its name, 0 if there is none."""
+    """The row of the sweep if its newest revision has this text, and the newest revision of its
+    name, 0 if there is none.
+    """
     revisions = select(SWEEP.c.id, SWEEP.c.revision, SWEEP.c.text).where(SWEEP.c.name == new.name)
     newest = connection.execute(revisions.order_by(SWEEP.c.revision.desc()).limit(1)).one_or_none()
-    return (None, 0) if newest is None else (newest.id if newest.text == new.text else None, newest.revision)
+    return (
+        (None, 0)
+        if newest is None
+        else (newest.id if newest.text == new.text else None, newest.revision)
+    )
 
 
 def _linked(connection: Connection, sweep: int) -> set[str]:
@@ -107,16 +135,26 @@ def _sweep_row(connection: Connection, new: NewSweep) -> int:
     sweep, revision = _find(connection, new)
     if sweep is not None:
         return sweep
-    row = {**new._asdict(), "settings": canonical(dict(new.settings)), "revision": revision + 1, "submitted_at": time.time()}
+    row = {
+        **new._asdict(),
+        "settings": canonical(dict(new.settings)),
+        "revision": revision + 1,
+        "submitted_at": time.time(),
+    }
     return insert_row(connection, SWEEP, row)
 
 
 def _queue(
-    connection: Connection, jobs: Iterable[Job | PlannedWork], pins: Mapping[placement.Group, Pin], overlap: Overlap
+    connection: Connection,
+    jobs: Iterable[Job | PlannedWork],
+    pins: Mapping[placement.Group, Pin],
+    overlap: Overlap,
 ) -> set[int]:
-    """The rows of `jobs`: equal ones that are waiting, or are running under a protocol that satisfies, else new ones.
+    """The rows of `jobs`: equal ones that are waiting, or are running under a protocol that
+    satisfies, else new ones.
 
-    `pins` are the places that other dispatchers chose for groups, `overlap` is what need not be queued.
+    `pins` are the places that other dispatchers chose for groups, `overlap` is what need not be
+    queued.
     """
     requested = _merge(jobs)
     active = _active(connection, requested)
@@ -141,7 +179,9 @@ def _queue(
         if row.state == "waiting":
             moved.append({**placed, "row": row.id})
     if moved:
-        values: dict[str, Any] = {column.key: bindparam(column.key) for column in placement.PLACEMENT_COLUMNS}
+        values: dict[str, Any] = {
+            column.key: bindparam(column.key) for column in placement.PLACEMENT_COLUMNS
+        }
         connection.execute(update(JOB).where(JOB.c.id == bindparam("row")).values(values), moved)
     return rows.union(insert_jobs(connection, new))
 
@@ -158,22 +198,32 @@ def _merge(jobs: Iterable[Job | PlannedWork]) -> dict[tuple[str, str], PlannedWo
     return merged
 
 
-def _active(connection: Connection, keys: Collection[tuple[str, str]]) -> dict[tuple[str, str], list[Row[*tuple[Any, ...]]]]:
+def _active(
+    connection: Connection, keys: Collection[tuple[str, str]]
+) -> dict[tuple[str, str], list[Row[*tuple[Any, ...]]]]:
     """The rows of waiting and running jobs with these identities and demands."""
     active: dict[tuple[str, str], list[Row[*tuple[Any, ...]]]] = {}
     columns = (JOB.c.id, JOB.c.job_id, JOB.c.resources, JOB.c.state, JOB.c.payload)
     ids = list({job_id for job_id, _ in keys})
     for start in range(0, len(ids), IDS_AT_ONCE):
         equal = JOB.c.job_id.in_(ids[start : start + IDS_AT_ONCE])
-        query = select(*columns).where(equal, JOB.c.state.in_(("waiting", "running"))).order_by(JOB.c.id)
+        query = (
+            select(*columns)
+            .where(equal, JOB.c.state.in_(("waiting", "running")))
+            .order_by(JOB.c.id)
+        )
         for row in connection.execute(query):
             if (row.job_id, row.resources) in keys:
                 active.setdefault((row.job_id, row.resources), []).append(row)
     return active
 
 
-def _equal_row(connection: Connection, job: Job, rows: Iterable[Row[*tuple[Any, ...]]]) -> Row[*tuple[Any, ...]] | None:
-    """The first of the rows that can stand for the job, its protocol made as strict where it still waits."""
+def _equal_row(
+    connection: Connection, job: Job, rows: Iterable[Row[*tuple[Any, ...]]]
+) -> Row[*tuple[Any, ...]] | None:
+    """The first of the rows that can stand for the job, its protocol made as strict where it still
+    waits.
+    """
     for row in rows:
         queued = Job.model_validate_json(row.payload)
         if queued.protocol.satisfies(job.protocol):
@@ -199,7 +249,11 @@ def stricter(one: Protocol, other: Protocol) -> Protocol:
         "tasks": tuple(dict.fromkeys((*(one.tasks or ()), *(other.tasks or ())))) or None,
         "documents": _most(*(protocol.documents for protocol in (one, other) if protocol.tasks)),
     }
-    most = {name: max(value, getattr(other, name)) for name, value in one if name not in {*least, *amounts}}
+    most = {
+        name: max(value, getattr(other, name))
+        for name, value in one
+        if name not in {*least, *amounts}
+    }
     return Protocol.model_validate({**least, **most, **amounts})
 
 
@@ -210,7 +264,9 @@ def _most(*amounts: int | None) -> int | None:
 
 
 def _drop_stale_plan(connection: Connection, name: str, wanted: set[int]) -> None:
-    """Cancel what waits under this sweep's name and is not in its new plan; unlink what former plans left unanswered."""
+    """Cancel what waits under this sweep's name and is not in its new plan; unlink what former
+    plans left unanswered.
+    """
     linked = select(SWEEP_JOB.c.job).join(SWEEP, SWEEP.c.id == SWEEP_JOB.c.sweep)
     planned = (
         select(JOB.c.id, JOB.c.state)
@@ -223,6 +279,11 @@ def _drop_stale_plan(connection: Connection, name: str, wanted: set[int]) -> Non
     )
     stale = [row for row in connection.execute(planned).all() if row.id not in wanted]
     if waiting := [{"row": row.id} for row in stale if row.state == "waiting"]:
-        connection.execute(update(JOB).where(JOB.c.id == bindparam("row")).values(state="cancelled"), waiting)
+        connection.execute(
+            update(JOB).where(JOB.c.id == bindparam("row")).values(state="cancelled"), waiting
+        )
     if stale:
-        connection.execute(delete(SWEEP_JOB).where(SWEEP_JOB.c.job == bindparam("row")), [{"row": row.id} for row in stale])
+        connection.execute(
+            delete(SWEEP_JOB).where(SWEEP_JOB.c.job == bindparam("row")),
+            [{"row": row.id} for row in stale],
+        )

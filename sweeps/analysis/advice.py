@@ -1,4 +1,6 @@
-"""Advice: which of the arms measured under one condition to use, by intervals that hold for all of them together."""
+"""Advice: which of the arms measured under one condition to use, by intervals that hold for all of
+them together.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import inf, sqrt
@@ -16,7 +18,9 @@ UNMODIFIED = "unmodified"
 
 
 class QualityCost(NamedTuple):
-    """By how much an arm is worse than the unmodified model on one data set; it holds for no other data and no other model."""
+    """By how much an arm is worse than the unmodified model on one data set; it holds for no other
+    data and no other model.
+    """
 
     metric: str
     unit: str
@@ -45,7 +49,9 @@ class MeasuredArm(NamedTuple):
 
 
 class RankedArm(NamedTuple):
-    """An arm in its place of a ranking, with an interval that holds together with those of the others."""
+    """An arm in its place of a ranking, with an interval that holds together with those of the
+    others.
+    """
 
     key: str
     value: float
@@ -57,12 +63,16 @@ class RankedArm(NamedTuple):
 
     @property
     def advised(self) -> bool:
-        """Whether it may be used in place of the unmodified model: clearly faster, and nothing stands against it."""
+        """Whether it may be used in place of the unmodified model: clearly faster, and nothing
+        stands against it.
+        """
         return self.verdict == "faster" and not self.obstacle
 
 
 class Ranking(NamedTuple):
-    """Arms of one condition: first those that are advised, then the unmodified model, then the rest, each by the low end."""
+    """Arms of one condition: first those that are advised, then the unmodified model, then the
+    rest, each by the low end.
+    """
 
     arms: tuple[RankedArm, ...]
     compared: int
@@ -81,23 +91,34 @@ class Ranking(NamedTuple):
 
 
 def rank(
-    arms: Sequence[MeasuredArm], *, max_drop: float | None = None, alpha: float = ALPHA, compared: int | None = None
+    arms: Sequence[MeasuredArm],
+    *,
+    max_drop: float | None = None,
+    alpha: float = ALPHA,
+    compared: int | None = None,
 ) -> Ranking:
     """The arms and the unmodified model in the order in which they are to be preferred.
 
-    The best of many estimates is probably too good (the winner's curse). So the order is that of the low ends of intervals that all
-    hold at once with probability 1 - `alpha`: whichever arm comes first, its interval misses no more often than that. `compared`
-    is the number of intervals that must hold together where other rankings belong to the same decision (default: of these arms).
+    The best of many estimates is probably too good (the winner's curse). So the order is that of
+    the low ends of intervals that all hold at once with probability 1 - `alpha`: whichever arm
+    comes first, its interval misses no more often than that. `compared` is the number of intervals
+    that must hold together where other rankings belong to the same decision (default: of these
+    arms).
 
-    An arm is advised if its interval makes it faster (`ratio_verdict`: `same` is not) and it loses at most `max_drop`, in the unit
-    of its quality, by the upper end on every data set where that was measured; where it was not, it is not known to hold.
+    An arm is advised if its interval makes it faster (`ratio_verdict`: `same` is not) and it loses
+    at most `max_drop`, in the unit of its quality, by the upper end on every data set where that
+    was measured; where it was not, it is not known to hold.
     """
     number = max(1, len(arms) if compared is None else compared)
     ranked = []
     for arm in arms:
         together = arm.speedup._replace(alpha=alpha / number)
         obstacle = arm.obstacle or quality_obstacle(arm.costs, max_drop)
-        ranked.append(RankedArm(arm.key, together.value, together.low, together.high, together.verdict(), obstacle))
+        ranked.append(
+            RankedArm(
+                arm.key, together.value, together.low, together.high, together.verdict(), obstacle
+            )
+        )
     ranked.sort(key=lambda each: -each.low)
     advised = [each for each in ranked if each.advised]
     rest = [each for each in ranked if not each.advised]
@@ -105,7 +126,9 @@ def rank(
 
 
 def quality_obstacle(costs: Sequence[QualityCost], max_drop: float | None) -> str:
-    """Why costs do not show that at most `max_drop` is lost; empty where they do, or nothing is required."""
+    """Why costs do not show that at most `max_drop` is lost; empty where they do, or nothing is
+    required.
+    """
     if max_drop is None:
         return ""
     if not costs:
@@ -133,28 +156,38 @@ _Figures = Mapping[tuple[str, str], Figure]
 
 
 def pareto(arms: Sequence[MeasuredArm]) -> tuple[str, ...]:
-    """Keys of the arms, and of the unmodified model, that no other surpasses in time, quality, memory and energy, as measured.
+    """Keys of the arms, and of the unmodified model, that no other surpasses in time, quality,
+    memory and energy, as measured.
 
-    One surpasses another if it is at least as good by every figure that either has, and clearly better by one: the intervals do
-    not meet. Amounts, which are read once, are as good as each other within the floor, and clearly better beyond it. Where only one
-    of the two has a figure, neither is surpassed.
+    One surpasses another if it is at least as good by every figure that either has, and clearly
+    better by one: the intervals do not meet. Amounts, which are read once, are as good as each
+    other within the floor, and clearly better beyond it. Where only one of the two has a figure,
+    neither is surpassed.
     """
     figures = {arm.key: dict(_figures(arm)) for arm in arms if not arm.obstacle}
     names = {name for own in figures.values() for name in own}
-    figures[UNMODIFIED] = {name: Figure(*((0.0,) * 3 if name[0] == "quality" else (1.0,) * 3)) for name in names}
+    figures[UNMODIFIED] = {
+        name: Figure(*((0.0,) * 3 if name[0] == "quality" else (1.0,) * 3)) for name in names
+    }
     return unsurpassed(figures)
 
 
 def unsurpassed(figures: Mapping[str, _Figures]) -> tuple[str, ...]:
     """The keys whose figures no other surpasses, as in `pareto`.
 
-    Intervals are widened until all of them hold together with probability 1 - `FRONT_ALPHA` (Bonferroni; by quantiles of the
-    normal distribution), so that arms which are equal in all figures are left out no more often than that.
+    Intervals are widened until all of them hold together with probability 1 - `FRONT_ALPHA`
+    (Bonferroni; by quantiles of the normal distribution), so that arms which are equal in all
+    figures are left out no more often than that.
     """
     number = sum(each.alpha is not None for own in figures.values() for each in own.values())
-    together = {key: {name: _widened(each, number) for name, each in own.items()} for key, own in figures.items()}
+    together = {
+        key: {name: _widened(each, number) for name, each in own.items()}
+        for key, own in figures.items()
+    }
     return tuple(
-        key for key, own in together.items() if not any(_surpasses(other, own) for name, other in together.items() if name != key)
+        key
+        for key, own in together.items()
+        if not any(_surpasses(other, own) for name, other in together.items() if name != key)
     )
 
 
@@ -174,9 +207,13 @@ def _figures(arm: MeasuredArm) -> Iterator[tuple[tuple[str, str], Figure]]:
         known = cost.low is not None and cost.high is not None
         low, high = (cost.worse if end is None else end for end in (cost.low, cost.high))
         alpha = QUALITY_ALPHA if known else None
-        yield ("quality", f"{cost.metric} on {cost.data}"), Figure(0 - cost.worse, 0 - high, 0 - low, alpha)
+        yield (
+            ("quality", f"{cost.metric} on {cost.data}"),
+            Figure(0 - cost.worse, 0 - high, 0 - low, alpha),
+        )
     for name, ratio in arm.amounts.items():
-        half = sqrt(1 + SPEED_FLOOR)  # the intervals of two amounts meet where they differ by the floor at most
+        # the intervals of two amounts meet where they differ by the floor at most
+        half = sqrt(1 + SPEED_FLOOR)
         yield ("amount", name), Figure(ratio, ratio / half, ratio * half)
 
 
@@ -196,16 +233,20 @@ class PolicySpan(NamedTuple):
     key: str
     """Of the arm to use, or `UNMODIFIED`."""
     at_least: float
-    """Least speed-up by the intervals at all measured sizes that it rests on; 1 of the unmodified model."""
+    """Least speed-up by the intervals at all measured sizes that it rests on; 1 of the unmodified
+    model."""
     measured: tuple[int, ...]
-    """Measured sizes that it rests on: those in it, and its neighbours where it reaches between two."""
+    """Measured sizes that it rests on: those in it, and its neighbours where it reaches between
+    two."""
 
 
 def spans(rankings: Mapping[int, Ranking]) -> tuple[PolicySpan, ...]:
-    """The arm to use at each whole size from the first to the last that was measured, neighbours with one answer together.
+    """The arm to use at each whole size from the first to the last that was measured, neighbours
+    with one answer together.
 
-    At a measured size it is the winner there. Between two neighbouring measured sizes it is the arm that is advised at both, of
-    several the one whose lower low end is highest; where there is none, the unmodified model. There is no answer beyond the ends.
+    At a measured size it is the winner there. Between two neighbouring measured sizes it is the arm
+    that is advised at both, of several the one whose lower low end is highest; where there is none,
+    the unmodified model. There is no answer beyond the ends.
     """
     sizes = sorted(rankings)
     found = []
@@ -221,12 +262,19 @@ def spans(rankings: Mapping[int, Ranking]) -> tuple[PolicySpan, ...]:
             joined.append(span)
             continue
         measured = tuple(sorted({*before.measured, *span.measured}))
-        joined.append(before._replace(last=span.last, at_least=min(before.at_least, span.at_least), measured=measured))
+        joined.append(
+            before._replace(
+                last=span.last, at_least=min(before.at_least, span.at_least), measured=measured
+            )
+        )
     return tuple(joined)
 
 
 def _between(left: int, right: int, rankings: Mapping[int, Ranking]) -> PolicySpan:
-    lows = [{each.key: each.low for each in rankings[size].arms if each.advised} for size in (left, right)]
+    lows = [
+        {each.key: each.low for each in rankings[size].arms if each.advised}
+        for size in (left, right)
+    ]
     both = {key: min(low, lows[1][key]) for key, low in lows[0].items() if key in lows[1]}
     key = max(both, key=lambda each: both[each], default=UNMODIFIED)
     return PolicySpan(left + 1, right - 1, key, both.get(key, 1.0), (left, right))

@@ -1,4 +1,6 @@
-"""Estimate of one job: how long it takes at most, on two idle cores and without failures, from its protocol and model."""
+"""Estimate of one job: how long it takes at most, on two idle cores and without failures, from its
+protocol and model.
+"""
 
 import math
 from collections.abc import Callable, Mapping
@@ -13,15 +15,18 @@ from sweeps.model.method import LanguageNetwork
 from sweeps.model.text_scores import CONTEXT, SCORED
 
 START_SECONDS = 20.0
-"""Until Ray and a worker have started, with all that it imports; again for each of several rounds, which get a new worker."""
+"""Until Ray and a worker have started, with all that it imports; again for each of several rounds,
+which get a new worker."""
 WARM_UP_SECONDS = 2.0
 """What building, checking and warming up the arms of one small job takes."""
 VISIT_SECONDS = 0.2
 """What copying, checking and warming up an arm takes in a further visit to a job."""
 WARM_UP_RUNS = 28
-"""Runs of a generation job's workload beside the pairs, for each arm: the warm-up, the pass after timing, the fresh process."""
+"""Runs of a generation job's workload beside the pairs, for each arm: the warm-up, the pass after
+timing, the fresh process."""
 FRESH_SECONDS = 20.0
-"""Until an arm of a generation job runs in a process of its own, which imports and loads everything again."""
+"""Until an arm of a generation job runs in a process of its own, which imports and loads everything
+again."""
 TEXT_SECONDS = 20.0
 """Reading a text from this machine's packages, a tokenizer of it included, and loading a model."""
 PROFILING_SECONDS = 6.0
@@ -31,7 +36,8 @@ ALONE_SECONDS = 0.5
 COMPILE_SECONDS = 60.0
 """What compiling one arm may take: eager code and a cold cache on two CPU cores."""
 GMACS_PER_SECOND: Mapping[Device, float] = {"cpu": 20.0, "cuda": 1000.0}
-"""How fast a job is taken to multiply at least: two CPU cores, or a small GPU, on the work of the unmodified model."""
+"""How fast a job is taken to multiply at least: two CPU cores, or a small GPU, on the work of the
+unmodified model."""
 GIGABYTES_PER_SECOND: Mapping[Device, float] = {"cpu": 10.0, "cuda": 200.0}
 """How fast the same read weights, which is what decoding one token at a time waits for."""
 LAYER_SECONDS = 0.001
@@ -40,13 +46,16 @@ _BYTES: Mapping[Dtype, int] = {"float32": 4, "bfloat16": 2, "float16": 2, "autoc
 IMAGE_SECONDS = 0.02
 """Reading and preparing one image."""
 DIGITS_IMAGES = 360
-"""Held-out images of the digits; how many a folder has is not known here: the time-out is then the estimate."""
+"""Held-out images of the digits; how many a folder has is not known here: the time-out is then the
+estimate."""
 CHARACTERS_PER_TOKEN = 2.0
 """At least so many, in English prose, even with a small vocabulary."""
 
 
 def estimated_seconds(job: Job, *, energy: bool = False) -> float:
-    """Upper estimate for one job, its time-out at most; `energy`: its node reads the energy of its CPU."""
+    """Upper estimate for one job, its time-out at most; `energy`: its node reads the energy of its
+    CPU.
+    """
     measuring = SECONDS[KINDS[job.kind].payload](job, energy)
     starting = START_SECONDS if job.protocol.rounds > 1 else 0.0
     if job.protocol.passes > 1 and job.round:
@@ -61,7 +70,9 @@ def compiling_seconds(job: Job) -> float:
 
 
 def _timing(job: Job, energy: bool) -> float:
-    """The whole budget, and a pass for the energy of each arm where it can be read; with a prompt also runs of a language model."""
+    """The whole budget, and a pass for the energy of each arm where it can be read; with a prompt
+    also runs of a language model.
+    """
     if job.condition.prompt_tokens is not None:
         return _generation(job, energy)
     alone = PASS_SECONDS if job.condition.device == "cuda" or energy else ALONE_SECONDS
@@ -81,7 +92,9 @@ def _image_reading(job: Job, _energy: bool) -> float:
     if network is None or images == math.inf:
         return math.inf
     gmacs = network.macs(condition.pixels, network.dense_tokens(condition.pixels)) / 1e9
-    return WARM_UP_SECONDS * len(job.arms) + images * (IMAGE_SECONDS + len(job.arms) * gmacs / GMACS_PER_SECOND[condition.device])
+    return WARM_UP_SECONDS * len(job.arms) + images * (
+        IMAGE_SECONDS + len(job.arms) * gmacs / GMACS_PER_SECOND[condition.device]
+    )
 
 
 def _generation(job: Job, _energy: bool) -> float:
@@ -90,21 +103,29 @@ def _generation(job: Job, _energy: bool) -> float:
     if network is None:
         return math.inf
     prompt, new = condition.prompt_tokens or 0, condition.new_tokens or 0
-    prefill = condition.batch_size * network.macs(prompt, 0) / 1e9 / GMACS_PER_SECOND[condition.device]
+    prefill = (
+        condition.batch_size * network.macs(prompt, 0) / 1e9 / GMACS_PER_SECOND[condition.device]
+    )
     step = network.token_macs * _BYTES[condition.dtype] / 1e9
-    run = prefill + new * (step / GIGABYTES_PER_SECOND[condition.device] + network.layers * LAYER_SECONDS)
+    run = prefill + new * (
+        step / GIGABYTES_PER_SECOND[condition.device] + network.layers * LAYER_SECONDS
+    )
     each = WARM_UP_SECONDS + WARM_UP_RUNS * run + PASS_SECONDS + FRESH_SECONDS
     return TEXT_SECONDS + len(job.arms) * each + job.protocol.budget_s
 
 
 def _text_reading(job: Job, _energy: bool) -> float:
-    """Each arm like the unmodified model on all characters; how long tasks are is not known here."""
+    """Each arm like the unmodified model on all characters; how long tasks are is not known
+    here.
+    """
     condition, network = job.condition, llm_geometry(job.condition.model)
     if network is None or job.protocol.characters is None or job.protocol.tasks:
         return math.inf
     tokens = job.protocol.characters / CHARACTERS_PER_TOKEN * (SCORED + CONTEXT) / SCORED
     gmacs = tokens * network.token_macs / 1e9
-    return TEXT_SECONDS + len(job.arms) * (WARM_UP_SECONDS + gmacs / GMACS_PER_SECOND[condition.device])
+    return TEXT_SECONDS + len(job.arms) * (
+        WARM_UP_SECONDS + gmacs / GMACS_PER_SECOND[condition.device]
+    )
 
 
 def _profiling(job: Job, energy: bool) -> float:

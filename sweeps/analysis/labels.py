@@ -1,7 +1,9 @@
-"""Conclusion: what may be written about one effect, from its verdict and its numbers as they are printed.
+"""Conclusion: what may be written about one effect, from its verdict and its numbers as they are
+printed.
 
-Report, progress lines, charts and the web app take every word about an effect from here, so that none contradicts the interval
-that stands beside it. The rule is in `conclude`, its outcomes are the members of `Finding`.
+Report, progress lines, charts and the web app take every word about an effect from here, so that
+none contradicts the interval that stands beside it. The rule is in `conclude`, its outcomes are the
+members of `Finding`.
 """
 
 from collections.abc import Mapping
@@ -14,10 +16,12 @@ from sweeps.number_format import is_missing
 from sweeps.stats.quality import interval_verdict
 
 MAX_DIGITS = 12
-"""Decimals after which an interval is not printed more exactly, even if it still seems to touch no difference."""
+"""Decimals after which an interval is not printed more exactly, even if it still seems to touch no
+difference."""
 
 ComparisonState = Literal["measured", "queued", "failed", "not measured", "not requested"]
-"""Of the comparison behind an effect. `not measured`: requested by the sweep, but neither answered nor in the queue."""
+"""Of the comparison behind an effect. `not measured`: requested by the sweep, but neither answered
+nor in the queue."""
 
 
 class Finding(StrEnum):
@@ -65,7 +69,8 @@ class Effect(NamedTuple):
     gain_above: bool
     """Whether values above no difference are gains."""
     floor: float
-    """Differences that count as none where a verdict names no other: a share for a ratio, else in `unit`."""
+    """Differences that count as none where a verdict names no other: a share for a ratio, else in
+    `unit`."""
     digits: int
     """Decimals."""
     mark: str = ""
@@ -77,19 +82,35 @@ class Effect(NamedTuple):
         return self.no_difference == 1
 
     def within(self, low: float, high: float, floor: float, digits: int = MAX_DIGITS) -> bool:
-        """Whether an interval lies within the floor as both are printed: a share for a ratio, else in the effect's unit."""
+        """Whether an interval lies within the floor as both are printed: a share for a ratio, else
+        in the effect's unit.
+        """
         bounds = (1 / (1 + floor), 1 + floor) if self.ratio else (-floor, floor)
-        return _rounded(bounds[0], digits) <= _rounded(low, digits) and _rounded(high, digits) <= _rounded(bounds[1], digits)
+        return _rounded(bounds[0], digits) <= _rounded(low, digits) and _rounded(
+            high, digits
+        ) <= _rounded(bounds[1], digits)
 
 
 def effect_of(spec: MetricSpec) -> Effect:
-    """How effects of a metric are named and printed. Raises `ValueError` for one that is not compared."""
+    """How effects of a metric are named and printed. Raises `ValueError` for one that is not
+    compared.
+    """
     if spec.compared is None:
         raise ValueError(f"the metric {spec.name} is not compared, so it has no effects")
     if spec.compared == "ratio":
-        return Effect("faster", "slower", 1, gain_above=spec.better == "lower", floor=spec.floor, digits=spec.digits, mark="x")
+        return Effect(
+            "faster",
+            "slower",
+            1,
+            gain_above=spec.better == "lower",
+            floor=spec.floor,
+            digits=spec.digits,
+            mark="x",
+        )
     unit = {"%": "points", "1": ""}.get(spec.unit, spec.label)
-    return Effect("better", "worse", 0, gain_above=False, floor=spec.floor, digits=spec.digits, unit=unit)
+    return Effect(
+        "better", "worse", 0, gain_above=False, floor=spec.floor, digits=spec.digits, unit=unit
+    )
 
 
 SPEEDUP = effect_of(METRICS["latency"])
@@ -100,7 +121,9 @@ TASK = effect_of(metric("zeroshot_*_acc"))
 
 
 class Conclusion(NamedTuple):
-    """What is concluded about an effect, and its numbers rounded to the decimals that are printed."""
+    """What is concluded about an effect, and its numbers rounded to the decimals that are
+    printed.
+    """
 
     effect: Effect
     finding: Finding
@@ -116,14 +139,23 @@ class Conclusion(NamedTuple):
 
     @property
     def word(self) -> str:
-        """For a table: `faster`, `probably slower`, `same`, `within floor`, `unclear`, `too few pairs`, `quarantined` …"""
+        """For a table: `faster`, `probably slower`, `same`, `within floor`, `unclear`, `too few
+        pairs`, `quarantined` …
+        """
         if self._side is not None:
-            return "within floor" if self.finding in SMALL else f"probably {self._side}" if self.finding in PROBABLE else self._side
+            return (
+                "within floor"
+                if self.finding in SMALL
+                else f"probably {self._side}"
+                if self.finding in PROBABLE
+                else self._side
+            )
         return "too few pairs" if self.finding is Finding.INSUFFICIENT else self.finding.value
 
     @property
     def numbers(self) -> str:
-        """`1.234x [1.220, 1.250]` or `+0.0070 [+0.0042, +0.0098]`; a dash where nothing was measured.
+        """`1.234x [1.220, 1.250]` or `+0.0070 [+0.0042, +0.0098]`; a dash where nothing was
+        measured.
 
         Too few pairs show no effect: how many there are, such as `1 of 30 pairs`.
         """
@@ -143,7 +175,9 @@ class Conclusion(NamedTuple):
 
     @property
     def phrase(self) -> str:
-        """The finding with its numbers, in words: `probably worse by 0.0070 [0.0042, 0.0098] bits per byte`."""
+        """The finding with its numbers, in words: `probably worse by 0.0070 [0.0042, 0.0098] bits
+        per byte`.
+        """
         unit = f" {self.effect.unit}" if self.effect.unit else ""
         if self._side is not None:
             return self._sided(self._side, unit)
@@ -152,8 +186,12 @@ class Conclusion(NamedTuple):
             Finding.SAME: f"the same within {self._floor}{unit}: {self.numbers}",
             Finding.UNCLEAR: f"unclear: {self.numbers}{unit}",
             Finding.NO_INTERVAL: f"{self.numbers}{unit}, too few pairs for an interval",
-            Finding.INSUFFICIENT: "measured by too few pairs" + ("" if self.pairs is None else f": {self.numbers}"),
-            Finding.QUARANTINED: f"quarantined, measured on a slowed machine alone: {self.numbers}{unit}",
+            Finding.INSUFFICIENT: (
+                "measured by too few pairs" + ("" if self.pairs is None else f": {self.numbers}")
+            ),
+            Finding.QUARANTINED: (
+                f"quarantined, measured on a slowed machine alone: {self.numbers}{unit}"
+            ),
             Finding.QUEUED: "queued, not measured yet",
             Finding.FAILED: failed,
             Finding.NOT_MEASURED: "requested, but not measured",
@@ -174,16 +212,28 @@ class Conclusion(NamedTuple):
 
     @property
     def _side(self) -> str | None:
-        return self.effect.gain if self.finding in GAINS else self.effect.loss if self.finding in LOSSES else None
+        return (
+            self.effect.gain
+            if self.finding in GAINS
+            else self.effect.loss
+            if self.finding in LOSSES
+            else None
+        )
 
     @property
     def _floor(self) -> str:
         return f"{100 * self.floor:.3g} %" if self.effect.ratio else f"{self.floor:.3g}"
 
-    def _written(self, value: float | None, low: float | None, high: float | None, form: str = "") -> str:
+    def _written(
+        self, value: float | None, low: float | None, high: float | None, form: str = ""
+    ) -> str:
         if value is None:
             return "-"
-        ends = "" if low is None or high is None else f" [{low:{form}.{self.digits}f}, {high:{form}.{self.digits}f}]"
+        ends = (
+            ""
+            if low is None or high is None
+            else f" [{low:{form}.{self.digits}f}, {high:{form}.{self.digits}f}]"
+        )
         return f"{value:{form}.{self.digits}f}{self.effect.mark}{ends}"
 
 
@@ -200,10 +250,10 @@ def conclude(
     """What the verdict and the interval, rounded as they are printed, allow to write.
 
     Missing numbers are `None`, NaN or infinite. `pairs` are those measured, and those requested at
-    least. `floor` is what the verdict took for no difference (default: that of the
-    effect). More decimals than those of the effect are printed where these would hide that the interval of a clear verdict
-    excludes no difference, or that the one of an unclear verdict reaches beyond the floor. A verdict that the interval does not
-    bear out counts as `unclear`.
+    least. `floor` is what the verdict took for no difference (default: that of the effect). More
+    decimals than those of the effect are printed where these would hide that the interval of a
+    clear verdict excludes no difference, or that the one of an unclear verdict reaches beyond the
+    floor. A verdict that the interval does not bear out counts as `unclear`.
     """
     floor = effect.floor if floor is None or not isfinite(floor) else floor
     places = effect.digits
@@ -211,7 +261,9 @@ def conclude(
         return Conclusion(effect, Finding.NOT_MEASURED, floor=floor)
     if low is None or high is None or not (isfinite(low) and isfinite(high)):
         finding = _NO_VERDICT.get(verdict or "", Finding.NO_INTERVAL)
-        return Conclusion(effect, finding, _rounded(value, places), digits=places, floor=floor, pairs=pairs)
+        return Conclusion(
+            effect, finding, _rounded(value, places), digits=places, floor=floor, pairs=pairs
+        )
     low, high = min(low, value), max(high, value)
     clear = verdict in {effect.gain, effect.loss} and verdict == _outside(effect, low, high)
     beyond = verdict == "unclear" and not effect.within(low, high, floor)
@@ -222,14 +274,22 @@ def conclude(
         places += 1
     value_shown, low_shown, high_shown = (_rounded(number, places) for number in (value, low, high))
     side = _outside(effect, low_shown, high_shown)
-    strength = "" if verdict == side else "small " if verdict == "same" and effect.within(low, high, floor) else "probable "
+    strength = (
+        ""
+        if verdict == side
+        else "small "
+        if verdict == "same" and effect.within(low, high, floor)
+        else "probable "
+    )
     if verdict in _NO_VERDICT:
         finding = _NO_VERDICT[verdict]
     elif side is not None:
         finding = Finding(f"{strength}{'gain' if side == effect.gain else 'loss'}")
     else:
         finding = Finding.SAME if strength == "small " else Finding.UNCLEAR
-    return Conclusion(effect, finding, value_shown, low_shown, high_shown, places, floor, pairs=pairs)
+    return Conclusion(
+        effect, finding, value_shown, low_shown, high_shown, places, floor, pairs=pairs
+    )
 
 
 def unanswered(effect: Effect, state: ComparisonState, reason: str = "") -> Conclusion:
@@ -238,7 +298,9 @@ def unanswered(effect: Effect, state: ComparisonState, reason: str = "") -> Conc
 
 
 def _outside(effect: Effect, low: float, high: float) -> str | None:
-    """`effect.gain` or `effect.loss` for an interval on that side of no difference, `None` if it holds or touches it."""
+    """`effect.gain` or `effect.loss` for an interval on that side of no difference, `None` if it
+    holds or touches it.
+    """
     if low > effect.no_difference or high < effect.no_difference:
         return effect.gain if (low > effect.no_difference) == effect.gain_above else effect.loss
     return None
@@ -252,8 +314,8 @@ def _rounded(number: float, digits: int) -> float:
 def conclude_row(effect: Effect, row: Any, column: str) -> Conclusion:
     """What a row of a public view allows to conclude about the effect in `column`.
 
-    The row, a mapping or an object with the columns as attributes, also has `{column}_low`, `{column}_high`, `verdict` and `floor`,
-    and of a speed-up `pairs` and `pairs_min`.
+    The row, a mapping or an object with the columns as attributes, also has `{column}_low`,
+    `{column}_high`, `verdict` and `floor`, and of a speed-up `pairs` and `pairs_min`.
     """
 
     def value(name: str) -> Any:
@@ -266,17 +328,37 @@ def conclude_row(effect: Effect, row: Any, column: str) -> Conclusion:
 
 
 def conclude_change(
-    spec: MetricSpec, change: float, low: float | None, high: float | None, *, verdict: str | None, floor: float | None
+    spec: MetricSpec,
+    change: float,
+    low: float | None,
+    high: float | None,
+    *,
+    verdict: str | None,
+    floor: float | None,
 ) -> Conclusion:
-    """What the change of a metric against its baseline allows to conclude, printed as by how much the arm is worse."""
+    """What the change of a metric against its baseline allows to conclude, printed as by how much
+    the arm is worse.
+    """
     effect = effect_of(spec)
     if spec.better == "higher":
-        change, low, high = 0 - change, None if high is None else 0 - high, None if low is None else 0 - low
+        change, low, high = (
+            0 - change,
+            None if high is None else 0 - high,
+            None if low is None else 0 - low,
+        )
     return conclude(effect, change, low, high, verdict=verdict, floor=floor)
 
 
-def conclude_interval(effect: Effect, value: float | None, low: float | None, high: float | None) -> Conclusion:
-    """What an effect without a stored verdict allows to conclude: its interval is compared with the floor of the effect."""
+def conclude_interval(
+    effect: Effect, value: float | None, low: float | None, high: float | None
+) -> Conclusion:
+    """What an effect without a stored verdict allows to conclude: its interval is compared with the
+    floor of the effect.
+    """
     known = low is not None and high is not None and isfinite(low) and isfinite(high)
-    verdict = interval_verdict(low, high, effect.floor) if known and low is not None and high is not None else None
+    verdict = (
+        interval_verdict(low, high, effect.floor)
+        if known and low is not None and high is not None
+        else None
+    )
     return conclude(effect, value, low, high, verdict=verdict)

@@ -1,14 +1,17 @@
-"""Policy at run time: which measured arm to use for so many tokens, and the unmodified model wherever nothing was measured.
+"""Policy at run time: which measured arm to use for so many tokens, and the unmodified model
+wherever nothing was measured.
 
-This file stands alone: Python 3.9 or newer, the standard library, nothing else. Copy it beside a server, or import
-`sweeps.analysis.policy`. `breakeven export-policy policy.json` writes what it reads:
+This file stands alone: Python 3.9 or newer, the standard library, nothing else. Copy it beside a
+server, or import `sweeps.analysis.policy`. `breakeven export-policy policy.json` writes what it
+reads:
 
     from sweeps.analysis.policy import Policy
 
     policy = Policy.load("policy.json", model="deit_small_patch16_224", device="cuda")
     choice = policy.choose(tokens=196, batch=8)
     choice.unmodified   # True: run the model as it is
-    choice.method       # else "topk", with choice.params {"keep_rate": 0.5, …} and choice.overrides {"runtime": "compile"}
+    choice.method       # else "topk", with choice.params {"keep_rate": 0.5, …}
+    choice.overrides    # such as {"runtime": "compile"}
     choice.reason       # why, for a log
 """
 
@@ -35,11 +38,14 @@ class PolicyChoice(NamedTuple):
     """Label of the arm, or `unmodified`."""
     reason: str
     stack: tuple[dict[str, Any], ...]
-    """The methods in order, each with its `method` and `params` (all of them, defaults included)."""
+    """The methods in order, each with its `method` and `params` (all of them, defaults
+    included)."""
     overrides: dict[str, Any]
-    """What the arm runs with in place of the condition's own: `runtime`, `dtype`, `attention`, `image_size`, `kv_cache`."""
+    """What the arm runs with in place of the condition's own: `runtime`, `dtype`, `attention`,
+    `image_size`, `kv_cache`."""
     at_least: float = 1.0
-    """Speed-up that the interval at this size promises at least, or those of both neighbours; 1 of the unmodified model."""
+    """Speed-up that the interval at this size promises at least, or those of both neighbours; 1 of
+    the unmodified model."""
     evidence: tuple[str, ...] = ()
     """`comparison_id` of the rows of the store that it rests on."""
 
@@ -49,7 +55,9 @@ class PolicyChoice(NamedTuple):
 
     @property
     def method(self) -> str | None:
-        """Name of the only method; `None` of the unmodified model, of a stack and of an override alone."""
+        """Name of the only method; `None` of the unmodified model, of a stack and of an override
+        alone.
+        """
         return self.stack[0]["method"] if len(self.stack) == 1 else None
 
     @property
@@ -59,23 +67,32 @@ class PolicyChoice(NamedTuple):
 
 
 class Policy:
-    """The rules of a policy file: for each condition and batch ranges of tokens with the arm to use."""
+    """The rules of a policy file: for each condition and batch ranges of tokens with the arm to
+    use.
+    """
 
     def __init__(self, content: dict[str, Any]) -> None:
         """Take the parsed JSON of a policy file. Raises `PolicyError` for anything else."""
         if not isinstance(content, dict) or content.get("format") != POLICY_FORMAT:
             raise PolicyError(
-                f"this is no policy: its `format` is not {POLICY_FORMAT!r}; make one with: breakeven export-policy FILE"
+                f"this is no policy: its `format` is not {POLICY_FORMAT!r}; make one with:"
+                " breakeven export-policy FILE"
             )
         if content.get("version") != POLICY_VERSION:
-            raise PolicyError(f"the policy has version {content.get('version')!r}, and this module reads version {POLICY_VERSION}")
+            raise PolicyError(
+                f"the policy has version {content.get('version')!r}, and this module reads version"
+                f" {POLICY_VERSION}"
+            )
         self.content = content
-        """The whole file, with provenance: `environments`, `created`, `alpha`, `max_drop`; rules have the `level` of intervals."""
+        """The whole file, with provenance: `environments`, `created`, `alpha`, `max_drop`; rules
+        have the `level` of intervals."""
         self.rules: list[dict[str, Any]] = list(content.get("rules", []))
 
     @classmethod
     def load(cls, path: str | Path, **condition: Any) -> Policy:
-        """The policy in a file; `condition` keeps rules of it alone, as `restrict` does. Raises `PolicyError` and `OSError`."""
+        """The policy in a file; `condition` keeps rules of it alone, as `restrict` does. Raises
+        `PolicyError` and `OSError`.
+        """
         try:
             content = json.loads(Path(path).read_text(encoding="utf-8"))
         except ValueError as error:
@@ -83,7 +100,8 @@ class Policy:
         return cls(content).restrict(**condition)
 
     def restrict(self, **condition: Any) -> Policy:
-        """The rules of this condition alone, such as `model`, `device`, `device_name`, `dtype`, `runtime`, `threads`.
+        """The rules of this condition alone, such as `model`, `device`, `device_name`, `dtype`,
+        `runtime`, `threads`.
 
         Raises `PolicyError` for a field that no rule has, and where no rule is left.
         """
@@ -92,26 +110,42 @@ class Policy:
         known = sorted({name for rule in self.rules for name in rule["condition"]})
         for name in condition:
             if name not in known:
-                raise PolicyError(f"{name!r} is no field of these rules; they have {', '.join(known)}")
-        kept = [rule for rule in self.rules if all(rule["condition"].get(key) == value for key, value in condition.items())]
+                raise PolicyError(
+                    f"{name!r} is no field of these rules; they have {', '.join(known)}"
+                )
+        kept = [
+            rule
+            for rule in self.rules
+            if all(rule["condition"].get(key) == value for key, value in condition.items())
+        ]
         if not kept:
             name, value = next(
-                ((key, own) for key, own in condition.items() if all(rule["condition"].get(key) != own for rule in self.rules)),
+                (
+                    (key, own)
+                    for key, own in condition.items()
+                    if all(rule["condition"].get(key) != own for rule in self.rules)
+                ),
                 ("condition", condition),
             )
             there = sorted({str(rule["condition"].get(name)) for rule in self.rules})
-            raise PolicyError(f"nothing was measured with {name} {value!r}; measured are {', '.join(there)}")
+            raise PolicyError(
+                f"nothing was measured with {name} {value!r}; measured are {', '.join(there)}"
+            )
         return Policy({**self.content, "rules": kept})
 
     @property
     def batches(self) -> list[int]:
-        """Batch sizes that were measured, in order: a server that fills batches up to one of these gets an answer."""
+        """Batch sizes that were measured, in order: a server that fills batches up to one of these
+        gets an answer.
+        """
         return sorted({rule["batch"] for rule in self.rules})
 
     def choose(self, *, tokens: int, batch: int) -> PolicyChoice:
-        """What to run for so many tokens and such a batch: tokens of the unmodified model (patch tokens, or those of the prompt).
+        """What to run for so many tokens and such a batch: tokens of the unmodified model (patch
+        tokens, or those of the prompt).
 
-        The unmodified model wherever nothing was measured, nothing was found to be faster, or rules contradict each other.
+        The unmodified model wherever nothing was measured, nothing was found to be faster, or rules
+        contradict each other.
         """
         found = [rule for rule in self.rules if rule["batch"] == batch]
         if not found:
@@ -120,7 +154,10 @@ class Policy:
         choices = [_of_rule(rule, tokens) for rule in found]
         if len({choice.arm for choice in choices}) > 1:
             fields = sorted(_differing([rule["condition"] for rule in found]))
-            return _unmodified(f"{len(found)} rules match and differ; load the policy for one of them, by {', '.join(fields)}")
+            return _unmodified(
+                f"{len(found)} rules match and differ; load the policy for one of them, by"
+                f" {', '.join(fields)}"
+            )
         return min(choices, key=lambda choice: choice.at_least)
 
 
@@ -128,17 +165,22 @@ def _of_rule(rule: dict[str, Any], tokens: int) -> PolicyChoice:
     sizes = rule["tokens"]
     if not sizes[0] <= tokens <= sizes[-1]:
         span = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
-        return _unmodified(f"{tokens} tokens were not measured at batch {rule['batch']}; measured: {span}")
+        return _unmodified(
+            f"{tokens} tokens were not measured at batch {rule['batch']}; measured: {span}"
+        )
     for span in rule["ranges"]:
         if span["first"] <= tokens <= span["last"]:
             at = ", ".join(map(str, span["measured"]))
             if span["arm"] is None:
-                return _unmodified(f"no arm is known to be faster at {tokens} tokens (measured at {at})")
+                return _unmodified(
+                    f"no arm is known to be faster at {tokens} tokens (measured at {at})"
+                )
             arm = rule["arms"][span["arm"]]
             at_least, at = _least(span, tokens)
             return PolicyChoice(
                 arm["label"],
-                f"at least {rounded_down(at_least)}x as fast as the unmodified model at {at} tokens, batch {rule['batch']}",
+                f"at least {rounded_down(at_least)}x as fast as the unmodified model at {at}"
+                f" tokens, batch {rule['batch']}",
                 tuple(arm["stack"]),
                 dict(arm["overrides"]),
                 at_least,
@@ -148,15 +190,21 @@ def _of_rule(rule: dict[str, Any], tokens: int) -> PolicyChoice:
 
 
 def _least(span: dict[str, Any], tokens: int) -> tuple[float, str]:
-    """The low end at this size, or the lower one of its measured neighbours, and these sizes in words."""
+    """The low end at this size, or the lower one of its measured neighbours, and these sizes in
+    words.
+    """
     lows = {int(size): float(low) for size, (_, low, _) in span["speedups"].items()}
-    below, above = (sorted(size for size in lows if (size <= tokens) == left) for left in (True, False))
+    below, above = (
+        sorted(size for size in lows if (size <= tokens) == left) for left in (True, False)
+    )
     own = [tokens] if tokens in lows else [*below[-1:], *above[:1]]
     return min(lows[size] for size in own), ", ".join(map(str, own))
 
 
 def rounded_down(ratio: float) -> str:
-    """Two decimals, so that a bound is never printed above what is known; more where 1 would hide that it is above."""
+    """Two decimals, so that a bound is never printed above what is known; more where 1 would hide
+    that it is above.
+    """
     digits = 2
     while digits < 6 and int(ratio * 10**digits) <= 10**digits:
         digits += 1
@@ -170,4 +218,8 @@ def _unmodified(reason: str) -> PolicyChoice:
 def _differing(conditions: list[dict[str, Any]]) -> set[str]:
     """Fields in which conditions differ."""
     names = {name for condition in conditions for name in condition}
-    return {name for name in names if len({json.dumps(condition.get(name)) for condition in conditions}) > 1}
+    return {
+        name
+        for name in names
+        if len({json.dumps(condition.get(name)) for condition in conditions}) > 1
+    }

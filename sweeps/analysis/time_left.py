@@ -1,4 +1,6 @@
-"""Time left: how long the rest of a sweep takes, from the durations of its jobs that ended and the estimates of all."""
+"""Time left: how long the rest of a sweep takes, from the durations of its jobs that ended and the
+estimates of all.
+"""
 
 import math
 from collections.abc import Collection, Iterable
@@ -6,7 +8,9 @@ from typing import NamedTuple
 
 
 class EndedJob(NamedTuple):
-    """A job that was answered: its kind, its estimate (`sweeps.analysis.job_estimate`), and what it took, in seconds."""
+    """A job that was answered: its kind, its estimate (`sweeps.analysis.job_estimate`), and what it
+    took, in seconds.
+    """
 
     kind: str
     estimated_s: float
@@ -21,11 +25,15 @@ class OpenJob(NamedTuple):
     runs: bool
 
 
-def time_left(ended: Iterable[EndedJob], rest: Collection[OpenJob], *, since_s: float, starting: int = 0) -> float | None:
-    """Seconds until `rest` is measured, if its jobs take the same share of their estimates as those of their kind that ended.
+def time_left(
+    ended: Iterable[EndedJob], rest: Collection[OpenJob], *, since_s: float, starting: int = 0
+) -> float | None:
+    """Seconds until `rest` is measured, if its jobs take the same share of their estimates as those
+    of their kind that ended.
 
-    As many are taken to run side by side as run now, and `starting` more, which begin at once. What has run is taken off: at most
-    `since_s`, the seconds since a job last ended. `None` before the first has ended, and where nothing is left.
+    As many are taken to run side by side as run now, and `starting` more, which begin at once. What
+    has run is taken off: at most `since_s`, the seconds since a job last ended. `None` before the
+    first has ended, and where nothing is left.
     """
     took: dict[str, float] = {}
     estimated: dict[str, float] = {}

@@ -1,4 +1,6 @@
-"""The geometry of language models by name or from a transformers configuration, without importing torch or transformers."""
+"""The geometry of language models by name or from a transformers configuration, without importing
+torch or transformers.
+"""
 
 import re
 from collections.abc import Mapping
@@ -15,7 +17,9 @@ UNSTATED = 131_072
 
 
 class SizesNotGivenError(ValueError):
-    """A config.json leaves sizes to the defaults of transformers, which are not known without importing it."""
+    """A config.json leaves sizes to the defaults of transformers, which are not known without
+    importing it.
+    """
 
 
 def _llama(  # noqa: PLR0917 - the order of every model card
@@ -23,32 +27,53 @@ def _llama(  # noqa: PLR0917 - the order of every model card
 ) -> dict[str, Any]:
     """Llama and its relatives."""
     same = {"model_type": "llama", "max_position_embeddings": 4096, "tie_word_embeddings": False}
-    sizes = {"hidden_size": width, "num_hidden_layers": layers, "intermediate_size": mlp_width, "vocab_size": vocabulary}
+    sizes = {
+        "hidden_size": width,
+        "num_hidden_layers": layers,
+        "intermediate_size": mlp_width,
+        "vocab_size": vocabulary,
+    }
     return {**same, **sizes, "num_attention_heads": heads, "num_key_value_heads": kv_heads, **more}
 
 
 def _phi(width: int, layers: int, heads: int, mlp_width: int, vocabulary: int) -> dict[str, Any]:
-    return {**_llama(width, layers, heads, heads, mlp_width, vocabulary), "model_type": "phi", "max_position_embeddings": 2048}
+    return {
+        **_llama(width, layers, heads, heads, mlp_width, vocabulary),
+        "model_type": "phi",
+        "max_position_embeddings": 2048,
+    }
 
 
 def _gpt2(width: int, layers: int, heads: int, vocabulary: int) -> dict[str, Any]:
-    sizes = {"n_embd": width, "n_layer": layers, "n_head": heads, "vocab_size": vocabulary, "n_positions": 1024}
+    sizes = {
+        "n_embd": width,
+        "n_layer": layers,
+        "n_head": heads,
+        "vocab_size": vocabulary,
+        "n_positions": 1024,
+    }
     return {"model_type": "gpt2", "tie_word_embeddings": True, **sizes}
 
 
 _MISTRAL_WINDOW = 4096
 """What transformers takes where a Mistral's config.json has no value."""
 _TINY = _llama(256, 4, 4, 4, 704, 2048, tie_word_embeddings=True, max_position_embeddings=1024)
+# two of its layers, which fit a small machine
 CONFIGS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
-        # Sizes for speed, with random weights. `config` is what transformers' `config.json` would hold.
+        # Sizes for speed, with random weights. `config` is what transformers' `config.json` would
+        # hold.
         "llama-15m": _llama(288, 6, 6, 6, 768, 4096),
         "llama-220m": _llama(2048, 4, 16, 16, 5632, 4096),
-        "llama-8b-2l": _llama(4096, 2, 32, 8, 14336, 4096, rope_theta=500000.0),  # two of its layers, which fit a small machine
+        "llama-8b-2l": _llama(4096, 2, 32, 8, 14336, 4096, rope_theta=500000.0),
         "llama-1b": _llama(2048, 16, 32, 8, 8192, 128256, rope_theta=500000.0),
         "llama-8b": _llama(4096, 32, 32, 8, 14336, 128256, rope_theta=500000.0),
-        "qwen2-0.5b": _llama(896, 24, 14, 2, 4864, 151936, model_type="qwen2", tie_word_embeddings=True),
-        "mistral-7b": _llama(4096, 32, 32, 8, 14336, 32000, model_type="mistral", sliding_window=None),
+        "qwen2-0.5b": _llama(
+            896, 24, 14, 2, 4864, 151936, model_type="qwen2", tie_word_embeddings=True
+        ),
+        "mistral-7b": _llama(
+            4096, 32, 32, 8, 14336, 32000, model_type="mistral", sliding_window=None
+        ),
         "phi-2": _phi(2560, 32, 32, 10240, 51200),
         "phi-1.5": _phi(2048, 24, 32, 8192, 51200),
         "gpt2": _gpt2(768, 12, 12, 50257),
@@ -58,14 +83,16 @@ CONFIGS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 )
 """What a sweep may name without a folder, by name: the transformers configuration of each."""
 TRAINED_LANGUAGE = ("tiny_lm", "tiny_lm_smoke")
-"""Those whose weights are trained on demand (`weights: trained`): in minutes, or for a trial in one (see `workers/training`)."""
+"""Those whose weights are trained on demand (`weights: trained`): in minutes, or for a trial in one
+(see `workers/training`)."""
 
 
 def from_config(name: str, config: Mapping[str, Any], *, complete: bool = False) -> LanguageNetwork:
-    """The geometry that a transformers `config.json` describes; `complete`: defaults of transformers are spelled out in it.
+    """The geometry that a transformers `config.json` describes; `complete`: defaults of
+    transformers are spelled out in it.
 
-    Raises `ValueError` for what is no causal model in plain precision, and `SizesNotGivenError` for an architecture that is not
-    described and whose sizes are left to defaults.
+    Raises `ValueError` for what is no causal model in plain precision, and `SizesNotGivenError` for
+    an architecture that is not described and whose sizes are left to defaults.
     """
     if (reason := refusal(config)) is not None:
         raise ValueError(f"{name}: {reason}")
@@ -74,7 +101,10 @@ def from_config(name: str, config: Mapping[str, Any], *, complete: bool = False)
         return _generic(name, config, complete=complete)
     gpt2 = architecture == "gpt2"
     try:
-        width, heads = int(config["n_embd" if gpt2 else "hidden_size"]), int(config["n_head" if gpt2 else "num_attention_heads"])
+        width, heads = (
+            int(config["n_embd" if gpt2 else "hidden_size"]),
+            int(config["n_head" if gpt2 else "num_attention_heads"]),
+        )
         window, windowed = (None, 0) if gpt2 else _window(config)
         return LanguageNetwork(
             name=name,
@@ -92,23 +122,46 @@ def from_config(name: str, config: Mapping[str, Any], *, complete: bool = False)
             tied=config.get("tie_word_embeddings", gpt2),
         )
     except KeyError as missing:
-        raise ValueError(f"{name}: its config.json lacks {missing}, which a {architecture} model has") from None
+        raise ValueError(
+            f"{name}: its config.json lacks {missing}, which a {architecture} model has"
+        ) from None
 
 
 def refusal(config: Mapping[str, Any]) -> str | None:
-    """Why no model of this configuration runs here, in one line, or `None`: it is quantised, not causal, or keeps no cache."""
+    """Why no model of this configuration runs here, in one line, or `None`: it is quantised, not
+    causal, or keeps no cache.
+    """
     architecture, classes = config.get("model_type"), config.get("architectures") or []
     if not architecture:
         return "its config.json holds no model_type, which names the architecture"
     if quantised := config.get("quantization_config"):
-        how = quantised.get("quant_method", "a method that is not named") if isinstance(quantised, Mapping) else quantised
-        return f"its weights are quantised ({how}), which is not supported; write a model in float32, bfloat16 or float16"
+        how = (
+            quantised.get("quant_method", "a method that is not named")
+            if isinstance(quantised, Mapping)
+            else quantised
+        )
+        return (
+            f"its weights are quantised ({how}), which is not supported; write a model in float32,"
+            " bfloat16 or float16"
+        )
     if config.get("is_encoder_decoder"):
-        return f"model_type {architecture!r} is an encoder with a decoder; only causal language models (decoder only) are supported"
-    if classes and not any(re.search(r"CausalLM|LMHead|ConditionalGeneration|Decoder$|Model$", each) for each in classes):
-        return f"{classes[0]} is no causal language model; only these are supported (decoder only, ...ForCausalLM)"
+        return (
+            f"model_type {architecture!r} is an encoder with a decoder; only causal language models"
+            " (decoder only) are supported"
+        )
+    if classes and not any(
+        re.search(r"CausalLM|LMHead|ConditionalGeneration|Decoder$|Model$", each)
+        for each in classes
+    ):
+        return (
+            f"{classes[0]} is no causal language model; only these are supported (decoder only,"
+            " ...ForCausalLM)"
+        )
     if architecture in NO_CACHE:
-        return f"model_type {architecture!r} is not supported: it has no keys and values, which language jobs keep in a cache"
+        return (
+            f"model_type {architecture!r} is not supported: it has no keys and values, which"
+            " language jobs keep in a cache"
+        )
     return None
 
 
@@ -120,7 +173,13 @@ _NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "kv_heads": ("num_key_value_heads", "num_kv_heads"),
         "mlp_width": ("intermediate_size", "ffn_hidden_size", "ffn_dim", "n_inner"),
         "vocabulary": ("vocab_size",),
-        "positions": ("max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length", "seq_length"),
+        "positions": (
+            "max_position_embeddings",
+            "n_positions",
+            "max_seq_len",
+            "max_sequence_length",
+            "seq_length",
+        ),
     }
 )
 """What architectures call their sizes in transformers' configurations, the usual name first."""
@@ -128,7 +187,9 @@ USUAL_NAMES = (*(names[0] for names in _NAMES.values()), "head_dim")
 
 
 def _generic(name: str, config: Mapping[str, Any], *, complete: bool) -> LanguageNetwork:
-    """The geometry of an architecture that is not described: what its caches, texts and the time it takes are planned by."""
+    """The geometry of an architecture that is not described: what its caches, texts and the time it
+    takes are planned by.
+    """
     text = config.get("text_config")
     sizes: Mapping[str, Any] = text if isinstance(text, Mapping) else config
 
@@ -137,10 +198,21 @@ def _generic(name: str, config: Mapping[str, Any], *, complete: bool) -> Languag
         most = values[0] if values else None
         return int(max(most) if isinstance(most, list | tuple) else most) if most else None
 
-    layers, width, heads, vocabulary = size("layers"), size("width"), size("heads"), size("vocabulary")
+    layers, width, heads, vocabulary = (
+        size("layers"),
+        size("width"),
+        size("heads"),
+        size("vocabulary"),
+    )
     positions = size("positions") or (UNSTATED if complete else None)
     if layers is None or width is None or heads is None or vocabulary is None or positions is None:
-        given = {"layers": layers, "width": width, "heads": heads, "vocabulary": vocabulary, "positions": positions}
+        given = {
+            "layers": layers,
+            "width": width,
+            "heads": heads,
+            "vocabulary": vocabulary,
+            "positions": positions,
+        }
         names = ", ".join(_NAMES[field][0] for field, value in given.items() if value is None)
         raise SizesNotGivenError(f"{name}: its config.json does not give {names}")
     experts = int(sizes.get("num_experts_per_tok") or 1)
@@ -160,13 +232,19 @@ def _generic(name: str, config: Mapping[str, Any], *, complete: bool) -> Languag
 
 
 def _window(config: Mapping[str, Any]) -> tuple[int | None, int]:
-    """The sliding window and the number of layers that have it, as transformers reads them from the configuration."""
+    """The sliding window and the number of layers that have it, as transformers reads them from the
+    configuration.
+    """
     architecture, layers = config["model_type"], int(config["num_hidden_layers"])
     window = config.get("sliding_window", _MISTRAL_WINDOW if architecture == "mistral" else None)
     if (types := config.get("layer_types")) is not None:
         windowed = list(types).count("sliding_attention")
     elif architecture == "qwen2":
-        windowed = max(layers - int(config.get("max_window_layers", 28)), 0) if config.get("use_sliding_window") else 0
+        windowed = (
+            max(layers - int(config.get("max_window_layers", 28)), 0)
+            if config.get("use_sliding_window")
+            else 0
+        )
     else:
         windowed = layers if architecture == "mistral" else 0
     return (window, windowed) if window and windowed else (None, 0)

@@ -1,4 +1,6 @@
-"""The models of each modality as sweep files name them: defaults, data, weights, and the limits of their input."""
+"""The models of each modality as sweep files name them: defaults, data, weights, and the limits of
+their input.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +15,8 @@ from sweeps.model.kinds import Modality
 from sweeps.model.method import LanguageNetwork, Network
 
 TRAINED_ON_DEMAND = ("digits_vit_64", "digits_vit_256", *TRAINED_LANGUAGE)
-"""Models whose weights are trained where they are missing (`weights: trained`); no published weights exist."""
+"""Models whose weights are trained where they are missing (`weights: trained`); no published
+weights exist."""
 MIN_NEW = 2
 """New tokens of a sequence: the time of those after the first is measured."""
 PLACEHOLDER = "PATH"
@@ -41,25 +44,35 @@ class ModelFamily(Protocol):
     def has(self, model: str) -> bool: ...
 
     def load_geometry(self, model: str) -> None:
-        """Read the sizes of a model that the user supplies. Raises `ValueError` where it cannot be used."""
+        """Read the sizes of a model that the user supplies. Raises `ValueError` where it cannot be
+        used.
+        """
 
     def network(self, model: str) -> Network | LanguageNetwork | None:
         """The geometry of a model; `None` where only a worker can read it."""
 
     def completed(self, values: Mapping[str, Any], written: Iterable[str]) -> dict[str, Any]:
-        """The values of a point with its model's defaults added; `written` names the fields that the sweep sets."""
+        """The values of a point with its model's defaults added; `written` names the fields that
+        the sweep sets.
+        """
 
     def default_data(self, model: str) -> str | None:
-        """The data that the model is evaluated on where the sweep names none; `None` where it must name some."""
+        """The data that the model is evaluated on where the sweep names none; `None` where it must
+        name some.
+        """
 
     def weights_problem(self, model: str, weights: str) -> str | None:
         """Why the model cannot have these weights."""
 
     def tokens(self, values: Mapping[str, Any]) -> int | None:
-        """Tokens of the input; `None` for an image size that is no multiple of the model's patch."""
+        """Tokens of the input; `None` for an image size that is no multiple of the model's
+        patch.
+        """
 
     def size_problem(self, condition: Condition, image_size: ImageSize | None) -> Problem | None:
-        """Why the model cannot read this input; `image_size` is that of an arm, where it has its own."""
+        """Why the model cannot read this input; `image_size` is that of an arm, where it has its
+        own.
+        """
 
     def runtime_problem(self, condition: Condition) -> str | None:
         """Why no model runs with the runtime of an arm's own condition."""
@@ -71,7 +84,11 @@ class VisionModels:
 
     networks: Mapping[str, Network]
     modality: ClassVar[Modality] = "vision"
-    data_forms: ClassVar[tuple[str, ...]] = ("digits", f"imagefolder:{PLACEHOLDER}", f"huggingface:{PLACEHOLDER}")
+    data_forms: ClassVar[tuple[str, ...]] = (
+        "digits",
+        f"imagefolder:{PLACEHOLDER}",
+        f"huggingface:{PLACEHOLDER}",
+    )
 
     def has(self, model: str) -> bool:
         return model in self.networks or model.startswith(HUB)
@@ -89,7 +106,11 @@ class VisionModels:
         return "digits" if model in TRAINED_ON_DEMAND else None
 
     def weights_problem(self, model: str, weights: str) -> str | None:
-        if (problem := _trained_problem(model, weights)) is None and weights == "pretrained" and not published(model):
+        if (
+            (problem := _trained_problem(model, weights)) is None
+            and weights == "pretrained"
+            and not published(model)
+        ):
             problem = f"there are no published weights of {model}; write random, or a file's path"
         return problem
 
@@ -117,10 +138,15 @@ class LanguageModels:
 
     networks: Mapping[str, LanguageNetwork]
     folders: dict[str, LanguageNetwork | None] = field(default_factory=dict)
-    """Models in local folders, by path, once they were read; `None` where only transformers can give the sizes."""
+    """Models in local folders, by path, once they were read; `None` where only transformers can
+    give the sizes."""
     modality: ClassVar[Modality] = "language"
     data_forms: ClassVar[tuple[str, ...]] = ("docs", "topics", f"text:{PLACEHOLDER}")
-    defaults: ClassVar[Mapping[str, str]] = {"kv_cache": "dynamic", "decoding": "teacher_forcing", "data": "docs"}
+    defaults: ClassVar[Mapping[str, str]] = {
+        "kv_cache": "dynamic",
+        "decoding": "teacher_forcing",
+        "data": "docs",
+    }
 
     def has(self, model: str) -> bool:
         return model in self.networks or is_folder(model) or is_hub(model)
@@ -131,24 +157,46 @@ class LanguageModels:
         if not is_hub(model):
             self.folders[model] = geometry(model)
         elif Path(model).is_dir():
-            raise ValueError(f"{model} is a folder here, and may be a name of the hub; write ./{model} for the folder")
+            raise ValueError(
+                f"{model} is a folder here, and may be a name of the hub; write ./{model} for the"
+                " folder"
+            )
 
     def network(self, model: str) -> LanguageNetwork | None:
         return self.networks.get(model) or self.folders.get(model)
 
     def completed(self, values: Mapping[str, Any], written: Iterable[str]) -> dict[str, Any]:
-        own = {"weights": "pretrained"} if values["model"] not in self.networks and "weights" not in written else {}
-        return {**values, **self.defaults, **own, **{name: value for name, value in values.items() if value is not None}}
+        own = (
+            {"weights": "pretrained"}
+            if values["model"] not in self.networks and "weights" not in written
+            else {}
+        )
+        return {
+            **values,
+            **self.defaults,
+            **own,
+            **{name: value for name, value in values.items() if value is not None},
+        }
 
     def default_data(self, model: str) -> str | None:  # noqa: ARG002 - of the protocol
         return self.defaults["data"]
 
     def weights_problem(self, model: str, weights: str) -> str | None:
         own = is_folder(model) or is_hub(model)
-        right = ("pretrained",) if own else ("random", "trained") if model in TRAINED_LANGUAGE else ("random",)
+        right = (
+            ("pretrained",)
+            if own
+            else ("random", "trained")
+            if model in TRAINED_LANGUAGE
+            else ("random",)
+        )
         if weights in right:
             return _trained_problem(model, weights)
-        why = "has its own weights" if own else "is known by its sizes alone; for other weights name a folder as the model"
+        why = (
+            "has its own weights"
+            if own
+            else "is known by its sizes alone; for other weights name a folder as the model"
+        )
         return f"{model} {why}; write {' or '.join(right)}, or leave it out"
 
     def tokens(self, values: Mapping[str, Any]) -> int | None:
@@ -157,7 +205,10 @@ class LanguageModels:
 
     def size_problem(self, condition: Condition, image_size: ImageSize | None) -> Problem | None:  # noqa: ARG002 - of the protocol
         if condition.new_tokens is not None and condition.new_tokens < MIN_NEW:
-            needed = f"is {condition.new_tokens}; at least {MIN_NEW} new tokens are needed to time one after the first"
+            needed = (
+                f"is {condition.new_tokens}; at least {MIN_NEW} new tokens are needed to time one"
+                " after the first"
+            )
             return Problem("new_tokens", needed)
         network = self.network(condition.model)
         length = (condition.prompt_tokens or 0) + (condition.new_tokens or 0)
@@ -171,7 +222,10 @@ class LanguageModels:
         kept = condition.kv_cache or self.defaults["kv_cache"]
         if condition.runtime == "eager" or kept == "static":
             return None
-        steps = f"runtime {condition.runtime} runs steps of one shape, and with kv_cache {kept} every token makes the cache longer"
+        steps = (
+            f"runtime {condition.runtime} runs steps of one shape, and with kv_cache {kept} every"
+            " token makes the cache longer"
+        )
         return f"{steps}; write kv_cache: static"
 
 
@@ -184,7 +238,10 @@ def is_data(forms: Iterable[str], text: str) -> bool:
 def _trained_problem(model: str, weights: str) -> str | None:
     if weights == "trained" and model not in TRAINED_ON_DEMAND:
         these = " and ".join(TRAINED_ON_DEMAND)
-        return f"{model} is not trained on demand ({these} are); write random, pretrained, or a file's path"
+        return (
+            f"{model} is not trained on demand ({these} are); write random, pretrained, or a file's"
+            " path"
+        )
     if weights == "pretrained" and model in TRAINED_ON_DEMAND:
         return f"there are no published weights of {model}; write trained, random, or a file's path"
     return None

@@ -1,4 +1,6 @@
-"""The vision transformers that a sweep may name: generated data, so that planning needs neither timm nor torch."""
+"""The vision transformers that a sweep may name: generated data, so that planning needs neither
+timm nor torch.
+"""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -17,7 +19,9 @@ HUB = "timm/"
 
 
 class Networks(Mapping[str, Network]):
-    """Networks by timm name; a name with a tag (`vit_base_patch16_224.mae`) is found too, but only bare names are listed."""
+    """Networks by timm name; a name with a tag (`vit_base_patch16_224.mae`) is found too, but only
+    bare names are listed.
+    """
 
     def __init__(self, bare: Mapping[str, Network]) -> None:
         self._bare = bare
@@ -46,14 +50,18 @@ def networks() -> Networks:
 
 
 def classes(model: str) -> int | None:
-    """The outputs of the model's head as timm makes it (0: none); `None` for a name that is not known."""
+    """The outputs of the model's head as timm makes it (0: none); `None` for a name that is not
+    known.
+    """
     found: int | None = _variants().get(model, {}).get("classes")
     return found
 
 
 def published(model: str) -> bool:
     """Whether there are published weights of a model of the catalogue, or under its tag."""
-    return model in _variants() and ("." in model or any(name.startswith(f"{model}.") for name in _variants()))
+    return model in _variants() and (
+        "." in model or any(name.startswith(f"{model}.") for name in _variants())
+    )
 
 
 def timm_name(model: str) -> str:
@@ -62,15 +70,22 @@ def timm_name(model: str) -> str:
 
 
 def not_known(model: str, known: list[str]) -> str:
-    """What is wrong with a model's name that is not in the catalogue; `known` are all names that could be meant."""
+    """What is wrong with a model's name that is not in the catalogue; `known` are all names that
+    could be meant.
+    """
     bare, _, tag = timm_name(model).partition(".")
     if bare in networks():
         tags = [name.partition(".")[2] for name in _variants() if name.startswith(f"{bare}.")]
-        right = did_you_mean(tag, tags) or (f"; there are {', '.join(tags)}" if tags else "; it has none")
+        right = did_you_mean(tag, tags) or (
+            f"; there are {', '.join(tags)}" if tags else "; it has none"
+        )
         return f"{bare} has no weights with the tag {tag!r}{right}"
     for reason, names in json.loads(UNSUPPORTED.read_text(encoding="utf-8")).items():
         if bare in names.split():
-            return f"{bare} is not supported: {reason}; tokens can be removed from timm's plain vision transformers only"
+            return (
+                f"{bare} is not supported: {reason}; tokens can be removed from timm's plain vision"
+                " transformers only"
+            )
     near = None if "/" in bare else nearest(bare, known)
     forms = "a name of timm, such as vit_base_patch16_224, a folder (./DIR), or ORG/NAME of the hub"
     return f"unknown model {model!r}; " + (f"did you mean {near!r}?" if near else f"write {forms}")

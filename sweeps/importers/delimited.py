@@ -20,11 +20,12 @@ class TableError(ValueError):
 
 
 def parse_cells(text: str, delimiter: str) -> "pd.DataFrame":
-    """The cells of a text without the space around them; the index is the number of the line, from 1.
+    """The cells of a text without the space around them; the index is the number of the line, from
+    1.
 
-    The first row holds the names. Empty rows are left out; cells that a row lacks at its end are NaN.
-    delimiter: one character, or a regular expression, with which quotation marks have no meaning.
-    Raises `TableError` for a row that is longer than the first.
+    The first row holds the names. Empty rows are left out; cells that a row lacks at its end are
+    NaN. delimiter: one character, or a regular expression, with which quotation marks have no
+    meaning. Raises `TableError` for a row that is longer than the first.
     """
     import pandas as pd
 

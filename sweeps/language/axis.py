@@ -1,7 +1,9 @@
-"""The values that a key of a sweep takes: one value, a list, a range or a series of points; and values that are lists themselves.
+"""The values that a key of a sweep takes: one value, a list, a range or a series of points; and
+values that are lists themselves.
 
-A bare list always means several values. `{list: [3, 6, 9]}` is one list; `{per_block: [8, 8, 4, …]}` is a schedule, a number for
-each block of the model, and `{per_block: [8, 8, 4], fill: 0}` one whose further blocks have 0.
+A bare list always means several values. `{list: [3, 6, 9]}` is one list; `{per_block: [8, 8, 4,
+…]}` is a schedule, a number for each block of the model, and `{per_block: [8, 8, 4], fill: 0}` one
+whose further blocks have 0.
 """
 
 import json
@@ -18,7 +20,8 @@ from sweeps.language.validation import validated
 from sweeps.language.yaml_reader import Document, KeyPath
 
 Form = Literal["scalar", "list", "schedule"]
-"""What one value of a key is: no list, a list, or a number that may also be a number for each block."""
+"""What one value of a key is: no list, a list, or a number that may also be a number for each
+block."""
 LIST, PER_BLOCK, FILL = "list", "per_block", "fill"
 MAX_VALUES = 10_000
 """Values of one axis; guards against a range whose step is too small."""
@@ -47,7 +50,10 @@ class Range(FileSection):
         count = _allowed(int((stop - start) / step) + 1 if (stop - start) / step >= 0 else 0)
         whole = isinstance(self.start, int) and isinstance(self.step, int)
         # Decimal keeps 0.1 + 0.2 at 0.3
-        return [int(start + index * step) if whole else float(start + index * step) for index in range(count)]
+        return [
+            int(start + index * step) if whole else float(start + index * step)
+            for index in range(count)
+        ]
 
 
 class Linspace(FileSection):
@@ -65,14 +71,17 @@ class Linspace(FileSection):
 
 
 class Logspace(FileSection):
-    """Points whose neighbours all differ by the same factor; `start` and `stop` are values, not exponents."""
+    """Points whose neighbours all differ by the same factor; `start` and `stop` are values, not
+    exponents.
+    """
 
     start: int | float = Field(gt=0)
     stop: int | float = Field(gt=0)
     num: int | None = Field(default=None, ge=2)
     """Points in total, `start` and `stop` included. They do not depend on `base`."""
     base: int | float = Field(default=2, gt=1)
-    """Without `num`: the factor between neighbours. The last point is `stop`, or the last one before it."""
+    """Without `num`: the factor between neighbours. The last point is `stop`, or the last one
+    before it."""
     multiple_of: int | None = Field(default=None, gt=0)
     """Round every point to the nearest multiple of this number, such as the patch size."""
 
@@ -86,17 +95,25 @@ class Logspace(FileSection):
         return [*(self.start * factor**index for index in range(self.num - 1)), self.stop]
 
 
-SERIES: dict[str, type[Range | Linspace | Logspace]] = {"range": Range, "linspace": Linspace, "logspace": Logspace}
+SERIES: dict[str, type[Range | Linspace | Logspace]] = {
+    "range": Range,
+    "linspace": Linspace,
+    "logspace": Logspace,
+}
 
 
 def _allowed(count: int) -> int:
     if count > MAX_VALUES:
-        raise ValueError(f"has {count} values, more than {MAX_VALUES}; take a larger step or fewer points")
+        raise ValueError(
+            f"has {count} values, more than {MAX_VALUES}; take a larger step or fewer points"
+        )
     return count
 
 
 def expand_values(document: Document, path: KeyPath, value: Any, annotation: Any) -> list[Choice]:
-    """The values of type `annotation` that are written at `path`. Raises `SweepError` when there are none, or too many."""
+    """The values of type `annotation` that are written at `path`. Raises `SweepError` when there
+    are none, or too many.
+    """
     form = form_of(annotation)
     mapping = takes(annotation, Mapping) or takes(annotation, BaseModel)
     if isinstance(value, list):
@@ -116,18 +133,25 @@ def expand_values(document: Document, path: KeyPath, value: Any, annotation: Any
         raise document.error(path, f"needs exactly one of {', '.join(known)}")
     content, inner = value[spread], (*path, spread)
     if not isinstance(content, dict):
-        raise document.error(inner, f"needs a mapping with the keys {', '.join(SERIES[spread].model_fields)}")
+        raise document.error(
+            inner, f"needs a mapping with the keys {', '.join(SERIES[spread].model_fields)}"
+        )
     series = validated(document, inner, SERIES[spread], content)
     try:
         points = series.values()
     except (ValueError, OverflowError, ArithmeticError) as error:
         raise document.error(inner, str(error)) from None
     if not points:
-        raise document.error(inner, "is empty: `step` leads away from `stop`; swap start and stop, or turn the step's sign")
+        raise document.error(
+            inner,
+            "is empty: `step` leads away from `stop`; swap start and stop, or turn the step's sign",
+        )
     return [Choice(_rounded(point, series, annotation), inner) for point in points]
 
 
-def _listed(document: Document, path: KeyPath, values: list[Any], form: Form, *, mapping: bool) -> list[Choice]:
+def _listed(
+    document: Document, path: KeyPath, values: list[Any], form: Form, *, mapping: bool
+) -> list[Choice]:
     """One choice for each entry; a bare list inside is one value, and no schedule."""
     if not values:
         raise document.error(path, "is empty; give at least one value, or leave the key out")
@@ -136,8 +160,15 @@ def _listed(document: Document, path: KeyPath, values: list[Any], form: Form, *,
         here = (*path, index)
         if isinstance(value, list) and form == "schedule":
             written = f"{{{PER_BLOCK}: {json.dumps(value)}}}"
-            raise document.error(here, f"a number for each block is written {written}; `{FILL}: 0` may stand beside it")
-        found.append(sequence(document, here, value, form) if is_sequence(value) and not mapping else Choice(value, here))
+            raise document.error(
+                here,
+                f"a number for each block is written {written}; `{FILL}: 0` may stand beside it",
+            )
+        found.append(
+            sequence(document, here, value, form)
+            if is_sequence(value) and not mapping
+            else Choice(value, here)
+        )
     return found
 
 
@@ -148,7 +179,8 @@ def _rounded(point: float, series: Range | Linspace | Logspace, annotation: Any)
         return round(point / series.multiple_of) * series.multiple_of
     if takes(annotation, int) and not takes(annotation, float):
         return round(point)
-    return float(f"{point:.12g}")  # the last bits of a logarithm differ between machines, and identities must not
+    # the last bits of a logarithm differ between machines, and identities must not
+    return float(f"{point:.12g}")
 
 
 def form_of(annotation: Any) -> Form:
@@ -159,14 +191,20 @@ def form_of(annotation: Any) -> Form:
 
 
 def takes(annotation: Any, kind: type) -> bool:
-    """Whether a value of this type may be a `kind`, itself and not as a part of it; text counts as no sequence."""
+    """Whether a value of this type may be a `kind`, itself and not as a part of it; text counts as
+    no sequence.
+    """
     origin = get_origin(annotation)
     if origin in (Union, types.UnionType):
         return any(takes(part, kind) for part in get_args(annotation))
     if origin is Annotated:
         return takes(get_args(annotation)[0], kind)
     found = origin or annotation
-    return isinstance(found, type) and issubclass(found, kind) and not issubclass(found, str | bytes | bool)
+    return (
+        isinstance(found, type)
+        and issubclass(found, kind)
+        and not issubclass(found, str | bytes | bool)
+    )
 
 
 def is_sequence(value: Any) -> bool:
@@ -175,22 +213,33 @@ def is_sequence(value: Any) -> bool:
 
 
 def sequence(document: Document, path: KeyPath, written: Mapping[str, Any], form: Form) -> Choice:
-    """The list that `written` stands for. Raises `SweepError` where the key takes no list of that form."""
+    """The list that `written` stands for. Raises `SweepError` where the key takes no list of that
+    form.
+    """
     name = LIST if LIST in written else PER_BLOCK
     inner = (*path, name)
     known = (LIST,) if name == LIST else (PER_BLOCK, FILL)
     if (unknown := next((key for key in written if key not in known), None)) is not None:
         raise document.unknown_key((*path, unknown), known)
     if form == "scalar":
-        raise document.error(inner, f"{path[-1]} takes single values; several are a list such as [1, 2]", at_key=True)
+        raise document.error(
+            inner, f"{path[-1]} takes single values; several are a list such as [1, 2]", at_key=True
+        )
     if (form == "list") != (name == LIST):
-        right = f"a number for each block is {{{PER_BLOCK}: […]}}" if form == "schedule" else f"one list is {{{LIST}: […]}}"
+        right = (
+            f"a number for each block is {{{PER_BLOCK}: […]}}"
+            if form == "schedule"
+            else f"one list is {{{LIST}: […]}}"
+        )
         raise document.error(inner, f"is not how {path[-1]} is written: {right}", at_key=True)
     values = written[name]
     if not isinstance(values, list) or not values:
         raise document.error(inner, f"needs a list, such as {{{name}: [3, 6, 9]}}")
     if FILL in written and (written[FILL] != 0 or isinstance(written[FILL], bool)):
-        raise document.error((*path, FILL), "can only be 0: nothing in the further blocks; for anything else list all blocks")
+        raise document.error(
+            (*path, FILL),
+            "can only be 0: nothing in the further blocks; for anything else list all blocks",
+        )
     return Choice(values, inner, None if form == "list" or FILL in written else len(values))
 
 
@@ -203,5 +252,7 @@ def _check_bare(document: Document, path: KeyPath, written: list[Any], annotatio
             adapter.validate_json(json.dumps(value), strict=True)
     except ValidationError:
         right = f"write {{{LIST}: {json.dumps(scalars)}}}"
-        problem = f"a bare list means several values, and a value of {path[-1]} is itself a list; {right}"
+        problem = (
+            f"a bare list means several values, and a value of {path[-1]} is itself a list; {right}"
+        )
         raise document.error(path, problem) from None

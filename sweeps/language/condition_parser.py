@@ -1,4 +1,6 @@
-"""The conditions of a sweep: its defaults and axes turned into values of `Condition` fields, each with its line."""
+"""The conditions of a sweep: its defaults and axes turned into values of `Condition` fields, each
+with its line.
+"""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -13,9 +15,25 @@ from sweeps.language.axis import Choice, expand_values, takes
 from sweeps.language.thread_parser import THREADS_KEY, Threads, thread_fields
 from sweeps.language.validation import first_error, validated
 from sweeps.language.yaml_reader import Document, KeyPath
-from sweeps.model.condition import NAMED_WEIGHTS, Condition, Device, Exclusive, InputValues, Kind, Rectangle, condition_fields
+from sweeps.model.condition import (
+    NAMED_WEIGHTS,
+    Condition,
+    Device,
+    Exclusive,
+    InputValues,
+    Kind,
+    Rectangle,
+    condition_fields,
+)
 from sweeps.model.identity import FrozenModel
-from sweeps.model.kinds import DATA_FIELDS, KINDS, THREAD_FIELDS, WORKLOAD_FIELDS, Modality, kinds_of
+from sweeps.model.kinds import (
+    DATA_FIELDS,
+    KINDS,
+    THREAD_FIELDS,
+    WORKLOAD_FIELDS,
+    Modality,
+    kinds_of,
+)
 from sweeps.model.method import AnyMethod
 from sweeps.suggestions import unknown_word
 
@@ -37,7 +55,10 @@ def fields_of(modality: Modality) -> tuple[str, ...]:
 
 def adapters(model: type[FrozenModel]) -> dict[str, TypeAdapter[Any]]:
     """One strict validator per field of `model`."""
-    return {name: TypeAdapter(cast(Any, Annotated[cast(Any, info.annotation), info])) for name, info in model.model_fields.items()}
+    return {
+        name: TypeAdapter(cast(Any, Annotated[cast(Any, info.annotation), info]))
+        for name, info in model.model_fields.items()
+    }
 
 
 _ADAPTERS = adapters(Condition)
@@ -72,16 +93,25 @@ class KnownNames:
         if name == "exclusive" and value == WHOLE_NODE:
             return Choice(None, path)
         if name == "exclusive" and value not in (None, *get_args(Exclusive)):
-            raise document.error(path, unknown_word("way to be exclusive", value, [WHOLE_NODE, *get_args(Exclusive)]))
+            raise document.error(
+                path, unknown_word("way to be exclusive", value, [WHOLE_NODE, *get_args(Exclusive)])
+            )
         if name == "inputs" and value == NORMAL_INPUTS:
             return Choice(None, path)
         if name == "inputs" and value not in (None, *get_args(InputValues)):
-            raise document.error(path, unknown_word("way to draw inputs", value, [NORMAL_INPUTS, *get_args(InputValues)]))
+            raise document.error(
+                path,
+                unknown_word("way to draw inputs", value, [NORMAL_INPUTS, *get_args(InputValues)]),
+            )
         value = written_size(document, name, choice)
         if name == "model" and isinstance(value, str):
             value = timm_name(value)
             self._check_model(document, value, path)
-        if name == "corruption" and isinstance(value, str) and value not in (self.corruptions or (value,)):
+        if (
+            name == "corruption"
+            and isinstance(value, str)
+            and value not in (self.corruptions or (value,))
+        ):
             raise document.error(path, unknown_word("corruption", value, list(self.corruptions)))
         try:
             checked = _ADAPTERS[name].validate_python(value, strict=True)
@@ -90,23 +120,35 @@ class KnownNames:
         forms = self.models.data_forms
         if name == "data" and checked is not None and not is_data(forms, checked):
             right = f"{', '.join(forms[:-1])} or {forms[-1]}"
-            raise document.error(path, f"{value!r} is no data for {self.modality} models; write {right}")
+            raise document.error(
+                path, f"{value!r} is no data for {self.modality} models; write {right}"
+            )
         return Choice(checked, path)
 
     def _check_model(self, document: Document, model: str, path: KeyPath) -> None:
         family = self.family(model)
         if family is None:
-            raise document.error(path, not_known(model, [name for known in self.families for name in known.networks]))
+            raise document.error(
+                path, not_known(model, [name for known in self.families for name in known.networks])
+            )
         if family.modality != self.modality:
             own = f"this sweep is about {self.modality} models"
-            raise document.error(path, f"{model} is a {family.modality} model, but {own}; write a sweep for each of the two")
+            raise document.error(
+                path,
+                f"{model} is a {family.modality} model, but {own}; write a sweep for each of"
+                " the two",
+            )
         try:
             family.load_geometry(model)
         except ValueError as error:
             raise document.error(path, str(error)) from None
 
-    def fields(self, document: Document, path: KeyPath, written: Mapping[str, Any], *, several: bool) -> dict[str, list[Choice]]:
-        """The condition fields of the mapping at `path`, each with its values: one, or with `several` as many as an axis has."""
+    def fields(
+        self, document: Document, path: KeyPath, written: Mapping[str, Any], *, several: bool
+    ) -> dict[str, list[Choice]]:
+        """The condition fields of the mapping at `path`, each with its values: one, or with
+        `several` as many as an axis has.
+        """
         result: dict[str, list[Choice]] = {}
         for key, value in written.items():
             here = (*path, key)
@@ -116,13 +158,23 @@ class KnownNames:
             if name not in fields_of(self.modality):
                 raise document.error(here, of_other_modality(self.modality), at_key=True)
             if name in result:
-                raise document.error(here, f"sets `{name}` a second time; keep one of the two", at_key=True)
+                raise document.error(
+                    here, f"sets `{name}` a second time; keep one of the two", at_key=True
+                )
             if name != THREADS_KEY and name in THREAD_FIELDS:
-                raise document.error(here, f"is written {THREADS_KEY}: {{count: cores - 1, wait: active, pin: true}}", at_key=True)
-            annotation = Threads | int if name == THREADS_KEY else Condition.model_fields[name].annotation
+                raise document.error(
+                    here,
+                    f"is written {THREADS_KEY}: {{count: cores - 1, wait: active, pin: true}}",
+                    at_key=True,
+                )
+            annotation = (
+                Threads | int if name == THREADS_KEY else Condition.model_fields[name].annotation
+            )
             if several:
                 choices = expand_values(document, here, value, annotation)
-            elif isinstance(value, list) or (isinstance(value, dict) and not takes(annotation, BaseModel)):
+            elif isinstance(value, list) or (
+                isinstance(value, dict) and not takes(annotation, BaseModel)
+            ):
                 raise document.error(here, "needs a single value here; several go under `axes`")
             else:
                 choices = [Choice(value, here)]
@@ -136,7 +188,10 @@ class KnownNames:
                     for field in THREAD_FIELDS
                 }
             else:
-                result[name] = [self.field(document, name, _weights(document, key, choice)) for choice in choices]
+                result[name] = [
+                    self.field(document, name, _weights(document, key, choice))
+                    for choice in choices
+                ]
         return result
 
 
@@ -154,12 +209,17 @@ def of_other_modality(modality: Modality) -> str:
 
 
 def condition_of_kind(
-    document: Document, kind: Kind, condition: Condition, models: ModelFamily, paths: Mapping[str, KeyPath]
+    document: Document,
+    kind: Kind,
+    condition: Condition,
+    models: ModelFamily,
+    paths: Mapping[str, KeyPath],
 ) -> Condition:
-    """`condition` as a question of this kind has it: with data to evaluate, and without what its answers do not depend on.
+    """`condition` as a question of this kind has it: with data to evaluate, and without what its
+    answers do not depend on.
 
-    Conditions that are equal for the kind merge so. `paths` holds the place of each field that is written. Raises `SweepError` for
-    weights or data that cannot be.
+    Conditions that are equal for the kind merge so. `paths` holds the place of each field that is
+    written. Raises `SweepError` for weights or data that cannot be.
     """
     if (problem := models.weights_problem(condition.model, condition.weights)) is not None:
         raise document.error(paths["weights"], problem)
@@ -168,15 +228,20 @@ def condition_of_kind(
         if values["corruption"] is not None and values["severity"] is None:
             raise document.error(paths["corruption"], "needs a `severity` from 1 to 5 beside it")
         if "severity" in paths and "corruption" not in paths:
-            raise document.error(paths["severity"], "needs a `corruption` beside it, such as gaussian_noise")
+            raise document.error(
+                paths["severity"], "needs a `corruption` beside it, such as gaussian_noise"
+            )
     if values.get("corruption") is None:
         values.pop("severity", None)  # without a corruption it has no meaning
     if "data" in values and values["data"] is None:
         values["data"] = models.default_data(condition.model)
         if values["data"] is None:
-            forms = " or ".join(f"`data: {form}`" for form in models.data_forms if form.endswith(PLACEHOLDER))
+            forms = " or ".join(
+                f"`data: {form}`" for form in models.data_forms if form.endswith(PLACEHOLDER)
+            )
             raise document.error(
-                ("jobs", KINDS[kind].section), f"needs images for {condition.model}; write {forms} under `defaults`"
+                ("jobs", KINDS[kind].section),
+                f"needs images for {condition.model}; write {forms} under `defaults`",
             )
     return Condition.model_construct(**values)
 
@@ -186,30 +251,51 @@ def check_jobs(document: Document, kinds: Iterable[Kind], modality: Modality) ->
     for kind in kinds:
         if (other := KINDS[kind].modality) != modality:
             right = " or ".join(own.section for own in kinds_of(modality))
-            problem = f"is for {other} models, and this sweep is about {modality} models; request {right}"
+            problem = (
+                f"is for {other} models, and this sweep is about {modality} models; request {right}"
+            )
             raise document.error(("jobs", KINDS[kind].section), problem, at_key=True)
 
 
 def check_fields(
-    document: Document, condition: Condition, kinds: Collection[Kind], modality: Modality, paths: Mapping[str, KeyPath]
+    document: Document,
+    condition: Condition,
+    kinds: Collection[Kind],
+    modality: Modality,
+    paths: Mapping[str, KeyPath],
 ) -> None:
-    """Refuse a field that no kind of the sweep depends on, and `exclusive: device` without a GPU. Raises `SweepError`."""
+    """Refuse a field that no kind of the sweep depends on, and `exclusive: device` without a GPU.
+    Raises `SweepError`.
+    """
     used = {name for kind in kinds for name in condition_fields(kind)}
     for name, path in paths.items():
         if name in (*DATA_FIELDS, *WORKLOAD_FIELDS, "exclusive", "inputs") and name not in used:
-            lacking = next(kind.section for kind in kinds_of(modality) if name in condition_fields(kind.name))
-            problem = f"is for {lacking} jobs, and this sweep has none; add `{lacking}: {{}}` under `jobs`, or leave it out"
+            lacking = next(
+                kind.section for kind in kinds_of(modality) if name in condition_fields(kind.name)
+            )
+            problem = (
+                f"is for {lacking} jobs, and this sweep has none; add `{lacking}: {{}}` under"
+                " `jobs`, or leave it out"
+            )
             raise document.error(path, problem, at_key=True)
     if condition.exclusive is not None and condition.device != "cuda":
-        problem = f"device is for GPUs, and here the device is {condition.device}; write {WHOLE_NODE}, or `device: cuda` beside it"
+        problem = (
+            f"device is for GPUs, and here the device is {condition.device}; write {WHOLE_NODE}, or"
+            " `device: cuda` beside it"
+        )
         raise document.error(paths["exclusive"], problem)
 
 
 def _weights(document: Document, key: str, choice: Choice) -> Choice:
     if key == "pretrained":
         if not isinstance(choice.value, bool):
-            raise document.error(choice.path, "needs true or false; a checkpoint's path goes under `checkpoint`")
+            raise document.error(
+                choice.path, "needs true or false; a checkpoint's path goes under `checkpoint`"
+            )
         return choice._replace(value="pretrained" if choice.value else "random")
     if key == "checkpoint" and choice.value in NAMED_WEIGHTS:
-        raise document.error(choice.path, f"needs the path of a file; for {choice.value} weights write `weights: {choice.value}`")
+        raise document.error(
+            choice.path,
+            f"needs the path of a file; for {choice.value} weights write `weights: {choice.value}`",
+        )
     return choice

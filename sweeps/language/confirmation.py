@@ -1,4 +1,6 @@
-"""Confirmation: the sweep file that measures known comparisons of one condition once more, or at another size, and nothing else."""
+"""Confirmation: the sweep file that measures known comparisons of one condition once more, or at
+another size, and nothing else.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -16,24 +18,34 @@ from sweeps.model.kinds import THREAD_FIELDS
 from sweeps.model.method import AnyMethod
 
 ALWAYS = ("device", "weights")
-"""Fields that are written at their defaults too: what stands in their place may depend on the machine and the model."""
+"""Fields that are written at their defaults too: what stands in their place may depend on the
+machine and the model."""
 BUDGET_MINUTES = 2
-"""Time that each arm may take: enough for the least number of pairs on a machine that is slower than expected."""
+"""Time that each arm may take: enough for the least number of pairs on a machine that is slower
+than expected."""
 VISITS = 6
 """To the one job, so that its interval rests on how far visits differ."""
 _DEFAULTS = Condition(model="")
 
 
-def confirmation_sweep(comparison: Comparison, name: str, question: str, methods: Mapping[str, AnyMethod]) -> str:
-    """A sweep file with one point, one baseline and one arm: those of `comparison`, as `sweep_of` writes them."""
+def confirmation_sweep(
+    comparison: Comparison, name: str, question: str, methods: Mapping[str, AnyMethod]
+) -> str:
+    """A sweep file with one point, one baseline and one arm: those of `comparison`, as `sweep_of`
+    writes them.
+    """
     return sweep_of([comparison], name, question, methods)
 
 
-def sweep_of(comparisons: Sequence[Comparison], name: str, question: str, methods: Mapping[str, AnyMethod]) -> str:
-    """A sweep file with one point, one baseline and the arms of `comparisons`, which share kind, condition and baseline.
+def sweep_of(
+    comparisons: Sequence[Comparison], name: str, question: str, methods: Mapping[str, AnyMethod]
+) -> str:
+    """A sweep file with one point, one baseline and the arms of `comparisons`, which share kind,
+    condition and baseline.
 
-    Every field of the condition that is not at its default is written, and every parameter that is not. Expanded with the same
-    methods it requests the same questions. Raises `KeyError` for a method that is not among `methods`.
+    Every field of the condition that is not at its default is written, and every parameter that is
+    not. Expanded with the same methods it requests the same questions. Raises `KeyError` for a
+    method that is not among `methods`.
     """
     first = comparisons[0]
     content = {
@@ -45,11 +57,15 @@ def sweep_of(comparisons: Sequence[Comparison], name: str, question: str, method
         "baselines": [_arm(first.baseline, methods)],
         "jobs": {first.kind: {"budget": f"{BUDGET_MINUTES * len(comparisons)}m", "passes": VISITS}},
     }
-    return yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=1000, allow_unicode=True)
+    return yaml.safe_dump(
+        content, sort_keys=False, default_flow_style=None, width=1000, allow_unicode=True
+    )
 
 
 def comparison_at(comparison: Comparison, measured: int, tokens: int) -> Comparison:
-    """The same question at another size: `measured` are the tokens of its own. Raises `UserError` where no input has the size."""
+    """The same question at another size: `measured` are the tokens of its own. Raises `UserError`
+    where no input has the size.
+    """
     condition = comparison.condition
     if measured == tokens:
         return comparison
@@ -57,7 +73,10 @@ def comparison_at(comparison: Comparison, measured: int, tokens: int) -> Compari
         changed: dict[str, int] = {"prompt_tokens": tokens}
     else:
         if isqrt(tokens) ** 2 != tokens:
-            raise UserError(f"no square image has {tokens} patch tokens; request a square number, such as {isqrt(tokens) ** 2}")
+            raise UserError(
+                f"no square image has {tokens} patch tokens; request a square number, such as"
+                f" {isqrt(tokens) ** 2}"
+            )
         patch = round(square_side(condition.image_size) / sqrt(measured))
         changed = {"image_size": patch * isqrt(tokens)}
     return comparison.model_copy(update={"condition": condition.model_copy(update=changed)})
@@ -67,7 +86,9 @@ def _condition(condition: Condition) -> dict[str, Any]:
     written = {
         key: plain_size(value)
         for key, value in condition
-        if key not in THREAD_FIELDS and (key in ALWAYS or value != getattr(_DEFAULTS, key)) and value is not None
+        if key not in THREAD_FIELDS
+        and (key in ALWAYS or value != getattr(_DEFAULTS, key))
+        and value is not None
     }
     return written | _threads(condition)
 
@@ -89,7 +110,9 @@ def _threads(condition: Condition) -> dict[str, Any]:
 
 def _arm(arm: Arm, methods: Mapping[str, AnyMethod]) -> dict[str, Any] | str:
     """An entry of `methods` or `baselines`."""
-    steps = [{"method": step.method, **_params(step.params, methods[step.method])} for step in arm.stack]
+    steps = [
+        {"method": step.method, **_params(step.params, methods[step.method])} for step in arm.stack
+    ]
     beside = {key: plain_size(value) for key, value in arm.overrides if value is not None}
     beside |= {"replicate": arm.replicate} if arm.replicate else {}
     if not steps:
@@ -98,16 +121,28 @@ def _arm(arm: Arm, methods: Mapping[str, AnyMethod]) -> dict[str, Any] | str:
 
 
 def _params(params: Mapping[str, Any], method: AnyMethod) -> dict[str, Any]:
-    """Parameters that are not at their defaults; all where a default depends on another parameter."""
+    """Parameters that are not at their defaults; all where a default depends on another
+    parameter.
+    """
     defaults = method.Params.model_construct().model_dump(mode="json", warnings=False)
-    own = {key: value for key, value in params.items() if not (key in defaults and defaults[key] == value)}
+    own = {
+        key: value
+        for key, value in params.items()
+        if not (key in defaults and defaults[key] == value)
+    }
     try:
-        reads_back = method.Params.model_validate_json(json.dumps(own)).model_dump(mode="json") == dict(params)
+        reads_back = method.Params.model_validate_json(json.dumps(own)).model_dump(
+            mode="json"
+        ) == dict(params)
     except ValidationError:  # of an imported outcome, or of another version of the method
         reads_back = False
     if not reads_back:
         own = {key: value for key, value in params.items() if value is not None}
-    schedules = {key for key, info in method.Params.model_fields.items() if form_of(info.annotation) == "schedule"}
+    schedules = {
+        key
+        for key, info in method.Params.model_fields.items()
+        if form_of(info.annotation) == "schedule"
+    }
     return {key: _value(value, schedule=key in schedules) for key, value in own.items()}
 
 

@@ -18,20 +18,44 @@ from sweeps.language.arm_parser import (
     obstacle,
     parse_entry,
 )
-from sweeps.language.condition_parser import CONDITION_FIELDS, KnownNames, check_fields, check_jobs, condition_of_kind
+from sweeps.language.condition_parser import (
+    CONDITION_FIELDS,
+    KnownNames,
+    check_fields,
+    check_jobs,
+    condition_of_kind,
+)
 from sweeps.language.file_schema import Sweep, parse
-from sweeps.language.grid import GridPoint, Rule, defaults, family_of, idle_groups, point, points, rules
+from sweeps.language.grid import (
+    GridPoint,
+    Rule,
+    defaults,
+    family_of,
+    idle_groups,
+    point,
+    points,
+    rules,
+)
 from sweeps.language.job_blocks import Block, Contents, Hasher, sha256
 from sweeps.language.search_axis import check_kinds, with_search, with_sizes_between
 from sweeps.language.yaml_reader import Document, KeyPath, SweepError, read
-from sweeps.model.condition import Condition, Device, ImageSize, Kind, Overrides, condition_fields, square_side
+from sweeps.model.condition import (
+    Condition,
+    Device,
+    ImageSize,
+    Kind,
+    Overrides,
+    condition_fields,
+    square_side,
+)
 from sweeps.model.identity import digest
 from sweeps.model.job import Arm, Comparison, Job
 from sweeps.model.kinds import KINDS, kinds_of
 from sweeps.model.method import AnyMethod, LanguageNetwork, Network
 
 _LOOKS_PER_JOB = 20
-"""Arms looked at for every arm that `max_jobs` allows: bounds the search through a grid that rules empty."""
+"""Arms looked at for every arm that `max_jobs` allows: bounds the search through a grid that rules
+empty."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +82,9 @@ class Expansion:
     """What stands in the file without effect, each with file, line and key."""
 
     def problem(self, arm: Arm, problem: str, *, step: int = 0, key: str = "") -> SweepError:
-        """The error to raise for an arm, or to show as a warning; `key` is a parameter of one of its steps."""
+        """The error to raise for an arm, or to show as a warning; `key` is a parameter of one of
+        its steps.
+        """
         path = self.written[arm.arm_id]
         inner = ("stack", step) if (*path, "stack") in self.document.lines else ()
         here = (*path, *inner, key)
@@ -84,10 +110,11 @@ def expand_file(
 ) -> Expansion:
     """The jobs of the sweep file at `path`; with `text`, `path` is only its name in messages.
 
-    `auto` is the device that `device: auto` stands for. `content_hash` gives the hash of a checkpoint file by its
-    path (default: SHA-256 of the file, whose path counts from the current folder). `contents` gives further hashes, and is
-    called once for each condition of each kind. `corruptions` are those that exist, if that is known. `languages` are the
-    language models that go by a name (default: those of `sweeps.geometry.llm_geometry`). With `between` a grid along
+    `auto` is the device that `device: auto` stands for. `content_hash` gives the hash of a
+    checkpoint file by its path (default: SHA-256 of the file, whose path counts from the current
+    folder). `contents` gives further hashes, and is called once for each condition of each kind.
+    `corruptions` are those that exist, if that is known. `languages` are the language models that
+    go by a name (default: those of `sweeps.geometry.llm_geometry`). With `between` a grid along
     `image_size` has further sizes between its own. Raises `SweepError`.
     """
     document = read(path, text)
@@ -109,12 +136,17 @@ class _Expander:
     hasher: Hasher
     blocks: dict[tuple[Any, ...], Block] = field(default_factory=dict)
     requested: dict[tuple[Any, ...], set[tuple[str, str]]] = field(default_factory=dict)
-    """The (baseline, arm) pairs of each point, before what a kind does not depend on merges points."""
+    """The (baseline, arm) pairs of each point, before what a kind does not depend on merges
+    points."""
     settled: dict[tuple[Any, ...], Candidate] = field(default_factory=dict)
     compared: dict[KeyPath, bool] = field(default_factory=dict)
-    """Whether the entry at a path was compared with a baseline, for those that no rule took out everywhere."""
-    refusals: dict[str, tuple[KeyPath, dict[tuple[Any, ...], str | None]]] = field(default_factory=dict)
-    """Where each arm (by identity) is written, and by model and runtime why it cannot run there; `None` where it can."""
+    """Whether the entry at a path was compared with a baseline, for those that no rule took out
+    everywhere."""
+    refusals: dict[str, tuple[KeyPath, dict[tuple[Any, ...], str | None]]] = field(
+        default_factory=dict
+    )
+    """Where each arm (by identity) is written, and by model and runtime why it cannot run there;
+    `None` where it can."""
     sizes: dict[tuple[Any, ...], ImageSize | None] = field(default_factory=dict)
     """The size of each place on a curve."""
     jobs_so_far: int = 0
@@ -128,7 +160,10 @@ class _Expander:
 
     def __post_init__(self) -> None:
         self.protocols = self.sweep.jobs.protocols(self.names.modality)
-        self.required = ("model", *dict.fromkeys(name for kind in self.protocols for name in KINDS[kind].required))
+        self.required = (
+            "model",
+            *dict.fromkeys(name for kind in self.protocols for name in KINDS[kind].required),
+        )
         self.timing = kinds_of(self.names.modality)[0].name
         self.timed = any("runtime" in condition_fields(kind) for kind in self.protocols)
         self.limits = self.sweep.limits
@@ -140,7 +175,10 @@ class _Expander:
         entries = [self._entry("methods", index, item) for index, item in enumerate(sweep.methods)]
         baselines = self._baselines()
         if not entries and not sweep.include:
-            problem = "nothing to measure: give at least one method under `methods`, or a full point under `include`"
+            problem = (
+                "nothing to measure: give at least one method under `methods`, or a full point"
+                " under `include`"
+            )
             raise self.document.error(("methods",), problem)
         if entries:
             self._grid(entries, baselines)
@@ -150,7 +188,9 @@ class _Expander:
         return self._result()
 
     def _entry(self, key: str, index: int, written: Mapping[str, Any] | str) -> Entry:
-        return parse_entry(self.document, (key, index), written, self.names, bare=key == "baselines")
+        return parse_entry(
+            self.document, (key, index), written, self.names, bare=key == "baselines"
+        )
 
     def _baselines(self) -> list[Candidate]:
         found: dict[str, Candidate] = {}
@@ -158,7 +198,10 @@ class _Expander:
             for item in self._arms(self._entry("baselines", index, written), {}):
                 found.setdefault(item.arm.arm_id, item)
         if len(found) >= self.limits.arms_per_job:
-            problem = f"{len(found)} baselines leave no room for an arm among limits.arms_per_job: {self.limits.arms_per_job}"
+            problem = (
+                f"{len(found)} baselines leave no room for an arm among limits.arms_per_job:"
+                f" {self.limits.arms_per_job}"
+            )
             raise self.document.error(("baselines",), problem)
         return list(found.values())
 
@@ -168,7 +211,12 @@ class _Expander:
         return list(source.arms(bound))
 
     def _grid(self, entries: list[Entry], baselines: list[Candidate]) -> None:
-        filters = rules(self.document, self.sweep.exclude, self.names, {name for item in entries for name in item.names})
+        filters = rules(
+            self.document,
+            self.sweep.exclude,
+            self.names,
+            {name for item in entries for name in item.names},
+        )
         self.idle = set(range(len(filters)))
         spots = points(self.document, self.sweep, self.names, entries, self.required)
         self.warnings += idle_groups(self.document, self.sweep, entries)
@@ -190,15 +238,36 @@ class _Expander:
     def _include(self, index: int, written: Mapping[str, Any], baselines: list[Candidate]) -> None:
         path: KeyPath = ("include", index)
         keys = condition_keys(written, self.names)
-        own = self.names.fields(self.document, path, {key: written[key] for key in written if key in keys}, several=False)
-        picks = {**defaults(self.document, self.sweep, self.names), **{name: choices[0] for name, choices in own.items()}}
+        own = self.names.fields(
+            self.document,
+            path,
+            {key: written[key] for key in written if key in keys},
+            several=False,
+        )
+        picks = {
+            **defaults(self.document, self.sweep, self.names),
+            **{name: choices[0] for name, choices in own.items()},
+        }
         for name in self.required:
             if name not in picks:
-                raise self.document.error((*path, name), "is missing; an extra point needs it here or under `defaults`")
+                raise self.document.error(
+                    (*path, name), "is missing; an extra point needs it here or under `defaults`"
+                )
         rest = {key: value for key, value in written.items() if key not in keys}
-        self._add(point(picks, {}), self._arms(parse_entry(self.document, path, rest, self.names), {}), baselines, [])
+        self._add(
+            point(picks, {}),
+            self._arms(parse_entry(self.document, path, rest, self.names), {}),
+            baselines,
+            [],
+        )
 
-    def _add(self, spot: GridPoint, arms: Iterable[Candidate], baselines: list[Candidate], filters: list[Rule]) -> None:
+    def _add(
+        self,
+        spot: GridPoint,
+        arms: Iterable[Candidate],
+        baselines: list[Candidate],
+        filters: list[Rule],
+    ) -> None:
         """Add what is compared at one point."""
         models = self.names.models
         condition = Condition.model_construct(**models.completed(spot.values, spot.paths))
@@ -218,7 +287,9 @@ class _Expander:
         check_fields(self.document, condition, self.protocols, self.names.modality, spot.paths)
         self._check_tokens(condition, spot.paths)
         baseline_keys = [item.arm.arm_id for item in references]
-        pairs = self.requested.setdefault(tuple(getattr(condition, name) for name in CONDITION_FIELDS), set())
+        pairs = self.requested.setdefault(
+            tuple(getattr(condition, name) for name in CONDITION_FIELDS), set()
+        )
         for source, arm in left:
             self.compared.setdefault(source.path, False)
             self._check_model(source, condition)
@@ -234,16 +305,23 @@ class _Expander:
                 self.blocks[place] = Block(kind, own, self.hasher.hashes(own, spot.paths))
             self._compare(self.blocks[place], [source for source, _ in left], baselines)
         if self.jobs_so_far > self.limits.max_jobs:
-            raise self._too_many(("limits", "max_jobs"), f"the sweep reached {self.jobs_so_far} jobs")
+            raise self._too_many(
+                ("limits", "max_jobs"), f"the sweep reached {self.jobs_so_far} jobs"
+            )
 
-    def _compare(self, block: Block, arms: Iterable[Candidate], baselines: Iterable[Candidate]) -> None:
+    def _compare(
+        self, block: Block, arms: Iterable[Candidate], baselines: Iterable[Candidate]
+    ) -> None:
         """Add what a point compares to the block of its questions of one kind."""
         before = block.parts(self.limits.arms_per_job)
         references = [self._settle(item, block.condition, block.kind) for item in baselines]
         baseline_keys = [item.arm.arm_id for item in references]
         for key, item in zip(baseline_keys, references, strict=True):
             block.baselines.setdefault(key, item.arm)
-        for item in (*references, *(found := [self._settle(source, block.condition, block.kind) for source in arms])):
+        for item in (
+            *references,
+            *(found := [self._settle(source, block.condition, block.kind) for source in arms]),
+        ):
             self.written.setdefault(item.arm.arm_id, item.path)
             block.content_hashes.update(self.hasher.named(item.arm, item.path))
         for item in found:
@@ -254,17 +332,26 @@ class _Expander:
                     block.pairs[baseline, key] = None
                     if key not in block.baselines:
                         block.arms[key] = item.arm
-        self.jobs_so_far += (block.parts(self.limits.arms_per_job) - before) * self.protocols[block.kind].rounds
+        self.jobs_so_far += (block.parts(self.limits.arms_per_job) - before) * self.protocols[
+            block.kind
+        ].rounds
 
     def _settle(self, item: Candidate, condition: Condition, kind: Kind) -> Candidate:
-        """The arm without overrides that repeat the condition, or that the kind does not depend on."""
+        """The arm without overrides that repeat the condition, or that the kind does not
+        depend on.
+        """
         if not item.overrides:
             return item
         key = (kind, item.arm.arm_id, item.path, *(getattr(condition, name) for name in OVERRIDES))
         if key not in self.settled:
-            kept = {name: value if name in condition_fields(kind) else None for name, value in item.arm.overrides}
+            kept = {
+                name: value if name in condition_fields(kind) else None
+                for name, value in item.arm.overrides
+            }
             overrides = Overrides(**kept).without_repeats(condition)
-            self.settled[key] = item._replace(arm=item.arm.model_copy(update={"overrides": overrides}))
+            self.settled[key] = item._replace(
+                arm=item.arm.model_copy(update={"overrides": overrides})
+            )
         return self.settled[key]
 
     def _is_excluded(self, condition: Condition, arm: Arm, filters: list[Rule]) -> bool:
@@ -286,39 +373,64 @@ class _Expander:
         rest = tuple(getattr(condition, name) for name in CONDITION_FIELDS if name != "image_size")
         place = (*rest, self.names.models.tokens(dict(condition)))
         if (first := self.sizes.setdefault(place, condition.image_size)) != condition.image_size:
-            problem = f"{condition.image_size} pixels are as many tokens as {first}; keep one of the two"
+            problem = (
+                f"{condition.image_size} pixels are as many tokens as {first}; keep one of the two"
+            )
             raise self.document.error(paths.get("image_size", ("axes",)), problem)
 
     def _check_model(self, item: Candidate, condition: Condition) -> None:
-        """Check whether an arm can run on the model of a condition, as far as that is known, once for each model and runtime."""
+        """Check whether an arm can run on the model of a condition, as far as that is known, once
+        for each model and runtime.
+        """
         _, reasons = self.refusals.setdefault(item.arm.arm_id, (item.path, {}))
         beside = item.arm.overrides
-        place = (condition.model, beside.runtime or condition.runtime, beside.kv_cache or condition.kv_cache)
+        place = (
+            condition.model,
+            beside.runtime or condition.runtime,
+            beside.kv_cache or condition.kv_cache,
+        )
         if place not in reasons:
-            reasons[place] = obstacle(self.names, item, item.arm.condition(condition), timed=self.timed)
+            reasons[place] = obstacle(
+                self.names, item, item.arm.condition(condition), timed=self.timed
+            )
 
     def _count_look(self) -> None:
         self.looks += 1
         if self.looks > _LOOKS_PER_JOB * self.limits.max_jobs * self.limits.arms_per_job:
-            raise self._too_many(("axes",), f"{self.looks} arms at points looked at, of which {self.excluded} are excluded")
+            raise self._too_many(
+                ("axes",),
+                f"{self.looks} arms at points looked at, of which {self.excluded} are excluded",
+            )
 
     def _too_many(self, path: KeyPath, reached: str) -> SweepError:
         limit = self.limits.max_jobs
-        return self.document.error(path, f"{reached}, more than limits.max_jobs: {limit} allows; request less, or raise it")
+        return self.document.error(
+            path, f"{reached}, more than limits.max_jobs: {limit} allows; request less, or raise it"
+        )
 
     def _check_answers(self) -> None:
         for path, compared in self.compared.items():
             if not compared:
-                problem = "equals its baseline wherever it is requested; for an A/A test write `replicate: 1`"
+                problem = (
+                    "equals its baseline wherever it is requested; for an A/A test write"
+                    " `replicate: 1`"
+                )
                 raise self.document.error(path, problem)
         for path, reasons in self.refusals.values():
             if reasons and all(reasons.values()):
-                raise self.document.error(path, f"cannot run on any model of this sweep: {next(iter(reasons.values()))}")
+                raise self.document.error(
+                    path, f"cannot run on any model of this sweep: {next(iter(reasons.values()))}"
+                )
         if not any(block.pairs for block in self.blocks.values()):
-            raise self.document.error(("exclude",), "the rules take out every arm at every point, so nothing is left to measure")
+            raise self.document.error(
+                ("exclude",),
+                "the rules take out every arm at every point, so nothing is left to measure",
+            )
 
     def _in_turn(self, jobs: list[Job], turn: int) -> list[Job]:
-        """The jobs in the order of a turn: of passes a random one, so that no size is always measured after the same other one."""
+        """The jobs in the order of a turn: of passes a random one, so that no size is always
+        measured after the same other one.
+        """
         if any(job.protocol.passes > 1 for job in jobs):
             return sorted(jobs, key=lambda job: digest([turn, job.job_id]))
         return jobs

@@ -4,7 +4,15 @@ import math
 import re
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import BeforeValidator, ConfigDict, Field, ValidationInfo, WithJsonSchema, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
 from sweeps.language.validation import shown, validated
 from sweeps.language.yaml_reader import Document, SweepError
@@ -42,12 +50,18 @@ def stated_seconds(text: str) -> float:
 
 def _language(value: Any) -> Any:
     if type(value) is not int or value != 1:
-        raise ValueError(f"{shown(value)} is no version of the language that this program reads; write `schema: 1`")
+        raise ValueError(
+            f"{shown(value)} is no version of the language that this program reads; write"
+            " `schema: 1`"
+        )
     return value
 
 
 _DURATION_SCHEMA = {
-    "anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string", "pattern": f"^{DURATION.pattern}$"}],
+    "anyOf": [
+        {"type": "number", "exclusiveMinimum": 0},
+        {"type": "string", "pattern": f"^{DURATION.pattern}$"},
+    ],
     "description": "A duration: 250ms, 10s, 5m, 1h, or a number of seconds.",
 }
 Duration = Annotated[float, BeforeValidator(seconds), Field(gt=0), WithJsonSchema(_DURATION_SCHEMA)]
@@ -63,7 +77,9 @@ class FileSection(FrozenModel):
 
 
 class Pairs(FileSection):
-    """How many pairs to measure: at least `min`, and at most `max` where the interval stays wide."""
+    """How many pairs to measure: at least `min`, and at most `max` where the interval stays
+    wide.
+    """
 
     min: int = Field(default=_DEFAULT.pairs_min, ge=2)
     max: int = Field(default=_DEFAULT.pairs_max, ge=2)
@@ -71,16 +87,24 @@ class Pairs(FileSection):
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         if self.min > self.max:
-            raise ValueError(f"min is {self.min}, above max, which is {self.max}; raise max or lower min")
+            raise ValueError(
+                f"min is {self.min}, above max, which is {self.max}; raise max or lower min"
+            )
         return self
 
 
 class KindSection(FileSection):
-    """How precisely to measure one kind of job: fields of `Protocol`, whose durations end in `_s`."""
+    """How precisely to measure one kind of job: fields of `Protocol`, whose durations end in
+    `_s`.
+    """
 
     def protocol(self) -> Protocol:
         """The protocol of its jobs."""
-        values = {name if name in Protocol.model_fields else f"{name}_s": value for name, value in self if name != "pairs"}
+        values = {
+            name if name in Protocol.model_fields else f"{name}_s": value
+            for name, value in self
+            if name != "pairs"
+        }
         pairs = {f"pairs_{name}": value for name, value in getattr(self, "pairs", ())}
         return Protocol(**values, **pairs)
 
@@ -90,7 +114,8 @@ class Latency(KindSection):
 
     pairs: Pairs = Pairs()
     half_width: float = Field(default=_DEFAULT.half_width, gt=0, lt=1)
-    """Stop once every ratio's interval is at most this wide to each side, as a share of the ratio."""
+    """Stop once every ratio's interval is at most this wide to each side, as a share of the
+    ratio."""
     budget: Duration = _DEFAULT.budget_s
     """Stop timing after this long; fewer than `pairs.min` pairs are then `insufficient`."""
     timeout: Duration = _DEFAULT.timeout_s
@@ -100,8 +125,8 @@ class Latency(KindSection):
     rounds: int = Field(default=_DEFAULT.rounds, ge=1, le=1000)
     """Repetitions of the whole job, each in a fresh process when more than one."""
     passes: int = Field(default=_DEFAULT.passes, ge=1, le=1000)
-    """Visit every job so often, in turns with all others, each time for a share of `pairs` and `budget`: what the state of the
-    machine changes is then sampled. Excludes `rounds`."""
+    """Visit every job so often, in turns with all others, each time for a share of `pairs` and
+    `budget`: what the state of the machine changes is then sampled. Excludes `rounds`."""
 
     @model_validator(mode="after")
     def _one_way_to_repeat(self) -> Self:
@@ -114,20 +139,28 @@ class Latency(KindSection):
         whole = super().protocol()
         if self.passes == 1:
             return whole
-        least, most = (max(VISIT_PAIRS, math.ceil(pairs / self.passes)) for pairs in (whole.pairs_min, whole.pairs_max))
+        least, most = (
+            max(VISIT_PAIRS, math.ceil(pairs / self.passes))
+            for pairs in (whole.pairs_min, whole.pairs_max)
+        )
         share = {"pairs_min": least, "pairs_max": most, "budget_s": whole.budget_s / self.passes}
         return whole.model_copy(update=share)
 
 
 class Generation(Latency):
-    """How precisely to measure generation: time to the first token, per output token, and per character."""
+    """How precisely to measure generation: time to the first token, per output token, and per
+    character.
+    """
 
     half_width: float = Field(default=0.02, gt=0, lt=1)
-    """Stop once every ratio's interval is at most this wide to each side, as a share of the ratio."""
+    """Stop once every ratio's interval is at most this wide to each side, as a share of the
+    ratio."""
     budget: Duration = 300.0
-    """Stop timing after this long; fewer than `pairs.min` pairs are then `insufficient`. One pair is two runs of the workload."""
+    """Stop timing after this long; fewer than `pairs.min` pairs are then `insufficient`. One pair
+    is two runs of the workload."""
     timeout: Duration = 1800.0
-    """The job is killed after this long; what is made on demand (weights, rotations, a vocabulary) counts."""
+    """The job is killed after this long; what is made on demand (weights, rotations, a vocabulary)
+    counts."""
 
 
 class Accuracy(KindSection):
@@ -144,30 +177,43 @@ class Quality(KindSection):
 
     characters: int | None = Field(default=None, ge=1)
     """Read this many characters of the held-out text; all of it where it is left out."""
-    tasks: tuple[Annotated[str, Field(pattern=r"^\S(.*\S)?$")], ...] | None = Field(default=None, min_length=1)
-    """Tasks of lm-eval to answer zero-shot, each a name or the path of a YAML file; needs lm-eval and the tasks' data on disk."""
+    tasks: tuple[Annotated[str, Field(pattern=r"^\S(.*\S)?$")], ...] | None = Field(
+        default=None, min_length=1
+    )
+    """Tasks of lm-eval to answer zero-shot, each a name or the path of a YAML file; needs lm-eval
+    and the tasks' data on disk."""
     documents: int | None = Field(default=None, ge=1)
-    """Answer this many documents of each task, evenly spread over them; all where it is left out."""
+    """Answer this many documents of each task, evenly spread over them; all where it is left
+    out."""
     timeout: Duration = 1800.0
-    """The job is killed after this long; what is made on demand (weights, rotations, a vocabulary) counts."""
+    """The job is killed after this long; what is made on demand (weights, rotations, a vocabulary)
+    counts."""
 
     @field_validator("documents")
     @classmethod
     def _of_tasks(cls, documents: int | None, info: ValidationInfo) -> int | None:
         if documents is not None and not info.data.get("tasks"):
-            raise ValueError("counts those of `tasks`, and none is named; name tasks, or bound the held-out text by `characters`")
+            raise ValueError(
+                "counts those of `tasks`, and none is named; name tasks, or bound the held-out text"
+                " by `characters`"
+            )
         return documents
 
 
 class Profile(Latency):
-    """How long to time the forwards whose time is then explained, kernel by kernel or operator by operator."""
+    """How long to time the forwards whose time is then explained, kernel by kernel or operator by
+    operator.
+    """
 
     timeout: Duration = 1800.0
-    """The job is killed after this long; what is made on demand (weights, rotations, a vocabulary) counts."""
+    """The job is killed after this long; what is made on demand (weights, rotations, a vocabulary)
+    counts."""
 
 
 class Jobs(FileSection):
-    """The kinds of jobs that the sweep requests; where none is named, latency, or generation for language models."""
+    """The kinds of jobs that the sweep requests; where none is named, latency, or generation for
+    language models.
+    """
 
     latency: Latency | None = None
     accuracy: Accuracy | None = None
@@ -178,20 +224,31 @@ class Jobs(FileSection):
     def sections(self, modality: Modality) -> dict[Kind, KindSection]:
         """The sections that are written, by kind, in the order of `KINDS`.
 
-        A section that several kinds share stands for those of models of `modality`, if there are any.
+        A section that several kinds share stands for those of models of `modality`, if there are
+        any.
         """
         own = {spec.section for spec in kinds_of(modality)}
         return {
             kind: section
             for kind, spec in KINDS.items()
-            if (section := getattr(self, spec.section)) is not None and (spec.modality == modality or spec.section not in own)
+            if (section := getattr(self, spec.section)) is not None
+            and (spec.modality == modality or spec.section not in own)
         }
 
     def protocols(self, modality: Modality) -> dict[Kind, Protocol]:
-        """How precisely to measure each kind of the sweep; models of `modality` are timed where none is named."""
+        """How precisely to measure each kind of the sweep; models of `modality` are timed where
+        none is named.
+        """
         timing = kinds_of(modality)[0].name
-        (default,) = (part for part in get_args(Jobs.model_fields[timing].annotation) if part is not type(None))
-        return {kind: section.protocol() for kind, section in (self.sections(modality) or {timing: default()}).items()}
+        (default,) = (
+            part
+            for part in get_args(Jobs.model_fields[timing].annotation)
+            if part is not type(None)
+        )
+        return {
+            kind: section.protocol()
+            for kind, section in (self.sections(modality) or {timing: default()}).items()
+        }
 
 
 class Retry(FileSection):
@@ -206,7 +263,8 @@ class Limits(FileSection):
 
     max_jobs: int = Field(default=5000, ge=1, le=10_000_000)
     arms_per_job: int = Field(default=16, ge=2, le=1000)
-    """Arms (baselines included) in one job; more are split into several jobs, each with its own baselines."""
+    """Arms (baselines included) in one job; more are split into several jobs, each with its own
+    baselines."""
 
 
 class Stop(FileSection):
@@ -221,7 +279,8 @@ class BreakEvenSearch(FileSection):
 
     kind: Literal["breakeven"] = "breakeven"
     axis: str = Field(min_length=1)
-    """`image_size`, `batch_size`, `prompt_tokens`, `threads`, or a numeric parameter that every method has."""
+    """`image_size`, `batch_size`, `prompt_tokens`, `threads`, or a numeric parameter that every
+    method has."""
     bracket: tuple[float, float]
     """The least and the largest value of the axis."""
     stop: Stop = Stop()
@@ -234,29 +293,46 @@ class BreakEvenSearch(FileSection):
     @classmethod
     def _ascending(cls, bracket: tuple[float, float]) -> tuple[float, float]:
         if not bracket[0] < bracket[1]:
-            raise ValueError(f"needs the smaller value first, such as [{bracket[1]:g}, {bracket[0]:g}]")
+            raise ValueError(
+                f"needs the smaller value first, such as [{bracket[1]:g}, {bracket[0]:g}]"
+            )
         return bracket
 
 
 def _demanded(value: Any) -> Any:
     listed = value if isinstance(value, list) else [value]
     if not listed or not all(isinstance(demand, dict) and demand for demand in listed):
-        raise ValueError(f"needs the labels of a node, such as {{zone: a}}, or a list of such mappings, not {shown(value)}")
+        raise ValueError(
+            "needs the labels of a node, such as {zone: a}, or a list of such mappings, not"
+            f" {shown(value)}"
+        )
     for name, wanted in ((name, wanted) for demand in listed for name, wanted in demand.items()):
         text = isinstance(wanted, str) and wanted
-        amount = isinstance(wanted, int | float) and not isinstance(wanted, bool) and 0 < wanted < math.inf
+        amount = (
+            isinstance(wanted, int | float)
+            and not isinstance(wanted, bool)
+            and 0 < wanted < math.inf
+        )
         if not (text or amount):
-            raise ValueError(f"{name} needs a label's value as text, or an amount of a resource above 0, not {shown(wanted)}")
+            raise ValueError(
+                f"{name} needs a label's value as text, or an amount of a resource above 0, not"
+                f" {shown(wanted)}"
+            )
     return tuple(value) if isinstance(value, list) else value
 
 
 _LABEL = Annotated[str, Field(pattern=r"^\S+$", max_length=200)]
-_VALUE = Annotated[str, Field(min_length=1, max_length=200)] | Annotated[float, Field(gt=0, allow_inf_nan=False)]
+_VALUE = (
+    Annotated[str, Field(min_length=1, max_length=200)]
+    | Annotated[float, Field(gt=0, allow_inf_nan=False)]
+)
 Demand = Annotated[dict[_LABEL, _VALUE], Field(min_length=1)]
 
 
 class Sweep(FileSection):
-    """A sweep as it is written; `sweeps.language.expand` gives its axes, methods and rules their meaning."""
+    """A sweep as it is written; `sweeps.language.expand` gives its axes, methods and rules their
+    meaning.
+    """
 
     schema_version: Annotated[Literal[1], BeforeValidator(_language)] = Field(alias="schema")
     """The version of the sweep language."""
@@ -271,7 +347,8 @@ class Sweep(FileSection):
     methods: tuple[dict[str, Any] | str, ...] = ()
     """What is measured side by side with the baselines at every point."""
     baselines: tuple[dict[str, Any] | str, ...] = Field(default=("dense",), min_length=1)
-    """What every method is compared with: `dense`, a method, or overrides such as `{runtime: eager}`."""
+    """What every method is compared with: `dense`, a method, or overrides such as `{runtime:
+    eager}`."""
     zip: tuple[tuple[str, ...], ...] = ()
     """Groups of axes or method parameters (`topk.keep_rate`) that move together."""
     exclude: tuple[dict[str, Any], ...] = ()
@@ -282,12 +359,19 @@ class Sweep(FileSection):
     search: BreakEvenSearch | None = None
     """Look for the break-even along one axis, which then has no grid."""
     budget: Duration | None = None
-    """Measure no longer than this: first one pass of everything, then what narrows unresolved curves most."""
+    """Measure no longer than this: first one pass of everything, then what narrows unresolved
+    curves most."""
     retry: Retry = Retry()
     limits: Limits = Limits()
-    resources: Annotated[Demand | Annotated[tuple[Demand, ...], Field(min_length=1)], BeforeValidator(_demanded)] | None = None
-    """What a node must have: labels of Ray with their values (`ray start --labels`), or amounts of resources (`--resources`).
-    Each mapping of a list requests all curves anew, each whole on a node that has what it names."""
+    resources: (
+        Annotated[
+            Demand | Annotated[tuple[Demand, ...], Field(min_length=1)], BeforeValidator(_demanded)
+        ]
+        | None
+    ) = None
+    """What a node must have: labels of Ray with their values (`ray start --labels`), or amounts of
+    resources (`--resources`). Each mapping of a list requests all curves anew, each whole on a node
+    that has what it names."""
 
     @property
     def demands(self) -> tuple[dict[str, str | float], ...]:
@@ -302,7 +386,10 @@ def parse(document: Document) -> Sweep:
     """The sweep in `document`, its own keys checked. Raises `SweepError`."""
     written = {key: value for key, value in document.root.items() if value is not None}
     if isinstance(jobs := written.get("jobs"), dict):
-        written["jobs"] = {key: {} if value is None and key in Jobs.model_fields else value for key, value in jobs.items()}
+        written["jobs"] = {
+            key: {} if value is None and key in Jobs.model_fields else value
+            for key, value in jobs.items()
+        }
     try:
         return validated(document, (), Sweep, written)
     except SweepError as error:

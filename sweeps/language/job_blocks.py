@@ -1,4 +1,6 @@
-"""Block: all that a sweep compares under one condition of one kind of job, its split into jobs, and the hashes that it needs."""
+"""Block: all that a sweep compares under one condition of one kind of job, its split into jobs, and
+the hashes that it needs.
+"""
 
 import hashlib
 import math
@@ -16,7 +18,8 @@ from sweeps.model.kinds import KINDS
 from sweeps.model.protocol import Protocol
 
 Contents = Callable[[Condition], Mapping[str, str]]
-"""Hashes of what a condition names besides a checkpoint file; raises `OSError` or `ValueError` where there is none."""
+"""Hashes of what a condition names besides a checkpoint file; raises `OSError` or `ValueError`
+where there is none."""
 
 
 @dataclass
@@ -34,7 +37,9 @@ class Block:
 
     def parts(self, limit: int) -> int:
         """How many jobs `jobs` gives."""
-        return max(1, math.ceil(len(self.arms) / (limit - len(self.baselines)))) if self.pairs else 0
+        return (
+            max(1, math.ceil(len(self.arms) / (limit - len(self.baselines)))) if self.pairs else 0
+        )
 
     def jobs(self, protocol: Protocol, limit: int) -> Iterator[Job]:
         """The block as jobs of at most `limit` arms, each with all baselines."""
@@ -44,7 +49,11 @@ class Block:
             keys = [*self.baselines, *names[part * room : (part + 1) * room]]
             place = {key: index for index, key in enumerate(keys)}
             # a baseline that is also an arm belongs to the first part
-            chosen = [(b, a) for b, a in self.pairs if a in place and (a not in self.baselines or part == 0)]
+            chosen = [
+                (b, a)
+                for b, a in self.pairs
+                if a in place and (a not in self.baselines or part == 0)
+            ]
             yield Job(
                 kind=self.kind,
                 condition=self.condition,
@@ -64,7 +73,9 @@ def sha256(path: str) -> str:
 
 @dataclass
 class Hasher:
-    """Hashes of what a sweep only names (checkpoint, recipe of trained weights, data), by which stale answers are known."""
+    """Hashes of what a sweep only names (checkpoint, recipe of trained weights, data), by which
+    stale answers are known.
+    """
 
     document: Document
     content_hash: Callable[[str], str]
@@ -74,7 +85,9 @@ class Hasher:
     """Of what parameters name, by name."""
 
     def hashes(self, condition: Condition, paths: Mapping[str, KeyPath]) -> dict[str, str]:
-        """What belongs in `Job.content_hashes`; `paths` holds the places of the condition's fields. Raises `SweepError`."""
+        """What belongs in `Job.content_hashes`; `paths` holds the places of the condition's fields.
+        Raises `SweepError`.
+        """
         own = {}
         if condition.weights not in NAMED_WEIGHTS:
             try:
@@ -90,10 +103,14 @@ class Hasher:
             return {**own, **self.more(condition)}
         except (OSError, ValueError) as error:
             name = "weights" if isinstance(error, WeightsError) or not condition.data else "data"
-            raise self.document.error(paths.get(name, (name,)), f"cannot be used: {error}") from None
+            raise self.document.error(
+                paths.get(name, (name,)), f"cannot be used: {error}"
+            ) from None
 
     def named(self, arm: Arm, path: KeyPath) -> dict[str, str]:
-        """What the parameters of an arm (written at `path`) name, for `Job.content_hashes`. Raises `SweepError`."""
+        """What the parameters of an arm (written at `path`) name, for `Job.content_hashes`. Raises
+        `SweepError`.
+        """
         unknown = [
             (step.method, key, name)
             for step in (arm.stack if arm.names else ())
@@ -103,8 +120,14 @@ class Hasher:
         for method, key, name in unknown:
             try:
                 data = Condition.model_construct(model="", data=name)
-                self.names[name] = self.content_hash(name) if key == "file" else digest(dict(self.more(data)))
+                self.names[name] = (
+                    self.content_hash(name) if key == "file" else digest(dict(self.more(data)))
+                )
             except (OSError, ValueError) as error:
-                why = f"{name}: {error.strerror}" if isinstance(error, OSError) and error.strerror else str(error)
+                why = (
+                    f"{name}: {error.strerror}"
+                    if isinstance(error, OSError) and error.strerror
+                    else str(error)
+                )
                 raise self.document.error(path, f"{method}.{key} cannot be used: {why}") from None
         return {f"{NAMED}{name}": self.names[name] for name in arm.names}

@@ -1,4 +1,6 @@
-"""The JSON Schema of the sweep language, from which editors complete keys, method names and their parameters."""
+"""The JSON Schema of the sweep language, from which editors complete keys, method names and their
+parameters.
+"""
 
 import json
 from collections.abc import Mapping
@@ -37,15 +39,22 @@ def json_schema(methods: Mapping[str, AnyMethod]) -> Schema:
     condition = _condition(definitions)
     beside: Schema = {name: _ref(f"axis.{name}") for name in (*Overrides.model_fields, "replicate")}
     forms = {form: _object(series, definitions) for form, series in SERIES.items()}
-    definitions["series"] = {"anyOf": [_closed({form: schema}, [form]) for form, schema in forms.items()]}
+    definitions["series"] = {
+        "anyOf": [_closed({form: schema}, [form]) for form, schema in forms.items()]
+    }
     params = {key for method in methods.values() for key in method.Params.model_fields}
     known = [_ref(f"method.{name}") for name in sorted(methods)]
     alone = {"properties": {name: False for name in beside if name not in params}}
     definitions["step"] = {"anyOf": [{"enum": sorted(methods)}, {**alone, "anyOf": known}]}
     stack = {"type": "array", "minItems": 1, "items": _ref("step")}
     names = [DENSE_NAME, *sorted(methods)]
-    dense = _closed({"method": {"const": DENSE_NAME, "description": "The unmodified model."}, **beside}, ["method"])
-    definitions["entry"] = {"anyOf": [{"enum": names}, dense, *known, _closed({"stack": stack, **beside}, ["stack"])]}
+    dense = _closed(
+        {"method": {"const": DENSE_NAME, "description": "The unmodified model."}, **beside},
+        ["method"],
+    )
+    definitions["entry"] = {
+        "anyOf": [{"enum": names}, dense, *known, _closed({"stack": stack, **beside}, ["stack"])]
+    }
     definitions["test"] = _test()
     for name in sorted(methods):
         definitions[f"method.{name}"] = _method(name, methods[name], definitions, beside)
@@ -59,10 +68,17 @@ def json_schema(methods: Mapping[str, AnyMethod]) -> Schema:
         # which parameter goes with which method the reader checks
         "include": _closed({**condition, **anything, **about}),
     }
-    top["properties"] |= {key: {**top["properties"][key], "items": schema} for key, schema in items.items()}
+    top["properties"] |= {
+        key: {**top["properties"][key], "items": schema} for key, schema in items.items()
+    }
     top["properties"]["defaults"] |= _closed(condition)
     top["properties"]["axes"] |= _closed({name: _ref(f"axis.{name}") for name in condition})
-    return {"$schema": DIALECT, "title": "Breakeven sweep", **top, "$defs": dict(sorted(definitions.items()))}
+    return {
+        "$schema": DIALECT,
+        "title": "Breakeven sweep",
+        **top,
+        "$defs": dict(sorted(definitions.items())),
+    }
 
 
 def schema_text(methods: Mapping[str, AnyMethod]) -> str:
@@ -75,7 +91,12 @@ def _ref(name: str) -> Schema:
 
 
 def _closed(properties: Schema, required: list[str] | None = None) -> Schema:
-    return {"type": "object", "properties": properties, "required": required or [], "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": required or [],
+        "additionalProperties": False,
+    }
 
 
 class _Untitled(GenerateJsonSchema):
@@ -93,7 +114,9 @@ def _object(model: type[BaseModel], definitions: Schema, prefix: str = "") -> Sc
     schema = model.model_json_schema(ref_template="#/$defs/{model}", schema_generator=_Untitled)
     inner: Schema = schema.pop("$defs", {})
     if any(definitions.get(name, found) != found for name, found in inner.items()):
-        schema = model.model_json_schema(ref_template=f"#/$defs/{prefix}{{model}}", schema_generator=_Untitled)
+        schema = model.model_json_schema(
+            ref_template=f"#/$defs/{prefix}{{model}}", schema_generator=_Untitled
+        )
         inner = {f"{prefix}{name}": found for name, found in schema.pop("$defs").items()}
     definitions.update(inner)
     return schema
@@ -103,16 +126,27 @@ def _condition(definitions: Schema) -> Schema:
     """References to the condition fields of a sweep file, once each has its two definitions."""
     fields: Schema = _object(Condition, definitions)["properties"]
     fields["device"] = {"enum": ["auto", *fields["device"]["enum"]], "default": "auto"}
-    fields["exclusive"] |= {"anyOf": [{"enum": [WHOLE_NODE, *get_args(Exclusive)]}, {"type": "null"}]}
-    fields["inputs"] |= {"anyOf": [{"enum": [NORMAL_INPUTS, *get_args(InputValues)]}, {"type": "null"}]}
+    fields["exclusive"] |= {
+        "anyOf": [{"enum": [WHOLE_NODE, *get_args(Exclusive)]}, {"type": "null"}]
+    }
+    fields["inputs"] |= {
+        "anyOf": [{"enum": [NORMAL_INPUTS, *get_args(InputValues)]}, {"type": "null"}]
+    }
     for name in THREAD_FIELDS:
         del fields[name]
     threads = _object(Threads, definitions)
     count: list[Schema] = threads["properties"]["count"]["anyOf"]
     fields[THREADS_KEY] = {"anyOf": [*count, threads], "description": threads["description"]}
     fields["pretrained"] = {"type": "boolean", "description": "`true` is `weights: pretrained`."}
-    fields["checkpoint"] = {"type": "string", "description": "The path of a file: the same as `weights: PATH`."}
-    replicate = {"type": "integer", "minimum": 0, "description": "Distinguishes equal arms in A/A tests."}
+    fields["checkpoint"] = {
+        "type": "string",
+        "description": "The path of a file: the same as `weights: PATH`.",
+    }
+    replicate = {
+        "type": "integer",
+        "minimum": 0,
+        "description": "Distinguishes equal arms in A/A tests.",
+    }
     for name, schema in {**fields, "replicate": replicate}.items():
         definitions[f"field.{name}"] = schema
         definitions[f"axis.{name}"] = _several(_ref(f"field.{name}"), f"axis.{name}")
@@ -126,7 +160,10 @@ def _several(one: Schema, name: str, *, form: Form = "scalar") -> Schema:
         parts: list[Schema] = one.get("anyOf", [one])
         lists = [part for part in parts if part.get("type") == "array"]
         key, beside = (PER_BLOCK, {FILL: {"const": 0}}) if form == "schedule" else (LIST, {})
-        forms = [_closed({key: {**part, "minItems": max(1, part.get("minItems", 1))}, **beside}, [key]) for part in lists]
+        forms = [
+            _closed({key: {**part, "minItems": max(1, part.get("minItems", 1))}, **beside}, [key])
+            for part in lists
+        ]
         one = {"anyOf": [*(part for part in parts if part not in lists), *forms]}
         if form == "list":
             entry = {"anyOf": [entry, *lists]}
@@ -146,11 +183,22 @@ def _method(name: str, method: AnyMethod, definitions: Schema, beside: Schema) -
             if definitions.setdefault(shared, several) == several:
                 params[key] = {**described, **_ref(shared)}
                 break
-    return _closed({"method": {"const": name, "description": purpose}, **beside, **params}, ["method", *schema.get("required", [])])
+    return _closed(
+        {"method": {"const": name, "description": purpose}, **beside, **params},
+        ["method", *schema.get("required", [])],
+    )
 
 
 def _test() -> Schema:
     """What an exclude rule may hold for one key."""
     number, scalar = {"type": "number"}, {"type": ["string", "number", "boolean", "null", "array"]}
     operands = {"in": {"type": "array", "items": scalar}, "ne": scalar, "re": {"type": "string"}}
-    return {"anyOf": [scalar, {**_closed({name: operands.get(name, number) for name in OPERATORS}), "minProperties": 1}]}
+    return {
+        "anyOf": [
+            scalar,
+            {
+                **_closed({name: operands.get(name, number) for name in OPERATORS}),
+                "minProperties": 1,
+            },
+        ]
+    }

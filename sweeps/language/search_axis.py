@@ -1,4 +1,6 @@
-"""Search axis: the feasible values between the ends of a search's bracket, put where a grid would stand in the sweep."""
+"""Search axis: the feasible values between the ends of a search's bracket, put where a grid would
+stand in the sweep.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil, floor, isqrt, lcm, log, prod
@@ -22,7 +24,9 @@ _LINEAR = 48
 
 
 def with_search(document: Document, sweep: Sweep, names: KnownNames) -> Sweep:
-    """The sweep with all feasible values of its search on the axis, as if it were a grid. Raises `SweepError`."""
+    """The sweep with all feasible values of its search on the axis, as if it were a grid. Raises
+    `SweepError`.
+    """
     search = sweep.search
     if search is None:
         return sweep
@@ -30,7 +34,10 @@ def with_search(document: Document, sweep: Sweep, names: KnownNames) -> Sweep:
     values = _feasible(document, sweep, search, names)
     if len(values) < 2:
         low, high = search.bracket
-        problem = f"holds {len(values)} feasible value{'' if len(values) == 1 else 's'} of {search.axis} from {low:g} to {high:g}"
+        problem = (
+            f"holds {len(values)} feasible value{'' if len(values) == 1 else 's'} of {search.axis}"
+            f" from {low:g} to {high:g}"
+        )
         raise document.error(("search", "bracket"), f"{problem}; a search needs two at least")
     if search.axis in SEARCH_AXES:
         return sweep.model_copy(update={"axes": {**sweep.axes, search.axis: values}})
@@ -39,11 +46,16 @@ def with_search(document: Document, sweep: Sweep, names: KnownNames) -> Sweep:
 
 
 def with_sizes_between(document: Document, sweep: Sweep, names: KnownNames) -> Sweep:
-    """A grid along `image_size` with further sizes between its smallest and its largest; another sweep as it is.
+    """A grid along `image_size` with further sizes between its smallest and its largest; another
+    sweep as it is.
 
     These are squares, and rectangles one patch wider than high.
     """
-    if sweep.search is not None or "image_size" not in sweep.axes or any("image_size" in keys for keys in sweep.zip):
+    if (
+        sweep.search is not None
+        or "image_size" not in sweep.axes
+        or any("image_size" in keys for keys in sweep.zip)
+    ):
         return sweep
     written = {"image_size": sweep.axes["image_size"]}
     (choices,) = names.fields(document, ("axes",), written, several=True).values()
@@ -63,10 +75,16 @@ def check_kinds(document: Document, sweep: Sweep, protocols: Mapping[str, Protoc
     for kind, protocol in protocols.items() if sweep.search is not None else ():
         path: KeyPath = ("jobs", KINDS[kind].section)
         if not KINDS[kind].sampled:
-            problem = f"{kind} has no break-even; a sweep with a search has timing jobs alone, so leave it to a sweep of its own"
+            problem = (
+                f"{kind} has no break-even; a sweep with a search has timing jobs alone, so leave"
+                " it to a sweep of its own"
+            )
             raise document.error(path, problem, at_key=True)
         if protocol.rounds > 1:
-            problem = "is the grid's way to repeat; a search repeats where it is needed: leave it out, or write passes"
+            problem = (
+                "is the grid's way to repeat; a search repeats where it is needed: leave it out, or"
+                " write passes"
+            )
             raise document.error((*path, "rounds"), problem)
 
 
@@ -77,10 +95,17 @@ def _check(document: Document, sweep: Sweep, search: BreakEvenSearch, names: Kno
     if search.axis not in SEARCH_AXES and search.axis not in shared:
         known = (*SEARCH_AXES, *sorted(shared))
         hint = did_you_mean(search.axis, known)
-        raise document.error(path, f"{search.axis!r} is no axis of a search, nor a numeric parameter of every method{hint}")
+        raise document.error(
+            path,
+            f"{search.axis!r} is no axis of a search, nor a numeric parameter of every"
+            f" method{hint}",
+        )
     for key, section in (("axes", sweep.axes), ("defaults", sweep.defaults)):
         if search.axis in section:
-            problem = f"stands under `search` too, which takes the place of a grid; leave it out under `{key}`"
+            problem = (
+                "stands under `search` too, which takes the place of a grid; leave it out under"
+                f" `{key}`"
+            )
             raise document.error((key, search.axis), problem, at_key=True)
     if search.axis not in SEARCH_AXES:
         for index, written in enumerate(sweep.methods):
@@ -90,27 +115,47 @@ def _check(document: Document, sweep: Sweep, search: BreakEvenSearch, names: Kno
                     raise document.error(("methods", index, search.axis), problem, at_key=True)
     if sweep.include:
         raise document.error(
-            ("include",), "adds points to a grid, and this sweep has a search; leave one of the two out", at_key=True
+            ("include",),
+            "adds points to a grid, and this sweep has a search; leave one of the two out",
+            at_key=True,
         )
 
 
-def _feasible(document: Document, sweep: Sweep, search: BreakEvenSearch, names: KnownNames) -> list[Any]:
+def _feasible(
+    document: Document, sweep: Sweep, search: BreakEvenSearch, names: KnownNames
+) -> list[Any]:
     low, high = search.bracket
     if search.axis == "image_size":
         step = _patches(document, sweep, names)
         heights = range(step * max(1, ceil(low / step)), floor(high) + 1, step)
-        return [pixel_size(height, width) for height in heights for width in (height, height + step) if width <= high]
-    whole = search.axis in SEARCH_AXES or any(_is_whole(written, search.axis, names) for written in sweep.methods)
+        return [
+            pixel_size(height, width)
+            for height in heights
+            for width in (height, height + step)
+            if width <= high
+        ]
+    whole = search.axis in SEARCH_AXES or any(
+        _is_whole(written, search.axis, names) for written in sweep.methods
+    )
     if search.axis in SEARCH_AXES:
         low = max(low, 1.0)
     places = _spread(low, high, search.stop.factor)
     if whole:
-        return sorted({value for place in places for value in (floor(place), ceil(place)) if low <= value <= high})
+        return sorted(
+            {
+                value
+                for place in places
+                for value in (floor(place), ceil(place))
+                if low <= value <= high
+            }
+        )
     return sorted({float(f"{place:.6g}") for place in places})
 
 
 def _spread(low: float, high: float, factor: float) -> list[float]:
-    """Places from `low` to `high`, `_FINENESS` of them within `factor`; evenly spaced where they reach 0."""
+    """Places from `low` to `high`, `_FINENESS` of them within `factor`; evenly spaced where they
+    reach 0.
+    """
     if low <= 0:
         return [low + (high - low) * step / _LINEAR for step in range(_LINEAR + 1)]
     steps = max(1, ceil(_FINENESS * log(high / low) / log(factor)))
@@ -133,7 +178,11 @@ def _steps(written: Mapping[str, Any] | str) -> Sequence[Mapping[str, Any]]:
         return [{"method": written}]
     stack = written.get("stack")
     listed: Iterable[Any] = stack if isinstance(stack, list) else [written]
-    return [{"method": each} if isinstance(each, str) else each for each in listed if isinstance(each, str | dict)]
+    return [
+        {"method": each} if isinstance(each, str) else each
+        for each in listed
+        if isinstance(each, str | dict)
+    ]
 
 
 def _numeric(step: Mapping[str, Any], names: KnownNames) -> dict[str, bool]:
@@ -149,14 +198,18 @@ def _numeric(step: Mapping[str, Any], names: KnownNames) -> dict[str, bool]:
 
 
 def _parameters(written: Mapping[str, Any] | str, names: KnownNames) -> dict[str, bool]:
-    return {name: whole for step in _steps(written) for name, whole in _numeric(step, names).items()}
+    return {
+        name: whole for step in _steps(written) for name, whole in _numeric(step, names).items()
+    }
 
 
 def _is_whole(written: Mapping[str, Any] | str, axis: str, names: KnownNames) -> bool:
     return _parameters(written, names)[axis]
 
 
-def _with_values(written: Mapping[str, Any] | str, axis: str, values: list[Any], names: KnownNames) -> dict[str, Any]:
+def _with_values(
+    written: Mapping[str, Any] | str, axis: str, values: list[Any], names: KnownNames
+) -> dict[str, Any]:
     """An entry whose first step with the parameter has all values."""
     entry = {"method": written} if isinstance(written, str) else dict(written)
     if "stack" not in entry:

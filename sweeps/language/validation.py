@@ -1,4 +1,6 @@
-"""Validation: values of a sweep file checked against models, and the words in which a wrong one is reported."""
+"""Validation: values of a sweep file checked against models, and the words in which a wrong one is
+reported.
+"""
 
 import json
 import re
@@ -14,19 +16,29 @@ from sweeps.suggestions import did_you_mean, other_name
 Model = TypeVar("Model", bound=BaseModel)
 
 
-def validated(document: Document, path: KeyPath, model: type[Model], value: Mapping[str, Any]) -> Model:
-    """`value`, which stands at `path`, as a `model` by strict rules. Raises `SweepError` for the first thing wrong."""
+def validated(
+    document: Document, path: KeyPath, model: type[Model], value: Mapping[str, Any]
+) -> Model:
+    """`value`, which stands at `path`, as a `model` by strict rules. Raises `SweepError` for the
+    first thing wrong.
+    """
     try:
         # JSON mode: strict about types, while a list may still become a tuple
         return model.model_validate_json(json.dumps(value), strict=True)
     except ValidationError as error:
-        raise first_error(document, error, model, lambda location: document.place(path, location)) from None
+        raise first_error(
+            document, error, model, lambda location: document.place(path, location)
+        ) from None
 
 
 def first_error(
-    document: Document, error: ValidationError, model: type[BaseModel] | None, place: Callable[[KeyPath], KeyPath]
+    document: Document,
+    error: ValidationError,
+    model: type[BaseModel] | None,
+    place: Callable[[KeyPath], KeyPath],
 ) -> SweepError:
-    """Pydantic's error in the words of this project; `place` turns its location into one in the document.
+    """Pydantic's error in the words of this project; `place` turns its location into one in the
+    document.
 
     An unknown or missing key is reported before wrong values: it is often why the rest is wrong.
     """
@@ -37,7 +49,9 @@ def first_error(
     if first["type"] == "extra_forbidden":
         return document.unknown_key(path, _words(model, location[:-1]))
     if first["type"] == "missing":
-        return document.error((*path, str(location[-1])) if path[-1:] != location[-1:] else path, "is missing")
+        return document.error(
+            (*path, str(location[-1])) if path[-1:] != location[-1:] else path, "is missing"
+        )
     return document.error(path, wrong_value(first))
 
 
@@ -76,7 +90,11 @@ def _nearest(given: Any, words: list[str]) -> str:
 
 
 def _unquoted(kind: str, given: Any) -> str:
-    numeric = kind.startswith(("int", "float")) and isinstance(given, str) and re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", given)
+    numeric = (
+        kind.startswith(("int", "float"))
+        and isinstance(given, str)
+        and re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", given)
+    )
     return f"; did you mean {given} (without quotes)?" if numeric else ""
 
 
@@ -90,7 +108,12 @@ def _words(model: type[BaseModel] | None, location: tuple[int | str, ...]) -> se
     """The keys of `model` at `location`."""
     models = {model} if model else set()
     for part in location:
-        named = [info for item in models for name, info in item.model_fields.items() if part in (name, info.alias)]
+        named = [
+            info
+            for item in models
+            for name, info in item.model_fields.items()
+            if part in (name, info.alias)
+        ]
         # a list index, or the name of a union's member, names no field
         models = {found for info in named for found in _models(info.annotation)} or models
     return {info.alias or name for item in models for name, info in item.model_fields.items()}

@@ -1,4 +1,6 @@
-"""A sweep file read strictly: YAML in which every key and value has its line, and in which YAML's traps are errors."""
+"""A sweep file read strictly: YAML in which every key and value has its line, and in which YAML's
+traps are errors.
+"""
 
 import math
 import re
@@ -20,12 +22,15 @@ MAX_NODES = 10_000
 """Keys and values of a document with its aliases written out; stops documents that explode."""
 MAX_DEPTH = 50
 ONE_LETTER = frozenset("yYnN")
-"""As keys they are words: no reader in use takes them for true or false there, and the check of the key reports what is right."""
+"""As keys they are words: no reader in use takes them for true or false there, and the check of the
+key reports what is right."""
 _TOO_LONG = f"{MAX_NODES} keys and values; write it with axes and ranges"
 
 
 class SweepError(UserError, ValueError):
-    """What is wrong with a sweep file, as one message: `FILE:LINE: KEY: what is wrong; what would be right`."""
+    """What is wrong with a sweep file, as one message: `FILE:LINE: KEY: what is wrong; what would
+    be right`.
+    """
 
     def __init__(self, file: str, line: int | None, key: str, problem: str) -> None:
         where = file if line is None else f"{file}:{line}"
@@ -48,56 +53,81 @@ class Document:
     key_lines: dict[KeyPath, int] = field(repr=False)
 
     def error(self, path: KeyPath, problem: str, *, at_key: bool = False) -> SweepError:
-        """The error to raise for the value at `path` (or for its key); a path that is not there counts for its nearest parent."""
+        """The error to raise for the value at `path` (or for its key); a path that is not there
+        counts for its nearest parent.
+        """
         lines = self.key_lines if at_key else self.lines
-        line = next((lines[path[:end]] for end in range(len(path), 0, -1) if path[:end] in lines), 1)
+        line = next(
+            (lines[path[:end]] for end in range(len(path), 0, -1) if path[:end] in lines), 1
+        )
         return SweepError(self.file, line, dotted(path), problem)
 
     def place(self, path: KeyPath, location: KeyPath) -> KeyPath:
-        """`path` continued by those parts of `location` that stand in the document (pydantic also names members of unions)."""
+        """`path` continued by those parts of `location` that stand in the document (pydantic also
+        names members of unions).
+        """
         for part in location:
             if (*path, part) in self.lines:
                 path = (*path, part)
         return path
 
     def unknown_key(self, path: KeyPath, known: Iterable[str]) -> SweepError:
-        return self.error(path, f"unknown key {path[-1]!r}{did_you_mean(str(path[-1]), known)}", at_key=True)
+        return self.error(
+            path, f"unknown key {path[-1]!r}{did_you_mean(str(path[-1]), known)}", at_key=True
+        )
 
 
 def read(path: Path | str, text: str | None = None) -> Document:
-    """The document in the file `path`, or in `text`, where `path` is only the name in messages. Raises `SweepError`."""
+    """The document in the file `path`, or in `text`, where `path` is only the name in messages.
+    Raises `SweepError`.
+    """
     file = str(path)
     source = _file_text(file) if text is None else text
     if len(source) > MAX_BYTES:
-        raise SweepError(file, None, "", f"has more than {MAX_BYTES} characters; a sweep file is a page of text")
+        raise SweepError(
+            file, None, "", f"has more than {MAX_BYTES} characters; a sweep file is a page of text"
+        )
     node = _compose(file, source)
     builder = _Builder(file)
     root = builder.value(node, ())
     if not isinstance(root, dict):
-        kind = {type(None): "nothing", list: "a list", str: "text", bool: "true or false"}.get(type(root), "a number")
-        raise SweepError(file, _line(node), "", f"a sweep is a mapping that starts with `schema: 1`, not {kind}")
+        kind = {type(None): "nothing", list: "a list", str: "text", bool: "true or false"}.get(
+            type(root), "a number"
+        )
+        raise SweepError(
+            file, _line(node), "", f"a sweep is a mapping that starts with `schema: 1`, not {kind}"
+        )
     return Document(file, source, root, builder.lines, builder.key_lines)
 
 
 def dotted(path: KeyPath) -> str:
     """`("axes", "image_size", 3)` as `axes.image_size[3]`."""
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(
+        "."
+    )
 
 
 def _file_text(file: str) -> str:
     try:
         data = Path(file).read_bytes()
     except IsADirectoryError:
-        raise SweepError(file, None, "", "is a folder; name a sweep file, such as sweeps/quickstart.yaml") from None
+        raise SweepError(
+            file, None, "", "is a folder; name a sweep file, such as sweeps/quickstart.yaml"
+        ) from None
     except FileNotFoundError:
         raise SweepError(file, None, "", "there is no such file") from None
     except (OSError, ValueError) as error:
-        raise SweepError(file, None, "", f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        raise SweepError(
+            file, None, "", f"cannot be read: {getattr(error, 'strerror', None) or error}"
+        ) from None
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        problem = f"is not UTF-8 text: byte {data[error.start]:#04x} cannot stand there; save the file as UTF-8"
+        problem = (
+            f"is not UTF-8 text: byte {data[error.start]:#04x} cannot stand there; save the file as"
+            " UTF-8"
+        )
         raise SweepError(file, line, "", problem) from None
 
 
@@ -113,14 +143,18 @@ class _Loader(yaml.BaseLoader):
         line = event.start_mark.line + 1
         tag = getattr(event, "tag", None)
         if tag is not None:
-            problem = f"the tag {tag!r} is refused: a sweep holds plain values only; leave the tag out"
+            problem = (
+                f"the tag {tag!r} is refused: a sweep holds plain values only; leave the tag out"
+            )
             raise SweepError(self.file, line, "", problem)
         self.nodes += 1
         if self.nodes > MAX_NODES:
             raise SweepError(self.file, line, "", f"here the document passes {_TOO_LONG}")
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            raise SweepError(self.file, line, "", "is nested too deeply; a sweep needs about six levels")
+            raise SweepError(
+                self.file, line, "", "is nested too deeply; a sweep needs about six levels"
+            )
         node = super().compose_node(parent, index)
         self.depth -= 1
         return node
@@ -137,21 +171,29 @@ def _compose(file: str, text: str) -> yaml.Node:
         node = loader.compose_document()
         if not loader.check_event(yaml.StreamEndEvent):
             line = loader.peek_event().start_mark.line + 1  # type: ignore[no-untyped-call]
-            raise SweepError(file, line, "", "a second document starts here; one file holds one sweep")
+            raise SweepError(
+                file, line, "", "a second document starts here; one file holds one sweep"
+            )
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         problem = error.problem or error.context or "is no YAML"
         if "'\\t'" in problem:
             problem = "a tab stands where YAML needs spaces; indent with spaces"
-        raise SweepError(file, mark.line + 1 if mark else None, "", f"is not valid YAML: {problem}") from None
+        raise SweepError(
+            file, mark.line + 1 if mark else None, "", f"is not valid YAML: {problem}"
+        ) from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        raise SweepError(file, line, "", f"holds the character {error.character!r}, which YAML does not allow") from None
+        raise SweepError(
+            file, line, "", f"holds the character {error.character!r}, which YAML does not allow"
+        ) from None
     except (ValueError, IndexError, OverflowError) as error:
         # PyYAML lets these escape, e.g. for the escape "\UFFFFFFFF"
         if isinstance(error, SweepError):
             raise
-        raise SweepError(file, loader.line + 1 if loader else None, "", f"is not valid YAML: {error}") from None
+        raise SweepError(
+            file, loader.line + 1 if loader else None, "", f"is not valid YAML: {error}"
+        ) from None
     assert isinstance(node, yaml.Node)
     return node
 
@@ -162,7 +204,9 @@ def _line(node: yaml.Node) -> int:
 
 @dataclass
 class _Builder:
-    """Turns nodes into plain values, records their lines, and writes out anchors, within `MAX_NODES`."""
+    """Turns nodes into plain values, records their lines, and writes out anchors, within
+    `MAX_NODES`.
+    """
 
     file: str
     lines: dict[KeyPath, int] = field(default_factory=dict)
@@ -179,10 +223,14 @@ class _Builder:
         if isinstance(node, yaml.ScalarNode):
             return self.scalar(node, path)
         if id(node) in self.open_nodes:
-            raise SweepError(self.file, _line(node), "", "an anchor contains itself; write the value out")
+            raise SweepError(
+                self.file, _line(node), "", "an anchor contains itself; write the value out"
+            )
         self.open_nodes.add(id(node))
         if isinstance(node, yaml.SequenceNode):
-            result: Any = [self.value(child, (*path, index)) for index, child in enumerate(node.value)]
+            result: Any = [
+                self.value(child, (*path, index)) for index, child in enumerate(node.value)
+            ]
         else:
             result = self.mapping(node, path)
         self.open_nodes.remove(id(node))
@@ -194,7 +242,10 @@ class _Builder:
             key = self.key(key_node, path)
             here = (*path, key)
             if key in result:
-                problem = f"duplicate key {key!r}: it stands on line {self.key_lines[here]} already; keep one of them"
+                problem = (
+                    f"duplicate key {key!r}: it stands on line {self.key_lines[here]} already; keep"
+                    " one of them"
+                )
                 raise SweepError(self.file, _line(key_node), dotted(here), problem)
             self.nodes += 1
             self.key_lines[here] = _line(key_node)
@@ -205,13 +256,20 @@ class _Builder:
 
     def key(self, node: yaml.Node, path: KeyPath) -> str:
         if isinstance(node, yaml.ScalarNode) and node.style is None and node.value == "<<":
-            raise SweepError(self.file, _line(node), dotted(path), "merge keys (`<<`) are refused; write the keys out")
+            raise SweepError(
+                self.file,
+                _line(node),
+                dotted(path),
+                "merge keys (`<<`) are refused; write the keys out",
+            )
         if isinstance(node, yaml.ScalarNode) and node.value in ONE_LETTER:
             return str(node.value)
         key = self.scalar(node, path) if isinstance(node, yaml.ScalarNode) else None
         if not isinstance(key, str):
             shown = "null" if key is None else repr(key)
-            raise SweepError(self.file, _line(node), dotted(path), f"a key must be a word, not {shown}")
+            raise SweepError(
+                self.file, _line(node), dotted(path), f"a key must be a word, not {shown}"
+            )
         return key
 
     def scalar(self, node: yaml.ScalarNode, path: KeyPath) -> Any:
@@ -228,14 +286,41 @@ _WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
 _TRAPS = tuple(
     (re.compile(pattern, re.IGNORECASE), problem)
     for pattern, problem in (
-        ("yes|on|y", "means true to some YAML readers and text to others; did you mean `true` or {quoted}?"),
-        ("no|off|n", "means false to some YAML readers and text to others; did you mean `false` or {quoted}?"),
-        (r"([-+]?[0-9]+)(e[-+]?[0-9]+)", "is text to some YAML readers; did you mean `{match[1]}.0{match[2]}`?"),
-        (r"[-+]?0+([0-9]+)", "is an octal number to some YAML readers; did you mean `{match[1]}` or {quoted}?"),
-        (r"[-+]?0[xob][0-9a-f_]+", "is not a decimal number; write it in decimal, or {quoted} for text"),
-        (r"[-+]?[0-9][0-9_]*_[0-9_]*(\.[0-9_]*)?", "holds underscores; did you mean `{joined}` or {quoted}?"),
-        (r"[-+]?[0-9]+(:[0-9]{1,2})+(\.[0-9]*)?", "is 60-based to some YAML readers; did you mean {quoted}, or a time like `90s`?"),
-        (r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(t.*| .*)?", "is a date to some YAML readers; did you mean {quoted}?"),
+        (
+            "yes|on|y",
+            "means true to some YAML readers and text to others; did you mean `true` or {quoted}?",
+        ),
+        (
+            "no|off|n",
+            (
+                "means false to some YAML readers and text to others; did you mean `false` or"
+                " {quoted}?"
+            ),
+        ),
+        (
+            r"([-+]?[0-9]+)(e[-+]?[0-9]+)",
+            "is text to some YAML readers; did you mean `{match[1]}.0{match[2]}`?",
+        ),
+        (
+            r"[-+]?0+([0-9]+)",
+            "is an octal number to some YAML readers; did you mean `{match[1]}` or {quoted}?",
+        ),
+        (
+            r"[-+]?0[xob][0-9a-f_]+",
+            "is not a decimal number; write it in decimal, or {quoted} for text",
+        ),
+        (
+            r"[-+]?[0-9][0-9_]*_[0-9_]*(\.[0-9_]*)?",
+            "holds underscores; did you mean `{joined}` or {quoted}?",
+        ),
+        (
+            r"[-+]?[0-9]+(:[0-9]{1,2})+(\.[0-9]*)?",
+            "is 60-based to some YAML readers; did you mean {quoted}, or a time like `90s`?",
+        ),
+        (
+            r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(t.*| .*)?",
+            "is a date to some YAML readers; did you mean {quoted}?",
+        ),
         (r"[-+]?\.(inf|nan)", "is not a finite number; leave the key out for its default"),
     )
 )
@@ -243,7 +328,9 @@ _TRAPS = tuple(
 
 
 def _plain(text: str) -> Any:
-    """The value of an unquoted scalar: null, true, false, a decimal number, or text. Raises `ValueError` for the rest."""
+    """The value of an unquoted scalar: null, true, false, a decimal number, or text. Raises
+    `ValueError` for the rest.
+    """
     if text.lower() in _WORDS and text in {text.lower(), text.capitalize(), text.upper()}:
         return _WORDS[text.lower()]
     is_integer = _INTEGER.fullmatch(text) is not None

@@ -1,1 +1,3 @@
-"""Domain types: conditions, arms, jobs, outcomes, and the declarations of kinds, metrics and flags."""
+"""Domain types: conditions, arms, jobs, outcomes, and the declarations of kinds, metrics and
+flags.
+"""

@@ -1,4 +1,6 @@
-"""Condition: the point of a sweep that all arms of a job share, and the fields of it that an arm may override."""
+"""Condition: the point of a sweep that all arms of a job share, and the fields of it that an arm
+may override.
+"""
 
 from functools import cache, cached_property
 from math import sqrt
@@ -65,13 +67,17 @@ ImageSize = Annotated[
 
 
 class Condition(FrozenModel):
-    """The point of the sweep that all arms of a job share; arms may override the fields named in `Overrides`."""
+    """The point of the sweep that all arms of a job share; arms may override the fields named in
+    `Overrides`.
+    """
 
     model: str
     weights: str = "random"
-    """`random`, `pretrained`, `trained` (on demand, see `workers/training`), or the path of a checkpoint file."""
+    """`random`, `pretrained`, `trained` (on demand, see `workers/training`), or the path of a
+    checkpoint file."""
     image_size: ImageSize | None = None
-    """The input in pixels: the side of a square, or `{height, width}`; `None` for a language model."""
+    """The input in pixels: the side of a square, or `{height, width}`; `None` for a language
+    model."""
     batch_size: int = Field(default=1, gt=0)
     device: Device = "cpu"
     threads: int | None = Field(default=None, gt=0)
@@ -81,30 +87,35 @@ class Condition(FrozenModel):
     runtime: Runtime = "eager"
     seed: int = 0
     data: str | None = None
-    """What accuracy is measured on (`digits`, `imagefolder:PATH`, `huggingface:PATH`), or the text that language models read
-    (`docs`, `topics`, `text:PATH`)."""
+    """What accuracy is measured on (`digits`, `imagefolder:PATH`, `huggingface:PATH`), or the text
+    that language models read (`docs`, `topics`, `text:PATH`)."""
     corruption: str | None = None
     """A corruption of the images, such as `gaussian_noise`."""
     severity: int | None = Field(default=None, ge=1, le=5)
     prompt_tokens: int | None = Field(default=None, gt=0)
-    """Length of the prompt in tokens of the model's own tokenizer; an arm with another one reads the same text."""
+    """Length of the prompt in tokens of the model's own tokenizer; an arm with another one reads
+    the same text."""
     new_tokens: int | None = Field(default=None, gt=0)
-    """Length of what is generated, in the same tokens: an arm with another tokenizer generates as many characters."""
+    """Length of what is generated, in the same tokens: an arm with another tokenizer generates as
+    many characters."""
     kv_cache: KvCache | None = None
     decoding: Decoding | None = None
-    """`teacher_forcing` feeds the text's own continuation, the same to every arm; `greedy` feeds the arm's own output."""
+    """`teacher_forcing` feeds the text's own continuation, the same to every arm; `greedy` feeds
+    the arm's own output."""
     exclusive: Exclusive | None = None
-    """What a timing job has to itself: its node where nothing is written, with `device` one GPU and its share of the cores."""
+    """What a timing job has to itself: its node where nothing is written, with `device` one GPU and
+    its share of the cores."""
     spare_cores: int | None = Field(default=None, gt=0)
-    """Without `threads`: as many cores as this are left without a thread, so that each host has its own number of threads."""
+    """Without `threads`: as many cores as this are left without a thread, so that each host has its
+    own number of threads."""
     wait_policy: WaitPolicy | None = None
-    """How threads wait for each other: `None` in a loop for some microseconds, then asleep; `passive` asleep at once; `active` in a
-    loop that keeps their cores busy."""
+    """How threads wait for each other: `None` in a loop for some microseconds, then asleep;
+    `passive` asleep at once; `active` in a loop that keeps their cores busy."""
     pinning: Pinning | None = None
     """`cores`: each thread stays on a core of its own; `None`: the system places them."""
     inputs: InputValues | None = None
-    """How the values of timed images are drawn: `None` (written `normal`) from the normal distribution; `zeros` are all 0, which
-    takes less power on a GPU."""
+    """How the values of timed images are drawn: `None` (written `normal`) from the normal
+    distribution; `zeros` are all 0, which takes less power on a GPU."""
 
     def threads_on(self, cores: int) -> int:
         """The threads of a process that may use so many cores."""
@@ -112,15 +123,21 @@ class Condition(FrozenModel):
 
     @property
     def pixels(self) -> ImageSize:
-        """`image_size` of a vision model. Raises `ValueError` for a language model, which has no image."""
+        """`image_size` of a vision model. Raises `ValueError` for a language model, which has no
+        image.
+        """
         if self.image_size is None:
-            raise ValueError(f"{self.model} has no image_size; a vision model's condition needs one")
+            raise ValueError(
+                f"{self.model} has no image_size; a vision model's condition needs one"
+            )
         return self.image_size
 
     def request_text(self, kind: Kind) -> str:
         """What a question of this kind depends on, as canonical JSON."""
         if kind not in self._request_texts:
-            self._request_texts[kind] = canonical(self.model_dump(mode="json", include=set(condition_fields(kind))))
+            self._request_texts[kind] = canonical(
+                self.model_dump(mode="json", include=set(condition_fields(kind)))
+            )
         return self._request_texts[kind]
 
     @cached_property
@@ -145,5 +162,9 @@ class Overrides(FrozenModel):
 
     def without_repeats(self, condition: Condition) -> "Overrides":
         """The same overrides less those that only repeat what `condition` has already."""
-        kept = {key: value for key, value in self if value is not None and value != getattr(condition, key)}
+        kept = {
+            key: value
+            for key, value in self
+            if value is not None and value != getattr(condition, key)
+        }
         return Overrides(**kept)

@@ -1,4 +1,6 @@
-"""Declarations of flags: what each means for a measurement, whether it makes it wrong, and what to do."""
+"""Declarations of flags: what each means for a measurement, whether it makes it wrong, and what to
+do.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,12 +13,14 @@ class Flag:
 
     meaning: str
     wrong: bool = False
-    """Whether the figures are not those of the question; else they are, with more noise or without a part."""
+    """Whether the figures are not those of the question; else they are, with more noise or without
+    a part."""
     quarantine: bool = False
-    """Whether the machine was slowed meanwhile: the attempt counts only where there is no other, has no verdict then, and the
-    question stays open."""
+    """Whether the machine was slowed meanwhile: the attempt counts only where there is no other,
+    has no verdict then, and the question stays open."""
     noise: bool = False
-    """Whether it means noise alone, which intervals count: an answer has it where `NOISE_SHARE` of its attempts have it."""
+    """Whether it means noise alone, which intervals count: an answer has it where `NOISE_SHARE` of
+    its attempts have it."""
     harmless: bool = False
     """Whether it is only information, and nothing needs to be done."""
     advice: str = ""
@@ -24,7 +28,8 @@ class Flag:
 
 
 NOISE_SHARE = 0.25
-"""Of the attempts behind an answer; fewer that were disturbed widen its interval, and need no flag."""
+"""Of the attempts behind an answer; fewer that were disturbed widen its interval, and need no
+flag."""
 
 
 def _slowed(meaning: str, advice: str) -> Flag:
@@ -34,13 +39,17 @@ def _slowed(meaning: str, advice: str) -> Flag:
 
 FLAGS: Mapping[str, Flag] = {
     "contended": Flag(
-        "other processes used the cores or the GPU: intervals are wider, and on a quiet machine speed-ups may be others",
+        "other processes used the cores or the GPU: intervals are wider, and on a quiet machine"
+        " speed-ups may be others",
         noise=True,
-        advice="the cores were shared while measuring: `threads: 1` or `threads: cores - 1` in the sweep measures more steadily; "
-        "or when the machine is quiet, run again",
+        advice=(
+            "the cores were shared while measuring: `threads: 1` or `threads: cores - 1` in the"
+            " sweep measures more steadily; or when the machine is quiet, run again"
+        ),
     ),
     "thermal_slowdown": _slowed(
-        "heat lowered the clocks", "heat lowered the clocks; let the device cool, or fix lower clocks, and run again"
+        "heat lowered the clocks",
+        "heat lowered the clocks; let the device cool, or fix lower clocks, and run again",
     ),
     "hardware_slowdown": _slowed(
         "the GPU's hardware lowered its clocks for another reason than heat or a power brake",
@@ -52,20 +61,30 @@ FLAGS: Mapping[str, Flag] = {
     ),
     "quota_throttled": _slowed(
         "a cgroup quota withheld CPU time for more than 1 % of the time",
-        "the container's CPU quota withheld time; allow it more cores or request fewer `threads`, and run again",
+        "the container's CPU quota withheld time; allow it more cores or request fewer `threads`,"
+        " and run again",
     ),
     "low_priority": Flag(
         "the timed process had a lower priority than others, and could not raise it",
         noise=True,
-        advice="others may have taken the cores: `threads: 1` or `threads: cores - 1` in the sweep measures more steadily; "
-        "or start the node's Ray with RAY_worker_niceness=0, and run again",
+        advice=(
+            "others may have taken the cores: `threads: 1` or `threads: cores - 1` in the sweep"
+            " measures more steadily; or start the node's Ray with RAY_worker_niceness=0, and run"
+            " again"
+        ),
     ),
     "warmup_not_converged": Flag(
-        "warm-up ended before every arm was steady", noise=True, advice="warm-up had not converged; run again"
+        "warm-up ended before every arm was steady",
+        noise=True,
+        advice="warm-up had not converged; run again",
     ),
-    "consistency_check_failed": Flag("counts of images or tokens, or clocks, contradict each other", wrong=True),
+    "consistency_check_failed": Flag(
+        "counts of images or tokens, or clocks, contradict each other", wrong=True
+    ),
     "state_changed": Flag("an arm changed the process that times the others", wrong=True),
-    "token_trace_mismatch": Flag("blocks processed other tokens than the method promised", wrong=True),
+    "token_trace_mismatch": Flag(
+        "blocks processed other tokens than the method promised", wrong=True
+    ),
     "text_differs": Flag("the arm decoded to other text than it was fed", wrong=True),
     "text_too_short": Flag("a run ended below the requested characters", wrong=True),
     "runs_disagree": Flag(
@@ -73,17 +92,30 @@ FLAGS: Mapping[str, Flag] = {
         advice="runs disagree: the machine changes between them; run again when it is quiet",
     ),
     "slow_state": Flag(
-        "the machine ran below its quickest known speed nearly all the time, and speed-ups may be others when it is quick",
-        advice="the machine was slower than it has been; run again when it is quiet, which adds its visits to these",
+        "the machine ran below its quickest known speed nearly all the time, and speed-ups may be"
+        " others when it is quick",
+        advice=(
+            "the machine was slower than it has been; run again when it is quiet, which adds its"
+            " visits to these"
+        ),
     ),
-    "states_differ": Flag("the speed-up is clearly another one while the machine is slow; both are stated", harmless=True),
-    "mean_disagrees": Flag("some forwards take much longer: mean times tell something else than those of a typical forward"),
+    "states_differ": Flag(
+        "the speed-up is clearly another one while the machine is slow; both are stated",
+        harmless=True,
+    ),
+    "mean_disagrees": Flag(
+        "some forwards take much longer: mean times tell something else than those of a typical"
+        " forward"
+    ),
     "memory_unmeasured": Flag("the peak of memory cannot be read here"),
     "pass_skipped": Flag("no time was left to measure memory and energy"),
     "isolated_run_skipped": Flag("no time was left for a process of the arm's own, or it failed"),
     "unreadable_images": Flag("some images could not be read and were left out"),
     "zeroshot_unavailable": Flag("a requested zero-shot task could not run here"),
-    "no_effect": Flag("the method removed nothing at this size: the arm does what the baseline does", harmless=True),
+    "no_effect": Flag(
+        "the method removed nothing at this size: the arm does what the baseline does",
+        harmless=True,
+    ),
 }
 
 
@@ -93,10 +125,14 @@ def wrong(flags: Iterable[str]) -> bool:
 
 
 def flags_of_attempts(flags: Sequence[Iterable[str]]) -> set[str]:
-    """The flags of an answer, from those of each attempt: all, but those of noise only where enough attempts have them."""
+    """The flags of an answer, from those of each attempt: all, but those of noise only where enough
+    attempts have them.
+    """
     raised = Counter(flag for own in flags for flag in set(own))
     return {
-        flag for flag, number in raised.items() if flag not in FLAGS or not FLAGS[flag].noise or number >= NOISE_SHARE * len(flags)
+        flag
+        for flag, number in raised.items()
+        if flag not in FLAGS or not FLAGS[flag].noise or number >= NOISE_SHARE * len(flags)
     }
 
 
@@ -111,7 +147,9 @@ def contended(flags: Iterable[str]) -> bool:
 
 
 def warmup_converged(flags: Iterable[str]) -> bool:
-    """Whether every arm was steady before it was timed; else intervals are wider (see `sweeps.stats.two_way`)."""
+    """Whether every arm was steady before it was timed; else intervals are wider (see
+    `sweeps.stats.two_way`).
+    """
     return "warmup_not_converged" not in flags
 
 

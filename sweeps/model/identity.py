@@ -1,4 +1,6 @@
-"""Identities: canonical JSON and its digest, which identify questions, comparisons, arms and environments."""
+"""Identities: canonical JSON and its digest, which identify questions, comparisons, arms and
+environments.
+"""
 
 import hashlib
 import json
@@ -42,12 +44,19 @@ class FrozenModel(BaseModel):
 
 
 def canonical(value: Any) -> str:
-    """JSON of `value` that is equal for equal content: sorted keys, no spaces, `None` entries of mappings left out.
+    """JSON of `value` that is equal for equal content: sorted keys, no spaces, `None` entries of
+    mappings left out.
 
     A model can gain a field with the default `None` without changing any identity.
     Raises `ValueError` for NaN and infinities, which have no JSON form.
     """
-    return json.dumps(_without_none(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return json.dumps(
+        _without_none(value),
+        sort_keys=True,
+        separators=(",", ":"),
+        ensure_ascii=False,
+        allow_nan=False,
+    )
 
 
 def digest(value: Any) -> str:

@@ -18,11 +18,14 @@ NAMED = "named:"
 NAMING = ("data", "file")
 """Parameters that name a text or a file."""
 PASS_SECONDS = 2.0
-"""Energy, where a counter can be read, is measured in a pass of each arm alone that lasts at least this long."""
+"""Energy, where a counter can be read, is measured in a pass of each arm alone that lasts at least
+this long."""
 
 
 class Step(FrozenModel):
-    """One method in an arm's stack, with every parameter spelled out (defaults included) as plain JSON values."""
+    """One method in an arm's stack, with every parameter spelled out (defaults included) as plain
+    JSON values.
+    """
 
     method: str = Field(min_length=1)
     params: dict[str, Any] = Field(default_factory=dict)
@@ -30,12 +33,18 @@ class Step(FrozenModel):
     """The method's VERSION: part of what makes an answer stale, not of the question."""
 
     def __str__(self) -> str:
-        params = [f"{key}={canonical(value)}" for key, value in sorted(self.params.items()) if value is not None]
+        params = [
+            f"{key}={canonical(value)}"
+            for key, value in sorted(self.params.items())
+            if value is not None
+        ]
         return f"{self.method}({', '.join(params)})"
 
 
 class Arm(FrozenModel):
-    """One way of running the condition: an ordered stack of methods (empty: `dense`), overrides and a replicate number."""
+    """One way of running the condition: an ordered stack of methods (empty: `dense`), overrides and
+    a replicate number.
+    """
 
     stack: tuple[Step, ...] = ()
     overrides: Overrides = Overrides()
@@ -76,8 +85,15 @@ class Arm(FrozenModel):
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """What its parameters name outside the sweep: the text (`data`) or the file (`file`) that a method is made from."""
-        return tuple(step.params[key] for step in self.stack for key in NAMING if isinstance(step.params.get(key), str))
+        """What its parameters name outside the sweep: the text (`data`) or the file (`file`) that a
+        method is made from.
+        """
+        return tuple(
+            step.params[key]
+            for step in self.stack
+            for key in NAMING
+            if isinstance(step.params.get(key), str)
+        )
 
     def condition(self, condition: Condition) -> Condition:
         """`condition` with this arm's overrides applied."""
@@ -108,23 +124,32 @@ class Comparison(FrozenModel):
     @cached_property
     def question_id(self) -> str:
         """Identity of the question: no versions, no precision."""
-        # the canonical JSON of kind, condition and both arms, made of parts that many comparisons share
+        # the canonical JSON of kind, condition and both arms, made of parts that many comparisons
+        # share
         condition = self.condition.request_text(self.kind)
-        text = f'"baseline":{self.baseline.request_text},"condition":{condition},"kind":"{self.kind}"'
+        text = (
+            f'"baseline":{self.baseline.request_text},"condition":{condition},"kind":"{self.kind}"'
+        )
         return digest_of(f'{{"arm":{self.arm.request_text},{text}}}')
 
     def comparison_id(self, content_hashes: Mapping[str, str] | None = None) -> str:
         """Identity of an answer: the question, and what makes an answer to it stale.
 
-        `content_hashes` holds hashes of what the condition only names (`weights` for a checkpoint file), and of what parameters
-        name (see `Arm.names`), of which those of other arms do not count.
+        `content_hashes` holds hashes of what the condition only names (`weights` for a checkpoint
+        file), and of what parameters name (see `Arm.names`), of which those of other arms do not
+        count.
         """
         own = content_hashes or {}
         if any(key.startswith(NAMED) for key in own):
             names = {f"{NAMED}{name}" for arm in (self.baseline, self.arm) for name in arm.names}
-            own = {key: value for key, value in own.items() if not key.startswith(NAMED) or key in names}
+            own = {
+                key: value
+                for key, value in own.items()
+                if not key.startswith(NAMED) or key in names
+            }
         versions = _versions((*self.baseline.versions, *self.arm.versions))
-        question = f'"protocol":{self.protocol_version},"question":"{self.question_id}","versions":{versions}'
+        protocol = f'"protocol":{self.protocol_version}'
+        question = f'{protocol},"question":"{self.question_id}","versions":{versions}'
         return digest_of(f'{{"content_hashes":{canonical(own) if own else "{}"},{question}}}')
 
 
@@ -141,7 +166,9 @@ class Pair(NamedTuple):
 
 
 class Job(FrozenModel):
-    """A randomised block: arms that run interleaved in one process on one device, and the pairs to compare."""
+    """A randomised block: arms that run interleaved in one process on one device, and the pairs to
+    compare.
+    """
 
     kind: Kind = "latency"
     condition: Condition
@@ -157,8 +184,12 @@ class Job(FrozenModel):
     @model_validator(mode="after")
     def _pairs_exist(self) -> "Job":
         for baseline, arm in self.pairs:
-            if baseline == arm or not (0 <= baseline < len(self.arms) and 0 <= arm < len(self.arms)):
-                raise ValueError(f"pair ({baseline}, {arm}) does not name two of the job's {len(self.arms)} arms")
+            if baseline == arm or not (
+                0 <= baseline < len(self.arms) and 0 <= arm < len(self.arms)
+            ):
+                raise ValueError(
+                    f"pair ({baseline}, {arm}) does not name two of the job's {len(self.arms)} arms"
+                )
         return self
 
     @cached_property
@@ -167,7 +198,8 @@ class Job(FrozenModel):
         arms = ",".join([arm.versioned_text for arm in self.arms])
         pairs = ",".join([f"[{baseline},{arm}]" for baseline, arm in self.pairs])
         contents = canonical(self.content_hashes) if self.content_hashes else "{}"
-        condition = f'"condition":{self.condition.canonical_text},"content_hashes":{contents},"kind":"{self.kind}"'
+        condition = f'"condition":{self.condition.canonical_text},"content_hashes":{contents}'
+        condition += f',"kind":"{self.kind}"'
         return digest_of(
             f'{{"arms":[{arms}],{condition},"pairs":[{pairs}],"protocol":{self.protocol_version},"round":{self.round}}}'
         )
@@ -187,11 +219,17 @@ class Job(FrozenModel):
     @property
     def compiled(self) -> tuple[int, ...]:
         """Indices of the arms that are compiled before they run."""
-        return tuple(index for index, arm in enumerate(self.arms) if arm.condition(self.condition).runtime == "compile")
+        return tuple(
+            index
+            for index, arm in enumerate(self.arms)
+            if arm.condition(self.condition).runtime == "compile"
+        )
 
     @property
     def timeout_s(self) -> float:
-        """The job is killed after this long: its protocol's time-out, and for each compiled arm that of its compilation."""
+        """The job is killed after this long: its protocol's time-out, and for each compiled arm
+        that of its compilation.
+        """
         return self.protocol.timeout_s + len(self.compiled) * self.protocol.compile_timeout_s
 
     def comparison(self, pair: Pair) -> Comparison:
@@ -216,14 +254,21 @@ class Job(FrozenModel):
 
     @cached_property
     def _comparison_ids(self) -> tuple[str, ...]:
-        return tuple(comparison.comparison_id(self.content_hashes) for comparison in self.comparisons())
+        return tuple(
+            comparison.comparison_id(self.content_hashes) for comparison in self.comparisons()
+        )
 
     def apart(self, arms: Collection[int]) -> "tuple[Job, ...]":
-        """The job in two: the pairs without an arm, and those with it; of several arms, one of which is sought, halves.
+        """The job in two: the pairs without an arm, and those with it; of several arms, one of
+        which is sought, halves.
 
         Empty where that divides nothing.
         """
-        own = [pair for pair in self.pairs if set(arms) & set(pair)] if len(arms) == 1 else self.pairs[len(self.pairs) // 2 :]
+        own = (
+            [pair for pair in self.pairs if set(arms) & set(pair)]
+            if len(arms) == 1
+            else self.pairs[len(self.pairs) // 2 :]
+        )
         parts = ([pair for pair in self.pairs if pair not in own], own)
         return tuple(self.only(part) for part in parts) if all(parts) else ()
 

@@ -1,7 +1,8 @@
 """Declarations of the kinds of jobs: modality, condition fields, payload and metrics.
 
-Every layer iterates over these declarations; none branches on the name of a kind or modality. To add a kind, declare it here, write
-`workers/kinds/NAME.py`, and give it a section in `sweeps/language/file_schema.py`.
+Every layer iterates over these declarations; none branches on the name of a kind or modality. To
+add a kind, declare it here, write `workers/kinds/NAME.py`, and give it a section in
+`sweeps/language/file_schema.py`.
 """
 
 from collections.abc import Mapping
@@ -28,7 +29,8 @@ class KindSpec:
     payload: Payload
     """Field of `Outcome` that holds its raw data."""
     metrics: tuple[str, ...]
-    """Metrics by which arms are compared; the first is shown first. An arm is answered when it has all of them."""
+    """Metrics by which arms are compared; the first is shown first. An arm is answered when it has
+    all of them."""
     independent_of: tuple[str, ...]
     """Condition fields that its answers do not depend on; they are no part of its questions."""
     required: tuple[str, ...] = ()
@@ -36,7 +38,8 @@ class KindSpec:
     protocol_version: int = 1
     """Raised whenever the way of measuring changes, so that older answers count as stale."""
     shared_section: str | None = None
-    """The section of a sweep file that requests it where that has another name: one section for a kind of each modality."""
+    """The section of a sweep file that requests it where that has another name: one section for a
+    kind of each modality."""
 
     @property
     def section(self) -> str:
@@ -50,7 +53,9 @@ class KindSpec:
 
     @property
     def sampled(self) -> bool:
-        """Whether its answers are ratios of times with intervals, which more pairs narrow and curves are made of."""
+        """Whether its answers are ratios of times with intervals, which more pairs narrow and
+        curves are made of.
+        """
         return self.payload == "samples"
 
 

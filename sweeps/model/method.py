@@ -1,4 +1,6 @@
-"""Methods and networks: what planning must know of a method and of the sizes of a model without importing torch."""
+"""Methods and networks: what planning must know of a method and of the sizes of a model without
+importing torch.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, get_args, runtime_checkable
@@ -10,11 +12,12 @@ from sweeps.model.identity import FrozenModel
 from sweeps.model.kinds import Modality
 
 Architecture = Literal["llama", "qwen2", "mistral", "phi", "gpt2"]
-"""Layers are described (`workers/models/architectures.py`): single rows of their matrices can be skipped, and MACs follow
-from their sizes. Any other causal model of transformers runs too, and its MACs are counted when it does."""
+"""Layers are described (`workers/models/architectures.py`): single rows of their matrices can be
+skipped, and MACs follow from their sizes. Any other causal model of transformers runs too, and its
+MACs are counted when it does."""
 Purpose = Literal["optimisation", "control", "ceiling"]
-"""Of a method. A control checks the measurement, a ceiling shows what token counts give at best: neither is advised, and no
-accuracy is claimed of it."""
+"""Of a method. A control checks the measurement, a ceiling shows what token counts give at best:
+neither is advised, and no accuracy is claimed of it."""
 DESCRIBED: tuple[str, ...] = get_args(Architecture)
 
 
@@ -23,13 +26,14 @@ class Params(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     amounts: ClassVar[Mapping[str, Any]] = {}
-    """Parameters that only set how much is reduced, each with the value that reduces nothing (`None`: there is none)."""
+    """Parameters that only set how much is reduced, each with the value that reduces nothing
+    (`None`: there is none)."""
     one_sequence: ClassVar[bool] = False
     """Whether the method leaves out MACs only where a single sequence is decoded."""
     purpose: ClassVar[Purpose] = "optimisation"
     replaces_matrices: ClassVar[bool] = False
-    """Whether the method replaces the matrices of a language model's layers, which one method of a stack can, after those that
-    change its vocabulary."""
+    """Whether the method replaces the matrices of a language model's layers, which one method of a
+    stack can, after those that change its vocabulary."""
 
     def schedule_length(self, depth: int) -> int:
         """How many numbers `{per_block: […]}` has on a model of `depth` blocks."""
@@ -44,23 +48,33 @@ class Params(BaseModel):
         return self
 
     def chosen_implementation(self, _condition: Condition, /) -> str | None:
-        """The implementation that runs under an arm's own condition, where the method chooses one."""
+        """The implementation that runs under an arm's own condition, where the method chooses
+        one.
+        """
         return None
 
     def solved(self, _network: "Network", _image_size: ImageSize, /) -> dict[str, float]:
-        """Numbers to record with the result that are known before the run, such as in how many blocks r was capped."""
+        """Numbers to record with the result that are known before the run, such as in how many
+        blocks r was capped.
+        """
         return {}
 
     def retokenizes(self) -> bool:
-        """Whether an arm reads other tokens than the unmodified model, so that its cost is not known before it has run."""
+        """Whether an arm reads other tokens than the unmodified model, so that its cost is not
+        known before it has run.
+        """
         return False
 
     def control(self) -> Self | None:
-        """For a method that also tunes the model the same tuning without what the method adds, or `None`."""
+        """For a method that also tunes the model the same tuning without what the method adds, or
+        `None`.
+        """
         return None
 
     def preparation_macs(self, _network: "LanguageNetwork", /) -> float | None:
-        """Roughly the MACs of what is made before the first run (calibration, tuning); `None` where nothing is made."""
+        """Roughly the MACs of what is made before the first run (calibration, tuning); `None` where
+        nothing is made.
+        """
         return None
 
 
@@ -95,14 +109,19 @@ class Network(FrozenModel):
     """Head and whatever else does not depend on the number of tokens, per image."""
 
     def patch_tokens(self, image_size: ImageSize) -> int:
-        """Patch tokens of an image. Raises `ValueError` unless its sides are multiples of the patch size."""
+        """Patch tokens of an image. Raises `ValueError` unless its sides are multiples of the patch
+        size.
+        """
         height, width = image_shape(image_size)
         if height % self.patch or width % self.patch:
-            sides = [[(side + up) // self.patch * self.patch for side in (height, width)] for up in (0, self.patch - 1)]
+            sides = [
+                [(side + up) // self.patch * self.patch for side in (height, width)]
+                for up in (0, self.patch - 1)
+            ]
             near = [pixel_size(*each) for each in sides if all(each)]
             raise ValueError(
-                f"image_size {image_size} is not a multiple of {self.name}'s patch size {self.patch}; "
-                f"near by: {' or '.join(map(str, near))}"
+                f"image_size {image_size} is not a multiple of {self.name}'s patch size"
+                f" {self.patch}; near by: {' or '.join(map(str, near))}"
             )
         return (height // self.patch) * (width // self.patch)
 
@@ -111,16 +130,25 @@ class Network(FrozenModel):
         tokens = self.patch_tokens(image_size) + self.prefix_tokens
         return (BlockTokens(tokens, tokens),) * self.depth
 
-    def macs(self, image_size: ImageSize, trace: Sequence[BlockTokens], final: int | None = None) -> int:
-        """Multiply-accumulates of one image: the network on the tokens it really saw (papers call MACs/1e9 "GFLOPs").
+    def macs(
+        self, image_size: ImageSize, trace: Sequence[BlockTokens], final: int | None = None
+    ) -> int:
+        """Multiply-accumulates of one image: the network on the tokens it really saw (papers call
+        MACs/1e9 "GFLOPs").
 
-        Matrix products only: patch embedding, qkv, QK^T, AV, projection, MLP, pooling and head. `final` is the number
-        of tokens that leave the last block (default: those its MLP saw).
+        Matrix products only: patch embedding, qkv, QK^T, AV, projection, MLP, pooling and head.
+        `final` is the number of tokens that leave the last block (default: those its MLP saw).
         """
         attn_dim = self.heads * self.head_dim
-        total = self.channels * self.patch**2 * self.width * self.patch_tokens(image_size) + self.fixed_macs
+        total = (
+            self.channels * self.patch**2 * self.width * self.patch_tokens(image_size)
+            + self.fixed_macs
+        )
         for tokens in trace:
-            total += tokens.attention * self.attention_macs_per_token + 2 * tokens.attention**2 * attn_dim
+            total += (
+                tokens.attention * self.attention_macs_per_token
+                + 2 * tokens.attention**2 * attn_dim
+            )
             total += tokens.mlp * self.mlp_macs_per_token
         last = final if final is not None else (trace[-1].mlp if trace else 0)
         return total + last * self.pool_macs_per_token
@@ -143,7 +171,8 @@ class LanguageNetwork(FrozenModel):
     positions: int = Field(gt=0)
     """The longest context that the model was made for."""
     window: int | None = Field(default=None, gt=0)
-    """Tokens, itself included, that a token attends to in layers with a sliding window; `None` where there are none."""
+    """Tokens, itself included, that a token attends to in layers with a sliding window; `None`
+    where there are none."""
     windowed: int = Field(default=0, ge=0)
     """How many layers have it."""
     tied: bool = False
@@ -156,7 +185,9 @@ class LanguageNetwork(FrozenModel):
 
     @property
     def described(self) -> bool:
-        """Whether the sizes describe the layers fully; of others MACs from sizes are an estimate, for planning only."""
+        """Whether the sizes describe the layers fully; of others MACs from sizes are an estimate,
+        for planning only.
+        """
         return self.architecture in DESCRIBED
 
     @property
@@ -177,13 +208,17 @@ class LanguageNetwork(FrozenModel):
 
     @property
     def token_macs(self) -> int:
-        """MACs of one token with the weights: those of all layers and of the head, without attention's own products."""
+        """MACs of one token with the weights: those of all layers and of the head, without
+        attention's own products.
+        """
         return self.layers * self.layer_macs + self.head_macs
 
     def macs(self, prompt: int, decoded: int) -> int:
-        """MACs of one sequence: `prompt` tokens at once, only the last through the head, then `decoded` tokens one by one.
+        """MACs of one sequence: `prompt` tokens at once, only the last through the head, then
+        `decoded` tokens one by one.
 
-        Matrix products only, QK^T and AV over the tokens before and including each (causal) counted, those in the window at most.
+        Matrix products only, QK^T and AV over the tokens before and including each (causal)
+        counted, those in the window at most.
         """
         tokens = prompt + decoded
         near = min(tokens, self.window or tokens)
@@ -194,7 +229,9 @@ class LanguageNetwork(FrozenModel):
 
 
 class _MethodFile(Protocol):
-    """What every file in `workers/methods/` provides; importing it imports no torch (tensors are touched inside functions)."""
+    """What every file in `workers/methods/` provides; importing it imports no torch (tensors are
+    touched inside functions).
+    """
 
     __name__: str
     __doc__: str | None
@@ -207,14 +244,18 @@ class _MethodFile(Protocol):
         """Why the method cannot run on this network, or `None`."""
 
     def apply(self, model: Any, params: Any) -> Any:
-        """A model that shares the given model's weights and runs with the method; the given model stays as it was."""
+        """A model that shares the given model's weights and runs with the method; the given model
+        stays as it was.
+        """
 
 
 @runtime_checkable
 class Method(_MethodFile, Protocol):
     """A method for vision transformers."""
 
-    def tokens(self, params: Any, network: Network, image_size: ImageSize) -> tuple[BlockTokens, ...]:
+    def tokens(
+        self, params: Any, network: Network, image_size: ImageSize
+    ) -> tuple[BlockTokens, ...]:
         """The tokens that the method promises for each block."""
 
     def macs(self, params: Any, network: Network, image_size: ImageSize) -> int:
@@ -228,10 +269,14 @@ class LanguageMethod(_MethodFile, Protocol):
     MODALITY: Literal["language"]
 
     def macs(self, params: Any, network: LanguageNetwork, prompt: int, decoded: int) -> int:
-        """MACs per sequence that the method itself adds: `prompt` tokens at once, then `decoded` tokens one by one."""
+        """MACs per sequence that the method itself adds: `prompt` tokens at once, then `decoded`
+        tokens one by one.
+        """
 
     def skipped(self, params: Any, network: LanguageNetwork, tokens: int) -> int:
-        """MACs per sequence of the network that the method leaves out while `tokens` tokens are decoded one by one."""
+        """MACs per sequence of the network that the method leaves out while `tokens` tokens are
+        decoded one by one.
+        """
 
 
 AnyMethod = Method | LanguageMethod

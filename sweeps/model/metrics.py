@@ -1,6 +1,8 @@
-"""Declarations of metrics: name, unit, how a metric is compared, which direction is better, and when it is read.
+"""Declarations of metrics: name, unit, how a metric is compared, which direction is better, and
+when it is read.
 
-Every layer iterates over these declarations; none branches on a metric's name. To add a metric, declare it here and measure it.
+Every layer iterates over these declarations; none branches on a metric's name. To add a metric,
+declare it here and measure it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,29 +22,35 @@ class MetricSpec:
     """What is known of a metric before it is measured."""
 
     name: str
-    """`*` in it stands for the rest of the name of each member of a family, such as `zeroshot_*_acc`."""
+    """`*` in it stands for the rest of the name of each member of a family, such as
+    `zeroshot_*_acc`."""
     unit: str
     label: str
     """For people: `time to the first token`."""
     read: Read = "once"
-    """`round`: a sample of every round of a timed job, pooled over attempts; `item`: for every image or text window; `once`: in a
-    pass of its own; `counter`: counted by a method. Other counters are the method's own, and not declared."""
+    """`round`: a sample of every round of a timed job, pooled over attempts; `item`: for every
+    image or text window; `once`: in a pass of its own; `counter`: counted by a method. Other
+    counters are the method's own, and not declared."""
     compared: Compared | None = None
-    """How arms are compared, if they are: `ratio`, baseline over arm, of times in every round; `amount`, the same of what a pass of
-    its own reads; `difference`, by how much the arm is worse."""
+    """How arms are compared, if they are: `ratio`, baseline over arm, of times in every round;
+    `amount`, the same of what a pass of its own reads; `difference`, by how much the arm is
+    worse."""
     repeatable: bool = False
-    """Whether an amount that is read again is the same, so that one reading is enough for a verdict."""
+    """Whether an amount that is read again is the same, so that one reading is enough for a
+    verdict."""
     better: Better | None = None
     floor: float = 0.0
     """Effects that count as none: a share of 1 for a ratio, else in `unit`."""
     digits: int = 3
     """Decimals of an effect as it is printed."""
     stage: str | None = None
-    """Suffix of the metrics that hold the MACs of what it times (`gmacs_ttft`), where it times a part of a run."""
+    """Suffix of the metrics that hold the MACs of what it times (`gmacs_ttft`), where it times a
+    part of a run."""
     modality: Modality | None = None
     """Of the models that have it; `None`: of all."""
     series: bool = True
-    """Whether its samples are a series of their own; else they are `Samples.seconds`, the time of a forward."""
+    """Whether its samples are a series of their own; else they are `Samples.seconds`, the time of a
+    forward."""
     work: str | None = None
     """For people: what it times, whose MACs stand beside it."""
 
@@ -51,19 +59,37 @@ Metrics = Iterator[MetricSpec]
 SPEED_FLOOR = 0.02
 """Speed-ups whose interval lies within this share of 1 are called the same."""
 INTERVAL = "99.5 %"
-"""Level of the intervals of speed-ups in words: what `sweeps.stats.pooling` spends on what was measured so far."""
+"""Level of the intervals of speed-ups in words: what `sweeps.stats.pooling` spends on what was
+measured so far."""
 
 
 def _time(name: str, modality: Modality, label: str, work: str, **more: Any) -> MetricSpec:
     """A time that every round samples, whose ratio is a speed-up."""
-    timed: dict[str, Any] = {"read": "round", "compared": "ratio", "better": "lower", "floor": SPEED_FLOOR}
-    return MetricSpec(name=name, modality=modality, unit="ms", label=label, work=work, **timed, **more)
+    timed: dict[str, Any] = {
+        "read": "round",
+        "compared": "ratio",
+        "better": "lower",
+        "floor": SPEED_FLOOR,
+    }
+    return MetricSpec(
+        name=name, modality=modality, unit="ms", label=label, work=work, **timed, **more
+    )
 
 
-def _amount(unit: str, modality: Modality | None, /, *, repeatable: bool = False, **labels: str) -> Metrics:
+def _amount(
+    unit: str, modality: Modality | None, /, *, repeatable: bool = False, **labels: str
+) -> Metrics:
     """Amounts read once in an attempt, of which less is better, each with its label."""
-    common: dict[str, Any] = {"unit": unit, "modality": modality, "repeatable": repeatable, "better": "lower"}
-    return (MetricSpec(name=name, label=label, compared="amount", floor=SPEED_FLOOR, **common) for name, label in labels.items())
+    common: dict[str, Any] = {
+        "unit": unit,
+        "modality": modality,
+        "repeatable": repeatable,
+        "better": "lower",
+    }
+    return (
+        MetricSpec(name=name, label=label, compared="amount", floor=SPEED_FLOOR, **common)
+        for name, label in labels.items()
+    )
 
 
 def _loss(name: str, modality: Modality, unit: str, label: str, **more: Any) -> MetricSpec:
@@ -72,10 +98,20 @@ def _loss(name: str, modality: Modality, unit: str, label: str, **more: Any) -> 
     return MetricSpec(name=name, modality=modality, unit=unit, label=label, **quality, **more)
 
 
-def _shown(unit: str, modality: Modality | None, better: Better | None = None, /, read: Read = "once", **labels: str) -> Metrics:
+def _shown(
+    unit: str,
+    modality: Modality | None,
+    better: Better | None = None,
+    /,
+    read: Read = "once",
+    **labels: str,
+) -> Metrics:
     """Metrics that are not compared, each with its label; `ANY` in a name stands for `*`."""
     common: dict[str, Any] = {"unit": unit, "modality": modality, "better": better, "read": read}
-    return (MetricSpec(name=name.replace("ANY", "*"), label=label, **common) for name, label in labels.items())
+    return (
+        MetricSpec(name=name.replace("ANY", "*"), label=label, **common)
+        for name, label in labels.items()
+    )
 
 
 _METRICS = (
@@ -83,11 +119,14 @@ _METRICS = (
     _time("ttft", "language", "time to the first token", "the prompt", stage="ttft"),
     _time("tpot", "language", "time per output token", "one output token", stage="tpot"),
     _time("time_per_char", "language", "time per character", "a whole run"),
-    # By 0.2 points the same weights differ between careful evaluations: DeiT-B has 81.8 % in its paper and 81.98 % in timm, for
+    # By 0.2 points the same weights differ between careful evaluations: DeiT-B has 81.8 % in its
+    # paper and 81.98 % in timm, for
     # the resizing filter and the crop alone.
     _loss("top1", "vision", "%", "top-1 accuracy", better="higher", floor=0.2, digits=2),
     # About 1 % of the perplexity of a token of three bytes.
-    _loss("bits_per_byte", "language", "bit", "bits per byte", better="lower", floor=0.005, digits=4),
+    _loss(
+        "bits_per_byte", "language", "bit", "bits per byte", better="lower", floor=0.005, digits=4
+    ),
     *_shown("%", "vision", "higher", read="item", top5="top-5 accuracy"),
     *_shown("nat", None, "lower", read="item", kl="KL divergence from the baseline"),
     *_shown(
@@ -113,13 +152,28 @@ _METRICS = (
     ),
     *_shown("windows", "language", read="item", windows_skipped="windows without a likelihood"),
     *_shown("B", "language", read="item", bytes_scored="bytes scored"),
-    *_shown("1", "language", read="item", characters_scored="characters scored", tokens_scored="tokens scored"),
+    *_shown(
+        "1",
+        "language",
+        read="item",
+        characters_scored="characters scored",
+        tokens_scored="tokens scored",
+    ),
     *_shown("ms", "vision", "lower", device_latency="latency on the device"),
     *_shown("images/s", "vision", "higher", throughput="throughput"),
-    *_shown("1", "vision", steady_ratio="time of a forward in steady running over that of one after another arm"),
+    *_shown(
+        "1",
+        "vision",
+        steady_ratio="time of a forward in steady running over that of one after another arm",
+    ),
     *_amount("J", "vision", energy_per_image="energy per image"),
     *_shown("1", "vision", "lower", relative_cost="GMACs relative to the baseline"),
-    *_shown("1", "vision", diversity="diversity of tokens", cka="similarity of features to those of the baseline (CKA)"),
+    *_shown(
+        "1",
+        "vision",
+        diversity="diversity of tokens",
+        cka="similarity of features to those of the baseline (CKA)",
+    ),
     *_shown("degree", "vision", "lower", angle="angle between features and those of the baseline"),
     *_shown("ms", "language", "lower", tpot_p95="time per output token, 95 % quantile"),
     *_shown(
@@ -195,24 +249,42 @@ METRICS: Mapping[str, MetricSpec] = {metric.name: metric for metric in _METRICS}
 
 
 FAMILIES: tuple[MetricSpec, ...] = (
-    _loss("zeroshot_*_acc", "language", "1", "zero-shot accuracy", better="higher", floor=0.0, digits=3),
-    *_shown("bit", "language", "lower", zeroshot_ANY_bits_per_byte="bits per byte in a zero-shot task"),
+    _loss(
+        "zeroshot_*_acc",
+        "language",
+        "1",
+        "zero-shot accuracy",
+        better="higher",
+        floor=0.0,
+        digits=3,
+    ),
+    *_shown(
+        "bit", "language", "lower", zeroshot_ANY_bits_per_byte="bits per byte in a zero-shot task"
+    ),
     *_shown("1", "language", "higher", zeroshot_ANY="zero-shot score"),
     *_shown("degree", "vision", "lower", angle_ANY="angle between features"),
     *_shown("1", "vision", "higher", cka_ANY="similarity of features (CKA)"),
 )
-"""Metrics of which there are as many as blocks, tasks or methods, first match first; `*` stands for the rest of a name."""
+"""Metrics of which there are as many as blocks, tasks or methods, first match first; `*` stands for
+the rest of a name."""
 
 
 def find_metric(name: str) -> MetricSpec | None:
-    """The declaration of a metric or of its family; `None` where there is none, as for what a method of the user's counts."""
-    return METRICS.get(name) or next((family for family in FAMILIES if fnmatchcase(name, family.name)), None)
+    """The declaration of a metric or of its family; `None` where there is none, as for what a
+    method of the user's counts.
+    """
+    return METRICS.get(name) or next(
+        (family for family in FAMILIES if fnmatchcase(name, family.name)), None
+    )
 
 
 def metric(name: str) -> MetricSpec:
     """The declaration of a metric. Raises `KeyError` with the known names."""
     if (found := find_metric(name)) is None:
-        raise KeyError(f"metric {name!r} is not declared in sweeps/model/metrics.py; declared are {', '.join(METRICS)}")
+        raise KeyError(
+            f"metric {name!r} is not declared in sweeps/model/metrics.py; declared are"
+            f" {', '.join(METRICS)}"
+        )
     return found
 
 

@@ -1,4 +1,6 @@
-"""Outcome: what a worker returns for a job, as plain data; raw samples are the truth, everything else can be derived again."""
+"""Outcome: what a worker returns for a job, as plain data; raw samples are the truth, everything
+else can be derived again.
+"""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Annotated, Any, Literal, Self
@@ -21,11 +23,15 @@ INTEGER = 2**63
 """No integer of an outcome is as large as this: a database cannot hold it."""
 
 FailureReason = Literal["out_of_memory", "timeout", "unsupported", "not_a_number", "crash", "error"]
-ANSWERING_FAILURES: frozenset[FailureReason] = frozenset({"out_of_memory", "timeout", "unsupported", "not_a_number", "crash"})
-"""Failures that answer the question (exit code 0). `error`, an unexpected exception, does not: it is tried again."""
+ANSWERING_FAILURES: frozenset[FailureReason] = frozenset(
+    {"out_of_memory", "timeout", "unsupported", "not_a_number", "crash"}
+)
+"""Failures that answer the question (exit code 0). `error`, an unexpected exception, does not: it
+is tried again."""
 
 WAITED_S = "waited_s"
-"""Name of the system metric that holds the seconds for which a job waited for other processes to free the cores."""
+"""Name of the system metric that holds the seconds for which a job waited for other processes to
+free the cores."""
 WORKER_UNFIT = "worker_unfit"
 """Name of the system metric by which an outcome marks its process as unfit for further jobs."""
 
@@ -48,7 +54,9 @@ class Environment(FrozenModel):
 
 
 class MetricValue(FrozenModel):
-    """One number about one arm: `low` and `high` bound it where an interval is known, `n` counts what it rests on."""
+    """One number about one arm: `low` and `high` bound it where an interval is known, `n` counts
+    what it rests on.
+    """
 
     name: str
     value: float
@@ -59,43 +67,65 @@ class MetricValue(FrozenModel):
 
 
 class Samples(FrozenModel):
-    """Raw timings: one row per round, one column per measured arm (see `arms`), each of them seconds per forward pass."""
+    """Raw timings: one row per round, one column per measured arm (see `arms`), each of them
+    seconds per forward pass.
+    """
 
     arms: tuple[int, ...]
-    """Indices into `Job.arms` of the columns; an arm that was timed twice in every round has two."""
+    """Indices into `Job.arms` of the columns; an arm that was timed twice in every round has
+    two."""
     seconds: tuple[tuple[float, ...], ...]
     """Wall time per forward, shape [rounds, arms]. Cells of one row form pairs."""
     event_seconds: tuple[tuple[float, ...], ...] | None = None
-    """Device time per forward from CUDA events, same shape; `None` on a CPU, where it is not measured apart."""
+    """Device time per forward from CUDA events, same shape; `None` on a CPU, where it is not
+    measured apart."""
     order: tuple[tuple[int, ...], ...]
     """For each round the columns in the order they ran."""
     inner: tuple[int, ...]
     """Forwards that make up one sample, per column."""
     stopped: Literal["half_width", "plateau", "pairs_max", "budget"]
     series: dict[str, tuple[tuple[float, ...], ...]] = Field(default_factory=dict)
-    """Further times of the same runs, each of the shape of `seconds`, in seconds: `ttft`, `tpot` and `time_per_char` of a
-    generation job, whose `seconds` are those of the whole run, tokenizer included."""
+    """Further times of the same runs, each of the shape of `seconds`, in seconds: `ttft`, `tpot`
+    and `time_per_char` of a generation job, whose `seconds` are those of the whole run, tokenizer
+    included."""
     bursts: tuple[tuple[float, ...], ...] | None = None
-    """Seconds per forward of several in one go, shape [bursts, arms], each arm once in the order of its first column."""
+    """Seconds per forward of several in one go, shape [bursts, arms], each arm once in the order of
+    its first column."""
 
     @model_validator(mode="after")
     def _rectangular(self) -> Self:
         columns = len(self.arms)
         if len(self.inner) != columns or any(not 0 < forwards < 2**31 for forwards in self.inner):
-            raise ValueError(f"samples.inner must have one positive number for each of the {columns} arms")
-        tables: dict[str, Sequence[Sequence[float]]] = {"seconds": self.seconds, "order": self.order, **self.series}
+            raise ValueError(
+                f"samples.inner must have one positive number for each of the {columns} arms"
+            )
+        tables: dict[str, Sequence[Sequence[float]]] = {
+            "seconds": self.seconds,
+            "order": self.order,
+            **self.series,
+        }
         if self.event_seconds is not None:
             tables["event_seconds"] = self.event_seconds
         for name, table in tables.items():
             if len(table) != len(self.seconds):
-                raise ValueError(f"samples: {name} has {len(table)} rounds, seconds has {len(self.seconds)}")
+                raise ValueError(
+                    f"samples: {name} has {len(table)} rounds, seconds has {len(self.seconds)}"
+                )
             widths = {len(row) for row in table} - {columns}
             if widths:
-                raise ValueError(f"samples: a round of {name} has {widths.pop()} values, but there are {columns} columns of arms")
+                raise ValueError(
+                    f"samples: a round of {name} has {widths.pop()} values, but there are {columns}"
+                    " columns of arms"
+                )
         if any(len(row) != len(set(self.arms)) for row in self.bursts or ()):
-            raise ValueError(f"samples: a row of bursts has not one value for each of the {len(set(self.arms))} arms")
+            raise ValueError(
+                f"samples: a row of bursts has not one value for each of the {len(set(self.arms))}"
+                " arms"
+            )
         if any(sorted(row) != list(range(columns)) for row in self.order):
-            raise ValueError(f"samples: a round of order is no order of the columns 0 to {columns - 1}")
+            raise ValueError(
+                f"samples: a round of order is no order of the columns 0 to {columns - 1}"
+            )
         return self
 
 
@@ -126,10 +156,12 @@ class ArmOutcome(FrozenModel):
     solved: dict[str, float] = Field(default_factory=dict)
     """What was solved from a request (a budget's parameter, a capped r)."""
     metrics: tuple[MetricValue, ...] = ()
-    """Everything else as rows: peak_rss, cuda_peak_allocated, cuda_peak_reserved, energy_per_image, mean_power, throughput …"""
+    """Everything else as rows: peak_rss, cuda_peak_allocated, cuda_peak_reserved, energy_per_image,
+    mean_power, throughput …"""
     flags: tuple[str, ...] = ()
     implementation: str | None = None
-    """Which implementation ran, where a method has several that give equal results; `None` where there is one."""
+    """Which implementation ran, where a method has several that give equal results; `None` where
+    there is one."""
 
 
 class Failure(FrozenModel):
@@ -163,22 +195,27 @@ class Outcome(FrozenModel):
     profiles: tuple[ArmProfile, ...] | None = None
     """Profile jobs: where the time of each arm goes, phase by phase."""
     peaks: tuple[Peaks, ...] = ()
-    """What the machine reaches at best, where the job measured it: an attribute of the environment."""
+    """What the machine reaches at best, where the job measured it: an attribute of the
+    environment."""
     system_metrics: dict[str, float] = Field(default_factory=dict)
-    """What the monitors read around timing, by the names of `sweeps.model.system_metrics.SYSTEM_METRICS`."""
+    """What the monitors read around timing, by the names of
+    `sweeps.model.system_metrics.SYSTEM_METRICS`."""
     system_series: dict[str, tuple[float | None, ...]] | None = None
-    """What they read between rounds, as columns of equal length by the names of `SYSTEM_SERIES` there; `None` without readings."""
+    """What they read between rounds, as columns of equal length by the names of `SYSTEM_SERIES`
+    there; `None` without readings."""
     flags: tuple[str, ...] = ()
     """Reasons to distrust the whole job: contended, thermal_slowdown, consistency_check_failed …"""
     notes: tuple[str, ...] = ()
-    """What flags of the job or of its arms are about, where their name is not enough; a line each."""
+    """What flags of the job or of its arms are about, where their name is not enough; a line
+    each."""
     cores: tuple[DatabaseCount, ...] | None = None
     """The CPU cores that the process was pinned to; `None` where it was not."""
     process: str | None = None
-    """Identifies the process that measured it: outcomes of one process share what is particular to it."""
+    """Identifies the process that measured it: outcomes of one process share what is particular to
+    it."""
     suspects: tuple[DatabaseCount, ...] = ()
-    """Arms one of which changed what all arms of the process run on, where others can be measured apart from it (`Job.apart`):
-    nothing else in this outcome counts then."""
+    """Arms one of which changed what all arms of the process run on, where others can be measured
+    apart from it (`Job.apart`): nothing else in this outcome counts then."""
     commit: str | None = None
     """The project's commit: provenance, not identity."""
 
@@ -188,16 +225,28 @@ class Outcome(FrozenModel):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        """Outcomes are also read from untrusted files: what contradicts itself is refused here, not by a database."""
+        """Outcomes are also read from untrusted files: what contradicts itself is refused here, not
+        by a database.
+        """
         if self.ended_at < self.started_at:
-            raise ValueError(f"ended_at ({self.ended_at}) lies before started_at ({self.started_at})")
+            raise ValueError(
+                f"ended_at ({self.ended_at}) lies before started_at ({self.started_at})"
+            )
         _check_arms("suspects", self.suspects, self.job)
         _check_arms("arms", [arm.arm for arm in self.arms], self.job)
-        _check_arms("failures", {failure.arm for failure in self.failures if failure.arm is not None}, self.job)
+        _check_arms(
+            "failures",
+            {failure.arm for failure in self.failures if failure.arm is not None},
+            self.job,
+        )
         for name, kept in (("predictions", self.predictions), ("text_scores", self.text_scores)):
             if kept is not None:
                 _check_arms(f"{name}.arms", [arm.arm for arm in kept.arms], self.job)
-                _check_arms(f"{name}.pairs", {arm for pair in kept.pairs for arm in (pair.baseline, pair.arm)}, self.job)
+                _check_arms(
+                    f"{name}.pairs",
+                    {arm for pair in kept.pairs for arm in (pair.baseline, pair.arm)},
+                    self.job,
+                )
         phases = [(profile.arm, profile.phase) for profile in self.profiles or ()]
         if len(set(phases)) < len(phases):
             raise ValueError("profiles names an arm and phase twice")
@@ -205,18 +254,36 @@ class Outcome(FrozenModel):
         if self.samples is not None:
             _check_arms("samples.arms", set(self.samples.arms), self.job)
         if len(lengths := {len(column) for column in (self.system_series or {}).values()}) > 1:
-            raise ValueError(f"the columns of system_series have {min(lengths)} to {max(lengths)} readings; all must have as many")
-        large = next((number for number in _integers(self.model_dump(exclude={"samples"})) if abs(number) >= INTEGER), None)
+            raise ValueError(
+                f"the columns of system_series have {min(lengths)} to {max(lengths)} readings; all"
+                " must have as many"
+            )
+        large = next(
+            (
+                number
+                for number in _integers(self.model_dump(exclude={"samples"}))
+                if abs(number) >= INTEGER
+            ),
+            None,
+        )
         if large is not None:
-            raise ValueError(f"an integer of {large.bit_length()} bits is too large; a database holds 63")
+            raise ValueError(
+                f"an integer of {large.bit_length()} bits is too large; a database holds 63"
+            )
         return self
 
 
 def do_same_work(job: Job, arms: Iterable[ArmOutcome], pair: Pair) -> bool:
-    """Whether the arms of a pair have equal counts under equal conditions: replicates, controls, methods without effect."""
+    """Whether the arms of a pair have equal counts under equal conditions: replicates, controls,
+    methods without effect.
+    """
     counts = {one.arm: tuple(getattr(one, name) for name in SAME_COUNTS) for one in arms}
     conditions = [job.arms[arm].condition(job.condition) for arm in pair]
-    return set(pair) <= counts.keys() and counts[pair.baseline] == counts[pair.arm] and conditions[0] == conditions[1]
+    return (
+        set(pair) <= counts.keys()
+        and counts[pair.baseline] == counts[pair.arm]
+        and conditions[0] == conditions[1]
+    )
 
 
 def _check_arms(name: str, arms: Collection[int], job: Job) -> None:

@@ -1,4 +1,6 @@
-"""Predictions of each arm for each image, packed small enough to be kept, so that any two arms can be compared later."""
+"""Predictions of each arm for each image, packed small enough to be kept, so that any two arms can
+be compared later.
+"""
 
 import base64
 from typing import TYPE_CHECKING, Any
@@ -13,7 +15,9 @@ def pack(values: "ArrayLike", dtype: "DTypeLike") -> str:
     """An array as base64 text of its little-endian bytes."""
     import numpy as np
 
-    return base64.b64encode(np.asarray(values, dtype=np.dtype(dtype).newbyteorder("<")).tobytes()).decode("ascii")
+    return base64.b64encode(
+        np.asarray(values, dtype=np.dtype(dtype).newbyteorder("<")).tobytes()
+    ).decode("ascii")
 
 
 def unpack(text: str, dtype: "DTypeLike") -> "NDArray[Any]":
@@ -24,14 +28,17 @@ def unpack(text: str, dtype: "DTypeLike") -> "NDArray[Any]":
 
 
 class ArmImages(FrozenModel):
-    """One arm on the images of an evaluation, in their order; each text is `pack`ed, one value per image."""
+    """One arm on the images of an evaluation, in their order; each text is `pack`ed, one value per
+    image.
+    """
 
     arm: int
     """Index into `Job.arms`."""
     predicted: str
     """Class with the highest logit, int16; -1 where the logits are not finite."""
     rank: str
-    """How many classes have a higher logit than the true one, int16: 0 is a top-1 hit, below 5 a top-5 hit; -1 if not finite."""
+    """How many classes have a higher logit than the true one, int16: 0 is a top-1 hit, below 5 a
+    top-5 hit; -1 if not finite."""
     margin: str
     """Logit of the true class less the highest other logit, float32."""
 
@@ -42,7 +49,8 @@ class PairImages(FrozenModel):
     baseline: int
     arm: int
     kl: str
-    """KL(baseline || arm) of the softmax over the outputs that stand for the data's classes, in nats, float32.
+    """KL(baseline || arm) of the softmax over the outputs that stand for the data's classes, in
+    nats, float32.
 
     With a class map other outputs of the model are left out before the softmax.
     """

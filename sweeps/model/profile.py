@@ -1,4 +1,6 @@
-"""Profiles: where the time of an arm's forward goes, by class of time and by kernel or operator, whichever tool recorded it."""
+"""Profiles: where the time of an arm's forward goes, by class of time and by kernel or operator,
+whichever tool recorded it.
+"""
 
 from typing import Literal
 
@@ -8,10 +10,12 @@ from sweeps.model.identity import FrozenModel
 
 Tool = Literal["torch", "nsys", "ncu"]
 Phase = Literal["forward", "prefill", "decode"]
-"""`forward` of a vision model; of a language model `prefill` and one `decode` step, each profiled apart."""
+"""`forward` of a vision model; of a language model `prefill` and one `decode` step, each profiled
+apart."""
 TimeClass = Literal["device", "launch", "host", "sync", "idle"]
-"""`device`: kernels and copies run (on a CPU: operators). The rest are gaps of the device, by what the host does in them: `launch`
-enters the launch of a kernel, `sync` waits for the device, `host` dispatches operators or runs Python, `idle` is none of these."""
+"""`device`: kernels and copies run (on a CPU: operators). The rest are gaps of the device, by what
+the host does in them: `launch` enters the launch of a kernel, `sync` waits for the device, `host`
+dispatches operators or runs Python, `idle` is none of these."""
 Activity = Literal["kernel", "memcpy", "memset", "operator"]
 Side = Literal["baseline", "arm"]
 """Which of the two arms of a comparison a profile shows."""
@@ -25,7 +29,8 @@ class Activities(FrozenModel):
     count: float = Field(ge=0)
     """Runs in one forward."""
     seconds: float = Field(ge=0)
-    """Time of these runs together, per forward; of an operator its own time, without that of operators it calls."""
+    """Time of these runs together, per forward; of an operator its own time, without that of
+    operators it calls."""
     gmacs: float | None = None
     """1e9 MACs per forward, where they can be derived from shapes."""
     bytes_moved: float | None = None
@@ -53,7 +58,9 @@ class IntervalEstimate(FrozenModel):
 
 
 class ArmProfile(FrozenModel):
-    """One arm and phase under a profiler: seconds, counts and bytes are means of one forward (or decode step)."""
+    """One arm and phase under a profiler: seconds, counts and bytes are means of one forward (or
+    decode step).
+    """
 
     arm: int
     """Index into `Job.arms`."""
@@ -66,11 +73,13 @@ class ArmProfile(FrozenModel):
     profiled_wall_s: float | None = Field(default=None, ge=0)
     """Wall time with the profiler, which slows the host."""
     times: dict[TimeClass, float] = Field(default_factory=dict)
-    """Seconds by class; with `wall_s` they add up to it. Empty where only kernels were recorded one by one (ncu)."""
+    """Seconds by class; with `wall_s` they add up to it. Empty where only kernels were recorded one
+    by one (ncu)."""
     launches: float = Field(default=0, ge=0)
     """Kernels, copies and memsets started (on a CPU: operators called by the model)."""
     kernel_time_share: float | None = Field(default=None, ge=0, le=1)
-    """Share of the arm's kernel time that `activities` hold, where it is known; a tool may have recorded only a few kernels."""
+    """Share of the arm's kernel time that `activities` hold, where it is known; a tool may have
+    recorded only a few kernels."""
     activities: tuple[Activities, ...] = ()
     """Longest total first."""
     allocations: float | None = None
@@ -78,22 +87,28 @@ class ArmProfile(FrozenModel):
     allocated_bytes: float | None = None
     """Bytes allocated per forward."""
     baseline: int | None = Field(default=None, ge=0)
-    """Index into `Job.arms` of the arm that the following compare it with, by pairs inside rounds; `None` without such rounds."""
+    """Index into `Job.arms` of the arm that the following compare it with, by pairs inside rounds;
+    `None` without such rounds."""
     rounds: int | None = Field(default=None, ge=1)
     """Rounds under the profiler, in each of which every arm of the job ran in random order."""
     speedup: IntervalEstimate | None = None
-    """Of the walls without a profiler, baseline over arm, with the interval of any speed-up (`sweeps.stats.pooling`)."""
+    """Of the walls without a profiler, baseline over arm, with the interval of any speed-up
+    (`sweeps.stats.pooling`)."""
     profiled_speedup: IntervalEstimate | None = None
     """The same under the profiler, less its own time."""
     changes: dict[TimeClass, IntervalEstimate] = Field(default_factory=dict)
-    """By class what the arm takes more than its baseline, as a share of the baseline's wall, with intervals of the same level."""
+    """By class what the arm takes more than its baseline, as a share of the baseline's wall, with
+    intervals of the same level."""
 
 
 class Peaks(FrozenModel):
-    """What a device reaches at best, measured here; an attribute of an environment, no part of its identity."""
+    """What a device reaches at best, measured here; an attribute of an environment, no part of its
+    identity.
+    """
 
     gflops: float = Field(gt=0)
-    """1e9 floating-point operations per second (two per MAC) of a large matrix product in the dtype."""
+    """1e9 floating-point operations per second (two per MAC) of a large matrix product in the
+    dtype."""
     gb_per_s: float = Field(gt=0)
     """1e9 bytes per second of memory, read and written."""
     dtype: str

@@ -1,4 +1,6 @@
-"""System metrics: what the monitors read around timing and between its rounds, and which of it is worth a note beside a result."""
+"""System metrics: what the monitors read around timing and between its rounds, and which of it is
+worth a note beside a result.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -8,15 +10,21 @@ SYSTEM_METRICS: Mapping[str, str] = {
     "load_after": "the same at their end",
     "process_cores": "CPU time of this process over wall time",
     "foreign_cores": "CPU time of other processes on the cores it may use, over wall time",
-    "stolen_cores": "CPU time that the host of a virtual machine took from these cores, over wall time",
+    "stolen_cores": (
+        "CPU time that the host of a virtual machine took from these cores, over wall time"
+    ),
     "involuntary_switches": "times that a thread of this process was made to wait for another",
-    "cpu_mhz_min": "MHz: least mean frequency of the first cores it may use, of the readings between rounds",
+    "cpu_mhz_min": (
+        "MHz: least mean frequency of the first cores it may use, of the readings between rounds"
+    ),
     "cpu_mhz_max": "MHz: largest of these readings",
     "quota_throttled_s": "s: time, over all CPUs, in which a cgroup quota withheld them",
     "quota_throttles": "periods in which that happened",
     "thermal_throttles": "times that heat slowed a core that it may use, or their package",
     "thermal_throttled_s": "s: how long, over all these cores",
-    "cpu_energy_j": "J: energy of the processors' packages and their memory, whoever used them (RAPL)",
+    "cpu_energy_j": (
+        "J: energy of the processors' packages and their memory, whoever used them (RAPL)"
+    ),
     "cpu_power_mean": "W: the same over the time of the rounds",
     "gpu_sm_clock_min": "MHz",
     "gpu_sm_clock_max": "MHz",
@@ -37,7 +45,8 @@ SYSTEM_METRICS: Mapping[str, str] = {
     "memory_growth_mib": "MiB that the job left behind, where that was too much",
     "worker_unfit": "1 if the process may run no other job",
 }
-"""Name of each reading (`*`: the rest of a name), with its unit and meaning. What a machine does not offer is absent, never 0."""
+"""Name of each reading (`*`: the rest of a name), with its unit and meaning. What a machine does
+not offer is absent, never 0."""
 
 SYSTEM_SERIES: Mapping[str, str] = {
     "seconds": "s since timing began",
@@ -54,7 +63,8 @@ SYSTEM_SERIES: Mapping[str, str] = {
     "gpu_power": "W",
     "gpu_reasons": "bits of NVML's clocks event reasons",
 }
-"""Columns of `Outcome.system_series`: the last reading before the end of a round, where a machine offers it."""
+"""Columns of `Outcome.system_series`: the last reading before the end of a round, where a machine
+offers it."""
 
 RATES: Mapping[str, str] = {
     "load": "load, processes that run or wait",
@@ -78,8 +88,11 @@ _COUNTERS = {
 """Columns of `SYSTEM_SERIES` that count since timing began, and the rate of each."""
 REASON = "gpu_reason_"
 """Begins the names of the shares of clocks event reasons."""
-_USUAL = frozenset({"gpu_idle", "applications_clocks_setting", "display_clock_setting", "sync_boost"})
-"""Reasons that do not slow a measurement: an idle moment between rounds, or clocks that were set on purpose."""
+_USUAL = frozenset(
+    {"gpu_idle", "applications_clocks_setting", "display_clock_setting", "sync_boost"}
+)
+"""Reasons that do not slow a measurement: an idle moment between rounds, or clocks that were set on
+purpose."""
 _CLOCKS = (("cpu_mhz", "CPU", "{:.0f}"), ("gpu_sm_clock", "SMs", "{:.0f}"))
 STEADY = 0.9
 """Clocks that fell below this share of their largest reading are worth a note."""
@@ -106,7 +119,9 @@ def has_clock(readings: Mapping[str, float]) -> bool:
 
 
 def notes_on(readings: Mapping[str, float]) -> Iterator[str]:
-    """What stands out in the readings of an attempt, a few words each; nothing of a quiet machine with steady clocks."""
+    """What stands out in the readings of an attempt, a few words each; nothing of a quiet machine
+    with steady clocks.
+    """
     if (foreign := readings.get("foreign_cores", 0.0)) >= FOREIGN:
         yield f"others used {foreign:.2f} cores"
     if (stolen := readings.get("stolen_cores", 0.0)) >= STOLEN:
@@ -121,18 +136,26 @@ def notes_on(readings: Mapping[str, float]) -> Iterator[str]:
             yield f"{device} at {form.format(low)} to {form.format(high)} MHz"
     for name, share in sorted(readings.items()):
         reason = name.removeprefix(REASON)
-        if reason != name and reason not in _USUAL and share >= (CAPPED if reason == "sw_power_cap" else 0.0):
+        if (
+            reason != name
+            and reason not in _USUAL
+            and share >= (CAPPED if reason == "sw_power_cap" else 0.0)
+        ):
             yield f"{reason.replace('_', ' ')} at {share:.0%} of readings"
     if (others := readings.get("gpu_memory_foreign_max", 0.0)) >= FOREIGN_MIB:
         yield f"others had {others / 1024:.2g} GiB of the GPU"
 
 
 def rates(series: Mapping[str, Sequence[float | None]]) -> dict[str, list[float | None]]:
-    """Columns of `SYSTEM_SERIES` as what holds at each reading: `seconds`, `rounds` and those of `RATES` that are known.
+    """Columns of `SYSTEM_SERIES` as what holds at each reading: `seconds`, `rounds` and those of
+    `RATES` that are known.
 
-    What counts since timing began becomes its mean rate since the reading before; the first is the mean since timing began.
+    What counts since timing began becomes its mean rate since the reading before; the first is the
+    mean since timing began.
     """
-    found: dict[str, list[float | None]] = {name: list(series[name]) for name in ("seconds", "rounds") if name in series}
+    found: dict[str, list[float | None]] = {
+        name: list(series[name]) for name in ("seconds", "rounds") if name in series
+    }
     seconds = [value or 0.0 for value in series.get("seconds", ())]
     for name, column in series.items():
         if name in _COUNTERS:

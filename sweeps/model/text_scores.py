@@ -3,12 +3,14 @@
 from sweeps.model.identity import FrozenModel
 
 SCORED, CONTEXT = 384, 256
-"""Characters of a window that are scored, and of context before them: together some 220 tokens, fewer than the sequence length of
-the smallest model's training."""
+"""Characters of a window that are scored, and of context before them: together some 220 tokens,
+fewer than the sequence length of the smallest model's training."""
 
 
 class ArmScores(FrozenModel):
-    """One arm on the windows of a text, in their order; each text is packed by `predictions.pack`, a value per window."""
+    """One arm on the windows of a text, in their order; each text is packed by `predictions.pack`,
+    a value per window.
+    """
 
     arm: int
     """Index into `Job.arms`."""
@@ -19,7 +21,9 @@ class ArmScores(FrozenModel):
 
 
 class PairScores(FrozenModel):
-    """How an arm's predictions differ from its baseline's, window by window; only where both read the same tokens."""
+    """How an arm's predictions differ from its baseline's, window by window; only where both read
+    the same tokens.
+    """
 
     baseline: int
     arm: int

@@ -1,4 +1,6 @@
-"""How two arms classify the same images: drop in top-1 accuracy with a paired interval, KL divergence, change of margin."""
+"""How two arms classify the same images: drop in top-1 accuracy with a paired interval, KL
+divergence, change of margin.
+"""
 
 from typing import NamedTuple
 
@@ -7,7 +9,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from sweeps.model.metrics import METRICS
 from sweeps.model.predictions import Predictions, unpack
-from sweeps.stats.quality import Interval, QualityVerdict, array_problem, interval_verdict, mean, of_arm
+from sweeps.stats.quality import (
+    Interval,
+    QualityVerdict,
+    array_problem,
+    interval_verdict,
+    mean,
+    of_arm,
+)
 from sweeps.stats.timing import CONFIDENCE
 
 TOP1_FLOOR = METRICS["top1"].floor
@@ -19,7 +28,9 @@ Z = 1.959963984540054
 
 
 class Drop(NamedTuple):
-    """Top-1 of the baseline less that of the arm on the same images, in points: above 0 the arm is worse."""
+    """Top-1 of the baseline less that of the arm on the same images, in points: above 0 the arm is
+    worse.
+    """
 
     value: float
     low: float
@@ -30,7 +41,8 @@ class Drop(NamedTuple):
     gained: int
     """Images that the arm alone has right."""
     p: float
-    """McNemar's exact test of no difference: the two-sided binomial probability of a split of lost and gained this uneven."""
+    """McNemar's exact test of no difference: the two-sided binomial probability of a split of lost
+    and gained this uneven."""
 
     def verdict(self, floor: float = TOP1_FLOOR) -> QualityVerdict:
         """See `sweeps.stats.quality.interval_verdict`; `floor` in points."""
@@ -38,7 +50,9 @@ class Drop(NamedTuple):
 
 
 class Agreement(NamedTuple):
-    """What one arm of an evaluation loses against another; shares of images in per cent, KL in nats, margins in logits."""
+    """What one arm of an evaluation loses against another; shares of images in per cent, KL in
+    nats, margins in logits.
+    """
 
     images: int
     top1_baseline: Interval
@@ -47,7 +61,8 @@ class Agreement(NamedTuple):
     top5: float
     drop: Drop
     kl: Interval | None
-    """Mean KL(baseline || arm) of the softmax over the outputs that stand for the classes of the data.
+    """Mean KL(baseline || arm) of the softmax over the outputs that stand for the classes of the
+    data.
 
     `None` where the evaluation does not hold it for these two, or nothing finite.
     """
@@ -61,36 +76,59 @@ class Agreement(NamedTuple):
 
 
 def accuracy_drop(baseline_hits: ArrayLike, arm_hits: ArrayLike) -> Drop:
-    """Drop in top-1 between two arms, given which images each has right (booleans, shape [images], same order).
+    """Drop in top-1 between two arms, given which images each has right (booleans, shape [images],
+    same order).
 
-    The interval is Tango's score interval for a difference of paired proportions (Statistics in Medicine 17, 1998, p. 891): it
-    needs no discordant images, and where few are its simulated coverage stays at 93 % or more, while Wald's falls to 77 %.
-    Raises `ValueError` for no images, or two sides of unequal length.
+    The interval is Tango's score interval for a difference of paired proportions (Statistics in
+    Medicine 17, 1998, p. 891): it needs no discordant images, and where few are its simulated
+    coverage stays at 93 % or more, while Wald's falls to 77 %. Raises `ValueError` for no images,
+    or two sides of unequal length.
     """
     baseline, arm = np.asarray(baseline_hits, dtype=np.bool_), np.asarray(arm_hits, dtype=np.bool_)
     if baseline.ndim != 1 or baseline.shape != arm.shape or not baseline.size:
-        raise ValueError(f"two arms need answers to the same images, got shapes {baseline.shape} and {arm.shape}")
+        raise ValueError(
+            f"two arms need answers to the same images, got shapes {baseline.shape} and {arm.shape}"
+        )
     lost, gained = int(np.sum(baseline & ~arm)), int(np.sum(arm & ~baseline))
     low, high = _tango(lost, gained, baseline.size)
     value = 100 * (lost - gained) / baseline.size
-    return Drop(value, min(100 * low, value), max(100 * high, value), baseline.size, lost, gained, mcnemar(lost, gained))
+    return Drop(
+        value,
+        min(100 * low, value),
+        max(100 * high, value),
+        baseline.size,
+        lost,
+        gained,
+        mcnemar(lost, gained),
+    )
 
 
 def smallest_drop(images: int, floor: float = TOP1_FLOOR) -> float:
-    """The least drop in points that so many images can show to be worse than `floor`; infinite where they can show none.
+    """The least drop in points that so many images can show to be worse than `floor`; infinite
+    where they can show none.
 
     It is shown where the arm loses images and gains none.
     """
-    return next((100 * lost / images for lost in range(1, images + 1) if 100 * _tango(lost, 0, images)[0] > floor), np.inf)
+    return next(
+        (
+            100 * lost / images
+            for lost in range(1, images + 1)
+            if 100 * _tango(lost, 0, images)[0] > floor
+        ),
+        np.inf,
+    )
 
 
 def images_for_same(floor: float = TOP1_FLOOR) -> int:
-    """The fewest images whose interval lies within `floor` points where both arms are right on the same ones (Tango)."""
+    """The fewest images whose interval lies within `floor` points where both arms are right on the
+    same ones (Tango).
+    """
     return int(np.ceil(Z**2 * (100 / floor - 1)))
 
 
 def mcnemar(lost: int, gained: int) -> float:
-    """Exact two-sided p of McNemar's test: how likely a split of `lost + gained` coin tosses at least this uneven is.
+    """Exact two-sided p of McNemar's test: how likely a split of `lost + gained` coin tosses at
+    least this uneven is.
 
     That of `scipy.stats.binomtest`, whose import takes most of a second.
     """
@@ -100,7 +138,9 @@ def mcnemar(lost: int, gained: int) -> float:
 
 
 def share(hits: ArrayLike) -> Interval:
-    """Share of true values (shape [images]) in per cent, with Wilson's score interval. Raises `ValueError` for none."""
+    """Share of true values (shape [images]) in per cent, with Wilson's score interval. Raises
+    `ValueError` for none.
+    """
     answers = np.asarray(hits, dtype=np.bool_)
     n = answers.size
     if not n:
@@ -113,15 +153,27 @@ def share(hits: ArrayLike) -> Interval:
 
 
 def compare_predictions(evaluation: Predictions, baseline: int, arm: int) -> Agreement:
-    """How two arms of an evaluation agree, whether or not they are a pair of the job. Raises `ValueError` for an arm it lacks."""
+    """How two arms of an evaluation agree, whether or not they are a pair of the job. Raises
+    `ValueError` for an arm it lacks.
+    """
     ranks, margins = {}, {}
     for index in (baseline, arm):
         images = of_arm(evaluation.arms, index)
-        ranks[index], margins[index] = unpack(images.rank, "i2"), unpack(images.margin, "f4").astype(np.float64)
+        ranks[index], margins[index] = (
+            unpack(images.rank, "i2"),
+            unpack(images.margin, "f4").astype(np.float64),
+        )
     hits = {index: rank == 0 for index, rank in ranks.items()}
     near = {index: float(100 * np.mean((rank >= 0) & (rank < 5))) for index, rank in ranks.items()}
     changes = _finite(margins[arm] - margins[baseline])
-    apart = next((unpack(pair.kl, "f4") for pair in evaluation.pairs if (pair.baseline, pair.arm) == (baseline, arm)), None)
+    apart = next(
+        (
+            unpack(pair.kl, "f4")
+            for pair in evaluation.pairs
+            if (pair.baseline, pair.arm) == (baseline, arm)
+        ),
+        None,
+    )
     kl = np.empty(0) if apart is None else _finite(apart.astype(np.float64))
     return Agreement(
         images=evaluation.images,
@@ -137,11 +189,15 @@ def compare_predictions(evaluation: Predictions, baseline: int, arm: int) -> Agr
 
 
 def predictions_problem(evaluation: Predictions) -> str | None:
-    """Why the evaluation cannot be: an array that does not hold one value for each image; `None` if it can."""
+    """Why the evaluation cannot be: an array that does not hold one value for each image; `None` if
+    it can.
+    """
     columns = [("labels", evaluation.labels, "i2")]
     for images in evaluation.arms:
         named = (("predicted", "i2"), ("rank", "i2"), ("margin", "f4"))
-        columns += [(f"{name} of arm {images.arm}", getattr(images, name), dtype) for name, dtype in named]
+        columns += [
+            (f"{name} of arm {images.arm}", getattr(images, name), dtype) for name, dtype in named
+        ]
     columns += [(f"kl of arm {pair.arm}", pair.kl, "f4") for pair in evaluation.pairs]
     return array_problem(columns, evaluation.images, "images")
 
@@ -151,7 +207,9 @@ def _finite(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _tango(lost: int, gained: int, n: int) -> tuple[float, float]:
-    """Tango's score interval of p_lost - p_gained: the differences that a score test at `CONFIDENCE` does not reject."""
+    """Tango's score interval of p_lost - p_gained: the differences that a score test at
+    `CONFIDENCE` does not reject.
+    """
 
     def score(difference: float) -> float:
         a = 2 * n
@@ -165,6 +223,14 @@ def _tango(lost: int, gained: int, n: int) -> tuple[float, float]:
     edge = 1 - 1e-12
     from scipy.optimize import brentq
 
-    low = -1.0 if estimate <= -edge else float(brentq(lambda x: score(x) - Z, -edge, estimate, xtol=1e-12))
-    high = 1.0 if estimate >= edge else float(brentq(lambda x: score(x) + Z, estimate, edge, xtol=1e-12))
+    low = (
+        -1.0
+        if estimate <= -edge
+        else float(brentq(lambda x: score(x) - Z, -edge, estimate, xtol=1e-12))
+    )
+    high = (
+        1.0
+        if estimate >= edge
+        else float(brentq(lambda x: score(x) + Z, estimate, edge, xtol=1e-12))
+    )
     return low, high

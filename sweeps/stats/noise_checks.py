@@ -1,4 +1,6 @@
-"""Checks of whether a speed-up is noise: pair by pair, as pairs add up, half against half, and equal columns against each other."""
+"""Checks of whether a speed-up is noise: pair by pair, as pairs add up, half against half, and
+equal columns against each other.
+"""
 
 from collections.abc import Sequence
 from math import hypot, inf
@@ -18,7 +20,8 @@ class Halves(NamedTuple):
     earlier: Contrast
     later: Contrast
     p: float | None
-    """Of a difference at least so large where both are the same; `None` where a half has too few rounds."""
+    """Of a difference at least so large where both are the same; `None` where a half has too few
+    rounds."""
 
 
 class Signs(NamedTuple):
@@ -27,7 +30,8 @@ class Signs(NamedTuple):
     faster: int
     slower: int
     p: float
-    """Of a split this uneven where either is as likely (two-sided, exact), the pairs being independent."""
+    """Of a split this uneven where either is as likely (two-sided, exact), the pairs being
+    independent."""
 
     @classmethod
     def of(cls, faster: int, slower: int) -> "Signs":
@@ -35,7 +39,8 @@ class Signs(NamedTuple):
 
 
 def pair_logs(seconds: ArrayLike, arms: Sequence[int], baseline: int, arm: int) -> Array:
-    """Log of baseline over arm in each round, shape [rounds], from times of shape [rounds, columns].
+    """Log of baseline over arm in each round, shape [rounds], from times of shape [rounds,
+    columns].
 
     Of an arm with several columns it is the mean of the logarithms, as in `Rounds.contrast`.
     """
@@ -45,15 +50,21 @@ def pair_logs(seconds: ArrayLike, arms: Sequence[int], baseline: int, arm: int) 
 
 
 def outlying(logs: ArrayLike) -> NDArray[np.bool_]:
-    """Which log ratios lie outside the outer fences of `sweeps.stats.timing.outliers`; they are shown, and count as all do."""
+    """Which log ratios lie outside the outer fences of `sweeps.stats.timing.outliers`; they are
+    shown, and count as all do.
+    """
     return outliers(np.exp(np.asarray(logs, dtype=np.float64)))
 
 
 def halves(seconds: ArrayLike, arms: Sequence[int], baseline: int, arm: int) -> Halves:
-    """Both halves of times of shape [rounds, columns], of at least 2 rounds, and whether they agree."""
+    """Both halves of times of shape [rounds, columns], of at least 2 rounds, and whether they
+    agree.
+    """
     times = np.asarray(seconds, dtype=np.float64)
     middle = len(times) // 2
-    earlier, later = (Rounds(part, arms).contrast(baseline, arm) for part in (times[:middle], times[middle:]))
+    earlier, later = (
+        Rounds(part, arms).contrast(baseline, arm) for part in (times[:middle], times[middle:])
+    )
     return Halves(earlier, later, difference_p(earlier, later))
 
 
@@ -64,12 +75,16 @@ def signs(logs: ArrayLike) -> Signs:
 
 
 def no_effect_p(contrast: Contrast) -> float | None:
-    """Two-sided probability of an effect at least so large where there is none; `None` without a standard error."""
+    """Two-sided probability of an effect at least so large where there is none; `None` without a
+    standard error.
+    """
     return _two_sided(contrast.effect, contrast.se, contrast.freedom)
 
 
 def difference_p(one: Contrast, other: Contrast) -> float | None:
-    """Two-sided probability that independent estimates of one effect lie at least so far apart (Welch); `None` without errors."""
+    """Two-sided probability that independent estimates of one effect lie at least so far apart
+    (Welch); `None` without errors.
+    """
     se = hypot(one.se, other.se)
     if not 0 < se < inf:
         return None
@@ -80,6 +95,9 @@ def difference_p(one: Contrast, other: Contrast) -> float | None:
 def _two_sided(effect: float, se: float, freedom: float) -> float | None:
     if not 0 < se < inf:
         return None
-    from scipy.special import stdtr  # imported late, because commands without statistics do not need it
+    # imported late, because commands without statistics do not need it
+    from scipy.special import (
+        stdtr,
+    )
 
     return float(2 * stdtr(freedom, -abs(effect) / se))

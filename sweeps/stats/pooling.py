@@ -1,4 +1,6 @@
-"""Pooled speed-ups: the value with its interval, the level that it spends, and the verdict that follows from it."""
+"""Pooled speed-ups: the value with its interval, the level that it spends, and the verdict that
+follows from it.
+"""
 
 from math import exp, inf
 from typing import Literal, NamedTuple
@@ -7,18 +9,24 @@ from sweeps.model.metrics import SPEED_FLOOR
 from sweeps.stats.two_way import Contrast
 
 ALPHA = 0.01
-"""Probability that the intervals of a comparison ever miss its speed-up, over all runs that are ever made of it."""
+"""Probability that the intervals of a comparison ever miss its speed-up, over all runs that are
+ever made of it."""
 SPENT_NOW = 0.5
-"""Part of it that the interval of what was measured so far spends; the rest covers looks after further runs."""
+"""Part of it that the interval of what was measured so far spends; the rest covers looks after
+further runs."""
 WIDEST_LOG = 3.0
-"""Half-width of the interval of a log speed-up, a factor of 20 to each side, beyond which there is none: too few pairs for it."""
+"""Half-width of the interval of a log speed-up, a factor of 20 to each side, beyond which there is
+none: too few pairs for it."""
 
 Verdict = Literal["faster", "slower", "same", "unclear", "insufficient", "quarantined"]
-"""`insufficient`: fewer pairs than requested; `quarantined`: the machine was slowed in every attempt (`sweeps.model.flags`)."""
+"""`insufficient`: fewer pairs than requested; `quarantined`: the machine was slowed in every
+attempt (`sweeps.model.flags`)."""
 
 
 class SpeedUp(NamedTuple):
-    """A pooled speed-up: its logarithm with standard error and degrees of freedom, and the pairs that it rests on."""
+    """A pooled speed-up: its logarithm with standard error and degrees of freedom, and the pairs
+    that it rests on.
+    """
 
     log: float
     se: float
@@ -43,7 +51,9 @@ class SpeedUp(NamedTuple):
 
     @property
     def half_width(self) -> float:
-        """Of the interval of the log speed-up; infinite where there is none, or none narrower than `WIDEST_LOG`."""
+        """Of the interval of the log speed-up; infinite where there is none, or none narrower than
+        `WIDEST_LOG`.
+        """
         width = self.quantile * self.se if self.se < inf else inf
         return width if width <= WIDEST_LOG else inf
 
@@ -58,19 +68,24 @@ class SpeedUp(NamedTuple):
         return exp(self.log + self.half_width) if self.half_width < inf else inf
 
     def verdict(self, pairs_min: int = 0) -> Verdict:
-        """That of `ratio_verdict`, or `insufficient` for a measurement with fewer pairs than the `pairs_min` requested."""
+        """That of `ratio_verdict`, or `insufficient` for a measurement with fewer pairs than the
+        `pairs_min` requested.
+        """
         return "insufficient" if self.pairs < pairs_min else ratio_verdict(self.low, self.high)
 
 
 def within_process(contrast: Contrast, pairs: int) -> SpeedUp:
-    """The speed-up of one process by the errors within it alone: what another process would show is not in the interval."""
+    """The speed-up of one process by the errors within it alone: what another process would show is
+    not in the interval.
+    """
     return SpeedUp(contrast.effect, contrast.se, contrast.freedom, pairs)
 
 
 def ratio_verdict(low: float, high: float, floor: float = SPEED_FLOOR) -> Verdict:
     """What the interval of a speed-up allows to conclude.
 
-    `same`: it lies within `floor` of 1, on whichever side; else `faster` or `slower` where it excludes 1.
+    `same`: it lies within `floor` of 1, on whichever side; else `faster` or `slower` where it
+    excludes 1.
     """
     if low >= 1 / (1 + floor) and high <= 1 + floor:
         return "same"
@@ -79,6 +94,9 @@ def ratio_verdict(low: float, high: float, floor: float = SPEED_FLOOR) -> Verdic
 
 def quantile(alpha: float, freedom: float) -> float:
     """Of Student's t: exceeded by its absolute value with probability `alpha`."""
-    from scipy.special import stdtrit  # imported late, because commands without statistics do not need it
+    # imported late, because commands without statistics do not need it
+    from scipy.special import (
+        stdtrit,
+    )
 
     return float(stdtrit(freedom, 1 - alpha / 2))

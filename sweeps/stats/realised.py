@@ -1,4 +1,6 @@
-"""Realised share of several points: how much of the saving that MACs promise arrived for a method, with what it rests on."""
+"""Realised share of several points: how much of the saving that MACs promise arrived for a method,
+with what it rests on.
+"""
 
 from collections.abc import Iterable
 from statistics import median
@@ -26,13 +28,21 @@ def realised_of(shares: Iterable[float | None]) -> RealisedShare | None:
 def realised_sentence(name: str, share: RealisedShare | None) -> str:
     """What arrives of a method's promise, as a sentence that begins with its name."""
     if share is None:
-        return f"{name}: its MACs promise nothing that could arrive (within 2 % of none), or are not known."
+        return (
+            f"{name}: its MACs promise nothing that could arrive (within 2 % of none), or are not"
+            " known."
+        )
     if share.points == 1:
         return f"{name}: {_percent(share.median)} of the promised saving arrives (1 point)."
     rests = f"{count(share.points, 'point')} from {_percent(share.least)} to {_percent(share.most)}"
     if share.median < 0:
-        return f"{name}: none of the promised saving arrives at the median, {_percent(share.median)} ({rests})."
-    return f"{name}: {_percent(share.median)} of the promised saving arrives at the median ({rests})."
+        return (
+            f"{name}: none of the promised saving arrives at the median, {_percent(share.median)}"
+            f" ({rests})."
+        )
+    return (
+        f"{name}: {_percent(share.median)} of the promised saving arrives at the median ({rests})."
+    )
 
 
 def _percent(share: float) -> str:

@@ -1,6 +1,8 @@
-"""Answers side by side: rows of the same question matched, and whether two speed-ups differ, at a stated rate of false alarms.
+"""Answers side by side: rows of the same question matched, and whether two speed-ups differ, at a
+stated rate of false alarms.
 
-Only speed-ups are compared, which each side measured against its own baseline; no ratio of times is formed between two places.
+Only speed-ups are compared, which each side measured against its own baseline; no ratio of times is
+formed between two places.
 """
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
@@ -11,11 +13,15 @@ from sweeps.model.metrics import SPEED_FLOOR
 from sweeps.stats.pooling import SPENT_NOW, WIDEST_LOG, quantile, ratio_verdict
 
 FAMILY_ALPHA = 0.05
-"""Probability that any of the questions side by side is called different where none is, however often each was measured."""
+"""Probability that any of the questions side by side is called different where none is, however
+often each was measured."""
 
-Contrasted = Literal["different", "apart", "same", "overlap", "unclear", "one answer", "not comparable"]
-"""`different`, `same`, `unclear`: by the interval of the ratio of both speed-ups. `apart`, `overlap`: of answers with a process in
-common, by their own intervals. `one answer`: both show the same measurement. `not comparable`: one has no interval or verdict."""
+Contrasted = Literal[
+    "different", "apart", "same", "overlap", "unclear", "one answer", "not comparable"
+]
+"""`different`, `same`, `unclear`: by the interval of the ratio of both speed-ups. `apart`,
+`overlap`: of answers with a process in common, by their own intervals. `one answer`: both show the
+same measurement. `not comparable`: one has no interval or verdict."""
 DIFFERENT: frozenset[Contrasted] = frozenset({"different", "apart"})
 
 Row = Mapping[str, Any]
@@ -34,7 +40,9 @@ class SpeedAnswer(NamedTuple):
     """Equal for the same stored answer."""
 
     def half_width(self, alpha: float) -> float:
-        """Of the interval of `log` that misses with probability `alpha` over all looks; infinite where there is none."""
+        """Of the interval of `log` that misses with probability `alpha` over all looks; infinite
+        where there is none.
+        """
         if self.se is None:
             return inf
         width = quantile(alpha * SPENT_NOW, self.freedom) * self.se
@@ -48,25 +56,31 @@ class SpeedDifference(NamedTuple):
     ratio: float
     """Speed-up of the first side over that of the second."""
     low: float | None
-    """Interval of the ratio at the level of the family; `None` without one, and where both have a process in common."""
+    """Interval of the ratio at the level of the family; `None` without one, and where both have a
+    process in common."""
     high: float | None
 
     @property
     def distance(self) -> float:
-        """How far the interval stays from 1, as a logarithm; of one that holds 1, or of none, how far the ratio lies from it."""
+        """How far the interval stays from 1, as a logarithm; of one that holds 1, or of none, how
+        far the ratio lies from it.
+        """
         if self.low is None or self.high is None or self.low <= 1 <= self.high:
             return abs(log(self.ratio))
         return min(abs(log(self.low)), abs(log(self.high)))
 
 
-def speed_difference(a: SpeedAnswer, b: SpeedAnswer, questions: int, floor: float = SPEED_FLOOR) -> SpeedDifference:
+def speed_difference(
+    a: SpeedAnswer, b: SpeedAnswer, questions: int, floor: float = SPEED_FLOOR
+) -> SpeedDifference:
     """Whether two answers to a question differ, as one of `questions` that are looked at together.
 
-    Each may be called different wrongly with probability `FAMILY_ALPHA` / `questions` (Bonferroni). Answers without a common
-    process are independent: the ratio of their speed-ups has an interval, by Student's t with the smaller of their degrees of
-    freedom, since both may rest on one calibration, at a quarter of the level: the rest covers looks after further runs. Others
-    are called `apart` where their own intervals, each at half of the level, do not touch: that holds whatever they have in
-    common. Raises `ValueError` for less than one question.
+    Each may be called different wrongly with probability `FAMILY_ALPHA` / `questions` (Bonferroni).
+    Answers without a common process are independent: the ratio of their speed-ups has an interval,
+    by Student's t with the smaller of their degrees of freedom, since both may rest on one
+    calibration, at a quarter of the level: the rest covers looks after further runs. Others are
+    called `apart` where their own intervals, each at half of the level, do not touch: that holds
+    whatever they have in common. Raises `ValueError` for less than one question.
     """
     if questions < 1:
         raise ValueError(f"{questions} questions cannot be compared; at least one is needed")
@@ -78,7 +92,9 @@ def speed_difference(a: SpeedAnswer, b: SpeedAnswer, questions: int, floor: floa
         widths = a.half_width(alpha / 2) + b.half_width(alpha / 2)
         if widths == inf:
             return SpeedDifference("not comparable", ratio, None, None)
-        return SpeedDifference("apart" if abs(a.log - b.log) > widths else "overlap", ratio, None, None)
+        return SpeedDifference(
+            "apart" if abs(a.log - b.log) > widths else "overlap", ratio, None, None
+        )
     if a.se is None or b.se is None:
         return SpeedDifference("not comparable", ratio, None, None)
     width = quantile(alpha * SPENT_NOW**2, min(a.freedom, b.freedom)) * hypot(a.se, b.se)
@@ -86,7 +102,12 @@ def speed_difference(a: SpeedAnswer, b: SpeedAnswer, questions: int, floor: floa
         return SpeedDifference("not comparable", ratio, None, None)
     low, high = ratio * exp(-width), ratio * exp(width)
     verdict = ratio_verdict(low, high, floor)
-    return SpeedDifference("same" if verdict == "same" else "unclear" if verdict == "unclear" else "different", ratio, low, high)
+    return SpeedDifference(
+        "same" if verdict == "same" else "unclear" if verdict == "unclear" else "different",
+        ratio,
+        low,
+        high,
+    )
 
 
 def independent(a: SpeedAnswer, b: SpeedAnswer) -> bool:
@@ -105,15 +126,23 @@ class MatchedAnswers(NamedTuple):
     only_b: int
 
 
-def match_answers(a: Sequence[Row], b: Sequence[Row], fields: Iterable[str], free: Collection[str] = ()) -> MatchedAnswers:
+def match_answers(
+    a: Sequence[Row], b: Sequence[Row], fields: Iterable[str], free: Collection[str] = ()
+) -> MatchedAnswers:
     """The rows of both sides that are equal in all `fields`, but those in which the sides differ.
 
-    A field is what the sides differ in if it is `free`, or if each has a single value of it, and another one. Of rows of one side
-    that are equal in the other fields the last one counts.
+    A field is what the sides differ in if it is `free`, or if each has a single value of it, and
+    another one. Of rows of one side that are equal in the other fields the last one counts.
     """
     names = [name for name in fields if name not in free]
-    values = {name: ({row[name] for row in a}, {row[name] for row in b}) for name in (*names, *free)}
-    single = {name: (next(iter(one)), next(iter(other))) for name, (one, other) in values.items() if len(one) == len(other) == 1}
+    values = {
+        name: ({row[name] for row in a}, {row[name] for row in b}) for name in (*names, *free)
+    }
+    single = {
+        name: (next(iter(one)), next(iter(other)))
+        for name, (one, other) in values.items()
+        if len(one) == len(other) == 1
+    }
     differing = {name: both for name, both in single.items() if both[0] != both[1]}
     key = [name for name in names if name not in differing]
     first, second = ({tuple(row[name] for name in key): row for row in side} for side in (a, b))

@@ -1,4 +1,6 @@
-"""How well two arms predict the same text: bits per byte with a paired interval, top-1 agreement, KL divergence."""
+"""How well two arms predict the same text: bits per byte with a paired interval, top-1 agreement,
+KL divergence.
+"""
 
 from math import exp, log
 from typing import NamedTuple
@@ -9,7 +11,14 @@ from numpy.typing import NDArray
 from sweeps.model.metrics import METRICS
 from sweeps.model.predictions import unpack
 from sweeps.model.text_scores import TextScores
-from sweeps.stats.quality import Interval, QualityVerdict, array_problem, interval_verdict, of_arm, ratio
+from sweeps.stats.quality import (
+    Interval,
+    QualityVerdict,
+    array_problem,
+    interval_verdict,
+    of_arm,
+    ratio,
+)
 
 BITS_FLOOR = METRICS["bits_per_byte"].floor
 """Bits per byte that are called no difference."""
@@ -27,7 +36,8 @@ class Fidelity(NamedTuple):
     characters: int
     tokens_baseline: int
     tokens: int
-    """Tokens of the arm's own tokenizer: where they differ, perplexities per token cannot be compared, bits per byte can."""
+    """Tokens of the arm's own tokenizer: where they differ, perplexities per token cannot be
+    compared, bits per byte can."""
     bits_per_byte_baseline: float
     bits_per_byte: float
     change: Interval
@@ -35,7 +45,8 @@ class Fidelity(NamedTuple):
     perplexity_baseline: float
     perplexity: float
     agreement: Interval | None
-    """Positions at which both find the same token most likely, in per cent; `None` where the two read other tokens."""
+    """Positions at which both find the same token most likely, in per cent; `None` where the two
+    read other tokens."""
     kl: Interval | None
     """Mean KL(baseline || arm) over positions in nats."""
 
@@ -45,8 +56,13 @@ class Fidelity(NamedTuple):
 
 
 def compare_texts(scores: TextScores, baseline: int, arm: int) -> Fidelity:
-    """How two arms of a quality job predict the text. Raises `ValueError` for an arm it lacks, or that scored no window."""
-    sizes, characters = unpack(scores.bytes, "i4").astype(np.float64), unpack(scores.characters, "i4")
+    """How two arms of a quality job predict the text. Raises `ValueError` for an arm it lacks, or
+    that scored no window.
+    """
+    sizes, characters = (
+        unpack(scores.bytes, "i4").astype(np.float64),
+        unpack(scores.characters, "i4"),
+    )
     sides = [of_arm(scores.arms, index) for index in (baseline, arm)]
     nll = [unpack(side.nll, "f8") for side in sides]
     tokens = [unpack(side.tokens, "i4") for side in sides]
@@ -77,36 +93,63 @@ def compare_texts(scores: TextScores, baseline: int, arm: int) -> Fidelity:
 
 def scored(scores: TextScores | None, arm: int) -> bool:
     """Whether an arm gave at least one window a finite likelihood."""
-    return scores is not None and any(side.arm == arm and bool(np.any(np.isfinite(unpack(side.nll, "f8")))) for side in scores.arms)
+    return scores is not None and any(
+        side.arm == arm and bool(np.any(np.isfinite(unpack(side.nll, "f8"))))
+        for side in scores.arms
+    )
 
 
 def scores_problem(scores: TextScores) -> str | None:
-    """Why the scores cannot be: an array that does not hold one value for each window; `None` if they can."""
+    """Why the scores cannot be: an array that does not hold one value for each window; `None` if
+    they can.
+    """
     columns = [(name, getattr(scores, name), "i4") for name in ("bytes", "characters", "documents")]
     for side in scores.arms:
-        columns += [(f"nll of arm {side.arm}", side.nll, "f8"), (f"tokens of arm {side.arm}", side.tokens, "i4")]
+        columns += [
+            (f"nll of arm {side.arm}", side.nll, "f8"),
+            (f"tokens of arm {side.arm}", side.tokens, "i4"),
+        ]
     for pair in scores.pairs:
         named = (("positions", "i4"), ("agree", "i4"), ("kl", "f4"))
-        columns += [(f"{name} of arm {pair.arm}", getattr(pair, name), dtype) for name, dtype in named]
+        columns += [
+            (f"{name} of arm {pair.arm}", getattr(pair, name), dtype) for name, dtype in named
+        ]
     return array_problem(columns, scores.windows, "windows")
 
 
 def _documents(scores: TextScores) -> NDArray[np.int32]:
-    """Which document each window is of; a text of one document counts as `BLOCKS` contiguous ones."""
+    """Which document each window is of; a text of one document counts as `BLOCKS` contiguous
+    ones.
+    """
     found: NDArray[np.int32] = unpack(scores.documents, "i4")
     if len(set(found.tolist())) == 1:
-        return np.arange(scores.windows, dtype=np.int32) * min(BLOCKS, scores.windows) // scores.windows
+        return (
+            np.arange(scores.windows, dtype=np.int32)
+            * min(BLOCKS, scores.windows)
+            // scores.windows
+        )
     return found
 
 
 def _predictions(
-    scores: TextScores, baseline: int, arm: int, both: NDArray[np.bool_], documents: NDArray[np.int32]
+    scores: TextScores,
+    baseline: int,
+    arm: int,
+    both: NDArray[np.bool_],
+    documents: NDArray[np.int32],
 ) -> tuple[Interval | None, Interval | None]:
-    """Top-1 agreement in per cent and KL over the positions that were compared; `None` where there are none."""
-    pair = next((pair for pair in scores.pairs if (pair.baseline, pair.arm) == (baseline, arm)), None)
+    """Top-1 agreement in per cent and KL over the positions that were compared; `None` where there
+    are none.
+    """
+    pair = next(
+        (pair for pair in scores.pairs if (pair.baseline, pair.arm) == (baseline, arm)), None
+    )
     if pair is None:
         return None, None
-    positions, kl = unpack(pair.positions, "i4").astype(np.float64), unpack(pair.kl, "f4").astype(np.float64)
+    positions, kl = (
+        unpack(pair.positions, "i4").astype(np.float64),
+        unpack(pair.kl, "f4").astype(np.float64),
+    )
     used = both & (positions > 0) & np.isfinite(kl)
     if not np.any(used):
         return None, None

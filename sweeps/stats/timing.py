@@ -18,8 +18,8 @@ WARM_IMPROVEMENT = 0.02
 class Estimate(NamedTuple):
     """A value, its 95 % interval, and the number of pairs or samples behind it.
 
-    Fewer than 6 values cannot give such an interval: it is then `low` 0 and `high` infinity, which JSON cannot hold and a
-    store keeps as NULL.
+    Fewer than 6 values cannot give such an interval: it is then `low` 0 and `high` infinity, which
+    JSON cannot hold and a store keeps as NULL.
     """
 
     value: float
@@ -44,7 +44,9 @@ def median(samples_s: ArrayLike) -> Estimate:
 
 
 def outliers(samples_s: ArrayLike) -> NDArray[np.bool_]:
-    """True where a time lies outside Tukey's outer fences (3 interquartile ranges) of the log times; to flag, never to drop."""
+    """True where a time lies outside Tukey's outer fences (3 interquartile ranges) of the log
+    times; to flag, never to drop.
+    """
     logs = np.log(_times(samples_s, "samples"))
     lower, upper = np.percentile(logs, [25, 75])
     reach = 3 * (upper - lower)
@@ -53,7 +55,9 @@ def outliers(samples_s: ArrayLike) -> NDArray[np.bool_]:
 
 
 def steady(block_medians: Sequence[float]) -> bool:
-    """Whether an arm is warm: the last 2 blocks improved the best median (seconds) of all earlier blocks by at most 2 %."""
+    """Whether an arm is warm: the last 2 blocks improved the best median (seconds) of all earlier
+    blocks by at most 2 %.
+    """
     earlier, last = block_medians[:-WARM_BLOCKS], block_medians[-WARM_BLOCKS:]
     return bool(earlier) and min(last) >= (1 - WARM_IMPROVEMENT) * min(earlier)
 
@@ -61,7 +65,9 @@ def steady(block_medians: Sequence[float]) -> bool:
 def _times(values: ArrayLike, what: str) -> NDArray[np.float64]:
     times = np.asarray(values, dtype=np.float64)
     if times.ndim != 1 or times.size == 0:
-        raise ValueError(f"{what}: expected a list of at least one time in seconds, got shape {times.shape}")
+        raise ValueError(
+            f"{what}: expected a list of at least one time in seconds, got shape {times.shape}"
+        )
     bad = int(np.sum(~(np.isfinite(times) & (times > 0))))
     if bad:
         raise ValueError(f"{what}: {bad} of {times.size} times are not positive and finite")
@@ -70,9 +76,11 @@ def _times(values: ArrayLike, what: str) -> NDArray[np.float64]:
 
 @lru_cache(maxsize=4096)
 def _rank(n: int) -> int:
-    """The largest k for which the k-th smallest and k-th largest of n values enclose the median at `CONFIDENCE`; 0 if none.
+    """The largest k for which the k-th smallest and k-th largest of n values enclose the median at
+    `CONFIDENCE`; 0 if none.
 
-    The interval is that of `scipy.stats.quantile_test`, which takes 1000 times as long and runs at every look at the samples.
+    The interval is that of `scipy.stats.quantile_test`, which takes 1000 times as long and runs at
+    every look at the samples.
     """
     from scipy.stats import binom
 
@@ -89,5 +97,7 @@ def _median_interval(values: NDArray[np.float64]) -> tuple[float, float]:
 
 
 def load_distributions() -> None:
-    """Import SciPy's distributions now, which takes a second the first time, and not with the first interval."""
+    """Import SciPy's distributions now, which takes a second the first time, and not with the first
+    interval.
+    """
     import_module("scipy.stats")

@@ -1,7 +1,8 @@
-"""Robust two-way estimate of timed rounds: what each arm takes beside the others, and how sure that is.
+"""Robust two-way estimate of timed rounds: what each arm takes beside the others, and how sure that
+is.
 
-The model is y = round + column + noise, with y the logarithm of a time: what slows a whole round cancels, and single slow times
-lose their weight instead of widening every interval.
+The model is y = round + column + noise, with y the logarithm of a time: what slows a whole round
+cancels, and single slow times lose their weight instead of widening every interval.
 """
 
 from collections.abc import Sequence
@@ -11,26 +12,33 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 BIWEIGHT = 4.685
-"""Residuals beyond this many standard deviations have no weight (Tukey's biweight: 95 % efficient for normal noise)."""
+"""Residuals beyond this many standard deviations have no weight (Tukey's biweight: 95 % efficient
+for normal noise)."""
 NORMAL_MAD = 1.4826
 """Standard deviation of normal noise over its median absolute deviation."""
 ITERATIONS = 10
 WINDOW = 5
-"""Noise is estimated from this many rounds around each one, so that rounds beside a busy neighbour weigh less."""
+"""Noise is estimated from this many rounds around each one, so that rounds beside a busy neighbour
+weigh less."""
 MAX_GROUPS = 30
-"""At most so many contiguous groups of rounds in the jackknife: noise correlated over less than a group is accounted for."""
+"""At most so many contiguous groups of rounds in the jackknife: noise correlated over less than a
+group is accounted for."""
 ROUNDS_PER_GROUP = 3
 SETTLING = 2.0
-"""Of how far the halves lie apart, where arms were still becoming faster: what may be left beyond the later half."""
+"""Of how far the halves lie apart, where arms were still becoming faster: what may be left beyond
+the later half."""
 MIN_GROUPS = 5
-"""With fewer a standard error has so few degrees of freedom (below 4) that no interval is worth printing."""
+"""With fewer a standard error has so few degrees of freedom (below 4) that no interval is worth
+printing."""
 MIN_ROUNDS = MIN_GROUPS * ROUNDS_PER_GROUP
 
 Array = NDArray[np.float64]
 
 
 class Contrast(NamedTuple):
-    """A log speed-up of one process: `effect`, its standard error `se`, and the degrees of freedom of `se`."""
+    """A log speed-up of one process: `effect`, its standard error `se`, and the degrees of freedom
+    of `se`.
+    """
 
     effect: float
     se: float
@@ -43,16 +51,22 @@ class Contrast(NamedTuple):
 class Rounds:
     """Times of rounds, fitted once; contrasts between any columns follow from it."""
 
-    def __init__(self, seconds: ArrayLike, arms: Sequence[int], *, warmup_converged: bool = True) -> None:
-        """`seconds` has shape [rounds, columns] and `arms` names the arm of each column; an arm may have several.
+    def __init__(
+        self, seconds: ArrayLike, arms: Sequence[int], *, warmup_converged: bool = True
+    ) -> None:
+        """`seconds` has shape [rounds, columns] and `arms` names the arm of each column; an arm may
+        have several.
 
-        Where warm-up ended before the arms were steady (`warmup_converged` is false), the later half of the rounds gives the
-        estimate, and twice how far the earlier half lies from it is a part of its error: an arm that still becomes faster has a
-        wide interval. Raises `ValueError` for times that are not positive and finite.
+        Where warm-up ended before the arms were steady (`warmup_converged` is false), the later
+        half of the rounds gives the estimate, and twice how far the earlier half lies from it is a
+        part of its error: an arm that still becomes faster has a wide interval. Raises `ValueError`
+        for times that are not positive and finite.
         """
         times = np.asarray(seconds, dtype=np.float64)
         if times.ndim != 2 or times.size == 0:
-            raise ValueError(f"expected times in seconds of shape [rounds, columns], got shape {times.shape}")
+            raise ValueError(
+                f"expected times in seconds of shape [rounds, columns], got shape {times.shape}"
+            )
         bad = int(np.sum(~(np.isfinite(times) & (times > 0))))
         if bad:
             raise ValueError(f"{bad} of {times.size} times are not positive and finite")
@@ -63,11 +77,14 @@ class Rounds:
             times = times[len(times) // 2 :]
         logs = np.log(times)
         self.columns, self._without = _fits(logs)
-        """Log time of each column less the mean over columns, shape [columns]; without a group of rounds each [groups, columns]."""
+        """Log time of each column less the mean over columns, shape [columns]; without a group of
+        rounds each [groups, columns]."""
         self._level = float(np.median(logs - self.columns))
 
     def seconds(self, arm: int) -> float:
-        """The time of an arm in a typical round; the ratio of two of them is that of their contrast."""
+        """The time of an arm in a typical round; the ratio of two of them is that of their
+        contrast.
+        """
         return float(np.exp(self._level + self.columns[self.arms == arm].mean()))
 
     def contrast(self, baseline: int, arm: int) -> Contrast:
@@ -81,32 +98,48 @@ class Rounds:
         return self._between(places == first, places == others[0]) if others else None
 
     def _between(self, baseline: NDArray[np.bool_], arm: NDArray[np.bool_]) -> Contrast:
-        """The standard error is that of the delete-group jackknife over groups of rounds; infinite below `MIN_ROUNDS`."""
+        """The standard error is that of the delete-group jackknife over groups of rounds; infinite
+        below `MIN_ROUNDS`.
+        """
         effect = float(self.columns[baseline].mean() - self.columns[arm].mean())
         groups = len(self._without)
         if groups < MIN_GROUPS:
             return Contrast(effect, float("inf"), 1.0)
-        variance = jackknife_se(self._without[:, baseline].mean(axis=1) - self._without[:, arm].mean(axis=1)) ** 2
+        variance = (
+            jackknife_se(
+                self._without[:, baseline].mean(axis=1) - self._without[:, arm].mean(axis=1)
+            )
+            ** 2
+        )
         if self._earlier is not None:
             variance += (SETTLING * (effect - self._earlier._between(baseline, arm).effect)) ** 2
         return Contrast(effect, float(np.sqrt(variance)), groups - 1.0)
 
 
 class Levels:
-    """Robust levels of columns of numbers that add up as round + column + noise, such as shares of a time."""
+    """Robust levels of columns of numbers that add up as round + column + noise, such as shares of
+    a time.
+    """
 
     def __init__(self, values: ArrayLike, arms: Sequence[int]) -> None:
-        """`values` has shape [rounds, columns], `arms` names the arm of each column. Raises `ValueError` for another shape."""
+        """`values` has shape [rounds, columns], `arms` names the arm of each column. Raises
+        `ValueError` for another shape.
+        """
         numbers = np.asarray(values, dtype=np.float64)
         if numbers.ndim != 2 or numbers.size == 0 or not np.isfinite(numbers).all():
-            raise ValueError(f"expected finite numbers of shape [rounds, columns], got shape {numbers.shape}")
+            raise ValueError(
+                f"expected finite numbers of shape [rounds, columns], got shape {numbers.shape}"
+            )
         self._arms = np.asarray(arms)
         columns, without = _fits(numbers)
         self._levels = columns + np.median(numbers - columns)
         groups = _groups(len(numbers))
         self._without: Array = self._levels[None]
         if len(groups) > 1:
-            left = [np.median(np.delete(numbers, group, axis=0) - own) for group, own in zip(groups, without, strict=True)]
+            left = [
+                np.median(np.delete(numbers, group, axis=0) - own)
+                for group, own in zip(groups, without, strict=True)
+            ]
             self._without = without + np.array(left)[:, None]
         rounds = np.median(numbers - columns, axis=1)
         self.drift = float(np.std([np.median(rounds[group]) for group in groups]))
@@ -123,9 +156,11 @@ class Levels:
 
 
 def jackknife_se(left_out: Array) -> float:
-    """The standard error of an estimate from those without one group of rounds each; infinite for fewer than `MIN_GROUPS`.
+    """The standard error of an estimate from those without one group of rounds each; infinite for
+    fewer than `MIN_GROUPS`.
 
-    The factor is (groups - 1) / groups times (groups / (groups - 1))^2: weights follow the noise, which makes it too small.
+    The factor is (groups - 1) / groups times (groups / (groups - 1))^2: weights follow the noise,
+    which makes it too small.
     """
     groups = len(left_out)
     if groups < MIN_GROUPS:
@@ -139,22 +174,31 @@ def _groups(rounds: int) -> list[NDArray[np.intp]]:
 
 
 def _fits(values: Array) -> tuple[Array, Array]:
-    """Column effects of all rounds [columns], and without one group of rounds each [groups, columns]."""
+    """Column effects of all rounds [columns], and without one group of rounds each [groups,
+    columns].
+    """
     start = np.median(values - np.median(values, axis=1, keepdims=True), axis=0)
     groups = _groups(len(values))
     kept = np.ones((len(groups), len(values)))
     for index, group in enumerate(groups):
         kept[index, group] = 0
     columns, noise = _fit(values, start[None], np.ones((1, len(values))))
-    without = _fit(values, np.repeat(columns, len(groups), axis=0), kept, noise)[0] if len(groups) > 1 else columns
+    without = (
+        _fit(values, np.repeat(columns, len(groups), axis=0), kept, noise)[0]
+        if len(groups) > 1
+        else columns
+    )
     return columns[0], without
 
 
-def _fit(logs: Array, columns: Array, kept: Array, noise: Array | None = None) -> tuple[Array, Array]:
+def _fit(
+    logs: Array, columns: Array, kept: Array, noise: Array | None = None
+) -> tuple[Array, Array]:
     """Column effects by iteratively reweighted least squares.
 
-    `logs` has shape [rounds, columns], the start `columns` [fits, columns], `kept` [fits, rounds] is 0 for rounds left out.
-    Without `noise`, the standard deviation of each round's noise, it is estimated at every iteration, from one fit. Returns both.
+    `logs` has shape [rounds, columns], the start `columns` [fits, columns], `kept` [fits, rounds]
+    is 0 for rounds left out. Without `noise`, the standard deviation of each round's noise, it is
+    estimated at every iteration, from one fit. Returns both.
     """
     weights = np.repeat(kept[:, :, None], logs.shape[1], axis=2)
     found = np.ones(len(logs)) if noise is None else noise
@@ -181,7 +225,9 @@ def _means(values: Array, weights: Array, axis: int) -> Array:
 
 
 def _noise(residuals: Array) -> Array:
-    """The standard deviation of the noise around each round, at least that of all, from absolute residuals [rounds, columns]."""
+    """The standard deviation of the noise around each round, at least that of all, from absolute
+    residuals [rounds, columns].
+    """
     around = min(WINDOW // 2, len(residuals) - 1)
     padded = np.pad(residuals, ((around, around), (0, 0)), mode="reflect")
     windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * around + 1, axis=0)

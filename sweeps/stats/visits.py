@@ -1,8 +1,10 @@
-"""Speed-up from visits spread over time: the rounds in one state of the machine, and how much visits differ.
+"""Speed-up from visits spread over time: the rounds in one state of the machine, and how much
+visits differ.
 
-A machine changes its speed by 15 to 25 % for seconds or minutes, and speed-ups move with it. So the rounds of one state are
-compared, what differs between visits is estimated by leaving out one at a time, and no visit counts more than its share of
-these rounds. One visit alone shows nothing of how visits differ: its interval rests on what is assumed, and is wide.
+A machine changes its speed by 15 to 25 % for seconds or minutes, and speed-ups move with it. So the
+rounds of one state are compared, what differs between visits is estimated by leaving out one at a
+time, and no visit counts more than its share of these rounds. One visit alone shows nothing of how
+visits differ: its interval rests on what is assumed, and is wide.
 """
 
 from collections.abc import Sequence
@@ -18,13 +20,15 @@ from sweeps.stats.two_way import MIN_ROUNDS, NORMAL_MAD, Array, Contrast
 LEVEL_QUANTILE = 0.05
 """Of the times of a column over all visits: its quickest known level."""
 QUICK_LOG = 0.10
-"""A round is quick if the median of its columns lies less than this above their quickest levels, in logarithms."""
+"""A round is quick if the median of its columns lies less than this above their quickest levels, in
+logarithms."""
 QUICK_SHARE = 0.2
 """The quick state is claimed where it has at least this share of the rounds."""
 LOWEST = 0.7
 """The share of a column's times in the state, the lowest ones, whose mean is its estimate."""
 FLOOR_SD, FLOOR_FREEDOM = 0.01, 3.0
-"""What the log speed-ups of visits are taken to deviate by before any two are compared, and the degrees of freedom of that."""
+"""What the log speed-ups of visits are taken to deviate by before any two are compared, and the
+degrees of freedom of that."""
 ALONE_FREEDOM = 4.0
 """From so many degrees of freedom on, what visits differ by has an interval of its own."""
 RUNS_P = 0.001
@@ -42,7 +46,8 @@ class Visit(NamedTuple):
     arm: Array
     """Seconds, shape [rounds, columns of the arm]."""
     equal: Array | None = None
-    """Seconds of other arms that do the work of the baseline, shape [rounds, arms]; `None`: none."""
+    """Seconds of other arms that do the work of the baseline, shape [rounds, arms]; `None`:
+    none."""
 
 
 class VisitPart(NamedTuple):
@@ -73,7 +78,8 @@ class Pooling(NamedTuple):
     rounds: int
     """In that state."""
     between: Spread
-    """As the visits show it; degrees of freedom: one less than the visits, counted by their shares of the rounds (Kish)."""
+    """As the visits show it; degrees of freedom: one less than the visits, counted by their shares
+    of the rounds (Kish)."""
     counted: Spread
     """As the interval counts it, with what is assumed."""
     floor_sd: float
@@ -81,13 +87,16 @@ class Pooling(NamedTuple):
     host_speed: float
     """Median speed of the newest run as a share of the quickest known one."""
     null: Contrast | None
-    """Of the two columns of the baseline, which are equal, by the errors that visits show; `None` where there is one."""
+    """Of the two columns of the baseline, which are equal, by the errors that visits show; `None`
+    where there is one."""
     equal: tuple[Contrast, ...]
     """Of the baseline over each other arm that does its work in all visits, in the same way."""
     runs_p: float | None
-    """Probability that runs lie at least so far apart by what visits differ by; `None` for one run."""
+    """Probability that runs lie at least so far apart by what visits differ by; `None` for one
+    run."""
     slow: SpeedUp | None
-    """In the slow state, where the answer is that of the quick one and several visits saw the slow one too."""
+    """In the slow state, where the answer is that of the quick one and several visits saw the slow
+    one too."""
 
     @property
     def disagree(self) -> bool:
@@ -103,20 +112,33 @@ class Pooling(NamedTuple):
         return abs(self.speedup.log - self.slow.log) > hypot(*errors)
 
 
-def pool_visits(visits: Sequence[Visit], turns: Sequence[int], floor_sd: float = FLOOR_SD, levels: Array | None = None) -> Pooling:
+def pool_visits(
+    visits: Sequence[Visit],
+    turns: Sequence[int],
+    floor_sd: float = FLOOR_SD,
+    levels: Array | None = None,
+) -> Pooling:
     """The speed-up of an arm over its baseline from visits, oldest first.
 
-    `levels` are the quickest known log times of the baseline's columns and of the arm, where more visits are known than these.
+    `levels` are the quickest known log times of the baseline's columns and of the arm, where more
+    visits are known than these.
 
-    `turns` has for each visit which of its run it was. All count as one look, with half of the level: the other half covers looks
-    after further runs (`tests/sweeps/test_visits.py`). Raises `ValueError` without a visit.
+    `turns` has for each visit which of its run it was. All count as one look, with half of the
+    level: the other half covers looks after further runs (`tests/sweeps/test_visits.py`). Raises
+    `ValueError` without a visit.
     """
     if not visits:
         raise ValueError("no visit to pool; at least one is needed")
     slots = min(visit.baseline.shape[1] for visit in visits)
-    table = np.log(np.vstack([np.hstack([visit.baseline[:, :slots], visit.arm[:, :1]]) for visit in visits]))
-    others = [np.empty((len(visit.arm), 0)) if visit.equal is None else visit.equal for visit in visits]
-    equal = np.log(np.vstack([each[:, : min(other.shape[1] for other in others)] for each in others]))
+    table = np.log(
+        np.vstack([np.hstack([visit.baseline[:, :slots], visit.arm[:, :1]]) for visit in visits])
+    )
+    others = [
+        np.empty((len(visit.arm), 0)) if visit.equal is None else visit.equal for visit in visits
+    ]
+    equal = np.log(
+        np.vstack([each[:, : min(other.shape[1] for other in others)] for each in others])
+    )
     of_visit = np.repeat(np.arange(len(visits)), [len(visit.arm) for visit in visits])
     runs = np.cumsum([place > 0 and turn <= turns[place - 1] for place, turn in enumerate(turns)])
     above = np.median(table - (quickest_levels(table) if levels is None else levels), axis=1)
@@ -134,10 +156,20 @@ def pool_visits(visits: Sequence[Visit], turns: Sequence[int], floor_sd: float =
     slow = None
     if is_quick and len(set(of_visit[~quick])) > 1:
         other = _OneState(table[~quick], of_visit[~quick], len(visits), floor_sd, noise)
-        slow = SpeedUp(other.effect, sqrt(other.squares) * other.counted.sd, other.counted.freedom, int((~quick).sum()))
+        slow = SpeedUp(
+            other.effect,
+            sqrt(other.squares) * other.counted.sd,
+            other.counted.freedom,
+            int((~quick).sum()),
+        )
     return Pooling(
-        speedup=SpeedUp(one.effect, hypot(error, _offset([*filter(None, [null]), *nulls])), freedom, len(table)),
-        parts=tuple(VisitPart(*part) for part in zip(one.own.tolist(), one.shares.tolist(), speeds.tolist(), strict=True)),
+        speedup=SpeedUp(
+            one.effect, hypot(error, _offset([*filter(None, [null]), *nulls])), freedom, len(table)
+        ),
+        parts=tuple(
+            VisitPart(*part)
+            for part in zip(one.own.tolist(), one.shares.tolist(), speeds.tolist(), strict=True)
+        ),
         state="quick" if is_quick else "slow",
         rounds=len(one.rows),
         between=one.between,
@@ -158,55 +190,92 @@ def quickest_levels(table: Array) -> Array:
 
 
 class _OneState:
-    """The rounds of one state: log times `rows` of shape [rounds, columns], the arm's last, each `of_visit`."""
+    """The rounds of one state: log times `rows` of shape [rounds, columns], the arm's last, each
+    `of_visit`.
+    """
 
-    def __init__(self, rows: Array, of_visit: _ORDERS, visits: int, floor_sd: float, noise: float) -> None:
-        """`noise`: variance of the log speed-up of a round; on a busy host what it gives a visit is far above the floor."""
+    def __init__(
+        self, rows: Array, of_visit: _ORDERS, visits: int, floor_sd: float, noise: float
+    ) -> None:
+        """`noise`: variance of the log speed-up of a round; on a busy host what it gives a visit is
+        far above the floor.
+        """
         self.rows, self.of_visit = rows, of_visit
         numbers = np.bincount(of_visit, minlength=visits)
         self.shares = numbers / len(rows)
         self.squares = float((self.shares**2).sum())
         self.effect, self.own = _effects(rows, of_visit, self.shares)
-        self.between = Spread(sqrt(_variance(self.effect, self.own, self.shares)), 1 / self.squares - 1)
-        self.assumed = max(floor_sd**2, noise / max(float(np.median(numbers[numbers > 0])) - 1, 1.0))
+        self.between = Spread(
+            sqrt(_variance(self.effect, self.own, self.shares)), 1 / self.squares - 1
+        )
+        self.assumed = max(
+            floor_sd**2, noise / max(float(np.median(numbers[numbers > 0])) - 1, 1.0)
+        )
         freedom = self.between.freedom
-        variance = (freedom * self.between.sd**2 + FLOOR_FREEDOM * self.assumed) / (freedom + FLOOR_FREEDOM)
+        variance = (freedom * self.between.sd**2 + FLOOR_FREEDOM * self.assumed) / (
+            freedom + FLOOR_FREEDOM
+        )
         self.counted = Spread(sqrt(variance), freedom + FLOOR_FREEDOM)
         if freedom >= ALONE_FREEDOM and _reach(self.between) > _reach(self.counted):
-            self.counted = self.between  # what is assumed makes no interval narrower than the visits themselves do
+            # what is assumed makes no interval narrower than the visits themselves do
+            self.counted = self.between
 
     def null(self) -> Contrast | None:
-        """Between the first two columns, where both are the baseline's and there are two visits to compare."""
+        """Between the first two columns, where both are the baseline's and there are two visits to
+        compare.
+        """
         if self.rows.shape[1] < 3 or self.between.freedom < 1:
             return None
         return self._contrast(self.rows[:, :2])
 
     def equal_arms(self, logs: Array) -> tuple[Contrast, ...]:
-        """Of the baseline over each column of `logs`, shape [rounds, arms]; none where one visit has all rounds."""
+        """Of the baseline over each column of `logs`, shape [rounds, arms]; none where one visit
+        has all rounds.
+        """
         baseline, visits = self.rows[:, :-1], self.between.freedom + 1
-        return tuple(self._contrast(np.column_stack([baseline, arm])) for arm in logs.T) if visits >= 2 else ()
+        return (
+            tuple(self._contrast(np.column_stack([baseline, arm])) for arm in logs.T)
+            if visits >= 2
+            else ()
+        )
 
     def _contrast(self, rows: Array) -> Contrast:
         """Of the last column, by what visits show of it."""
         offset, offsets = _effects(rows, self.of_visit, self.shares)
-        return Contrast(offset, sqrt(_variance(offset, offsets, self.shares) * self.squares), self.between.freedom)
+        return Contrast(
+            offset,
+            sqrt(_variance(offset, offsets, self.shares) * self.squares),
+            self.between.freedom,
+        )
 
     def compare_runs(self, runs: _ORDERS) -> tuple[float | None, float]:
-        """Of the run of each visit: the probability that they lie so far apart (F test), and the error that their spread gives."""
+        """Of the run of each visit: the probability that they lie so far apart (F test), and the
+        error that their spread gives.
+        """
         weights = np.bincount(runs, self.shares)
         known = np.flatnonzero(weights)
         if len(known) < 2:
             return None, 0.0
-        from scipy.special import fdtrc  # imported late, because commands without statistics do not need it
+        # imported late, because commands without statistics do not need it
+        from scipy.special import (
+            fdtrc,
+        )
 
         counted, number = self.shares > 0, 1 / self.squares
-        means = np.bincount(runs[counted], (self.shares * self.own)[counted], len(weights))[known] / weights[known]
-        apart = float((weights[known] * (means - self.effect) ** 2).sum()) * number / (len(known) - 1)
+        means = (
+            np.bincount(runs[counted], (self.shares * self.own)[counted], len(weights))[known]
+            / weights[known]
+        )
+        apart = (
+            float((weights[known] * (means - self.effect) ** 2).sum()) * number / (len(known) - 1)
+        )
         inside = self.own[counted] - means[np.searchsorted(known, runs[counted])]
         freedom = max(number - len(known), 0.0)
         squares = float((self.shares[counted] * inside**2).sum()) * number
         expected = (squares + FLOOR_FREEDOM * self.assumed) / (freedom + FLOOR_FREEDOM)
-        return float(fdtrc(len(known) - 1, freedom + FLOOR_FREEDOM, apart / expected)), sqrt(apart * self.squares)
+        return float(fdtrc(len(known) - 1, freedom + FLOOR_FREEDOM, apart / expected)), sqrt(
+            apart * self.squares
+        )
 
 
 def _reach(spread: Spread) -> float:
@@ -233,17 +302,29 @@ def _of_a_round(table: Array, of_visit: _ORDERS) -> float:
 
 
 def _offset(nulls: Sequence[Contrast]) -> float:
-    """What equal columns that clearly differ add to the error: either of the two may be the one that is wrong."""
-    clear = [abs(null.effect) for null in nulls if abs(null.effect) > quantile(ALPHA / len(nulls), null.freedom) * null.se]
+    """What equal columns that clearly differ add to the error: either of the two may be the one
+    that is wrong.
+    """
+    clear = [
+        abs(null.effect)
+        for null in nulls
+        if abs(null.effect) > quantile(ALPHA / len(nulls), null.freedom) * null.se
+    ]
     return max(clear, default=0.0) / 2
 
 
 def _effects(rows: Array, of_visit: _ORDERS, shares: Array) -> tuple[float, Array]:
-    """The log speed-up by all rows, whose last column is the arm's, and by each visit alone, shape [visits].
+    """The log speed-up by all rows, whose last column is the arm's, and by each visit alone, shape
+    [visits].
 
-    What a visit alone would estimate follows from the estimate without it; of one without rows it is that of all.
+    What a visit alone would estimate follows from the estimate without it; of one without rows it
+    is that of all.
     """
-    ordered = [(column[order], of_visit[order]) for column in rows.T for order in [np.argsort(column, kind="stable")]]
+    ordered = [
+        (column[order], of_visit[order])
+        for column in rows.T
+        for order in [np.argsort(column, kind="stable")]
+    ]
 
     def estimate(visit: int) -> float:
         *baselines, arm = (_lowest_of_sorted(logs[visits != visit]) for logs, visits in ordered)

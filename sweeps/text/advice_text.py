@@ -1,4 +1,6 @@
-"""Advice in words: the ranked arms of one condition as a sentence, a table, notes and plain data, for terminal and page alike."""
+"""Advice in words: the ranked arms of one condition as a sentence, a table, notes and plain data,
+for terminal and page alike.
+"""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -6,7 +8,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from sweeps.analysis.advice import FRONT_ALPHA, UNMODIFIED, MeasuredArm, QualityCost, RankedArm, Ranking
+from sweeps.analysis.advice import (
+    FRONT_ALPHA,
+    UNMODIFIED,
+    MeasuredArm,
+    QualityCost,
+    RankedArm,
+    Ranking,
+)
 from sweeps.analysis.policy import rounded_down
 from sweeps.model.condition import Condition
 from sweeps.model.job import Comparison
@@ -22,7 +31,9 @@ NEEDS_MEASURING = ("not measured at ", "measured at ", "too few pairs", "quarant
 
 
 class Amount(NamedTuple):
-    """What is read once: peak memory or energy, of the arm and of the unmodified model beside it."""
+    """What is read once: peak memory or energy, of the arm and of the unmodified model beside
+    it.
+    """
 
     ratio: float
     """How many times less the arm needs."""
@@ -49,7 +60,9 @@ class Evidence:
 
     @property
     def ms(self) -> tuple[float, float] | None:
-        """Of the unmodified model and of the arm; `None` between two sizes, where no time was measured."""
+        """Of the unmodified model and of the arm; `None` between two sizes, where no time was
+        measured.
+        """
         return None if self.interpolated else (self.rows[0].baseline_ms, self.rows[0].arm_ms)
 
     @cached_property
@@ -80,7 +93,8 @@ class Advice:
     break_evens: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     """By key: what the curve of an arm claims over all sizes, as rows of the view `break_even`."""
     checks: tuple[NoiseFinding, ...] | None = None
-    """Of the evidence of the first arm; `None` where they were not worked out, or it was not measured at this size."""
+    """Of the evidence of the first arm; `None` where they were not worked out, or it was not
+    measured at this size."""
 
     @cached_property
     def by_key(self) -> dict[str, Evidence]:
@@ -96,12 +110,23 @@ def advice_sentence(advice: Advice) -> str:
     """The answer."""
     ranking, winner = advice.ranking, advice.winner
     if winner is None:
-        reason = "no arm is clearly faster" if not any(each.verdict == "faster" for each in ranking.arms) else ""
+        reason = (
+            "no arm is clearly faster"
+            if not any(each.verdict == "faster" for each in ranking.arms)
+            else ""
+        )
         reason = reason or "what is faster cannot be advised (column note)"
         return f"Use {UNMODIFIED_LABEL}: {reason} among {_among(advice)}."
-    among = f", the best of {count(ranking.compared, 'arm')} by the low end of intervals that hold together"
+    among = (
+        f", the best of {count(ranking.compared, 'arm')} by the low end of intervals that hold"
+        " together"
+    )
     among = among if ranking.compared > 1 else ""
-    between = f", interpolated between measured sizes ({_neighbours([winner])})" if winner.interpolated else ""
+    between = (
+        f", interpolated between measured sizes ({_neighbours([winner])})"
+        if winner.interpolated
+        else ""
+    )
     label = METRICS[advice.metric].label
     gain = f"at least {rounded_down(ranking.winner.low)}x as fast as {UNMODIFIED_LABEL}"
     return f"Use {winner.label}: {gain} in {label}{between}{among}."
@@ -129,69 +154,124 @@ def _level(ranking: Ranking) -> str:
 
 
 def claim_sentence(advice: Advice) -> str:
-    """Why the unmodified model comes first where the break-even of an arm claims that it pays at this size; else empty."""
+    """Why the unmodified model comes first where the break-even of an arm claims that it pays at
+    this size; else empty.
+    """
     if advice.winner is not None:
         return ""
     for ranked in advice.ranking.arms:
         found, rows = advice.by_key.get(ranked.key), advice.break_evens.get(ranked.key, ())
-        if found is None or ranked.obstacle or ranked.verdict == "faster" or not pays_at(rows, advice.tokens):
+        if (
+            found is None
+            or ranked.obstacle
+            or ranked.verdict == "faster"
+            or not pays_at(rows, advice.tokens)
+        ):
             continue
         unit, number = token_unit(found.rows[-1]), advice.ranking.compared
         together = f", with the error shared by {count(number, 'arm')}," if number > 1 else ""
         return (
-            f"Over all sizes, {found.label} {describe_break_even(rows, unit, brief=True)}. At {advice.tokens} {unit} alone"
-            f"{together} this is not shown: {_numbers(ranked, advice.ranking)} ({_level(advice.ranking)} interval)."
+            f"Over all sizes, {found.label} {describe_break_even(rows, unit, brief=True)}. At"
+            f" {advice.tokens} {unit} alone{together} this is not shown:"
+            f" {_numbers(ranked, advice.ranking)} ({_level(advice.ranking)} interval)."
         )
     return ""
 
 
 def doubt_sentence(advice: Advice, again: str) -> str:
-    """What the checks of the first arm's evidence found; `again` is the command that measures it again. Empty without checks."""
+    """What the checks of the first arm's evidence found; `again` is the command that measures it
+    again. Empty without checks.
+    """
     if advice.checks is None:
         return ""
     doubts = [each.statement for each in advice.checks if each.noise]
     words = noise_in_words(advice.checks)
-    return " ".join([f"Its evidence: {words[0].lower()}{words[1:]}", *doubts, *([f"On fresh pairs: {again}"] if doubts else [])])
+    return " ".join(
+        [
+            f"Its evidence: {words[0].lower()}{words[1:]}",
+            *doubts,
+            *([f"On fresh pairs: {again}"] if doubts else []),
+        ]
+    )
 
 
 def quality_sentence(advice: Advice) -> str:
-    """What the first arm costs in quality, as far as that is known; empty where the unmodified model comes first."""
+    """What the first arm costs in quality, as far as that is known; empty where the unmodified
+    model comes first.
+    """
     if advice.winner is None:
         return ""
     if advice.winner.arm.costs:
-        return "Quality: " + "; ".join(map(_cost_text, advice.winner.arm.costs)) + ". Of other data nothing is known."
+        return (
+            "Quality: "
+            + "; ".join(map(_cost_text, advice.winner.arm.costs))
+            + ". Of other data nothing is known."
+        )
     if advice.condition.weights == "random":
-        return "Quality: not known; the weights are random, so that the time is real and quality has no meaning."
-    return "Quality: not known; it was not measured for this model with these weights, and that of another one is not carried over."
+        return (
+            "Quality: not known; the weights are random, so that the time is real and quality has"
+            " no meaning."
+        )
+    return (
+        "Quality: not known; it was not measured for this model with these weights, and that of"
+        " another one is not carried over."
+    )
 
 
 def advice_table(advice: Advice) -> tuple[list[str], list[list[str]]]:
     """Headings and a row of cells for each arm in its place, the unmodified model among them."""
     amounts = _amounts(advice)
     more = ["Pareto"] if advice.pareto is not None else []
-    interval = f"speed-up [{_level(advice.ranking)}{' each' if advice.ranking.compared > 1 else ''}]"
+    interval = (
+        f"speed-up [{_level(advice.ranking)}{' each' if advice.ranking.compared > 1 else ''}]"
+    )
     times = f"{METRICS[advice.metric].label}, ms (unmodified)"
     read = [f"{METRICS[name].label}, times less" for name in amounts]
-    headings = ["rank", "arm", "runtime", interval, times, "pairs", "quality", *read, *more, "note", "comparison", "measured at"]
-    return headings, [_row(place, each, advice, amounts) for place, each in enumerate(advice.ranking.arms, 1)]
+    headings = [
+        "rank",
+        "arm",
+        "runtime",
+        interval,
+        times,
+        "pairs",
+        "quality",
+        *read,
+        *more,
+        "note",
+        "comparison",
+        "measured at",
+    ]
+    return headings, [
+        _row(place, each, advice, amounts) for place, each in enumerate(advice.ranking.arms, 1)
+    ]
 
 
 def advice_notes(advice: Advice) -> Iterator[str]:
-    """What a reader must know beside the table: how it was chosen, what it excludes, what is not ranked and why."""
+    """What a reader must know beside the table: how it was chosen, what it excludes, what is not
+    ranked and why.
+    """
     ranking = advice.ranking
     if ranking.compared > 1:
-        chosen = " The estimate of what was chosen is probably too high and is not shown: --confirm measures it on fresh pairs."
+        chosen = (
+            " The estimate of what was chosen is probably too high and is not shown: --confirm"
+            " measures it on fresh pairs."
+        )
         yield (
-            f"Chosen among {count(ranking.compared, 'arm')}: the intervals hold for all of them together with "
-            f"{100 * (1 - ranking.alpha):g} % ({_level(ranking)} each), whichever comes first."
-        ) + (chosen if advice.winner is not None else "")
+            f"Chosen among {count(ranking.compared, 'arm')}: the intervals hold for all of them"
+            f" together with {100 * (1 - ranking.alpha):g} % ({_level(ranking)} each), whichever"
+            " comes first." + (chosen if advice.winner is not None else "")
+        )
     if advice.max_drop is not None:
-        limit = f"{advice.max_drop:g} by the upper end of its 95 % interval, which holds for one arm alone"
+        limit = (
+            f"{advice.max_drop:g} by the upper end of its 95 % interval, which holds for one arm"
+            " alone"
+        )
         yield f"Quality: an arm may lose at most {limit}."
     if advice.pareto is not None:
         yield (
-            "Pareto: no other arm is at least as good in time, quality, memory and energy, as measured, "
-            f"and clearly better once, by intervals that hold together with {100 * (1 - FRONT_ALPHA):g} %."
+            "Pareto: no other arm is at least as good in time, quality, memory and energy, as"
+            " measured, and clearly better once, by intervals that hold together with"
+            f" {100 * (1 - FRONT_ALPHA):g} %."
         )
     for label, reason in advice.left_out:
         yield f"Not ranked: {label}: {reason}"
@@ -202,35 +282,67 @@ def advice_dict(advice: Advice) -> dict[str, Any]:
     """The advice as plain data."""
     ranking, chosen = advice.ranking, advice.pareto
     return {
-        "condition": advice.condition.model_dump(mode="json", exclude={"image_size", "prompt_tokens"}),
+        "condition": advice.condition.model_dump(
+            mode="json", exclude={"image_size", "prompt_tokens"}
+        ),
         "environment": advice.environment,
         "host": advice.host,
         "tokens": advice.tokens,
         "metric": advice.metric,
         "answer": advice_sentence(advice),
         "claim": claim_sentence(advice) or None,
-        "checks": None
-        if advice.checks is None
-        else [{"check": each.check, "statement": each.statement, "doubt": each.noise} for each in advice.checks],
+        "checks": (
+            None
+            if advice.checks is None
+            else [
+                {"check": each.check, "statement": each.statement, "doubt": each.noise}
+                for each in advice.checks
+            ]
+        ),
         "compared": ranking.compared,
         "alpha_together": ranking.alpha,
         "alpha_each": ranking.each_alpha,
-        "arms": [_ranked_dict(each, advice, None if chosen is None else each.key in chosen) for each in ranking.arms],
+        "arms": [
+            _ranked_dict(each, advice, None if chosen is None else each.key in chosen)
+            for each in ranking.arms
+        ],
         "not_ranked": [{"arm": label, "reason": reason} for label, reason in advice.left_out],
     }
 
 
 def _ranked_dict(each: RankedArm, advice: Advice, pareto: bool | None) -> dict[str, Any]:
     found = advice.by_key.get(each.key)
-    own: dict[str, Any] = {"arm": UNMODIFIED, "speedup": each.value, "low": each.low, "high": each.high, "verdict": each.verdict}
+    own: dict[str, Any] = {
+        "arm": UNMODIFIED,
+        "speedup": each.value,
+        "low": each.low,
+        "high": each.high,
+        "verdict": each.verdict,
+    }
     own |= {"obstacle": each.obstacle or None, "pareto": pareto}
     if found is not None:
         last = found.rows[-1]
-        own |= {"arm": found.label, "method": last.method, "params": json.loads(last.params or "{}"), "runtime": found.runtime}
+        own |= {
+            "arm": found.label,
+            "method": last.method,
+            "params": json.loads(last.params or "{}"),
+            "runtime": found.runtime,
+        }
         own |= {"interpolated": found.interpolated, "pairs": found.arm.speedup.pairs}
         own |= dict(zip(("baseline_ms", "arm_ms"), found.ms or (None, None), strict=True))
-        own |= {"quality": [cost._asdict() for cost in found.arm.costs], "amounts": dict(found.arm.amounts)}
-        evidence = ("comparison_id", "environment", "host", "measured_at", "metric", "tokens", "speedup")
+        own |= {
+            "quality": [cost._asdict() for cost in found.arm.costs],
+            "amounts": dict(found.arm.amounts),
+        }
+        evidence = (
+            "comparison_id",
+            "environment",
+            "host",
+            "measured_at",
+            "metric",
+            "tokens",
+            "speedup",
+        )
         own |= {"evidence": [{name: getattr(row, name) for name in evidence} for row in found.rows]}
     return own
 
@@ -240,9 +352,26 @@ def _row(place: int, ranked: RankedArm, advice: Advice, amounts: list[str]) -> l
     found = advice.by_key.get(ranked.key)
     if found is None:
         own = advice.condition.runtime
-        return [str(place), UNMODIFIED_LABEL, own, "1", _unmodified_ms(advice), "", "", *("1" for _ in amounts), *more, "", "", ""]
+        return [
+            str(place),
+            UNMODIFIED_LABEL,
+            own,
+            "1",
+            _unmodified_ms(advice),
+            "",
+            "",
+            *("1" for _ in amounts),
+            *more,
+            "",
+            "",
+            "",
+        ]
     notes = [ranked.obstacle, "" if ranked.advised or ranked.obstacle else _verdict(ranked)]
-    notes += ["interpolated between " + " and ".join(f"{row.tokens:.0f}" for row in found.rows)] if found.interpolated else []
+    notes += (
+        ["interpolated between " + " and ".join(f"{row.tokens:.0f}" for row in found.rows)]
+        if found.interpolated
+        else []
+    )
     return [
         str(place),
         found.label,
@@ -250,7 +379,10 @@ def _row(place: int, ranked: RankedArm, advice: Advice, amounts: list[str]) -> l
         _numbers(ranked, advice.ranking),
         f"{found.ms[1]:.4g} ({found.ms[0]:.4g})" if found.ms else "-",
         str(found.arm.speedup.pairs),
-        "; ".join(f"{with_interval(cost.worse, cost.low, cost.high, '+.3g')} on {cost.data}" for cost in found.arm.costs),
+        "; ".join(
+            f"{with_interval(cost.worse, cost.low, cost.high, '+.3g')} on {cost.data}"
+            for cost in found.arm.costs
+        ),
         *(_amount_text(found.amounts.get(name)) for name in amounts),
         *more,
         ", ".join(filter(None, notes)),
@@ -263,7 +395,13 @@ def _unmodified_ms(advice: Advice) -> str:
     """Its time, or the range of its times, each in the job of an arm."""
     known = sorted(each.ms[0] for each in advice.found if each.ms)
     return (
-        "-" if not known else f"{known[0]:.4g}" if f"{known[0]:.4g}" == f"{known[-1]:.4g}" else f"{known[0]:.4g} to {known[-1]:.4g}"
+        "-"
+        if not known
+        else (
+            f"{known[0]:.4g}"
+            if f"{known[0]:.4g}" == f"{known[-1]:.4g}"
+            else f"{known[0]:.4g} to {known[-1]:.4g}"
+        )
     )
 
 
@@ -275,11 +413,15 @@ def _amount_text(amount: Amount | None) -> str:
     """`1.25 (48 MiB)`: how many times less, and how much the arm needs."""
     if amount is None:
         return "-"
-    return format_number(amount.ratio, ".2f") + ("" if amount.arm is None else f" ({amount.arm:.4g} {amount.unit})")
+    return format_number(amount.ratio, ".2f") + (
+        "" if amount.arm is None else f" ({amount.arm:.4g} {amount.unit})"
+    )
 
 
 def _numbers(arm: RankedArm, ranking: Ranking) -> str:
-    """A speed-up with its interval; among several the interval alone: the estimate of the best is too high."""
+    """A speed-up with its interval; among several the interval alone: the estimate of the best is
+    too high.
+    """
     if ranking.compared > 1:
         return f"{arm.low:.3f} to {arm.high:.3f}x"
     return with_interval(arm.value, arm.low, arm.high, ".3f").replace(" ", "x ", 1)
@@ -287,11 +429,19 @@ def _numbers(arm: RankedArm, ranking: Ranking) -> str:
 
 def _cost_text(cost: QualityCost) -> str:
     spec = find_metric(cost.metric)
-    label, unit = (cost.metric, cost.unit) if spec is None else (spec.label, cost.unit if cost.unit != spec.label else "")
+    label, unit = (
+        (cost.metric, cost.unit)
+        if spec is None
+        else (spec.label, cost.unit if cost.unit != spec.label else "")
+    )
     numbers = with_interval(cost.worse, cost.low, cost.high, "+.3g")
     return f"{label} worse by {numbers} {unit}".rstrip() + f" on {cost.data} ({cost.items} items)"
 
 
 def _verdict(ranked: RankedArm) -> str:
-    words = {"same": "the same within the floor", "slower": "slower", "unclear": "not clearly different"}
+    words = {
+        "same": "the same within the floor",
+        "slower": "slower",
+        "unclear": "not clearly different",
+    }
     return words.get(ranked.verdict, ranked.verdict)

@@ -20,16 +20,22 @@ PARTS = (
     "{threads:.0f} threads{waiting}{pinned}",
     "against {baseline}",
 )
-"""What a title holds of a condition, in order; a part with a field that the condition lacks is left out."""
+"""What a title holds of a condition, in order; a part with a field that the condition lacks is left
+out."""
 
 
 def describe_condition(condition: Mapping[str, Any], place: str = "") -> str:
     """A condition as the title of a section: model, workload, settings and device.
 
-    `place` names the host or environment where there are several. With `tokens`, the size of images is named in both units.
+    `place` names the host or environment where there are several. With `tokens`, the size of images
+    is named in both units.
     """
     known = {name: value for name, value in condition.items() if not is_missing(value)}
-    exclusive = ", one GPU of several at work (exclusive: device)" if known.get("exclusive") == "device" else ""
+    exclusive = (
+        ", one GPU of several at work (exclusive: device)"
+        if known.get("exclusive") == "device"
+        else ""
+    )
     if "image_size" in known:
         known["pixels"] = image_text(known["image_size"], known.get("image_shape"))
     known["patches"] = f" ({known['tokens']:,.0f} tokens)" if "tokens" in known else ""

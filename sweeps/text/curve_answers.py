@@ -1,4 +1,6 @@
-"""The answer of a sweep in one sentence, from its curves: the same words for the terminal, the HTML report and the web app."""
+"""The answer of a sweep in one sentence, from its curves: the same words for the terminal, the HTML
+report and the web app.
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -42,7 +44,8 @@ class CurveAnswer(NamedTuple):
 
 
 def merit_of(rows: Sequence[Any]) -> tuple[int, float]:
-    """The larger, the better a curve: whether it pays everywhere, from some point on, only elsewhere, or nowhere; then how early.
+    """The larger, the better a curve: whether it pays everywhere, from some point on, only
+    elsewhere, or nowhere; then how early.
 
     `rows` are those of the curve in the view `break_even`.
     """
@@ -52,15 +55,23 @@ def merit_of(rows: Sequence[Any]) -> tuple[int, float]:
         return 3, 0.0
     if first.verdict == "pays_from" or (first.verdict == "crossing" and first.direction == "gains"):
         return 2, -place
-    return (1, place) if first.verdict in {"pays_up_to", "pays_at_both_ends", "pays_between", "crossing"} else (0, 0.0)
+    return (
+        (1, place)
+        if first.verdict in {"pays_up_to", "pays_at_both_ends", "pays_between", "crossing"}
+        else (0, 0.0)
+    )
 
 
 def pays_at(rows: Sequence[Any], x: float) -> bool:
-    """Whether the break-even of a curve, its rows of the view `break_even`, claims that it pays at `x`."""
+    """Whether the break-even of a curve, its rows of the view `break_even`, claims that it pays at
+    `x`.
+    """
     if not rows or rows[0].verdict == "pays_between":
         return False
     bounded = [row for row in rows if not is_missing(row.direction)]
-    claimed = any(x <= row.x_low if row.direction == "loses" else x >= row.x_high for row in bounded)
+    claimed = any(
+        x <= row.x_low if row.direction == "loses" else x >= row.x_high for row in bounded
+    )
     return claimed or rows[0].verdict == "always"
 
 
@@ -73,7 +84,10 @@ def answer_of_curves(curves: Sequence[CurveAnswer]) -> str:
     if not best.merit[0]:
         return f"No arm is known to pay in what was measured: {tally(for_use)}."
     pays = sum(curve.merit[0] > 0 for curve in for_use)
-    return f"{pays} of {count(len(for_use), 'curve')} pay in at least a part of what was measured; best {best.line}."
+    return (
+        f"{pays} of {count(len(for_use), 'curve')} pay in at least a part of what was measured;"
+        f" best {best.line}."
+    )
 
 
 def tally(curves: Sequence[CurveAnswer]) -> str:
@@ -83,6 +97,12 @@ def tally(curves: Sequence[CurveAnswer]) -> str:
 
 
 def answer_of_points(compared: int, best: str) -> str:
-    """Speed-ups at single points; `best` is the one with a gain whose interval lies highest, in words, or empty."""
+    """Speed-ups at single points; `best` is the one with a gain whose interval lies highest, in
+    words, or empty.
+    """
     among = count(compared, "comparison")
-    return f"Of {among} the one whose interval lies highest: {best}." if best else f"None of {among} shows a gain."
+    return (
+        f"Of {among} the one whose interval lies highest: {best}."
+        if best
+        else f"None of {among} shows a gain."
+    )

@@ -14,16 +14,20 @@ LEFT_OUT_SENTENCE = re.compile(rf" ?{LEFT_OUT}(.+?)\.(?= |$)")
 NOT_SHOWN = "not shown to pay"
 """Of a curve of which no point is faster, and none can gain much."""
 BREAK_EVEN_NOTE = (
-    f"A break-even is a bracket between measured points, wrong for at most 1 curve in 20; speed-ups have {INTERVAL} intervals. "
-    "The likeliest place in it comes from the cost model, time = launch + work × MACs, where that fits."
+    "A break-even is a bracket between measured points, wrong for at most 1 curve in 20; speed-ups"
+    f" have {INTERVAL} intervals. The likeliest place in it comes from the cost model, time ="
+    " launch + work × MACs, where that fits."
 )
 """How claims about curves are read, next to intervals of another level."""
 
 
 def axis_place(x: float, axis: str, token_unit: str, parameter: str | None = None) -> str:
-    """A place on an axis with its unit, such as `36 prompt tokens`, `42 % of GMACs saved`, `batch size 8` or `keep_rate 0.5`."""
+    """A place on an axis with its unit, such as `36 prompt tokens`, `42 % of GMACs saved`, `batch
+    size 8` or `keep_rate 0.5`.
+    """
     label = axis_label(axis, parameter)
-    return f"{label.before}{axis_value(x, axis)} {token_unit if axis == 'tokens' else label.unit}".rstrip()
+    unit = token_unit if axis == "tokens" else label.unit
+    return f"{label.before}{axis_value(x, axis)} {unit}".rstrip()
 
 
 def token_unit(row: Any) -> str:
@@ -36,15 +40,22 @@ def _place(x: float, row: Any, token_unit: str) -> str:
 
 
 def describe_break_even(rows: Sequence[Any], token_unit: str, *, brief: bool = False) -> str:
-    """The break-even of one curve, its rows of the view `break_even`, as the rest of a sentence that begins with the arm's label.
+    """The break-even of one curve, its rows of the view `break_even`, as the rest of a sentence
+    that begins with the arm's label.
 
     A `brief` one has no reasons.
     """
     if not rows:
         return "not analysed"
     first = rows[0]
-    elsewhere = {"pays_from": "below", "pays_up_to": "beyond", "pays_at_both_ends": "between"}.get(first.verdict)
-    ends = [_claimed(row, token_unit) for row in sorted(rows, key=_order)] if not is_missing(first.direction) else []
+    elsewhere = {"pays_from": "below", "pays_up_to": "beyond", "pays_at_both_ends": "between"}.get(
+        first.verdict
+    )
+    ends = (
+        [_claimed(row, token_unit) for row in sorted(rows, key=_order)]
+        if not is_missing(first.direction)
+        else []
+    )
     more = ""
     if first.verdict == "pays_between":
         text = f"pays at some sizes only, {first.why[:1].lower()}{first.why[1:].removesuffix('.')}"
@@ -62,8 +73,24 @@ def describe_break_even(rows: Sequence[Any], token_unit: str, *, brief: bool = F
     elif first.verdict == "no_effect":
         text, more = "does nothing here", ": at every point it processes what the baseline does"
     else:
-        text, more = "cannot tell", "; more points or pairs are needed" if first.points else "; a flag marks every point as wrong"
-    return "; ".join(filter(None, (text if brief else text + more, "" if brief else _left_out(first), describe_missing(first))))
+        text, more = (
+            "cannot tell",
+            (
+                "; more points or pairs are needed"
+                if first.points
+                else "; a flag marks every point as wrong"
+            ),
+        )
+    return "; ".join(
+        filter(
+            None,
+            (
+                text if brief else text + more,
+                "" if brief else _left_out(first),
+                describe_missing(first),
+            ),
+        )
+    )
 
 
 def _order(row: Any) -> float:
@@ -72,7 +99,9 @@ def _order(row: Any) -> float:
 
 
 def _claimed(row: Any, token_unit: str) -> str:
-    """A bracket or a bound: `pays from 36 tokens on (slower at 16; likely from 19)`, `pays up to at least 9 tokens`."""
+    """A bracket or a bound: `pays from 36 tokens on (slower at 16; likely from 19)`, `pays up to at
+    least 9 tokens`.
+    """
     gains = row.direction != "loses"
     _, loss = _sides(row)
     low, high = (
@@ -81,9 +110,21 @@ def _claimed(row: Any, token_unit: str) -> str:
     )
     if low is None or high is None:
         return f"pays from at most {high} on" if gains else f"pays up to at least {low}"
-    text = f"pays from {high} on ({loss} at {_number(row.x_low, row, floor)}" if gains else f"pays up to {low} ({loss} at "
+    text = (
+        f"pays from {high} on ({loss} at {_number(row.x_low, row, floor)}"
+        if gains
+        else f"pays up to {low} ({loss} at "
+    )
     text += "" if gains else _number(row.x_high, row, ceil)
-    return text + ("" if is_missing(row.x) else f"; likely {'from' if gains else 'to'} {axis_value(row.x, row.axis)}") + ")"
+    return (
+        text
+        + (
+            ""
+            if is_missing(row.x)
+            else f"; likely {'from' if gains else 'to'} {axis_value(row.x, row.axis)}"
+        )
+        + ")"
+    )
 
 
 def _number(x: float, row: Any, outward: Callable[[float], int]) -> str:
@@ -94,7 +135,11 @@ def _span(row: Any, token_unit: str) -> str:
     """The points that a claim rests on: `4 to 196 tokens`."""
     before = axis_label(row.axis, row.varied_parameter).before
     last = _place(row.x_last, row, token_unit)
-    return last if row.x_first == row.x_last else f"{before}{axis_value(row.x_first, row.axis)} to {last.removeprefix(before)}"
+    return (
+        last
+        if row.x_first == row.x_last
+        else f"{before}{axis_value(row.x_first, row.axis)} to {last.removeprefix(before)}"
+    )
 
 
 def _beyond(row: Any, where: str) -> str:
@@ -102,7 +147,11 @@ def _beyond(row: Any, where: str) -> str:
     if is_missing(row.worst_loss):
         return f"; {where}, nothing bounds the loss"
     _, loss = _sides(row)
-    return f"; {where}, " + (f"perhaps {loss}, by {_percent(row.worst_loss)} at most" if row.worst_loss > 0 else f"not {loss}")
+    return f"; {where}, " + (
+        f"perhaps {loss}, by {_percent(row.worst_loss)} at most"
+        if row.worst_loss > 0
+        else f"not {loss}"
+    )
 
 
 def _sides(row: Any) -> tuple[str, str]:
@@ -126,18 +175,28 @@ def _percent(share: float) -> str:
 
 
 def _bound(x: float, axis: str, outward: Callable[[float], int]) -> float:
-    """The end of an interval as it is printed: whole numbers are rounded so that the interval does not shrink."""
+    """The end of an interval as it is printed: whole numbers are rounded so that the interval does
+    not shrink.
+    """
     return outward(x) if axis in WHOLE else x
 
 
 def describe_missing(row: Any) -> str:
-    """What a curve in the view `break_even` lacks, such as `incomplete, 5 of 8 points are missing on host a`; empty if nothing."""
+    """What a curve in the view `break_even` lacks, such as `incomplete, 5 of 8 points are missing
+    on host a`; empty if nothing.
+    """
     missing, points = int(row.points_missing or 0), int(row.points)
-    return f"incomplete, {missing} of {points + missing} points are missing on host {row.host}" if missing else ""
+    return (
+        f"incomplete, {missing} of {points + missing} points are missing on host {row.host}"
+        if missing
+        else ""
+    )
 
 
 def _left_out(row: Any) -> str:
-    """The points that a flag excludes, such as `left out by a flag: 9, 64`; empty where there are none, or the claim names them."""
+    """The points that a flag excludes, such as `left out by a flag: 9, 64`; empty where there are
+    none, or the claim names them.
+    """
     if row.verdict == "pays_between" or not row.points:
         return ""
     found = LEFT_OUT_SENTENCE.search(str(row.why))
@@ -145,7 +204,9 @@ def _left_out(row: Any) -> str:
 
 
 def describe_cost_model(row: Any, token_unit: str) -> str:
-    """A row of the view `cost_model` as the rest of a sentence; empty where the model predicts no break-even."""
+    """A row of the view `cost_model` as the rest of a sentence; empty where the model predicts no
+    break-even.
+    """
     predicted = _range(row.predicted_x, row.predicted_x_low, row.predicted_x_high, token_unit)
     if not predicted or is_missing(row.alpha):
         return ""
@@ -160,9 +221,12 @@ def _costs(row: Any) -> tuple[tuple[float, float], tuple[float, float]]:
 
 
 def _range(x: float | None, low: float | None, high: float | None, token_unit: str) -> str:
-    """`at 36 (30 to 41) tokens`, `at most 41 tokens`, `at least 30 tokens`; empty where nothing is known."""
+    """`at 36 (30 to 41) tokens`, `at most 41 tokens`, `at least 30 tokens`; empty where nothing is
+    known.
+    """
     lows, highs = (
-        None if end is None or is_missing(end) else _bound(end, "tokens", to) for end, to in ((low, floor), (high, ceil))
+        None if end is None or is_missing(end) else _bound(end, "tokens", to)
+        for end, to in ((low, floor), (high, ceil))
     )
     if lows is None or highs is None:
         bound, side = (highs, "most") if lows is None else (lows, "least")

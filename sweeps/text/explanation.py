@@ -1,4 +1,6 @@
-"""Explanations: why an arm's wall time changed as it did, in a sentence that follows from two profiles."""
+"""Explanations: why an arm's wall time changed as it did, in a sentence that follows from two
+profiles.
+"""
 
 from collections.abc import Iterator, Mapping
 
@@ -17,7 +19,10 @@ _HELD: Mapping[Device, Mapping[TimeClass, str]] = {
         "sync": "held by waiting for the device",
         "idle": "mostly idle",
     },
-    "cpu": {"host": "dispatch-bound (Python and dispatch outlast the operators)", "idle": "mostly idle"},
+    "cpu": {
+        "host": "dispatch-bound (Python and dispatch outlast the operators)",
+        "idle": "mostly idle",
+    },
 }
 _WORKED: Mapping[Device, str] = {"cuda": "bound by device work", "cpu": "bound by its operators"}
 _PARTS: Mapping[Device, Mapping[TimeClass, str]] = {
@@ -30,11 +35,15 @@ _PARTS: Mapping[Device, Mapping[TimeClass, str]] = {
     },
     "cpu": {"device": "time in operators", "host": "Python and dispatch", "idle": "idle time"},
 }
-_CALL: Mapping[Device, tuple[str, str]] = {"cuda": ("launch", "launches"), "cpu": ("operator call", "operator calls")}
+_CALL: Mapping[Device, tuple[str, str]] = {
+    "cuda": ("launch", "launches"),
+    "cpu": ("operator call", "operator calls"),
+}
 
 
 def bound(profile: ArmProfile, device: Device) -> str | None:
-    """What holds an arm: the class that its gaps mostly are where they are half of the wall or more, else its device work.
+    """What holds an arm: the class that its gaps mostly are where they are half of the wall or
+    more, else its device work.
 
     `None` for a profile without wall or classes of time.
     """
@@ -43,19 +52,28 @@ def bound(profile: ArmProfile, device: Device) -> str | None:
     if 1 - profile.times["device"] / profile.wall_s < _HALF:
         return _WORKED[device]
     gaps = {name: seconds for name, seconds in profile.times.items() if name != "device"}
-    if device == "cuda" and gaps.get("launch", 0.0) + gaps.get("host", 0.0) >= sum(gaps.values()) / 2:
-        return _HELD[device]["launch" if gaps.get("launch", 0.0) >= gaps.get("host", 0.0) else "host"]
+    if (
+        device == "cuda"
+        and gaps.get("launch", 0.0) + gaps.get("host", 0.0) >= sum(gaps.values()) / 2
+    ):
+        return _HELD[device][
+            "launch" if gaps.get("launch", 0.0) >= gaps.get("host", 0.0) else "host"
+        ]
     longest = max(gaps, key=lambda name: gaps[name])
     return _HELD[device].get(longest, f"held by {longest}")
 
 
-def explain_wall(baseline: ArmProfile, arm: ArmProfile, device: Device, measured: IntervalEstimate | None = None) -> str | None:
-    """Why the wall of `arm` is what it is beside that of `baseline`, of the same phase; `None` where either lacks times.
+def explain_wall(
+    baseline: ArmProfile, arm: ArmProfile, device: Device, measured: IntervalEstimate | None = None
+) -> str | None:
+    """Why the wall of `arm` is what it is beside that of `baseline`, of the same phase; `None`
+    where either lacks times.
 
-    `time in operators fell by 34 % of the wall (31 to 37), Python and dispatch did not change measurably (-3 % to +8 %), …, so wall
-    time fell 31 % (28 to 34)`: shares are of the baseline's wall, and only what an interval shows is claimed. `measured` is the
-    speed-up of a timing job, which is the answer: the profile explains it, and its own walls are stated as what they are. Where
-    they contradict the timing, this is stated in place of an explanation.
+    `time in operators fell by 34 % of the wall (31 to 37), Python and dispatch did not change
+    measurably (-3 % to +8 %), …, so wall time fell 31 % (28 to 34)`: shares are of the baseline's
+    wall, and only what an interval shows is claimed. `measured` is the speed-up of a timing job,
+    which is the answer: the profile explains it, and its own walls are stated as what they are.
+    Where they contradict the timing, this is stated in place of an explanation.
     """
     held = bound(arm, device)
     if held is None or bound(baseline, device) is None or not baseline.wall_s or not arm.wall_s:
@@ -63,35 +81,49 @@ def explain_wall(baseline: ArmProfile, arm: ArmProfile, device: Device, measured
     if arm.speedup is None or arm.speedup.low is None:
         walls = f"wall {1e3 * baseline.wall_s:.3g} → {1e3 * arm.wall_s:.3g} ms"
         rounds = "without rounds" if arm.speedup is None else "in too few rounds for their noise"
-        return f"profiled {rounds}, so that no difference has an interval and nothing is concluded ({walls})"
+        return (
+            f"profiled {rounds}, so that no difference has an interval and nothing is concluded"
+            f" ({walls})"
+        )
     if measured is not None and not explains(arm, measured):
         return (
-            f"no explanation, since its walls contradict the timing: a speed-up of {_ratio(arm.speedup)} while it was profiled, of "
-            f"{_ratio(measured)} when it was timed; profile again when the machine is quiet"
+            "no explanation, since its walls contradict the timing: a speed-up of"
+            f" {_ratio(arm.speedup)} while it was profiled, of {_ratio(measured)} when it was"
+            " timed; profile again when the machine is quiet"
         )
     parts = [*_changes(arm, device), *_calls(baseline.launches, arm.launches, device)]
     share = arm.times["device"] / arm.wall_s
     holds = share if held == _WORKED[device] else 1 - share
     change, working = _sign(_inverse(measured or arm.speedup)), arm.changes.get("device")
     if held != _WORKED[device] or (change and working is not None and _sign(working) == change):
-        # that it mostly works is a reason where its work changed as its wall did, and of nothing else
+        # that it mostly works is a reason where its work changed as its wall did, and of nothing
+        # else
         parts.append(f"{_subject(arm)} is {held} ({100 * holds:.0f} % of its wall)")
     if measured is None:
         return ", ".join([*parts, _wall_clause(arm)])
     walls = f"{1e3 * baseline.wall_s:.3g} → {1e3 * arm.wall_s:.3g} ms"
     ratio = f"a speed-up of {_ratio(arm.speedup)}, compatible with the timing"
     why = _timed_clause(arm, measured)
-    return f"while it was profiled ({walls} in other rounds, at another time, {ratio}): {', '.join(parts)}{why}"
+    return (
+        f"while it was profiled ({walls} in other rounds, at another time, {ratio}):"
+        f" {', '.join(parts)}{why}"
+    )
 
 
 def explains(arm: ArmProfile, measured: IntervalEstimate | None) -> bool:
-    """Whether a profile has differences with intervals, and walls that do not contradict the timing, if there is one."""
+    """Whether a profile has differences with intervals, and walls that do not contradict the
+    timing, if there is one.
+    """
     known = arm.speedup is not None and arm.speedup.low is not None
-    return known and not (arm.speedup is not None and measured is not None and contradict(arm.speedup, measured))
+    return known and not (
+        arm.speedup is not None and measured is not None and contradict(arm.speedup, measured)
+    )
 
 
 def contradict(one: IntervalEstimate, other: IntervalEstimate) -> bool:
-    """Whether the intervals of two figures have nothing in common; figures without one contradict nothing."""
+    """Whether the intervals of two figures have nothing in common; figures without one contradict
+    nothing.
+    """
     ends = [(each.low, each.high) for each in (one, other)]
     (low, high), (other_low, other_high) = ends
     if low is None or high is None or other_low is None or other_high is None:
@@ -100,36 +132,59 @@ def contradict(one: IntervalEstimate, other: IntervalEstimate) -> bool:
 
 
 def explain_capture(eager_s: float, captured_s: float, ratio: IntervalEstimate | None) -> str:
-    """What capturing the same arm as a CUDA graph shows: the difference is launch overhead, measured and not estimated.
+    """What capturing the same arm as a CUDA graph shows: the difference is launch overhead,
+    measured and not estimated.
 
     `ratio` is the eager wall over the captured one.
     """
-    text = f"captured as a CUDA graph it takes {1e3 * captured_s:.3g} ms in place of {1e3 * eager_s:.3g} ms"
+    text = (
+        f"captured as a CUDA graph it takes {1e3 * captured_s:.3g} ms in place of"
+        f" {1e3 * eager_s:.3g} ms"
+    )
     if ratio is None or ratio.low is None or ratio.high is None:
         return f"{text}, a difference without an interval, from which nothing follows"
     low, high = (100 * (1 - 1 / end) for end in (ratio.low, ratio.high))
     if low <= 0:
-        return f"{text}: launch overhead is not measurable ({low:.0f} % to {high:.0f} % of the wall)"
-    return f"{text}: {100 * (1 - 1 / ratio.value):.0f} % of the wall ({low:.0f} to {high:.0f}) is launch overhead, as measured"
+        return (
+            f"{text}: launch overhead is not measurable ({low:.0f} % to {high:.0f} % of the wall)"
+        )
+    return (
+        f"{text}: {100 * (1 - 1 / ratio.value):.0f} % of the wall ({low:.0f} to {high:.0f}) is"
+        " launch overhead, as measured"
+    )
 
 
 def _changes(arm: ArmProfile, device: Device) -> Iterator[str]:
-    """What each class takes more or less, those that changed measurably first; classes that never occur are left out."""
+    """What each class takes more or less, those that changed measurably first; classes that never
+    occur are left out.
+    """
     names = _PARTS[device]
     known = {name: arm.changes[name] for name in names if name in arm.changes}
-    occurring = {name: found for name, found in known.items() if found != IntervalEstimate(value=0, low=0, high=0)}
+    occurring = {
+        name: found
+        for name, found in known.items()
+        if found != IntervalEstimate(value=0, low=0, high=0)
+    }
     for name, found in occurring.items():
         if sign := _sign(found):
-            yield f"{names[name]} {'rose' if sign > 0 else 'fell'} by {_amount(found)} of the wall {_range(found)}"
+            yield (
+                f"{names[name]} {'rose' if sign > 0 else 'fell'} by {_amount(found)} of the wall"
+                f" {_range(found)}"
+            )
     for name, found in occurring.items():
         if found.low is None or found.high is None:
             yield f"{names[name]} has no interval: too few rounds for its noise"
         elif not _sign(found):
-            yield f"{names[name]} {_unclear(found.low, found.high)} ({_signed(found.low)} to {_signed(found.high)} of the wall)"
+            yield (
+                f"{names[name]} {_unclear(found.low, found.high)} ({_signed(found.low)} to"
+                f" {_signed(found.high)} of the wall)"
+            )
 
 
 def _wall_clause(arm: ArmProfile) -> str:
-    """How the wall changed, and whether a class that changed measurably the same way explains it."""
+    """How the wall changed, and whether a class that changed measurably the same way explains
+    it.
+    """
     ratio = arm.speedup
     if ratio is None or ratio.low is None or ratio.high is None:
         return "and wall time has no interval"
@@ -140,7 +195,9 @@ def _wall_clause(arm: ArmProfile) -> str:
         return f"and wall time {_unclear(low, high)} ({_signed(low)} to {_signed(high)})"
     link = "so" if any(_sign(found) == sign for found in arm.changes.values()) else "and"
     alone = "" if link == "so" else ", which no class of time alone shows"
-    return f"{link} wall time {'rose' if sign > 0 else 'fell'} {_amount(wall)} {_range(wall)}{alone}"
+    return (
+        f"{link} wall time {'rose' if sign > 0 else 'fell'} {_amount(wall)} {_range(wall)}{alone}"
+    )
 
 
 def _timed_clause(arm: ArmProfile, measured: IntervalEstimate) -> str:
@@ -196,7 +253,9 @@ def _ratio(found: IntervalEstimate) -> str:
 
 
 def _subject(profile: ArmProfile) -> str:
-    return {"forward": "the forward", "prefill": "the prefill", "decode": "a decode step"}[profile.phase]
+    return {"forward": "the forward", "prefill": "the prefill", "decode": "a decode step"}[
+        profile.phase
+    ]
 
 
 def _calls(before: float, after: float, device: Device) -> list[str]:

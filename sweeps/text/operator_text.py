@@ -1,4 +1,6 @@
-"""Operators in words: which take as long although their MACs fell, which were added, and how well each side uses the machine."""
+"""Operators in words: which take as long although their MACs fell, which were added, and how well
+each side uses the machine.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -14,7 +16,9 @@ RATE_TOLERANCE = 0.05
 
 
 class OperatorPair(NamedTuple):
-    """One operator in both arms: ms, calls and GMACs of a forward; 0 where it does not run, `None` for MACs that are not known."""
+    """One operator in both arms: ms, calls and GMACs of a forward; 0 where it does not run, `None`
+    for MACs that are not known.
+    """
 
     name: str
     baseline_ms: float
@@ -31,10 +35,12 @@ class OperatorPair(NamedTuple):
 
 
 def explain_operators(pairs: Sequence[OperatorPair]) -> str:
-    """What the operators of a profiled arm take beside the baseline's, as a sentence without its end; empty if nothing stands out.
+    """What the operators of a profiled arm take beside the baseline's, as a sentence without its
+    end; empty if nothing stands out.
 
-    `by operator (totals of the profiled rounds, without intervals): matrix products save less time than MACs: addmm takes 2.71 of
-    2.92 ms with 52 % of its MACs; added were baddbmm 0.15 ms …; longer … became native_layer_norm 0.632 in place of 0.545 ms`
+    `by operator (totals of the profiled rounds, without intervals): matrix products save less time
+    than MACs: addmm takes 2.71 of 2.92 ms with 52 % of its MACs; added were baddbmm 0.15 ms …;
+    longer … became native_layer_norm 0.632 in place of 0.545 ms`
     """
     whole = sum(pair.baseline_ms for pair in pairs)
     if not whole:
@@ -60,13 +66,19 @@ def explain_operators(pairs: Sequence[OperatorPair]) -> str:
 
 
 def _has_less_work(pair: OperatorPair) -> bool:
-    return bool(pair.baseline_gmacs and pair.arm_gmacs and pair.arm_gmacs < MAX_WORK_SHARE * pair.baseline_gmacs)
+    return bool(
+        pair.baseline_gmacs
+        and pair.arm_gmacs
+        and pair.arm_gmacs < MAX_WORK_SHARE * pair.baseline_gmacs
+    )
 
 
 def _saved(products: Sequence[OperatorPair]) -> str:
     """Whether these operators save as large a share of their time as of their MACs."""
     time = sum(pair.arm_ms for pair in products) / sum(pair.baseline_ms for pair in products)
-    work = sum(pair.arm_gmacs or 0.0 for pair in products) / sum(pair.baseline_gmacs or 0.0 for pair in products)
+    work = sum(pair.arm_gmacs or 0.0 for pair in products) / sum(
+        pair.baseline_gmacs or 0.0 for pair in products
+    )
     if abs(time - work) <= RATE_TOLERANCE:
         return "what their MACs do"
     return f"{'less' if time > work else 'more'} time than MACs"
@@ -74,14 +86,19 @@ def _saved(products: Sequence[OperatorPair]) -> str:
 
 def _product(pair: OperatorPair) -> str:
     share = (pair.arm_gmacs or 0.0) / (pair.baseline_gmacs or 1.0)
-    return f"{pair.short_name} takes {pair.arm_ms:.3g} of {pair.baseline_ms:.3g} ms with {100 * share:.0f} % of its MACs"
+    return (
+        f"{pair.short_name} takes {pair.arm_ms:.3g} of {pair.baseline_ms:.3g} ms with"
+        f" {100 * share:.0f} % of its MACs"
+    )
 
 
 def _listed(pairs: Sequence[OperatorPair], *, beside: bool = False) -> str:
     """The largest differences, and how many more there are."""
     ordered = sorted(pairs, key=lambda pair: pair.baseline_ms - pair.arm_ms)
     named = [
-        f"{pair.short_name} {f'{pair.arm_ms:.3g} in place of {pair.baseline_ms:.3g}' if beside else f'{pair.arm_ms:.2g}'} ms"
+        f"{pair.short_name} {pair.arm_ms:.3g} in place of {pair.baseline_ms:.3g} ms"
+        if beside
+        else f"{pair.short_name} {pair.arm_ms:.2g} ms"
         for pair in ordered[:MAX_OPERATORS]
     ]
     more = len(ordered) - len(named)
@@ -89,10 +106,14 @@ def _listed(pairs: Sequence[OperatorPair], *, beside: bool = False) -> str:
 
 
 def explain_rates(baseline: float | None, arm: float | None, *, less_work: bool) -> str:
-    """Achieved GFLOP/s of both sides while the device works, as a sentence without its end; empty where one is not known."""
+    """Achieved GFLOP/s of both sides while the device works, as a sentence without its end; empty
+    where one is not known.
+    """
     if not baseline or not arm:
         return ""
-    text = f"while it works, the machine reaches {arm:.3g} GFLOP/s, with the baseline {baseline:.3g}"
+    text = (
+        f"while it works, the machine reaches {arm:.3g} GFLOP/s, with the baseline {baseline:.3g}"
+    )
     if abs(arm / baseline - 1) < RATE_TOLERANCE:
         return text
     less = "less work uses the machine " if less_work else "it uses the machine "

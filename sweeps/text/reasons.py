@@ -1,4 +1,6 @@
-"""Reasons that are known without a profile: what the MACs promise, what the method adds, and the two costs of a fit over sizes."""
+"""Reasons that are known without a profile: what the MACs promise, what the method adds, and the
+two costs of a fit over sizes.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,8 +15,8 @@ from sweeps.text.curve_labels import token_unit
 PROFILE_SECTION = "jobs:\n  profile: {}"
 """What a sweep file gains so that its arms are profiled."""
 RATIOS_OF_COSTS = (
-    "Costs and their ratios are of one fit, of times and of speed-ups, each paired inside its job. In a ratio the level of the "
-    "times, which differs from job to job, cancels. 95 % intervals."
+    "Costs and their ratios are of one fit, of times and of speed-ups, each paired inside its job."
+    " In a ratio the level of the times, which differs from job to job, cancels. 95 % intervals."
 )
 """What the numbers of `explain_costs` rest on."""
 _COST_UNITS = (("alpha", "fixed cost", "ms"), ("beta", "cost of work", "ms per {}"))
@@ -33,27 +35,34 @@ def name_size(row: Any) -> str:
 def profile_needed() -> str:
     """What is not known of an arm without a profile, and what makes one."""
     return (
-        "which of its operators take the time is not known without a profile: add the key profile to the jobs of the sweep file "
-        "(`profile: {}`) and run that file again; what is measured stays"
+        "which of its operators take the time is not known without a profile: add the key profile"
+        " to the jobs of the sweep file (`profile: {}`) and run that file again; what is measured"
+        " stays"
     )
 
 
 def promise_of(row: Any) -> float | None:
-    """The speed-up that the MACs of a row of the view `speedup` promise, those of the method itself included."""
+    """The speed-up that the MACs of a row of the view `speedup` promise, those of the method itself
+    included.
+    """
     baseline, arm = row.gmacs_baseline, row.gmacs_total
     return None if is_missing(baseline) or is_missing(arm) or not arm > 0 else float(baseline / arm)
 
 
 def explain_promise(row: Any) -> str:
-    """The promise of a row of the view `speedup` beside what was measured, and the time that MACs do not explain.
+    """The promise of a row of the view `speedup` beside what was measured, and the time that MACs
+    do not explain.
 
-    `0.993x [0.949, 1.039] was measured (unclear), its MACs promise 1.11x. It takes 19.6 ms, the baseline 19.5 ms …`.
+    `0.993x [0.949, 1.039] was measured (unclear), its MACs promise 1.11x. It takes 19.6 ms, the
+    baseline 19.5 ms …`.
     """
     reached = conclude_row(SPEEDUP, row, "speedup")
     measured = f"{reached.numbers} was measured ({reached.word})"
     promise = promise_of(row)
     if "no_effect" in split_flags(row.flags):
-        return f"{measured}, though it removes nothing at this size: that is no effect of fewer tokens"
+        return (
+            f"{measured}, though it removes nothing at this size: that is no effect of fewer tokens"
+        )
     if promise is None:
         return f"{measured}; what its MACs promise is not known"
     if 1 / (1 + SPEED_FLOOR) <= promise <= 1 + SPEED_FLOOR:
@@ -61,42 +70,59 @@ def explain_promise(row: Any) -> str:
     implied = row.baseline_ms / promise
     beyond, more = abs(row.arm_ms - implied), "more" if row.arm_ms >= implied else "less"
     return (
-        f"{measured}, its MACs promise {promise:.2f}x. It takes {row.arm_ms:.3g} ms, the baseline {row.baseline_ms:.3g} ms; "
-        f"if time followed MACs it would be {implied:.3g} ms, so that {beyond:.2g} ms {more} are not explained by MACs"
+        f"{measured}, its MACs promise {promise:.2f}x. It takes {row.arm_ms:.3g} ms, the baseline"
+        f" {row.baseline_ms:.3g} ms; if time followed MACs it would be {implied:.3g} ms, so that"
+        f" {beyond:.2g} ms {more} are not explained by MACs"
     )
 
 
 def explain_own_work(row: Any) -> str:
-    """What the method itself computes, of a row of the view `speedup`; empty where that is not known."""
+    """What the method itself computes, of a row of the view `speedup`; empty where that is not
+    known.
+    """
     own, baseline = row.gmacs_overhead, row.gmacs_baseline
     if is_missing(own) or is_missing(baseline) or not baseline > 0:
         return ""
     if own <= 0:
-        return "the method itself adds no MACs; what it adds are operators without matrix products, if anything"
+        return (
+            "the method itself adds no MACs; what it adds are operators without matrix products, if"
+            " anything"
+        )
     share = 100 * own / baseline
     return f"the method itself adds {own:.2g} GMACs, {share:.2g} % of the baseline's"
 
 
 def explain_costs(row: Any, relative: RelativeCosts | None = None) -> Iterator[str]:
-    """Both costs of the fit in a row of the view `cost_model`, each of the arm beside the baseline's, and what follows.
+    """Both costs of the fit in a row of the view `cost_model`, each of the arm beside the
+    baseline's, and what follows.
 
-    `relative` are the ratios of the same fit, whose intervals are narrower than those of the costs in ms.
+    `relative` are the ratios of the same fit, whose intervals are narrower than those of the costs
+    in ms.
     """
     for name, label, unit in _COST_UNITS:
         arm, baseline = (_milliseconds(row, each) for each in (name, f"{name}_baseline"))
         if arm == "-":
             continue
-        ratio: Cost | None = None if relative is None else relative.fixed if name == "alpha" else relative.work
+        ratio: Cost | None = (
+            None if relative is None else relative.fixed if name == "alpha" else relative.work
+        )
         beside = f"{arm} {unit.format(row.work_unit)}, the baseline's {baseline}"
         if ratio is None:
-            yield f"{label} by the fit: {beside}" + (", intervals that overlap" if _overlap(row, name) else "")
+            yield f"{label} by the fit: {beside}" + (
+                ", intervals that overlap" if _overlap(row, name) else ""
+            )
         else:
             times = f"{with_interval(ratio.value, ratio.low, ratio.high)} times the baseline's"
             more = f"{'more' if ratio.low > 1 else 'less'}{_of_what(name, row.work_unit)}"
-            shown = more if _clear(ratio) else f"these {row.points:.0f} sizes cannot tell them apart"
+            shown = (
+                more if _clear(ratio) else f"these {row.points:.0f} sizes cannot tell them apart"
+            )
             yield f"{label}: {times}: {shown} ({beside})"
     if relative is not None and not any(map(_clear, relative)):
-        yield "whether the fixed cost or the cost of work takes what is missing of the promise, these sizes do not show"
+        yield (
+            "whether the fixed cost or the cost of work takes what is missing of the promise, these"
+            " sizes do not show"
+        )
 
 
 def _clear(ratio: Cost | None) -> bool:
@@ -108,7 +134,11 @@ def _of_what(name: str, unit: str) -> str:
 
 
 def _overlap(row: Any, name: str) -> bool:
-    ends = [getattr(row, f"{each}{end}") for each in (name, f"{name}_baseline") for end in ("_low", "_high")]
+    ends = [
+        getattr(row, f"{each}{end}")
+        for each in (name, f"{name}_baseline")
+        for end in ("_low", "_high")
+    ]
     return not any(map(is_missing, ends)) and ends[0] <= ends[3] and ends[2] <= ends[1]
 
 
@@ -118,11 +148,17 @@ def describe_fit(row: Any) -> str:
     if row.verdict == "undetermined":
         return f"{over}; so few points do not determine it: no break-even is predicted"
     if row.verdict == "misfit":
-        return f"{over}; it does not fit these points (p = {row.misfit_p:.2g}): a line per GMAC is not how this arm behaves"
+        return (
+            f"{over}; it does not fit these points (p = {row.misfit_p:.2g}): a line per GMAC is not"
+            " how this arm behaves"
+        )
     return f"{over}; it fits these points (p = {row.misfit_p:.2g})"
 
 
 def _milliseconds(row: Any, name: str) -> str:
     """A cost with its interval; a dash where it is not known."""
-    value, low, high = (None if is_missing(each := getattr(row, f"{name}{end}")) else 1e3 * each for end in ("", "_low", "_high"))
+    value, low, high = (
+        None if is_missing(each := getattr(row, f"{name}{end}")) else 1e3 * each
+        for end in ("", "_low", "_high")
+    )
     return with_interval(value, low, high, ".3g")

@@ -1,4 +1,5 @@
-"""Whether runs of one sweep agree as their intervals claim, and how narrow these are, from their stores.
+"""Whether runs of one sweep agree as their intervals claim, and how narrow these are, from their
+stores.
 
 uv run python -m tests.benchmarks.agreement STORE STORE … (one of each run, as `breakeven run --db` leaves them), in seconds: each
 run against the mean of the others that claim the same state of the machine, first as it claims by itself, then by the quickest
@@ -20,7 +21,10 @@ from store.read.evidence.evidence import point_evidence
 from store.read.user_sql import run_query
 from sweeps.stats.visits import Visit, pool_visits, quickest_levels
 
-SPEEDUPS = "SELECT comparison_id, tokens FROM speedup WHERE metric = 'latency' AND speedup_high IS NOT NULL"
+SPEEDUPS = (
+    "SELECT comparison_id, tokens FROM speedup WHERE metric = 'latency' AND speedup_high IS NOT"
+    " NULL"
+)
 MIDDLE = 64
 """Tokens from which on half-widths are shown apart."""
 OWN_MOST, DIFFERENCE_MOST = 0.03, 0.02
@@ -37,7 +41,9 @@ class Interval(NamedTuple):
 
 
 def misses(runs: Sequence[Interval]) -> list[tuple[bool, bool]]:
-    """For each run whether the mean of the others lies beyond its own interval, and beyond that of the difference."""
+    """For each run whether the mean of the others lies beyond its own interval, and beyond that of
+    the difference.
+    """
     found = []
     for place, one in enumerate(runs):
         others = [other for at, other in enumerate(runs) if at != place and other.slow == one.slow]
@@ -54,25 +60,39 @@ def visits_of(stores: Sequence[Path]) -> dict[tuple[str, float], list[list[Visit
     for store in stores:
         engine = connect_readonly(str(store))
         for comparison, tokens in run_query(str(store), SPEEDUPS).rows:
-            timed = next(each for each in point_evidence(engine, comparison).timed if each.metric.name == "latency")
+            timed = next(
+                each
+                for each in point_evidence(engine, comparison).timed
+                if each.metric.name == "latency"
+            )
             found[comparison, tokens].append([each.visit for each in timed.attempts])
     return {key: runs for key, runs in found.items() if len(runs) > 1}
 
 
 def claims(runs: Sequence[Sequence[Visit]], *, shared: bool) -> list[Interval]:
-    """What each run claims, by the quickest level that it saw, or (`shared`) that any of them saw."""
+    """What each run claims, by the quickest level that it saw, or (`shared`) that any of them
+    saw.
+    """
     tables = [np.log(np.hstack([visit.baseline, visit.arm])) for run in runs for visit in run]
     levels = quickest_levels(np.vstack(tables)) if shared else None
     pooled = [pool_visits(run, range(len(run)), levels=levels) for run in runs]
-    return [Interval(each.speedup.log, each.speedup.half_width, each.speedup.verdict(), each.state == "slow") for each in pooled]
+    return [
+        Interval(
+            each.speedup.log, each.speedup.half_width, each.speedup.verdict(), each.state == "slow"
+        )
+        for each in pooled
+    ]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the shares; 1 where more intervals miss than may, or a comparison is faster in one run and slower in another.
+    """Print the shares; 1 where more intervals miss than may, or a comparison is faster in one run
+    and slower in another.
 
     Both are judged by the shared level, among runs that claim one state.
     """
-    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.agreement", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.benchmarks.agreement", description=__doc__
+    )
     parser.add_argument("stores", nargs="+", type=Path, metavar="STORE")
     stores = parser.parse_args(arguments).stores
     repeats = visits_of(stores)
@@ -90,12 +110,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for slow in (True, False)
         )
         widths = [one.half_width for runs in several.values() for one in runs]
-        middle = [one.half_width for (_, tokens), runs in several.items() if tokens >= MIDDLE for one in runs]
-        print("by the quickest level of all runs:" if shared else "each run by its own quickest level:")
-        print(f"  half-width, median: {100 * statistics.median(widths):.2f} %", end="")
-        print(f", from {MIDDLE} tokens on {100 * statistics.median(middle):.2f} %" if middle else "")
+        middle = [
+            one.half_width
+            for (_, tokens), runs in several.items()
+            if tokens >= MIDDLE
+            for one in runs
+        ]
         print(
-            f"  beyond the own interval {100 * own:.1f} %, beyond that of the difference {100 * differences:.1f} %, of {len(found)}"
+            "by the quickest level of all runs:"
+            if shared
+            else "each run by its own quickest level:"
+        )
+        print(f"  half-width, median: {100 * statistics.median(widths):.2f} %", end="")
+        print(
+            f", from {MIDDLE} tokens on {100 * statistics.median(middle):.2f} %" if middle else ""
+        )
+        print(
+            f"  beyond the own interval {100 * own:.1f} %, beyond that of the difference"
+            f" {100 * differences:.1f} %, of {len(found)}"
         )
         print(f"  faster in one run and slower in another that claims the same state: {opposite}")
     return int(own > OWN_MOST or differences > DIFFERENCE_MOST or opposite > 0)

@@ -1,4 +1,5 @@
-"""Whether a short sweep ends in answers, and whether they are true: repeated runs of the quickstart beside a long reference.
+"""Whether a short sweep ends in answers, and whether they are true: repeated runs of the quickstart
+beside a long reference.
 
 On a quiet machine, from the project's folder:
 uv run python -m tests.benchmarks.answers --make-reference reference.json (30 minutes, `--minutes`), then
@@ -79,17 +80,38 @@ def read_run(store: Path, wall: float, reference: Reference | None = None) -> Ru
     crossings: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
     for row in _rows(store, CURVES):
         crossings[row["curve_id"], row["sweep"], row["environment"], row["host"]].append(row)
-    answers = [_answer(arms[curve], rows, reference) for (curve, *_), rows in crossings.items() if curve in arms]
-    known = {(each.model, each.arm_id, each.image_size): each for each in (reference.known if reference else ())}
-    pairs = [(row, known.get((row["model"], row["arm_id"], row["image_size"]))) for row in points if row["speedup_low"]]
+    answers = [
+        _answer(arms[curve], rows, reference)
+        for (curve, *_), rows in crossings.items()
+        if curve in arms
+    ]
+    known = {
+        (each.model, each.arm_id, each.image_size): each
+        for each in (reference.known if reference else ())
+    }
+    pairs = [
+        (row, known.get((row["model"], row["arm_id"], row["image_size"])))
+        for row in points
+        if row["speedup_low"]
+    ]
     both = [(row, each) for row, each in pairs if each is not None]
-    apart = sum(row["speedup_low"] > each.high or row["speedup_high"] < each.low for row, each in both)
+    apart = sum(
+        row["speedup_low"] > each.high or row["speedup_high"] < each.low for row, each in both
+    )
     with contextlib.closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True)) as connection:
         ((_, measuring),) = connection.execute(SPANS)
         sampled = sum(
-            json.loads(inner)[0] * (_sum(seconds) + BURST * _sum(bursts)) for inner, seconds, bursts in connection.execute(SAMPLES)
+            json.loads(inner)[0] * (_sum(seconds) + BURST * _sum(bursts))
+            for inner, seconds, bursts in connection.execute(SAMPLES)
         )
-    return Run(wall, measuring or 0.0, sampled, tuple(sorted(answers, key=lambda answer: answer.curve)), apart, len(both))
+    return Run(
+        wall,
+        measuring or 0.0,
+        sampled,
+        tuple(sorted(answers, key=lambda answer: answer.curve)),
+        apart,
+        len(both),
+    )
 
 
 def _rows(store: Path, sql: str) -> list[dict[str, Any]]:
@@ -101,12 +123,20 @@ def _sum(blob: bytes | None) -> float:
     return float(np.frombuffer(zlib.decompress(blob), dtype="<f8").sum()) if blob else 0.0
 
 
-def _answer(arm: dict[str, Any], rows: Sequence[dict[str, Any]], reference: Reference | None) -> Answer:
+def _answer(
+    arm: dict[str, Any], rows: Sequence[dict[str, Any]], reference: Reference | None
+) -> Answer:
     first = rows[0]
-    crossings = [(row["x_low"], row["x_high"], row["direction"]) for row in rows if row["direction"]]
+    crossings = [
+        (row["x_low"], row["x_high"], row["direction"]) for row in rows if row["direction"]
+    ]
     claim = Claim(first["verdict"], crossings, first["worst_loss"], first["largest_gain"])
     params = json.loads(arm["params"])
-    given = ", ".join(f"{name}={value}" for name, value in params.items()) if isinstance(params, dict) else arm["params"]
+    given = (
+        ", ".join(f"{name}={value}" for name, value in params.items())
+        if isinstance(params, dict)
+        else arm["params"]
+    )
     known = reference.curve(arm["model"], arm["arm_id"]) if reference else []
     return Answer(
         curve=f"{arm['method']} {given}",
@@ -126,9 +156,13 @@ def _shown(row: dict[str, Any]) -> str:
             at = f", likely {row['x']:.0f}" if row["x"] is not None else ""
             return f"{row['direction']} at {row['x_low']:.0f} to {row['x_high']:.0f}{at}"
         case "pays_from":
-            return f"pays from at most {row['x_high']:.0f} on" + _percent("; loses at most", row["worst_loss"])
+            return f"pays from at most {row['x_high']:.0f} on" + _percent(
+                "; loses at most", row["worst_loss"]
+            )
         case "pays_up_to":
-            return f"pays up to at least {row['x_low']:.0f}" + _percent("; loses at most", row["worst_loss"])
+            return f"pays up to at least {row['x_low']:.0f}" + _percent(
+                "; loses at most", row["worst_loss"]
+            )
         case "never":
             return "never" + _percent("; gains at most", row["largest_gain"])
     return str(row["verdict"])
@@ -139,18 +173,33 @@ def _percent(words: str, share: float | None) -> str:
 
 
 def run_once(sweep: Path, folder: Path, options: Sequence[str]) -> tuple[Path, float]:
-    """Run the sweep as a user does, in a fresh store in `folder`: the store, and the seconds. Raises `RuntimeError`."""
+    """Run the sweep as a user does, in a fresh store in `folder`: the store, and the seconds.
+    Raises `RuntimeError`.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     store = folder / "breakeven.db"
     environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
     environment.pop("BREAKEVEN_DB", None)
-    command = [sys.executable, "-m", "orchestrator", "run", str(sweep.resolve()), "--db", str(store), *options]
+    command = [
+        sys.executable,
+        "-m",
+        "orchestrator",
+        "run",
+        str(sweep.resolve()),
+        "--db",
+        str(store),
+        *options,
+    ]
     began = time.monotonic()
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
     wall = time.monotonic() - began
     (folder / "printed.txt").write_text(done.stdout + done.stderr)
     if done.returncode not in (ANSWERED, UNANSWERED):
-        raise RuntimeError(f"exit code {done.returncode}: {done.stderr[-1000:] or done.stdout[-1000:]}")
+        raise RuntimeError(
+            f"exit code {done.returncode}: {done.stderr[-1000:] or done.stdout[-1000:]}"
+        )
     return store, wall
 
 
@@ -158,8 +207,15 @@ def lines(number: int, run: Run) -> Iterator[str]:
     """One run, for people."""
     share = f"{run.sampled / run.measuring:.0%}" if run.measuring else "-"
     answered = f"{run.answered} of {len(run.answers)} answered"
-    apart = f", {run.apart} of {run.compared} speed-ups apart from the reference" if run.compared else ""
-    yield f"run {number}: {run.wall:.0f} s, {run.measuring:.0f} s of measuring, {share} of it in samples; {answered}{apart}"
+    apart = (
+        f", {run.apart} of {run.compared} speed-ups apart from the reference"
+        if run.compared
+        else ""
+    )
+    yield (
+        f"run {number}: {run.wall:.0f} s, {run.measuring:.0f} s of measuring, {share} of it in"
+        f" samples; {answered}{apart}"
+    )
     for answer in run.answers:
         narrow = {True: "tight", False: "", None: ""}[answer.tight]
         yield f"    {answer.curve:<44} {answer.shown:<44} {narrow}"
@@ -175,36 +231,77 @@ def summary(runs: Sequence[Run], *, referred: bool) -> Iterator[str]:
     narrow = sum(any(answer.tight for answer in run.answers) for run in runs)
     false = sum(bool(answer.contradictions) for answer in claims)
     spent = [run.measuring for run in runs]
-    yield f"{len(runs)} runs: every curve answered in {whole}; {answered} of {len(claims)} curves answered"
-    yield f"a tight interval or bound in {narrow} runs; {min(spent):.0f} to {max(spent):.0f} s of measuring"
+    yield (
+        f"{len(runs)} runs: every curve answered in {whole}; {answered} of {len(claims)} curves"
+        " answered"
+    )
+    yield (
+        f"a tight interval or bound in {narrow} runs; {min(spent):.0f} to {max(spent):.0f} s of"
+        " measuring"
+    )
     if referred:
         yield f"claims that contradict the reference: {false} of {answered}"
-        yield f"speed-ups apart from the reference: {sum(run.apart for run in runs)} of {sum(run.compared for run in runs)}"
+        yield (
+            f"speed-ups apart from the reference: {sum(run.apart for run in runs)} of"
+            f" {sum(run.compared for run in runs)}"
+        )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit code 0 when nine of ten runs answer every curve and no claim contradicts the reference."""
+    """Exit code 0 when nine of ten runs answer every curve and no claim contradicts the
+    reference.
+    """
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.answers", description=__doc__)
     parser.add_argument("--sweep", type=Path, default=PROJECT / "sweeps" / "quickstart.yaml")
     parser.add_argument("--runs", type=int, default=10)
-    parser.add_argument("--busy", action="store_true", help="beside another process that keeps one core busy")
-    parser.add_argument("--with", dest="options", default="", help="further options of `breakeven run`, in one string")
+    parser.add_argument(
+        "--busy", action="store_true", help="beside another process that keeps one core busy"
+    )
+    parser.add_argument(
+        "--with",
+        dest="options",
+        default="",
+        help="further options of `breakeven run`, in one string",
+    )
     parser.add_argument("--reference", type=Path, help="compare claims with this file")
-    parser.add_argument("--make-reference", type=Path, metavar="FILE", help="measure a reference and write it; runs nothing else")
+    parser.add_argument(
+        "--make-reference",
+        type=Path,
+        metavar="FILE",
+        help="measure a reference and write it; runs nothing else",
+    )
     parser.add_argument("--minutes", type=float, default=30.0, help="of the reference")
     parser.add_argument("--processes", type=int, default=8, help="of the reference")
-    parser.add_argument("--sizes", type=lambda text: [int(size) for size in text.split(",")], default=[], help="of the reference")
-    parser.add_argument("--keep", type=Path, help="folder for the stores, which are deleted without it")
-    parser.add_argument("--read", action="store_true", help="run nothing: read the stores of an earlier --keep")
+    parser.add_argument(
+        "--sizes",
+        type=lambda text: [int(size) for size in text.split(",")],
+        default=[],
+        help="of the reference",
+    )
+    parser.add_argument(
+        "--keep", type=Path, help="folder for the stores, which are deleted without it"
+    )
+    parser.add_argument(
+        "--read", action="store_true", help="run nothing: read the stores of an earlier --keep"
+    )
     options = parser.parse_args(arguments)
     if options.make_reference:
         found = make(
-            options.make_reference, options.sweep, minutes=options.minutes, processes=options.processes, sizes=options.sizes
+            options.make_reference,
+            options.sweep,
+            minutes=options.minutes,
+            processes=options.processes,
+            sizes=options.sizes,
         )
         for each in found.known:
-            print(f"{each.arm:<60} {each.image_size:>4} px {each.tokens:>4g} tokens {each.low:.4f} to {each.high:.4f}")
+            print(
+                f"{each.arm:<60} {each.image_size:>4} px {each.tokens:>4g} tokens {each.low:.4f} to"
+                f" {each.high:.4f}"
+            )
         return 0
-    reference = Reference.model_validate_json(options.reference.read_bytes()) if options.reference else None
+    reference = (
+        Reference.model_validate_json(options.reference.read_bytes()) if options.reference else None
+    )
     place = options.keep or Path(tempfile.mkdtemp(prefix="answers-"))
     runs = []
     try:
@@ -230,7 +327,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     print("\n" + "\n".join(summary(runs, referred=reference is not None)))
     whole = sum(run.answered == len(run.answers) > 0 for run in runs)
-    return 0 if whole >= 0.9 * options.runs and not any(answer.contradictions for run in runs for answer in run.answers) else 1
+    return (
+        0
+        if whole >= 0.9 * options.runs
+        and not any(answer.contradictions for run in runs for answer in run.answers)
+        else 1
+    )
 
 
 if __name__ == "__main__":

@@ -1,10 +1,13 @@
-"""The three caches of keys and values side by side on this CPU: `python -m tests.benchmarks.caches [speed|memory|cap]`.
+"""The three caches of keys and values side by side on this CPU: `python -m tests.benchmarks.caches
+[speed|memory|cap]`.
 
-speed: decoding, arms interleaved in one process. One sample is 8 tokens written behind a context of random keys and values, with a
-model of random weights in float32; the cache is made and filled outside of it. Ratios are `dynamic` over the other, with intervals.
-memory: a fresh process for each cache, at every length: what is needed, resident, reserved, and what the process really grew by.
-cap: how many sequences, and how long a one, fit under a cap of resident memory. RLIMIT_AS and RLIMIT_DATA count reserved addresses
-too, so neither can be the cap: the resident pages of the process are counted, and the first sequence above the cap is not.
+speed: decoding, arms interleaved in one process. One sample is 8 tokens written behind a context of
+random keys and values, with a model of random weights in float32; the cache is made and filled
+outside of it. Ratios are `dynamic` over the other, with intervals. memory: a fresh process for each
+cache, at every length: what is needed, resident, reserved, and what the process really grew by.
+cap: how many sequences, and how long a one, fit under a cap of resident memory. RLIMIT_AS and
+RLIMIT_DATA count reserved addresses too, so neither can be the cap: the resident pages of the
+process are counted, and the first sequence above the cap is not.
 """
 
 import json
@@ -126,26 +129,37 @@ def speed() -> None:
         for what, make in (("decode", decoding), ("update", updating)):
             samples = compared([make(kind, lm, case) for kind in KINDS], f"{case}{what}")
             ratios = [speedup(samples, 0, other) for other in range(1, len(KINDS))]
-            text = "   ".join(f"{ratio.value:7.3f} [{ratio.low:.3f}, {ratio.high:.3f}]" for ratio in ratios)
+            text = "   ".join(
+                f"{ratio.value:7.3f} [{ratio.low:.3f}, {ratio.high:.3f}]" for ratio in ratios
+            )
             label = f"{case.model} {case.batch} x {case.context}, {case.threads} threads: {what}"
             print(f"{label:<42} {median(column(samples, 0)) * 1e3:>8.3f}   {text}", flush=True)
 
 
 def fresh(*arguments: str) -> list[dict[str, Any]]:
     """The lines of JSON that a process of its own prints."""
-    done = subprocess.run([sys.executable, "-m", *arguments], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-m", *arguments], capture_output=True, text=True, check=True
+    )
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def memory() -> None:
-    print(f"{'cache':<8} {'tokens':>6} {'needed':>10} {'resident':>10} {'reserved':>10} {'process':>10}  KiB")
+    print(
+        f"{'cache':<8} {'tokens':>6} {'needed':>10} {'resident':>10} {'reserved':>10}"
+        f" {'process':>10}  KiB"
+    )
     for row in fresh("tests.workers.cache_growth", ",".join(KINDS), *map(str, LENGTHS)):
-        sizes = " ".join(f"{row[name] // 1024:>10}" for name in ("needed", "resident", "virtual", "process"))
+        sizes = " ".join(
+            f"{row[name] // 1024:>10}" for name in ("needed", "resident", "virtual", "process")
+        )
         print(f"{row['kind']:<8} {row['tokens']:>6} {sizes}")
 
 
 def sequences(kind: KvCache, tokens: int, longest: int) -> int:
-    """Sequences of `tokens` tokens, each with a cache of its own that must be able to hold `longest`, under the cap."""
+    """Sequences of `tokens` tokens, each with a cache of its own that must be able to hold
+    `longest`, under the cap.
+    """
     lm = tiny_llm("llama", **GEOMETRY)
     before, caches = private_bytes(), []
     while private_bytes() - before <= CAP:
@@ -154,9 +168,11 @@ def sequences(kind: KvCache, tokens: int, longest: int) -> int:
 
 
 def context(kind: KvCache, piece: int = 256) -> int:
-    """Tokens of one sequence under the cap, while it grows piece by piece. The peak counts: a copy needs room for old and new.
+    """Tokens of one sequence under the cap, while it grows piece by piece. The peak counts: a copy
+    needs room for old and new.
 
-    A static cache holds its maximum from the first token on: its longest context is the largest maximum that fits.
+    A static cache holds its maximum from the first token on: its longest context is the largest
+    maximum that fits.
     """
     lm = tiny_llm("llama", **GEOMETRY)
     states = torch.randn(1, lm.network.kv_heads, piece, lm.network.head_dim)
@@ -178,17 +194,27 @@ def context(kind: KvCache, piece: int = 256) -> int:
 def cap() -> None:
     longest, lengths = 4096, (100, 500, 2000)
     print(f"under {CAP // MIB} MiB of resident keys and values, 32 KiB for a token")
-    print(f"{'cache':<8} {'longest context':>15}   sequences of {lengths} tokens that may each reach {longest}")
+    print(
+        f"{'cache':<8} {'longest context':>15}   sequences of {lengths} tokens that may each reach"
+        f" {longest}"
+    )
     for kind in KINDS:
         tokens = fresh("tests.benchmarks.caches", "context", kind)[0]["tokens"]
-        counts = [fresh("tests.benchmarks.caches", "sequences", kind, str(length), str(longest))[0]["count"] for length in lengths]
+        counts = [
+            fresh("tests.benchmarks.caches", "sequences", kind, str(length), str(longest))[0][
+                "count"
+            ]
+            for length in lengths
+        ]
         print(f"{kind:<8} {tokens:>15}   {counts}", flush=True)
 
 
 def main(arguments: list[str]) -> None:
     with torch.inference_mode():
         if arguments[:1] == ["sequences"]:
-            print(json.dumps({"count": sequences(arguments[1], int(arguments[2]), int(arguments[3]))}))
+            print(
+                json.dumps({"count": sequences(arguments[1], int(arguments[2]), int(arguments[3]))})
+            )
         elif arguments[:1] == ["context"]:
             print(json.dumps({"tokens": context(arguments[1])}))
         else:

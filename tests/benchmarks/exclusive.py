@@ -1,8 +1,10 @@
-"""Whether timing on one GPU of several (`exclusive: device`) finds what timing alone on the node (`exclusive: node`) finds.
+"""Whether timing on one GPU of several (`exclusive: device`) finds what timing alone on the node
+(`exclusive: node`) finds.
 
-On a quiet machine with two GPUs or more: uv run python -m tests.benchmarks.exclusive
-It measures a sweep of launch-bound and of large forwards both ways and prints their contrasts; takes about ten minutes. With
-`--db URL` it measures nothing and prints those of a store whose sweeps requested `exclusive: [node, device]`.
+On a quiet machine with two GPUs or more: uv run python -m tests.benchmarks.exclusive It measures a
+sweep of launch-bound and of large forwards both ways and prints their contrasts; takes about ten
+minutes. With `--db URL` it measures nothing and prints those of a store whose sweeps requested
+`exclusive: [node, device]`.
 """
 
 import argparse
@@ -72,9 +74,11 @@ class Contrast(NamedTuple):
 
 
 def ratio(over: Interval, under: Interval) -> Interval:
-    """The ratio of two independent positive estimates, its interval recovered from theirs on the log scale.
+    """The ratio of two independent positive estimates, its interval recovered from theirs on the
+    log scale.
 
-    Source: Zou and Donner, "Construction of confidence limits about effect measures: a general approach" (2008).
+    Source: Zou and Donner, "Construction of confidence limits about effect measures: a general
+    approach" (2008).
     """
     a, b = (Interval(*map(math.log, each)) for each in (over, under))
     middle = a.value - b.value
@@ -99,13 +103,17 @@ def contrasts(db: str) -> Iterator[Contrast]:
 
 
 def shared_time(spans: Collection[tuple[str, float, float]]) -> float:
-    """Share of the time in which jobs ran (host, begin, end) during which another ran on the same host."""
+    """Share of the time in which jobs ran (host, begin, end) during which another ran on the same
+    host.
+    """
     shared = total = 0.0
     for host in {host for host, *_ in spans}:
         own = [(began, ended) for each, began, ended in spans if each == host]
         changes = sorted([(began, 1) for began, _ in own] + [(ended, -1) for _, ended in own])
         running = 0
-        for (moment, change), (following, _) in zip(changes, [*changes[1:], changes[-1]], strict=True):
+        for (moment, change), (following, _) in zip(
+            changes, [*changes[1:], changes[-1]], strict=True
+        ):
             running += change
             total += running * (following - moment)
             shared += running * (following - moment) * (running > 1)
@@ -116,18 +124,31 @@ def show(db: str) -> int:
     """Print the contrasts of a store; the exit code is 1 when it has none."""
     rows = list(contrasts(db))
     if not rows:
-        print("no comparison of this store was measured with exclusive: node and with exclusive: device on one host")
+        print(
+            "no comparison of this store was measured with exclusive: node and with exclusive:"
+            " device on one host"
+        )
         return 1
-    print(f"{'size':>5} {'batch':>5} {'arm':<44} {'alone':>22} {'device':>22} {'device / alone':>22} {'baseline':>8} threads")
+    print(
+        f"{'size':>5} {'batch':>5} {'arm':<44} {'alone':>22} {'device':>22} {'device / alone':>22}"
+        f" {'baseline':>8} threads"
+    )
     for each in rows:
         node, device = each.node, each.device
-        size, arm = node["image_size"] or node["prompt_tokens"], f"{node['method']} {node['params']}"
+        size, arm = (
+            node["image_size"] or node["prompt_tokens"],
+            f"{node['method']} {node['params']}",
+        )
         times = f"{each.ratio!s:>22} {each.slower:>8.3f} {node['threads']} and {device['threads']}"
         print(
-            f"{size:>5} {node['batch_size']:>5} {arm:<44} {_effect(node)!s:>22} {_effect(device)!s:>22} {each.ratio!s:>22} {times}"
+            f"{size:>5} {node['batch_size']:>5} {arm:<44} {_effect(node)!s:>22}"
+            f" {_effect(device)!s:>22} {each.ratio!s:>22} {times}"
         )
     outside = sum(not each.ratio.low <= 1 <= each.ratio.high for each in rows)
-    print(f"{outside} of {len(rows)} intervals of device / alone leave out 1; about {0.05 * len(rows):.1f} would by chance")
+    print(
+        f"{outside} of {len(rows)} intervals of device / alone leave out 1; about"
+        f" {0.05 * len(rows):.1f} would by chance"
+    )
     beside = shared_time([(host, began, ended) for host, began, ended in run_query(db, SPANS).rows])
     print(f"{100 * beside:.0f} % of the time of jobs on single GPUs lay beside others")
     return 0
@@ -140,7 +161,9 @@ def gpus() -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--db", help="print the contrasts of this store instead of measuring")
     requested = parser.parse_args(arguments)
     if requested.db:
@@ -152,7 +175,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sweep, db = Path(folder) / "exclusive.yaml", str(Path(folder) / "store.db")
         sweep.write_text(SWEEP, encoding="utf-8")
         environment = {**os.environ, "BREAKEVEN_DB": db}
-        subprocess.run([Path(sys.executable).with_name("breakeven"), "run", str(sweep)], env=environment, check=True)
+        subprocess.run(
+            [Path(sys.executable).with_name("breakeven"), "run", str(sweep)],
+            env=environment,
+            check=True,
+        )
         return show(db)
 
 

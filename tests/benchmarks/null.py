@@ -1,4 +1,5 @@
-"""Null test and positive control of this machine: how often equal arms are called different, and slowed ones are seen.
+"""Null test and positive control of this machine: how often equal arms are called different, and
+slowed ones are seen.
 
 From the project's folder, on a quiet machine:
 uv run python -m tests.benchmarks.null (A/A, A/A beside a busy core, and slowed by 5 %: six minutes; passes or not)
@@ -43,12 +44,15 @@ from workers.run import run
 PASS_S = 0.1
 VISITS = 12
 POWER = {"equal": ("same", 0.8), "slowed by 3 %": ("slower", 0.6), "slowed by 5 %": ("slower", 0.9)}
-"""What is to be seen of each pair of arms in 60 s of a job of five arms, and in which share of the jobs at least."""
+"""What is to be seen of each pair of arms in 60 s of a job of five arms, and in which share of the
+jobs at least."""
 FRACTIONS = {"slowed by 3 %": 0.03, "slowed by 5 %": 0.05}
 
 
 class Row(NamedTuple):
-    """One comparison: measured in interleaved rounds, and (`apart`) as the ratio of the medians of one arm after the other."""
+    """One comparison: measured in interleaved rounds, and (`apart`) as the ratio of the medians of
+    one arm after the other.
+    """
 
     image_size: int
     arm: str
@@ -61,25 +65,50 @@ class Row(NamedTuple):
 
 def jobs(name: str) -> tuple[Job, ...]:
     """The jobs of the sweep `sweeps/NAME.yaml`, on the CPU."""
-    return expand_file(PROJECT / "sweeps" / f"{name}.yaml", methods=of_modality("vision"), networks=networks(), auto="cpu").jobs
+    return expand_file(
+        PROJECT / "sweeps" / f"{name}.yaml",
+        methods=of_modality("vision"),
+        networks=networks(),
+        auto="cpu",
+    ).jobs
 
 
 def compare(
-    name: str, *, apart: bool = False, fraction: float | None = None, visits: int | None = None, **protocol: Any
+    name: str,
+    *,
+    apart: bool = False,
+    fraction: float | None = None,
+    visits: int | None = None,
+    **protocol: Any,
 ) -> list[Row]:
-    """Every comparison of the sweep, with fields of `Protocol` instead of the sweep's own, and another `fraction` of `slowed`.
+    """Every comparison of the sweep, with fields of `Protocol` instead of the sweep's own, and
+    another `fraction` of `slowed`.
 
-    `apart` times each job's arms one after the other as well, in as many samples; `visits` are fewer than the sweep's.
+    `apart` times each job's arms one after the other as well, in as many samples; `visits` are
+    fewer than the sweep's.
     """
     turns: dict[Condition, list[Job]] = {}
     for requested in jobs(name):
-        job = requested.model_copy(update={"protocol": requested.protocol.model_copy(update=protocol)})
+        job = requested.model_copy(
+            update={"protocol": requested.protocol.model_copy(update=protocol)}
+        )
         if fraction is not None:
-            arms = tuple(arm.model_copy(update={"stack": (slowed(fraction),)}) if arm.stack else arm for arm in job.arms)
+            arms = tuple(
+                arm.model_copy(update={"stack": (slowed(fraction),)}) if arm.stack else arm
+                for arm in job.arms
+            )
             job = job.model_copy(update={"arms": arms})
         turns.setdefault(job.condition, []).append(job)
-    outcomes = {job.job_id: answered(job) for turn in list(zip(*turns.values(), strict=True))[:visits] for job in turn}
-    return [row for own in turns.values() for row in read([outcomes[job.job_id] for job in own[:visits]], apart=apart)]
+    outcomes = {
+        job.job_id: answered(job)
+        for turn in list(zip(*turns.values(), strict=True))[:visits]
+        for job in turn
+    }
+    return [
+        row
+        for own in turns.values()
+        for row in read([outcomes[job.job_id] for job in own[:visits]], apart=apart)
+    ]
 
 
 def slowed(fraction: float) -> Step:
@@ -103,15 +132,29 @@ def read(visits: Sequence[Outcome], *, apart: bool = False) -> list[Row]:
     """Every comparison of a job, by the outcomes of all visits to it."""
     job = visits[0].job
     samples = [outcome.samples for outcome in visits if outcome.samples is not None]
-    medians = one_after_the_other(job, sum(len(each.seconds) for each in samples)) if apart else None
+    medians = (
+        one_after_the_other(job, sum(len(each.seconds) for each in samples)) if apart else None
+    )
     flags = tuple(sorted({flag for outcome in visits for flag in outcome.flags}))
     short = min(len(each.seconds) for each in samples) < job.protocol.pairs_min
     rows = []
     for baseline, arm in job.pairs:
-        found = pool_visits([visit(each, baseline, arm) for each in samples], range(len(samples))).speedup
+        found = pool_visits(
+            [visit(each, baseline, arm) for each in samples], range(len(samples))
+        ).speedup
         ratio = medians[baseline] / medians[arm] if medians else None
         size, label = job.condition.image_size, str(job.arms[arm])
-        rows.append(Row(size, label, found, "insufficient" if short else found.verdict(), samples[-1].stopped, flags, ratio))
+        rows.append(
+            Row(
+                size,
+                label,
+                found,
+                "insufficient" if short else found.verdict(),
+                samples[-1].stopped,
+                flags,
+                ratio,
+            )
+        )
     return rows
 
 
@@ -122,36 +165,60 @@ def visit(samples: Samples, baseline: int, arm: int) -> Visit:
 
 
 def five_arms(image_size: int, budget_s: float) -> list[Job]:
-    """Visits of DeiT-tiny beside itself twice, slowed by 3 % and slowed by 5 %, of `budget_s` in all."""
-    arms = (DENSE, Arm(replicate=1), Arm(replicate=2), *(Arm(stack=(slowed(fraction),)) for fraction in FRACTIONS.values()))
+    """Visits of DeiT-tiny beside itself twice, slowed by 3 % and slowed by 5 %, of `budget_s` in
+    all.
+    """
+    arms = (
+        DENSE,
+        Arm(replicate=1),
+        Arm(replicate=2),
+        *(Arm(stack=(slowed(fraction),)) for fraction in FRACTIONS.values()),
+    )
     job = Job(
         condition=Condition(model="deit_tiny_patch16_224", image_size=image_size),
         arms=arms,
         pairs=tuple(Pair(0, arm) for arm in range(1, len(arms))),
-        protocol=Protocol(pairs_min=3, pairs_max=100_000, budget_s=budget_s / VISITS, timeout_s=budget_s + 240, passes=VISITS),
+        protocol=Protocol(
+            pairs_min=3,
+            pairs_max=100_000,
+            budget_s=budget_s / VISITS,
+            timeout_s=budget_s + 240,
+            passes=VISITS,
+        ),
     )
     return [job.model_copy(update={"round": turn}) for turn in range(VISITS)]
 
 
 def in_new_process(work: Callable[..., list[Row]], *given: Any, **options: Any) -> list[Row]:
-    """What `work` returns in a new process, as a sweep's jobs run; one that has trained and compiled much times less evenly."""
+    """What `work` returns in a new process, as a sweep's jobs run; one that has trained and
+    compiled much times less evenly.
+    """
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool_of_one:
         return pool_of_one.submit(work, *given, **options).result()
 
 
 def simulated_rate(noise: str, jobs_made: int = 250, rounds: int = 60) -> float:
-    """Share of simulated A/A comparisons of four arms with a baseline timed twice that are called faster or slower."""
+    """Share of simulated A/A comparisons of four arms with a baseline timed twice that are called
+    faster or slower.
+    """
     rng = np.random.default_rng(1)
     arms, wrong = (0, 1, 2, 3, 4, 0), 0
     for _ in range(jobs_made):
-        parts = np.split(np.asarray(simulated_rounds(rng, noise, np.zeros(len(arms)), rounds)), VISITS)
-        found = (pool_visits([Visit(part[:, [0, 5]], part[:, [arm]]) for part in parts], range(VISITS)) for arm in range(1, 5))
+        parts = np.split(
+            np.asarray(simulated_rounds(rng, noise, np.zeros(len(arms)), rounds)), VISITS
+        )
+        found = (
+            pool_visits([Visit(part[:, [0, 5]], part[:, [arm]]) for part in parts], range(VISITS))
+            for arm in range(1, 5)
+        )
         wrong += sum(each.found.verdict() in ("faster", "slower") for each in found)
     return wrong / (4 * jobs_made)
 
 
 def one_after_the_other(job: Job, samples: int) -> list[float]:
-    """Median seconds per forward of each arm when all its samples are taken before the next arm's: how not to compare."""
+    """Median seconds per forward of each arm when all its samples are taken before the next arm's:
+    how not to compare.
+    """
     use_threads(job.condition)
     inputs: dict[tuple[int, object], torch.Tensor] = {}
     medians = []
@@ -188,7 +255,10 @@ def busy_neighbour() -> Iterator[None]:
 def show(title: str, rows: Sequence[Row]) -> Counter[Verdict]:
     """Print the rows and their summary; the verdicts counted."""
     print(f"\n{title}")
-    print(f"{'px':>4} {'arm':<36} {'ratio':>7} {'low':>7} {'high':>7} {'pairs':>5} {'stopped':<10} {'verdict':<12} flags")
+    print(
+        f"{'px':>4} {'arm':<36} {'ratio':>7} {'low':>7} {'high':>7} {'pairs':>5} {'stopped':<10}"
+        f" {'verdict':<12} flags"
+    )
     for row in rows:
         found = row.speedup
         interval = f"{found.value:7.4f} {found.low:7.4f} {found.high:7.4f}"
@@ -203,7 +273,9 @@ def show(title: str, rows: Sequence[Row]) -> Counter[Verdict]:
 
 
 def repeated(title: str, repeats: int, name: str, **options: Any) -> list[Row]:
-    """The rows of the sweep in as many new processes, printed as they come with their seconds, and how many verdicts in all."""
+    """The rows of the sweep in as many new processes, printed as they come with their seconds, and
+    how many verdicts in all.
+    """
     rows: list[Row] = []
     for number in range(1, repeats + 1):
         began = time.monotonic()
@@ -212,13 +284,21 @@ def repeated(title: str, repeats: int, name: str, **options: Any) -> list[Row]:
         show(f"{title}, process {number} of {repeats}", found)
         print(f"seconds: {time.monotonic() - began:.0f}", flush=True)
     counts = Counter(row.verdict for row in rows)
-    print(f"\n{title}, in all {len(rows)}: {', '.join(f'{count} {verdict}' for verdict, count in counts.most_common())}")
+    print(
+        f"\n{title}, in all {len(rows)}:"
+        f" {', '.join(f'{count} {verdict}' for verdict, count in counts.most_common())}"
+    )
     return rows
 
 
 def power(repeats: int, image_size: int, budget_s: float) -> bool:
-    """Print what jobs of five arms see, each in a new process; whether the shares of `POWER` are reached."""
-    visits, verdicts = five_arms(image_size, budget_s), dict[str, list[Verdict]]({name: [] for name in POWER})
+    """Print what jobs of five arms see, each in a new process; whether the shares of `POWER` are
+    reached.
+    """
+    visits, verdicts = (
+        five_arms(image_size, budget_s),
+        dict[str, list[Verdict]]({name: [] for name in POWER}),
+    )
     for number in range(1, repeats + 1):
         began = time.monotonic()
         rows = in_new_process(measured, visits)
@@ -230,14 +310,22 @@ def power(repeats: int, image_size: int, budget_s: float) -> bool:
     reached = True
     for name, (verdict, share) in POWER.items():
         found = verdicts[name].count(verdict) / len(verdicts[name])
-        false = sum(each in ("faster", "slower") if name == "equal" else each in ("faster", "same") for each in verdicts[name])
+        false = sum(
+            each in ("faster", "slower") if name == "equal" else each in ("faster", "same")
+            for each in verdicts[name]
+        )
         reached &= found >= share and not false
-        print(f"{name}: {verdict} in {found:.0%} of {len(verdicts[name])} (aim {share:.0%}), {false} false")
+        print(
+            f"{name}: {verdict} in {found:.0%} of {len(verdicts[name])} (aim {share:.0%}), {false}"
+            " false"
+        )
     return reached
 
 
 def passes() -> bool:
-    """Whether 15 of 20 are `same` and at most 1 is a false alarm when quiet, and 18 of 20 slowdowns of 5 % are seen."""
+    """Whether 15 of 20 are `same` and at most 1 is a false alarm when quiet, and 18 of 20 slowdowns
+    of 5 % are seen.
+    """
     quiet = show("A/A, dense against dense", compare("null", apart=True))
     with busy_neighbour():
         busy = show("A/A while another process keeps one core busy", compare("null", apart=True))
@@ -250,9 +338,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code 0 when the machine passes."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.null")
     parser.add_argument("--quiet", action="store_true", help="A/A as the machine is")
-    parser.add_argument("--busy", action="store_true", help="A/A (or the others) beside a process that keeps one core busy")
-    parser.add_argument("--slowed", type=float, metavar="SHARE", help="against an arm slowed by this share, such as 0.03")
-    parser.add_argument("--power", action="store_true", help="a job of five arms: what is seen in `--seconds`")
+    parser.add_argument(
+        "--busy",
+        action="store_true",
+        help="A/A (or the others) beside a process that keeps one core busy",
+    )
+    parser.add_argument(
+        "--slowed",
+        type=float,
+        metavar="SHARE",
+        help="against an arm slowed by this share, such as 0.03",
+    )
+    parser.add_argument(
+        "--power", action="store_true", help="a job of five arms: what is seen in `--seconds`"
+    )
     parser.add_argument("--repeats", type=int, default=1, help="processes, one after the other")
     parser.add_argument("--seconds", type=float, default=60.0, help="of the job of --power")
     parser.add_argument("--size", type=int, default=224, help="pixels of the job of --power")
@@ -265,14 +364,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if options.power:
                 passed = power(options.repeats, options.size, options.seconds)
             elif options.slowed is not None:
-                found = repeated(f"slowed by {options.slowed:.0%}", options.repeats, "slowed", fraction=options.slowed)
+                found = repeated(
+                    f"slowed by {options.slowed:.0%}",
+                    options.repeats,
+                    "slowed",
+                    fraction=options.slowed,
+                )
                 passed = all(row.verdict not in ("faster", "same") for row in found)
             else:
                 found = repeated("A/A", options.repeats, "null")
                 false = sum(row.verdict in ("faster", "slower") for row in found)
                 rates = [f"{simulated_rate(noise):.1%} {noise}" for noise in ("quiet", "neighbour")]
                 print(
-                    f"false alarms: {false} of {len(found)}; allowed {ALPHA:.0%} of the comparisons; simulated {', '.join(rates)}"
+                    f"false alarms: {false} of {len(found)}; allowed {ALPHA:.0%} of the"
+                    f" comparisons; simulated {', '.join(rates)}"
                 )
                 passed = false <= max(1, 0.03 * len(found))
     print("\npassed" if passed else "\nnot passed (is the machine quiet?)")

@@ -1,4 +1,5 @@
-"""What the orchestration of one job costs, side by side with Ray Tune: no-op jobs, every outcome durably stored.
+"""What the orchestration of one job costs, side by side with Ray Tune: no-op jobs, every outcome
+durably stored.
 
 Run from the project's folder, on a quiet machine with no other sweep under way (they take turns on a host):
 uv run python -m tests.benchmarks.overhead
@@ -29,9 +30,11 @@ ROUNDS = 3
 
 
 def breakeven(cluster: Cluster, folder: Path) -> tuple[float, float]:
-    """Seconds per no-op job of ours: claimed, run by a warm worker, outcome and statistics committed to SQLite.
+    """Seconds per no-op job of ours: claimed, run by a warm worker, outcome and statistics
+    committed to SQLite.
 
-    With them the CPU seconds of the dispatching process, which vary less where others use the machine.
+    With them the CPU seconds of the dispatching process, which vary less where others use the
+    machine.
     """
     conditions = itertools.product(range(1, JOBS // POINTS + 2), range(16, 16 * (POINTS + 1), 16))
     jobs = [
@@ -79,13 +82,24 @@ def main() -> None:
     os.environ |= {"TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1", "RAY_AIR_NEW_OUTPUT": "0"}
     with Cluster.start(entry="tests.orchestrator.worker_entrypoints:noop") as cluster:
         logging.getLogger("ray.tune").setLevel(logging.ERROR)
-        print(f"{ROUNDS} rounds in turn; load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
-        heads = ("breakeven, ms per job", "CPU of the dispatcher", "Ray Tune with reuse_actors, ms per trial", "ratio")
+        print(
+            f"{ROUNDS} rounds in turn; load average {os.getloadavg()[0]:.1f} on {os.cpu_count()}"
+            " cores"
+        )
+        heads = (
+            "breakeven, ms per job",
+            "CPU of the dispatcher",
+            "Ray Tune with reuse_actors, ms per trial",
+            "ratio",
+        )
         print("{:>23}{:>23}{:>42}{:>8}".format(*heads))
         rounds = []
         for _ in range(ROUNDS):
             with tempfile.TemporaryDirectory() as folder:
-                (ours, cpu), tune = breakeven(cluster, Path(folder)), ray_tune(Path(folder) / "tune")
+                (ours, cpu), tune = (
+                    breakeven(cluster, Path(folder)),
+                    ray_tune(Path(folder) / "tune"),
+                )
             rounds.append((ours, cpu, tune, tune / ours))
             _print_row(rounds[-1])
         print("medians")

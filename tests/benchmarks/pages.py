@@ -1,8 +1,10 @@
-"""Pages on a big store, in Chromium: first load above an empty Streamlit page, a filter change, and the server's memory.
+"""Pages on a big store, in Chromium: first load above an empty Streamlit page, a filter change, and
+the server's memory.
 
-Run from the project's folder, on a quiet machine: uv run python -m tests.benchmarks.pages STORE [PAGE ...]
-Make the store with: uv run python -m tests.fixtures.big_store STORE --comparisons 100000
-Each page has a server of its own: `first` is the first load since its start, `again` a new visit to the warm server.
+Run from the project's folder, on a quiet machine: uv run python -m tests.benchmarks.pages STORE
+[PAGE ...] Make the store with: uv run python -m tests.fixtures.big_store STORE --comparisons 100000
+Each page has a server of its own: `first` is the first load since its start, `again` a new visit to
+the warm server.
 """
 
 import os
@@ -27,7 +29,8 @@ from webapp.__main__ import STREAMLIT_OPTIONS
 ROOT = Path(__file__).parents[2]
 EMPTY = "import streamlit as st\n\nst.html('<h1>Empty</h1>')\n"
 FIRST_S, FILTER_S, MEMORY_MB = 2.0, 1.0, 500.0
-"""Limits on 100 000 comparisons: a first load above that of the empty page, a filter change, the server's resident memory."""
+"""Limits on 100 000 comparisons: a first load above that of the empty page, a filter change, the
+server's resident memory."""
 WAIT_MS = 180_000
 PAGES = {
     "Answer": "",
@@ -59,7 +62,9 @@ SHOWN = """(runs) => window.runs > runs && window.state === 'notRunning'
 
 
 class Figures(NamedTuple):
-    """Of a page: seconds and MB; `None` where there is no filter to change, or the page showed an error."""
+    """Of a page: seconds and MB; `None` where there is no filter to change, or the page showed an
+    error.
+    """
 
     first: float
     again: float
@@ -76,7 +81,9 @@ def served(command: list[str], url: str, folder: Path) -> Iterator[tuple[str, in
         port = probe.getsockname()[1]
     env = os.environ | {"PYTHONPATH": str(ROOT), "BREAKEVEN_DB": url}
     with (folder / "server.log").open("a") as log:
-        process = subprocess.Popen([*command, str(port)], stdout=log, stderr=log, cwd=folder, env=env)
+        process = subprocess.Popen(
+            [*command, str(port)], stdout=log, stderr=log, cwd=folder, env=env
+        )
     try:
         while True:
             try:
@@ -102,7 +109,9 @@ def load(browser: Browser, address: str) -> tuple[Page, float]:
 
 
 def change_filter(page: Page) -> float | None:
-    """Seconds from the choice of another batch, or another model, until all is drawn; `None` without such a filter."""
+    """Seconds from the choice of another batch, or another model, until all is drawn; `None`
+    without such a filter.
+    """
     for name in ("Batch", "Model"):
         box = page.get_by_role("combobox", name=name, exact=False)
         if box.count() == 0:
@@ -141,26 +150,52 @@ def main(url: str, names: list[str]) -> None:
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
         folder = Path(name)
         (folder / "empty.py").write_text(EMPTY)
-        empty = [sys.executable, "-m", "streamlit", "run", "empty.py", *options, "--server.headless=true", "--server.port"]
+        empty = [
+            sys.executable,
+            "-m",
+            "streamlit",
+            "run",
+            "empty.py",
+            *options,
+            "--server.headless=true",
+            "--server.port",
+        ]
         app = [sys.executable, "-m", "webapp", "app", "--no-browser", "--db", url, "--port"]
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         load_average = os.getloadavg()[0]
-        print(f"{url}; load average {load_average:.1f} on {os.cpu_count()} cores; at most {FIRST_S:g} s above the empty page,")
+        print(
+            f"{url}; load average {load_average:.1f} on {os.cpu_count()} cores; at most {FIRST_S:g}"
+            " s above the empty page,"
+        )
         print(f"{FILTER_S:g} s for a filter and {MEMORY_MB:g} MB wanted for 100 000 comparisons")
-        print(f"{'page':10} {'first s':>8} {'above':>7} {'again s':>8} {'above':>7} {'filter s':>9} {'MB':>6}")
+        print(
+            f"{'page':10} {'first s':>8} {'above':>7} {'again s':>8} {'above':>7} {'filter s':>9}"
+            f" {'MB':>6}"
+        )
         reference = measure(browser, empty, "", url, folder)
         print(
-            f"{'(empty)':10} {reference.first:8.2f} {'':7} {reference.again:8.2f} {'':7} {'':9} {reference.memory:6.0f}", flush=True
+            f"{'(empty)':10} {reference.first:8.2f} {'':7} {reference.again:8.2f} {'':7} {'':9}"
+            f" {reference.memory:6.0f}",
+            flush=True,
         )
         for page in names or PAGES:
             found = measure(browser, app, PAGES[page], url, folder)
             filtered = "" if found.filtered is None else f"{found.filtered:.2f}"
             above = (found.first - reference.first, found.again - reference.again)
-            beyond = above[0] > FIRST_S or above[1] > FIRST_S or (found.filtered or 0) > FILTER_S or found.memory > MEMORY_MB
-            line = (
-                f"{page:10} {found.first:8.2f} {above[0]:7.2f} {found.again:8.2f} {above[1]:7.2f} {filtered:>9} {found.memory:6.0f}"
+            beyond = (
+                above[0] > FIRST_S
+                or above[1] > FIRST_S
+                or (found.filtered or 0) > FILTER_S
+                or found.memory > MEMORY_MB
             )
-            print(f"{line}{'  beyond' if beyond else ''}{'  ' + found.error if found.error else ''}", flush=True)
+            line = (
+                f"{page:10} {found.first:8.2f} {above[0]:7.2f} {found.again:8.2f} {above[1]:7.2f}"
+                f" {filtered:>9} {found.memory:6.0f}"
+            )
+            print(
+                f"{line}{'  beyond' if beyond else ''}{'  ' + found.error if found.error else ''}",
+                flush=True,
+            )
         browser.close()
 
 

@@ -1,4 +1,5 @@
-"""Seconds that queries take on a big store: what pages read, and `breakeven query` with the documented statements.
+"""Seconds that queries take on a big store: what pages read, and `breakeven query` with the
+documented statements.
 
 Run from the project's folder, on a quiet machine: uv run python -m tests.benchmarks.queries STORE
 """
@@ -45,7 +46,10 @@ def pages(url: str) -> None:
     largest = counts.sort_values("points").iloc[-1]
     fixed = {column: largest[column] for column in (*panels.PANEL_COLUMNS, "metric")}
     for view in queries.SWEEP_VIEWS:
-        timed(f"its largest panel in {view}", lambda view=view: panels.panel_rows(engine, name, view, fixed, {}))
+        timed(
+            f"its largest panel in {view}",
+            lambda view=view: panels.panel_rows(engine, name, view, fixed, {}),
+        )
     engine.dispose()
 
 
@@ -56,10 +60,27 @@ def main(url: str) -> None:
     bare = cost(["-c", REFERENCE])
     print(f"{'(imports)':44} {bare.wall:7.2f} {bare.cpu:7.2f}")
     for sql in (PLAIN, *statements()):
-        found = cost(["-m", "orchestrator", "query", sql, "--db", url, "--format", "csv", "--seconds", SECONDS])
+        found = cost(
+            [
+                "-m",
+                "orchestrator",
+                "query",
+                sql,
+                "--db",
+                url,
+                "--format",
+                "csv",
+                "--seconds",
+                SECONDS,
+            ]
+        )
         limit = PLAIN_S if sql == PLAIN else DOCUMENTED_S
         words = " ".join(sql.split())
-        print(f"{words[:44]:44} {found.wall:7.2f} {found.cpu:7.2f}  {found.lines - 1:7} rows, at most {limit:g} s", flush=True)
+        print(
+            f"{words[:44]:44} {found.wall:7.2f} {found.cpu:7.2f}  {found.lines - 1:7} rows, at most"
+            f" {limit:g} s",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

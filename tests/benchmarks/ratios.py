@@ -11,9 +11,11 @@ from workers.measure.process.openmp import ThreadPolicy, policy_variables, prese
 
 
 def speedup(samples: Samples, baseline: int, arm: int) -> SpeedUp:
-    """Of one arm of the samples over another, by `within_process`: what another visit would show is not in its interval.
+    """Of one arm of the samples over another, by `within_process`: what another visit would show is
+    not in its interval.
 
-    Benchmarks compare arms in one stretch of rounds with each other, and claim nothing of other stretches.
+    Benchmarks compare arms in one stretch of rounds with each other, and claim nothing of other
+    stretches.
     """
     rounds = Rounds(samples.seconds, samples.arms)
     return within_process(rounds.contrast(baseline, arm), rounds.rounds)
@@ -26,6 +28,12 @@ def column(samples: Samples, arm: int) -> Sequence[float]:
 
 
 def restart_with_default_threads() -> None:
-    """Replace this process, which has loaded torch, by one whose threads wait as those of jobs do, unless its own do."""
+    """Replace this process, which has loaded torch, by one whose threads wait as those of jobs do,
+    unless its own do.
+    """
     if present_policy() != ThreadPolicy():
-        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], policy_variables(ThreadPolicy(), os.environ))
+        os.execve(
+            sys.executable,
+            [sys.executable, *sys.orig_argv[1:]],
+            policy_variables(ThreadPolicy(), os.environ),
+        )

@@ -1,6 +1,8 @@
-"""A fixed-allocation reference of a sweep's speed-ups, measured in several fresh processes, and what contradicts it.
+"""A fixed-allocation reference of a sweep's speed-ups, measured in several fresh processes, and
+what contradicts it.
 
-`python -m tests.benchmarks.answers --make-reference FILE` writes one; the reports' estimates rest on nothing of it.
+`python -m tests.benchmarks.answers --make-reference FILE` writes one; the reports' estimates rest
+on nothing of it.
 """
 
 import json
@@ -82,12 +84,18 @@ class Reference(FrozenModel):
 
     def curve(self, model: str, arm_id: str) -> list[Known]:
         """The points of a curve where the arm does something, by size."""
-        points = [each for each in self.known if (each.model, each.arm_id) == (model, arm_id) and not each.no_effect]
+        points = [
+            each
+            for each in self.known
+            if (each.model, each.arm_id) == (model, arm_id) and not each.no_effect
+        ]
         return sorted(points, key=lambda each: each.tokens)
 
 
 class Claim(NamedTuple):
-    """The rows of `break_even` of one curve: its verdict, its crossings in order, and the bounds beside it."""
+    """The rows of `break_even` of one curve: its verdict, its crossings in order, and the bounds
+    beside it.
+    """
 
     verdict: str
     crossings: Sequence[tuple[float | None, float | None, str]] = ()
@@ -97,27 +105,41 @@ class Claim(NamedTuple):
 
 
 def contradictions(claim: Claim, points: Sequence[Known]) -> list[str]:
-    """The points of a reference that a claim cannot be true with, each with the reason; none for `unclear`, which claims nothing.
+    """The points of a reference that a claim cannot be true with, each with the reason; none for
+    `unclear`, which claims nothing.
 
-    `always`: a point is slower (its interval lies below 1). `never`: a point gains more than `largest_gain`. `pays_from` b: a
-    point from b on is slower, or one below b loses more than `worst_loss`; `pays_up_to` and `pays_at_both_ends` likewise.
-    `crossing`:
-    outside the intervals of the crossings, a point is slower where it should pay, or faster where it should not. `no_effect`: a
-    point differs from 1 by more than the floor of the verdict `same`.
+    `always`: a point is slower (its interval lies below 1). `never`: a point gains more than
+    `largest_gain`. `pays_from` b: a point from b on is slower, or one below b loses more than
+    `worst_loss`; `pays_up_to` and `pays_at_both_ends` likewise. `crossing`: outside the intervals
+    of the crossings, a point is slower where it should pay, or faster where it should not.
+    `no_effect`: a point differs from 1 by more than the floor of the verdict `same`.
     """
     found = []
     for point in points:
         should = _claimed_at(claim, point.tokens)
-        at = f"at {point.tokens:g} tokens the reference is {math.exp(point.log):.3f} [{point.low:.3f}, {point.high:.3f}]"
+        at = (
+            f"at {point.tokens:g} tokens the reference is {math.exp(point.log):.3f}"
+            f" [{point.low:.3f}, {point.high:.3f}]"
+        )
         if should == "pays" and point.high < 1:
             found.append(f"{at}: slower, where {claim.verdict} states that it pays")
         if should == "does not pay" and point.low > 1:
             found.append(f"{at}: faster, where {claim.verdict} states that it does not pay")
-        if should == "bounded loss" and claim.worst_loss is not None and point.high < 1 / (1 + claim.worst_loss):
+        if (
+            should == "bounded loss"
+            and claim.worst_loss is not None
+            and point.high < 1 / (1 + claim.worst_loss)
+        ):
             found.append(f"{at}: slower by more than {claim.worst_loss:.1%}")
-        if claim.verdict == "never" and claim.largest_gain is not None and point.low > 1 + claim.largest_gain:
+        if (
+            claim.verdict == "never"
+            and claim.largest_gain is not None
+            and point.low > 1 + claim.largest_gain
+        ):
             found.append(f"{at}: faster by more than {claim.largest_gain:.1%}")
-        if claim.verdict == "no_effect" and (point.low > 1 + SPEED_FLOOR or point.high < 1 / (1 + SPEED_FLOOR)):
+        if claim.verdict == "no_effect" and (
+            point.low > 1 + SPEED_FLOOR or point.high < 1 / (1 + SPEED_FLOOR)
+        ):
             found.append(f"{at}: an effect of more than {SPEED_FLOOR:.0%}")
     return found
 
@@ -127,13 +149,18 @@ def _claimed_at(claim: Claim, x: float) -> str:
     if claim.verdict == "always":
         return "pays"
     if claim.verdict in ("pays_from", "pays_up_to", "pays_at_both_ends"):
-        pays = any((high is not None and x >= high) or (low is not None and x <= low) for low, high, _ in claim.crossings)
+        pays = any(
+            (high is not None and x >= high) or (low is not None and x <= low)
+            for low, high, _ in claim.crossings
+        )
         return "pays" if pays else "bounded loss"
     if claim.verdict != "crossing":
         return ""
     side = ""
     for low, high, direction in claim.crossings:
-        before, after = ("does not pay", "pays") if direction == "gains" else ("pays", "does not pay")
+        before, after = (
+            ("does not pay", "pays") if direction == "gains" else ("pays", "does not pay")
+        )
         if low is not None and x <= low:
             return side or before
         if high is None or x < high:
@@ -143,46 +170,76 @@ def _claimed_at(claim: Claim, x: float) -> str:
 
 
 def tight(claim: Claim, points: Sequence[Known], factor: float = 2.0) -> bool | None:
-    """Whether a crossing's interval has high / low of at most `factor`, or a bound on one side lies as near to the break-even.
+    """Whether a crossing's interval has high / low of at most `factor`, or a bound on one side lies
+    as near to the break-even.
 
-    A bound does if the reference is not faster at a point within `factor` beyond it; `None` where there is none.
+    A bound does if the reference is not faster at a point within `factor` beyond it; `None` where
+    there is none.
     """
     known = [high / low <= factor for low, high, _ in claim.crossings if low and high]
     if known or claim.verdict not in ("pays_from", "pays_up_to"):
         return any(known)
     low, high, _ = claim.crossings[0]
     beyond = [
-        point for point in points if (high and high / factor <= point.tokens < high) or (low and low < point.tokens <= low * factor)
+        point
+        for point in points
+        if (high and high / factor <= point.tokens < high)
+        or (low and low < point.tokens <= low * factor)
     ]
     return any(point.low <= 1 for point in beyond) if beyond else None
 
 
 def sweep_jobs(sweep: Path, device: Device = "cpu", sizes: Sequence[int] = ()) -> list[Job]:
-    """The jobs of a sweep, smallest first; with `sizes` its largest set of arms at these sizes instead."""
-    jobs = list(expand_file(sweep, methods=of_modality("vision"), networks=networks(), auto=device).jobs)
+    """The jobs of a sweep, smallest first; with `sizes` its largest set of arms at these sizes
+    instead.
+    """
+    jobs = list(
+        expand_file(sweep, methods=of_modality("vision"), networks=networks(), auto=device).jobs
+    )
     if sizes:
         whole = max(jobs, key=lambda job: len(job.arms))
-        jobs = [whole.model_copy(update={"condition": whole.condition.model_copy(update={"image_size": size})}) for size in sizes]
+        jobs = [
+            whole.model_copy(
+                update={"condition": whole.condition.model_copy(update={"image_size": size})}
+            )
+            for size in sizes
+        ]
     return sorted(jobs, key=lambda job: square_side(job.condition.pixels))
 
 
 def fixed(job: Job, rounds: int) -> Job:
     """The same job, whose number of rounds no noise and no budget changes."""
-    protocol = {"pairs_min": rounds, "pairs_max": rounds, "budget_s": ENDLESS_S, "timeout_s": ENDLESS_S}
+    protocol = {
+        "pairs_min": rounds,
+        "pairs_max": rounds,
+        "budget_s": ENDLESS_S,
+        "timeout_s": ENDLESS_S,
+    }
     return job.model_copy(update={"protocol": job.protocol.model_copy(update=protocol)})
 
 
 def measured(jobs: Sequence[Job], folder: Path) -> list[Outcome]:
-    """Outcomes of the jobs, in this order, by the shipped worker in a process of its own; those that are in when it is stopped.
+    """Outcomes of the jobs, in this order, by the shipped worker in a process of its own; those
+    that are in when it is stopped.
 
     Raises `RuntimeError` when a job fails.
     """
     (folder / "jobs").mkdir(parents=True)
     for index, job in enumerate(jobs):
         (folder / "jobs" / f"{index:03}.json").write_text(job.model_dump_json())
-    command = [sys.executable, "-m", "workers.run", str(folder / "jobs"), "--out", str(folder / "out")]
-    environment = policy_variables(requested_policy(jobs[0].condition), os.environ)  # so that one process measures all jobs
-    process = subprocess.Popen(command, cwd=PROJECT, env=environment, stderr=subprocess.PIPE, text=True)
+    command = [
+        sys.executable,
+        "-m",
+        "workers.run",
+        str(folder / "jobs"),
+        "--out",
+        str(folder / "out"),
+    ]
+    # so that one process measures all jobs
+    environment = policy_variables(requested_policy(jobs[0].condition), os.environ)
+    process = subprocess.Popen(
+        command, cwd=PROJECT, env=environment, stderr=subprocess.PIPE, text=True
+    )
     try:
         _, errors = process.communicate()
     except BaseException:
@@ -208,7 +265,9 @@ def read(folder: Path) -> list[Outcome]:
 
 
 def rounds_within(seconds: float, jobs: Sequence[Job], processes: int) -> tuple[int, float]:
-    """How many rounds of every job fit into `seconds` of so many processes, by a trial of a few; and the seconds of that trial."""
+    """How many rounds of every job fit into `seconds` of so many processes, by a trial of a few;
+    and the seconds of that trial.
+    """
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         trial = measured([fixed(job, PROBE_ROUNDS) for job in jobs], Path(folder) / "trial")
@@ -224,11 +283,15 @@ def _in_rounds(outcome: Outcome) -> float:
     if outcome.samples is None:
         raise RuntimeError(f"nothing was measured: {outcome.failures}")
     samples = outcome.samples
-    return samples.inner[0] * (sum(map(sum, samples.seconds)) + BURST * sum(map(sum, samples.bursts or ())))
+    return samples.inner[0] * (
+        sum(map(sum, samples.seconds)) + BURST * sum(map(sum, samples.bursts or ()))
+    )
 
 
 def known(outcomes: Iterable[Outcome]) -> Iterator[Known]:
-    """The comparisons of the outcomes with their spread between processes; one outcome of a process and size counts once."""
+    """The comparisons of the outcomes with their spread between processes; one outcome of a process
+    and size counts once.
+    """
     logs: dict[tuple[str, str, ImageSize], list[float]] = defaultdict(list)
     named: dict[tuple[str, str, ImageSize], dict[str, Any]] = {}
     for outcome in outcomes:
@@ -240,22 +303,36 @@ def known(outcomes: Iterable[Outcome]) -> Iterator[Known]:
             condition, requested = outcome.job.condition, outcome.job.arms[arm]
             key = condition.model, requested.arm_id, condition.pixels
             logs[key].append(rounds.contrast(baseline, arm).effect)
-            named[key] = {"arm": str(requested), "tokens": arms[baseline].tokens, "no_effect": "no_effect" in arms[arm].flags}
+            named[key] = {
+                "arm": str(requested),
+                "tokens": arms[baseline].tokens,
+                "no_effect": "no_effect" in arms[arm].flags,
+            }
     for key, effects in logs.items():
         se = statistics.stdev(effects) / math.sqrt(len(effects)) if len(effects) > 1 else None
         same = dict(zip(("model", "arm_id", "image_size"), key, strict=True))
-        yield Known(**same, **named[key], log=statistics.fmean(effects), se=se, processes=len(effects))
+        yield Known(
+            **same, **named[key], log=statistics.fmean(effects), se=se, processes=len(effects)
+        )
 
 
-def make(path: Path, sweep: Path, *, minutes: float, processes: int, sizes: Sequence[int] = ()) -> Reference:
-    """Measure a reference within about `minutes` and write it to `path`, anew after each process; Ctrl-C keeps what is there.
+def make(
+    path: Path, sweep: Path, *, minutes: float, processes: int, sizes: Sequence[int] = ()
+) -> Reference:
+    """Measure a reference within about `minutes` and write it to `path`, anew after each process;
+    Ctrl-C keeps what is there.
 
-    Each process measures all sizes with the same number of rounds, the p-th beginning with the p-th size, in orders of its own.
+    Each process measures all sizes with the same number of rounds, the p-th beginning with the p-th
+    size, in orders of its own.
     """
     began = time.monotonic()
     jobs = sweep_jobs(sweep, sizes=sizes)
     rounds, took = rounds_within(60 * minutes, jobs, processes)
-    print(f"trial of {took:.0f} s: {rounds} rounds of each of {len(jobs)} jobs in each of {processes} processes", flush=True)
+    print(
+        f"trial of {took:.0f} s: {rounds} rounds of each of {len(jobs)} jobs in each of {processes}"
+        " processes",
+        flush=True,
+    )
     outcomes: list[Outcome] = []
     found: Reference | None = None
     with tempfile.TemporaryDirectory() as folder:

@@ -1,7 +1,9 @@
-"""How long a sweep of many comparisons takes to be planned, submitted and resumed with nothing to do; how fast commands start.
+"""How long a sweep of many comparisons takes to be planned, submitted and resumed with nothing to
+do; how fast commands start.
 
-Run from the project's folder, on a quiet machine: uv run python -m tests.benchmarks.scale [COMPARISONS]
-Each phase is a process of its own. Beside them stands a reference of the same run: an interpreter with SQLAlchemy and pydantic.
+Run from the project's folder, on a quiet machine: uv run python -m tests.benchmarks.scale
+[COMPARISONS] Each phase is a process of its own. Beside them stands a reference of the same run: an
+interpreter with SQLAlchemy and pydantic.
 """
 
 import os
@@ -59,7 +61,9 @@ def submitting(folder: Path) -> None:
 
 
 def answering(folder: Path) -> None:
-    """Every comparison answered, without a worker: an attempt for each job, and a row of derived figures for each of its pairs."""
+    """Every comparison answered, without a worker: an attempt for each job, and a row of derived
+    figures for each of its pairs.
+    """
     from store.schema.derived import EffectRow
     from store.schema.lightweight import ENVIRONMENT
     from store.schema.results import ComparisonAttemptRow
@@ -77,18 +81,40 @@ def answering(folder: Path) -> None:
         "flags": "",
         "rounds": 1,
     }
-    figures |= {"host": "scale", "n": 300, "effect": 1.0, "effect_low": 0.999, "effect_high": 1.001, "measured_at": "2026"}
+    figures |= {
+        "host": "scale",
+        "n": 300,
+        "effect": 1.0,
+        "effect_low": 0.999,
+        "effect_high": 1.001,
+        "measured_at": "2026",
+    }
     figures |= {"unit": "ms", "compared": "ratio", "baseline_value": 1.0, "arm_value": 1.0}
     with engine.begin() as connection:
         insert_new(connection, ENVIRONMENT, [environment_row(environment)])
         where = environment.environment_id
         for number, job in enumerate(expansion.jobs):
-            requested = {"digest": str(number), "job_id": job.job_id, "environment": where, "protocol": canonical(job.protocol)}
+            requested = {
+                "digest": str(number),
+                "job_id": job.job_id,
+                "environment": where,
+                "protocol": canonical(job.protocol),
+            }
             attempt = connection.execute(ATTEMPT, requested).scalar_one()
-            ids = zip(job.comparison_ids(), (comparison.question_id for comparison in job.comparisons()), strict=True)
+            ids = zip(
+                job.comparison_ids(),
+                (comparison.question_id for comparison in job.comparisons()),
+                strict=True,
+            )
             rows = [(key, question, {"comparison_id": key}) for key, question in ids]
-            connection.execute(ComparisonAttemptRow.__table__.insert(), [{**pair, **row, "attempt": attempt} for _, _, row in rows])
-            derived = [{**figures, **row, "environment": where, "question_id": question} for _, question, row in rows]
+            connection.execute(
+                ComparisonAttemptRow.__table__.insert(),
+                [{**pair, **row, "attempt": attempt} for _, _, row in rows],
+            )
+            derived = [
+                {**figures, **row, "environment": where, "question_id": question}
+                for _, question, row in rows
+            ]
             connection.execute(EffectRow.__table__.insert(), derived)
         connection.execute(text("UPDATE job SET state = 'done'"))
 
@@ -115,7 +141,10 @@ def main(comparisons: int) -> None:
     phase = [
         sys.executable,
         "-c",
-        "import sys; from pathlib import Path; from tests.benchmarks import scale; getattr(scale, sys.argv[1])(Path(sys.argv[2]))",
+        (
+            "import sys; from pathlib import Path; from tests.benchmarks import scale;"
+            " getattr(scale, sys.argv[1])(Path(sys.argv[2]))"
+        ),
     ]
     cli = [sys.executable, "-m", "orchestrator"]
     with tempfile.TemporaryDirectory() as name:
@@ -123,7 +152,11 @@ def main(comparisons: int) -> None:
         (folder / "scale.yaml").write_text(sweep(comparisons))
         (folder / "small.yaml").write_text((ROOT / "sweeps/quickstart.yaml").read_text())
         rows = {
-            "reference: import sqlalchemy, pydantic": [sys.executable, "-c", "import sqlalchemy, pydantic"],
+            "reference: import sqlalchemy, pydantic": [
+                sys.executable,
+                "-c",
+                "import sqlalchemy, pydantic",
+            ],
             "submit": [*phase, "submitting", name],
             "(answers put in)": [*phase, "answering", name],
             "resume with nothing to do": [*phase, "resuming", name],
@@ -132,7 +165,10 @@ def main(comparisons: int) -> None:
             "start of status": [*cli, "status"],
             "start of query": [*cli, "query", "SELECT 1"],
         }
-        print(f"about {comparisons} comparisons; load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+        print(
+            f"about {comparisons} comparisons; load average {os.getloadavg()[0]:.1f} on"
+            f" {os.cpu_count()} cores"
+        )
         for label, command in rows.items():
             took, cpu = timed(command, folder)
             print(f"{label:42} {took:7.2f} s   CPU {cpu:7.2f} s")

@@ -1,8 +1,10 @@
-"""Speed of the row-skipping kernels and of the methods on them: `python -m tests.benchmarks.sparse`, or with `--help`.
+"""Speed of the row-skipping kernels and of the methods on them: `python -m
+tests.benchmarks.sparse`, or with `--help`.
 
-First single products, on matrices that take turns so that no cache holds them, against torch's fastest dense layout; then decoding
-one token after another (batch 1, float32), all arms interleaved in one process: on a random Llama of 220 M parameters, and on two
-layers of Llama 3 8B, where fewer microseconds of each token go to Python and to adapters. Ratios are paired, with intervals; beside
+First single products, on matrices that take turns so that no cache holds them, against torch's
+fastest dense layout; then decoding one token after another (batch 1, float32), all arms interleaved
+in one process: on a random Llama of 220 M parameters, and on two layers of Llama 3 8B, where fewer
+microseconds of each token go to Python and to adapters. Ratios are paired, with intervals; beside
 them stands the least that is wanted on two quiet cores. Takes about ten minutes.
 """
 
@@ -42,7 +44,9 @@ LARGEST, LAROSA = "topk_activation", "larosa"
 
 
 class Arm(NamedTuple):
-    """One way to decode, and what is wanted of it: ratios to transformers' dense model and to our own dense kernel."""
+    """One way to decode, and what is wanted of it: ratios to transformers' dense model and to our
+    own dense kernel.
+    """
 
     label: str
     method: str | None = None
@@ -71,7 +75,14 @@ def paired(steps: Sequence[TimedStep], protocol: Protocol) -> Samples:
     warm_up(steps, 1, seed="sparse", stopwatch=watch, deadline=deadline)
     pairs = [Pair(baseline, arm) for baseline in (0, 1) for arm in range(2, len(steps))]
     return time_rounds(
-        steps, 1, arms=range(len(steps)), pairs=pairs, protocol=protocol, seed="sparse", stopwatch=watch, deadline=deadline
+        steps,
+        1,
+        arms=range(len(steps)),
+        pairs=pairs,
+        protocol=protocol,
+        seed="sparse",
+        stopwatch=watch,
+        deadline=deadline,
     )
 
 
@@ -84,7 +95,10 @@ def products(threads: int) -> bool:
     """Print the table of single products; whether what is wanted is reached."""
     torch.set_num_threads(threads)
     reached = True
-    print(f"\nproducts of one vector, float32, {threads} threads; ratios to torch's fastest dense layout")
+    print(
+        f"\nproducts of one vector, float32, {threads} threads; ratios to torch's fastest dense"
+        " layout"
+    )
     for inputs, outputs in SHAPES:
         stored_IO = [torch.randn(inputs, outputs) for _ in range(MATRICES)]
         stored_OI = [weight_IO.t().contiguous() for weight_IO in stored_IO]
@@ -94,32 +108,50 @@ def products(threads: int) -> bool:
         best = min((0, 1), key=lambda arm: middle(samples, arm))
         for arm, label in enumerate(steps):
             ratio = speedup(samples, best, arm)
-            wanted = WANTED_PRODUCT if (inputs, outputs) == SHAPES[0] and label == "cpp 50%" else None
+            wanted = (
+                WANTED_PRODUCT if (inputs, outputs) == SHAPES[0] and label == "cpp 50%" else None
+            )
             short = wanted is not None and ratio.value < wanted
             reached &= not short
             shown = f"{ratio.value:>5.2f} [{ratio.low:.2f}, {ratio.high:.2f}]"
-            notes = [*["the baseline"] * (arm == best), *[f"wanted {wanted}"] * bool(wanted), *["short of it"] * short]
+            notes = [
+                *["the baseline"] * (arm == best),
+                *[f"wanted {wanted}"] * bool(wanted),
+                *["short of it"] * short,
+            ]
             print(
-                f"{inputs:>6} x {outputs:<6} {label:<20} {middle(samples, arm):>7.2f} ms  {shown}  {', '.join(notes)}", flush=True
+                f"{inputs:>6} x {outputs:<6} {label:<20} {middle(samples, arm):>7.2f} ms  {shown} "
+                f" {', '.join(notes)}",
+                flush=True,
             )
     return reached
 
 
-def _steps(x_I: torch.Tensor, stored_IO: Sequence[torch.Tensor], stored_OI: Sequence[torch.Tensor]) -> dict[str, TimedStep]:
+def _steps(
+    x_I: torch.Tensor, stored_IO: Sequence[torch.Tensor], stored_OI: Sequence[torch.Tensor]
+) -> dict[str, TimedStep]:
     """Torch's two layouts, and every route at every sparsity, the choice of inputs included."""
     steps: dict[str, TimedStep] = {
-        "linear [out, in]": _turns(stored_OI, lambda weight_OI: torch.nn.functional.linear(x_I, weight_OI)),
+        "linear [out, in]": _turns(
+            stored_OI, lambda weight_OI: torch.nn.functional.linear(x_I, weight_OI)
+        ),
         "mv [in, out]": _turns(stored_IO, lambda weight_IO: torch.mv(weight_IO.t(), x_I)),
     }
     for route in ("cpp", "embedding_bag"):
         if sparse_matvec.unfit(route, stored_IO[0]) is None:
             for sparsity in SPARSITIES:
-                steps[f"{route} {sparsity:.0%}"] = _turns(stored_IO, _product(x_I, route, len(x_I) - round(sparsity * len(x_I))))
+                steps[f"{route} {sparsity:.0%}"] = _turns(
+                    stored_IO, _product(x_I, route, len(x_I) - round(sparsity * len(x_I)))
+                )
     return steps
 
 
-def _product(x_I: torch.Tensor, route: sparse_matvec.Route, kept: int) -> Callable[[torch.Tensor], object]:
-    return lambda weight_IO: sparse_matvec.product(route, sparse_matvec.largest(x_I, kept), weight_IO, None)
+def _product(
+    x_I: torch.Tensor, route: sparse_matvec.Route, kept: int
+) -> Callable[[torch.Tensor], object]:
+    return lambda weight_IO: sparse_matvec.product(
+        route, sparse_matvec.largest(x_I, kept), weight_IO, None
+    )
 
 
 def _turns(matrices: Sequence[torch.Tensor], step: Callable[[torch.Tensor], object]) -> TimedStep:
@@ -145,7 +177,10 @@ def decoding(model: str, threads: int) -> bool:
     with torch.inference_mode():
         samples = paired([_decode(lm) for lm in speakers], PROTOCOL)
     reached = True
-    print(f"{'arm':<28}{'ms/token':>9}  {'over transformers':<22}{'over own dense':<22}{'left out':>9}{'kernel calls':>14}")
+    print(
+        f"{'arm':<28}{'ms/token':>9} "
+        f" {'over transformers':<22}{'over own dense':<22}{'left out':>9}{'kernel calls':>14}"
+    )
     for place, (arm, lm) in enumerate(zip(ARMS, speakers, strict=True)):
         ratios = [speedup(samples, baseline, place) for baseline in (0, 1)]
         short = [
@@ -155,12 +190,16 @@ def decoding(model: str, threads: int) -> bool:
         reached &= not any(short)
         counted = lm.counters[-1].metrics() if lm.counters else {}
         shown = "".join(
-            f"{ratio.value:.2f} [{ratio.low:.2f}, {ratio.high:.2f}]{f' >={wanted}' if wanted else '':<5}{'!' if low else ' '}"
-            for ratio, wanted, low in zip(ratios, (arm.over_dense, arm.over_own), short, strict=True)
+            f"{ratio.value:.2f} [{ratio.low:.2f},"
+            f" {ratio.high:.2f}]{f' >={wanted}' if wanted else '':<5}{'!' if low else ' '}"
+            for ratio, wanted, low in zip(
+                ratios, (arm.over_dense, arm.over_own), short, strict=True
+            )
         )
         left_out = f"{counted['achieved_sparsity']:.3f}" if counted else "-"
         print(
-            f"{arm.label:<28}{middle(samples, place):>9.2f}  {shown}{left_out:>9}{counted.get('kernel_calls', 0):>14.0f}",
+            f"{arm.label:<28}{middle(samples, place):>9.2f} "
+            f" {shown}{left_out:>9}{counted.get('kernel_calls', 0):>14.0f}",
             flush=True,
         )
     return reached
@@ -191,7 +230,10 @@ def main() -> int:
     given = requested.parse_args()
     both = given.kernels == given.decode
     compiled = missing_reason(sparse_matvec.SPARSE_MATVEC_CPP) or "yes"
-    print(f"load average {os.getloadavg()[0]:.2f} on {os.cpu_count()} cores; compiled kernel: {compiled}")
+    print(
+        f"load average {os.getloadavg()[0]:.2f} on {os.cpu_count()} cores; compiled kernel:"
+        f" {compiled}"
+    )
     reached = products(given.threads) if both or given.kernels else True
     if both or given.decode:
         for model in given.models:

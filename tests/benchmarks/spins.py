@@ -1,7 +1,9 @@
-"""How long threads spin before they sleep: forwards by OpenMP's settings, and unset, on quiet cores and beside a busy one.
+"""How long threads spin before they sleep: forwards by OpenMP's settings, and unset, on quiet cores
+and beside a busy one.
 
-From the project's folder, on a quiet machine: `uv run python -m tests.benchmarks.spins`. About two minutes; the ground for the
-default of `workers/measure/process/openmp.py`, whose other choices `tests.benchmarks.threads` compares.
+From the project's folder, on a quiet machine: `uv run python -m tests.benchmarks.spins`. About two
+minutes; the ground for the default of `workers/measure/process/openmp.py`, whose other choices
+`tests.benchmarks.threads` compares.
 """
 
 import contextlib
@@ -18,7 +20,11 @@ from workers.measure.process.openmp import SPIN_VARIABLE, WAIT_VARIABLE
 SIZES = (64, 224)
 SECONDS = 2.5
 WARM = 15
-SETTINGS = {"unset": {}, "passive": {WAIT_VARIABLE: "PASSIVE"}, "active": {WAIT_VARIABLE: "ACTIVE"}} | {
+SETTINGS = {
+    "unset": {},
+    "passive": {WAIT_VARIABLE: "PASSIVE"},
+    "active": {WAIT_VARIABLE: "ACTIVE"},
+} | {
     f"{turns} turns": {SPIN_VARIABLE: str(turns)} for turns in (100, 300, 1000, 2000, 4000, 10_000)
 }
 
@@ -46,8 +52,17 @@ def main() -> int:
         times = forwards(int(sys.argv[1]))
         print(1e3 * statistics.median(times), 1e3 * statistics.quantiles(times, n=10)[-1])
         return 0
-    inherited = {name: value for name, value in os.environ.items() if name not in (WAIT_VARIABLE, SPIN_VARIABLE)}
-    print(f"{'':<12}" + "".join(f"{f'{size} px, {noise}: ms, p90':>28}" for noise in ("quiet", "busy") for size in SIZES))
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in (WAIT_VARIABLE, SPIN_VARIABLE)
+    }
+    print(
+        f"{'':<12}"
+        + "".join(
+            f"{f'{size} px, {noise}: ms, p90':>28}" for noise in ("quiet", "busy") for size in SIZES
+        )
+    )
     for name, setting in SETTINGS.items():
         row = f"{name:<12}"
         for noise in (contextlib.nullcontext(), busy_neighbour()):
@@ -55,7 +70,12 @@ def main() -> int:
                 for size in SIZES:
                     command = [sys.executable, "-m", "tests.benchmarks.spins", str(size)]
                     done = subprocess.run(
-                        command, cwd=PROJECT, env=inherited | setting, stdout=subprocess.PIPE, text=True, check=True
+                        command,
+                        cwd=PROJECT,
+                        env=inherited | setting,
+                        stdout=subprocess.PIPE,
+                        text=True,
+                        check=True,
                     )
                     median, slow = map(float, done.stdout.split())
                     row += f"{median:19.2f}{slow:9.2f}"

@@ -1,4 +1,5 @@
-"""How much speed-ups of runs differ beyond what the visits in each of them show, from stores of repeated runs of one sweep.
+"""How much speed-ups of runs differ beyond what the visits in each of them show, from stores of
+repeated runs of one sweep.
 
 uv run python -m tests.benchmarks.spread STORE STORE … (those that `tests.benchmarks.answers --keep FOLDER` leaves), in seconds:
 for arms that do the work of their baseline and for others. Runs of one visit each show how much visits differ, which is the ground
@@ -29,19 +30,27 @@ class Repeat(NamedTuple):
 
 
 def excess(repeats: Sequence[Repeat]) -> float:
-    """Variance of the repeats beyond the mean of that which their intervals count; negative where they differ by less."""
-    return statistics.variance(one.log for one in repeats) - statistics.fmean(one.se**2 for one in repeats)
+    """Variance of the repeats beyond the mean of that which their intervals count; negative where
+    they differ by less.
+    """
+    return statistics.variance(one.log for one in repeats) - statistics.fmean(
+        one.se**2 for one in repeats
+    )
 
 
 def alike(comparisons: Sequence[dict[Path, Repeat]]) -> float:
-    """Variance of what all comparisons of a store have in common, beyond what their mean has by chance."""
+    """Variance of what all comparisons of a store have in common, beyond what their mean has by
+    chance.
+    """
     apart: dict[Path, list[float]] = defaultdict(list)
     for found in comparisons:
         mean = statistics.fmean(one.log for one in found.values())
         for store, one in found.items():
             apart[store].append(one.log - mean)
     means = [statistics.fmean(values) for values in apart.values()]
-    chance = statistics.fmean(statistics.variance(values) / len(values) for values in apart.values())
+    chance = statistics.fmean(
+        statistics.variance(values) / len(values) for values in apart.values()
+    )
     return statistics.variance(means) - chance
 
 
@@ -62,11 +71,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not repeated:
             print(f"{name}: nothing was measured twice")
             continue
-        apart = statistics.fmean(statistics.variance(one.log for one in each.values()) for each in repeated)
+        apart = statistics.fmean(
+            statistics.variance(one.log for one in each.values()) for each in repeated
+        )
         beyond = statistics.fmean(excess(list(each.values())) for each in repeated)
         common = f", alike in all of a run {sd(alike(repeated))}" if len(repeated) > 1 else ""
         print(f"{name}: {len(repeated)} comparisons in up to {max(map(len, repeated))} runs")
-        print(f"  they differ by {sd(apart)}, beyond what their intervals count by {sd(beyond)}{common}")
+        print(
+            f"  they differ by {sd(apart)}, beyond what their intervals count by"
+            f" {sd(beyond)}{common}"
+        )
     return 0
 
 

@@ -4,7 +4,9 @@ from tests.benchmarks.agreement import Interval, misses
 
 
 def test_a_run_beside_the_others_is_found() -> None:
-    """Equal runs agree; one that lies apart misses by both widths, and one in another state is compared with nothing."""
+    """Equal runs agree; one that lies apart misses by both widths, and one in another state is
+    compared with nothing.
+    """
     alike = [Interval(0.10, 0.02, "faster", slow=False)] * 4
     assert misses(alike) == [(False, False)] * 4
     apart = Interval(0.20, 0.02, "faster", slow=False)

@@ -1,4 +1,6 @@
-"""What contradicts a reference, which bounds are tight, and the spread between processes, on made data."""
+"""What contradicts a reference, which bounds are tight, and the spread between processes, on made
+data.
+"""
 
 import math
 
@@ -13,8 +15,18 @@ from tests.orchestrator.worker_entrypoints import ENVIRONMENTS
 
 def curve(**speedups: float) -> list[Known]:
     """Points `t10=0.9`: at 10 tokens the reference is 0.9, known to about 1 %."""
-    same = {"model": "m", "arm_id": "a", "arm": "topk", "image_size": 32, "se": 0.0025, "processes": 8}
-    return [Known(**same, tokens=float(name[1:]), log=math.log(value)) for name, value in speedups.items()]
+    same = {
+        "model": "m",
+        "arm_id": "a",
+        "arm": "topk",
+        "image_size": 32,
+        "se": 0.0025,
+        "processes": 8,
+    }
+    return [
+        Known(**same, tokens=float(name[1:]), log=math.log(value))
+        for name, value in speedups.items()
+    ]
 
 
 RISING = curve(t4=0.8, t16=0.95, t36=1.1, t100=1.3)
@@ -41,7 +53,9 @@ RISING = curve(t4=0.8, t16=0.95, t36=1.1, t100=1.3)
     ],
 )
 def test_contradictions(claim: Claim, points: list[Known], places: list[int]) -> None:
-    """Each claim is contradicted at the places where the reference is clear and otherwise, and nowhere else."""
+    """Each claim is contradicted at the places where the reference is clear and otherwise, and
+    nowhere else.
+    """
     assert [int(reason.split()[1]) for reason in contradictions(claim, points)] == places
 
 
@@ -57,7 +71,9 @@ def test_contradictions(claim: Claim, points: list[Known], places: list[int]) ->
     ],
 )
 def test_tight(claim: Claim, expected: bool | None) -> None:
-    """An interval within a factor of 2, or a bound with a point that does not pay within a factor of 2 beyond it."""
+    """An interval within a factor of 2, or a bound with a point that does not pay within a factor
+    of 2 beyond it.
+    """
     assert tight(claim, RISING) is expected
 
 
@@ -69,7 +85,14 @@ def made(round_: int, ratio: float) -> Outcome:
         pairs=(Pair(0, 1),),
         round=round_,
     )
-    sizes = {"gmacs": 1.0, "gmacs_overhead": 0.0, "parameters": 1, "trainable_parameters": 1, "batch": 1, "tokens_final": 5}
+    sizes = {
+        "gmacs": 1.0,
+        "gmacs_overhead": 0.0,
+        "parameters": 1,
+        "trainable_parameters": 1,
+        "batch": 1,
+        "tokens_final": 5,
+    }
     samples = Samples(
         arms=(0, 1),
         seconds=((1e-3, 1e-3 / ratio),) * 30,
@@ -84,7 +107,9 @@ def made(round_: int, ratio: float) -> Outcome:
 
 
 def test_the_interval_is_of_the_spread_between_processes() -> None:
-    """By hand: of logs 0.01, 0.03 and 0.05 the mean is 0.03, the standard error 0.02 / sqrt(3), and t of 2 degrees is 9.925."""
+    """By hand: of logs 0.01, 0.03 and 0.05 the mean is 0.03, the standard error 0.02 / sqrt(3), and
+    t of 2 degrees is 9.925.
+    """
     (found,) = known(made(number, math.exp(log)) for number, log in enumerate((0.01, 0.03, 0.05)))
     assert (found.arm, found.tokens, found.processes) == ("topk()", 4, 3)
     assert found.log == pytest.approx(0.03)

@@ -1,9 +1,11 @@
-"""The patch tokenizer against scanning n-grams in the order of their savings: `uv run python -m tests.benchmarks.vocabulary`.
+"""The patch tokenizer against scanning n-grams in the order of their savings: `uv run python -m
+tests.benchmarks.vocabulary`.
 
-With `--quality tiny_lm` what n-tokens cost, in bits per byte (minutes, most of them fine-tuning). Speed is measured on the
-held-out part of `topics`, with a tokenizer of 2048 tokens and 500 n-tokens of that domain. The scan is what the method's
-description leads to (at each token every n-gram is tried, the most saving one first); the scan by length finds the same tokens
-as the trie. All run interleaved in one process; times are medians, ratios are of pairs of one round.
+With `--quality tiny_lm` what n-tokens cost, in bits per byte (minutes, most of them fine-tuning).
+Speed is measured on the held-out part of `topics`, with a tokenizer of 2048 tokens and 500 n-tokens
+of that domain. The scan is what the method's description leads to (at each token every n-gram is
+tried, the most saving one first); the scan by length finds the same tokens as the trie. All run
+interleaved in one process; times are medians, ratios are of pairs of one round.
 """
 
 import argparse
@@ -34,7 +36,9 @@ PIECE = 2000
 
 
 def scan_in_order(tokens: list[int], ngrams: dict[tuple[int, ...], int]) -> list[int]:
-    """The tokens with, from left to right, the first n-gram that begins at a token replaced, in the order they are given in."""
+    """The tokens with, from left to right, the first n-gram that begins at a token replaced, in the
+    order they are given in.
+    """
     found = []
     at = 0
     while at < len(tokens):
@@ -53,7 +57,9 @@ def speed() -> None:
     """The patch tokenizer and the scans, side by side."""
     text = corpus("topics")
     tokenizer = trained_tokenizer(2048)
-    vocabulary: Vocabulary = build_vocabulary(tokenizer, text.train, VocabularyRecipe(ngrams=NGRAMS))
+    vocabulary: Vocabulary = build_vocabulary(
+        tokenizer, text.train, VocabularyRecipe(ngrams=NGRAMS)
+    )
     patch = PatchTokenizer(tokenizer, vocabulary)
     documents = [tokenizer.encode(document) for document in text.held_out]
     numbered = dict(zip(vocabulary.ngrams, vocabulary.ids, strict=True))
@@ -61,10 +67,14 @@ def speed() -> None:
     ways: dict[str, Callable[[], list[list[int]]]] = {
         "trie": lambda: [replace_ngrams(tokens, root) for tokens in documents],
         "scan, longest first": lambda: [scan(tokens, numbered) for tokens in documents],
-        "scan, most saving first": lambda: [scan_in_order(tokens, numbered) for tokens in documents],
+        "scan, most saving first": lambda: [
+            scan_in_order(tokens, numbered) for tokens in documents
+        ],
         "tokenizer below": lambda: [tokenizer.encode(document) for document in text.held_out],
         "tokenizer and trie": lambda: [patch.encode(document) for document in text.held_out],
-        "tokenizer and scan": lambda: [scan_in_order(tokenizer.encode(document), numbered) for document in text.held_out],
+        "tokenizer and scan": lambda: [
+            scan_in_order(tokenizer.encode(document), numbered) for document in text.held_out
+        ],
     }
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     found = {}
@@ -77,32 +87,46 @@ def speed() -> None:
     count = sum(map(len, documents))
     for name, times in seconds.items():
         tokens = sum(map(len, found[name]))
-        print(f"{name:24}  {1e6 * statistics.median(times) / count:8.3f} us for each of {count} tokens, gives {tokens}")
+        print(
+            f"{name:24}  {1e6 * statistics.median(times) / count:8.3f} us for each of {count}"
+            f" tokens, gives {tokens}"
+        )
     for fast, slow in (
         ("trie", "scan, most saving first"),
         ("trie", "scan, longest first"),
         ("tokenizer and trie", "tokenizer and scan"),
     ):
-        ratio = statistics.median(slower / faster for faster, slower in zip(seconds[fast], seconds[slow], strict=True))
+        ratio = statistics.median(
+            slower / faster for faster, slower in zip(seconds[fast], seconds[slow], strict=True)
+        )
         print(f"{fast} is {ratio:.0f}x as fast as {slow} (requested: {TARGET}x)")
 
 
 def reduction() -> None:
-    """Tokens saved in the held-out part, with n-tokens added and with the vocabulary's size kept."""
+    """Tokens saved in the held-out part, with n-tokens added and with the vocabulary's size
+    kept.
+    """
     text = corpus("topics")
     tokenizer = trained_tokenizer(2048)
     for mode in get_args(Mode):
         for ngrams in (100, 250, NGRAMS, 1000):
-            patch = PatchTokenizer(tokenizer, build_vocabulary(tokenizer, text.train, VocabularyRecipe(ngrams=ngrams, mode=mode)))
+            patch = PatchTokenizer(
+                tokenizer,
+                build_vocabulary(tokenizer, text.train, VocabularyRecipe(ngrams=ngrams, mode=mode)),
+            )
             for document in text.held_out:
                 patch.encode(document)
             counts = patch.metrics()
             saved = 1 - counts["encoded_tokens"] / counts["encoded_tokens_base"]
-            print(f"{mode:8} {ngrams:5} n-tokens: {100 * saved:5.1f} % fewer tokens in held-out text")
+            print(
+                f"{mode:8} {ngrams:5} n-tokens: {100 * saved:5.1f} % fewer tokens in held-out text"
+            )
 
 
 def quality(model: str, steps: int) -> None:
-    """Bits per byte of held-out text: as it was, with n-tokens, and after fine-tuning, with the tokenizer as it was tuned alike."""
+    """Bits per byte of held-out text: as it was, with n-tokens, and after fine-tuning, with the
+    tokenizer as it was tuned alike.
+    """
     text = corpus("topics")
     weights = "random" if model.startswith((".", "/")) else "trained"
     given = load_language(Condition(model=model, weights=weights))
@@ -116,13 +140,22 @@ def quality(model: str, steps: int) -> None:
     ]
     for params in arms:
         nats, tokens, size = read_vocabulary(apply(given, params), list(cut(text.held_out, PIECE)))
-        output = f"{params.ngrams:4} n-tokens, {params.mode:7}, {params.init:10}, {params.finetune_steps:3} steps"
+        output = (
+            f"{params.ngrams:4} n-tokens, {params.mode:7}, {params.init:10},"
+            f" {params.finetune_steps:3} steps"
+        )
         bits, perplexity = nats / math.log(2) / size, math.exp(nats / tokens)
-        print(f"{output}: {bits:.3f} bits per byte, {tokens} tokens, perplexity {perplexity:.0f} of its own tokens", flush=True)
+        print(
+            f"{output}: {bits:.3f} bits per byte, {tokens} tokens, perplexity {perplexity:.0f} of"
+            " its own tokens",
+            flush=True,
+        )
 
 
 def read_vocabulary(lm: LanguageModel, pieces: Sequence[str]) -> tuple[float, int, int]:
-    """Nats of all pieces, each read behind a token that ends a document; their tokens, and their bytes."""
+    """Nats of all pieces, each read behind a token that ends a document; their tokens, and their
+    bytes.
+    """
     nats, tokens = 0.0, 0
     with torch.inference_mode():
         for piece in pieces:
@@ -134,9 +167,13 @@ def read_vocabulary(lm: LanguageModel, pieces: Sequence[str]) -> tuple[float, in
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument(
-        "--quality", metavar="MODEL", help="read bits per byte with this model: tiny_lm, tiny_lm_smoke, or a folder"
+        "--quality",
+        metavar="MODEL",
+        help="read bits per byte with this model: tiny_lm, tiny_lm_smoke, or a folder",
     )
     parser.add_argument("--steps", type=int, default=40, help="of fine-tuning")
     requested = parser.parse_args()

@@ -1,8 +1,10 @@
-"""A campaign of random SIGKILLs over two stores on one host: `python -m tests.faults.kill_campaign --kills 50 --seed 1`.
+"""A campaign of random SIGKILLs over two stores on one host: `python -m tests.faults.kill_campaign
+--kills 50 --seed 1`.
 
-Dispatchers (`breakeven run` with `tests.faults.toy`) and what they start are killed at random times; whatever ends is started
-again until every sweep is answered. Then what must hold is checked (see `tests.faults.kill_checks`) and a table is printed; the
-exit code is 0 if everything holds. Only descendants of this process are ever killed.
+Dispatchers (`breakeven run` with `tests.faults.toy`) and what they start are killed at random
+times; whatever ends is started again until every sweep is answered. Then what must hold is checked
+(see `tests.faults.kill_checks`) and a table is printed; the exit code is 0 if everything holds.
+Only descendants of this process are ever killed.
 """
 
 import argparse
@@ -65,7 +67,15 @@ class Run:
         self.progress, self.since = -1, time.monotonic()
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "tests.faults.toy", "run", str(store.file), "--db", str(store.path)],
+                [
+                    sys.executable,
+                    "-m",
+                    "tests.faults.toy",
+                    "run",
+                    str(store.file),
+                    "--db",
+                    str(store.path),
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -85,7 +95,11 @@ class Store:
 
     def __init__(self, name: str, folder: Path, points: int) -> None:
         self.name, self.folder, self.points = name, folder, points
-        self.path, self.file, self.sweeps = folder / f"{name}.db", folder / f"{name}.yaml", list[str]()
+        self.path, self.file, self.sweeps = (
+            folder / f"{name}.db",
+            folder / f"{name}.yaml",
+            list[str](),
+        )
         self.next_sweep()
 
     @property
@@ -104,16 +118,30 @@ class Store:
     def next_sweep(self) -> None:
         batch = len(self.sweeps) + 1
         self.sweeps.append(f"{self.name}_{batch}")
-        self.file.write_text(SWEEP.format(name=self.sweep, batch=batch, stop=32 + 16 * (self.points - 1)))
+        self.file.write_text(
+            SWEEP.format(name=self.sweep, batch=batch, stop=32 + 16 * (self.points - 1))
+        )
 
 
 class Campaign:
     """The state of a campaign; `report` gets each line about it."""
 
-    def __init__(self, folder: Path, *, kills: int, seed: int, points: int, report: Callable[[str], object] = print) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        kills: int,
+        seed: int,
+        points: int,
+        report: Callable[[str], object] = print,
+    ) -> None:
         self.wanted, self.random, self.report = kills, random.Random(seed), report
         self.stores = [Store(name, folder, points) for name in ("a", "b")]
-        self.slots: list[tuple[Store, Run | None]] = [(self.stores[0], None), (self.stores[0], None), (self.stores[1], None)]
+        self.slots: list[tuple[Store, Run | None]] = [
+            (self.stores[0], None),
+            (self.stores[0], None),
+            (self.stores[1], None),
+        ]
         """Two dispatchers share the first store, one has the second."""
         self.kills: list[Kill] = []
         self.codes: dict[int, int] = {}
@@ -130,18 +158,29 @@ class Campaign:
         try:
             while self._tend():
                 late = time.monotonic() - due
-                if len(self.kills) < self.wanted and late > 0 and (self._kill(kind) or late > PATIENCE_S):
+                if (
+                    len(self.kills) < self.wanted
+                    and late > 0
+                    and (self._kill(kind) or late > PATIENCE_S)
+                ):
                     kind, due = self._next()
                 time.sleep(0.1)
             self._await_silence()
             for store in self.stores:
-                self.problems += problems_of(store.path, dict.fromkeys(store.sweeps, store.comparisons))
+                self.problems += problems_of(
+                    store.path, dict.fromkeys(store.sweeps, store.comparisons)
+                )
         finally:
             end_all()
         self.problems += problems_of_host([store.path for store in self.stores], self.folders)
         self.report(self.table())
-        self.report(f"{len(self.kills)} kills, {len(self.codes)} runs, {time.monotonic() - began:.0f} s")
-        self.report("\n".join(self.problems) or "nothing lost, nothing double, exit codes true, nothing left behind")
+        self.report(
+            f"{len(self.kills)} kills, {len(self.codes)} runs, {time.monotonic() - began:.0f} s"
+        )
+        self.report(
+            "\n".join(self.problems)
+            or "nothing lost, nothing double, exit codes true, nothing left behind"
+        )
 
     def table(self) -> str:
         """For each kind of victim how the runs that it belonged to ended."""
@@ -154,7 +193,13 @@ class Campaign:
 
     def _ending(self, kill: Kill) -> str:
         code = self.codes.get(kill.run)
-        return "?" if code is None else f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit {code}"
+        return (
+            "?"
+            if code is None
+            else f"killed by {signal.Signals(-code).name}"
+            if code < 0
+            else f"exit {code}"
+        )
 
     def _tend(self) -> bool:
         """Look after the runs: note how they ended and start new ones. False once all is done."""
@@ -184,14 +229,21 @@ class Campaign:
         self.report(f"run {run.number} of {run.sweep} ended with {code}, {left} comparisons left")
         text = run.log.read_text(errors="replace")
         if code == 0 and left:
-            self.problems.append(f"run {run.number} ended with 0 and {left} comparisons of {run.sweep} left (see {run.log})")
+            self.problems.append(
+                f"run {run.number} ended with 0 and {left} comparisons of {run.sweep} left (see"
+                f" {run.log})"
+            )
         if code < 0 and not run.killed:
-            self.problems.append(f"run {run.number} died of {signal.Signals(-code).name} (see {run.log})")
+            self.problems.append(
+                f"run {run.number} died of {signal.Signals(-code).name} (see {run.log})"
+            )
         if "Traceback" in text:
             self.problems.append(f"run {run.number} printed a traceback (see {run.log})")
 
     def _next(self) -> tuple[str, float]:
-        """The kind of the next victim, and from when on it is killed (a reading of `time.monotonic()`)."""
+        """The kind of the next victim, and from when on it is killed (a reading of
+        `time.monotonic()`).
+        """
         return self.random.choice(KINDS), time.monotonic() + self.random.uniform(*PAUSE_S)
 
     def _kill(self, kind: str) -> bool:
@@ -226,7 +278,11 @@ class Campaign:
             return "supervisor"
         program = command.split(" ")[0].rpartition("/")[2]
         if program in {"raylet", "gcs_server"}:
-            self.folders |= {word.partition("=")[2] for word in command.split(" ") if word.startswith("--session-dir=")}
+            self.folders |= {
+                word.partition("=")[2]
+                for word in command.split(" ")
+                if word.startswith("--session-dir=")
+            }
             return "gcs" if program == "gcs_server" else "raylet"
         return None
 
@@ -243,15 +299,25 @@ class Campaign:
 
 
 def problems_of_host(paths: Sequence[Path], folders: set[str]) -> list[str]:
-    """What is wrong beside the stores: jobs that overlapped on this host, and folders of a Ray that ended."""
+    """What is wrong beside the stores: jobs that overlapped on this host, and folders of a Ray that
+    ended.
+    """
     from tests.faults.kill_checks import overlaps
 
-    found = [f"{count} pairs of jobs ran on this host at the same time"] if (count := overlaps(paths)) else []
-    return found + [f"Ray's folder is left: {folder}" for folder in sorted(folders) if Path(folder).exists()]
+    found = (
+        [f"{count} pairs of jobs ran on this host at the same time"]
+        if (count := overlaps(paths))
+        else []
+    )
+    return found + [
+        f"Ray's folder is left: {folder}" for folder in sorted(folders) if Path(folder).exists()
+    ]
 
 
 def _reap(own: Sequence[int]) -> None:
-    """Collect adopted processes that have ended; those of `own` are collected by who started them."""
+    """Collect adopted processes that have ended; those of `own` are collected by who started
+    them.
+    """
     for process in psutil.Process().children():
         if not is_running(process) and process.pid not in own:
             with contextlib.suppress(ChildProcessError):
@@ -265,20 +331,33 @@ def _command(process: psutil.Process) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.faults.kill_campaign", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.faults.kill_campaign", description=__doc__
+    )
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--points", type=int, default=12, help="points of a sweep, each a job of three comparisons")
-    parser.add_argument("--folder", type=Path, help="where stores and logs are kept (default: a new temporary folder)")
+    parser.add_argument(
+        "--points", type=int, default=12, help="points of a sweep, each a job of three comparisons"
+    )
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        help="where stores and logs are kept (default: a new temporary folder)",
+    )
     requested = parser.parse_args(arguments)
     folder = requested.folder or Path(tempfile.mkdtemp(prefix="kills-"))
     folder.mkdir(parents=True, exist_ok=True)
     print(f"stores and logs: {folder}", flush=True)
     campaign = Campaign(
-        folder, kills=requested.kills, seed=requested.seed, points=requested.points, report=lambda line: print(line, flush=True)
+        folder,
+        kills=requested.kills,
+        seed=requested.seed,
+        points=requested.points,
+        report=lambda line: print(line, flush=True),
     )
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda number, _: sys.exit(128 + number))  # so that what was started is ended
+        # so that what was started is ended
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
     campaign.run()
     return 1 if campaign.problems else 0
 

@@ -30,23 +30,51 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.slow
 def test_five_kills_lose_nothing_and_count_nothing_twice(tmp_path: Path) -> None:
-    """Two stores, three dispatchers with a Ray each: after five SIGKILLs every comparison is answered once, nothing is left."""
-    command = [sys.executable, "-m", "tests.faults.kill_campaign", "--kills", "5", "--points", "6", "--folder", str(tmp_path)]
+    """Two stores, three dispatchers with a Ray each: after five SIGKILLs every comparison is
+    answered once, nothing is left.
+    """
+    command = [
+        sys.executable,
+        "-m",
+        "tests.faults.kill_campaign",
+        "--kills",
+        "5",
+        "--points",
+        "6",
+        "--folder",
+        str(tmp_path),
+    ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.splitlines()[-1] == "nothing lost, nothing double, exit codes true, nothing left behind"
+    assert (
+        done.stdout.splitlines()[-1]
+        == "nothing lost, nothing double, exit codes true, nothing left behind"
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("daemon", ["raylet", "gcs_server"])
-def test_run_whose_only_node_is_lost_ends_with_one_and_names_the_next_step(tmp_path: Path, daemon: str) -> None:
-    """A process of Ray is killed while jobs run: not wrong usage (2), and not answered (0); the same command measures the rest.
+def test_run_whose_only_node_is_lost_ends_with_one_and_names_the_next_step(
+    tmp_path: Path, daemon: str
+) -> None:
+    """A process of Ray is killed while jobs run: not wrong usage (2), and not answered (0); the
+    same command measures the rest.
 
     Ray prints nothing about it, and none of its processes is left.
     """
     (tmp_path / "sweep.yaml").write_text(SWEEP.format(name="lost", batch=1, stop=32 + 16 * 29))
-    command = [sys.executable, "-m", "tests.faults.toy", "run", str(tmp_path / "sweep.yaml"), "--db", str(tmp_path / "store.db")]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+    command = [
+        sys.executable,
+        "-m",
+        "tests.faults.toy",
+        "run",
+        str(tmp_path / "sweep.yaml"),
+        "--db",
+        str(tmp_path / "store.db"),
+    ]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
         while answered(tmp_path / "store.db", "lost") == 0:
             assert process.poll() is None
             time.sleep(0.05)
@@ -94,12 +122,20 @@ def test_a_sound_store_has_no_problem(path: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "problem"),
     [
-        ("DELETE FROM comparison_attempt WHERE attempt = 1", "kills has 2 comparisons; 2 are stored, 1 are measured"),
-        ("DELETE FROM sweep_comparison_row WHERE rowid = 1", "kills has 2 comparisons; 1 are stored, 1 are measured"),
+        (
+            "DELETE FROM comparison_attempt WHERE attempt = 1",
+            "kills has 2 comparisons; 2 are stored, 1 are measured",
+        ),
+        (
+            "DELETE FROM sweep_comparison_row WHERE rowid = 1",
+            "kills has 2 comparisons; 1 are stored, 1 are measured",
+        ),
         ("UPDATE job SET state = 'waiting' WHERE id = 1", "1 jobs are waiting"),
         (
-            "UPDATE comparison_attempt SET comparison_id ="
-            " (SELECT comparison_id FROM comparison_attempt WHERE attempt = 2) WHERE attempt = 1",
+            (
+                "UPDATE comparison_attempt SET comparison_id = (SELECT comparison_id FROM"
+                " comparison_attempt WHERE attempt = 2) WHERE attempt = 1"
+            ),
             "2 measurements of",
         ),
     ],
@@ -108,11 +144,16 @@ def test_what_is_lost_or_double_is_found(path: Path, damage: str, problem: str) 
     """Each kind of loss gives a line that names it."""
     with contextlib.closing(sqlite3.connect(path)) as store, store:
         assert store.execute(damage).rowcount == 1
-    assert any(problem in line for line in problems_of(path, {"kills": 2})), problems_of(path, {"kills": 2})
+    assert any(problem in line for line in problems_of(path, {"kills": 2})), problems_of(
+        path, {"kills": 2}
+    )
 
 
 def test_measurements_at_the_same_time_are_counted(path: Path) -> None:
     """Two attempts whose spans overlap, in one store or in two."""
     with contextlib.closing(sqlite3.connect(path)) as store, store:
-        store.execute("UPDATE attempt SET started_at = (SELECT started_at FROM attempt WHERE id = 1) WHERE id = 2")
+        store.execute(
+            "UPDATE attempt SET started_at = (SELECT started_at FROM attempt WHERE id = 1) WHERE"
+            " id = 2"
+        )
     assert overlaps([path]) == 1

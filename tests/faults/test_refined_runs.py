@@ -1,4 +1,6 @@
-"""Runs that go on after the first pass: a search killed in the middle, pairs added to what is unclear, a time that binds."""
+"""Runs that go on after the first pass: a search killed in the middle, pairs added to what is
+unclear, a time that binds.
+"""
 
 import contextlib
 import signal
@@ -24,7 +26,10 @@ methods:
   - {method: topk, keep_rate: [0.5, 0.7], layers: {list: [3, 6, 9]}}
 """
 JOBS = "jobs: {latency: {pairs: {min: 30, max: 100}, half_width: 0.02, budget: 1s, timeout: 60s}}\n"
-SEARCH = "search: {axis: image_size, bracket: [32, 224], stop: {factor: 1.4}, max_points: 6, budget: 10m}\n"
+SEARCH = (
+    "search: {axis: image_size, bracket: [32, 224], stop: {factor: 1.4}, max_points: 6, budget:"
+    " 10m}\n"
+)
 GRID = "axes: {image_size: [112, 128, 144]}\n"
 
 
@@ -34,7 +39,9 @@ def command(folder: Path, *more: str) -> list[str]:
 
 
 def run(folder: Path, *more: str) -> str:
-    done = subprocess.run(command(folder, *more), cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
+    done = subprocess.run(
+        command(folder, *more), cwd=ROOT, capture_output=True, text=True, timeout=240, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -46,9 +53,13 @@ def table(folder: Path, sql: str) -> list[tuple[Any, ...]]:
 
 @pytest.mark.slow
 def test_a_search_killed_in_the_middle_goes_on_and_ends(tmp_path: Path) -> None:
-    """What it had measured counts; it ends with intervals around 64 tokens, few places, its level, and nothing left to do."""
+    """What it had measured counts; it ends with intervals around 64 tokens, few places, its level,
+    and nothing left to do.
+    """
     (tmp_path / "sweep.yaml").write_text(SWEEP + SEARCH + JOBS)
-    with subprocess.Popen(command(tmp_path), cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command(tmp_path), cwd=ROOT, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         ends = (line for line in process.stdout if line.startswith("["))
         for _ in range(3):
@@ -62,7 +73,10 @@ def test_a_search_killed_in_the_middle_goes_on_and_ends(tmp_path: Path) -> None:
     assert f"{2 * len({job for _, job in before})} of 8 comparisons are answered" in shown
     assert "so far: topk keep_rate=0.5: " in shown
     of_time = "axis = 'tokens' AND metric = 'latency'"
-    rows = table(tmp_path, f"SELECT verdict, x_low, x_high, points, point_alpha FROM break_even WHERE {of_time}")
+    rows = table(
+        tmp_path,
+        f"SELECT verdict, x_low, x_high, points, point_alpha FROM break_even WHERE {of_time}",
+    )
     assert len(rows) == 2
     for verdict, low, high, points, alpha in rows:
         assert (verdict, alpha) == ("crossing", 0.01 / 6)
@@ -81,18 +95,28 @@ def test_a_grid_finds_what_a_search_answered(tmp_path: Path) -> None:
     """The questions of a search are those of a grid on the same places."""
     (tmp_path / "sweep.yaml").write_text(SWEEP + SEARCH + JOBS)
     run(tmp_path)
-    (tmp_path / "sweep.yaml").write_text(SWEEP.replace("refined", "grid") + "axes: {image_size: [32, 96, 160, 224]}\n" + JOBS)
-    assert "8 of 8 comparisons are answered" in in_process("plan", "sweep.yaml", "--db", "store.db", folder=tmp_path).stdout
+    (tmp_path / "sweep.yaml").write_text(
+        SWEEP.replace("refined", "grid") + "axes: {image_size: [32, 96, 160, 224]}\n" + JOBS
+    )
+    assert (
+        "8 of 8 comparisons are answered"
+        in in_process("plan", "sweep.yaml", "--db", "store.db", folder=tmp_path).stdout
+    )
 
 
 @pytest.mark.slow
 def test_pairs_are_added_to_what_is_unclear_alone(tmp_path: Path) -> None:
-    """Without a request nothing is repeated; with `--refine` what is unclear until it is precise, and nothing else."""
+    """Without a request nothing is repeated; with `--refine` what is unclear until it is precise,
+    and nothing else.
+    """
     (tmp_path / "sweep.yaml").write_text(SWEEP + GRID + JOBS)
     run(tmp_path)
-    measured = "SELECT comparison_id, verdict, pairs, ln(speedup_high / speedup_low) / 2 FROM speedup"
+    measured = (
+        "SELECT comparison_id, verdict, pairs, ln(speedup_high / speedup_low) / 2 FROM speedup"
+    )
     first = {
-        key: (pairs, verdict == "unclear" and half_width > 0.02) for key, verdict, pairs, half_width in table(tmp_path, measured)
+        key: (pairs, verdict == "unclear" and half_width > 0.02)
+        for key, verdict, pairs, half_width in table(tmp_path, measured)
     }
     assert any(wanting for _, wanting in first.values())
     assert "starting Ray" not in run(tmp_path)
@@ -108,11 +132,16 @@ def test_pairs_are_added_to_what_is_unclear_alone(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_sizes_are_added_inside_a_bracket(tmp_path: Path) -> None:
-    """Between 7 x 7 and 9 x 9 patches, `--refine` measures rectangles too, which stay points of the curve."""
+    """Between 7 x 7 and 9 x 9 patches, `--refine` measures rectangles too, which stay points of the
+    curve.
+    """
     grid = SWEEP.replace("topk", "random").replace(", layers: {list: [3, 6, 9]}", "")
     (tmp_path / "sweep.yaml").write_text(grid + GRID + JOBS)
     run(tmp_path)
-    bracket = "SELECT x_low, x_high, points, points_missing FROM break_even WHERE axis = 'tokens' AND metric = 'latency'"
+    bracket = (
+        "SELECT x_low, x_high, points, points_missing FROM break_even WHERE axis = 'tokens' AND"
+        " metric = 'latency'"
+    )
     assert {row[:2] for row in table(tmp_path, bracket)} == {(49, 81)}
     planned = in_process("plan", "sweep.yaml", "--db", "store.db", folder=tmp_path).stdout
     assert "`--refine` adds inside a bracket first: " in planned
@@ -123,18 +152,38 @@ def test_sizes_are_added_inside_a_bracket(tmp_path: Path) -> None:
     sizes = table(tmp_path, "SELECT DISTINCT image_shape, tokens FROM speedup ORDER BY tokens")
     assert {("112x128", 56), ("128x144", 72)} <= set(sizes)
     for low, high, points, missing in table(tmp_path, bracket):
-        assert (low >= 49, high <= 81, high / low < 1.65, points, missing) == (True, True, True, 5, 0)
-    assert "10 of 10 comparisons are answered" in in_process("plan", "sweep.yaml", "--db", "store.db", folder=tmp_path).stdout
+        assert (low >= 49, high <= 81, high / low < 1.65, points, missing) == (
+            True,
+            True,
+            True,
+            5,
+            0,
+        )
+    assert (
+        "10 of 10 comparisons are answered"
+        in in_process("plan", "sweep.yaml", "--db", "store.db", folder=tmp_path).stdout
+    )
 
 
 @pytest.mark.slow
 def test_no_job_is_started_that_would_not_end_in_time(tmp_path: Path) -> None:
-    """A limit below the least time of a job measures nothing; the same command with more time measures all."""
+    """A limit below the least time of a job measures nothing; the same command with more time
+    measures all.
+    """
     (tmp_path / "sweep.yaml").write_text(SWEEP + GRID + JOBS)
     began = time.monotonic()
-    done = subprocess.run(command(tmp_path, "--time", "1s"), cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        command(tmp_path, "--time", "1s"),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 1, done.stderr
     assert time.monotonic() - began < 60
     assert table(tmp_path, "SELECT count(*) FROM attempt") == [(0,)]
     assert "6 comparisons are not answered" in " ".join(done.stdout.split())
-    assert "6 of 6 comparisons" in run(tmp_path, "--time", "5m") or table(tmp_path, "SELECT count(*) FROM speedup") == [(6,)]
+    assert "6 of 6 comparisons" in run(tmp_path, "--time", "5m") or table(
+        tmp_path, "SELECT count(*) FROM speedup"
+    ) == [(6,)]

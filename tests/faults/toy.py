@@ -1,6 +1,8 @@
-"""`breakeven run` whose workers answer in a fraction of a second with made-up times: for campaigns of kills, not for measuring.
+"""`breakeven run` whose workers answer in a fraction of a second with made-up times: for campaigns
+of kills, not for measuring.
 
-`python -m tests.faults.toy run FILE --db STORE` is the real command with the real Ray, supervisors, workers and store.
+`python -m tests.faults.toy run FILE --db STORE` is the real command with the real Ray, supervisors,
+workers and store.
 """
 
 import functools
@@ -23,7 +25,9 @@ LONGEST_S = 0.4
 
 
 def run(job: Job) -> Outcome:
-    """Made-up times of 40 pairs, after a tenth of a second to `LONGEST_S`; arms are as fast as the baseline at 64 tokens."""
+    """Made-up times of 40 pairs, after a tenth of a second to `LONGEST_S`; arms are as fast as the
+    baseline at 64 tokens.
+    """
     started_at = time.time()
     drawn = random.Random(job.job_id)
     time.sleep(drawn.uniform(0.1, LONGEST_S))
@@ -33,7 +37,10 @@ def run(job: Job) -> Outcome:
     drawn.seed(started_at)  # attempts differ, and retries too
     steepness = {"dense": 0.0, "random": 0.5}
     speedups = [(tokens / 64) ** steepness.get(arm.method, 0.05) for arm in job.arms]
-    seconds = tuple(tuple(drawn.uniform(0.0010, 0.0011) / speedups[column] for column in columns) for _ in range(rounds))
+    seconds = tuple(
+        tuple(drawn.uniform(0.0010, 0.0011) / speedups[column] for column in columns)
+        for _ in range(rounds)
+    )
     return Outcome(
         job=job,
         environment=environment_of(job.condition.device),
@@ -55,7 +62,13 @@ def run(job: Job) -> Outcome:
             )
             for column in columns
         ),
-        samples=Samples(arms=columns, seconds=seconds, order=(columns,) * rounds, inner=(1,) * len(columns), stopped="half_width"),
+        samples=Samples(
+            arms=columns,
+            seconds=seconds,
+            order=(columns,) * rounds,
+            inner=(1,) * len(columns),
+            stopped="half_width",
+        ),
     )
 
 
@@ -67,7 +80,9 @@ def main() -> None:
     if root not in sys.path:
         sys.path.append(root)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Cluster, "start", functools.partial(Cluster.start, entry="tests.faults.toy:run"))
+        patch.setattr(
+            Cluster, "start", functools.partial(Cluster.start, entry="tests.faults.toy:run")
+        )
         command()
 
 

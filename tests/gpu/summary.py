@@ -20,7 +20,9 @@ def tests_of(report: Path) -> dict[str, Any]:
     counts = dict.fromkeys(("passed", "failed", "skipped"), 0)
     failed = []
     for case in ET.parse(report).getroot().iter("testcase"):
-        state = next((child.tag for child in case if child.tag in {"failure", "error", "skipped"}), "passed")
+        state = next(
+            (child.tag for child in case if child.tag in {"failure", "error", "skipped"}), "passed"
+        )
         state = "failed" if state in {"failure", "error"} else state
         counts[state] += 1
         if state == "failed":
@@ -29,22 +31,45 @@ def tests_of(report: Path) -> dict[str, Any]:
 
 
 def points_of(outcome: Outcome) -> list[dict[str, Any]]:
-    """One entry for each comparison of a job: the arm, its speed-up by this one visit or its numbers, or why there are none."""
+    """One entry for each comparison of a job: the arm, its speed-up by this one visit or its
+    numbers, or why there are none.
+    """
     failures = {failure.arm: failure for failure in outcome.failures}
     arms = {arm.arm: arm for arm in outcome.arms}
     points = []
     for baseline, arm in outcome.job.pairs:
-        point: dict[str, Any] = {"arm": str(outcome.job.arms[arm]), "baseline": str(outcome.job.arms[baseline])}
+        point: dict[str, Any] = {
+            "arm": str(outcome.job.arms[arm]),
+            "baseline": str(outcome.job.arms[baseline]),
+        }
         failure = failures.get(None) or failures.get(arm) or failures.get(baseline)
         if failure is not None:
             point |= {"failure": failure.reason, "message": failure.message}
         elif outcome.samples is not None and {baseline, arm} <= set(outcome.samples.arms):
             table, columns = np.asarray(outcome.samples.seconds), np.asarray(outcome.samples.arms)
-            ratio = pool_visits([Visit(*(table[:, columns == side] for side in (baseline, arm)))], [0]).speedup
-            point |= {"speedup": ratio.value, "low": ratio.low, "high": ratio.high, "pairs": ratio.pairs}
+            ratio = pool_visits(
+                [Visit(*(table[:, columns == side] for side in (baseline, arm)))], [0]
+            ).speedup
+            point |= {
+                "speedup": ratio.value,
+                "low": ratio.low,
+                "high": ratio.high,
+                "pairs": ratio.pairs,
+            }
         if arm in arms:
-            wanted = ("latency", "ttft", "tpot", "top1", "bits_per_byte", "peak_rss", "cuda_peak_allocated", "energy_per_image")
-            point["metrics"] = {metric.name: metric.value for metric in arms[arm].metrics if metric.name in wanted}
+            wanted = (
+                "latency",
+                "ttft",
+                "tpot",
+                "top1",
+                "bits_per_byte",
+                "peak_rss",
+                "cuda_peak_allocated",
+                "energy_per_image",
+            )
+            point["metrics"] = {
+                metric.name: metric.value for metric in arms[arm].metrics if metric.name in wanted
+            }
             point["flags"] = list(arms[arm].flags)
         points.append(point)
     return points
@@ -54,30 +79,50 @@ def page(found: Mapping[str, Any]) -> str:
     """The summary as Markdown."""
     environment, tests = found["environment"], found["tests"]
     lines = [
-        f"# Acceptance on {environment['device_name']}: {'passed' if found['passed'] else 'not passed'}",
+        (
+            f"# Acceptance on {environment['device_name']}:"
+            f" {'passed' if found['passed'] else 'not passed'}"
+        ),
         "",
-        f"{found['seconds']:.0f} s of {60 * found['minutes']:.0f} s on {environment['device']}, commit {found['commit']}",
+        (
+            f"{found['seconds']:.0f} s of {60 * found['minutes']:.0f} s on {environment['device']},"
+            f" commit {found['commit']}"
+        ),
         "",
         *(f"- {name}: {value}" for name, value in sorted(environment["facts"].items())),
         "",
         "## Tests",
         "",
-        tests["note"] or f"{tests['passed']} passed, {tests['failed']} failed, {tests['skipped']} skipped",
+        tests["note"]
+        or f"{tests['passed']} passed, {tests['failed']} failed, {tests['skipped']} skipped",
         *(f"- failed: {name}" for name in tests["failed_tests"]),
         "",
         "## Sweeps",
         "",
         f"| sweep | job | arm | speed-up [{1 - ALPHA:.0%}] | pairs | flags | failure |",
         "|---|---|---|---|---|---|---|",
-        *(_row(job, point) for job in found["jobs"] for point in job["points"] or [{"arm": "", "failure": job["problem"]}]),
+        *(
+            _row(job, point)
+            for job in found["jobs"]
+            for point in job["points"] or [{"arm": "", "failure": job["problem"]}]
+        ),
     ]
     if found["problems"]:
-        lines += ["", "## What did not pass", "", *(f"- {problem}" for problem in found["problems"])]
+        lines += [
+            "",
+            "## What did not pass",
+            "",
+            *(f"- {problem}" for problem in found["problems"]),
+        ]
     return "\n".join(lines) + "\n"
 
 
 def _row(job: Mapping[str, Any], point: Mapping[str, Any]) -> str:
-    ratio = f"{point['speedup']:.3f} [{point['low']:.3f}, {point['high']:.3f}]" if "speedup" in point else _metrics(point)
+    ratio = (
+        f"{point['speedup']:.3f} [{point['low']:.3f}, {point['high']:.3f}]"
+        if "speedup" in point
+        else _metrics(point)
+    )
     flags = ", ".join(sorted({*job["flags"], *point.get("flags", ())}))
     failure = f"{point['failure']}: {point.get('message', '')}" if "failure" in point else ""
     cells = (job["sweep"], job["name"], point["arm"], ratio, point.get("pairs", ""), flags, failure)

@@ -23,7 +23,9 @@ sys.meta_path.insert(0, Absent())
 
 
 def test_acceptance_runs_on_a_bare_box_and_its_outcomes_are_imported(tmp_path: Path) -> None:
-    """Without Ray, SQLModel and our own upper floors: tests, jobs, summary and exit code; the store takes the outcomes in."""
+    """Without Ray, SQLModel and our own upper floors: tests, jobs, summary and exit code; the store
+    takes the outcomes in.
+    """
     (tmp_path / "bare").mkdir()
     (tmp_path / "bare" / "sitecustomize.py").write_text(BARE)
     out = tmp_path / "out"
@@ -57,19 +59,42 @@ def test_acceptance_runs_on_a_bare_box_and_its_outcomes_are_imported(tmp_path: P
     assert all(point["low"] <= point["speedup"] <= point["high"] for point in job["points"])
     page = (out / "summary.md").read_text()
     assert "| quickstart | deit_tiny_patch16_224 32 px batch 1 float32 eager latency | topk" in page
-    command = [sys.executable, "-m", "orchestrator", "import", str(out / "outcomes"), "--db", str(tmp_path / "store.db")]
+    command = [
+        sys.executable,
+        "-m",
+        "orchestrator",
+        "import",
+        str(out / "outcomes"),
+        "--db",
+        str(tmp_path / "store.db"),
+    ]
     command += ["--sweep", str(SWEEPS / "quickstart.yaml"), "--device", "cpu"]
     imported = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert "1 outcomes imported" in imported
     assert "linked to sweep quickstart" in imported
 
 
-def test_failures_and_jobs_without_time_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A failing test, an unknown sweep, jobs without time left: exit code 1, each named, the rest still runs."""
+def test_failures_and_jobs_without_time_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A failing test, an unknown sweep, jobs without time left: exit code 1, each named, the rest
+    still runs.
+    """
     failing = tmp_path / "test_failing.py"
     failing.write_text("def test_that_fails():\n    assert False\n")
-    monkeypatch.setattr("tests.gpu.accept.MIN_S", 60.0)  # more than is left once the tests have run, on any machine
-    arguments = ["--out", str(tmp_path), "--device", "cpu", "--sweeps", "quickstart", "nonesuch", "--tests", str(failing)]
+    # more than is left once the tests have run, on any machine
+    monkeypatch.setattr("tests.gpu.accept.MIN_S", 60.0)
+    arguments = [
+        "--out",
+        str(tmp_path),
+        "--device",
+        "cpu",
+        "--sweeps",
+        "quickstart",
+        "nonesuch",
+        "--tests",
+        str(failing),
+    ]
     assert main([*arguments, "--minutes", "1"]) == 1
     problems = json.loads((tmp_path / "summary.json").read_text())["problems"]
     assert problems[0] == "there is no sweep nonesuch"
@@ -81,7 +106,9 @@ def test_failures_and_jobs_without_time_are_named(tmp_path: Path, monkeypatch: p
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_every_sweep_of_a_device_is_planned_small(device: str) -> None:
-    """Few jobs of few pairs, in every runtime and precision, the smallest first; identities are those of the whole sweep."""
+    """Few jobs of few pairs, in every runtime and precision, the smallest first; identities are
+    those of the whole sweep.
+    """
     for path in shipped(device).values():
         whole = planned(path, device)
         jobs = reduced(whole, device)
@@ -97,7 +124,9 @@ def test_the_sweeps_and_tests_for_a_gpu_are_there() -> None:
     assert all((ROOT / "tests" / "workers" / name).exists() for name in TESTS)
 
 
-def test_a_device_that_is_not_there_is_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_device_that_is_not_there_is_wrong_usage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Exit code 2 and one line, before anything is written."""
     from workers.measure.machine.environment import devices
 

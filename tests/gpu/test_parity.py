@@ -1,4 +1,6 @@
-"""On a GPU: captured graphs and Triton kernels give what tensor code gives, and what the allocator does not show is counted."""
+"""On a GPU: captured graphs and Triton kernels give what tensor code gives, and what the allocator
+does not show is counted.
+"""
 
 from typing import Any
 
@@ -12,12 +14,19 @@ from workers.token_reduction.hquota_ops import farthest_first_numpy
 from workers.token_reduction.token_ops import prefix_bonus, select
 from workers.token_reduction.topk_triton import keep_best_triton
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU: captured graphs and Triton kernels")
+pytestmark = pytest.mark.skipif(
+    not torch.cuda.is_available(), reason="needs a GPU: captured graphs and Triton kernels"
+)
 
 
 def network() -> Any:
     torch.manual_seed(0)
-    layers = (torch.nn.Flatten(), torch.nn.Linear(3 * 32 * 32, 4096), torch.nn.GELU(), torch.nn.Linear(4096, 10))
+    layers = (
+        torch.nn.Flatten(),
+        torch.nn.Linear(3 * 32 * 32, 4096),
+        torch.nn.GELU(),
+        torch.nn.Linear(4096, 10),
+    )
     return torch.nn.Sequential(*layers).cuda().eval()
 
 
@@ -35,12 +44,18 @@ def test_a_captured_forward_gives_what_an_eager_one_gives() -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 def test_selection_keeps_what_topk_keeps(dtype: torch.dtype) -> None:
     """Odd shapes and prefix tokens."""
-    for batch, tokens, heads, channels, prefix, kept in ((1, 5, 1, 3, 0, 1), (2, 26, 3, 48, 1, 7), (4, 197, 6, 384, 1, 98)):
+    for batch, tokens, heads, channels, prefix, kept in (
+        (1, 5, 1, 3, 0, 1),
+        (2, 26, 3, 48, 1, 7),
+        (4, 197, 6, 384, 1, 98),
+    ):
         x = torch.randn(batch, tokens, channels, device="cuda").to(dtype)
         attention = torch.rand(batch, heads, tokens, tokens, device="cuda")
         weight = (attention / attention.sum(-1, keepdim=True))[:, :, 0]
         score = weight.mean(1) + prefix_bonus(prefix, tokens - prefix, like=weight)
-        torch.testing.assert_close(keep_best_triton(x, weight, prefix, kept), select(x, score.topk(prefix + kept).indices))
+        torch.testing.assert_close(
+            keep_best_triton(x, weight, prefix, kept), select(x, score.topk(prefix + kept).indices)
+        )
 
 
 def test_farthest_first_goes_in_the_order_of_the_steps() -> None:
@@ -58,7 +73,10 @@ def test_farthest_first_goes_in_the_order_of_the_steps() -> None:
 def test_split_k_gives_the_sum_of_the_active_rows(dtype: torch.dtype) -> None:
     """With and without an index."""
     for inputs, outputs, kept in ((3, 17, 2), (255, 129, 100), (4096, 11008, 1024)):
-        weight, x = torch.randn(inputs, outputs, device="cuda").to(dtype), torch.randn(inputs, device="cuda").to(dtype)
+        weight, x = (
+            torch.randn(inputs, outputs, device="cuda").to(dtype),
+            torch.randn(inputs, device="cuda").to(dtype),
+        )
         index = x.abs().topk(kept).indices.sort().values
         wanted = x[index].double() @ weight[index].double()
         masked = torch.zeros_like(x).scatter(0, index, x[index])

@@ -31,7 +31,9 @@ OWN_PROCESS = ("run", "doctor", "plot", "app")
 """Commands that start processes of their own."""
 
 
-def breakeven(*arguments: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+def breakeven(
+    *arguments: str, folder: Path, **environment: str
+) -> subprocess.CompletedProcess[str]:
     """Run the command in `folder`, as a user would: in a process of its own if it starts others."""
     if arguments[0] not in OWN_PROCESS and "--confirm" not in arguments:
         return in_process(*arguments, folder=folder, **environment)
@@ -46,10 +48,18 @@ def breakeven(*arguments: str, folder: Path, **environment: str) -> subprocess.C
     )
 
 
-def in_process(*arguments: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a command that starts no process in this one: the same, without two seconds of imports."""
+def in_process(
+    *arguments: str, folder: Path, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a command that starts no process in this one: the same, without two seconds of
+    imports.
+    """
     output, errors = io.StringIO(), io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(output),
+        contextlib.redirect_stderr(errors),
+    ):
         patch.chdir(folder)
         patch.setattr(sys, "argv", ["breakeven", *arguments])
         for name, value in {"BREAKEVEN_DB": "", **environment}.items():

@@ -20,15 +20,21 @@ from tests.webapp import simulated
 
 FAILING_METHODS = Path(__file__).parents[1] / "faults" / "methods"
 MEMORY_BYTES = 3_000_000_000
-"""More than torch and a tiny model need, far less than this machine has: a hog must not trouble its neighbours."""
+"""More than torch and a tiny model need, far less than this machine has: a hog must not trouble its
+neighbours."""
 
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
-    """A local Ray whose workers run `tests/orchestrator/worker_entrypoints.py`, and know the methods of `tests/faults/methods`."""
-    with pytest.MonkeyPatch.context() as patch:  # workers remember what was set when the cluster started
+    """A local Ray whose workers run `tests/orchestrator/worker_entrypoints.py`, and know the
+    methods of `tests/faults/methods`.
+    """
+    # workers remember what was set when the cluster started
+    with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BREAKEVEN_METHODS", str(FAILING_METHODS))
-        started = Cluster.start(entry="tests.orchestrator.worker_entrypoints:run", memory_bytes=MEMORY_BYTES)
+        started = Cluster.start(
+            entry="tests.orchestrator.worker_entrypoints:run", memory_bytes=MEMORY_BYTES
+        )
     with started:
         yield started
 
@@ -44,9 +50,20 @@ class Store:
         comparisons = [comparison for job in jobs for comparison in job.comparisons()]
         return submit_sweep(self.engine, NewSweep(name, "text", "Does it pay?"), comparisons, jobs)
 
-    def dispatch(self, sweep: int, cluster: Cluster, *, max_attempts: int = 2) -> tuple[Summary, list[Event]]:
+    def dispatch(
+        self, sweep: int, cluster: Cluster, *, max_attempts: int = 2
+    ) -> tuple[Summary, list[Event]]:
         events: list[Event] = []
-        return dispatch(self.engine, sweep, cluster, retry=Retry(max_attempts=max_attempts), observer=events.append), events
+        return (
+            dispatch(
+                self.engine,
+                sweep,
+                cluster,
+                retry=Retry(max_attempts=max_attempts),
+                observer=events.append,
+            ),
+            events,
+        )
 
     def table(self, sql: str) -> pd.DataFrame:
         with contextlib.closing(sqlite3.connect(self.path)) as connection:
@@ -57,7 +74,9 @@ class Store:
         return dict(zip(counted["state"], counted["n"], strict=True))
 
     def answers(self) -> dict[str, str]:
-        """For each method that was compared, `measured` or the reason of its failure; fails if one has two answers."""
+        """For each method that was compared, `measured` or the reason of its failure; fails if one
+        has two answers.
+        """
         sql = """SELECT c.method, coalesce(f.reason, 'measured') AS answer FROM comparison_attempt AS p
                  JOIN comparison AS c ON c.comparison_id = p.comparison_id LEFT JOIN failure AS f ON f.id = p.failure"""
         rows = self.table(sql)
@@ -72,12 +91,23 @@ def store(tmp_path: Path) -> Iterator[Store]:
     made.engine.dispose()
 
 
-def job(*methods: str, model: str = "noop", image_size: int = 32, baseline: Arm = DENSE, **protocol: float) -> Job:
+def job(
+    *methods: str,
+    model: str = "noop",
+    image_size: int = 32,
+    baseline: Arm = DENSE,
+    **protocol: float,
+) -> Job:
     """A job that compares one arm for each name in `methods` with the baseline."""
     arms = (baseline, *(Arm(stack=(Step(method=name),)) for name in methods))
     condition = Condition(model=model, image_size=image_size)
     pairs = tuple(Pair(0, index) for index in range(1, len(arms)))
-    return Job(condition=condition, arms=arms, pairs=pairs, protocol=Protocol(**{"timeout_s": 20.0, **protocol}))
+    return Job(
+        condition=condition,
+        arms=arms,
+        pairs=pairs,
+        protocol=Protocol(**{"timeout_s": 20.0, **protocol}),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -85,5 +115,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder whose `breakeven.db` holds a sweep with simulated timings."""
     folder = tmp_path_factory.mktemp("stored")
     jobs = [simulated.job(size) for size in simulated.SIZES]
-    simulated.store_sweep(str(folder / "breakeven.db"), "quickstart", jobs, simulated.quickstart_answer)
+    simulated.store_sweep(
+        str(folder / "breakeven.db"), "quickstart", jobs, simulated.quickstart_answer
+    )
     return folder

@@ -1,4 +1,5 @@
-"""Ray nodes as `ray start` makes them, several on this machine, each in a process group of its own that ends with its block.
+"""Ray nodes as `ray start` makes them, several on this machine, each in a process group of its own
+that ends with its block.
 
 `ray stop` would end every Ray of this user, so it is never called.
 """
@@ -19,7 +20,13 @@ from tests.orchestrator.commands import ROOT
 
 START_S = 60.0
 RAY = Path(sys.executable).with_name("ray")
-QUIET = ("--disable-usage-stats", "--object-store-memory", "80000000", "--dashboard-agent-listen-port", "0")
+QUIET = (
+    "--disable-usage-stats",
+    "--object-store-memory",
+    "80000000",
+    "--dashboard-agent-listen-port",
+    "0",
+)
 
 
 def free_port() -> int:
@@ -31,7 +38,9 @@ def free_port() -> int:
 
 @contextmanager
 def head(*options: str, home: Path, port: int | None = None, **variables: str) -> Iterator[str]:
-    """The address of a head started by `ray start --head`, whose home folder holds the token if there is one."""
+    """The address of a head started by `ray start --head`, whose home folder holds the token if
+    there is one.
+    """
     port = port or free_port()
     command = ["--head", "--port", str(port), "--include-dashboard=false", *options]
     with started(*command, home=home, **variables):
@@ -40,8 +49,11 @@ def head(*options: str, home: Path, port: int | None = None, **variables: str) -
 
 @contextmanager
 def started(*options: str, home: Path, **variables: str) -> Iterator["subprocess.Popen[bytes]"]:
-    """A node as `ray start OPTIONS` starts it; killed with all its processes when the block ends."""
-    folder = Path(tempfile.mkdtemp(prefix="bk-ray-", dir="/tmp"))  # a socket's path has at most 107 characters
+    """A node as `ray start OPTIONS` starts it; killed with all its processes when the block
+    ends.
+    """
+    # a socket's path has at most 107 characters
+    folder = Path(tempfile.mkdtemp(prefix="bk-ray-", dir="/tmp"))
     if "--head" in options:
         options = (*options, "--temp-dir", str(folder))
     environment = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
@@ -68,7 +80,9 @@ def started(*options: str, home: Path, **variables: str) -> Iterator["subprocess
 
 
 def clean_environment(home: Path) -> dict[str, str]:
-    """Of a program that uses this checkout and `home`, and knows nothing of a Ray that an earlier test started in this process."""
+    """Of a program that uses this checkout and `home`, and knows nothing of a Ray that an earlier
+    test started in this process.
+    """
     kept = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
     return {**kept, "PYTHONPATH": str(ROOT), "HOME": str(home)}
 

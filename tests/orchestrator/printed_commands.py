@@ -3,12 +3,30 @@
 import re
 import shlex
 
-COMMAND = re.compile(r"(?:(?<![\w`])|(?<=`))((?:breakeven|python -m workers\.run) (?:\"[^\"]*\"|'[^']*'|[^;`)\n\"'<])+)")
-NAMES = ("advise", "app", "audit", "calibrate", "export-policy", "import", "plan", "plot", "query", "reanalyse", "report", "run")
+COMMAND = re.compile(
+    r"(?:(?<![\w`])|(?<=`))((?:breakeven|python -m workers\.run)"
+    r" (?:\"[^\"]*\"|'[^']*'|[^;`)\n\"'<])+)"
+)
+NAMES = (
+    "advise",
+    "app",
+    "audit",
+    "calibrate",
+    "export-policy",
+    "import",
+    "plan",
+    "plot",
+    "query",
+    "reanalyse",
+    "report",
+    "run",
+)
 
 
 def commands_in(text: str) -> set[str]:
-    """The command lines in a text: each ends its clause. A bare name between backticks is that of a command."""
+    """The command lines in a text: each ends its clause. A bare name between backticks is that of a
+    command.
+    """
     found = set()
     for match in COMMAND.finditer(text):
         clause = match[1] if '"' in match[1] else re.split(r"[,.:](?: |$)", match[1])[0]

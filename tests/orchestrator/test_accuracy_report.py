@@ -48,7 +48,10 @@ def engine(path: Path) -> Iterator[Engine]:
 
 def filled(engine: Engine, path: Path, jobs: Sequence[Job]) -> Report:
     submit_sweep(
-        engine, NewSweep("digits", "text", "What does speed cost?"), [each for job in jobs for each in job.comparisons()], []
+        engine,
+        NewSweep("digits", "text", "What does speed cost?"),
+        [each for job in jobs for each in job.comparisons()],
+        [],
     )
     for each in jobs:
         record(engine, None, None, outcome(each))
@@ -56,35 +59,62 @@ def filled(engine: Engine, path: Path, jobs: Sequence[Job]) -> Report:
 
 
 def test_a_section_for_people(engine: Engine, path: Path) -> None:
-    """Terminal and Markdown show top-1, drop with interval and verdict, KL, margin change, and the speed-up beside them."""
+    """Terminal and Markdown show top-1, drop with interval and verdict, KL, margin change, and the
+    speed-up beside them.
+    """
     arms = [topk(rate) for rate in RATES]
-    report = filled(engine, path, [job("accuracy", arms), job("latency", arms), job("latency", arms, batch_size=8)])
+    report = filled(
+        engine,
+        path,
+        [job("accuracy", arms), job("latency", arms), job("latency", arms, batch_size=8)],
+    )
     for form in FORMS:
         text = printed(report, form)
-        assert "digits_vit_64 (weights trained), 32 px, 4000 images of digits, float32, sdpa attention, on Imaginary CPU" in text
-        (worst,) = [line for line in text.splitlines() if "keep_rate=0.2" in line and " worse " in line]
+        assert (
+            "digits_vit_64 (weights trained), 32 px, 4000 images of digits, float32, sdpa"
+            " attention, on Imaginary CPU" in text
+        )
+        (worst,) = [
+            line for line in text.splitlines() if "keep_rate=0.2" in line and " worse " in line
+        ]
         found = report.accuracies.iloc[0]
-        assert f"{found.top1_drop:+.2f} [{found.top1_drop_low:+.2f}, {found.top1_drop_high:+.2f}]" in worst
+        assert (
+            f"{found.top1_drop:+.2f} [{found.top1_drop_low:+.2f}, {found.top1_drop_high:+.2f}]"
+            in worst
+        )
         assert f"{found.top1_baseline:.2f} → {found.top1:.2f}" in worst
         assert f"{found.kl:.4g} [{found.kl_low:.4g}, {found.kl_high:.4g}]" in worst
         assert f"{found.margin_change:.4g} [" in worst
         assert "2.00x to 2.00x" in worst
         assert any("keep_rate=0.8" in line and " same " in line for line in text.splitlines())
-        assert "KL and margin are over the 10 outputs that stand for the classes of the data" in text
+        assert (
+            "KL and margin are over the 10 outputs that stand for the classes of the data" in text
+        )
 
 
 def test_the_same_for_programs(engine: Engine, path: Path) -> None:
     """JSON has the rows of the view; CSV one row for each comparison, distinguished by its kind."""
     report = filled(engine, path, [job("accuracy", [topk(0.2)]), job("latency", [topk(0.2)])])
     (row,) = json.loads(printed(report, "json"))["accuracies"]
-    assert (row["kind"], row["data"], row["images"], row["verdict"]) == ("accuracy", "digits", IMAGES, "worse")
+    assert (row["kind"], row["data"], row["images"], row["verdict"]) == (
+        "accuracy",
+        "digits",
+        IMAGES,
+        "worse",
+    )
     latency, accuracy = csv.DictReader(io.StringIO(printed(report, "csv")))
     assert (latency["kind"], latency["speedup"][:3], latency["top1_drop"]) == ("latency", "2.0", "")
-    assert (accuracy["kind"], accuracy["speedup"], float(accuracy["top1_drop"])) == ("accuracy", "", row["top1_drop"])
+    assert (accuracy["kind"], accuracy["speedup"], float(accuracy["top1_drop"])) == (
+        "accuracy",
+        "",
+        row["top1_drop"],
+    )
 
 
 def test_the_runtime_of_an_arm_does_not_hide_its_speed(engine: Engine, path: Path) -> None:
-    """An arm timed under several runtimes was evaluated once; its speed-ups stand beside as a range."""
+    """An arm timed under several runtimes was evaluated once; its speed-ups stand beside as a
+    range.
+    """
     timed = [topk(0.2), topk(0.2, runtime="compile")]
     report = filled(engine, path, [job("accuracy", [topk(0.2)]), job("latency", timed)])
     assert "1.50x to 2.00x" in printed(report, "table")
@@ -102,26 +132,37 @@ def test_without_accuracy_there_is_no_section(engine: Engine, path: Path) -> Non
 
 
 def test_break_even_in_gmacs_saved(engine: Engine, path: Path) -> None:
-    """A parameter that moves at one size has a break-even in GMACs saved, which is named without a value."""
+    """A parameter that moves at one size has a break-even in GMACs saved, which is named without a
+    value.
+    """
     report = filled(engine, path, [job("latency", [topk(rate) for rate in RATES])])
     line = "topk, keep_rate varies: pays from 40 % of GMACs saved on (slower at 20 %)"
     assert line in printed(report, "table")
     assert "Break-even in GMACs saved" in printed(report, "table")
-    assert "### Break-even in GMACs saved\n\n- topk, keep_rate varies: pays from" in printed(report, "markdown")
+    assert "### Break-even in GMACs saved\n\n- topk, keep_rate varies: pays from" in printed(
+        report, "markdown"
+    )
     assert "One point is not a curve" not in printed(report, "table")
 
 
 @pytest.mark.parametrize("flags", ["", "contended"])
 def test_what_to_do_next_is_at_the_end(engine: Engine, path: Path, flags: str) -> None:
-    """Flagged answers are to be measured again when the machine is quiet, by a command; without flags no line mentions it."""
+    """Flagged answers are to be measured again when the machine is quiet, by a command; without
+    flags no line mentions it.
+    """
     found = job("latency", [topk(0.2), topk(0.4)])
-    submit_sweep(engine, NewSweep("digits", "text", "What does speed cost?"), found.comparisons(), [])
-    record(engine, None, None, outcome(found).model_copy(update={"flags": (flags,) if flags else ()}))
+    submit_sweep(
+        engine, NewSweep("digits", "text", "What does speed cost?"), found.comparisons(), []
+    )
+    record(
+        engine, None, None, outcome(found).model_copy(update={"flags": (flags,) if flags else ()})
+    )
     for form in FORMS:
         text = printed(load_report(str(path), "digits"), form)
         advice = (
-            "2 comparisons have the flag contended: the cores were shared while measuring: `threads: 1` or `threads: cores - 1` "
-            "in the sweep measures more steadily; or when the machine is quiet, run again: breakeven run digits"
+            "2 comparisons have the flag contended: the cores were shared while measuring:"
+            " `threads: 1` or `threads: cores - 1` in the sweep measures more steadily; or when the"
+            " machine is quiet, run again: breakeven run digits"
         )
         shown = " ".join(text.split())
         assert (advice in shown, shown.endswith("--retry-flagged")) == (bool(flags),) * 2
@@ -131,7 +172,9 @@ def test_what_to_do_next_is_at_the_end(engine: Engine, path: Path, flags: str) -
 def test_progress_shows_the_drop() -> None:
     """A line for each arm has top-1, drop and verdict; that of a failed arm the reason."""
     failure = Failure(arm=2, reason="not_a_number", message="logits are not finite")
-    worse, failed = comparison_lines(outcome(job("accuracy", [topk(0.2), topk(0.4)]), failures=[failure]))
+    worse, failed = comparison_lines(
+        outcome(job("accuracy", [topk(0.2), topk(0.4)]), failures=[failure])
+    )
     assert worse.plain.startswith("  topk keep_rate=0.2: top-1 9")
     assert " %, drop +2" in worse.plain
     assert worse.plain.endswith("] points worse")
@@ -139,10 +182,16 @@ def test_progress_shows_the_drop() -> None:
 
 
 def test_a_plan_of_both_kinds(tmp_path: Path) -> None:
-    """One accuracy job for all batch sizes, with the recipe's and the data's hashes; training and images are in the estimate."""
+    """One accuracy job for all batch sizes, with the recipe's and the data's hashes; training and
+    images are in the estimate.
+    """
     expansion = planning.load_sweep(tmp_path / "digits.yaml", auto="cpu", text=SWEEP)
     assert [job.kind for job in expansion.jobs] == ["latency", "latency", "accuracy"]
-    assert [set(job.content_hashes) for job in expansion.jobs] == [{"recipe"}, {"recipe"}, {"recipe", "data"}]
+    assert [set(job.content_hashes) for job in expansion.jobs] == [
+        {"recipe"},
+        {"recipe"},
+        {"recipe", "data"},
+    ]
     plan = planning.make_plan(expansion, None, [Site("here", {"cpu": CPU})])
     latency = 2 * (job_estimate.WARM_UP_SECONDS + 1 + 3 * 0.5)
     known = (
@@ -154,5 +203,7 @@ def test_a_plan_of_both_kinds(tmp_path: Path) -> None:
     )
     assert known < plan.upper_bound_s < known + 20
     folder = expansion.jobs[2].model_copy(update={"protocol": Protocol(timeout_s=77)})
-    unknown = folder.model_copy(update={"condition": folder.condition.model_copy(update={"data": "imagefolder:x"})})
+    unknown = folder.model_copy(
+        update={"condition": folder.condition.model_copy(update={"data": "imagefolder:x"})}
+    )
     assert estimate.job_seconds(unknown) == 77

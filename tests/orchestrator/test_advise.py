@@ -1,4 +1,6 @@
-"""`breakeven advise` and `export-policy` on stores of known truth: answers, evidence, refusals, and a policy's round trip."""
+"""`breakeven advise` and `export-policy` on stores of known truth: answers, evidence, refusals, and
+a policy's round trip.
+"""
 
 import json
 from collections.abc import Sequence
@@ -19,7 +21,14 @@ from sweeps.model.outcome import Outcome
 from tests.orchestrator import vision_fixtures as vision
 from tests.orchestrator.commands import breakeven
 from tests.store.conftest import a_job, an_outcome
-from tests.store.language_fixtures import MODEL, a_generation, a_generation_job, a_quality_job, a_reading, larosa
+from tests.store.language_fixtures import (
+    MODEL,
+    a_generation,
+    a_generation_job,
+    a_quality_job,
+    a_reading,
+    larosa,
+)
 from tests.webapp import simulated
 from tests.webapp.simulated import store_outcomes
 from workers.methods import purpose
@@ -47,14 +56,24 @@ def kept(tmp_path: Path, *outcomes: Outcome) -> Path:
 def digits(tmp_path: Path) -> Path:
     """Four arms with speed-ups and accuracy on digits; the faster, the more is lost."""
     arms = [vision.topk(rate) for rate in vision.RATES]
-    return kept(tmp_path, vision.outcome(vision.job("latency", arms)), vision.outcome(vision.job("accuracy", arms)))
+    return kept(
+        tmp_path,
+        vision.outcome(vision.job("latency", arms)),
+        vision.outcome(vision.job("accuracy", arms)),
+    )
 
 
 def test_the_fastest_for_sure_is_advised(stored: Path) -> None:
-    """At 196 tokens topk 0.5 gains most: it is named with its interval, among how many it was chosen, and its rows."""
+    """At 196 tokens topk 0.5 gains most: it is named with its interval, among how many it was
+    chosen, and its rows.
+    """
     (found,) = advice(stored, *DEIT, "--tokens", "196", "--batch", "1")
     first = found["arms"][0]
-    assert (first["arm"].split()[:2], first["verdict"], first["method"]) == (["topk", "keep_rate=0.5"], "faster", "topk")
+    assert (first["arm"].split()[:2], first["verdict"], first["method"]) == (
+        ["topk", "keep_rate=0.5"],
+        "faster",
+        "topk",
+    )
     assert first["low"] < first["speedup"] < first["high"]
     assert found["compared"] == 5
     assert found["alpha_each"] == pytest.approx(found["alpha_together"] / 5)
@@ -70,12 +89,17 @@ def test_the_fastest_for_sure_is_advised(stored: Path) -> None:
     assert "--confirm measures it on fresh pairs" in text
     assert first["evidence"][0]["comparison_id"] in text
     assert "speed-up [99.8 % each]" in text
-    assert f"Its evidence: {'none' if not any(each['doubt'] for each in found['checks']) else ''}" in text
+    assert (
+        f"Its evidence: {'none' if not any(each['doubt'] for each in found['checks']) else ''}"
+        in text
+    )
     assert len(found["checks"]) == 9
 
 
 def test_a_control_is_never_advised(stored: Path) -> None:
-    """Dropping tokens at random costs less than choosing them: it is ranked, and marked as a control."""
+    """Dropping tokens at random costs less than choosing them: it is ranked, and marked as a
+    control.
+    """
     (found,) = advice(stored, *DEIT, "--tokens", "196", "--batch", "1")
     control = next(each for each in found["arms"] if each["arm"].startswith("random"))
     assert control["obstacle"] == "random is a control, not for use"
@@ -90,12 +114,16 @@ def test_where_nothing_is_faster_the_model_stays(stored: Path) -> None:
 
 
 def test_between_two_sizes_it_is_interpolated_and_marked(stored: Path) -> None:
-    """121 tokens lie between 100 and 144: the cost model answers, with a wider interval and both rows as evidence."""
+    """121 tokens lie between 100 and 144: the cost model answers, with a wider interval and both
+    rows as evidence.
+    """
     (found,) = advice(stored, *DEIT, "--tokens", "121", "--batch", "1")
     first = found["arms"][0]
     assert first["interpolated"]
     assert [row["tokens"] for row in first["evidence"]] == [100, 144]
-    widths = {size: advice(stored, *DEIT, "--tokens", str(size), "--batch", "1")[0] for size in (100, 144)}
+    widths = {
+        size: advice(stored, *DEIT, "--tokens", str(size), "--batch", "1")[0] for size in (100, 144)
+    }
     own = first["high"] / first["low"]
     for answer in widths.values():
         (same,) = [each for each in answer["arms"] if each["arm"] == first["arm"]]
@@ -109,25 +137,59 @@ def test_between_two_sizes_it_is_interpolated_and_marked(stored: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        ((*DEIT, "--tokens", "300", "--batch", "1"), 1, "measured at 4, 9, 16, 36, 64, 100, 144, 196 tokens"),
-        ((*DEIT, "--tokens", "2", "--batch", "1"), 1, "nearest 4 and 16"),  # at 9 every arm is quarantined
-        ((*DEIT, "--tokens", "196", "--batch", "3"), 1, "at batch 3, and nothing is extrapolated; measured batches: 1"),
-        ((*DEIT, "--tokens", "196", "--batch", "1", "--runtime", "compile"), 1, "nothing was measured with runtime 'compile'"),
-        ((*DEIT, "--tokens", "196", "--batch", "1", "--data", "digits"), 1, "nothing was measured with data 'digits'"),
-        (("--model", "deit_tiny_patch16_225", "--tokens", "1", "--batch", "1"), 2, "did you mean 'deit_tiny_patch16_224'?"),
-        ((*DEIT, "--tokens", "196", "--batch", "1", "--device", "cuda"), 2, "that was timed on device cuda"),
+        (
+            (*DEIT, "--tokens", "300", "--batch", "1"),
+            1,
+            "measured at 4, 9, 16, 36, 64, 100, 144, 196 tokens",
+        ),
+        (
+            (*DEIT, "--tokens", "2", "--batch", "1"),
+            1,
+            "nearest 4 and 16",
+        ),  # at 9 every arm is quarantined
+        (
+            (*DEIT, "--tokens", "196", "--batch", "3"),
+            1,
+            "at batch 3, and nothing is extrapolated; measured batches: 1",
+        ),
+        (
+            (*DEIT, "--tokens", "196", "--batch", "1", "--runtime", "compile"),
+            1,
+            "nothing was measured with runtime 'compile'",
+        ),
+        (
+            (*DEIT, "--tokens", "196", "--batch", "1", "--data", "digits"),
+            1,
+            "nothing was measured with data 'digits'",
+        ),
+        (
+            ("--model", "deit_tiny_patch16_225", "--tokens", "1", "--batch", "1"),
+            2,
+            "did you mean 'deit_tiny_patch16_224'?",
+        ),
+        (
+            (*DEIT, "--tokens", "196", "--batch", "1", "--device", "cuda"),
+            2,
+            "that was timed on device cuda",
+        ),
     ],
     ids=["above", "below", "batch", "runtime", "data", "model", "device"],
 )
-def test_what_was_not_measured_is_refused(stored: Path, arguments: Sequence[str], code: int, message: str) -> None:
-    """Beyond the measured sizes and batches there is no answer, and the nearest measured ones are named."""
+def test_what_was_not_measured_is_refused(
+    stored: Path, arguments: Sequence[str], code: int, message: str
+) -> None:
+    """Beyond the measured sizes and batches there is no answer, and the nearest measured ones are
+    named.
+    """
     done = breakeven("advise", *arguments, folder=stored)
     assert (done.returncode, done.stdout) == (code, "")
     assert message in done.stderr
 
 
 def test_accuracy_is_named_with_its_data_and_limits_the_choice(digits: Path) -> None:
-    """Without a limit the fastest arm is advised with its cost; a limit leaves the one that keeps it by the upper end."""
+    """Without a limit the fastest arm is advised with its cost; a limit leaves the one that keeps
+    it by the upper end.
+    """
     options = (*DIGITS, "--tokens", "64", "--batch", "1")
     (free,) = advice(digits, *options)
     assert free["arms"][0]["arm"] == "topk keep_rate=0.2"
@@ -146,11 +208,17 @@ def test_accuracy_is_named_with_its_data_and_limits_the_choice(digits: Path) -> 
 
 
 def test_accuracy_of_another_model_or_size_is_not_carried_over(tmp_path: Path) -> None:
-    """The same arm on another model, with other weights or at another size: its accuracy is not known, and a limit excludes it."""
+    """The same arm on another model, with other weights or at another size: its accuracy is not
+    known, and a limit excludes it.
+    """
     arms = [vision.topk(rate) for rate in vision.RATES]
     timed, evaluated = vision.job("latency", arms), vision.job("accuracy", arms)
-    for number, change in enumerate(({"model": "digits_vit_16"}, {"weights": "other.pt"}, {"image_size": 64})):
-        other = evaluated.model_copy(update={"condition": evaluated.condition.model_copy(update=change)})
+    for number, change in enumerate(
+        ({"model": "digits_vit_16"}, {"weights": "other.pt"}, {"image_size": 64})
+    ):
+        other = evaluated.model_copy(
+            update={"condition": evaluated.condition.model_copy(update=change)}
+        )
         (tmp_path / str(number)).mkdir()
         folder = kept(tmp_path / str(number), vision.outcome(timed), vision.outcome(other))
         (found,) = advice(folder, *DIGITS, "--tokens", "64", "--batch", "1")
@@ -160,7 +228,9 @@ def test_accuracy_of_another_model_or_size_is_not_carried_over(tmp_path: Path) -
 
 
 def test_the_pareto_set_is_marked_on_request(digits: Path) -> None:
-    """Faster arms lose more: all of them, and the unmodified model, but the slower arm that loses nothing is surpassed by it."""
+    """Faster arms lose more: all of them, and the unmodified model, but the slower arm that loses
+    nothing is surpassed by it.
+    """
     (found,) = advice(digits, *DIGITS, "--tokens", "64", "--batch", "1", "--pareto")
     marked = {each["arm"]: each["pareto"] for each in found["arms"]}
     assert marked == {
@@ -170,20 +240,39 @@ def test_the_pareto_set_is_marked_on_request(digits: Path) -> None:
         "unmodified": True,
         "topk keep_rate=0.8": False,
     }
-    assert "Pareto" in breakeven("advise", *DIGITS, "--tokens", "64", "--batch", "1", "--pareto", folder=digits).stdout
+    assert (
+        "Pareto"
+        in breakeven(
+            "advise", *DIGITS, "--tokens", "64", "--batch", "1", "--pareto", folder=digits
+        ).stdout
+    )
     assert advice(digits, *DIGITS, "--tokens", "64", "--batch", "1")[0]["arms"][0]["pareto"] is None
 
 
 def test_runtimes_compete_and_conditions_do_not(tmp_path: Path) -> None:
-    """An arm that runs compiled is ranked beside the others; another number of threads is another ranking."""
-    arms = [vision.topk(0.4), Arm(overrides=Overrides(runtime="compile")), vision.topk(0.4, runtime="compile")]
-    first = a_job().model_copy(update={"arms": (DENSE, *arms), "pairs": tuple(Pair(0, arm) for arm in (1, 2, 3))})
-    second = first.model_copy(update={"condition": first.condition.model_copy(update={"threads": 1})})
+    """An arm that runs compiled is ranked beside the others; another number of threads is another
+    ranking.
+    """
+    arms = [
+        vision.topk(0.4),
+        Arm(overrides=Overrides(runtime="compile")),
+        vision.topk(0.4, runtime="compile"),
+    ]
+    first = a_job().model_copy(
+        update={"arms": (DENSE, *arms), "pairs": tuple(Pair(0, arm) for arm in (1, 2, 3))}
+    )
+    second = first.model_copy(
+        update={"condition": first.condition.model_copy(update={"threads": 1})}
+    )
     folder = kept(tmp_path, *(an_outcome(job, speedups=(2.0, 1.5, 1.2)) for job in (first, second)))
     options = (*DEIT, "--tokens", "196", "--batch", "1")
     found = advice(folder, *options)
     assert {each["condition"]["threads"] for each in found} == {None, 1}
-    assert [each["runtime"] for each in found[0]["arms"] if "runtime" in each] == ["eager", "compile", "compile"]
+    assert [each["runtime"] for each in found[0]["arms"] if "runtime" in each] == [
+        "eager",
+        "compile",
+        "compile",
+    ]
     (compiled, _) = advice(folder, *options, "--runtime", "compile")
     assert compiled["compared"] == 2
     done = breakeven("advise", *options, "--confirm", folder=folder)
@@ -192,11 +281,19 @@ def test_runtimes_compete_and_conditions_do_not(tmp_path: Path) -> None:
 
 
 def test_wrong_and_short_measurements_are_not_ranked(tmp_path: Path) -> None:
-    """A flag that makes figures wrong, and too few pairs, are named below the ranking; A/A replicates are left out."""
-    flagged, slow = (an_outcome(a_job(64), flags=(flag,)) for flag in ("state_changed", "thermal_slowdown"))
+    """A flag that makes figures wrong, and too few pairs, are named below the ranking; A/A
+    replicates are left out.
+    """
+    flagged, slow = (
+        an_outcome(a_job(64), flags=(flag,)) for flag in ("state_changed", "thermal_slowdown")
+    )
     few = an_outcome(a_job(128, keep_rates=(0.5, 0.7)), speedups=(1.5, 1.2), pairs=5)
     for number, (outcome, reason) in enumerate(
-        ((flagged, "flagged as wrong: state_changed"), (slow, "quarantined: thermal_slowdown"), (few, "too few pairs"))
+        (
+            (flagged, "flagged as wrong: state_changed"),
+            (slow, "quarantined: thermal_slowdown"),
+            (few, "too few pairs"),
+        )
     ):
         (tmp_path / str(number)).mkdir()
         folder = kept(tmp_path / str(number), outcome)
@@ -206,7 +303,15 @@ def test_wrong_and_short_measurements_are_not_ranked(tmp_path: Path) -> None:
         assert reason in done.stderr
     twice = Job(**{**dict(a_job(64)), "arms": (DENSE, Arm(replicate=1))})
     (tmp_path / "aa").mkdir()
-    done = breakeven("advise", *DEIT, "--tokens", "16", "--batch", "1", folder=kept(tmp_path / "aa", an_outcome(twice)))
+    done = breakeven(
+        "advise",
+        *DEIT,
+        "--tokens",
+        "16",
+        "--batch",
+        "1",
+        folder=kept(tmp_path / "aa", an_outcome(twice)),
+    )
     assert "measured batches: none against the unmodified model" in done.stderr
 
 
@@ -215,24 +320,36 @@ def test_a_language_model_is_advised_with_its_bits(tmp_path: Path) -> None:
     arms = [larosa(0.25), larosa(0.5)]
     timed = a_generation(a_generation_job(arms=arms), (1.0, 1.2, 1.5))
     evaluated = a_reading(a_quality_job(arms), (0.0, 0.01, 0.04), noise=0.002)
-    (found,) = advice(kept(tmp_path, timed, evaluated), "--model", MODEL, "--tokens", "64", "--batch", "1")
+    (found,) = advice(
+        kept(tmp_path, timed, evaluated), "--model", MODEL, "--tokens", "64", "--batch", "1"
+    )
     assert found["arms"][0]["arm"] == "larosa sparsity=0.5"
     assert "time per character" in found["answer"]
     assert found["arms"][0]["quality"] == []
     trained = [
-        each.model_copy(update={"job": each.job.model_copy(update={"condition": each.job.condition.model_copy(update=known)})})
+        each.model_copy(
+            update={
+                "job": each.job.model_copy(
+                    update={"condition": each.job.condition.model_copy(update=known)}
+                )
+            }
+        )
         for each in (timed, evaluated)
         for known in ({"weights": "trained"},)
     ]
     (tmp_path / "trained").mkdir()
     folder = kept(tmp_path / "trained", *trained)
-    (limited,) = advice(folder, "--model", MODEL, "--tokens", "64", "--batch", "1", "--max-drop", "0.02")
+    (limited,) = advice(
+        folder, "--model", MODEL, "--tokens", "64", "--batch", "1", "--max-drop", "0.02"
+    )
     assert limited["arms"][0]["arm"] == "larosa sparsity=0.25"
     assert limited["arms"][0]["quality"][0]["unit"] == "bits per byte"
 
 
 def test_the_policy_repeats_the_advice(stored: Path, tmp_path: Path) -> None:
-    """Written, read by the module that stands alone, and queried at every size: no arm where advice has none, none outside."""
+    """Written, read by the module that stands alone, and queried at every size: no arm where advice
+    has none, none outside.
+    """
     out = tmp_path / "policy.json"
     done = breakeven("export-policy", str(out), folder=stored)
     assert done.returncode == 0, done.stderr
@@ -242,30 +359,50 @@ def test_the_policy_repeats_the_advice(stored: Path, tmp_path: Path) -> None:
     for tokens in (4, 16, 36, 64, 100, 144, 196):
         choice = policy.choose(tokens=tokens, batch=1)
         (found,) = advice(stored, *DEIT, "--tokens", str(tokens), "--batch", "1")
-        advised = {each["arm"] for each in found["arms"] if each["verdict"] == "faster" and not each["obstacle"]}
+        advised = {
+            each["arm"]
+            for each in found["arms"]
+            if each["verdict"] == "faster" and not each["obstacle"]
+        }
         assert choice.unmodified or choice.arm in advised
     assert policy.choose(tokens=196, batch=1).method == "topk"
     assert policy.choose(tokens=170, batch=1).evidence
-    assert [policy.choose(tokens=size, batch=batch).unmodified for size, batch in ((3, 1), (197, 1), (196, 2))] == [True] * 3
+    assert [
+        policy.choose(tokens=size, batch=batch).unmodified
+        for size, batch in ((3, 1), (197, 1), (196, 2))
+    ] == [True] * 3
     content = json.loads(out.read_text())
     (rule,) = content["rules"]
     assert rule["condition"]["host"] == "simulated"
-    assert content["environments"][rule["condition"]["environment"]]["device_name"] == "Simulated CPU"
+    assert (
+        content["environments"][rule["condition"]["environment"]]["device_name"] == "Simulated CPU"
+    )
     assert rule["measured_at"][0] <= rule["measured_at"][1] <= content["created"]
     assert {"source_version", "alpha", "meaning"} <= content.keys()
     used = [span for span in rule["ranges"] if span["arm"] is not None]
-    assert all(span["evidence"] and min(low for _, low, _ in span["speedups"].values()) == span["at_least"] > 1 for span in used)
+    assert all(
+        span["evidence"]
+        and min(low for _, low, _ in span["speedups"].values()) == span["at_least"] > 1
+        for span in used
+    )
 
 
 def test_a_policy_that_cannot_be_written_or_made(stored: Path, digits: Path) -> None:
-    """A folder that is not there is wrong usage; a limit that no known arm keeps leaves the unmodified model everywhere."""
+    """A folder that is not there is wrong usage; a limit that no known arm keeps leaves the
+    unmodified model everywhere.
+    """
     done = breakeven("export-policy", "missing/policy.json", folder=stored)
     assert done.returncode == 2
     assert "cannot be written" in done.stderr
-    assert breakeven("export-policy", "policy.json", "--max-drop", "0", folder=digits).returncode == 0
+    assert (
+        breakeven("export-policy", "policy.json", "--max-drop", "0", folder=digits).returncode == 0
+    )
     policy = Policy.load(digits / "policy.json")
     assert policy.choose(tokens=64, batch=1).unmodified
-    assert breakeven("export-policy", "policy.json", "--max-drop", "1.0", folder=digits).returncode == 0
+    assert (
+        breakeven("export-policy", "policy.json", "--max-drop", "1.0", folder=digits).returncode
+        == 0
+    )
     choice = Policy.load(digits / "policy.json").choose(tokens=64, batch=1)
     assert (choice.method, choice.params["keep_rate"]) == ("topk", 0.6)
 
@@ -273,7 +410,9 @@ def test_a_policy_that_cannot_be_written_or_made(stored: Path, digits: Path) -> 
 def test_between_sizes_a_confirmation_measures_the_size_itself(stored: Path) -> None:
     """An interpolated winner is confirmed at the size that was requested, if an image has it."""
     engine = connect_readonly(str(stored / "breakeven.db"))
-    (condition,) = condition_arms(engine, MethodFacts(params_label, purpose), model="deit_tiny_patch16_224", batch=1)
+    (condition,) = condition_arms(
+        engine, MethodFacts(params_label, purpose), model="deit_tiny_patch16_224", batch=1
+    )
     engine.dispose()
     found = {each.label: each for each in condition.at(121).found}
     winner = next(each for label, each in found.items() if label.startswith("topk keep_rate=0.5"))
@@ -281,7 +420,10 @@ def test_between_sizes_a_confirmation_measures_the_size_itself(stored: Path) -> 
     assert comparison_at(winner.comparison, 144, 121).condition.image_size == 176
     measured = next(each for each in condition.at(196).found)
     assert comparison_at(measured.comparison, 196, 196) == measured.comparison
-    with pytest.raises(UserError, match="no square image has 120 patch tokens; request a square number, such as 100"):
+    with pytest.raises(
+        UserError,
+        match="no square image has 120 patch tokens; request a square number, such as 100",
+    ):
         comparison_at(winner.comparison, 144, 120)
 
 

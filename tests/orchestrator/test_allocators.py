@@ -1,4 +1,6 @@
-"""Comparison of `workers/kv_caches/README.md`: two runs under two allocators in one store, and one query over both."""
+"""Comparison of `workers/kv_caches/README.md`: two runs under two allocators in one store, and one
+query over both.
+"""
 
 import re
 from pathlib import Path
@@ -17,13 +19,19 @@ RESERVED = {"default": (100.0, 90.0), "expandable_segments:True": (80.0, 90.0)}
 
 
 def test_two_allocators_are_set_side_by_side(tmp_path: Path) -> None:
-    """Outcomes of the two environments are imported into one store, and the documented query distinguishes them, row by row."""
-    job = a_generation_job(arms=[Arm(overrides=Overrides(kv_cache="virtual"))], baselines=[DENSE], model="llama-15m")
+    """Outcomes of the two environments are imported into one store, and the documented query
+    distinguishes them, row by row.
+    """
+    job = a_generation_job(
+        arms=[Arm(overrides=Overrides(kv_cache="virtual"))], baselines=[DENSE], model="llama-15m"
+    )
     for number, (allocator, reserved) in enumerate(RESERVED.items()):
         facts = {"torch": "2.0"} | ({} if allocator == "default" else {"allocator": allocator})
         environment = Environment(device="cuda", device_name="Imaginary GPU", facts=facts)
         outcome = a_generation(job, ended_at=NOW + number, environment=environment)
-        on_gpu = job.model_copy(update={"condition": job.condition.model_copy(update={"device": "cuda"})})
+        on_gpu = job.model_copy(
+            update={"condition": job.condition.model_copy(update={"device": "cuda"})}
+        )
         arms = tuple(
             arm.model_copy(
                 update={
@@ -36,7 +44,9 @@ def test_two_allocators_are_set_side_by_side(tmp_path: Path) -> None:
             )
             for arm, value in zip(outcome.arms, reserved, strict=True)
         )
-        (tmp_path / f"{number}.json").write_text(outcome.model_copy(update={"arms": arms, "job": on_gpu}).model_dump_json())
+        (tmp_path / f"{number}.json").write_text(
+            outcome.model_copy(update={"arms": arms, "job": on_gpu}).model_dump_json()
+        )
     store = str(tmp_path / "both.db")
     assert import_files([tmp_path], db=store, sweep=None, device=None) == 0
     requested = re.findall(r"```sql\n(.*?)```", README.read_text(), re.DOTALL)

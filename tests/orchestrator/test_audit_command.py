@@ -1,4 +1,6 @@
-"""`breakeven audit` and `breakeven import --reference` as their users meet them: sources, formats, exit codes and wrong usage."""
+"""`breakeven audit` and `breakeven import --reference` as their users meet them: sources, formats,
+exit codes and wrong usage.
+"""
 
 import json
 from pathlib import Path
@@ -22,10 +24,14 @@ BACKGROUND = str(ROOT / "sweeps/references/batch_size_sweep_results.csv")
 
 
 def test_the_background_csv(tmp_path: Path) -> None:
-    """The batch sweep contradicts itself: exit code 1, the numbers, what would settle it, and what could not be checked."""
+    """The batch sweep contradicts itself: exit code 1, the numbers, what would settle it, and what
+    could not be checked.
+    """
     done = breakeven("audit", BACKGROUND, "--latency", "per-batch", folder=tmp_path)
     assert done.returncode == 1
-    assert done.stdout.splitlines()[0].startswith("batch_size_sweep_results.csv: 3 contradictions in 10 rows, by ")
+    assert done.stdout.splitlines()[0].startswith(
+        "batch_size_sweep_results.csv: 3 contradictions in 10 rows, by "
+    )
     assert "'tp' is throughput (guessed by its name)" in done.stdout
     assert "'model' is label (guessed by its name)" in done.stdout
     assert "contradiction: throughput_times_latency (rows 3 to 10)" in done.stdout
@@ -36,14 +42,18 @@ def test_the_background_csv(tmp_path: Path) -> None:
 
 
 def test_without_the_unit_nothing_is_claimed(tmp_path: Path) -> None:
-    """If the latency's unit is not stated, flat numbers are doubtful, no contradiction: exit code 0."""
+    """If the latency's unit is not stated, flat numbers are doubtful, no contradiction: exit code
+    0.
+    """
     done = breakeven("audit", BACKGROUND, folder=tmp_path)
     assert done.returncode == 0
     assert "no contradiction, 2 doubtful" in done.stdout
     assert "neither stated nor clear from the numbers" in done.stdout
 
 
-@pytest.mark.parametrize(("name", "code"), [("tr_batch_sweeps", 1), ("tr_nsys", 1), ("tr_edwin", 0), ("tome", 0)])
+@pytest.mark.parametrize(
+    ("name", "code"), [("tr_batch_sweeps", 1), ("tr_nsys", 1), ("tr_edwin", 0), ("tome", 0)]
+)
 def test_shipped_references_by_name(tmp_path: Path, name: str, code: int) -> None:
     """References need no store; notes alone are no contradiction."""
     assert breakeven("audit", name, folder=tmp_path).returncode == code
@@ -62,15 +72,29 @@ def test_formats(tmp_path: Path) -> None:
 
 
 def test_tables_of_a_markdown_report(tmp_path: Path) -> None:
-    """Each table has its report, and tables that cannot be audited are named; the worst decides the exit code."""
+    """Each table has its report, and tables that cannot be audited are named; the worst decides the
+    exit code.
+    """
     path = tmp_path / "report.md"
-    table = "| batch | arm | speedup | latency change |\n|--|--|--|--|\n| 1 | topk | 0.90x | {change} |\n"
-    path.write_text(f"# Report\n\n{table.format(change='+11.1%')}\n{table.format(change='-50%')}\n| who |\n|--|\n| I |\n")
+    table = (
+        "| batch | arm | speedup | latency change |\n|--|--|--|--|\n| 1 | topk | 0.90x |"
+        " {change} |\n"
+    )
+    path.write_text(
+        f"# Report\n\n{table.format(change='+11.1%')}\n{table.format(change='-50%')}\n| who"
+        " |\n|--|\n| I |\n"
+    )
     done = breakeven("audit", str(path), "--format", "json", folder=tmp_path)
     assert done.returncode == 1
-    assert [(each["name"], each["contradictions"]) for each in json.loads(done.stdout)] == [("report.md:3", 0), ("report.md:7", 1)]
+    assert [(each["name"], each["contradictions"]) for each in json.loads(done.stdout)] == [
+        ("report.md:3", 0),
+        ("report.md:7", 1),
+    ]
     assert done.stderr.count("the table at line 11 is left out") == 1
-    assert breakeven("audit", str(path), folder=tmp_path).stdout.count("stated_ratio (1 comparison)") == 2
+    assert (
+        breakeven("audit", str(path), folder=tmp_path).stdout.count("stated_ratio (1 comparison)")
+        == 2
+    )
     path.write_text(table.format(change="+11.1%"))
     assert breakeven("audit", str(path), folder=tmp_path).returncode == 0
     path.write_text("| who |\n|--|\n| I |\n")
@@ -81,11 +105,32 @@ def test_statements_of_the_command_line(tmp_path: Path) -> None:
     """Columns, baseline, break-even and peak are stated by flags."""
     path = tmp_path / "theirs.csv"
     path.write_text("what;Bilder pro s;GFLOPs;n\nnackt;100,0;17,6;196\nmit;900,0;5,6;196\n")
-    flags = ("--map", "what=label", "--map", "Bilder pro s=throughput", "--map", "n=tokens", "--baseline", "nackt")
-    done = breakeven("audit", str(path), *flags, "--break-even", "tokens=400", "--peak-gflops", "1000", folder=tmp_path)
+    flags = (
+        "--map",
+        "what=label",
+        "--map",
+        "Bilder pro s=throughput",
+        "--map",
+        "n=tokens",
+        "--baseline",
+        "nackt",
+    )
+    done = breakeven(
+        "audit",
+        str(path),
+        *flags,
+        "--break-even",
+        "tokens=400",
+        "--peak-gflops",
+        "1000",
+        folder=tmp_path,
+    )
     assert done.returncode == 1
     assert "9.0 times as fast as the unmodified model" in done.stdout
-    assert "the break-even at 400 tokens lies above the largest measured, 196: it is extrapolated" in done.stdout
+    assert (
+        "the break-even at 400 tokens lies above the largest measured, 196: it is extrapolated"
+        in done.stdout
+    )
     assert "beyond_peak" in done.stdout
     assert "commas in numbers are decimal points" in done.stdout
 
@@ -111,7 +156,9 @@ def test_wrong_usage(tmp_path: Path, arguments: tuple[str, ...], message: str) -
 
 
 def with_metrics(found: Outcome, batch: int | None = None) -> Outcome:
-    """The outcome with the tokens and metrics that a worker reports of each arm; `batch`: images that it counted in a forward."""
+    """The outcome with the tokens and metrics that a worker reports of each arm; `batch`: images
+    that it counted in a forward.
+    """
     assert found.samples is not None
     arms = []
     for column, arm in enumerate(found.arms):
@@ -124,18 +171,29 @@ def with_metrics(found: Outcome, batch: int | None = None) -> Outcome:
         params = found.job.arms[arm.arm].stack[0].params if found.job.arms[arm.arm].stack else {}
         rate = params.get("keep_rate", 1.0)
         final = 1 + left(arm.tokens, rate, len(params.get("layers", ())), "ceil", fused=False)
-        arms.append(arm.model_copy(update={"metrics": metrics, "batch": batch or arm.batch, "tokens_final": final}))
+        arms.append(
+            arm.model_copy(
+                update={"metrics": metrics, "batch": batch or arm.batch, "tokens_final": final}
+            )
+        )
     return found.model_copy(update={"arms": tuple(arms)})
 
 
 def test_sweeps_of_the_store(tmp_path: Path) -> None:
-    """A measured sweep is audited by its rows: images that were counted, throughput x latency, speed-ups against MACs, peaks."""
+    """A measured sweep is audited by its rows: images that were counted, throughput x latency,
+    speed-ups against MACs, peaks.
+    """
     url = str(tmp_path / "breakeven.db")
     simulated.store_sweep(
-        url, "right", [simulated.job(size) for size in (64, 96)], lambda job: with_metrics(simulated.outcome(job))
+        url,
+        "right",
+        [simulated.job(size) for size in (64, 96)],
+        lambda job: with_metrics(simulated.outcome(job)),
     )
     wrong = simulated.job(64, "deit_small_patch16_224", 4)
-    simulated.store_sweep(url, "wrong", [wrong], lambda job: with_metrics(simulated.outcome(job), batch=1))
+    simulated.store_sweep(
+        url, "wrong", [wrong], lambda job: with_metrics(simulated.outcome(job), batch=1)
+    )
     simulated.store_sweep(url, "waiting", [simulated.job(128)], lambda _: None)
     right = breakeven("audit", "right", folder=tmp_path)
     assert right.returncode == 0, right.stdout
@@ -147,7 +205,10 @@ def test_sweeps_of_the_store(tmp_path: Path) -> None:
         record_peaks(connection, environment_row(simulated.ENVIRONMENT), "simulated", [peak])
     engine.dispose()
     beyond = breakeven("audit", "right", folder=tmp_path)
-    assert (beyond.returncode, "contradiction: beyond_peak (rows 1 to 12)" in beyond.stdout) == (1, True)
+    assert (beyond.returncode, "contradiction: beyond_peak (rows 1 to 12)" in beyond.stdout) == (
+        1,
+        True,
+    )
     found = breakeven("audit", "wrong", folder=tmp_path)
     assert found.returncode == 1
     assert "1 items were counted in a forward of batch 4" in found.stdout
@@ -157,19 +218,36 @@ def test_sweeps_of_the_store(tmp_path: Path) -> None:
 
 
 def test_import_of_references(tmp_path: Path) -> None:
-    """Published tables come into the store by name or file, once, as environments `published: …`, and are audited from there."""
+    """Published tables come into the store by name or file, once, as environments `published: …`,
+    and are audited from there.
+    """
     done = breakeven("import", "--reference", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) == len(shipped_references())
     assert "tr_edwin (4 rows) imported: published: TopK on DeiT-B, Edwin's two cases" in done.stdout
-    assert "was in the store already" in breakeven("import", "--reference", "tome", folder=tmp_path).stdout
+    assert (
+        "was in the store already"
+        in breakeven("import", "--reference", "tome", folder=tmp_path).stdout
+    )
     own = tmp_path / "own.yaml"
-    own.write_text("reference: 1\ntitle: Mine\nowner: I\nwhere: here\nrows: [{label: a, batch: 2, throughput: 3.0}]\n")
+    own.write_text(
+        "reference: 1\ntitle: Mine\nowner: I\nwhere: here\nrows: [{label: a, batch: 2, throughput:"
+        " 3.0}]\n"
+    )
     assert breakeven("audit", "own.yaml", folder=tmp_path).returncode == 2
-    assert "published: Mine" in breakeven("import", "--reference", "own.yaml", folder=tmp_path).stdout
+    assert (
+        "published: Mine" in breakeven("import", "--reference", "own.yaml", folder=tmp_path).stdout
+    )
     own.unlink()
-    assert breakeven("audit", "own", folder=tmp_path).returncode == 2  # one row, with which nothing can be compared
-    counted = breakeven("query", "SELECT count(*) AS n FROM reference WHERE reference = 'own'", "--format", "json", folder=tmp_path)
+    # one row, with which nothing can be compared
+    assert breakeven("audit", "own", folder=tmp_path).returncode == 2
+    counted = breakeven(
+        "query",
+        "SELECT count(*) AS n FROM reference WHERE reference = 'own'",
+        "--format",
+        "json",
+        folder=tmp_path,
+    )
     assert json.loads(counted.stdout) == [{"n": 1}]
     wrong = breakeven("import", "--reference", "tom", folder=tmp_path)
     assert (wrong.returncode, "did you mean 'tome'" in wrong.stderr) == (2, True)
@@ -183,7 +261,9 @@ def test_import_needs_files(tmp_path: Path) -> None:
 
 
 def test_no_rule_could_be_applied(tmp_path: Path) -> None:
-    """A row alone, or columns of which no rule is, is no audit: exit code 2, and no rule is listed as checked."""
+    """A row alone, or columns of which no rule is, is no audit: exit code 2, and no rule is listed
+    as checked.
+    """
     path = tmp_path / "one.csv"
     path.write_text("arm,speedup\ntome,1.3\ntopk,1.4\n")
     done = breakeven("audit", str(path), "--format", "json", folder=tmp_path)
@@ -192,7 +272,9 @@ def test_no_rule_could_be_applied(tmp_path: Path) -> None:
 
 
 def test_a_cell_of_many_digits(tmp_path: Path) -> None:
-    """A number of 5,000 digits, or a text as long, is refused in one line that does not repeat it."""
+    """A number of 5,000 digits, or a text as long, is refused in one line that does not repeat
+    it.
+    """
     for header in ("tp", "arm", "batch"):
         path = tmp_path / "long.csv"
         path.write_text(f"latency_ms,{header}\n5,{'9' * 5000}\n")
@@ -203,10 +285,13 @@ def test_a_cell_of_many_digits(tmp_path: Path) -> None:
 
 
 def test_two_million_rows(tmp_path: Path) -> None:
-    """Millions of rows are audited in seconds of processor time, and what is wrong in one of them is found."""
+    """Millions of rows are audited in seconds of processor time, and what is wrong in one of them
+    is found.
+    """
     path = tmp_path / "large.csv"
     lines = [
-        f"{1 << place % 5},arm{place // 5 % 400_000},{1000 * (1 << place % 5) / (8 + place % 5)}" for place in range(2_000_000)
+        f"{1 << place % 5},arm{place // 5 % 400_000},{1000 * (1 << place % 5) / (8 + place % 5)}"
+        for place in range(2_000_000)
     ]
     lines[1_000_003] = "8,arm200000,9.0"
     path.write_text("batch_size,arm,tp\n" + "\n".join(lines))
@@ -214,6 +299,14 @@ def test_two_million_rows(tmp_path: Path) -> None:
     done = breakeven("audit", str(path), "--format", "json", folder=tmp_path)
     seconds = process_time() - before
     found = json.loads(done.stdout)
-    assert (done.returncode, found["rows"], found["applied"]["steady_state"]) == (1, 2_000_000, 1_600_000)
-    assert {1_000_004} < {row for each in found["findings"] for row in each["rows"]} < set(range(1_000_000, 1_000_008))
+    assert (done.returncode, found["rows"], found["applied"]["steady_state"]) == (
+        1,
+        2_000_000,
+        1_600_000,
+    )
+    assert (
+        {1_000_004}
+        < {row for each in found["findings"] for row in each["rows"]}
+        < set(range(1_000_000, 1_000_008))
+    )
     assert seconds < 40

@@ -1,4 +1,6 @@
-"""The audit in a report: what is doubtful stands there with its numbers, as `breakeven audit` and the page Explain have it."""
+"""The audit in a report: what is doubtful stands there with its numbers, as `breakeven audit` and
+the page Explain have it.
+"""
 
 from pathlib import Path
 
@@ -16,14 +18,23 @@ def slowed(found: Outcome, factor: float) -> Outcome:
     """The same job while the machine takes longer for everything."""
     assert found.samples is not None
     seconds = tuple(tuple(factor * each for each in row) for row in found.samples.seconds)
-    return found.model_copy(update={"samples": found.samples.model_copy(update={"seconds": seconds})})
+    return found.model_copy(
+        update={"samples": found.samples.model_copy(update={"seconds": seconds})}
+    )
 
 
 def doing_nothing(found: Outcome) -> Outcome:
     """The same job, whose arm sees the tokens and MACs of its baseline."""
     dense = found.arms[0]
-    same = {"gmacs": dense.gmacs, "gmacs_overhead": 0.0, "tokens_final": dense.tokens_final, "flags": ("no_effect",)}
-    return found.model_copy(update={"arms": (dense, *(arm.model_copy(update=same) for arm in found.arms[1:]))})
+    same = {
+        "gmacs": dense.gmacs,
+        "gmacs_overhead": 0.0,
+        "tokens_final": dense.tokens_final,
+        "flags": ("no_effect",),
+    }
+    return found.model_copy(
+        update={"arms": (dense, *(arm.model_copy(update=same) for arm in found.arms[1:]))}
+    )
 
 
 def stored(path: Path, *outcomes: Outcome) -> str:
@@ -31,11 +42,15 @@ def stored(path: Path, *outcomes: Outcome) -> str:
 
 
 def lines(url: str, sweep: str) -> list[str]:
-    return [line.text for section in audit_sections(load_report(url, sweep)) for line in section.lines]
+    return [
+        line.text for section in audit_sections(load_report(url, sweep)) for line in section.lines
+    ]
 
 
 def test_a_size_measured_on_a_slowed_machine(tmp_path: Path) -> None:
-    """A size that took half as long again is doubted in the report, word for word as in the audit; without it nothing is."""
+    """A size that took half as long again is doubted in the report, word for word as in the audit;
+    without it nothing is.
+    """
     found = [outcome(job(size, arms=(DENSE, tome(0.02)))) for size in (96, 192, 224)]
     assert lines(stored(tmp_path / "steady.db", *found), "trial") == []
     url = stored(tmp_path / "slowed.db", found[0], slowed(found[1], 1.6), found[2])
@@ -51,9 +66,13 @@ def test_a_size_measured_on_a_slowed_machine(tmp_path: Path) -> None:
 
 
 def test_an_arm_that_removes_nothing_and_takes_longer(tmp_path: Path) -> None:
-    """The simulated method costs 0.9 ms whatever it removes: where that is nothing, it is stated."""
+    """The simulated method costs 0.9 ms whatever it removes: where that is nothing, it is
+    stated.
+    """
     sizes = [outcome(job(size, arms=(DENSE, tome(0.02)))) for size in (32, 96, 224)]
     url = stored(tmp_path / "s.db", doing_nothing(sizes[0]), *sizes[1:])
     (line,) = lines(url, "trial")
-    assert line.startswith("doubtful: tome r_ratio=0.02 removes nothing, and yet was measured at 0.")
+    assert line.startswith(
+        "doubtful: tome r_ratio=0.02 removes nothing, and yet was measured at 0."
+    )
     assert " at 32 px (4 tokens): its own code costs this, or the measurement is biased" in line

@@ -1,4 +1,6 @@
-"""Command `calibrate`: the shipped sweep with the options, the table of what was found, and a run in fresh processes."""
+"""Command `calibrate`: the shipped sweep with the options, the table of what was found, and a run
+in fresh processes.
+"""
 
 from pathlib import Path
 
@@ -18,7 +20,9 @@ from workers.measure.machine.environment import environment_of
 
 
 def test_the_sweep_has_the_processes_and_the_time() -> None:
-    """Processes become rounds, and the time is divided among them, less what a process takes to start."""
+    """Processes become rounds, and the time is divided among them, less what a process takes to
+    start.
+    """
     found = expanded("cpu", 8, 384.0)
     assert (len({job.condition for job in found.jobs}), len(found.jobs)) == (4, 32)
     assert {(job.protocol.rounds, job.protocol.budget_s) for job in found.jobs} == {(8, 5.0)}
@@ -26,37 +30,56 @@ def test_the_sweep_has_the_processes_and_the_time() -> None:
 
 
 def test_what_the_store_holds_is_estimated(tmp_path: Path) -> None:
-    """`--processes 0` measures nothing: the table has the term with its interval, what was used before and what is from now on."""
+    """`--processes 0` measures nothing: the table has the term with its interval, what was used
+    before and what is from now on.
+    """
     path = str(tmp_path / "store.db")
     engine, job, here = connect(path), a_job(64), environment_of("cpu")
     submit_sweep(engine, NewSweep("calibration", "text", "?"), [job], [])
     for n, bias in enumerate(np.random.default_rng(1).normal(0, 0.01, 6)):
-        outcome = two_slots(an_outcome(job, speedups=(1.2 * np.exp(bias),), noise=0.005, seed=n, environment=here))
+        outcome = two_slots(
+            an_outcome(job, speedups=(1.2 * np.exp(bias),), noise=0.005, seed=n, environment=here)
+        )
         record_imported(engine, [outcome.model_copy(update={"process": str(n)})])
-    done = CliRunner().invoke(app, ["calibrate", "--db", path, "--processes", "0", "--device", "cpu"])
+    done = CliRunner().invoke(
+        app, ["calibrate", "--db", path, "--processes", "0", "--device", "cpu"]
+    )
     assert done.exit_code == 0
     (found,) = rows(engine, "SELECT * FROM calibration")
-    for shown in ("up to 10 M", f"{100 * found['tau']:.2f} %", "1.00 % (default)", f"{100 * found['process_sd']:.2f} %"):
+    for shown in (
+        "up to 10 M",
+        f"{100 * found['tau']:.2f} %",
+        "1.00 % (default)",
+        f"{100 * found['process_sd']:.2f} %",
+    ):
         assert shown in done.output
     assert found["calibration_id"] in done.output
 
 
 def test_nothing_to_estimate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A store without repeats is not calibrated: exit code 1."""
-    assert calibrate_device(db=str(tmp_path / "store.db"), device="cpu", processes=0, limit="1m") == 1
+    assert (
+        calibrate_device(db=str(tmp_path / "store.db"), device="cpu", processes=0, limit="1m") == 1
+    )
     assert "nothing is calibrated" in capsys.readouterr().out
 
 
 def test_a_wrong_time_is_refused(tmp_path: Path) -> None:
     """What is no duration is named."""
-    done = CliRunner().invoke(app, ["calibrate", "--db", str(tmp_path / "store.db"), "--time", "soon"])
+    done = CliRunner().invoke(
+        app, ["calibrate", "--db", str(tmp_path / "store.db"), "--time", "soon"]
+    )
     assert "'soon' is no duration" in str(done.exception)
 
 
 @pytest.mark.slow
 @pytest.mark.ray
-def test_each_repeat_runs_in_a_fresh_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two repeats of a job are two processes; a second call adds to them. The shipped sweep, with its shortest job alone."""
+def test_each_repeat_runs_in_a_fresh_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two repeats of a job are two processes; a second call adds to them. The shipped sweep, with
+    its shortest job alone.
+    """
     text = (calibrate.files("sweeps") / "calibration.yaml").read_text()
     for several, one in ((", deit_small_patch16_224]", "]"), ("[64, 128]", "[64]")):
         assert several in text
@@ -68,7 +91,9 @@ def test_each_repeat_runs_in_a_fresh_process(tmp_path: Path, monkeypatch: pytest
         assert calibrate_device(db=path, device="cpu", processes=processes, limit="30s") == 0
         measured += processes
         engine = connect(path)
-        (counted,) = rows(engine, "SELECT count(*) AS attempts, count(DISTINCT process) AS processes FROM attempt")
+        (counted,) = rows(
+            engine, "SELECT count(*) AS attempts, count(DISTINCT process) AS processes FROM attempt"
+        )
         assert tuple(counted.values()) == (measured, measured)
         newest = rows(engine, "SELECT processes FROM calibration ORDER BY created_at DESC")
         assert newest[0]["processes"] == measured

@@ -1,4 +1,6 @@
-"""Confirmation of advice: a sweep file that requests the very same question, and a real run on fresh pairs."""
+"""Confirmation of advice: a sweep file that requests the very same question, and a real run on
+fresh pairs.
+"""
 
 import json
 from pathlib import Path
@@ -19,12 +21,28 @@ pytestmark = pytest.mark.ray
 
 VISION = Condition(model="deit_tiny_patch16_224", image_size=96, batch_size=4, threads=2)
 LANGUAGE = Condition(
-    model=MODEL, prompt_tokens=64, new_tokens=8, data="docs", decoding="teacher_forcing", kv_cache="dynamic", batch_size=2
+    model=MODEL,
+    prompt_tokens=64,
+    new_tokens=8,
+    data="docs",
+    decoding="teacher_forcing",
+    kv_cache="dynamic",
+    batch_size=2,
 )
 CONDITIONS = [
     VISION,
-    VISION.model_copy(update={"threads": None, "spare_cores": 1, "wait_policy": "active", "pinning": "cores"}),
-    VISION.model_copy(update={"dtype": "bfloat16", "attention": "eager", "runtime": "compile", "seed": 3, "threads": None}),
+    VISION.model_copy(
+        update={"threads": None, "spare_cores": 1, "wait_policy": "active", "pinning": "cores"}
+    ),
+    VISION.model_copy(
+        update={
+            "dtype": "bfloat16",
+            "attention": "eager",
+            "runtime": "compile",
+            "seed": 3,
+            "threads": None,
+        }
+    ),
     LANGUAGE,
     LANGUAGE.model_copy(update={"kv_cache": "static", "decoding": "greedy", "data": "topics"}),
 ]
@@ -32,24 +50,33 @@ CONDITIONS = [
 
 def questions(comparison: Comparison) -> list[str]:
     text = confirmation_sweep(comparison, "confirm-it", "Is it: as fast?", every())
-    return [each.question_id for each in planning.load_sweep("confirm.yaml", auto="cpu", text=text).comparisons]
+    return [
+        each.question_id
+        for each in planning.load_sweep("confirm.yaml", auto="cpu", text=text).comparisons
+    ]
 
 
 @pytest.mark.parametrize("name", sorted(every()))
 def test_every_example_of_a_method_is_requested_again(name: str) -> None:
-    """Whatever its parameters are (lists, schedules, budgets), the generated sweep has the identity of the question."""
+    """Whatever its parameters are (lists, schedules, budgets), the generated sweep has the identity
+    of the question.
+    """
     method = every()[name]
     condition = VISION if modality_of(method) == "vision" else LANGUAGE
     kind = kinds_of(modality_of(method))[0].name
     for params in method.EXAMPLES:
         step = Step(method=name, params=params.model_dump(mode="json"), version=method.VERSION)
-        comparison = Comparison(kind=kind, condition=condition, baseline=DENSE, arm=Arm(stack=(step,)))
+        comparison = Comparison(
+            kind=kind, condition=condition, baseline=DENSE, arm=Arm(stack=(step,))
+        )
         assert questions(comparison) == [comparison.question_id]
 
 
 @pytest.mark.parametrize("condition", CONDITIONS, ids=range(len(CONDITIONS)))
 def test_every_condition_is_requested_again(condition: Condition) -> None:
-    """Threads, precision, runtime, caches and texts are written as a sweep file has them, for arms with overrides too."""
+    """Threads, precision, runtime, caches and texts are written as a sweep file has them, for arms
+    with overrides too.
+    """
     kind = "latency" if condition.image_size else "generation"
     arm = Arm(overrides=Overrides(dtype="float16"))
     comparison = Comparison(kind=kind, condition=condition, baseline=DENSE, arm=arm)
@@ -59,16 +86,24 @@ def test_every_condition_is_requested_again(condition: Condition) -> None:
 
 
 def test_parameters_that_the_method_does_not_know_are_written_as_they_are() -> None:
-    """An imported outcome may name any; the file that requests it again is for the reader, and does not end the page."""
+    """An imported outcome may name any; the file that requests it again is for the reader, and does
+    not end the page.
+    """
     arm = Arm(stack=(Step(method="topk", params={"keep_rate": 0.5, "note": "<b>"}),))
-    text = confirmation_sweep(Comparison(kind="latency", condition=VISION, baseline=DENSE, arm=arm), "again", "?", every())
+    text = confirmation_sweep(
+        Comparison(kind="latency", condition=VISION, baseline=DENSE, arm=arm), "again", "?", every()
+    )
     assert "note: <b>" in text
 
 
 @pytest.mark.slow
 def test_the_winner_is_measured_on_fresh_pairs(tmp_path: Path) -> None:
-    """Measure a small sweep, take the advice where an arm gains, and confirm it: both figures are printed and stored."""
-    text = SWEEP.replace("keep_rate: 0.5", "keep_rate: [0.1, 0.3], layers: {list: [0]}").replace("[32, 48, 64]", "[224]")
+    """Measure a small sweep, take the advice where an arm gains, and confirm it: both figures are
+    printed and stored.
+    """
+    text = SWEEP.replace("keep_rate: 0.5", "keep_rate: [0.1, 0.3], layers: {list: [0]}").replace(
+        "[32, 48, 64]", "[224]"
+    )
     (tmp_path / "sweep.yaml").write_text(text)
     assert breakeven("run", "sweep.yaml", folder=tmp_path).returncode == 0
     options = ("--model", "deit_tiny_patch16_224", "--tokens", "196", "--batch", "1", "--confirm")
@@ -78,6 +113,10 @@ def test_the_winner_is_measured_on_fresh_pairs(tmp_path: Path) -> None:
     assert "Confirmation: confirmed; chosen by " in done.stdout
     assert " fresh pairs " in done.stdout
     sql = "SELECT count(*) AS n FROM speedup"
-    assert json.loads(breakeven("query", sql, "--format", "json", folder=tmp_path).stdout) == [{"n": 2}]
-    rounds = json.loads(breakeven("query", "SELECT rounds FROM speedup", "--format", "json", folder=tmp_path).stdout)
+    assert json.loads(breakeven("query", sql, "--format", "json", folder=tmp_path).stdout) == [
+        {"n": 2}
+    ]
+    rounds = json.loads(
+        breakeven("query", "SELECT rounds FROM speedup", "--format", "json", folder=tmp_path).stdout
+    )
     assert sorted(row["rounds"] for row in rounds) == [1, 1 + VISITS]

@@ -1,4 +1,6 @@
-"""Demands: a sweep's `resources` keep its jobs on the nodes that have them, each demand on its own."""
+"""Demands: a sweep's `resources` keep its jobs on the nodes that have them, each demand on its
+own.
+"""
 
 import subprocess
 import sys
@@ -30,7 +32,9 @@ def test_every_requested_environment_gets_whole_curves(store: Store) -> None:
     measure(store.engine, sweep, A, limit=99, demands=DEMANDS)
     measure(store.engine, sweep, B, limit=3, demands=DEMANDS)
     again = planned(store, [A, B], resources=both)
-    assert [(wanted.resources, wanted.place) for wanted in again.wanted] == [(THERE, B.place("cpu"))] * 5
+    assert [(wanted.resources, wanted.place) for wanted in again.wanted] == [
+        (THERE, B.place("cpu"))
+    ] * 5
     submit_plan(store.engine, again)
     shared_out(store.engine, sweep, [A, B], demands=DEMANDS)
     assert curves(store) == [(model, host, 4, 0) for model in ("small", "tiny") for host in "ab"]
@@ -53,11 +57,17 @@ def test_one_demand_keeps_jobs_off_other_nodes(store: Store) -> None:
     [
         (
             {"zone": "nowhere"},
-            r"`resources` requires a node with zone=nowhere, and no node has it; nodes: a \(zone=here\); b \(zone=there\)",
+            (
+                r"`resources` requires a node with zone=nowhere, and no node has it; nodes: a"
+                r" \(zone=here\); b \(zone=there\)"
+            ),
         ),
         ({"big": 2}, "requires a node with big=2"),
         ([{"zone": "here"}, {"rack": "7"}], "requires a node with rack=7"),
-        ({"zone": "here", "rack": "1"}, "requires one node with zone=here, rack=1, and no node has it all"),
+        (
+            {"zone": "here", "rack": "1"},
+            "requires one node with zone=here, rack=1, and no node has it all",
+        ),
     ],
 )
 def test_a_label_that_no_node_has_is_named(store: Store, resources: Any, message: str) -> None:
@@ -78,7 +88,9 @@ def test_amounts_of_resources_are_counted() -> None:
 def test_accuracy_is_measured_once_and_anywhere(store: Store) -> None:
     """What no machine changes is neither pinned nor required by every demand."""
     timed, evaluated = a_job(), a_job(kind="accuracy")
-    plan = planned(store, [A, B], [timed, evaluated], resources=[{"zone": "here"}, {"zone": "there"}])
+    plan = planned(
+        store, [A, B], [timed, evaluated], resources=[{"zone": "here"}, {"zone": "there"}]
+    )
     assert [(wanted.job.kind, wanted.resources) for wanted in plan.wanted] == [
         ("latency", HERE),
         ("accuracy", HERE),
@@ -94,12 +106,25 @@ def test_accuracy_is_measured_once_and_anywhere(store: Store) -> None:
 def test_plan_and_run_name_a_label_that_is_not_there(tmp_path: Path) -> None:
     """Exit code 2 and one line, before a store or Ray is touched; the label is in it."""
     sweep = tmp_path / "labels.yaml"
-    points = "axes: {model: [deit_tiny_patch16_224], image_size: [32]}\nmethods: [{method: topk, keep_rate: 0.5}]\n"
+    points = (
+        "axes: {model: [deit_tiny_patch16_224], image_size: [32]}\nmethods: [{method: topk,"
+        " keep_rate: 0.5}]\n"
+    )
     sweep.write_text(f"schema: 1\nname: labels\n{points}resources: [{{zone: a}}, {{big: 1}}]\n")
     for command in ("plan", "run"):
-        arguments = [sys.executable, "-m", "orchestrator", command, str(sweep), "--db", str(tmp_path / "store.db")]
+        arguments = [
+            sys.executable,
+            "-m",
+            "orchestrator",
+            command,
+            str(sweep),
+            "--db",
+            str(tmp_path / "store.db"),
+        ]
         done = subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=60)
         assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr.startswith("breakeven: `resources` requires a node with zone=a, and no node has it; nodes: ")
+        assert done.stderr.startswith(
+            "breakeven: `resources` requires a node with zone=a, and no node has it; nodes: "
+        )
         assert len(done.stderr.splitlines()) == 1
     assert not (tmp_path / "store.db").exists()

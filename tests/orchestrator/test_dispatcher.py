@@ -36,7 +36,9 @@ def overlaps(spans: list[tuple[float, float]]) -> int:
 
 
 def spans(store: Store) -> list[tuple[float, float]]:
-    return list(store.table("SELECT started_at, ended_at FROM attempt").itertuples(index=False, name=None))
+    return list(
+        store.table("SELECT started_at, ended_at FROM attempt").itertuples(index=False, name=None)
+    )
 
 
 def test_every_job_is_answered_once_by_one_warm_worker(store: Store, cluster: Cluster) -> None:
@@ -63,7 +65,9 @@ def test_rounds_get_a_fresh_process_each(store: Store, cluster: Cluster) -> None
 
 
 @pytest.mark.parametrize(("method", "processes"), [("out_of_memory", 2), ("unsupported", 1)])
-def test_a_worker_is_replaced_after_it_ran_out_of_memory(store: Store, cluster: Cluster, method: str, processes: int) -> None:
+def test_a_worker_is_replaced_after_it_ran_out_of_memory(
+    store: Store, cluster: Cluster, method: str, processes: int
+) -> None:
     """The next job gets a new process; after a failure that leaves no trace it gets the same."""
     sweep = store.submit([job(method), job("a", image_size=64)])
     _, events = store.dispatch(sweep, cluster)
@@ -72,7 +76,9 @@ def test_a_worker_is_replaced_after_it_ran_out_of_memory(store: Store, cluster: 
     assert len({outcome.system_metrics["pid"] for outcome in found}) == processes
 
 
-def test_a_lease_that_ends_meanwhile_is_taken_over(store: Store, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lease_that_ends_meanwhile_is_taken_over(
+    store: Store, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """While jobs run here, one of an owner elsewhere that has fallen silent is measured too."""
     monkeypatch.setattr("orchestrator.loop.dispatcher.RENEW_S", 0.1)
     monkeypatch.setattr("orchestrator.loop.dispatcher.POLL_S", 0.05)
@@ -99,15 +105,22 @@ def test_a_lease_that_ends_meanwhile_is_taken_over(store: Store, cluster: Cluste
 def test_failing_arm_is_isolated_and_the_others_are_answered_once(
     store: Store, cluster: Cluster, failing: str, reason: str, message: str
 ) -> None:
-    """A job of four arms is bisected until the failing one is alone; every execution is recorded."""
+    """A job of four arms is bisected until the failing one is alone; every execution is
+    recorded.
+    """
     summary, events = store.dispatch(
-        store.submit([job("a", "b", failing, "c", timeout_s=0.5 if failing == "hang" else 20.0)]), cluster
+        store.submit([job("a", "b", failing, "c", timeout_s=0.5 if failing == "hang" else 20.0)]),
+        cluster,
     )
     answered = reason != "error"
     assert summary == (3, int(answered), int(not answered), False)
     assert store.answers() == {"a": "measured", "b": "measured", "c": "measured", failing: reason}
-    assert store.states() == {"split": 2, "done": 2 + answered} | ({} if answered else {"failed": 1})
-    failures = store.table("SELECT message, count(*) AS n FROM failure WHERE arm IS NOT NULL GROUP BY message")
+    assert store.states() == {"split": 2, "done": 2 + answered} | (
+        {} if answered else {"failed": 1}
+    )
+    failures = store.table(
+        "SELECT message, count(*) AS n FROM failure WHERE arm IS NOT NULL GROUP BY message"
+    )
     assert failures.to_dict("list") == {"message": [message], "n": [1]}
     assert len(spans(store)) == (
         6 if reason == "crash" else 5
@@ -118,18 +131,26 @@ def test_failing_arm_is_isolated_and_the_others_are_answered_once(
 
 
 def test_failing_baseline_is_isolated_by_running_it_alone(store: Store, cluster: Cluster) -> None:
-    """When every pair fails the baseline runs alone, once; its failure is the reason recorded for its arms."""
+    """When every pair fails the baseline runs alone, once; its failure is the reason recorded for
+    its arms.
+    """
     baseline = Arm(stack=(Step(method="leave"),))
     summary, events = store.dispatch(store.submit([job("a", "b", baseline=baseline)]), cluster)
     assert summary == (0, 2, 0, False)
-    failures = store.table("SELECT arm, message FROM failure WHERE arm IS NOT NULL ORDER BY attempt, arm").values.tolist()
+    failures = store.table(
+        "SELECT arm, message FROM failure WHERE arm IS NOT NULL ORDER BY attempt, arm"
+    ).values.tolist()
     assert [arm for arm, _ in failures] == [0, 1, 0, 1]
-    assert failures[1][1].startswith("not measured: its baseline leave() failed alone: the worker left with exit status 3")
+    assert failures[1][1].startswith(
+        "not measured: its baseline leave() failed alone: the worker left with exit status 3"
+    )
     assert [event.what for event in events].count("baseline_check") == 1
 
 
 def test_samples_of_a_baseline_that_runs_alone_are_kept(store: Store, cluster: Cluster) -> None:
-    """When the only pair fails the run of the baseline alone shows that the arm fails, and is stored with the failure."""
+    """When the only pair fails the run of the baseline alone shows that the arm fails, and is
+    stored with the failure.
+    """
     summary, events = store.dispatch(store.submit([job("segfault")]), cluster, max_attempts=1)
     assert summary == (0, 1, 0, False)
     assert [event.what for event in events] == ["started", "baseline_check", "answered"]
@@ -143,9 +164,13 @@ def test_samples_of_a_baseline_that_runs_alone_are_kept(store: Store, cluster: C
 
 
 def test_device_that_no_node_offers_is_refused_at_once(store: Store, cluster: Cluster) -> None:
-    """The message names what is there, nothing runs, and the job waits for a cluster that can do it."""
+    """The message names what is there, nothing runs, and the job waits for a cluster that can do
+    it.
+    """
     here = job("a")
-    there = here.model_copy(update={"condition": here.condition.model_copy(update={"device": "cuda"})})
+    there = here.model_copy(
+        update={"condition": here.condition.model_copy(update={"device": "cuda"})}
+    )
     sweep = store.submit([here, there])
     with pytest.raises(ClusterError, match=r"no node offers device cuda; there is .+: cpu"):
         store.dispatch(sweep, cluster)
@@ -153,7 +178,9 @@ def test_device_that_no_node_offers_is_refused_at_once(store: Store, cluster: Cl
 
 
 def test_observer_that_raises_loses_nothing(store: Store, cluster: Cluster) -> None:
-    """An error in what shows progress ends the dispatch; what was answered stays, what ran goes back to the queue."""
+    """An error in what shows progress ends the dispatch; what was answered stays, what ran goes
+    back to the queue.
+    """
     sweep = store.submit([job("a", image_size=size) for size in (32, 48, 64)])
 
     def observe(event: object, seen: list[object] = []) -> None:  # noqa: B006 - counts its own calls
@@ -206,9 +233,15 @@ def read_until(process: subprocess.Popen[str], line: str, times: int) -> None:
                 break
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
-def test_interrupted_dispatcher_stops_in_seconds_and_resumes(store: Store, cluster: Cluster, tmp_path: Path, number: int) -> None:
-    """After Ctrl-C, which a terminal sends to all processes, or SIGTERM the job in flight waits again; Ray prints nothing."""
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+)
+def test_interrupted_dispatcher_stops_in_seconds_and_resumes(
+    store: Store, cluster: Cluster, tmp_path: Path, number: int
+) -> None:
+    """After Ctrl-C, which a terminal sends to all processes, or SIGTERM the job in flight waits
+    again; Ray prints nothing.
+    """
     jobs = [job("a", model="slow", image_size=size) for size in range(32, 160, 16)]
     sweep = store.submit(jobs)
     with started_elsewhere(store, sweep, tmp_path) as process:
@@ -227,8 +260,12 @@ def test_interrupted_dispatcher_stops_in_seconds_and_resumes(store: Store, clust
     assert len(spans(store)) == 8
 
 
-def test_killed_dispatcher_loses_only_what_was_in_flight(store: Store, cluster: Cluster, tmp_path: Path) -> None:
-    """After `kill -9` the next run measures the rest: nothing is lost, nothing double, and the dead one's worker is gone."""
+def test_killed_dispatcher_loses_only_what_was_in_flight(
+    store: Store, cluster: Cluster, tmp_path: Path
+) -> None:
+    """After `kill -9` the next run measures the rest: nothing is lost, nothing double, and the dead
+    one's worker is gone.
+    """
     jobs = [job("a", model="slow", image_size=size) for size in range(32, 160, 16)]
     sweep = store.submit(jobs)
     with started_elsewhere(store, sweep, tmp_path) as process:
@@ -245,13 +282,20 @@ def test_killed_dispatcher_loses_only_what_was_in_flight(store: Store, cluster: 
 
 
 def test_accuracy_jobs_share_a_node_and_timing_has_it_alone(store: Store, cluster: Cluster) -> None:
-    """With one thread each as many accuracy jobs run at once as there are cores, each in a worker; a latency job with none."""
+    """With one thread each as many accuracy jobs run at once as there are cores, each in a worker;
+    a latency job with none.
+    """
     (node,) = cluster.nodes()
     assert node.cpus >= 2
     timed = [job("a", model="slow", image_size=size) for size in (32, 48)]
     condition = timed[0].condition.model_copy(update={"threads": 1})
     evaluated = [
-        timed[0].model_copy(update={"kind": "accuracy", "condition": condition.model_copy(update={"image_size": size})})
+        timed[0].model_copy(
+            update={
+                "kind": "accuracy",
+                "condition": condition.model_copy(update={"image_size": size}),
+            }
+        )
         for size in range(32, 32 + 16 * 2 * node.cpus, 16)
     ]
     summary, events = store.dispatch(store.submit([timed[0], *evaluated, timed[1]]), cluster)
@@ -292,14 +336,24 @@ def events_of_a_waiting_job(store: Store, cluster: Cluster, waiting: Job) -> lis
 
 
 def test_waiting_for_the_host_is_seen(store: Store, cluster: Cluster) -> None:
-    """A job that waits for another store's timing job is reported with that job's kind and process, and answered after it."""
+    """A job that waits for another store's timing job is reported with that job's kind and process,
+    and answered after it.
+    """
     events = events_of_a_waiting_job(store, cluster, job("a"))
-    assert [event.what for event in events if event.what != "begun"] == ["started", "waiting", "answered"]
-    assert re.match(r"waiting since \d\d:\d\d:\d\d \(\d+ s\) for a generation job of ", events[1].message)
+    assert [event.what for event in events if event.what != "begun"] == [
+        "started",
+        "waiting",
+        "answered",
+    ]
+    assert re.match(
+        r"waiting since \d\d:\d\d:\d\d \(\d+ s\) for a generation job of ", events[1].message
+    )
     assert f"(process {os.getpid()}, since " in events[1].message
 
 
-def test_the_end_of_waiting_is_seen(store: Store, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_end_of_waiting_is_seen(
+    store: Store, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A job that has waited for its host is reported once more when it has it."""
     monkeypatch.setattr("orchestrator.cluster.cluster.WAITS_S", 0.02)
     monkeypatch.setattr("orchestrator.loop.dispatcher.POLL_S", 0.02)
@@ -307,7 +361,9 @@ def test_the_end_of_waiting_is_seen(store: Store, cluster: Cluster, monkeypatch:
     assert [event.what for event in events] == ["started", "waiting", "begun", "answered"]
 
 
-def test_two_stores_share_a_host_without_overlap(store: Store, cluster: Cluster, tmp_path: Path) -> None:
+def test_two_stores_share_a_host_without_overlap(
+    store: Store, cluster: Cluster, tmp_path: Path
+) -> None:
     """Dispatchers that know nothing of each other take turns job by job."""
     other = Store(tmp_path / "other.db")
     jobs = [job("a", model="slow", image_size=size) for size in range(32, 128, 16)]

@@ -1,4 +1,6 @@
-"""What `doctor` prints of disturbances, from made files of the kernel, and of calibrations, from a store."""
+"""What `doctor` prints of disturbances, from made files of the kernel, and of calibrations, from a
+store.
+"""
 
 from pathlib import Path
 
@@ -33,13 +35,17 @@ def test_a_machine_that_states_nothing(tmp_path: Path) -> None:
         "quota": "no cgroup limits the CPU time",
         "heat": "the kernel offers no counters of thermal throttling here",
         "clocks": "the kernel states no frequency here",
-        "energy": f"the kernel offers no counters of the packages ({tmp_path}/sys/class/powercap/intel-rapl:*), "
-        "as in most virtual machines",
+        "energy": (
+            "the kernel offers no counters of the packages"
+            f" ({tmp_path}/sys/class/powercap/intel-rapl:*), as in most virtual machines"
+        ),
     }
 
 
 def test_a_machine_that_states_everything(tmp_path: Path) -> None:
-    """Quota and what it withheld, heat, frequency with its governor, steal, and whether energy can be read."""
+    """Quota and what it withheld, heat, frequency with its governor, steal, and whether energy can
+    be read.
+    """
     made = MadeMachine(tmp_path)
     made.stat(busy=700, steal=300)
     made.cgroup2("box", usec=3_250_000, times=12)
@@ -53,7 +59,9 @@ def test_a_machine_that_states_everything(tmp_path: Path) -> None:
     assert found["quota"] == "cgroups allow 1.5 cores; withheld so far: 3.25 s in 12 periods"
     assert found["heat"] == "cores were slowed 4 times since the machine started, 0 s in all"
     assert found["clocks"] == "2450 MHz now, governor powersave"
-    assert found["steal"] == "30.00% of the CPU time since it started went to other virtual machines"
+    assert (
+        found["steal"] == "30.00% of the CPU time since it started went to other virtual machines"
+    )
     assert found["energy"] == "of the CPU packages: readable (RAPL)"
 
 
@@ -61,7 +69,9 @@ def test_counters_that_only_root_reads(tmp_path: Path) -> None:
     """The file and the reason are named."""
     made = MadeMachine(tmp_path)
     made.energy("intel-rapl:0", "package-0", None)
-    assert lines(made)["energy"].endswith("intel-rapl:0/energy_uj cannot be read by this user; by default only root may")
+    assert lines(made)["energy"].endswith(
+        "intel-rapl:0/energy_uj cannot be read by this user; by default only root may"
+    )
 
 
 @pytest.fixture
@@ -79,29 +89,45 @@ def calibrated(tmp_path: Path) -> str:
 
 
 def test_calibrations_have_their_age(calibrated: str) -> None:
-    """The newest of each size of models in these environments; elsewhere, or without a store, the default."""
+    """The newest of each size of models in these environments; elsewhere, or without a store, the
+    default.
+    """
     engine = connect(calibrated)
     (stored,) = rows(engine, "SELECT * FROM calibration")
     (line,) = calibration_lines(engine, [CPU.environment_id], now=stored["created_at"] + 3 * DAY)
-    assert line == (
-        f"models of up to 10 M parameters: before visits are compared, intervals count {100 * stored['process_sd']:.2f} %, "
-        f"measured {100 * stored['tau']:.2f} % ({100 * stored['tau_low']:.2f} to {100 * stored['tau_high']:.2f} %) in 8 processes "
-        f"3 days ago, calibration {stored['calibration_id']}"
+    assert (
+        line == "models of up to 10 M parameters: before visits are compared, intervals count"
+        f" {100 * stored['process_sd']:.2f} %, measured {100 * stored['tau']:.2f} %"
+        f" ({100 * stored['tau_low']:.2f} to {100 * stored['tau_high']:.2f} %) in 8 processes 3"
+        f" days ago, calibration {stored['calibration_id']}"
     )
-    default = "before visits are compared, intervals count 1 % between them, the default; measured by: breakeven calibrate"
+    default = (
+        "before visits are compared, intervals count 1 % between them, the default; measured by:"
+        " breakeven calibrate"
+    )
     assert list(calibration_lines(engine, ["elsewhere"])) == [default]
     assert list(calibration_lines(None, [CPU.environment_id])) == [default]
     engine.dispose()
 
 
 def test_peaks_stand_beside_stored_ones() -> None:
-    """What was measured now for each dtype, and before with its age where dtype and threads are the same."""
+    """What was measured now for each dtype, and before with its age where dtype and threads are the
+    same.
+    """
     single = Peaks(gflops=91.237, gb_per_s=12.34, dtype="float32", threads=2)
     half = Peaks(gflops=30.0, gb_per_s=12.34, dtype="bfloat16", threads=2)
-    known = {("float32", 2): (single.model_copy(update={"gflops": 95.0}), 1000.0), ("bfloat16", 4): (half, 1000.0)}
+    known = {
+        ("float32", 2): (single.model_copy(update={"gflops": 95.0}), 1000.0),
+        ("bfloat16", 4): (half, 1000.0),
+    }
     assert list(peak_lines([single, half], known, now=1000.0 + 3 * DAY)) == [
-        "91.2 GFLOP/s in float32 matrix products, 12.3 GB/s read from memory by 2 threads; 3 days before: 95 and 12.3",
+        (
+            "91.2 GFLOP/s in float32 matrix products, 12.3 GB/s read from memory by 2 threads; 3"
+            " days before: 95 and 12.3"
+        ),
         "30 GFLOP/s in bfloat16 matrix products, 12.3 GB/s read from memory by 2 threads",
     ]
     graphics = Peaks(gflops=50_000.0, gb_per_s=3000.0, dtype="float16")
-    assert list(peak_lines([graphics], {})) == ["50,000 GFLOP/s in float16 matrix products, 3,000 GB/s read from memory"]
+    assert list(peak_lines([graphics], {})) == [
+        "50,000 GFLOP/s in float16 matrix products, 3,000 GB/s read from memory"
+    ]

@@ -1,4 +1,6 @@
-"""What docs and the README of the store state of the public views holds: columns, their order, and every query."""
+"""What docs and the README of the store state of the public views holds: columns, their order, and
+every query.
+"""
 
 import re
 from pathlib import Path
@@ -35,18 +37,28 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     outcomes: list[Outcome] = [
         vision.outcome(vision.job("latency", arms)),
         vision.outcome(vision.job("accuracy", arms)),
-        vision.outcome(failing).model_copy(update={"failures": (failed,), "arms": (), "samples": None}),
+        vision.outcome(failing).model_copy(
+            update={"failures": (failed,), "arms": (), "samples": None}
+        ),
         simulated.outcome(simulated.job(64)),
         a_generation(a_generation_job(16)),
         a_generation(a_generation_job(64)),
         a_reading(a_quality_job()),
     ]
-    requested = [(found.job.comparison(pair), found.job.content_hashes) for found in outcomes for pair in found.job.pairs]
+    requested = [
+        (found.job.comparison(pair), found.job.content_hashes)
+        for found in outcomes
+        for pair in found.job.pairs
+    ]
     submit_sweep(engine, NewSweep("all", "text", "What do the views hold?"), requested, [])
     for outcome in outcomes:
         record(engine, None, None, outcome)
     engine.dispose()
-    marks = (f"breakeven:comparison:{outcomes[0].job.comparison_ids()[0]}", "breakeven:side:arm", "breakeven:arm:1")
+    marks = (
+        f"breakeven:comparison:{outcomes[0].job.comparison_ids()[0]}",
+        "breakeven:side:arm",
+        "breakeven:arm:1",
+    )
     timeline = write_nsys(path.with_name("arm1.sqlite"), a_trace(4, marks=marks))
     path.with_name("arm1.csv").write_text(raw_page(nvtx=" ".join(marks)))
     import_files([timeline, path.with_name("arm1.csv")], db=str(path))
@@ -56,7 +68,9 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def columns(path: Path) -> dict[str, list[str]]:
     """The columns of every view."""
     engine = connect(str(path))
-    found = {view: [column["name"] for column in inspect(engine).get_columns(view)] for view in VIEWS}
+    found = {
+        view: [column["name"] for column in inspect(engine).get_columns(view)] for view in VIEWS
+    }
     engine.dispose()
     return found
 
@@ -70,7 +84,9 @@ def test_the_page_lists_every_column(path: Path) -> None:
 
 @pytest.mark.parametrize("sql", statements(), ids=range(len(statements())))
 def test_every_documented_query_finds_rows(path: Path, sql: str) -> None:
-    """Each statement in the pages runs as it stands and finds something in a store with all kinds of answers."""
+    """Each statement in the pages runs as it stands and finds something in a store with all kinds
+    of answers.
+    """
     assert run_query(str(path), sql).rows
 
 
@@ -81,14 +97,18 @@ def test_there_are_queries_to_check() -> None:
 
 
 def test_names_in_the_stores_readme_exist(path: Path) -> None:
-    """Each name of a column or table that the chapter on views mentions exists; verdicts of curves are none."""
+    """Each name of a column or table that the chapter on views mentions exists; verdicts of curves
+    are none.
+    """
     section = STORE_README.partition("## The public views")[2].partition("## Decisions")[0]
     named = set(re.findall(r"`([a-z0-9]+(?:_[a-z0-9]+)+)`", section))
     engine = connect(str(path))
     tables = set(inspect(engine).get_table_names()) | set(VIEWS)
     engine.dispose()
     known = (
-        tables | {name for names in columns(path).values() for name in names} | {"time_per_char", "gmacs_saved", *get_args(Claim)}
+        tables
+        | {name for names in columns(path).values() for name in names}
+        | {"time_per_char", "gmacs_saved", *get_args(Claim)}
     )
     assert named
     assert not named - known

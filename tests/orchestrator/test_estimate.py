@@ -1,4 +1,6 @@
-"""The estimate of a plan: its arithmetic done again by hand, what is counted once, and that what was measured lay below it."""
+"""The estimate of a plan: its arithmetic done again by hand, what is counted once, and that what
+was measured lay below it.
+"""
 
 from pathlib import Path
 
@@ -10,7 +12,8 @@ from sweeps.model.job import DENSE, Arm, Job, Pair, Step
 from sweeps.model.protocol import Protocol
 
 MEASURED = {"llm_cpu": 265.0}
-"""Seconds that shipped sweeps took on two cores in November 2026, weights and vocabularies being there."""
+"""Seconds that shipped sweeps took on two cores in November 2026, weights and vocabularies being
+there."""
 
 
 def job(*steps: Step, rounds: int = 1, **condition: int) -> Job:
@@ -19,26 +22,42 @@ def job(*steps: Step, rounds: int = 1, **condition: int) -> Job:
     requested = Condition(model="llama-220m", prompt_tokens=100, new_tokens=10, **condition)
     protocol = Protocol(pairs_min=30, budget_s=10, timeout_s=3000, rounds=rounds)
     return Job(
-        kind="generation", condition=requested, arms=arms, pairs=tuple(Pair(0, n) for n in range(1, len(arms))), protocol=protocol
+        kind="generation",
+        condition=requested,
+        arms=arms,
+        pairs=tuple(Pair(0, n) for n in range(1, len(arms))),
+        protocol=protocol,
     )
 
 
 def test_a_generation_job_by_hand() -> None:
-    """Llama of 4 layers, 2048 wide: a run of 100 and 10 tokens, what two arms take beside the rounds, and the budget of 10 s."""
+    """Llama of 4 layers, 2048 wide: a run of 100 and 10 tokens, what two arms take beside the
+    rounds, and the budget of 10 s.
+    """
     layer = 2048 * 2048 * 4 + 3 * 2048 * 5632
     head = 2048 * 4096
     prefill = (4 * (100 * layer + 2 * (100 * 101 // 2) * 2048) + head) / 20e9
     token = (4 * layer + head) * 4 / 10e9 + 4 * 0.001
     run = prefill + 10 * token
-    assert estimate.job_seconds(job(Step(method="x"))) == pytest.approx(20 + 2 * (2 + 28 * run + 2 + 20) + 10)
-    assert estimate.job_seconds(job(Step(method="x"), rounds=3)) == pytest.approx(estimate.job_seconds(job(Step(method="x"))) + 20)
+    assert estimate.job_seconds(job(Step(method="x"))) == pytest.approx(
+        20 + 2 * (2 + 28 * run + 2 + 20) + 10
+    )
+    assert estimate.job_seconds(job(Step(method="x"), rounds=3)) == pytest.approx(
+        estimate.job_seconds(job(Step(method="x"))) + 20
+    )
 
 
 def test_what_is_made_is_counted_once() -> None:
-    """Calibration and tuning read tokens at 20 GMACs a second; two jobs that need the same share it, and dense needs nothing."""
+    """Calibration and tuning read tokens at 20 GMACs a second; two jobs that need the same share
+    it, and dense needs nothing.
+    """
     calibrated = Step(method="teal", params={"sparsity": 0.5, "calibration_tokens": 1000})
     tuned = Step(method="adaptivocab", params={"ngrams": 0, "finetune_steps": 10})
-    plain, one, two = job(Step(method="topk_activation", params={"sparsity": 0.5})), job(calibrated), job(calibrated, batch_size=2)
+    plain, one, two = (
+        job(Step(method="topk_activation", params={"sparsity": 0.5})),
+        job(calibrated),
+        job(calibrated, batch_size=2),
+    )
     matrices = 4 * (2048 * 2048 * 4 + 3 * 2048 * 5632) + 2048 * 4096
     assert estimate.upper_bound_seconds([plain]) == pytest.approx(20 + estimate.job_seconds(plain))
     made = estimate.upper_bound_seconds([one]) - 20 - estimate.job_seconds(one)

@@ -1,4 +1,6 @@
-"""`exclusive: device` from the supervisor and from a dispatcher on a node that claims two GPUs: one pinned worker for each."""
+"""`exclusive: device` from the supervisor and from a dispatcher on a node that claims two GPUs: one
+pinned worker for each.
+"""
 
 import json
 import math
@@ -26,15 +28,23 @@ ENTRY = WorkerConfig("tests.orchestrator.worker_entrypoints:noop", path=(str(ROO
 
 
 def on_gpu(made: Job, alone_on: str | None = "device") -> Job:
-    return made.model_copy(update={"condition": made.condition.model_copy(update={"device": "cuda", "exclusive": alone_on})})
+    return made.model_copy(
+        update={
+            "condition": made.condition.model_copy(update={"device": "cuda", "exclusive": alone_on})
+        }
+    )
 
 
 def test_worker_is_pinned_for_such_jobs_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each change of what the worker may use needs a new one; all cores are its own again afterwards."""
+    """Each change of what the worker may use needs a new one; all cores are its own again
+    afterwards.
+    """
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
     supervisor = WorkerSupervisor("cuda", ENTRY)
     requested = [on_gpu(job("a"), None), on_gpu(job("a")), on_gpu(job("b")), on_gpu(job("a"), None)]
-    found = [json.loads(str(supervisor.run(one.model_dump_json(), 60.0, gpus=2))) for one in requested]
+    found = [
+        json.loads(str(supervisor.run(one.model_dump_json(), 60.0, gpus=2))) for one in requested
+    ]
     supervisor.stop()
     whole, pinned, again, free = found
     assert whole["cores"] is None
@@ -57,20 +67,34 @@ def test_gpu_without_cores_is_a_failure_that_is_named(monkeypatch: pytest.Monkey
 
 
 def test_contrasts_pair_what_was_measured_both_ways(store: Store) -> None:
-    """Speed-ups beside others over those alone, with the interval of a ratio; what was measured one way alone has none."""
-    for made in (on_gpu(job("a", "b")), on_gpu(job("a"), None), on_gpu(job("a", image_size=48), None)):
+    """Speed-ups beside others over those alone, with the interval of a ratio; what was measured one
+    way alone has none.
+    """
+    for made in (
+        on_gpu(job("a", "b")),
+        on_gpu(job("a"), None),
+        on_gpu(job("a", image_size=48), None),
+    ):
         assert record(store.engine, None, None, worker_entrypoints.noop(made))
     (found,) = exclusive.contrasts(str(store.path))
-    assert (found.node["exclusive"], found.device["exclusive"], found.node["image_size"]) == (None, "device", 32)
+    assert (found.node["exclusive"], found.device["exclusive"], found.node["image_size"]) == (
+        None,
+        "device",
+        32,
+    )
     assert found.ratio.value == pytest.approx(1.0)
     assert found.slower == pytest.approx(1.0)
 
 
 def test_contrast_of_two_intervals() -> None:
-    """Equal half-widths on the log scale give sqrt(2) of one; a bound stems from the bounds that can move it there."""
+    """Equal half-widths on the log scale give sqrt(2) of one; a bound stems from the bounds that
+    can move it there.
+    """
     one = exclusive.Interval(2.0, 2.0 / 1.1, 2.0 * 1.1)
     low, high = exclusive.ratio(one, one)[1:]
-    assert (math.log(low), math.log(high)) == pytest.approx((-(2**0.5) * math.log(1.1), 2**0.5 * math.log(1.1)))
+    assert (math.log(low), math.log(high)) == pytest.approx(
+        (-(2**0.5) * math.log(1.1), 2**0.5 * math.log(1.1))
+    )
     skewed = exclusive.ratio(exclusive.Interval(2.0, 2.0, 4.0), exclusive.Interval(1.0, 1.0, 1.0))
     assert tuple(skewed) == pytest.approx((2.0, 2.0, 4.0))
 
@@ -78,15 +102,22 @@ def test_contrast_of_two_intervals() -> None:
 def test_time_beside_others_is_counted_by_host() -> None:
     """Two jobs of 2 s that overlap for 1 s, and one on another host."""
     assert exclusive.shared_time([("a", 0.0, 2.0), ("a", 1.0, 3.0)]) == pytest.approx(0.5)
-    assert exclusive.shared_time([("a", 0.0, 2.0), ("a", 1.0, 3.0), ("b", 0.0, 4.0)]) == pytest.approx(0.25)
+    assert exclusive.shared_time(
+        [("a", 0.0, 2.0), ("a", 1.0, 3.0), ("b", 0.0, 4.0)]
+    ) == pytest.approx(0.25)
     assert exclusive.shared_time([]) == 0.0
 
 
-def test_benchmark_measures_nothing_without_two_gpus(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+def test_benchmark_measures_nothing_without_two_gpus(
+    store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
     """One line, and no success."""
     assert exclusive.gpus() > 1 or exclusive.main([]) == 2
     assert exclusive.main(["--db", str(store.path)]) == 1
-    assert "no comparison of this store was measured with exclusive: node and" in capsys.readouterr().out
+    assert (
+        "no comparison of this store was measured with exclusive: node and"
+        in capsys.readouterr().out
+    )
     for made in (on_gpu(job("a")), on_gpu(job("a"), None)):
         assert record(store.engine, None, None, worker_entrypoints.noop(made))
     assert exclusive.main(["--db", str(store.path)]) == 0
@@ -113,7 +144,9 @@ SCRIPT = """
 
 @pytest.mark.slow
 def test_two_gpus_are_timed_at_once_and_the_node_alone(store: Store, tmp_path: Path) -> None:
-    """Jobs of one sweep: never more than two on GPUs, each on cores of its own; timing of the node, and accuracy, with none."""
+    """Jobs of one sweep: never more than two on GPUs, each on cores of its own; timing of the node,
+    and accuracy, with none.
+    """
     jobs = [on_gpu(job("a", model="slow", image_size=size)) for size in range(32, 32 + 16 * 8, 16)]
     node = [on_gpu(job("a", model="slow", image_size=size), None) for size in (32, 48)]
     shared = on_gpu(job("a", model="slow"), None).model_copy(update={"kind": "accuracy"})
@@ -135,12 +168,17 @@ def test_two_gpus_are_timed_at_once_and_the_node_alone(store: Store, tmp_path: P
     assert measured == "11", done.stdout
     running: list[str] = []
     together = set()
-    for what, occupation in (line.split() for line in lines if line.startswith(("started", "answered"))):
+    for what, occupation in (
+        line.split() for line in lines if line.startswith(("started", "answered"))
+    ):
         running.append(occupation) if what == "started" else running.remove(occupation)
         together.add(tuple(running))
     assert together == {(), ("node",), ("device",), ("device", "device"), ("shared",)}
     rows = store.table("SELECT payload, started_at, ended_at FROM attempt").to_dict("records")
-    spans = [(json.loads(row["payload"]).get("cores"), row["started_at"], row["ended_at"]) for row in rows]
+    spans = [
+        (json.loads(row["payload"]).get("cores"), row["started_at"], row["ended_at"])
+        for row in rows
+    ]
     pinned = {tuple(cores) for cores, *_ in spans if cores}
     assert len(pinned) == 2
     assert len(set().union(*pinned)) == sum(map(len, pinned))
@@ -149,5 +187,11 @@ def test_two_gpus_are_timed_at_once_and_the_node_alone(store: Store, tmp_path: P
             assert cores
             assert others
             assert not set(cores) & set(others)
-    shown = store.table("SELECT exclusive, count(*) AS n, count(DISTINCT curve_id) AS curves FROM speedup GROUP BY exclusive")
-    assert {(row.exclusive, row.n, row.curves) for row in shown.fillna("").itertuples()} == {("", 2, 1), ("device", 8, 1)}
+    shown = store.table(
+        "SELECT exclusive, count(*) AS n, count(DISTINCT curve_id) AS curves FROM speedup GROUP BY"
+        " exclusive"
+    )
+    assert {(row.exclusive, row.n, row.curves) for row in shown.fillna("").itertuples()} == {
+        ("", 2, 1),
+        ("device", 8, 1),
+    }

@@ -24,7 +24,9 @@ def tiny(*steps: Step, image_size: int = 32, timeout_s: float = 30.0) -> Job:
         condition=Condition(model="deit_tiny_patch16_224", image_size=image_size, threads=1),
         arms=arms,
         pairs=tuple(Pair(0, index) for index in range(1, len(arms))),
-        protocol=Protocol(pairs_min=30, pairs_max=30, half_width=0.5, budget_s=0.1, timeout_s=timeout_s),
+        protocol=Protocol(
+            pairs_min=30, pairs_max=30, half_width=0.5, budget_s=0.1, timeout_s=timeout_s
+        ),
     )
 
 
@@ -41,9 +43,15 @@ def test_model_is_built_once_for_all_its_jobs(store: Store, cluster: Cluster) ->
     assert [reading["models_built"] for reading in readings] == [1, 1]
 
 
-def test_raising_and_nan_arms_and_the_hog_answer_for_themselves_alone(store: Store, cluster: Cluster) -> None:
-    """Failures that Python can catch need no bisecting: one job, one attempt, each arm with its own answer."""
-    summary, _ = store.dispatch(store.submit([tiny(faulty("raise"), TOPK, faulty("nan"), faulty("hog"))]), cluster)
+def test_raising_and_nan_arms_and_the_hog_answer_for_themselves_alone(
+    store: Store, cluster: Cluster
+) -> None:
+    """Failures that Python can catch need no bisecting: one job, one attempt, each arm with its own
+    answer.
+    """
+    summary, _ = store.dispatch(
+        store.submit([tiny(faulty("raise"), TOPK, faulty("nan"), faulty("hog"))]), cluster
+    )
     assert summary == (1, 2, 1, False)
     answers = dict(store.table(ANSWERS)[["params", "answer"]].itertuples(index=False))
     assert answers == {
@@ -55,8 +63,12 @@ def test_raising_and_nan_arms_and_the_hog_answer_for_themselves_alone(store: Sto
     assert len(store.table("SELECT id FROM attempt")) == 1
 
 
-def test_daemon_of_a_method_is_gone_before_the_next_job(store: Store, cluster: Cluster, tmp_path: Path) -> None:
-    """Its job is answered and flagged, in the store too; the process is dead when the next job begins, in the same worker."""
+def test_daemon_of_a_method_is_gone_before_the_next_job(
+    store: Store, cluster: Cluster, tmp_path: Path
+) -> None:
+    """Its job is answered and flagged, in the store too; the process is dead when the next job
+    begins, in the same worker.
+    """
     file = tmp_path / "pid"
     step = Step(method="untidy", params={"what": "daemon", "file": str(file)})
     summary, events = store.dispatch(store.submit([tiny(step), tiny(TOPK)]), cluster)
@@ -67,18 +79,34 @@ def test_daemon_of_a_method_is_gone_before_the_next_job(store: Store, cluster: C
     assert "state_changed" in first.flags
     assert "state_changed" not in second.flags
     assert any("child processes were left running" in note for note in first.notes)
-    assert store.table("SELECT flags FROM attempt ORDER BY id")["flags"].str.contains("state_changed").tolist() == [True, False]
+    assert store.table("SELECT flags FROM attempt ORDER BY id")["flags"].str.contains(
+        "state_changed"
+    ).tolist() == [True, False]
 
 
 @pytest.mark.parametrize("what", ["linear", "weights", "process"])
-def test_arm_that_changes_all_others_is_measured_apart(store: Store, cluster: Cluster, what: str) -> None:
-    """The other arm is answered in a clean process, unflagged; the arm itself in its own, flagged; nothing stays open."""
+def test_arm_that_changes_all_others_is_measured_apart(
+    store: Store, cluster: Cluster, what: str
+) -> None:
+    """The other arm is answered in a clean process, unflagged; the arm itself in its own, flagged;
+    nothing stays open.
+    """
     step = Step(method="untidy", params={"what": what})
     summary, events = store.dispatch(store.submit([tiny(step, TOPK)]), cluster)
     assert summary == (2, 0, 0, False)
-    found = {event.outcome.job.arms[1].stack[0].method: event.outcome for event in events if event.outcome}
-    assert {name: "state_changed" in outcome.flags for name, outcome in found.items()} == {"topk": False, "untidy": True}
-    assert [WORKER_UNFIT in found[name].system_metrics for name in ("topk", "untidy")] == [False, True]
+    found = {
+        event.outcome.job.arms[1].stack[0].method: event.outcome
+        for event in events
+        if event.outcome
+    }
+    assert {name: "state_changed" in outcome.flags for name, outcome in found.items()} == {
+        "topk": False,
+        "untidy": True,
+    }
+    assert [WORKER_UNFIT in found[name].system_metrics for name in ("topk", "untidy")] == [
+        False,
+        True,
+    ]
     shown = store.table("SELECT method, flags, verdict FROM effect").set_index("method")
     flagged = shown["flags"].fillna("").str.contains("state_changed")
     assert flagged.loc[["untidy"]].all()
@@ -86,15 +114,24 @@ def test_arm_that_changes_all_others_is_measured_apart(store: Store, cluster: Cl
 
 
 @pytest.mark.parametrize(
-    ("what", "reason", "timeout_s"), [("segfault", "crash", 60.0), pytest.param("hang", "timeout", 20.0, marks=pytest.mark.slow)]
+    ("what", "reason", "timeout_s"),
+    [("segfault", "crash", 60.0), pytest.param("hang", "timeout", 20.0, marks=pytest.mark.slow)],
 )
 def test_crashing_arm_is_named_and_the_other_one_measured(
     store: Store, cluster: Cluster, what: str, reason: str, timeout_s: float
 ) -> None:
-    """A segfault, and a hang that no Python code can end, cost only their own arm; the other arm is measured beside dense."""
-    summary, _ = store.dispatch(store.submit([tiny(TOPK, faulty(what), timeout_s=timeout_s)]), cluster, max_attempts=1)
+    """A segfault, and a hang that no Python code can end, cost only their own arm; the other arm is
+    measured beside dense.
+    """
+    summary, _ = store.dispatch(
+        store.submit([tiny(TOPK, faulty(what), timeout_s=timeout_s)]), cluster, max_attempts=1
+    )
     assert summary == (1, 1, 0, False)
     rows = store.table(ANSWERS).set_index("method")
     assert rows["answer"].to_dict() == {"topk": "measured", "faulty": reason}
-    assert ("SIGSEGV" if what == "segfault" else "killed after 20 s") in rows.loc["faulty", "message"]
-    assert "faulty.py" in store.table("SELECT detail FROM failure WHERE arm IS NOT NULL")["detail"][0]
+    assert ("SIGSEGV" if what == "segfault" else "killed after 20 s") in rows.loc[
+        "faulty", "message"
+    ]
+    assert (
+        "faulty.py" in store.table("SELECT detail FROM failure WHERE arm IS NOT NULL")["detail"][0]
+    )

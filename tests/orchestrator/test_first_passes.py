@@ -1,4 +1,6 @@
-"""What is known after the first pass and after Ctrl-C, in the state and in the report; and the limit of one stretch in a plan."""
+"""What is known after the first pass and after Ctrl-C, in the state and in the report; and the
+limit of one stretch in a plan.
+"""
 
 import os
 import signal
@@ -21,13 +23,21 @@ from tests.orchestrator.commands import ROOT, SWEEP, breakeven
 from tests.orchestrator.conftest import Store
 from tests.store.conftest import a_job, in_visits
 
-TEXT = SWEEP.replace("pairs: {min: 30, max: 30}, budget: 50s", "pairs: {min: 180, max: 6000}, budget: 60s, passes: 60")
+TEXT = SWEEP.replace(
+    "pairs: {min: 30, max: 30}, budget: 50s",
+    "pairs: {min: 180, max: 6000}, budget: 60s, passes: 60",
+)
 
 
 def store_visits(store: Store, visits: int) -> None:
     """The first visits of a sweep of twelve at three sizes."""
     jobs = [a_job(size) for size in (64, 96, 224)]
-    submit_sweep(store.engine, NewSweep("grid", "text", "Does it pay?"), [one for job in jobs for one in job.comparisons()], [])
+    submit_sweep(
+        store.engine,
+        NewSweep("grid", "text", "Does it pay?"),
+        [one for job in jobs for one in job.comparisons()],
+        [],
+    )
     for job in jobs:
         for outcome in in_visits(job, 12, speedups=(1.3,))[:visits]:
             record(store.engine, None, None, outcome)
@@ -38,17 +48,26 @@ def test_the_state_of_a_sweep_shows_every_point(store: Store, visits: int) -> No
     """After one pass each point has a value with a wide interval, and the curve a claim."""
     store_visits(store, visits)
     shown = breakeven("status", "grid", "--db", str(store.path), folder=store.path.parent).stdout
-    points = [line for line in shown.splitlines() if line.startswith("topk keep_rate=0.5") and line.endswith(f" {visits}")]
+    points = [
+        line
+        for line in shown.splitlines()
+        if line.startswith("topk keep_rate=0.5") and line.endswith(f" {visits}")
+    ]
     assert [line.split()[2] for line in points] == ["16", "36", "196"]
     assert all("[" in line and "faster" in line for line in points)
     assert "pays at every point measured, 16 to 196 tokens" in shown
-    assert "speed-up [" not in breakeven("status", "--db", str(store.path), folder=store.path.parent).stdout
+    assert (
+        "speed-up ["
+        not in breakeven("status", "--db", str(store.path), folder=store.path.parent).stdout
+    )
 
 
 def test_a_sweep_of_which_nothing_is_known_has_no_answer(store: Store) -> None:
     """Only its jobs are listed."""
     jobs = [a_job(64)]
-    submit_sweep(store.engine, NewSweep("grid", "text", "Does it pay?"), list(jobs[0].comparisons()), jobs)
+    submit_sweep(
+        store.engine, NewSweep("grid", "text", "Does it pay?"), list(jobs[0].comparisons()), jobs
+    )
     shown = breakeven("status", "grid", "--db", str(store.path), folder=store.path.parent).stdout
     assert "1 waiting" in shown
     assert "speed-up" not in shown
@@ -57,16 +76,25 @@ def test_a_sweep_of_which_nothing_is_known_has_no_answer(store: Store) -> None:
 def test_states_that_differ_stand_in_the_answer(store: Store) -> None:
     """Both speed-ups, of the quick and of the slow state."""
     job = a_job(224)
-    submit_sweep(store.engine, NewSweep("grid", "text", "Does it pay?"), list(job.comparisons()), [])
+    submit_sweep(
+        store.engine, NewSweep("grid", "text", "Does it pay?"), list(job.comparisons()), []
+    )
     for number, outcome in enumerate(in_visits(job, 12)):
         assert outcome.samples is not None
-        seconds = np.asarray(outcome.samples.seconds) * ([1.3, 1.9] if number % 3 == 0 else [1.0, 1.0])
-        samples = outcome.samples.model_copy(update={"seconds": tuple(map(tuple, seconds.tolist()))})
+        seconds = np.asarray(outcome.samples.seconds) * (
+            [1.3, 1.9] if number % 3 == 0 else [1.0, 1.0]
+        )
+        samples = outcome.samples.model_copy(
+            update={"seconds": tuple(map(tuple, seconds.tolist()))}
+        )
         record(store.engine, None, None, outcome.model_copy(update={"samples": samples}))
     (section,) = answer_sections(load_report(str(store.path), "grid"))
     (line,) = [each.text for each in section.lines if "when the host is quick" in each.text]
     (row,) = rows(store.engine, "SELECT speedup, speedup_slow FROM speedup")
-    assert f"{row['speedup']:.2f}x when the host is quick, {row['speedup_slow']:.2f}x when it is slow" in line
+    assert (
+        f"{row['speedup']:.2f}x when the host is quick, {row['speedup_slow']:.2f}x when it is slow"
+        in line
+    )
 
 
 @pytest.mark.parametrize(("passes", "limits"), [("", 1), (", passes: 12", 0)])
@@ -81,12 +109,18 @@ def test_a_plan_names_what_one_stretch_can_show(passes: str, limits: int) -> Non
 
 @pytest.mark.ray
 @pytest.mark.parametrize(("end", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)])
-def test_a_run_that_is_ended_leaves_a_whole_coarser_curve(tmp_path: Path, end: signal.Signals, code: int) -> None:
-    """By Ctrl-C, or killed, in its second pass or later: all sizes have an interval, from visits that differ by one at most."""
+def test_a_run_that_is_ended_leaves_a_whole_coarser_curve(
+    tmp_path: Path, end: signal.Signals, code: int
+) -> None:
+    """By Ctrl-C, or killed, in its second pass or later: all sizes have an interval, from visits
+    that differ by one at most.
+    """
     (tmp_path / "tiny.yaml").write_text(TEXT)
     command = [sys.executable, "-u", "-m", "orchestrator", "run", "tiny.yaml"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "BREAKEVEN_DB": "breakeven.db"}
-    with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         next(line for line in process.stdout if "pass 2 of 60" in line)
         process.send_signal(end)
@@ -106,6 +140,9 @@ def test_a_run_that_is_ended_leaves_a_whole_coarser_curve(tmp_path: Path, end: s
 def visits(folder: Path) -> list[tuple[int, int]]:
     """Size and visits of each speed-up that has an interval, smallest first."""
     engine = connect(str(folder / "breakeven.db"))
-    found = rows(engine, "SELECT image_size, rounds FROM speedup WHERE speedup_low IS NOT NULL ORDER BY image_size")
+    found = rows(
+        engine,
+        "SELECT image_size, rounds FROM speedup WHERE speedup_low IS NOT NULL ORDER BY image_size",
+    )
     engine.dispose()
     return [(row["image_size"], row["rounds"]) for row in found]

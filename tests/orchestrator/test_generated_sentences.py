@@ -1,4 +1,6 @@
-"""Sentences of the report on language models, for generated numbers: each word agrees with the interval before it."""
+"""Sentences of the report on language models, for generated numbers: each word agrees with the
+interval before it.
+"""
 
 import json
 import re
@@ -12,7 +14,14 @@ from orchestrator.report.sections.arm_comparison import ArmComparison, describe_
 from sweeps.analysis.labels import ComparisonState
 from sweeps.model.kinds import KINDS
 
-WHERE = {"model": "m", "weights": "trained", "dtype": "float32", "attention": "sdpa", "baseline": "dense", "runtime": "eager"}
+WHERE = {
+    "model": "m",
+    "weights": "trained",
+    "dtype": "float32",
+    "attention": "sdpa",
+    "baseline": "dense",
+    "runtime": "eager",
+}
 WHERE |= {"quality_arm_id": "a", "quality_pair_id": "b"}
 METRICS = KINDS["generation"].metrics
 STATES: tuple[ComparisonState, ...] = ("queued", "failed", "not measured", "measured")
@@ -34,7 +43,9 @@ def bounds(size: float) -> st.SearchStrategy[tuple[float, float, float]]:
 
 @st.composite
 def speeds(draw: st.DrawFn, params: str = '{"r":1}', method: str = "a") -> list[dict[str, Any]]:
-    """Rows of `speedup` for one arm: some metrics, each with an interval or none, with any verdict."""
+    """Rows of `speedup` for one arm: some metrics, each with an interval or none, with any
+    verdict.
+    """
     rows = []
     for metric in draw(st.sets(st.sampled_from(sorted(METRICS)), min_size=1)) | {"time_per_char"}:
         low, value, high = (2**bound for bound in draw(bounds(1.0)))
@@ -58,7 +69,11 @@ def speeds(draw: st.DrawFn, params: str = '{"r":1}', method: str = "a") -> list[
                 "gmacs_baseline": 1.0,
                 "gmacs_total": 1.0,
                 "speedup_macs": 1.0,
-                "verdict": draw(st.sampled_from(("faster", "slower", "same", "unclear", "insufficient", "quarantined"))),
+                "verdict": draw(
+                    st.sampled_from(
+                        ("faster", "slower", "same", "unclear", "insufficient", "quarantined")
+                    )
+                ),
             }
         )
     return rows
@@ -87,7 +102,13 @@ def effects(change: tuple[float, float, float] | None, verdict: str) -> pd.DataF
 def controls(change: tuple[float, float, float] | None, *, tuned: bool) -> pd.DataFrame:
     """No row or one of `store.read.quality_join.beside_controls` for the arm of `speeds`."""
     low, value, high = change or (None, None, None)
-    row: dict[str, object] = {**WHERE, "method": "a", "params": '{"r":1}', "control": "a", "control_params": '{"r":0}'}
+    row: dict[str, object] = {
+        **WHERE,
+        "method": "a",
+        "params": '{"r":1}',
+        "control": "a",
+        "control_params": '{"r":0}',
+    }
     row |= {"change": value, "change_low": low, "change_high": high}
     return pd.DataFrame([row] if tuned else [], columns=list(row))
 
@@ -126,30 +147,59 @@ def test_a_sentence_contradicts_none_of_its_numbers(
     control: tuple[float, float, float] | None,
     tuned: bool,
 ) -> None:
-    """Speed-ups, quality and the control of a tuned arm; where quality has no numbers, the sentence names its state."""
+    """Speed-ups, quality and the control of a tuned arm; where quality has no numbers, the sentence
+    names its state.
+    """
     found = pd.DataFrame(rows)
-    requested = pd.DataFrame([{**WHERE, "method": "a", "params": '{"r":1}', "state": state, "reason": "crash", "kind": "quality"}])
+    requested = pd.DataFrame(
+        [
+            {
+                **WHERE,
+                "method": "a",
+                "params": '{"r":1}',
+                "state": state,
+                "reason": "crash",
+                "kind": "quality",
+            }
+        ]
+    )
     requested = requested if state != "not requested" else requested.iloc[:0]
-    joined = with_quality(found, effects(change, verdict), requested, controls(control, tuned=tuned))
+    joined = with_quality(
+        found, effects(change, verdict), requested, controls(control, tuned=tuned)
+    )
     sentence = ArmComparison(joined, METRICS).describe("dense")
     check(sentence)
     if change is None:
-        words = {"failed": "failed (crash)", "queued": "queued, not measured yet", "not requested": "not requested"}
-        assert f"quality {words.get(state, 'requested, but not measured')} against dense" in sentence
+        words = {
+            "failed": "failed (crash)",
+            "queued": "queued, not measured yet",
+            "not requested": "not requested",
+        }
+        assert (
+            f"quality {words.get(state, 'requested, but not measured')} against dense" in sentence
+        )
     assert ("the control of its tuning, a r=0" in sentence) == tuned
     assert ("is not subtracted" in sentence) == (tuned and control is None)
 
 
 @given(speeds(), speeds(method="b", params='{"s":2}'), st.booleans())
-def test_a_product_rests_on_intervals(one: list[dict[str, Any]], other: list[dict[str, Any]], both: bool) -> None:
-    """A stack's line has a product of its parts, with an interval, only if each part has enough pairs for one."""
+def test_a_product_rests_on_intervals(
+    one: list[dict[str, Any]], other: list[dict[str, Any]], both: bool
+) -> None:
+    """A stack's line has a product of its parts, with an interval, only if each part has enough
+    pairs for one.
+    """
     steps = '[{"method":"a","r":1},{"method":"b","s":2}]'
     whole = [{**row, "method": "a+b", "params": steps, "arm_id": "a+b"} for row in one]
     frames = [one, other, whole] if both else [one, whole]
     (line,) = describe_stacks([ArmComparison(pd.DataFrame(rows), METRICS) for rows in frames])
     parts = [next(row for row in rows if row["metric"] == "time_per_char") for rows in (one, other)]
-    enough = both and all(row["pairs"] >= 6 and row["verdict"] not in ("insufficient", "quarantined") for row in parts)
-    product = re.search(rf"the product of the parts is ({NUMBER})x \[({NUMBER}), ({NUMBER})\]", line)
+    enough = both and all(
+        row["pairs"] >= 6 and row["verdict"] not in ("insufficient", "quarantined") for row in parts
+    )
+    product = re.search(
+        rf"the product of the parts is ({NUMBER})x \[({NUMBER}), ({NUMBER})\]", line
+    )
     assert (product is not None) == enough
     assert ("product of the parts is" in line) == enough
     assert json.loads(steps)[0]["method"] in line

@@ -1,4 +1,6 @@
-"""Language models: the report in every format, the parts of stacks, lines of progress, and the estimate."""
+"""Language models: the report in every format, the parts of stacks, lines of progress, and the
+estimate.
+"""
 
 import csv
 import io
@@ -22,7 +24,14 @@ from sweeps.model.condition import Overrides
 from sweeps.model.job import DENSE, Arm, Job, Pair, Step
 from sweeps.model.outcome import Failure, Outcome
 from sweeps.model.protocol import Protocol
-from tests.store.language_fixtures import a_generation, a_generation_job, a_quality_job, a_reading, larosa, stacked
+from tests.store.language_fixtures import (
+    a_generation,
+    a_generation_job,
+    a_quality_job,
+    a_reading,
+    larosa,
+    stacked,
+)
 from workers.methods.arm_labels import params_label
 from workers.methods.language import adaptivocab
 
@@ -36,7 +45,11 @@ BASELINES = [DENSE, larosa(0.0)]
 def store(path: Path, *outcomes: Outcome) -> Engine:
     """A store with a sweep that requests what the outcomes answer."""
     engine = connect(str(path))
-    requested = [(found.job.comparison(Pair(*pair)), found.job.content_hashes) for found in outcomes for pair in found.job.pairs]
+    requested = [
+        (found.job.comparison(Pair(*pair)), found.job.content_hashes)
+        for found in outcomes
+        for pair in found.job.pairs
+    ]
     submit_sweep(engine, NewSweep("llm", "text", "What does it buy?"), requested, [])
     for found in outcomes:
         record(engine, None, None, found)
@@ -52,58 +65,86 @@ def written(path: Path, form: str) -> str:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A sweep with each method alone and all together, timed against two baselines, with quality against dense."""
+    """A sweep with each method alone and all together, timed against two baselines, with quality
+    against dense.
+    """
     path = tmp_path / "store.db"
     timed = a_generation(a_generation_job(arms=ARMS, baselines=BASELINES), SPEEDUPS)
     arms = [larosa(0.5), VOCABULARY, stacked(0.5)]
-    evaluated = a_reading(a_quality_job(arms), (0.0, 0.04, 0.0, 0.05), tokens=(100, 100, 80, 80), noise=0.002)
+    evaluated = a_reading(
+        a_quality_job(arms), (0.0, 0.04, 0.0, 0.05), tokens=(100, 100, 80, 80), noise=0.002
+    )
     store(path, timed, evaluated).dispose()
     return path
 
 
 def test_each_method_opens_with_its_gain_and_cost(path: Path) -> None:
-    """Speed-ups by three metrics, bits per byte and its verdict stand in one sentence, and other baselines in their tables."""
+    """Speed-ups by three metrics, bits per byte and its verdict stand in one sentence, and other
+    baselines in their tables.
+    """
     text = written(path, "table")
     sentence = next(line for line in text.splitlines() if line.startswith("  larosa sparsity=0.5:"))
     assert "in time to the first token (unclear)" in sentence
     assert "in time per output token (faster)" in sentence
-    assert sentence.endswith("quality worse by 0.0401 [0.0399, 0.0404] bits per byte against dense; 1 more comparison below")
+    assert sentence.endswith(
+        "quality worse by 0.0401 [0.0399, 0.0404] bits per byte against dense; 1 more comparison"
+        " below"
+    )
     beside = text.partition("against larosa sparsity=0.0\n")[2].partition("\n\n")[0]
     assert "larosa sparsity=0.5 " in beside
-    gained = next(line for line in text.splitlines() if line.startswith("  adaptivocab tokens=500: "))
+    gained = next(
+        line for line in text.splitlines() if line.startswith("  adaptivocab tokens=500: ")
+    )
     assert "quality the same within 0.005 bits per byte: -0.0002 [" in gained
-    (requested,) = (line for line in text.splitlines() if line.startswith('  dense kv_cache="virtual": '))
+    (requested,) = (
+        line for line in text.splitlines() if line.startswith('  dense kv_cache="virtual": ')
+    )
     assert "quality not requested against dense" in requested
     assert 'sparsity=0.5 [kv_cache="virtual"]  ' in text
     assert "MACs promise of each" in text
 
 
 def test_quality_stands_beside_speed_ups_over_the_same_baseline(path: Path) -> None:
-    """An arm that was timed against two baselines has in a table of quality the speed-up over the baseline of that table."""
+    """An arm that was timed against two baselines has in a table of quality the speed-up over the
+    baseline of that table.
+    """
     report = load_report(str(path), "llm")
     (section,) = difference_sections(report)
     shown = {params_label(row.method, row.params): row.speedups for row in section.rows}
     decoding = 31 * 0.030
     for arm, faster in {"larosa sparsity=0.5": 1.5, "adaptivocab tokens=500": 1.2}.items():
-        assert float(shown[arm].removesuffix("x")) == pytest.approx((0.2 + decoding) / (0.2 + decoding / faster), abs=0.015)
+        assert float(shown[arm].removesuffix("x")) == pytest.approx(
+            (0.2 + decoding) / (0.2 + decoding / faster), abs=0.015
+        )
 
 
 def test_a_stack_is_compared_with_its_parts(path: Path) -> None:
     """Each part alone, all together, and the product of the parts beside it."""
     (line,) = (line for line in written(path, "table").splitlines() if "all together" in line)
-    for part in ("adaptivocab tokens=500 alone 1.", "sparsity=0.5 alone 1.", 'dense kv_cache="virtual" alone '):
+    for part in (
+        "adaptivocab tokens=500 alone 1.",
+        "sparsity=0.5 alone 1.",
+        'dense kv_cache="virtual" alone ',
+    ):
         assert part in line
     alone = [float(word.split("x")[0]) for word in line.split("alone ")[1:]]
     assert alone[2] == pytest.approx(1, abs=0.01)
-    found = re.search(r"the product of the parts is ([\d.]+)x \[[\d.]+, [\d.]+\], against dense$", line)
+    found = re.search(
+        r"the product of the parts is ([\d.]+)x \[[\d.]+, [\d.]+\], against dense$", line
+    )
     assert found is not None
     assert float(found[1]) == pytest.approx(alone[0] * alone[1] * alone[2], abs=0.002)
 
 
 def test_a_part_that_was_not_measured_alone_is_named(tmp_path: Path) -> None:
     """Without one of the parts there is no product."""
-    store(tmp_path / "x.db", a_generation(a_generation_job(arms=[larosa(0.5), stacked(0.5)]), (1.0, 1.5, 1.6))).dispose()
-    line = next(line for line in written(tmp_path / "x.db", "table").splitlines() if "all together" in line)
+    store(
+        tmp_path / "x.db",
+        a_generation(a_generation_job(arms=[larosa(0.5), stacked(0.5)]), (1.0, 1.5, 1.6)),
+    ).dispose()
+    line = next(
+        line for line in written(tmp_path / "x.db", "table").splitlines() if "all together" in line
+    )
     assert 'adaptivocab {"tokens": 500} was not measured alone' in line
     assert "product" not in line
 
@@ -121,17 +162,31 @@ def test_there_is_no_product_without_an_interval_for_each_part(tmp_path: Path) -
 
 @pytest.mark.parametrize("state", ["queued", "failed", "not measured", "not requested", "measured"])
 def test_missing_quality_is_named(tmp_path: Path, state: str) -> None:
-    """Quality that waits in the queue, failed, was requested but not measured, or was not requested are distinguished."""
+    """Quality that waits in the queue, failed, was requested but not measured, or was not requested
+    are distinguished.
+    """
     timed, evaluated = a_generation(a_generation_job()), a_quality_job()
     engine = connect(str(tmp_path / "x.db"))
-    requested = [(found.comparison(Pair(*pair)), found.content_hashes) for found in (timed.job, evaluated) for pair in found.pairs]
+    requested = [
+        (found.comparison(Pair(*pair)), found.content_hashes)
+        for found in (timed.job, evaluated)
+        for pair in found.pairs
+    ]
     waiting = [evaluated] if state == "queued" else []
     submit_sweep(
-        engine, NewSweep("llm", "text", "What is gained?"), requested[:1] if state == "not requested" else requested, waiting
+        engine,
+        NewSweep("llm", "text", "What is gained?"),
+        requested[:1] if state == "not requested" else requested,
+        waiting,
     )
     record(engine, None, None, timed)
     if state == "failed":
-        record(engine, None, None, a_reading(evaluated, failures=[Failure(arm=1, reason="out_of_memory", message="7 GB")]))
+        record(
+            engine,
+            None,
+            None,
+            a_reading(evaluated, failures=[Failure(arm=1, reason="out_of_memory", message="7 GB")]),
+        )
     if state == "measured":
         record(engine, None, None, a_reading(evaluated))
     engine.dispose()
@@ -146,79 +201,128 @@ def test_missing_quality_is_named(tmp_path: Path, state: str) -> None:
     }
     assert words[state] in line
     cell = {"measured": "worse"}.get(state, state)
-    assert f"  {cell}" in next(line for line in text.splitlines() if line.startswith("larosa sparsity=0.5 "))
+    assert f"  {cell}" in next(
+        line for line in text.splitlines() if line.startswith("larosa sparsity=0.5 ")
+    )
 
 
 def tuned(ngrams: int, *more: Step) -> Arm:
     """AdaptiVocab with 40 steps of tuning, every parameter written out."""
     params = adaptivocab.Params(ngrams=ngrams, finetune_steps=40).model_dump(mode="json")
-    return Arm(stack=(Step(method="adaptivocab", params=params, version=adaptivocab.VERSION), *more))
+    return Arm(
+        stack=(Step(method="adaptivocab", params=params, version=adaptivocab.VERSION), *more)
+    )
 
 
 def test_a_tuned_arm_stands_beside_its_control(tmp_path: Path) -> None:
-    """Tuning gains 0.5 bits per byte and the vocabulary costs 0.03 of them: both are printed, with paired intervals."""
+    """Tuning gains 0.5 bits per byte and the vocabulary costs 0.03 of them: both are printed, with
+    paired intervals.
+    """
     arms = [tuned(500), tuned(0), tuned(500, *larosa(0.5).stack)]
     timed = a_generation(a_generation_job(arms=arms), (1.0, 1.2, 1.0, 1.5))
-    evaluated = a_reading(a_quality_job(arms), (0.0, -0.47, -0.5, -0.4), tokens=(100, 80, 100, 80), noise=0.002)
+    evaluated = a_reading(
+        a_quality_job(arms), (0.0, -0.47, -0.5, -0.4), tokens=(100, 80, 100, 80), noise=0.002
+    )
     store(tmp_path / "x.db", timed, evaluated).dispose()
     text = written(tmp_path / "x.db", "table")
     lines = [line for line in text.splitlines() if line.startswith("  adaptivocab ")]
-    alone = next(line for line in lines if line.startswith("  adaptivocab finetune_steps=40 ngrams=500: "))
+    alone = next(
+        line for line in lines if line.startswith("  adaptivocab finetune_steps=40 ngrams=500: ")
+    )
     assert re.search(
         r"quality better by 0\.4\d+ \[[\d., ]+\] bits per byte against dense; "
-        r"worse by 0\.03\d+ \[[\d., ]+\] bits per byte against the control of its tuning, adaptivocab finetune_steps=40 ngrams=0",
+        r"worse by 0\.03\d+ \[[\d., ]+\] bits per byte against the control of its tuning,"
+        r" adaptivocab finetune_steps=40 ngrams=0",
         alone,
     )
     markdown = written(tmp_path / "x.db", "markdown").splitlines()
     heading = next(line for line in markdown if "against its control [95 %]" in line).split(" | ")
-    table = [line.split(" | ") for line in markdown if line.startswith("| adaptivocab ") and len(line.split(" | ")) == len(heading)]
-    cells = {row[0].removeprefix("| "): row[heading.index("against its control [95 %]")] for row in table}
+    table = [
+        line.split(" | ")
+        for line in markdown
+        if line.startswith("| adaptivocab ") and len(line.split(" | ")) == len(heading)
+    ]
+    cells = {
+        row[0].removeprefix("| "): row[heading.index("against its control [95 %]")] for row in table
+    }
     assert cells["adaptivocab finetune_steps=40 ngrams=500"].startswith("+0.03")
     assert cells["adaptivocab finetune_steps=40 ngrams=0"] == ""
     stack = next(
-        line for line in lines if line.startswith("  adaptivocab finetune_steps=40 ngrams=500 + larosa") and "quality" in line
+        line
+        for line in lines
+        if line.startswith("  adaptivocab finetune_steps=40 ngrams=500 + larosa")
+        and "quality" in line
     )
-    assert re.search(r"worse by 0\.10\d+ .* against the control of its tuning, adaptivocab finetune_steps=40 ngrams=0", stack)
+    assert re.search(
+        r"worse by 0\.10\d+ .* against the control of its tuning, adaptivocab finetune_steps=40"
+        r" ngrams=0",
+        stack,
+    )
     assert "gains -" not in "".join(lines)
 
 
 def test_a_missing_control_is_named(tmp_path: Path) -> None:
-    """Without the control in the sweep the report notes that the effect of tuning is not subtracted."""
+    """Without the control in the sweep the report notes that the effect of tuning is not
+    subtracted.
+    """
     timed = a_generation(a_generation_job(arms=[tuned(500)]), (1.0, 1.2))
     evaluated = a_reading(a_quality_job([tuned(500)]), (0.0, -0.47), tokens=(100, 80))
     store(tmp_path / "x.db", timed, evaluated).dispose()
-    line = next(line for line in written(tmp_path / "x.db", "table").splitlines() if line.startswith("  adaptivocab "))
+    line = next(
+        line
+        for line in written(tmp_path / "x.db", "table").splitlines()
+        if line.startswith("  adaptivocab ")
+    )
     assert "was not measured beside it: what tuning alone changes is not subtracted" in line
 
 
 def test_memory_and_counters_beside_the_times(path: Path) -> None:
-    """Bytes of the cache and peak memory stand beside the times; sparsity reached and kernel calls are in the table of the arms."""
+    """Bytes of the cache and peak memory stand beside the times; sparsity reached and kernel calls
+    are in the table of the arms.
+    """
     text = written(path, "markdown")
     heading = next(line for line in text.splitlines() if line.startswith("| arm |"))
     assert "KV resident, MiB | virtual | sparsity | kernel calls | to dense" in heading
     dense = next(line for line in text.splitlines() if line.startswith("| dense |"))
     assert dense.endswith("| - | - | - |")
-    sparse = next(line for line in text.splitlines() if line.startswith("| larosa sparsity=0.5 | 200.0 |"))
+    sparse = next(
+        line for line in text.splitlines() if line.startswith("| larosa sparsity=0.5 | 200.0 |")
+    )
     assert sparse.endswith("| 0.500 | 28 | 0 |")
     compared = next(line for line in text.splitlines() if line.startswith("| method |"))
     assert "KV needed, MiB | peak RSS, MiB | bits per byte [95 %]" in compared
-    assert any(" | 1024 → 1024 | " in line for line in text.splitlines() if line.startswith("| larosa sparsity=0.5 |"))
+    assert any(
+        " | 1024 → 1024 | " in line
+        for line in text.splitlines()
+        if line.startswith("| larosa sparsity=0.5 |")
+    )
 
 
 def test_limits_of_small_and_random_models_are_named(path: Path) -> None:
-    """The report warns that a small model with random weights does not stand for a large trained one."""
+    """The report warns that a small model with random weights does not stand for a large trained
+    one.
+    """
     text = written(path, "markdown")
     assert "llama-220m has random weights: its times are real, its quality does not predict" in text
     assert "of 222 M parameters ranks methods; it does not predict" in text
 
 
 def test_the_attention_that_ran_is_named(tmp_path: Path) -> None:
-    """Where transformers has no SDPA for a model, the headline has the attention that it ran with."""
+    """Where transformers has no SDPA for a model, the headline has the attention that it ran
+    with.
+    """
     outcome = a_generation(a_generation_job(), (1.0, 1.5))
     eager = outcome.model_copy(
-        update={"arms": tuple(arm.model_copy(update={"implementation": "eager attention"}) for arm in outcome.arms)}
+        update={
+            "arms": tuple(
+                arm.model_copy(update={"implementation": "eager attention"}) for arm in outcome.arms
+            )
+        }
     )
-    for found, settings in ((outcome, "float32, sdpa attention, eager"), (eager, "float32, eager attention, eager")):
+    for found, settings in (
+        (outcome, "float32, sdpa attention, eager"),
+        (eager, "float32, eager attention, eager"),
+    ):
         path = tmp_path / f"{found.arms[0].implementation}.db"
         store(path, found).dispose()
         assert settings in written(path, "markdown")
@@ -239,7 +343,10 @@ def test_quality_alone_is_a_report(tmp_path: Path) -> None:
 def test_break_even_by_metric(tmp_path: Path) -> None:
     """Each metric has its own sentence along the tokens of the prompt."""
     gains = ((16, 0.8), (64, 0.9), (256, 1.3))
-    store(tmp_path / "x.db", *(a_generation(a_generation_job(size), (1.0, gain)) for size, gain in gains)).dispose()
+    store(
+        tmp_path / "x.db",
+        *(a_generation(a_generation_job(size), (1.0, gain)) for size, gain in gains),
+    ).dispose()
     text = written(tmp_path / "x.db", "table")
     assert "Break-even in tokens, by time per output token" in text
     assert "against dense: pays from 256 prompt tokens on (slower at 64)" in text
@@ -247,7 +354,9 @@ def test_break_even_by_metric(tmp_path: Path) -> None:
 
 
 def test_data_for_programs(path: Path) -> None:
-    """JSON has the rows of every view; CSV distinguishes speed from quality by the column `kind`."""
+    """JSON has the rows of every view; CSV distinguishes speed from quality by the column
+    `kind`.
+    """
     found = json.loads(written(path, "json"))
     assert {row["metric"] for row in found["speedups"]} == {"ttft", "tpot", "time_per_char"}
     assert len(found["qualities"]) == 3
@@ -258,7 +367,9 @@ def test_data_for_programs(path: Path) -> None:
 
 
 def test_progress_shows_metrics_and_bits_per_byte() -> None:
-    """A line of progress has every metric of a generation job, and the bits per byte of a quality job."""
+    """A line of progress has every metric of a generation job, and the bits per byte of a quality
+    job.
+    """
     timed = [str(line) for line in comparison_lines(a_generation(a_generation_job()))]
     assert len(timed) == 1
     assert all(f"{metric} " in timed[0] for metric in ("ttft", "tpot", "time_per_char"))
@@ -269,29 +380,52 @@ def test_progress_shows_metrics_and_bits_per_byte() -> None:
 
 
 def test_the_estimate_grows_with_the_work() -> None:
-    """More tokens, more arms and a compiled arm take longer; what is not known takes the time-out."""
+    """More tokens, more arms and a compiled arm take longer; what is not known takes the
+    time-out.
+    """
     job = a_generation_job(new_tokens=4)
     longer = a_generation_job(new_tokens=512)
     compiled = a_generation_job(new_tokens=4, runtime="compile")
     assert estimate.job_seconds(job) < estimate.job_seconds(longer)
-    assert estimate.job_seconds(compiled) == pytest.approx(estimate.job_seconds(job) + 2 * job_estimate.COMPILE_SECONDS)
-    unknown = job.model_copy(update={"condition": job.condition.model_copy(update={"model": "org/name"})})
+    assert estimate.job_seconds(compiled) == pytest.approx(
+        estimate.job_seconds(job) + 2 * job_estimate.COMPILE_SECONDS
+    )
+    unknown = job.model_copy(
+        update={"condition": job.condition.model_copy(update={"model": "org/name"})}
+    )
     assert estimate.job_seconds(unknown) == job.protocol.timeout_s
     assert estimate.job_seconds(a_quality_job()) == Protocol().timeout_s
     assert estimate.job_seconds(a_quality_job(characters=10_000)) < Protocol().timeout_s
-    tasks = a_quality_job().model_copy(update={"protocol": Protocol(characters=10_000, tasks=("piqa",))})
+    tasks = a_quality_job().model_copy(
+        update={"protocol": Protocol(characters=10_000, tasks=("piqa",))}
+    )
     assert estimate.job_seconds(tasks) == Protocol().timeout_s
-    trained = [a_quality_job(model="tiny_lm", weights="trained", characters=1000, seed=seed) for seed in (0, 1)]
+    trained = [
+        a_quality_job(model="tiny_lm", weights="trained", characters=1000, seed=seed)
+        for seed in (0, 1)
+    ]
     untrained = a_quality_job(model="tiny_lm", weights="random", characters=1000)
-    calibrating = estimate.upper_bound_seconds([untrained]) - estimate.job_seconds(untrained) - job_estimate.START_SECONDS
+    calibrating = (
+        estimate.upper_bound_seconds([untrained])
+        - estimate.job_seconds(untrained)
+        - job_estimate.START_SECONDS
+    )
     assert calibrating > estimate.MAKING_SECONDS
     once = job_estimate.START_SECONDS + estimate.TRAINING_SECONDS["tiny_lm"] + calibrating
-    assert estimate.upper_bound_seconds(trained) - sum(map(estimate.job_seconds, trained)) == pytest.approx(once)
+    assert estimate.upper_bound_seconds(trained) - sum(
+        map(estimate.job_seconds, trained)
+    ) == pytest.approx(once)
 
 
 def test_a_compiled_vision_arm_takes_longer_too() -> None:
     """Compiling is part of the estimate of a latency job."""
-    condition = a_generation_job().condition.model_copy(update={"model": "deit_tiny_patch16_224", "image_size": 64})
-    job = Job(condition=condition, arms=(DENSE, Arm(overrides=Overrides(runtime="compile"))), pairs=(Pair(0, 1),))
+    condition = a_generation_job().condition.model_copy(
+        update={"model": "deit_tiny_patch16_224", "image_size": 64}
+    )
+    job = Job(
+        condition=condition,
+        arms=(DENSE, Arm(overrides=Overrides(runtime="compile"))),
+        pairs=(Pair(0, 1),),
+    )
     eager = Job(condition=condition, arms=(DENSE, Arm(replicate=1)), pairs=(Pair(0, 1),))
     assert estimate.job_seconds(job) == estimate.job_seconds(eager) + job_estimate.COMPILE_SECONDS

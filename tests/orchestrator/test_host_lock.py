@@ -1,4 +1,6 @@
-"""The host lock: timing alone, other jobs together, no job starves, and who has the host can be seen."""
+"""The host lock: timing alone, other jobs together, no job starves, and who has the host can be
+seen.
+"""
 
 import multiprocessing
 import os
@@ -54,7 +56,9 @@ class Job(threading.Thread):
 
 @pytest.mark.alone
 def test_others_share_the_host_and_timing_never(tmp_path: Path) -> None:
-    """Accuracy and quality overlap; latency and generation wait for both, and keep all others out."""
+    """Accuracy and quality overlap; latency and generation wait for both, and keep all others
+    out.
+    """
     order: list[str] = []
     sharing = [Job("accuracy", tmp_path, order), Job("quality", tmp_path, order)]
     for one in sharing:
@@ -77,7 +81,9 @@ def test_others_share_the_host_and_timing_never(tmp_path: Path) -> None:
 
 
 def test_waiting_timing_job_goes_before_later_readers(tmp_path: Path) -> None:
-    """A stream of overlapping accuracy jobs would starve it under flock alone; and the accuracy jobs have their turn after it."""
+    """A stream of overlapping accuracy jobs would starve it under flock alone; and the accuracy
+    jobs have their turn after it.
+    """
     order: list[str] = []
     first = Job("accuracy", tmp_path, order, "first")
     assert first.inside.wait(WAIT_S)
@@ -138,7 +144,9 @@ def test_folder_that_cannot_be_used_hides_the_holder_only(tmp_path: Path) -> Non
 
 
 def test_article_fits_the_kind() -> None:
-    assert str(Holder("accuracy", "ann", 7, 0.0)).startswith("an accuracy job of ann (process 7, since ")
+    assert str(Holder("accuracy", "ann", 7, 0.0)).startswith(
+        "an accuracy job of ann (process 7, since "
+    )
 
 
 @contextmanager
@@ -150,7 +158,10 @@ def taken() -> Iterator[None]:
 def test_supervisor_reports_what_its_job_waits_for() -> None:
     """From another thread, while `run` waits for the host; nothing once the job has it."""
     supervisor = WorkerSupervisor(
-        "cpu", WorkerConfig("tests.orchestrator.worker_entrypoints:noop", path=(str(Path(__file__).parents[2]),))
+        "cpu",
+        WorkerConfig(
+            "tests.orchestrator.worker_entrypoints:noop", path=(str(Path(__file__).parents[2]),)
+        ),
     )
     assert supervisor.waiting() is None
     with taken():

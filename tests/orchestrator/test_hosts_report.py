@@ -1,4 +1,6 @@
-"""Reports of what several hosts measured: each host's curves stand apart, and what a curve lacks is named."""
+"""Reports of what several hosts measured: each host's curves stand apart, and what a curve lacks is
+named.
+"""
 
 import io
 from pathlib import Path
@@ -24,26 +26,41 @@ NEVER = ": not shown to pay at any point measured, 16 to 64 tokens; it can gain 
 
 def report(path: Path, outcomes: list[Outcome], form: ReportFormat = "markdown") -> str:
     engine = connect(str(path))
-    requested = [(found.job.comparison(Pair(*pair)), found.job.content_hashes) for found in outcomes for pair in found.job.pairs]
+    requested = [
+        (found.job.comparison(Pair(*pair)), found.job.content_hashes)
+        for found in outcomes
+        for pair in found.job.pairs
+    ]
     submit_sweep(engine, NewSweep("hosts", "text", "?"), requested, [])
     for found in outcomes:
         record(engine, None, None, found)
     printed = io.StringIO()
-    write_report(load_report(str(path), "hosts"), form, Console(file=printed, width=400), detail=True)
+    write_report(
+        load_report(str(path), "hosts"), form, Console(file=printed, width=400), detail=True
+    )
     return printed.getvalue()
 
 
 def test_hosts_are_named_and_what_they_lack(tmp_path: Path) -> None:
-    """A whole curve of one host and two points of another: two blocks, each named, the second one incomplete."""
+    """A whole curve of one host and two points of another: two blocks, each named, the second one
+    incomplete.
+    """
     outcomes = [
         an_outcome(a_job(size), speedups=(speedup,), host=host)
         for host, sizes in (("a", SIZES), ("b", SIZES[:2]))
         for size, speedup in zip(sizes, (0.7, 0.9, 1.2, 1.5), strict=False)
     ]
     text = report(tmp_path / "store.db", outcomes)
-    headlines = [line for line in text.splitlines() if line.startswith("## ") and "Answers" not in line]
-    assert ["on Imaginary CPU (host a), 2 threads" in headlines[0], "on Imaginary CPU (host b)," in headlines[1]] == [True, True]
-    whole, part = [section.split("\n\n")[0] for section in text.split("### Break-even in tokens\n")[1:]]
+    headlines = [
+        line for line in text.splitlines() if line.startswith("## ") and "Answers" not in line
+    ]
+    assert [
+        "on Imaginary CPU (host a), 2 threads" in headlines[0],
+        "on Imaginary CPU (host b)," in headlines[1],
+    ] == [True, True]
+    whole, part = [
+        section.split("\n\n")[0] for section in text.split("### Break-even in tokens\n")[1:]
+    ]
     assert ": pays from" in whole
     assert f"{NEVER}; incomplete, 2 of 4 points are missing on host b" in part
     assert "it can gain nothing; incomplete, 2 of 4 points are missing on host b" in report(
@@ -60,7 +77,11 @@ def test_one_host_is_not_named(tmp_path: Path) -> None:
 
 def test_two_environments_of_a_host_are_distinguished(tmp_path: Path) -> None:
     """The same machine before and after an update: both are named by their environment."""
-    outcomes = [an_outcome(a_job(size), environment=found) for found in (OTHER, an_outcome(a_job()).environment) for size in SIZES]
+    outcomes = [
+        an_outcome(a_job(size), environment=found)
+        for found in (OTHER, an_outcome(a_job()).environment)
+        for size in SIZES
+    ]
     text = report(tmp_path / "store.db", outcomes)
     for outcome in outcomes[3:5]:
         assert f"(host here, environment {outcome.environment.environment_id[:8]})" in text
@@ -75,6 +96,10 @@ def test_language_models_of_two_hosts_are_distinguished(tmp_path: Path) -> None:
         for size, gain in known
     ]
     text = report(tmp_path / "store.db", outcomes)
-    assert sum("(host a)" in line for line in text.splitlines()) > sum("(host b)" in line for line in text.splitlines()) > 0
+    assert (
+        sum("(host a)" in line for line in text.splitlines())
+        > sum("(host b)" in line for line in text.splitlines())
+        > 0
+    )
     assert "on host a: pays from " in text
     assert "; incomplete, 1 of 3 points are missing on host b. " in text

@@ -19,8 +19,8 @@ from tests.orchestrator.commands import ROOT, breakeven
 from tests.orchestrator.vision_fixtures import printed
 
 HOSTILE = (
-    "</title><script>alert('x')</script><img src=http://evil.example/x onerror=alert(1)> & \"quoted\" \\input{/etc/passwd} "
-    "100% $x_1^2$ ~#{}"
+    "</title><script>alert('x')</script><img src=http://evil.example/x onerror=alert(1)> &"
+    ' "quoted" \\input{/etc/passwd} 100% $x_1^2$ ~#{}'
 )
 
 
@@ -54,7 +54,9 @@ def report(stored: Path) -> Report:
 
 
 def hostile(report: Report) -> Report:
-    """The report with a hostile text in every column of text, and in name, question and sweep file."""
+    """The report with a hostile text in every column of text, and in name, question and sweep
+    file.
+    """
     changed: dict[str, Any] = {"name": HOSTILE, "question": HOSTILE, "text": HOSTILE}
     keep = {
         "kind",
@@ -75,15 +77,23 @@ def hostile(report: Report) -> Report:
         frame = getattr(report, field.name)
         if field.name not in changed and isinstance(frame, pd.DataFrame):
             texts = [
-                name for name in frame.columns if name not in keep and name[-3:] != "_id" and frame[name].map(type).eq(str).any()
+                name
+                for name in frame.columns
+                if name not in keep and name[-3:] != "_id" and frame[name].map(type).eq(str).any()
             ]
-            changed[field.name] = frame.assign(**{name: frame[name].where(frame[name].isna(), HOSTILE) for name in texts})
+            changed[field.name] = frame.assign(
+                **{name: frame[name].where(frame[name].isna(), HOSTILE) for name in texts}
+            )
     return dataclasses.replace(report, **changed)
 
 
 def test_the_page_has_every_part_in_order(stored: Path) -> None:
-    """Question, answer, charts, points, cost model, verdicts with flags, what to do, provenance, and the sweep file."""
-    done = breakeven("report", "quickstart", "--format", "html", folder=stored, PYTHONPATH=str(ROOT))
+    """Question, answer, charts, points, cost model, verdicts with flags, what to do, provenance,
+    and the sweep file.
+    """
+    done = breakeven(
+        "report", "quickstart", "--format", "html", folder=stored, PYTHONPATH=str(ROOT)
+    )
     assert done.returncode == 0, done.stderr
     page = Page(done.stdout)
     assert (page.open, page.unbalanced) == ([], [])
@@ -108,21 +118,41 @@ def test_the_page_has_every_part_in_order(stored: Path) -> None:
     assert places == sorted(places)
     images = [attributes for tag, attributes in page.tags if tag == "img"]
     assert len(images) >= 1
-    assert all((each["src"] or "").startswith("data:image/svg+xml;base64,") and each["alt"] for each in images)
+    assert all(
+        (each["src"] or "").startswith("data:image/svg+xml;base64,") and each["alt"]
+        for each in images
+    )
 
 
 def references(page: Page) -> list[str]:
     """What a browser would load or follow."""
-    names = {"src", "href", "srcset", "action", "data", "poster", "background", "xlink:href", "formaction"}
+    names = {
+        "src",
+        "href",
+        "srcset",
+        "action",
+        "data",
+        "poster",
+        "background",
+        "xlink:href",
+        "formaction",
+    }
     return [
-        str(value) for _, attributes in page.tags for name, value in attributes.items() if name in names or name.startswith("on")
+        str(value)
+        for _, attributes in page.tags
+        for name, value in attributes.items()
+        if name in names or name.startswith("on")
     ]
 
 
 def test_nothing_is_loaded_and_no_name_is_code(report: Report) -> None:
-    """Hostile texts in every field stay texts: neither tag, attribute nor style comes of them, and no reference leaves the page."""
+    """Hostile texts in every field stay texts: neither tag, attribute nor style comes of them, and
+    no reference leaves the page.
+    """
     charts = [ReportChart(HOSTILE, "<svg/>"), ReportChart(HOSTILE, "", HOSTILE)]
-    plain, attacked = (render_html(each, list(sections(each)), charts) for each in (report, hostile(report)))
+    plain, attacked = (
+        render_html(each, list(sections(each)), charts) for each in (report, hostile(report))
+    )
     page = Page(attacked)
     assert {tag for tag, _ in page.tags} == {tag for tag, _ in Page(plain).tags}
     assert (page.open, page.unbalanced) == ([], [])
@@ -132,18 +162,26 @@ def test_nothing_is_loaded_and_no_name_is_code(report: Report) -> None:
     assert "default-src 'none'" in attacked
 
 
-def test_charts_are_drawn_or_the_reason_is_given(stored: Path, report: Report, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The web app draws them in its own process; for a sweep that it cannot draw there is a line in place of a chart."""
+def test_charts_are_drawn_or_the_reason_is_given(
+    stored: Path, report: Report, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The web app draws them in its own process; for a sweep that it cannot draw there is a line in
+    place of a chart.
+    """
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    (first, *_) = draw_charts(report, str(stored / "breakeven.db"))
+    first, *_ = draw_charts(report, str(stored / "breakeven.db"))
     assert first.svg.startswith("<svg")
-    (missing, *_) = draw_charts(dataclasses.replace(report, name="--nothing"), str(stored / "breakeven.db"))
+    missing, *_ = draw_charts(
+        dataclasses.replace(report, name="--nothing"), str(stored / "breakeven.db")
+    )
     assert missing.svg == ""
     assert "contains no sweep called --nothing" in missing.problem
 
 
 def check_latex(text: str) -> None:
-    """Braces and environments are balanced, rows have as many cells as columns, and no special letter is left as it is."""
+    """Braces and environments are balanced, rows have as many cells as columns, and no special
+    letter is left as it is.
+    """
     body = "\n".join(line for line in text.splitlines() if not line.startswith("%"))
     bare = re.sub(r"\\[\\{}$&#%_]", "", body)
     assert bare.count("{") == bare.count("}")
@@ -166,7 +204,18 @@ def check_latex(text: str) -> None:
         for row in re.findall(r"^(.*) \\\\$", rows, re.MULTILINE):
             assert len(re.findall(r"(?<!\\)&", row)) == len(columns) - 1
     commands = set(re.findall(r"\\([A-Za-z]+)", body))
-    known = {"paragraph", "begin", "end", "centering", "footnotesize", "caption", "label", "toprule", "midrule", "bottomrule"}
+    known = {
+        "paragraph",
+        "begin",
+        "end",
+        "centering",
+        "footnotesize",
+        "caption",
+        "label",
+        "toprule",
+        "midrule",
+        "bottomrule",
+    }
     assert commands <= known | {"rightarrow", "times", "pm"} | {f"text{name}" for name in TEXT}
 
 
@@ -174,7 +223,9 @@ TEXT = ("backslash", "asciitilde", "asciicircum", "less", "greater", "bar", "quo
 
 
 def test_latex_has_a_table_and_states_the_method(stored: Path) -> None:
-    """A booktabs table of the points with a caption, and what was measured, how, on how many pairs, with which intervals."""
+    """A booktabs table of the points with a caption, and what was measured, how, on how many pairs,
+    with which intervals.
+    """
     text = breakeven("report", "quickstart", "--format", "latex", folder=stored).stdout
     check_latex(text)
     for part in (
@@ -194,7 +245,9 @@ def test_latex_has_a_table_and_states_the_method(stored: Path) -> None:
 
 
 def test_hostile_names_are_printed_in_latex(report: Report) -> None:
-    """Commands in names are printed as letters, comments cannot end early, and what LaTeX counts stays balanced."""
+    """Commands in names are printed as letters, comments cannot end early, and what LaTeX counts
+    stays balanced.
+    """
     text = render_latex(hostile(report))
     check_latex(text)
     assert r"\textbackslash{}input\{/etc/passwd\}" in text
@@ -203,7 +256,9 @@ def test_hostile_names_are_printed_in_latex(report: Report) -> None:
 
 
 def test_accuracy_has_its_table_too(stored: Path) -> None:
-    """Every format comes from the same sections: LaTeX has the verdicts that the terminal prints."""
+    """Every format comes from the same sections: LaTeX has the verdicts that the terminal
+    prints.
+    """
     report = load_report(str(stored / "breakeven.db"), "quickstart")
     table = printed(report, "table")
     latex = printed(report, "latex")
@@ -216,10 +271,16 @@ def test_accuracy_has_its_table_too(stored: Path) -> None:
 def test_a_browser_loads_nothing_and_nothing_sticks_out(
     report: Report, browser: Browser, tmp_path: Path, scheme: Literal["light", "dark"], width: int
 ) -> None:
-    """In Chromium the page requests itself alone, reports no error, and fits the window; hostile names run no script."""
+    """In Chromium the page requests itself alone, reports no error, and fits the window; hostile
+    names run no script.
+    """
     file = tmp_path / "page.html"
-    charts = [ReportChart("a chart", '<svg xmlns="http://www.w3.org/2000/svg" width="1300" height="9"/>')]
-    file.write_text(render_html(hostile(report), list(sections(hostile(report))), charts), encoding="utf-8")
+    charts = [
+        ReportChart("a chart", '<svg xmlns="http://www.w3.org/2000/svg" width="1300" height="9"/>')
+    ]
+    file.write_text(
+        render_html(hostile(report), list(sections(hostile(report))), charts), encoding="utf-8"
+    )
     requests: list[str] = []
     problems: list[str] = []
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
@@ -228,7 +289,9 @@ def test_a_browser_loads_nothing_and_nothing_sticks_out(
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.goto(file.as_uri())
     reach = page.evaluate("document.documentElement.scrollWidth")
-    drawn = page.evaluate("[...document.images].every(image => image.complete && image.naturalWidth > 0)")
+    drawn = page.evaluate(
+        "[...document.images].every(image => image.complete && image.naturalWidth > 0)"
+    )
     colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
     page.close()
     assert [url for url in requests if not url.startswith("data:")] == [file.as_uri()]

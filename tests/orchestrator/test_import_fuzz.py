@@ -1,4 +1,6 @@
-"""`breakeven import` of outcomes with one value changed: each is refused in one line, or holds nothing that cannot be."""
+"""`breakeven import` of outcomes with one value changed: each is refused in one line, or holds
+nothing that cannot be.
+"""
 
 import copy
 import json
@@ -19,7 +21,10 @@ from tests.fixtures.sql_rows import rows
 from tests.orchestrator.commands import breakeven
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
-REAL = {name: json.loads((FIXTURES / f"real_{name}.json").read_text()) for name in ("latency", "profile")}
+REAL = {
+    name: json.loads((FIXTURES / f"real_{name}.json").read_text())
+    for name in ("latency", "profile")
+}
 """Outcomes of `python -m workers.run` on a shared CPU: dense and TopK on 32 pixels."""
 HOSTILE = {
     "null": None,
@@ -91,7 +96,8 @@ POSSIBLE = (
     ("peaks.*", {"text", "null"}),
     ("*", {"text", "null", "map", "list"}),
 )
-"""Values that a field may have, beside its own: what is not listed here is to be refused. The first name that fits counts."""
+"""Values that a field may have, beside its own: what is not listed here is to be refused. The first
+name that fits counts."""
 
 
 def places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
@@ -135,7 +141,9 @@ def test_real_outcomes_are_read(name: str) -> None:
 
 
 def test_every_field_with_hostile_values(tmp_path: Path) -> None:
-    """No traceback, one line for each that is refused, and what is accepted can be: it is stored, and the views hold it."""
+    """No traceback, one line for each that is refused, and what is accepted can be: it is stored,
+    and the views hold it.
+    """
     file, accepted, refusals, wrong = tmp_path / "outcome.json", list[Outcome](), list[str](), []
     for name, word, text in changed_outcomes():
         file.write_text(text)
@@ -156,14 +164,27 @@ def test_every_field_with_hostile_values(tmp_path: Path) -> None:
     assert record_imported(engine, accepted[::5]) == len(accepted[::5])
     for view in ("arm", "speedup", "effect", "profile", "kernel", "execution", "metric"):
         assert rows(engine, f"SELECT * FROM {view}")
-    assert rows(engine, "SELECT * FROM failures") == []  # whatever failed in one outcome was measured in another
+    # whatever failed in one outcome was measured in another
+    assert rows(engine, "SELECT * FROM failures") == []
 
 
 NAMED = {
     "a method without a name": ("latency", ("job", "arms", 1, "stack", 0, "method"), ""),
-    "a budget below zero": ("latency", ("job", "arms", 1, "stack", 0, "params"), {"budget": -1e308}),
-    "a budget of gmacs below zero": ("latency", ("job", "arms", 1, "stack", 0, "params"), {"budget": {"gmacs": -1e308}}),
-    "a parameter that is none": ("latency", ("job", "arms", 1, "stack", 0, "params"), {"keep_rate": 0.5, "colour": 1}),
+    "a budget below zero": (
+        "latency",
+        ("job", "arms", 1, "stack", 0, "params"),
+        {"budget": -1e308},
+    ),
+    "a budget of gmacs below zero": (
+        "latency",
+        ("job", "arms", 1, "stack", 0, "params"),
+        {"budget": {"gmacs": -1e308}},
+    ),
+    "a parameter that is none": (
+        "latency",
+        ("job", "arms", 1, "stack", 0, "params"),
+        {"keep_rate": 0.5, "colour": 1},
+    ),
     "a method for other models": ("latency", ("job", "arms", 1, "stack", 0, "method"), "larosa"),
     "longer than the universe": ("latency", ("samples", "seconds", 0, 0), 1.2e297),
     "a forward that is longer than the job": ("latency", ("samples", "seconds", 0, 0), 1e5),
@@ -185,7 +206,9 @@ NAMED = {
 
 
 @pytest.mark.parametrize(("document", "path", "value"), NAMED.values(), ids=NAMED)
-def test_named_impossibilities(tmp_path: Path, document: str, path: tuple[str | int, ...], value: Any) -> None:
+def test_named_impossibilities(
+    tmp_path: Path, document: str, path: tuple[str | int, ...], value: Any
+) -> None:
     """Each is refused in one line that names the file."""
     changed = copy.deepcopy(REAL[document])
     inner = changed
@@ -204,7 +227,12 @@ def test_impossible_and_empty_files_exit_2(tmp_path: Path) -> None:
     wrong = copy.deepcopy(REAL["latency"])
     wrong["samples"]["seconds"][0][0] = "NaN"
     (tmp_path / "folder").mkdir()
-    for name, text in {"nan.json": json.dumps(wrong), "empty.json": "", "blank.json": "\n \n", "folder/empty.json": ""}.items():
+    for name, text in {
+        "nan.json": json.dumps(wrong),
+        "empty.json": "",
+        "blank.json": "\n \n",
+        "folder/empty.json": "",
+    }.items():
         (tmp_path / name).write_text(text)
     for given in ("nan.json", "empty.json", "blank.json", "folder"):
         done = breakeven("import", given, folder=tmp_path)

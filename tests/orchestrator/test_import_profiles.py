@@ -1,4 +1,6 @@
-"""`breakeven import` of profilers' files: recognised by content, what they cover is printed, and nothing is half imported."""
+"""`breakeven import` of profilers' files: recognised by content, what they cover is printed, and
+nothing is half imported.
+"""
 
 import sqlite3
 from contextlib import closing
@@ -33,19 +35,27 @@ def outcome_file(tmp_path: Path) -> Path:
 
 
 def test_outcome_and_profiles_in_one_import(tmp_path: Path, outcome_file: Path) -> None:
-    """Outcome, timeline and kernels are imported together, tied, and summed up with what they cover; twice changes nothing."""
+    """Outcome, timeline and kernels are imported together, tied, and summed up with what they
+    cover; twice changes nothing.
+    """
     write_nsys(tmp_path / "trace.sqlite", a_trace(4, marks=MARKS, before=("fill",) * 4), "2021")
-    (tmp_path / "report.csv").write_text(PREAMBLE + raw_page([each._replace(name="gemm") for each in CASTS], nvtx=" ".join(MARKS)))
+    (tmp_path / "report.csv").write_text(
+        PREAMBLE + raw_page([each._replace(name="gemm") for each in CASTS], nvtx=" ".join(MARKS))
+    )
     names = ("report.csv", outcome_file.name, "trace.sqlite")
     first = breakeven("import", *names, folder=tmp_path)
     assert (first.returncode, first.stderr) == (0, "")
     lines = first.stdout.splitlines()
     assert lines[0] == "1 outcomes imported"
-    assert lines[1].startswith(f"trace.sqlite: imported; the arm of comparison {COMPARISON_ID}: topk")
+    assert lines[1].startswith(
+        f"trace.sqlite: imported; the arm of comparison {COMPARISON_ID}: topk"
+    )
     assert lines[2] == "  nsys, forwards by 4 ranges breakeven:forward"
     assert "72 kernels profiled under 8 names, 18 per forward (of 76 in the file" in lines[3]
     assert any(line.startswith("report.csv: imported") for line in lines)
-    assert "3 kernels profiled under 1 name; they take 16.7 % of the arm's kernel time" in first.stdout
+    assert (
+        "3 kernels profiled under 1 name; they take 16.7 % of the arm's kernel time" in first.stdout
+    )
     assert "(of these 3 kernels alone, not of the arm)" in first.stdout
 
     second = breakeven("import", *names, folder=tmp_path)
@@ -55,7 +65,9 @@ def test_outcome_and_profiles_in_one_import(tmp_path: Path, outcome_file: Path) 
 
 
 def test_profile_without_marks(tmp_path: Path, outcome_file: Path) -> None:
-    """A trace of someone else's program needs the number of forwards and the comparison; without one it is stored untied."""
+    """A trace of someone else's program needs the number of forwards and the comparison; without
+    one it is stored untied.
+    """
     kernels = [f"kernel {number}" for number in range(30)]
     write_nsys(tmp_path / "trace.sqlite", a_trace(1, kernels, ranges=False), "inline")
     unknown = breakeven("import", "trace.sqlite", folder=tmp_path)
@@ -64,12 +76,17 @@ def test_profile_without_marks(tmp_path: Path, outcome_file: Path) -> None:
     assert "--forwards K" in unknown.stderr
     assert not (tmp_path / "breakeven.db").exists()
 
-    untied = breakeven("import", "trace.sqlite", "--forwards", "3", "--arm", "my arm", folder=tmp_path)
+    untied = breakeven(
+        "import", "trace.sqlite", "--forwards", "3", "--arm", "my arm", folder=tmp_path
+    )
     assert "trace.sqlite: imported; tied to no comparison: my arm" in untied.stdout
     assert "what share of the arm's kernel time they take is not known" in untied.stdout
     stated = ("--forwards", "3", "--comparison", COMPARISON_ID, "--arm", "baseline")
     tied = breakeven("import", outcome_file.name, "trace.sqlite", *stated, folder=tmp_path)
-    assert f"imported again, in place of what was stored of it; the baseline of comparison {COMPARISON_ID}: dense" in tied.stdout
+    assert (
+        "imported again, in place of what was stored of it; the baseline of comparison"
+        f" {COMPARISON_ID}: dense" in tied.stdout
+    )
     assert profiles(tmp_path) == 1
 
 
@@ -78,23 +95,55 @@ def test_details_page_in_utf_16(tmp_path: Path) -> None:
     (tmp_path / "report.csv").write_text(details_page(locale="C"), encoding="utf-16")
     done = breakeven("import", "report.csv", folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "3 kernels profiled under 2 names; what share of the arm's kernel time they take is not known" in done.stdout
+    assert (
+        "3 kernels profiled under 2 names; what share of the arm's kernel time they take is not"
+        " known" in done.stdout
+    )
 
 
 WRONG = {
-    "a table of something else": ("x.csv", b"a;b\n1;2\n", "x.csv is none of what can be imported", "found a first line 'a;b'"),
+    "a table of something else": (
+        "x.csv",
+        b"a;b\n1;2\n",
+        "x.csv is none of what can be imported",
+        "found a first line 'a;b'",
+    ),
     "an empty file": ("x.csv", b"", "x.csv is none of what can be imported", "found an empty file"),
     "bytes": ("x.bin", b"\xff\xfe\x00\xd8\x00", "x.bin cannot be read", "neither text nor SQLite"),
-    "a report of nsys": ("x.nsys-rep", b"anything", "export it first", "nsys export --type sqlite x.nsys-rep"),
-    "a report of ncu": ("x.ncu-rep", b"anything", "export it first", "ncu --import x.ncu-rep --csv --page raw"),
-    "a cut-off export": ("x.sqlite", b"SQLite format 3\0" + bytes(10), "x.sqlite: it is cut off", "export it again"),
-    "lines of ncu alone": ("x.csv", b"==PROF== Connected\n==ERROR== permission\n", "x.csv: it is empty", "ncu --csv --page raw"),
+    "a report of nsys": (
+        "x.nsys-rep",
+        b"anything",
+        "export it first",
+        "nsys export --type sqlite x.nsys-rep",
+    ),
+    "a report of ncu": (
+        "x.ncu-rep",
+        b"anything",
+        "export it first",
+        "ncu --import x.ncu-rep --csv --page raw",
+    ),
+    "a cut-off export": (
+        "x.sqlite",
+        b"SQLite format 3\0" + bytes(10),
+        "x.sqlite: it is cut off",
+        "export it again",
+    ),
+    "lines of ncu alone": (
+        "x.csv",
+        b"==PROF== Connected\n==ERROR== permission\n",
+        "x.csv: it is empty",
+        "ncu --csv --page raw",
+    ),
 }
 
 
 @pytest.mark.parametrize(("name", "content", "wrong", "right"), WRONG.values(), ids=WRONG)
-def test_wrong_files_are_one_line(tmp_path: Path, name: str, content: bytes, wrong: str, right: str) -> None:
-    """Whatever is wrong with a file is one line that names it and what would be right, with exit code 2; no store is made."""
+def test_wrong_files_are_one_line(
+    tmp_path: Path, name: str, content: bytes, wrong: str, right: str
+) -> None:
+    """Whatever is wrong with a file is one line that names it and what would be right, with exit
+    code 2; no store is made.
+    """
     (tmp_path / name).write_bytes(content)
     done = breakeven("import", name, folder=tmp_path)
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
@@ -109,7 +158,10 @@ def test_one_wrong_file_stops_the_import(tmp_path: Path, outcome_file: Path) -> 
     (tmp_path / "report.csv").write_text(raw_page().replace('"91.75"', '"91,75"'))
     done = breakeven("import", outcome_file.name, "trace.sqlite", "report.csv", folder=tmp_path)
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    assert "'91,75' is no finite number from 0 on with a decimal point; export it again with LC_ALL=C" in done.stderr
+    assert (
+        "'91,75' is no finite number from 0 on with a decimal point; export it again with LC_ALL=C"
+        in done.stderr
+    )
     assert not (tmp_path / "breakeven.db").exists()
 
 
@@ -129,7 +181,11 @@ def test_formats_by_content(tmp_path: Path) -> None:
     write_nsys(tmp_path / "a.db", a_trace(1))
     (tmp_path / "b.txt").write_text(raw_page())
     (tmp_path / "c.ndjson").write_text('{"job": 1}\n')
-    assert [file_format(tmp_path / name) for name in ("a.db", "b.txt", "c.ndjson")] == ["nsys", "ncu", "outcomes"]
+    assert [file_format(tmp_path / name) for name in ("a.db", "b.txt", "c.ndjson")] == [
+        "nsys",
+        "ncu",
+        "outcomes",
+    ]
     assert file_format(tmp_path) == "outcomes"
     with pytest.raises(StoreError, match="cannot be read"):
         file_format(tmp_path / "none.csv")

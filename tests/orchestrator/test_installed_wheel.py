@@ -1,4 +1,6 @@
-"""The installed wheel in an empty folder: the shipped sweep is found by its name, and every command that is printed works there."""
+"""The installed wheel in an empty folder: the shipped sweep is found by its name, and every command
+that is printed works there.
+"""
 
 import os
 import shlex
@@ -17,26 +19,49 @@ pytestmark = pytest.mark.ray
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The `bin` of an environment with this project's wheel, and the libraries of the one that runs the tests."""
+    """The `bin` of an environment with this project's wheel, and the libraries of the one that runs
+    the tests.
+    """
     folder = tmp_path_factory.mktemp("wheel")
-    subprocess.run(["uv", "build", "--wheel", "--out-dir", folder, ROOT], check=True, capture_output=True)
+    subprocess.run(
+        ["uv", "build", "--wheel", "--out-dir", folder, ROOT], check=True, capture_output=True
+    )
     (wheel,) = folder.glob("*.whl")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "venv"], check=True)
     python = folder / "venv" / "bin" / "python"
-    subprocess.run(["uv", "pip", "install", "--no-deps", "--python", python, wheel], check=True, capture_output=True)
+    subprocess.run(
+        ["uv", "pip", "install", "--no-deps", "--python", python, wheel],
+        check=True,
+        capture_output=True,
+    )
     (packages,) = (folder / "venv" / "lib").glob("python*/site-packages")
-    (packages / "libraries.pth").write_text(f"{sysconfig.get_path('purelib')}\n")  # no .pth of theirs is read: not the checkout
+    # no .pth of theirs is read: not the checkout
+    (packages / "libraries.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
     return python.parent
 
 
 @pytest.mark.slow
 def test_every_command_works_from_the_wheel(installed: Path, tmp_path: Path) -> None:
-    """A run of the shipped sweep, by its name, and then all commands that it and its report print."""
-    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "BREAKEVEN_DB")}
+    """A run of the shipped sweep, by its name, and then all commands that it and its report
+    print.
+    """
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("PYTHONPATH", "BREAKEVEN_DB")
+    }
     environment["PATH"] = f"{installed}{os.pathsep}{environment['PATH']}"
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=550, check=False)
+        return subprocess.run(
+            words,
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=550,
+            check=False,
+        )
 
     place = run("python", "-c", "import orchestrator; print(orchestrator.__file__)").stdout
     assert Path(place).is_relative_to(installed.parent), place
@@ -55,7 +80,13 @@ def test_every_command_works_from_the_wheel(installed: Path, tmp_path: Path) -> 
     assert commands
     for command in sorted(commands):
         words = shlex.split(command)
-        words += ["--processes", "0"] if words[1] == "calibrate" else ["--time", "40s"] if words[1] == "run" else []
+        words += (
+            ["--processes", "0"]
+            if words[1] == "calibrate"
+            else ["--time", "40s"]
+            if words[1] == "run"
+            else []
+        )
         done = run(*words)
         assert done.returncode in (0, 1), (command, done.stderr)
         assert "Traceback" not in done.stderr, command

@@ -23,14 +23,20 @@ STARTS = b"starting Ray"
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_the_first_signal_is_a_request(number: int) -> None:
-    """Ctrl-C, SIGTERM and SIGHUP alike end nothing at once; the handlers from before are back afterwards."""
-    inherited = signal.signal(number, before := signal.default_int_handler)  # under nohup SIGHUP is ignored
+    """Ctrl-C, SIGTERM and SIGHUP alike end nothing at once; the handlers from before are back
+    afterwards.
+    """
+    # under nohup SIGHUP is ignored
+    inherited = signal.signal(number, before := signal.default_int_handler)
     try:
         with stop_requested() as stopped:
             assert not stopped()
             signal.raise_signal(number)
             assert stopped()
-            assert signal.getsignal(number) == (signal.SIG_IGN if number == signal.SIGHUP else before)  # which may come twice
+            # which may come twice
+            assert signal.getsignal(number) == (
+                signal.SIG_IGN if number == signal.SIGHUP else before
+            )
         assert signal.getsignal(number) == before
     finally:
         signal.signal(number, inherited)
@@ -72,18 +78,28 @@ main()
 
 
 def test_a_crash_at_the_end_of_the_interpreter_is_no_exit_code() -> None:
-    """Threads of Ray may crash there: a command that has loaded Ray ends before it, with all that it printed."""
-    ended = subprocess.run([sys.executable, "-c", ENDS], cwd=ROOT, capture_output=True, text=True, check=False)
+    """Threads of Ray may crash there: a command that has loaded Ray ends before it, with all that
+    it printed.
+    """
+    ended = subprocess.run(
+        [sys.executable, "-c", ENDS], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert (ended.returncode, ended.stdout) == (0, "answered\n"), ended.stderr
 
 
 @pytest.mark.parametrize("after_s", [0.0, 0.4, 1.2])
-def test_a_request_to_end_while_ray_starts_is_an_interruption(tmp_path: Path, after_s: float) -> None:
-    """SIGTERM ends the command with 130 wherever Ray is, whose own handler would end it with another code, and nothing stays."""
+def test_a_request_to_end_while_ray_starts_is_an_interruption(
+    tmp_path: Path, after_s: float
+) -> None:
+    """SIGTERM ends the command with 130 wherever Ray is, whose own handler would end it with
+    another code, and nothing stays.
+    """
     (tmp_path / "sweep.yaml").write_text(SWEEP)
     environment = {**os.environ, "BREAKEVEN_DB": str(tmp_path / "x.db"), "RAY_TMPDIR": "/tmp"}
     command = [*RUN, str(tmp_path / "sweep.yaml")]
-    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as process:
         assert process.stdout is not None
         run_until(process.stdout.fileno(), STARTS)
         time.sleep(after_s)
@@ -91,19 +107,24 @@ def test_a_request_to_end_while_ray_starts_is_an_interruption(tmp_path: Path, af
         process.terminate()
         process.communicate(timeout=60)
     assert process.returncode == 130
-    _, left = psutil.wait_procs(started, timeout=30)  # Ray's processes see a moment later that their parent has ended
+    # Ray's processes see a moment later that their parent has ended
+    _, left = psutil.wait_procs(started, timeout=30)
     assert [each for each in left if is_running(each)] == []
 
 
 @pytest.mark.parametrize("after_s", [0.5, 6.0])
 def test_a_closed_terminal_is_an_interruption(tmp_path: Path, after_s: float) -> None:
     """The command ends with 130, although it can print nothing more."""
-    (tmp_path / "sweep.yaml").write_text(SWEEP.replace("[32, 48, 64]", "{range: {start: 32, stop: 1600, step: 16}}"))
+    (tmp_path / "sweep.yaml").write_text(
+        SWEEP.replace("[32, 48, 64]", "{range: {start: 32, stop: 1600, step: 16}}")
+    )
     child, terminal = pty.fork()
     if child == 0:
         os.chdir(ROOT)
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
-        os.execv(sys.executable, [*RUN, str(tmp_path / "sweep.yaml"), "--db", str(tmp_path / "x.db")])
+        os.execv(
+            sys.executable, [*RUN, str(tmp_path / "sweep.yaml"), "--db", str(tmp_path / "x.db")]
+        )
     run_until(terminal, STARTS)
     time.sleep(after_s)
     os.close(terminal)

@@ -1,4 +1,6 @@
-"""Runs of limited time: what does not fit is left and the rest goes on; a taken host is waited for as long as may be."""
+"""Runs of limited time: what does not fit is left and the rest goes on; a taken host is waited for
+as long as may be.
+"""
 
 import io
 import threading
@@ -37,12 +39,20 @@ class TimesLeft(Display):
 def limited(
     store: Store, jobs: Sequence[Job], cluster: Cluster, limit_s: float = inf, wait_s: float = inf
 ) -> tuple[RunResult, list[float]]:
-    """A run with a time limit, as `--time` makes it; how it ended, and the times left that it showed."""
+    """A run with a time limit, as `--time` makes it; how it ended, and the times left that it
+    showed.
+    """
     plan = planned(store, SITES, jobs)
     refinement = Refinement(plan.expansion, store.engine) if limit_s < inf else None
     with TimesLeft() as display:
         result = run_plan(
-            store.engine, plan, lambda: cluster, display, time_budget=TimeBudget(limit_s), refinement=refinement, wait_s=wait_s
+            store.engine,
+            plan,
+            lambda: cluster,
+            display,
+            time_budget=TimeBudget(limit_s),
+            refinement=refinement,
+            wait_s=wait_s,
         )
     return result, display.seen
 
@@ -68,7 +78,9 @@ def taken_host() -> Iterator[None]:
 
 
 def test_time_that_is_left_goes_to_too_few_pairs(store: Store, cluster: Cluster) -> None:
-    """One job does not fit into the time: the other one, which came back with too few pairs, is measured until it is clear."""
+    """One job does not fit into the time: the other one, which came back with too few pairs, is
+    measured until it is clear.
+    """
     jobs = [job("a", pairs_min=50), job("b", image_size=64, budget_s=1e5, timeout_s=2e5)]
     result, _ = limited(store, jobs, cluster, limit_s=90.0)
     assert (result.plan.answered, result.plan.insufficient) == (1, {})
@@ -99,8 +111,12 @@ def test_the_time_left_never_exceeds_the_limit(store: Store, cluster: Cluster) -
 
 
 @pytest.mark.parametrize(("limit_s", "wait_s"), [(inf, 0.0), (inf, 0.5), (8.0, inf)])
-def test_a_taken_host_is_waited_for_as_long_as_may_be(store: Store, cluster: Cluster, limit_s: float, wait_s: float) -> None:
-    """With `--no-wait`, `--wait` and `--time` a run ends though another one keeps the host; its job goes back to the queue."""
+def test_a_taken_host_is_waited_for_as_long_as_may_be(
+    store: Store, cluster: Cluster, limit_s: float, wait_s: float
+) -> None:
+    """With `--no-wait`, `--wait` and `--time` a run ends though another one keeps the host; its job
+    goes back to the queue.
+    """
     jobs = [job("a", budget_s=0.1)]
     with taken_host():
         result, _ = limited(store, jobs, cluster, limit_s=limit_s, wait_s=wait_s)
@@ -110,7 +126,9 @@ def test_a_taken_host_is_waited_for_as_long_as_may_be(store: Store, cluster: Clu
     assert (result.taken, result.plan.jobs) == (False, ())
 
 
-def test_a_job_of_another_run_is_waited_for_as_long_as_may_be(store: Store, cluster: Cluster) -> None:
+def test_a_job_of_another_run_is_waited_for_as_long_as_may_be(
+    store: Store, cluster: Cluster
+) -> None:
     """The same for a job that another run of the sweep holds."""
     held = [job("a")]
     claimed_elsewhere(store, held)

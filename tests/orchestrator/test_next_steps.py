@@ -1,4 +1,6 @@
-"""The end of a report: what its words mean, and what to do about answers that are flagged, unclear or too few."""
+"""The end of a report: what its words mean, and what to do about answers that are flagged, unclear
+or too few.
+"""
 
 import dataclasses
 from typing import Any
@@ -38,47 +40,65 @@ def altered(report: Report, **columns: Any) -> Report:
 
 
 def test_clear_answers_need_nothing(measured: Report) -> None:
-    """A report without doubts requests no further pairs; of a promise that did not arrive it names what would show the reason."""
+    """A report without doubts requests no further pairs; of a promise that did not arrive it names
+    what would show the reason.
+    """
     assert not list(next_steps_of(measured))
     assert not list(legend(measured))
     (advice,) = decisions_of(measured)
-    assert advice == (
-        "2 arms gained clearly less than their MACs suggest, under the runtime eager alone; another runtime shows what fewer "
-        "and larger operators regain: `runtime: [eager, compile]` under `axes`"
+    assert (
+        advice
+        == "2 arms gained clearly less than their MACs suggest, under the runtime eager alone;"
+        " another runtime shows what fewer and larger operators regain: `runtime: [eager,"
+        " compile]` under `axes`"
     )
     for form in FORMS:
         assert advice in printed(measured, form).splitlines()[-1]
 
 
 def test_arms_that_only_lose_are_named(measured: Report) -> None:
-    """An arm that is slower wherever it was measured gives way to the unmodified model; one that is unclear does not."""
+    """An arm that is slower wherever it was measured gives way to the unmodified model; one that is
+    unclear does not.
+    """
     slow = {"verdict": "slower", "speedup": 0.8, "speedup_low": 0.79, "speedup_high": 0.81}
     found = list(decisions_of(altered(measured, **slow)))
-    assert found[-1] == "use the unmodified model in place of topk keep_rate=0.2: slower wherever it was measured"
+    assert (
+        found[-1]
+        == "use the unmodified model in place of topk keep_rate=0.2: slower wherever it was"
+        " measured"
+    )
     assert len(list(decisions_of(altered(measured, **{**slow, "verdict": "unclear"})))) == 1
     assert not list(decisions_of(altered(measured, runtime="compile")))
 
 
 def test_doubtful_answers_name_the_command(measured: Report) -> None:
-    """Too few pairs, an unclear speed-up and a busy machine each have their own advice, which names the command."""
+    """Too few pairs, an unclear speed-up and a busy machine each have their own advice, which names
+    the command.
+    """
     unclear = {"verdict": "unclear", "speedup": 0.97, "speedup_low": 0.95, "speedup_high": 0.985}
     (advice,) = next_steps_of(altered(measured, verdict="insufficient"), "x.yaml")
-    assert advice == "1 comparison has too few pairs; the same command adds pairs: breakeven run x.yaml"
+    assert (
+        advice
+        == "1 comparison has too few pairs; the same command adds pairs: breakeven run x.yaml"
+    )
     (advice,) = next_steps_of(altered(measured, **unclear), "x.yaml")
     assert advice.endswith(
-        "this adds pairs, until they are clear or as precise as the sweep requests: breakeven run x.yaml --refine"
+        "this adds pairs, until they are clear or as precise as the sweep requests: breakeven run"
+        " x.yaml --refine"
     )
     (advice,) = next_steps_of(altered(measured, **unclear, flags="contended"), "x.yaml")
-    assert advice == (
-        "1 comparison has the flag contended: the cores were shared while measuring: `threads: 1` or `threads: cores - 1` "
-        "in the sweep measures more steadily; or when the machine is quiet, run again: "
-        "breakeven run x.yaml --retry-flagged"
+    assert (
+        advice
+        == "1 comparison has the flag contended: the cores were shared while measuring: `threads:"
+        " 1` or `threads: cores - 1` in the sweep measures more steadily; or when the machine is"
+        " quiet, run again: breakeven run x.yaml --retry-flagged"
     )
     (advice,) = flag_steps(altered(measured, flags="low_priority"), "x.yaml")
-    assert advice == (
-        "1 comparison has the flag low_priority: others may have taken the cores: `threads: 1` or `threads: cores - 1` in the "
-        "sweep measures more steadily; or start the node's Ray with RAY_worker_niceness=0, and run again: "
-        "breakeven run x.yaml --retry-flagged"
+    assert (
+        advice
+        == "1 comparison has the flag low_priority: others may have taken the cores: `threads: 1`"
+        " or `threads: cores - 1` in the sweep measures more steadily; or start the node's Ray"
+        " with RAY_worker_niceness=0, and run again: breakeven run x.yaml --retry-flagged"
     )
     assert list(flag_steps(altered(measured, flags="token_trace_mismatch"))) == [
         "1 comparison has the flag token_trace_mismatch, which workers/README.md explains (Flags)"
@@ -87,10 +107,19 @@ def test_doubtful_answers_name_the_command(measured: Report) -> None:
 
 def test_words_are_explained_where_they_are_used(measured: Report) -> None:
     """`probably slower` stands in the table in place of `unclear`, and below it what that means."""
-    text = printed(altered(measured, verdict="unclear", speedup=0.97, speedup_low=0.95, speedup_high=0.985), "table")
+    text = printed(
+        altered(measured, verdict="unclear", speedup=0.97, speedup_low=0.95, speedup_high=0.985),
+        "table",
+    )
     assert "0.970x [0.950, 0.985]     40  probably slower" in text
-    assert "probably: the 95 % interval excludes no difference, but not as clearly as a verdict needs" in text
-    text = printed(altered(measured, verdict="same", speedup=1.005, speedup_low=1.002, speedup_high=1.008), "table")
+    assert (
+        "probably: the 95 % interval excludes no difference, but not as clearly as a verdict needs"
+        in text
+    )
+    text = printed(
+        altered(measured, verdict="same", speedup=1.005, speedup_low=1.002, speedup_high=1.008),
+        "table",
+    )
     assert "1.005x [1.002, 1.008]     40  within floor" in text
     assert "within floor: the interval excludes no difference, but lies within the floor" in text
 
@@ -98,5 +127,6 @@ def test_words_are_explained_where_they_are_used(measured: Report) -> None:
 def test_notes_separate_route_and_flags_alike(measured: Report) -> None:
     """A row's notes are one list: the implementation and each flag, with the same separator."""
     assert "implementation: native, contended, warmup_not_converged" in printed(
-        altered(measured, implementation="native", flags="contended,warmup_not_converged"), "markdown"
+        altered(measured, implementation="native", flags="contended,warmup_not_converged"),
+        "markdown",
     )

@@ -1,4 +1,6 @@
-"""Which nodes of a cluster get jobs: checked alone, and with real nodes that are wrong, join late, die and return."""
+"""Which nodes of a cluster get jobs: checked alone, and with real nodes that are wrong, join late,
+die and return.
+"""
 
 import os
 import shutil
@@ -26,12 +28,21 @@ OURS = (package_version.source_version(),)
 
 def row(**resources: float) -> dict[str, object]:
     """A row of `ray.nodes()`."""
-    return {"NodeID": "ab", "NodeManagerHostname": "box", "NodeManagerAddress": "10.0.0.2", "Resources": resources}
+    return {
+        "NodeID": "ab",
+        "NodeManagerHostname": "box",
+        "NodeManagerAddress": "10.0.0.2",
+        "Resources": resources,
+    }
 
 
 def test_node_offers_what_it_has_and_declares() -> None:
     """Both must hold, for each device class."""
-    declared = {("cpu", "cuda"): row(CPU=4.0, GPU=1.0), ("cpu",): row(CPU=4.0), ("cuda",): row(GPU=1.0)}
+    declared = {
+        ("cpu", "cuda"): row(CPU=4.0, GPU=1.0),
+        ("cpu",): row(CPU=4.0),
+        ("cuda",): row(GPU=1.0),
+    }
     for devices, facts in declared.items():
         found = check_node(facts, NodeInfo("box", ENVIRONMENTS, OURS))
         assert found.node is not None
@@ -50,24 +61,38 @@ def test_declared_gpu_that_is_absent_is_named_and_not_offered() -> None:
     assert found.node is not None
     assert found.node.devices == ("cpu",)
     (line,) = found.lines
-    assert line.startswith("node box (10.0.0.2) declares 1 GPUs to Ray, but no CUDA device can be used there")
+    assert line.startswith(
+        "node box (10.0.0.2) declares 1 GPUs to Ray, but no CUDA device can be used there"
+    )
 
 
 def test_other_version_of_the_package_is_named_on_both_sides() -> None:
     """The node's version, be it of the supervisor or of the workers, and ours stand in one line."""
-    found = check_node(row(CPU=4.0), NodeInfo("box", ENVIRONMENTS, (*OURS, "0.0.9 (source 12345678)")))
+    found = check_node(
+        row(CPU=4.0), NodeInfo("box", ENVIRONMENTS, (*OURS, "0.0.9 (source 12345678)"))
+    )
     assert found.node is None
     (line,) = found.lines
-    assert line.startswith("node box (10.0.0.2) is left out: it has breakeven 0.0.9 (source 12345678), here is ")
+    assert line.startswith(
+        "node box (10.0.0.2) is left out: it has breakeven 0.0.9 (source 12345678), here is "
+    )
     assert package_version.source_version() in line
 
 
 def test_version_changes_with_any_source_and_is_that_of_the_workers(tmp_path: Path) -> None:
-    """One changed character makes another version; a process started from outside reports the one that it imports."""
+    """One changed character makes another version; a process started from outside reports the one
+    that it imports.
+    """
     shutil.copytree(ROOT / "orchestrator", tmp_path / "orchestrator")
     (tmp_path / "orchestrator" / "__init__.py").write_text('"""Changed."""\n')
-    assert package_version.version_of_workers({**os.environ, "PYTHONPATH": str(ROOT)}, "/") == package_version.source_version()
-    assert package_version.version_of_workers({**os.environ, "PYTHONPATH": str(tmp_path)}, "/") != package_version.source_version()
+    assert (
+        package_version.version_of_workers({**os.environ, "PYTHONPATH": str(ROOT)}, "/")
+        == package_version.source_version()
+    )
+    assert (
+        package_version.version_of_workers({**os.environ, "PYTHONPATH": str(tmp_path)}, "/")
+        != package_version.source_version()
+    )
     (tmp_path / "orchestrator" / "host" / "package_version.py").unlink()
     with pytest.raises(ImportError, match=r"No module named orchestrator\.host\.package"):
         package_version.version_of_workers({**os.environ, "PYTHONPATH": str(tmp_path)}, "/")
@@ -98,21 +123,29 @@ SCRIPT = """
 
 @pytest.mark.slow
 def test_wrong_nodes_are_left_out_and_late_ones_are_used(store: Store, tmp_path: Path) -> None:
-    """A head without CPUs, nodes without the package, of another version, with an absent GPU; one joins, dies and returns."""
+    """A head without CPUs, nodes without the package, of another version, with an absent GPU; one
+    joins, dies and returns.
+    """
     for name in ("other", "none"):
         (tmp_path / name).mkdir()
     for folder in OUR_PACKAGES:
         shutil.copytree(ROOT / folder, tmp_path / "other" / folder)
     (tmp_path / "other" / "orchestrator" / "__init__.py").write_text('"""Changed."""\n')
     (tmp_path / "none" / "orchestrator").mkdir()
-    (tmp_path / "none" / "orchestrator" / "__init__.py").write_text("raise ImportError('no orchestrator here')\n")
-    sweep = store.submit([job("a", model="slow", image_size=size) for size in range(32, 32 + 16 * 150, 16)])
+    (tmp_path / "none" / "orchestrator" / "__init__.py").write_text(
+        "raise ImportError('no orchestrator here')\n"
+    )
+    sweep = store.submit(
+        [job("a", model="slow", image_size=size) for size in range(32, 32 + 16 * 150, 16)]
+    )
     (tmp_path / "script.py").write_text(textwrap.dedent(SCRIPT))
     with ExitStack() as stack:
         address = stack.enter_context(head("--num-cpus", "0", home=tmp_path))
 
         def node(*options: str, **variables: str) -> "subprocess.Popen[bytes]":
-            return stack.enter_context(started("--address", address, *options, home=tmp_path, **variables))
+            return stack.enter_context(
+                started("--address", address, *options, home=tmp_path, **variables)
+            )
 
         node("--num-cpus", "1", PYTHONPATH=str(tmp_path / "none"))
         node("--num-cpus", "1", PYTHONPATH=str(tmp_path / "other"))

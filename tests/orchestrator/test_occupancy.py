@@ -9,13 +9,17 @@ from tests.orchestrator.conftest import job
 from tests.orchestrator.worker_entrypoints import ENVIRONMENTS
 
 
-def requested(kind: Kind, threads: int | None = None, device: Device = "cpu", name: str = "a") -> Job:
+def requested(
+    kind: Kind, threads: int | None = None, device: Device = "cpu", name: str = "a"
+) -> Job:
     made = job(name, model="slow")
     condition = made.condition.model_copy(update={"threads": threads, "device": device})
     return made.model_copy(update={"kind": kind, "condition": condition})
 
 
-NODE = Node(host="box", environments=ENVIRONMENTS, node_id="ab", devices=("cpu", "cuda"), cpus=8, gpus=2)
+NODE = Node(
+    host="box", environments=ENVIRONMENTS, node_id="ab", devices=("cpu", "cuda"), cpus=8, gpus=2
+)
 
 
 def test_timing_needs_an_idle_node() -> None:
@@ -47,17 +51,23 @@ def test_each_gpu_has_one_job() -> None:
 
 def test_head_that_declares_no_cpu_still_takes_a_gpu_job() -> None:
     """Its cores are not counted, its GPU is."""
-    head = Node(host="box", environments=ENVIRONMENTS, node_id="ab", devices=("cuda",), cpus=0, gpus=1)
+    head = Node(
+        host="box", environments=ENVIRONMENTS, node_id="ab", devices=("cuda",), cpus=0, gpus=1
+    )
     assert can_start(requested("accuracy", None, "cuda"), head, [])
 
 
 def on_device(name: str = "a", kind: Kind = "latency") -> Job:
     made = requested(kind, None, "cuda", name)
-    return made.model_copy(update={"condition": made.condition.model_copy(update={"exclusive": "device"})})
+    return made.model_copy(
+        update={"condition": made.condition.model_copy(update={"exclusive": "device"})}
+    )
 
 
 def test_timing_on_single_gpus_runs_on_all_of_them() -> None:
-    """One job for each of the node's two GPUs, and beside them neither timing of the whole node nor what shares it."""
+    """One job for each of the node's two GPUs, and beside them neither timing of the whole node nor
+    what shares it.
+    """
     assert can_start(on_device(), NODE, [])
     assert can_start(on_device("b", "generation"), NODE, [on_device()])
     assert has_capacity(NODE, [on_device()])

@@ -1,4 +1,6 @@
-"""The lines on an outcome while a sweep runs: a baseline timed twice in every round, and an outcome cut short."""
+"""The lines on an outcome while a sweep runs: a baseline timed twice in every round, and an outcome
+cut short.
+"""
 
 import numpy as np
 import pytest
@@ -9,8 +11,16 @@ from tests.orchestrator.conftest import job
 from tests.orchestrator.worker_entrypoints import noop
 
 
-def timed(*ratios: float, slots: tuple[int, ...], rounds: int = 40, pairs_min: int = 30, noise: float = 0.01) -> Outcome:
-    """Times of a baseline and of arms this much faster, with noise, each in its columns of the rounds."""
+def timed(
+    *ratios: float,
+    slots: tuple[int, ...],
+    rounds: int = 40,
+    pairs_min: int = 30,
+    noise: float = 0.01,
+) -> Outcome:
+    """Times of a baseline and of arms this much faster, with noise, each in its columns of the
+    rounds.
+    """
     found = noop(job(*"ab"[: len(ratios)], pairs_min=pairs_min))
     truth = 0.01 / np.array([1.0, *ratios])[list(slots)]
     times = truth * np.exp(noise * np.random.default_rng(0).standard_normal((rounds, len(slots))))
@@ -22,12 +32,16 @@ def timed(*ratios: float, slots: tuple[int, ...], rounds: int = 40, pairs_min: i
         "inner": (1,) * len(slots),
     }
     assert found.samples is not None
-    return found.model_copy(update={"samples": found.samples.model_validate(found.samples.model_dump() | changed)})
+    return found.model_copy(
+        update={"samples": found.samples.model_validate(found.samples.model_dump() | changed)}
+    )
 
 
 @pytest.mark.parametrize("slots", [(0, 1, 2), (0, 1, 2, 0)], ids=["one slot", "two slots"])
 def test_both_slots_of_a_baseline_count(slots: tuple[int, ...]) -> None:
-    """A baseline that is timed twice in every round has one line for each arm, with the numbers of both slots."""
+    """A baseline that is timed twice in every round has one line for each arm, with the numbers of
+    both slots.
+    """
     faster, alike = (line.plain for line in comparison_lines(timed(2.0, 1.0, slots=slots)))
     assert faster.startswith(("  a: 1.9", "  a: 2.0"))
     assert faster.endswith("] faster")
@@ -36,7 +50,9 @@ def test_both_slots_of_a_baseline_count(slots: tuple[int, ...]) -> None:
 
 
 def test_a_second_slot_narrows_the_interval() -> None:
-    """Where noise decides the width, that of the baseline is halved, and with it a part of the width."""
+    """Where noise decides the width, that of the baseline is halved, and with it a part of the
+    width.
+    """
     ends = []
     for slots in ((0, 1, 2), (0, 1, 2, 0)):
         line = next(comparison_lines(timed(2.0, 1.0, slots=slots, noise=0.08))).plain
@@ -46,7 +62,9 @@ def test_a_second_slot_narrows_the_interval() -> None:
 
 
 def test_fewer_pairs_than_requested() -> None:
-    """A budget that ended the rounds early leaves a comparison that names so, whatever its interval."""
+    """A budget that ended the rounds early leaves a comparison that names so, whatever its
+    interval.
+    """
     (line,) = comparison_lines(timed(2.0, slots=(0, 1, 0), rounds=20))
     assert line.plain.endswith("20 of 30 pairs too few pairs")
     assert "x" not in line.plain

@@ -1,4 +1,6 @@
-"""A sweep in passes from the command line: a value of every point after the first, and what an interrupted run leaves."""
+"""A sweep in passes from the command line: a value of every point after the first, and what an
+interrupted run leaves.
+"""
 
 import sqlite3
 from pathlib import Path
@@ -9,7 +11,10 @@ from tests.orchestrator.commands import SWEEP, breakeven
 
 pytestmark = pytest.mark.ray
 PASSES = 3
-TEXT = SWEEP.replace("pairs: {min: 30, max: 30}, budget: 50s", f"pairs: {{min: 9, max: 30}}, budget: 1s, passes: {PASSES}")
+TEXT = SWEEP.replace(
+    "pairs: {min: 30, max: 30}, budget: 50s",
+    f"pairs: {{min: 9, max: 30}}, budget: 1s, passes: {PASSES}",
+)
 
 
 def figures(folder: Path) -> list[tuple[int, int, int]]:
@@ -23,14 +28,18 @@ def figures(folder: Path) -> list[tuple[int, int, int]]:
 
 
 def test_passes_from_one_end_to_the_other(tmp_path: Path) -> None:
-    """A line for each pass, all visits in the store, nothing left; once more adds as many visits."""
+    """A line for each pass, all visits in the store, nothing left; once more adds as many
+    visits.
+    """
     (tmp_path / "tiny.yaml").write_text(TEXT)
     ran = breakeven("run", "tiny.yaml", folder=tmp_path)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     for turn in range(PASSES):
         assert f"pass {turn + 1} of {PASSES}" in ran.stdout
     first = figures(tmp_path)
-    assert [(size, visits) for size, _, visits in first] == [(size, PASSES) for size in (32, 48, 64)]
+    assert [(size, visits) for size, _, visits in first] == [
+        (size, PASSES) for size in (32, 48, 64)
+    ]
     assert all(pairs >= 3 * PASSES for _, pairs, _ in first)
     assert "0 jobs left" in breakeven("plan", "tiny.yaml", folder=tmp_path).stdout
     again = breakeven("run", "tiny.yaml", "--remeasure", folder=tmp_path)
@@ -40,7 +49,9 @@ def test_passes_from_one_end_to_the_other(tmp_path: Path) -> None:
 
 def test_an_interrupted_run_leaves_whole_passes(tmp_path: Path) -> None:
     """What time allowed is a curve of all sizes with fewer visits, and the next run goes on."""
-    (tmp_path / "tiny.yaml").write_text(TEXT.replace(f"passes: {PASSES}", "passes: 100").replace("budget: 1s", "budget: 100s"))
+    (tmp_path / "tiny.yaml").write_text(
+        TEXT.replace(f"passes: {PASSES}", "passes: 100").replace("budget: 1s", "budget: 100s")
+    )
     breakeven("run", "tiny.yaml", "--time", "20s", folder=tmp_path)
     found = figures(tmp_path)
     assert [size for size, *_ in found] == [32, 48, 64]

@@ -1,4 +1,6 @@
-"""Data that changes after it was planned or measured: other comparisons, and no number for what is not there any more."""
+"""Data that changes after it was planned or measured: other comparisons, and no number for what is
+not there any more.
+"""
 
 from pathlib import Path
 
@@ -45,7 +47,9 @@ def ids(sweep: Path) -> list[str]:
 
 
 def test_changed_data_is_another_comparison(sweep: Path) -> None:
-    """Another label, and two images of one size that change places: neither counts as answered by what was measured before."""
+    """Another label, and two images of one size that change places: neither counts as answered by
+    what was measured before.
+    """
     data = sweep.parent / "data"
     first = ids(sweep)
     assert ids(sweep) == first
@@ -60,7 +64,9 @@ def test_changed_data_is_another_comparison(sweep: Path) -> None:
 
 
 def test_data_that_changed_after_planning_is_not_measured(sweep: Path) -> None:
-    """A job whose data is another one by now, or on this machine, ends with what to do, and not with an answer."""
+    """A job whose data is another one by now, or on this machine, ends with what to do, and not
+    with an answer.
+    """
     (job,) = load_sweep(sweep, auto="cpu").jobs
     assert not run(job).failures
     (sweep.parent / "data" / "class_map.txt").write_text("ant 281\ncat 310\n")
@@ -72,7 +78,9 @@ def test_data_that_changed_after_planning_is_not_measured(sweep: Path) -> None:
 def test_the_first_reading_of_big_data_is_shown(
     sweep: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """While files are hashed, standard error has how much of what, standard output nothing; the second time there is nothing."""
+    """While files are hashed, standard error has how much of what, standard output nothing; the
+    second time there is nothing.
+    """
     monkeypatch.setattr("workers.data.file_hashes.REPORT_S", 0.0)
     monkeypatch.setattr("workers.data.file_hashes.SETTLED_NS", -1_000_000_000)
     ids(sweep)

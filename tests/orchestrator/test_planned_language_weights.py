@@ -1,4 +1,6 @@
-"""Weights of a language model that do not fit its config.json are refused when a sweep is read, before a job waits for the host."""
+"""Weights of a language model that do not fit its config.json are refused when a sweep is read,
+before a job waits for the host.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -35,19 +37,25 @@ def of_fewer_layers(folder: Path) -> None:
 
 @pytest.mark.parametrize("damage", [of_another_width, of_another_vocabulary, of_fewer_layers])
 def test_weights_of_other_sizes(tmp_path: Path, damage: Callable[[Path], None]) -> None:
-    """`plan` and `run` end with exit code 2 and one line at the place that names the folder; nothing is stored."""
+    """`plan` and `run` end with exit code 2 and one line at the place that names the folder;
+    nothing is stored.
+    """
     damage(saved(tmp_path / "model"))
     (tmp_path / "sweep.yaml").write_text(SWEEP)
     for command in ("plan", "run"):
         done = in_process(command, "sweep.yaml", folder=tmp_path)
-        assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1), done.stderr
+        assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1), (
+            done.stderr
+        )
         assert "sweep.yaml:3: defaults.model: ./model: " in done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "sweep.yaml"]
 
 
 @pytest.mark.parametrize("architecture", ["llama", "mistral", "qwen2", "phi", "gpt2"])
 def test_weights_that_fit(tmp_path: Path, architecture: Architecture) -> None:
-    """What transformers wrote in one save is no reason to refuse a model, whatever the names of its weights."""
+    """What transformers wrote in one save is no reason to refuse a model, whatever the names of its
+    weights.
+    """
     found = geometry(str(saved(tmp_path / "model", architecture)))
     assert found is not None
     assert found.described

@@ -1,4 +1,6 @@
-"""Every command that a report, a plan or a page prints, run where it is printed: none ends in a traceback or a usage error."""
+"""Every command that a report, a plan or a page prints, run where it is printed: none ends in a
+traceback or a usage error.
+"""
 
 import os
 import re
@@ -21,7 +23,11 @@ from tests.workers.saved_llm import saved, written
 
 pytestmark = pytest.mark.ray
 
-SCREENS = sorted(path.stem for path in (ROOT / "webapp" / "screens").glob("*.py") if not path.stem.startswith("_"))
+SCREENS = sorted(
+    path.stem
+    for path in (ROOT / "webapp" / "screens").glob("*.py")
+    if not path.stem.startswith("_")
+)
 FAILING = {"BREAKEVEN_METHODS": str(ROOT / "tests" / "faults" / "methods")}
 VISION = """\
 schema: 1
@@ -46,7 +52,9 @@ QUICK = "latency: {pairs: {min: 10, max: 10}, budget: 2s, timeout: 1m}"
 CUT = "latency: {pairs: {min: 200, max: 200}, budget: 20ms, timeout: 1m}"
 
 
-def vision(name: str, methods: str, sizes: str = "[32]", jobs: str = QUICK, model: str = "test_vit") -> str:
+def vision(
+    name: str, methods: str, sizes: str = "[32]", jobs: str = QUICK, model: str = "test_vit"
+) -> str:
     return VISION.format(name=name, methods=methods, sizes=sizes, jobs=jobs, model=model)
 
 
@@ -57,13 +65,21 @@ SWEEPS = {
     "too_few": vision("too_few", "{method: tome, r: 3}", jobs=CUT),
     "no_pairs": vision("no_pairs", "{method: tome, r: 4}"),
     "failed": vision("failed", "{method: tome, r: 5}, {method: faulty, what: [raise, nan]}"),
-    "accuracy": vision("accuracy", "{method: tome, r: 2}", "[32]", "accuracy: {images: 20, timeout: 1m}", "digits_vit_64"),
+    "accuracy": vision(
+        "accuracy",
+        "{method: tome, r: 2}",
+        "[32]",
+        "accuracy: {images: 20, timeout: 1m}",
+        "digits_vit_64",
+    ),
     "language": LANGUAGE,
 }
 
 
 def run_printed(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command line as it was printed; what takes minutes gets a second, and the app gets no browser."""
+    """Run a command line as it was printed; what takes minutes gets a second, and the app gets no
+    browser.
+    """
     program, *words = shlex.split(command)
     if program == "python":
         return subprocess.run(
@@ -91,7 +107,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def printed(name: str, folder: Path) -> set[str]:
-    """The command lines that are printed about a sweep, once it is measured as its plan prints it; `no_pairs` is not measured."""
+    """The command lines that are printed about a sweep, once it is measured as its plan prints it;
+    `no_pairs` is not measured.
+    """
     (folder / f"{name}.yaml").write_text(SWEEPS[name])
     (folder / "sweep.yaml").write_text(SWEEPS[name])  # where the HTML report has it saved
     planned = breakeven("plan", f"{name}.yaml", "--jobs", "job files", folder=folder, **FAILING)
@@ -120,13 +138,20 @@ def reported(name: str, folder: Path) -> set[str]:
 
 
 def paged(name: str, folder: Path) -> set[str]:
-    """The command lines on the pages about a sweep; the files that a page offers beside them are saved."""
+    """The command lines on the pages about a sweep; the files that a page offers beside them are
+    saved.
+    """
     url = str(folder / "breakeven.db")
     with closing(sqlite3.connect(url)) as store:
-        of_sweep = f"SELECT comparison_id FROM sweep_comparison c JOIN sweep s ON s.id = c.sweep WHERE s.name = '{name}'"
+        of_sweep = (
+            "SELECT comparison_id FROM sweep_comparison c JOIN sweep s ON s.id = c.sweep WHERE"
+            f" s.name = '{name}'"
+        )
         ids = f"comparison_id IN ({of_sweep})"
         answered = store.execute(f"SELECT count(*) FROM effect_row WHERE {ids}").fetchone()[0]
-        timed = store.execute(f"SELECT model, tokens, batch_size FROM speedup WHERE {ids} LIMIT 1").fetchone()
+        timed = store.execute(
+            f"SELECT model, tokens, batch_size FROM speedup WHERE {ids} LIMIT 1"
+        ).fetchone()
     found = set()
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
@@ -157,13 +182,19 @@ def paged(name: str, folder: Path) -> set[str]:
 
 
 def shown_commands(app: AppTest, folder: Path) -> set[str]:
-    """The command lines on a page; a sweep file on it is saved under the name that its command has."""
+    """The command lines on a page; a sweep file on it is saved under the name that its command
+    has.
+    """
     assert not app.exception, app.exception
     codes = [str(element.value) for element in app.code]
-    found = commands_in("\n".join([*codes, *html_texts(app), *(str(element.value) for element in app.markdown)]))
+    found = commands_in(
+        "\n".join([*codes, *html_texts(app), *(str(element.value) for element in app.markdown)])
+    )
     files = [code for code in codes if "\nschema: 1\n" in f"\n{code}"]
     for command in found:
-        if (file := next((word for word in command.split() if word.endswith(".yaml")), None)) and files:
+        if (
+            file := next((word for word in command.split() if word.endswith(".yaml")), None)
+        ) and files:
             (folder / file).write_text(files[0])
     return found
 
@@ -171,9 +202,14 @@ def shown_commands(app: AppTest, folder: Path) -> set[str]:
 SLOW = ("one_arm", "too_few", "failed", "language")
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in SWEEPS])
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in SWEEPS],
+)
 def test_every_printed_command_runs(folder: Path, name: str) -> None:
-    """It answers, or ends with what is not answered: exit code 0 or 1, no traceback, no usage error; and it measures."""
+    """It answers, or ends with what is not answered: exit code 0 or 1, no traceback, no usage
+    error; and it measures.
+    """
     commands = printed(name, folder)
     assert commands
     before = attempts(folder)

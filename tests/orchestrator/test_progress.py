@@ -28,11 +28,18 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def test_waiting_for_the_host_is_not_measuring(now: list[float]) -> None:
-    """While a job waits the line names that and its time; what it took is the time of the measuring."""
+    """While a job waits the line names that and its time; what it took is the time of the
+    measuring.
+    """
     shown = io.StringIO()
     requested, later = job("a", image_size=32), job("a", image_size=48)
     node = Node(
-        platform.node(), environments={"cpu": worker_entrypoints.ENVIRONMENTS["cpu"]}, node_id="1", devices=("cpu",), cpus=2, gpus=0
+        platform.node(),
+        environments={"cpu": worker_entrypoints.ENVIRONMENTS["cpu"]},
+        node_id="1",
+        devices=("cpu",),
+        cpus=2,
+        gpus=0,
     )
     with Display(Console(file=shown, width=200)) as display:
         display.expect([requested, later])
@@ -49,23 +56,42 @@ def test_waiting_for_the_host_is_not_measuring(now: list[float]) -> None:
         assert ", for 31 s" in shown.getvalue()
         result = worker_entrypoints.noop(requested)
         display.left(33.0)
-        display(Event("answered", node, requested, result.model_copy(update={"ended_at": result.started_at + 33})))
+        display(
+            Event(
+                "answered",
+                node,
+                requested,
+                result.model_copy(update={"ended_at": result.started_at + 33}),
+            )
+        )
         assert ", took 33 s, about 33 s left" in shown.getvalue()
 
 
 def test_the_time_left_is_that_of_the_page(store: Store, now: list[float]) -> None:
-    """Of a sweep that is partly measured the line and the page Runs state one time, which runs down until it is known anew."""
+    """Of a sweep that is partly measured the line and the page Runs state one time, which runs down
+    until it is known anew.
+    """
     shown = io.StringIO()
     jobs = [job("a", image_size=size) for size in (32, 48, 64, 96)]
     row = store.submit(jobs)
     measured, running, *_ = queue.claim(store.engine, row, owner=owner(), limit=2)
     outcome = worker_entrypoints.noop(measured.job)
-    record(store.engine, measured.row, owner(), outcome.model_copy(update={"ended_at": outcome.started_at + 100}))
+    record(
+        store.engine,
+        measured.row,
+        owner(),
+        outcome.model_copy(update={"ended_at": outcome.started_at + 100}),
+    )
     at = outcome.started_at + 130
     (page,) = run_progress(store.engine, now=at)
     assert page.left_s == pytest.approx(270, abs=1)
     node = Node(
-        platform.node(), environments={"cpu": worker_entrypoints.ENVIRONMENTS["cpu"]}, node_id="1", devices=("cpu",), cpus=2, gpus=0
+        platform.node(),
+        environments={"cpu": worker_entrypoints.ENVIRONMENTS["cpu"]},
+        node_id="1",
+        devices=("cpu",),
+        cpus=2,
+        gpus=0,
     )
     with Display(Console(file=shown, width=200)) as display:
         display.expect(jobs)
@@ -78,12 +104,19 @@ def test_the_time_left_is_that_of_the_page(store: Store, now: list[float]) -> No
 
 
 def test_jobs_of_other_runs_are_named(store: Store, now: list[float]) -> None:
-    """Nothing of this run is left, so there is no time left, but a count of the jobs that others measure."""
+    """Nothing of this run is left, so there is no time left, but a count of the jobs that others
+    measure.
+    """
     shown = io.StringIO()
     held, free = job("a"), job("b")
     claimed_elsewhere(store, [held, free])
     node = Node(
-        platform.node(), environments={"cpu": worker_entrypoints.ENVIRONMENTS["cpu"]}, node_id="1", devices=("cpu",), cpus=2, gpus=0
+        platform.node(),
+        environments={"cpu": worker_entrypoints.ENVIRONMENTS["cpu"]},
+        node_id="1",
+        devices=("cpu",),
+        cpus=2,
+        gpus=0,
     )
     with Display(Console(file=shown, width=200)) as display:
         display.expect([held, free])

@@ -1,4 +1,6 @@
-"""`breakeven query` prints rows while they are found, in every format, and states why there are no more."""
+"""`breakeven query` prints rows while they are found, in every format, and states why there are no
+more.
+"""
 
 import csv
 import io
@@ -30,10 +32,18 @@ def test_every_format_is_known() -> None:
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_rows_leave_before_the_last_is_found_and_a_closed_pipe_ends_it(stored: Path, form: QueryFormat) -> None:
-    """Of a result without end the first rows can be read; when their reader goes away the command ends without a word."""
+def test_rows_leave_before_the_last_is_found_and_a_closed_pipe_ends_it(
+    stored: Path, form: QueryFormat
+) -> None:
+    """Of a result without end the first rows can be read; when their reader goes away the command
+    ends without a word.
+    """
     arguments = ["query", f"{ENDLESS} SELECT x FROM a", "--format", form, "--seconds", "600", *ALL]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "BREAKEVEN_DB": str(stored / "breakeven.db")}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "BREAKEVEN_DB": str(stored / "breakeven.db"),
+    }
     pipe, command = subprocess.PIPE, [sys.executable, "-m", "orchestrator", *arguments]
     with subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True) as running:
         assert running.stdout
@@ -47,7 +57,9 @@ def test_rows_leave_before_the_last_is_found_and_a_closed_pipe_ends_it(stored: P
 
 
 def test_rows_of_a_table_are_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After those that the widths are made of, or as many as came in time; later values that are wider are printed whole."""
+    """After those that the widths are made of, or as many as came in time; later values that are
+    wider are printed whole.
+    """
     taken = 0
 
     def rows() -> Iterator[tuple[int, str]]:
@@ -69,9 +81,15 @@ def test_rows_of_a_table_are_read_one_by_one(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_the_same_as_from_the_whole_result(stored: Path) -> None:
     """Each format holds what it would hold if it were made of all rows at once, also of none."""
-    for sql in ("SELECT * FROM speedup ORDER BY comparison_id", "SELECT tokens, arm_label FROM speedup WHERE 0"):
+    for sql in (
+        "SELECT * FROM speedup ORDER BY comparison_id",
+        "SELECT tokens, arm_label FROM speedup WHERE 0",
+    ):
         found = run_query(str(stored / "breakeven.db"), sql)
-        shown = {form: breakeven("query", sql, "--format", form, folder=stored).stdout for form in FORMATS}
+        shown = {
+            form: breakeven("query", sql, "--format", form, folder=stored).stdout
+            for form in FORMATS
+        }
         assert list(csv.reader(io.StringIO(shown["csv"]))) == [
             list(found.columns),
             *(["" if value is None else str(value) for value in row] for row in found.rows),
@@ -101,10 +119,22 @@ def test_memory_does_not_grow_with_the_rows(stored: Path, form: QueryFormat) -> 
 
 def test_limits_are_stated_at_the_end(stored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows up to a limit are printed; which it was, and what to do, follows on stderr."""
-    done = breakeven("query", f"{ENDLESS} SELECT x FROM a", "--rows", "3", "--format", "csv", folder=stored)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "x\n1\n2\n3\n", "only the first 3 rows; --rows takes more\n")
+    done = breakeven(
+        "query", f"{ENDLESS} SELECT x FROM a", "--rows", "3", "--format", "csv", folder=stored
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (
+        0,
+        "x\n1\n2\n3\n",
+        "only the first 3 rows; --rows takes more\n",
+    )
     monkeypatch.setattr(user_sql, "RESULT_BYTES", 1000)
-    done = breakeven("query", f"{ENDLESS} SELECT hex(zeroblob(100)) AS x FROM a", "--format", "csv", folder=stored)
+    done = breakeven(
+        "query",
+        f"{ENDLESS} SELECT hex(zeroblob(100)) AS x FROM a",
+        "--format",
+        "csv",
+        folder=stored,
+    )
     assert (done.returncode, len(done.stdout.splitlines())) == (0, 6)
     assert done.stderr.startswith("only the first 5 rows; their texts and blobs are ")
     assert query.ENDED_BY["bytes"] in done.stderr
@@ -112,12 +142,15 @@ def test_limits_are_stated_at_the_end(stored: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_what_is_refused_later_states_how_much_was_printed(stored: Path, form: QueryFormat) -> None:
-    """A statement that runs out of time leaves whole lines, an error with their number, and JSON that nothing takes for whole."""
+    """A statement that runs out of time leaves whole lines, an error with their number, and JSON
+    that nothing takes for whole.
+    """
     late = f"{ENDLESS} SELECT x FROM a WHERE x <= 1500 OR x < 0"
     done = breakeven("query", late, "--seconds", "2", "--format", form, *ALL, folder=stored)
     assert done.returncode == 2
     assert "query refused: it took longer than 2 s" in done.stderr
-    assert done.stderr.endswith("; only the first 1,499 rows are printed\n")  # sqlite3 holds one row until it has the next
+    # sqlite3 holds one row until it has the next
+    assert done.stderr.endswith("; only the first 1,499 rows are printed\n")
     assert done.stdout.count("1499") == 1
     if form == "json":
         with pytest.raises(json.JSONDecodeError):

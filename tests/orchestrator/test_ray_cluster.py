@@ -20,7 +20,9 @@ ROOT = Path(__file__).parents[2]
 
 
 def ran_elsewhere(script: str, *arguments: object, home: Path, **variables: str) -> list[str]:
-    """What a script prints that runs with a Ray and a home folder of its own; standard error included."""
+    """What a script prints that runs with a Ray and a home folder of its own; standard error
+    included.
+    """
     file = home / "script.py"
     file.write_text(textwrap.dedent(script))
     done = subprocess.run(
@@ -37,7 +39,9 @@ def ran_elsewhere(script: str, *arguments: object, home: Path, **variables: str)
 
 
 def test_node_tells_what_it_is(cluster: Cluster) -> None:
-    """One node: this machine, its CPU with the fingerprint that workers give, no GPU that Ray was not given."""
+    """One node: this machine, its CPU with the fingerprint that workers give, no GPU that Ray was
+    not given.
+    """
     (node,) = cluster.nodes()
     assert node.devices == ("cpu",)
     assert node.environments["cpu"] == environment_of("cpu")
@@ -58,7 +62,9 @@ def test_killed_job_frees_its_node(cluster: Cluster) -> None:
 
 
 def test_workers_have_the_priority_of_the_command(cluster: Cluster) -> None:
-    """Ray would start its workers at nice 15, where a busy neighbour takes nearly all of a core from what is timed."""
+    """Ray would start its workers at nice 15, where a busy neighbour takes nearly all of a core
+    from what is timed.
+    """
     (node,) = cluster.nodes()
     cluster.submit(job("a"), node)
     (finished,) = cluster.wait(20)
@@ -77,7 +83,9 @@ def test_failure_returns_as_plain_data(cluster: Cluster) -> None:
 
 
 def test_local_cluster_leaves_nothing_behind(cluster: Cluster, tmp_path: Path) -> None:
-    """A local Ray prints nothing, keeps off the home folder, and removes its files and not a running one's."""
+    """A local Ray prints nothing, keeps off the home folder, and removes its files and not a
+    running one's.
+    """
     script = """
         from pathlib import Path
         from orchestrator.cluster.cluster import Cluster
@@ -109,10 +117,17 @@ def test_process_killed_while_it_surveys_its_node_is_started_again(tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_nodes_work_side_by_side_and_a_dead_ones_jobs_are_kept(store: Store, tmp_path: Path) -> None:
-    """CPU and GPU node get work at once; when the GPU node dies the CPU jobs are answered, and what is left is reported."""
+def test_nodes_work_side_by_side_and_a_dead_ones_jobs_are_kept(
+    store: Store, tmp_path: Path
+) -> None:
+    """CPU and GPU node get work at once; when the GPU node dies the CPU jobs are answered, and what
+    is left is reported.
+    """
     here = [job("a", model="slow", image_size=size) for size in range(32, 128, 16)]
-    there = [one.model_copy(update={"condition": one.condition.model_copy(update={"device": "cuda"})}) for one in here]
+    there = [
+        one.model_copy(update={"condition": one.condition.model_copy(update={"device": "cuda"})})
+        for one in here
+    ]
     sweep = store.submit([*here, *there])
     script = """
         import os, sys

@@ -1,4 +1,6 @@
-"""`--ray-address` against `ray start --head`: tokens, ports and versions, each wrong one in a line and within seconds."""
+"""`--ray-address` against `ray start --head`: tokens, ports and versions, each wrong one in a line
+and within seconds.
+"""
 
 import http.server
 import json
@@ -35,7 +37,12 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Pat
     """The address of a head that requires a token, and the home folder that holds it."""
     home = tmp_path_factory.mktemp("home")
     environment = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
-    subprocess.run([RAY, "get-auth-token", "--generate"], env={**environment, "HOME": str(home)}, capture_output=True, check=True)
+    subprocess.run(
+        [RAY, "get-auth-token", "--generate"],
+        env={**environment, "HOME": str(home)},
+        capture_output=True,
+        check=True,
+    )
     with head("--num-cpus", "1", home=home) as address:
         yield address, home
 
@@ -76,11 +83,19 @@ def refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., st
 
 
 @pytest.mark.slow
-def test_token_is_found_wherever_ray_looks_for_it(guarded: tuple[str, Path], tmp_path: Path) -> None:
-    """A head with a token is joined by the file in the home folder, by RAY_AUTH_TOKEN and by RAY_AUTH_TOKEN_PATH."""
+def test_token_is_found_wherever_ray_looks_for_it(
+    guarded: tuple[str, Path], tmp_path: Path
+) -> None:
+    """A head with a token is joined by the file in the home folder, by RAY_AUTH_TOKEN and by
+    RAY_AUTH_TOKEN_PATH.
+    """
     address, home = guarded
     file = home / ".ray" / "auth_token"
-    for variables in ({"HOME": str(home)}, {"RAY_AUTH_TOKEN": file.read_text()}, {"RAY_AUTH_TOKEN_PATH": str(file)}):
+    for variables in (
+        {"HOME": str(home)},
+        {"RAY_AUTH_TOKEN": file.read_text()},
+        {"RAY_AUTH_TOKEN_PATH": str(file)},
+    ):
         done = joined(address, tmp_path, **variables)
         assert (done.returncode, done.stdout, done.stderr) == (0, "cpu\n", "")
 
@@ -88,7 +103,9 @@ def test_token_is_found_wherever_ray_looks_for_it(guarded: tuple[str, Path], tmp
 def test_missing_and_wrong_tokens_are_one_line_that_helps(
     guarded: tuple[str, Path], refused: Callable[..., str], tmp_path: Path
 ) -> None:
-    """Each names the address and what to export; Ray's own 20 warnings and its abort are not seen."""
+    """Each names the address and what to export; Ray's own 20 warnings and its abort are not
+    seen.
+    """
     address, home = guarded
     port = address.rpartition(":")[2]
     messages = {
@@ -105,7 +122,9 @@ def test_missing_and_wrong_tokens_are_one_line_that_helps(
         assert f":{port} " in line
     (tmp_path / "sweep.yaml").write_text(SWEEP)
     begun = time.monotonic()
-    done = breakeven("run", "sweep.yaml", "--ray-address", address, folder=tmp_path, HOME=str(tmp_path))
+    done = breakeven(
+        "run", "sweep.yaml", "--ray-address", address, folder=tmp_path, HOME=str(tmp_path)
+    )
     assert time.monotonic() - begun < SECONDS
     assert done.returncode == 2, done.stderr
     (line,) = done.stderr.strip().splitlines()
@@ -113,20 +132,27 @@ def test_missing_and_wrong_tokens_are_one_line_that_helps(
     assert "RAY_AUTH_TOKEN_PATH names /nowhere" in refused(address, RAY_AUTH_TOKEN_PATH="/nowhere")
 
 
-def test_other_versions_are_named_on_both_sides(guarded: tuple[str, Path], refused: Callable[..., str], tmp_path: Path) -> None:
-    """A head of another Ray and Python has them in its metadata, which is replaced here for the length of the test."""
+def test_other_versions_are_named_on_both_sides(
+    guarded: tuple[str, Path], refused: Callable[..., str], tmp_path: Path
+) -> None:
+    """A head of another Ray and Python has them in its metadata, which is replaced here for the
+    length of the test.
+    """
     address, home = guarded
     script = tmp_path / "metadata.py"
     script.write_text(
-        "import sys\nfrom ray._raylet import GcsClient\nclient, key = GcsClient(address=sys.argv[1]), b'CLUSTER_METADATA'\n"
-        "print(client.internal_kv_get(key, namespace=b'cluster').decode())\n"
-        "client.internal_kv_put(key, sys.argv[2].encode(), True, namespace=b'cluster')\n"
+        "import sys\nfrom ray._raylet import GcsClient\nclient, key ="
+        " GcsClient(address=sys.argv[1]), b'CLUSTER_METADATA'\nprint(client.internal_kv_get(key,"
+        " namespace=b'cluster').decode())\nclient.internal_kv_put(key, sys.argv[2].encode(), True,"
+        " namespace=b'cluster')\n"
     )
 
     def replaced(metadata: dict[str, object]) -> dict[str, object]:
         environment = {**os.environ, "HOME": str(home), "RAY_AUTH_MODE": "token"}
         command = [sys.executable, script, address, json.dumps(metadata)]
-        former: dict[str, object] = json.loads(subprocess.run(command, env=environment, capture_output=True, check=True).stdout)
+        former: dict[str, object] = json.loads(
+            subprocess.run(command, env=environment, capture_output=True, check=True).stdout
+        )
         return former
 
     former = replaced({"ray_version": "2.9.0", "python_version": "3.10.1"})
@@ -139,14 +165,20 @@ def test_other_versions_are_named_on_both_sides(guarded: tuple[str, Path], refus
 
 
 @pytest.mark.slow
-def test_open_cluster_is_joined_without_a_token(refused: Callable[..., str], tmp_path: Path) -> None:
-    """A head without a token takes a driver that has one at home; RAY_AUTH_MODE=token requires one and is refused."""
+def test_open_cluster_is_joined_without_a_token(
+    refused: Callable[..., str], tmp_path: Path
+) -> None:
+    """A head without a token takes a driver that has one at home; RAY_AUTH_MODE=token requires one
+    and is refused.
+    """
     (tmp_path / ".ray").mkdir()
     (tmp_path / ".ray" / "auth_token").write_text("a" * 64)
     with head("--num-cpus", "1", home=tmp_path, RAY_AUTH_MODE="disabled") as address:
         done = joined(address, tmp_path)
         assert (done.returncode, done.stdout, done.stderr) == (0, "cpu\n", "")
-        assert "uses no token, but RAY_AUTH_MODE=token is set here" in refused(address, RAY_AUTH_MODE="token")
+        assert "uses no token, but RAY_AUTH_MODE=token is set here" in refused(
+            address, RAY_AUTH_MODE="token"
+        )
 
 
 class Silent(http.server.BaseHTTPRequestHandler):
@@ -160,7 +192,10 @@ def test_ports_that_are_no_head_are_one_line(refused: Callable[..., str]) -> Non
     """Nothing there, a web server there, and what is no address at all."""
     port = free_port()
     assert f"Ray cannot be reached at 127.0.0.1:{port}: " in refused(f"127.0.0.1:{port}")
-    assert "'ray://there:10001' is no address of a Ray cluster: Ray Client cannot be used" in refused("ray://there:10001")
+    assert (
+        "'ray://there:10001' is no address of a Ray cluster: Ray Client cannot be used"
+        in refused("ray://there:10001")
+    )
     assert "is no address of a Ray cluster: write HEAD:6379, or auto" in refused("there")
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Silent) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -170,18 +205,24 @@ def test_ports_that_are_no_head_are_one_line(refused: Callable[..., str]) -> Non
 
 
 def test_what_stays_silent_is_an_outage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A port that accepts and answers nothing, as a head on a machine that is too busy, is not called the wrong port."""
+    """A port that accepts and answers nothing, as a head on a machine that is too busy, is not
+    called the wrong port.
+    """
     monkeypatch.setattr("orchestrator.cluster.connect.GREETING_S", 0.2)
     monkeypatch.setattr("orchestrator.cluster.probe.PROBE_S", 5.0)
     with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(ClusterOutageError):
         join(f"127.0.0.1:{silent.getsockname()[1]}")
     (tmp_path / "sweep.yaml").write_text(SWEEP)
-    done = breakeven("run", "sweep.yaml", "--ray-address", f"127.0.0.1:{free_port()}", folder=tmp_path)
+    done = breakeven(
+        "run", "sweep.yaml", "--ray-address", f"127.0.0.1:{free_port()}", folder=tmp_path
+    )
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
 
 
 def test_ray_that_does_not_start_in_time_is_an_outage(tmp_path: Path) -> None:
-    """On a busy machine Ray gives up; the command ends with 1 and a line, and leaves nothing behind."""
+    """On a busy machine Ray gives up; the command ends with 1 and a line, and leaves nothing
+    behind.
+    """
     (tmp_path / "sweep.yaml").write_text(SWEEP)
     done = breakeven("run", "sweep.yaml", folder=tmp_path, RAY_gcs_server_port_wait_time_s="0")
     assert done.returncode == 1

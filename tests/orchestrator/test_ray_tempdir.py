@@ -26,7 +26,9 @@ def short(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
 def killed_owner() -> str:
     """The name of a process on this host that has ended."""
     program = "from store.rows.owners import owner; print(owner())"
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout.strip()
 
 
 def left(parent: Path, name: str, marker: str | None) -> Path:
@@ -39,7 +41,9 @@ def left(parent: Path, name: str, marker: str | None) -> Path:
 
 
 def test_only_marked_folders_of_dead_runs_are_removed(short: Path) -> None:
-    """A user's results, another program's folder, that of a run elsewhere and that of a living run stay; a dead run's goes."""
+    """A user's results, another program's folder, that of a run elsewhere and that of a living run
+    stay; a dead run's goes.
+    """
     results = short / "breakeven-results"
     results.mkdir()
     (results / "x.db").write_text("precious")
@@ -64,11 +68,16 @@ def test_only_marked_folders_of_dead_runs_are_removed(short: Path) -> None:
         assert not Path(one.path).exists()
 
 
-WRITER = "import sys, time; file = open(sys.argv[1], sys.argv[2]); print('open', flush=True); time.sleep(60)"
+WRITER = (
+    "import sys, time; file = open(sys.argv[1], sys.argv[2]); print('open', flush=True);"
+    " time.sleep(60)"
+)
 
 
 def test_what_a_killed_run_left_running_is_ended(short: Path) -> None:
-    """Processes that write into the folder of a dead run end at the next start; readers, and writers elsewhere, go on."""
+    """Processes that write into the folder of a dead run end at the next start; readers, and
+    writers elsewhere, go on.
+    """
     first = Folder()
     dead = left(Path(first.path).parent, "ray-dead", killed_owner())
     alive = left(Path(first.path).parent, "ray-alive", owner())
@@ -76,7 +85,10 @@ def test_what_a_killed_run_left_running_is_ended(short: Path) -> None:
         (folder_ / "session" / "log").touch()
     opened = [(dead, "a"), (dead, "r"), (alive, "a")]
     processes = [
-        subprocess.Popen([sys.executable, "-c", WRITER, str(place / "session" / "log"), mode], stdout=subprocess.PIPE)
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(place / "session" / "log"), mode],
+            stdout=subprocess.PIPE,
+        )
         for place, mode in opened
     ]
     try:
@@ -139,14 +151,21 @@ def test_a_parent_that_is_not_ours_is_refused(short: Path, tmp_path: Path, wrong
         os.chown(parent, 12345, 12345)
     else:
         parent.symlink_to("/")  # only root can give a folder away
-    with pytest.raises(ClusterError, match=rf"no place for its files: {parent} is not a folder of this user"):
+    with pytest.raises(
+        ClusterError, match=rf"no place for its files: {parent} is not a folder of this user"
+    ):
         Cluster.start()
 
 
-def test_places_that_cannot_hold_sockets_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_places_that_cannot_hold_sockets_are_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """A path too long for a Unix socket, and one that is not there, are errors in one line."""
     monkeypatch.setenv("RAY_TMPDIR", "/tmp/" + "x" * 40)
-    with pytest.raises(ClusterError, match="too long a path for the sockets of Ray; name a shorter one with RAY_TMPDIR"):
+    with pytest.raises(
+        ClusterError,
+        match="too long a path for the sockets of Ray; name a shorter one with RAY_TMPDIR",
+    ):
         Cluster.start()
     monkeypatch.setenv("RAY_TMPDIR", "/nowhere")
     with pytest.raises(ClusterError, match="No such file or directory: '/nowhere/breakeven-"):
@@ -163,7 +182,9 @@ def test_the_usual_place_is_short_enough(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_folder_that_is_still_written_to_keeps_its_marker(short: Path) -> None:
-    """Processes of a Ray that was killed may write while the folder is removed: what is left is removed at the next start."""
+    """Processes of a Ray that was killed may write while the folder is removed: what is left is
+    removed at the next start.
+    """
     made = Folder()
     writing = (
         "import pathlib, sys\nprint(flush=True)\n"
@@ -171,7 +192,9 @@ def test_folder_that_is_still_written_to_keeps_its_marker(short: Path) -> None:
         "    try: pathlib.Path(sys.argv[1], 'session').mkdir(exist_ok=True)\n"
         "    except OSError: pass"
     )
-    with subprocess.Popen([sys.executable, "-c", writing, made.path], stdout=subprocess.PIPE) as writer:
+    with subprocess.Popen(
+        [sys.executable, "-c", writing, made.path], stdout=subprocess.PIPE
+    ) as writer:
         assert writer.stdout is not None
         writer.stdout.readline()
         for number in range(3000):

@@ -1,4 +1,6 @@
-"""Commands that read a store or the code, as their users meet them: what they print, in each format, and what they import."""
+"""Commands that read a store or the code, as their users meet them: what they print, in each
+format, and what they import.
+"""
 
 import csv
 import io
@@ -23,13 +25,17 @@ from workers.methods.arm_labels import params_label
 
 
 def test_help_imports_nothing_slow(tmp_path: Path) -> None:
-    """`breakeven --help` is there at once because neither torch, Ray, SQLAlchemy nor pandas is imported for it."""
+    """`breakeven --help` is there at once because neither torch, Ray, SQLAlchemy nor pandas is
+    imported for it.
+    """
     program = (
-        "import sys; from orchestrator.cli import main; sys.argv = ['breakeven', '--help']\n"
-        "try: main()\nexcept SystemExit: pass\n"
-        "print(sorted({'torch', 'timm', 'ray', 'sqlalchemy', 'pandas', 'numpy', 'streamlit'} & set(sys.modules)))"
+        "import sys; from orchestrator.cli import main; sys.argv = ['breakeven', '--help']\ntry:"
+        " main()\nexcept SystemExit: pass\nprint(sorted({'torch', 'timm', 'ray', 'sqlalchemy',"
+        " 'pandas', 'numpy', 'streamlit'} & set(sys.modules)))"
     )
-    shown = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    shown = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
     assert shown.endswith("[]\n")
     assert "Exit codes: 0 answered" in shown
 
@@ -37,36 +43,60 @@ def test_help_imports_nothing_slow(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "shown"),
     [
-        (("plan", str(ROOT / "sweeps/quickstart.yaml")), "9 points x 4 arms, 36 comparisons in 99 jobs (11 passes)"),
+        (
+            ("plan", str(ROOT / "sweeps/quickstart.yaml")),
+            "9 points x 4 arms, 36 comparisons in 99 jobs (11 passes)",
+        ),
         (("status",), "quickstart"),
         (("query", "SELECT count(*) AS n FROM speedup"), "n"),
     ],
     ids=["plan", "status", "query"],
 )
-def test_quick_commands_import_nothing_slow(stored: Path, arguments: tuple[str, ...], shown: str) -> None:
-    """A plan, a state and a query load no models, Ray, statistics, data frames, migrations or table models."""
+def test_quick_commands_import_nothing_slow(
+    stored: Path, arguments: tuple[str, ...], shown: str
+) -> None:
+    """A plan, a state and a query load no models, Ray, statistics, data frames, migrations or table
+    models.
+    """
     program = (
-        f"import sys; from orchestrator.cli import main; sys.argv = ['breakeven', *{arguments!r}]\n"
-        "try: main()\nexcept SystemExit as end: code = end.code\n"
-        "slow = {'torch', 'timm', 'ray', 'transformers', 'scipy', 'pandas', 'sklearn', 'streamlit', 'altair'}\n"
-        "slow |= {'alembic', 'sqlmodel', 'sqlalchemy.orm', 'rich.console', 'rich.table'}\n"
-        "print(code, sorted(slow & set(sys.modules)))"
+        "import sys; from orchestrator.cli import main; sys.argv = ['breakeven',"
+        f" *{arguments!r}]\ntry: main()\nexcept SystemExit as end: code = end.code\nslow ="
+        " {'torch', 'timm', 'ray', 'transformers', 'scipy', 'pandas', 'sklearn', 'streamlit',"
+        " 'altair'}\nslow |= {'alembic', 'sqlmodel', 'sqlalchemy.orm', 'rich.console',"
+        " 'rich.table'}\nprint(code, sorted(slow & set(sys.modules)))"
     )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "BREAKEVEN_DB": str(stored / "breakeven.db")}
-    done = subprocess.run([sys.executable, "-c", program], cwd=stored, env=environment, capture_output=True, text=True, check=True)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "BREAKEVEN_DB": str(stored / "breakeven.db"),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=stored,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert done.stdout.endswith("0 []\n")
     assert shown in done.stdout
 
 
 def test_report_in_every_format(stored: Path) -> None:
-    """The report shows speed-up, interval, what the MACs promise, and break-evens in tokens and GMACs, in each format."""
+    """The report shows speed-up, interval, what the MACs promise, and break-evens in tokens and
+    GMACs, in each format.
+    """
     shown = breakeven("report", "quickstart", "--detail", folder=stored).stdout
     assert "Break-even in tokens" in shown
     assert "Break-even in GMACs" in shown
     assert "pays from" in shown
     assert "random weights" in shown
 
-    rows = list(csv.DictReader(io.StringIO(breakeven("report", "quickstart", "--format", "csv", folder=stored).stdout)))
+    rows = list(
+        csv.DictReader(
+            io.StringIO(breakeven("report", "quickstart", "--format", "csv", folder=stored).stdout)
+        )
+    )
     data = json.loads(breakeven("report", "quickstart", "--format", "json", folder=stored).stdout)
     assert len(rows) == len(data["speedups"]) > 0
     for row, record in zip(rows, data["speedups"], strict=True):
@@ -86,7 +116,9 @@ def test_unknown_sweep_names_the_nearest(stored: Path) -> None:
 
 
 def test_missing_store_names_the_command_to_run(tmp_path: Path) -> None:
-    """Without a store, reading commands name the command that makes one, and make none themselves."""
+    """Without a store, reading commands name the command that makes one, and make none
+    themselves.
+    """
     for command in (["report", "x"], ["status"], ["query", "SELECT 1"]):
         done = breakeven(*command, folder=tmp_path)
         assert done.returncode == 2
@@ -100,8 +132,12 @@ def test_query_prints_each_format_and_refuses_to_write(stored: Path) -> None:
     as_csv = breakeven("query", sql, "--format", "csv", folder=stored).stdout
     assert as_csv.splitlines()[0] == "method,n"
     records = json.loads(breakeven("query", sql, "--format", "json", folder=stored).stdout)
-    assert [record["method"] for record in records] == [line.split(",")[0] for line in as_csv.splitlines()[1:]]
-    assert breakeven("query", sql, "--format", "markdown", folder=stored).stdout.startswith("| method | n |")
+    assert [record["method"] for record in records] == [
+        line.split(",")[0] for line in as_csv.splitlines()[1:]
+    ]
+    assert breakeven("query", sql, "--format", "markdown", folder=stored).stdout.startswith(
+        "| method | n |"
+    )
     refused = breakeven("query", "DELETE FROM sweep", folder=stored)
     assert refused.returncode == 2
     assert len(refused.stderr.splitlines()) == 1
@@ -111,7 +147,10 @@ def test_methods_come_from_the_code(tmp_path: Path) -> None:
     """`breakeven methods` lists every method file with its paper and each of its parameters."""
     from workers.methods import every
 
-    listed = {one["method"]: one for one in json.loads(breakeven("methods", "--format", "json", folder=tmp_path).stdout)}
+    listed = {
+        one["method"]: one
+        for one in json.loads(breakeven("methods", "--format", "json", folder=tmp_path).stdout)
+    }
     assert set(listed) == set(every())
     for name, method in every().items():
         assert set(listed[name]["params"]) == set(method.Params.model_fields)
@@ -121,27 +160,57 @@ def test_methods_come_from_the_code(tmp_path: Path) -> None:
 
 
 def test_json_schema_is_current(tmp_path: Path) -> None:
-    """`sweeps/schema.json` is what the code generates today: breakeven schema > sweeps/schema.json."""
-    assert breakeven("schema", folder=tmp_path).stdout == (ROOT / "sweeps/schema.json").read_text(encoding="utf-8")
+    """`sweeps/schema.json` is what the code generates today: breakeven schema >
+    sweeps/schema.json.
+    """
+    assert breakeven("schema", folder=tmp_path).stdout == (ROOT / "sweeps/schema.json").read_text(
+        encoding="utf-8"
+    )
 
 
 @pytest.mark.slow
 def test_doctor_names_the_machine_and_its_noise(tmp_path: Path) -> None:
-    """`breakeven doctor` shows device, versions, disturbances, how far equal arms seem to differ, and peaks, which it keeps.
+    """`breakeven doctor` shows device, versions, disturbances, how far equal arms seem to differ,
+    and peaks, which it keeps.
 
-    Without a store nothing is created; with one the next call shows the peaks of this one with their age.
+    Without a store nothing is created; with one the next call shows the peaks of this one with
+    their age.
     """
     done = breakeven("doctor", folder=tmp_path)
     assert done.returncode in {0, 1}, done.stderr
-    words = ("cpu", "torch", "threads", "load", "quota", "heat", "clocks", "energy", "between them, the default")
-    for word in (*words, "noise on cpu: equal arms seem to differ by at most", "peak of cpu: ", "GFLOP/s in float32", "not stored"):
+    words = (
+        "cpu",
+        "torch",
+        "threads",
+        "load",
+        "quota",
+        "heat",
+        "clocks",
+        "energy",
+        "between them, the default",
+    )
+    for word in (
+        *words,
+        "noise on cpu: equal arms seem to differ by at most",
+        "peak of cpu: ",
+        "GFLOP/s in float32",
+        "not stored",
+    ):
         assert word in done.stdout
     assert list(tmp_path.iterdir()) == []
     for number, age in enumerate(("", " before: ")):
         done = breakeven("doctor", "--db", "store.db", folder=tmp_path)
         assert "peaks are stored with the environment" in done.stdout
         assert age in done.stdout
-        counted = breakeven("query", "SELECT count(*) AS n FROM peak_row", "--format", "csv", "--db", "store.db", folder=tmp_path)
+        counted = breakeven(
+            "query",
+            "SELECT count(*) AS n FROM peak_row",
+            "--format",
+            "csv",
+            "--db",
+            "store.db",
+            folder=tmp_path,
+        )
         assert counted.stdout == f"n\n{2 * (number + 1)}\n"
 
 
@@ -163,7 +232,13 @@ def test_labels_of_the_view_are_those_of_reports(stored: Path) -> None:
     assert records
     for record in records:
         assert record["arm_label"] == params_label(record["method"], canonical(record["params"]))
-    job = simulated.job(64, arms=(*simulated.ARMS, DENSE.model_copy(update={"overrides": Overrides(runtime="compile")})))
+    job = simulated.job(
+        64,
+        arms=(
+            *simulated.ARMS,
+            DENSE.model_copy(update={"overrides": Overrides(runtime="compile")}),
+        ),
+    )
     labels = job_arm_labels([job])
     for index, arm in enumerate(job.arms):
         columns = arm_columns(job, index)

@@ -1,4 +1,6 @@
-"""What `--refine` measures of a grid: sizes inside the brackets of its claims, on curves whose truth is known."""
+"""What `--refine` measures of a grid: sizes inside the brackets of its claims, on curves whose
+truth is known.
+"""
 
 from collections.abc import Callable, Iterable
 from itertools import count
@@ -49,7 +51,10 @@ class Sweeping:
     @property
     def refinement(self) -> Refinement:
         """As `--refine` makes it anew from the store."""
-        own, finer = (load_sweep("grid.yaml", auto="cpu", text=self.text, between=more) for more in (False, True))
+        own, finer = (
+            load_sweep("grid.yaml", auto="cpu", text=self.text, between=more)
+            for more in (False, True)
+        )
         return Refinement(own, self.engine, finer)
 
     def submit(self, refinement: Refinement, only: Iterable[str] | None = None) -> list[Job]:
@@ -71,7 +76,8 @@ class Sweeping:
         outcome = an_outcome(job, speedups=speedups, pairs=200, noise=0.005, seed=seed, ended_at=at)
         macs = [work(outcome.arms[0].tokens), *(reduced(arm.tokens) for arm in outcome.arms[1:])]
         counted = [
-            arm.model_copy(update={"gmacs": own, "gmacs_overhead": 0.0}) for arm, own in zip(outcome.arms, macs, strict=True)
+            arm.model_copy(update={"gmacs": own, "gmacs_overhead": 0.0})
+            for arm, own in zip(outcome.arms, macs, strict=True)
         ]
         return outcome.model_copy(update={"arms": tuple(counted)})
 
@@ -85,7 +91,9 @@ class Sweeping:
 
 
 def test_sizes_are_added_inside_a_bracket(store: Store) -> None:
-    """A bracket of 16 to 36 tokens ends as 20 to 25: the square first, then a rectangle, for the arm whose bracket it is."""
+    """A bracket of 16 to 36 tokens ends as 20 to 25: the square first, then a rectangle, for the
+    arm whose bracket it is.
+    """
     sweeping = Sweeping(store.engine, SWEEP, STEEP, lambda _: -0.2)
     first, never = rows(store.engine, BRACKETS)
     assert (first["x_low"], first["x_high"], never["x_low"]) == (16, 36, None)
@@ -103,11 +111,15 @@ def test_sizes_are_added_inside_a_bracket(store: Store) -> None:
     assert "GMACs are stated" not in render_markdown(load_report(str(store.path), "grid"))
 
     again = sweeping.refinement.requested()
-    assert len(again.comparisons) == 2 * 4 * 2 + 2  # latency and profile of two arms at four sizes, and what was added
+    # latency and profile of two arms at four sizes, and what was added
+    assert len(again.comparisons) == 2 * 4 * 2 + 2
     assert again.points == 6
 
 
 def test_sizes_of_a_zip_group_stay(store: Store) -> None:
     """Where each size has its own batch nothing is added."""
-    text = SWEEP.replace("96, 224]", "96, 224], batch_size: [8, 4, 2, 1]") + "zip: [[image_size, batch_size]]\n"
+    text = (
+        SWEEP.replace("96, 224]", "96, 224], batch_size: [8, 4, 2, 1]")
+        + "zip: [[image_size, batch_size]]\n"
+    )
     assert Sweeping(store.engine, text, STEEP, STEEP).refinement.added(places_of(SITES)) == ""

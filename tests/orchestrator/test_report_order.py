@@ -1,4 +1,6 @@
-"""What a report opens with, what follows, that no table stands twice, and that nothing is cut where it is piped."""
+"""What a report opens with, what follows, that no table stands twice, and that nothing is cut where
+it is piped.
+"""
 
 import re
 import subprocess
@@ -21,7 +23,13 @@ from sweeps.model.kinds import KINDS
 from tests.orchestrator import vision_fixtures as vision
 from tests.orchestrator.commands import ROOT
 from tests.store.conftest import a_job, an_outcome
-from tests.store.language_fixtures import a_generation, a_generation_job, a_quality_job, a_reading, larosa
+from tests.store.language_fixtures import (
+    a_generation,
+    a_generation_job,
+    a_quality_job,
+    a_reading,
+    larosa,
+)
 from tests.webapp.simulated import store_outcomes
 
 RATES = (0.5, 0.7)
@@ -35,20 +43,31 @@ def parts(path: str, name: str) -> list[Section]:
 def test_a_reason_stands_once(verdict: str) -> None:
     """In the claim where that is made of it, else behind the claim."""
     why = "Along tokens: slower at 4, faster at 9 to 36, not clear at 64 to 196."
-    row = SimpleNamespace(verdict=verdict, why=why, direction=None, prompt_tokens=None, points=8, points_missing=0)
+    row = SimpleNamespace(
+        verdict=verdict, why=why, direction=None, prompt_tokens=None, points=8, points_missing=0
+    )
     line = break_even_line([row])
     assert line.lower().count("faster at 9 to 36") == 1
     assert line.endswith("not clear at 64 to 196.")
 
 
 def test_it_opens_with_the_answer_and_a_line_for_each_method(stored: Path) -> None:
-    """One sentence, then one line for each method: with its curves, or with their number and the best of them."""
+    """One sentence, then one line for each method: with its curves, or with their number and the
+    best of them.
+    """
     first, *rest = parts(str(stored / "breakeven.db"), "quickstart")
     assert first.title == "Answers"
     lines = [line.text for line in first.lines]
-    answer, *methods = (line for line in lines if not line.startswith("measured beside"))  # so it is while other tests run
-    assert re.match(r"[1-4] of 4 curves pay in at least a part of what was measured; best topk ", answer)
-    assert [line.split()[0].rstrip(":") for line in methods] == ["tome", "topk", "random"], "controls last"
+    # so it is while other tests run
+    answer, *methods = (line for line in lines if not line.startswith("measured beside"))
+    assert re.match(
+        r"[1-4] of 4 curves pay in at least a part of what was measured; best topk ", answer
+    )
+    assert [line.split()[0].rstrip(":") for line in methods] == [
+        "tome",
+        "topk",
+        "random",
+    ], "controls last"
     titles = [section.title for section in rest]
     points = next(place for place, title in enumerate(titles) if title.startswith("deit_tiny"))
     order = [
@@ -71,13 +90,16 @@ def test_many_curves_of_a_method_are_one_line(tmp_path: Path) -> None:
     first = parts(store_outcomes(tmp_path / "s.db", "s", *outcomes), "s")[0]
     assert len(first.lines) == 2
     assert re.match(
-        r"topk: 4 curves: 4 × has a break-even; best topk keep_rate=0.5.*, batch \d: pays from 196 tokens on \(slower at 64\)",
+        r"topk: 4 curves: 4 × has a break-even; best topk keep_rate=0.5.*, batch \d: pays from 196"
+        r" tokens on \(slower at 64\)",
         first.lines[1].text,
     )
 
 
 def test_single_points_open_with_the_best_arm_of_each_method(tmp_path: Path) -> None:
-    """One size is no curve: the line of a method names its best arm with gain and cost, and counts the others."""
+    """One size is no curve: the line of a method names its best arm with gain and cost, and counts
+    the others.
+    """
     arms = [vision.topk(rate) for rate in vision.RATES[:2]]
     outcomes = [vision.outcome(vision.job(kind, arms)) for kind in ("latency", "accuracy")]
     first = parts(store_outcomes(tmp_path / "s.db", "s", *outcomes), "s")[0]
@@ -90,13 +112,19 @@ def test_single_points_open_with_the_best_arm_of_each_method(tmp_path: Path) -> 
 def test_quality_alone_opens_with_what_is_lost_least(tmp_path: Path) -> None:
     """A sweep that times nothing has an answer too."""
     arms = [vision.topk(rate) for rate in vision.RATES]
-    first = parts(store_outcomes(tmp_path / "s.db", "s", vision.outcome(vision.job("accuracy", arms))), "s")[0]
+    first = parts(
+        store_outcomes(tmp_path / "s.db", "s", vision.outcome(vision.job("accuracy", arms))), "s"
+    )[0]
     (line,) = [line.text for line in first.lines]
-    assert line.startswith("topk keep_rate=0.8 on digits: top-1 accuracy the same within 0.2 points")
+    assert line.startswith(
+        "topk keep_rate=0.8 on digits: top-1 accuracy the same within 0.2 points"
+    )
 
 
 def test_the_worst_surprises_come_first(tmp_path: Path) -> None:
-    """Arms are ordered by how far they fall short of their promise; tokens of an arm stay in order, and conditions follow suit."""
+    """Arms are ordered by how far they fall short of their promise; tokens of an arm stay in order,
+    and conditions follow suit.
+    """
     outcomes = [
         an_outcome(a_job(size, RATES, batch_size=batch), speedups=speedups)
         for batch, speedups in ((1, (1.5, 1.4)), (8, (1.5, 0.6)))
@@ -120,13 +148,29 @@ def test_the_worst_surprises_come_first(tmp_path: Path) -> None:
 
 
 def test_a_promise_of_nothing_has_no_share() -> None:
-    """Within 2 % of 1 the share that arrived would be noise: there is none. A speed-up without an interval has none either."""
-    row = type("Row", (), {"verdict": "faster", "speedup": 1.5, "speedup_low": 1.4, "speedup_high": 1.6, "speedup_macs": 1.0})()
+    """Within 2 % of 1 the share that arrived would be noise: there is none. A speed-up without an
+    interval has none either.
+    """
+    row = type(
+        "Row",
+        (),
+        {
+            "verdict": "faster",
+            "speedup": 1.5,
+            "speedup_low": 1.4,
+            "speedup_high": 1.6,
+            "speedup_macs": 1.0,
+        },
+    )()
     assert realised_interval(row) is None
     row.speedup_macs = 1.5**2
-    assert realised_interval(row) == pytest.approx((0.5, log(1.4) / log(1.5**2), log(1.6) / log(1.5**2)))
+    assert realised_interval(row) == pytest.approx(
+        (0.5, log(1.4) / log(1.5**2), log(1.6) / log(1.5**2))
+    )
     row.speedup_macs = 1 / 1.5**2
-    assert realised_interval(row) == pytest.approx((-0.5, -log(1.6) / log(1.5**2), -log(1.4) / log(1.5**2)))
+    assert realised_interval(row) == pytest.approx(
+        (-0.5, -log(1.6) / log(1.5**2), -log(1.4) / log(1.5**2))
+    )
     row.speedup_low, row.speedup_high = None, None
     assert realised_interval(row) is None
     assert realised_text(row) == "-"
@@ -135,9 +179,13 @@ def test_a_promise_of_nothing_has_no_share() -> None:
 
 
 def test_no_table_stands_twice(stored: Path, tmp_path: Path) -> None:
-    """Neither a title with a table nor a row of points is repeated, in vision and in language reports."""
+    """Neither a title with a table nor a row of points is repeated, in vision and in language
+    reports.
+    """
     timed = a_generation(a_generation_job(arms=[larosa(0.5), larosa(0.25)]), (1.0, 1.5, 1.2))
-    language = store_outcomes(tmp_path / "s.db", "s", timed, a_reading(a_quality_job([larosa(0.5)])))
+    language = store_outcomes(
+        tmp_path / "s.db", "s", timed, a_reading(a_quality_job([larosa(0.5)]))
+    )
     for path, name in ((str(stored / "breakeven.db"), "quickstart"), (language, "s")):
         tables = [section for section in parts(path, name) if section.rows]
         assert len({section.title for section in tables}) == len(tables)
@@ -146,17 +194,25 @@ def test_no_table_stands_twice(stored: Path, tmp_path: Path) -> None:
 
 
 def test_language_arms_have_time_memory_and_quality_in_one_row(tmp_path: Path) -> None:
-    """Speed-ups with the share of the promise that arrived, bytes of the cache, peak memory and bits per byte."""
+    """Speed-ups with the share of the promise that arrived, bytes of the cache, peak memory and
+    bits per byte.
+    """
     timed = a_generation(a_generation_job(), (1.0, 1.5))
     path = store_outcomes(tmp_path / "s.db", "s", timed, a_reading(a_quality_job()))
-    table = next(section for section in parts(path, "s") if "against dense" in section.title and section.rows)
+    table = next(
+        section for section in parts(path, "s") if "against dense" in section.title and section.rows
+    )
     (cells,) = table.cells()
     row = dict(zip((column.label for column in table.columns), cells, strict=True))
     assert row["quality"] == "worse"
-    assert re.fullmatch(r"-?\d+ % \[[-\d, ]+\] / -?\d+ % \[[-\d, ]+\] / -", row["realised"]), "ttft is promised nothing"
+    assert re.fullmatch(r"-?\d+ % \[[-\d, ]+\] / -?\d+ % \[[-\d, ]+\] / -", row["realised"]), (
+        "ttft is promised nothing"
+    )
     assert re.fullmatch(r"[\d.]+ → [\d.]+", row["KV needed, MiB"])
     assert re.fullmatch(r"1024 → \d+", row["peak RSS, MiB"])
-    assert {column.label for column in language_columns(KINDS["generation"].metrics)} > row.keys() - {"flags"}
+    assert {
+        column.label for column in language_columns(KINDS["generation"].metrics)
+    } > row.keys() - {"flags"}
 
 
 def test_headings_are_whole_where_a_report_is_piped(stored: Path) -> None:
@@ -182,7 +238,9 @@ def test_headings_are_whole_where_a_report_is_piped(stored: Path) -> None:
 
 
 def test_the_line_of_a_method_names_what_it_costs(tmp_path: Path) -> None:
-    """Where a sweep measured both, the break-even of a method stands beside the range of what its arms lose."""
+    """Where a sweep measured both, the break-even of a method stands beside the range of what its
+    arms lose.
+    """
     arms = [vision.topk(rate) for rate in vision.RATES]
     outcomes = [vision.outcome(vision.job(kind, arms)) for kind in ("latency", "accuracy")]
     first = parts(store_outcomes(tmp_path / "s.db", "s", *outcomes), "s")[0]

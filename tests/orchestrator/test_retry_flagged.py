@@ -1,4 +1,6 @@
-"""What a run measures again: quarantined answers always, other flagged ones with `--retry-flagged`, and what it prints of them."""
+"""What a run measures again: quarantined answers always, other flagged ones with `--retry-flagged`,
+and what it prints of them.
+"""
 
 import io
 import platform
@@ -35,7 +37,12 @@ def measured(store: Store) -> Store:
     place = A.environments["cpu"]
     store.submit(list(SIZES.values()))
     for size, flags in FLAGS.items():
-        record(store.engine, None, None, an_outcome(SIZES[size], flags=flags, environment=place, host=A.host))
+        record(
+            store.engine,
+            None,
+            None,
+            an_outcome(SIZES[size], flags=flags, environment=place, host=A.host),
+        )
     return store
 
 
@@ -44,7 +51,9 @@ def sizes(jobs: tuple[Job, ...]) -> list[int | None]:
 
 
 def test_quarantined_answers_are_left_by_every_plan(measured: Store) -> None:
-    """Without an option what was measured on a slowed machine is open; with `--retry-flagged` every flagged answer is."""
+    """Without an option what was measured on a slowed machine is open; with `--retry-flagged` every
+    flagged answer is.
+    """
     plan = planned(measured, [A], list(SIZES.values()))
     assert (sizes(plan.jobs), plan.answered) == ([64], 3)
     assert list(plan.quarantined.values()) == [("thermal_slowdown",)]
@@ -58,9 +67,11 @@ def test_a_run_ends_with_what_is_quarantined(measured: Store) -> None:
     plan = planned(measured, [A], list(SIZES.values()))
     assert conclude_run(console, measured.engine, plan, Path("x.yaml")) == 1
     assert isinstance(console.file, io.StringIO)
-    assert console.file.getvalue() == (
-        "1 comparison is quarantined: measured only while the machine was slowed (thermal_slowdown), so that there is no verdict; "
-        "when that is over, this measures them again: breakeven run x.yaml\n"
+    assert (
+        console.file.getvalue()
+        == "1 comparison is quarantined: measured only while the machine was slowed"
+        " (thermal_slowdown), so that there is no verdict; when that is over, this measures them"
+        " again: breakeven run x.yaml\n"
     )
 
 
@@ -69,7 +80,9 @@ def test_the_report_states_why_and_what_to_do(measured: Store) -> None:
     report = load_report(str(measured.path), "sweep")
     steps = list(next_steps_of(report, "x.yaml"))
     (heat,) = [step for step in steps if "thermal_slowdown" in step]
-    assert heat.startswith("1 comparison has the flag thermal_slowdown: heat lowered the clocks; let the device cool")
+    assert heat.startswith(
+        "1 comparison has the flag thermal_slowdown: heat lowered the clocks; let the device cool"
+    )
     assert heat.endswith("breakeven run x.yaml --retry-flagged")
     assert any(line.startswith("quarantined: measured only while") for line in legend(report))
 
@@ -89,7 +102,9 @@ def test_a_report_opens_with_what_has_a_verdict(store: Store) -> None:
 def test_both_ways_at_once_are_wrong_usage(tmp_path: Path) -> None:
     """`--retry-flagged` is short for what `--remeasure` would repeat."""
     (tmp_path / "sweep.yaml").write_text(SWEEP)
-    done = CliRunner().invoke(app, ["run", str(tmp_path / "sweep.yaml"), "--remeasure", "--retry-flagged"])
+    done = CliRunner().invoke(
+        app, ["run", str(tmp_path / "sweep.yaml"), "--remeasure", "--retry-flagged"]
+    )
     assert done.exit_code == 2
     assert "leave out --remeasure" in " ".join(done.output.replace("│", " ").split())
 
@@ -97,18 +112,27 @@ def test_both_ways_at_once_are_wrong_usage(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.ray
 def test_a_run_measures_flagged_answers_again(tmp_path: Path) -> None:
-    """Of three answers one is quarantined and one noisy: both are measured, the quarantined attempt stays and no longer counts."""
+    """Of three answers one is quarantined and one noisy: both are measured, the quarantined attempt
+    stays and no longer counts.
+    """
     (tmp_path / "sweep.yaml").write_text(SWEEP)
     here, jobs = environment_of("cpu"), load_sweep(tmp_path / "sweep.yaml", auto="cpu").jobs
     engine = connect(str(tmp_path / "breakeven.db"))
     for job, flags in zip(jobs, ((), ("contended",), ("quota_throttled",)), strict=True):
-        record(engine, None, None, an_outcome(job, flags=flags, environment=here, host=platform.node()))
+        record(
+            engine, None, None, an_outcome(job, flags=flags, environment=here, host=platform.node())
+        )
     done = breakeven("run", "sweep.yaml", "--retry-flagged", folder=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "2 of 3 comparisons are answered in this environment, 1 of them to be measured again; 2 jobs left" in done.stdout
+    assert (
+        "2 of 3 comparisons are answered in this environment, 1 of them to be measured again; 2"
+        " jobs left" in done.stdout
+    )
     assert [row["quarantine"] for row in rows(engine, "SELECT quarantine FROM execution ORDER BY attempt")][:3] == [
         None, None, "quota_throttled"
     ]  # fmt: skip
     assert len(rows(engine, "SELECT * FROM execution")) == 5
-    assert {row["verdict"] for row in rows(engine, "SELECT verdict FROM speedup")} & {"quarantined"} == set()
+    assert {row["verdict"] for row in rows(engine, "SELECT verdict FROM speedup")} & {
+        "quarantined"
+    } == set()
     engine.dispose()

@@ -1,4 +1,6 @@
-"""A small search with the real workers, from the sweep file to the report, and what it leaves for the next command."""
+"""A small search with the real workers, from the sweep file to the report, and what it leaves for
+the next command.
+"""
 
 import sqlite3
 from contextlib import closing
@@ -25,11 +27,15 @@ jobs:
 
 @pytest.mark.slow
 def test_a_search_of_a_real_model_ends_in_a_claim_and_is_not_repeated(tmp_path: Path) -> None:
-    """Within its budget, on feasible sizes, at the level of four places; the next run starts nothing, the plan has nothing left."""
+    """Within its budget, on feasible sizes, at the level of four places; the next run starts
+    nothing, the plan has nothing left.
+    """
     (tmp_path / "sweep.yaml").write_text(SWEEP)
     first = breakeven("run", "sweep.yaml", folder=tmp_path)
     assert first.returncode == 0, first.stdout + first.stderr
-    assert "search along image_size: 9 feasible places from 32 to 96" in " ".join(first.stdout.split())
+    assert "search along image_size: 9 feasible places from 32 to 96" in " ".join(
+        first.stdout.split()
+    )
     assert "so far: topk keep_rate=0.5: " in first.stdout
     with closing(sqlite3.connect(tmp_path / "breakeven.db")) as store:
         sizes = {size for (size,) in store.execute("SELECT image_size FROM speedup")}

@@ -18,9 +18,11 @@ def test_skipped_jobs_are_named(store: Store, jobs: int) -> None:
     left = [a_job("a", image_size=32 * (place + 1)) for place in range(jobs)]
     shown = io.StringIO()
     plan = planned(store, SITES, left)
-    assert conclude_run(Console(file=shown, width=400), store.engine, plan, "sweep.yaml") == UNANSWERED
-    lines = [line for line in shown.getvalue().splitlines() if line.startswith("  ")]
-    assert [sum(job_label(job) in line for line in lines) for job in left] == [1] * min(jobs, MAX_SKIPPED) + [0] * (
-        len(left) - min(jobs, MAX_SKIPPED)
+    assert (
+        conclude_run(Console(file=shown, width=400), store.engine, plan, "sweep.yaml") == UNANSWERED
     )
+    lines = [line for line in shown.getvalue().splitlines() if line.startswith("  ")]
+    assert [sum(job_label(job) in line for line in lines) for job in left] == [1] * min(
+        jobs, MAX_SKIPPED
+    ) + [0] * (len(left) - min(jobs, MAX_SKIPPED))
     assert len(lines) == min(jobs, MAX_SKIPPED + 1)

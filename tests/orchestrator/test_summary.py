@@ -1,4 +1,6 @@
-"""The first screen of a report: every figure in it is that of the store, and there is room for all of it."""
+"""The first screen of a report: every figure in it is that of the store, and there is room for all
+of it.
+"""
 
 import io
 import re
@@ -17,7 +19,9 @@ from workers.methods.arm_labels import params_label
 
 
 def test_the_quickstart_fits_one_screen(stored: Path) -> None:
-    """At most 30 lines; those of the table have at most 120 characters, and each break-even stands once."""
+    """At most 30 lines; those of the table have at most 120 characters, and each break-even stands
+    once.
+    """
     shown = breakeven("report", "quickstart", folder=stored, COLUMNS="120").stdout.splitlines()
     assert len(shown) <= 30
     start = next(number for number, line in enumerate(shown) if line.startswith("method"))
@@ -31,42 +35,68 @@ def test_cells_are_those_of_the_store(stored: Path) -> None:
     """Each speed-up with the sign of its verdict, by arm and size."""
     report = load_report(str(stored / "breakeven.db"), "quickstart")
     table, *_ = summary_sections(report)
-    signs = {"faster": "↑", "slower": "↓", "same": "=", "unclear": "?", "insufficient": "?", "quarantined": "?"}
-    cells = [dict(zip([column.label for column in table.columns], row, strict=True)) for row in table.cells()]
+    signs = {
+        "faster": "↑",
+        "slower": "↓",
+        "same": "=",
+        "unclear": "?",
+        "insufficient": "?",
+        "quarantined": "?",
+    }
+    cells = [
+        dict(zip([column.label for column in table.columns], row, strict=True))
+        for row in table.cells()
+    ]
     found = {row["method"]: row for row in cells}
     main = report.speedups[report.speedups["metric"] == "latency"]
     assert len(main) > 30
     for point in main.itertuples():
         cell = found[params_label(point.method, point.params)][f"{point.tokens:.0f}"]
         assert cell.rstrip("*") == f"{point.speedup:.2f}{signs[str(point.verdict)]}"
-    claims = report.break_evens[(report.break_evens["axis"] == "tokens") & (report.break_evens["metric"] == "latency")]
+    claims = report.break_evens[
+        (report.break_evens["axis"] == "tokens") & (report.break_evens["metric"] == "latency")
+    ]
     crossing = claims[claims["verdict"] == "crossing"]
     assert len(crossing)
     for row in crossing.itertuples():
-        assert any(each["break-even, tokens"].startswith(f"{row.x_low:.0f} to {row.x_high:.0f}, likely ") for each in cells)
+        assert any(
+            each["break-even, tokens"].startswith(f"{row.x_low:.0f} to {row.x_high:.0f}, likely ")
+            for each in cells
+        )
 
 
 def test_much_is_counted(tmp_path: Path) -> None:
     """Many conditions, arms and sizes: some of each are shown, the others counted."""
     arms = [vision.topk(rate) for rate in vision.RATES]
-    outcomes = [vision.outcome(vision.job("latency", arms, batch_size=2**power)) for power in range(MAX_CONDITIONS + 2)]
+    outcomes = [
+        vision.outcome(vision.job("latency", arms, batch_size=2**power))
+        for power in range(MAX_CONDITIONS + 2)
+    ]
     shown = list(summary_sections(report_of(tmp_path / "s.db", *outcomes)))
     assert sum(bool(section.rows) for section in shown) == MAX_CONDITIONS
-    assert [section.title for section in shown if section.title.startswith("and ")] == ["and 2 conditions more: --detail"]
-    assert all(len(section.rows) <= MAX_ARMS and len(section.columns) <= MAX_SIZES + 4 for section in shown)
+    assert [section.title for section in shown if section.title.startswith("and ")] == [
+        "and 2 conditions more: --detail"
+    ]
+    assert all(
+        len(section.rows) <= MAX_ARMS and len(section.columns) <= MAX_SIZES + 4 for section in shown
+    )
 
 
 def test_a_sweep_without_timings_shows_what_was_lost(tmp_path: Path) -> None:
     """The tables of quality stand in place of speed-ups."""
     arms = [vision.topk(rate) for rate in vision.RATES]
-    shown = list(summary_sections(report_of(tmp_path / "s.db", vision.outcome(vision.job("accuracy", arms)))))
+    shown = list(
+        summary_sections(report_of(tmp_path / "s.db", vision.outcome(vision.job("accuracy", arms))))
+    )
     assert any(section.rows for section in shown)
 
 
 def test_the_rest_is_a_request_away(stored: Path) -> None:
     """What the screen leaves out is printed by an option."""
     assert "Break-even in GMACs" not in breakeven("report", "quickstart", folder=stored).stdout
-    assert "Break-even in GMACs" in breakeven("report", "quickstart", "--detail", folder=stored).stdout
+    assert (
+        "Break-even in GMACs" in breakeven("report", "quickstart", "--detail", folder=stored).stdout
+    )
 
 
 def test_why_follows_the_screen(tmp_path: Path) -> None:
@@ -75,7 +105,9 @@ def test_why_follows_the_screen(tmp_path: Path) -> None:
     shown, profiled = [], with_changes(a_profiled_outcome(a_profile_job(), times))
     for reasons in (False, True):
         console = Console(file=io.StringIO(), width=120)
-        console.print(render_table(report_of(tmp_path / f"{reasons}.db", profiled), reasons=reasons))
+        console.print(
+            render_table(report_of(tmp_path / f"{reasons}.db", profiled), reasons=reasons)
+        )
         assert isinstance(console.file, io.StringIO)
         shown.append(console.file.getvalue().count("Why"))
     assert shown == [0, 1]

@@ -1,4 +1,6 @@
-"""Sweeps by name: those that ship, those of the store, and a file beside; with the commands that are printed about them."""
+"""Sweeps by name: those that ship, those of the store, and a file beside; with the commands that
+are printed about them.
+"""
 
 from pathlib import Path
 
@@ -24,14 +26,16 @@ def test_a_shipped_sweep_is_found_without_a_checkout(folder: Path) -> None:
     """By its name, in an empty folder; a name that is near to one is suggested."""
     assert find_source(Path("quickstart"), None) == (shipped_sweeps()["quickstart"], None)
     done = breakeven("plan", "quickstart", folder=folder)
-    assert (done.returncode, "32 comparisons" in done.stdout) == (0, True)
+    assert (done.returncode, "36 comparisons" in done.stdout) == (0, True)
     with pytest.raises(SweepError, match="did you mean 'quickstart'"):
         find_source(Path("quikstart"), None)
     with pytest.raises(SweepError, match="no such file"):
         find_source(Path("elsewhere/quickstart.yaml"), None)
 
 
-def test_a_sweep_of_the_store_comes_before_one_that_ships_and_a_file_before_both(folder: Path) -> None:
+def test_a_sweep_of_the_store_comes_before_one_that_ships_and_a_file_before_both(
+    folder: Path,
+) -> None:
     """What was run under a name goes on under it."""
     engine = connect(None)
     submit_sweep(engine, NewSweep("quickstart", SWEEP, "Is it mine?"), [], [])
@@ -42,8 +46,13 @@ def test_a_sweep_of_the_store_comes_before_one_that_ships_and_a_file_before_both
 
 
 def test_printed_commands_name_the_store_and_the_machine(folder: Path) -> None:
-    """What the given command had besides; no password, and nothing where the default store is meant."""
+    """What the given command had besides; no password, and nothing where the default store is
+    meant.
+    """
     assert command_options(None) == command_options("breakeven.db") == ""
-    assert command_options("other.db", "cpu", "head:6379") == " --db other.db --device cpu --ray-address head:6379"
+    assert (
+        command_options("other.db", "cpu", "head:6379")
+        == " --db other.db --device cpu --ray-address head:6379"
+    )
     assert command_options("postgresql://me:secret@host/name") == ""
     assert command_options("my store.db") == " --db 'my store.db'"

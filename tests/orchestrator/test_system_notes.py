@@ -1,4 +1,6 @@
-"""What stood out of the machine is shown beside the points that were measured then, and nowhere else."""
+"""What stood out of the machine is shown beside the points that were measured then, and nowhere
+else.
+"""
 
 import json
 from pathlib import Path
@@ -22,17 +24,29 @@ def path(tmp_path: Path) -> str:
     path = str(tmp_path / "store.db")
     engine = connect(path)
     jobs = [job("latency", [topk(0.2)], batch_size=batch) for batch in (1, 2, 3)]
-    submit_sweep(engine, NewSweep("sweep", "text", "?"), [comparison for each in jobs for comparison in each.comparisons()], [])
+    submit_sweep(
+        engine,
+        NewSweep("sweep", "text", "?"),
+        [comparison for each in jobs for comparison in each.comparisons()],
+        [],
+    )
+    # quarantined: what it read concerns no number that is shown
     for number, (each, readings, flags) in enumerate(
         [
             (jobs[0], BUSY, ("contended",)),
             (jobs[1], QUIET, ()),
             (jobs[2], QUIET, ()),
             (jobs[2], BUSY, ()),
-            (jobs[1], BUSY, ("thermal_slowdown",)),  # quarantined: what it read concerns no number that is shown
+            (
+                jobs[1],
+                BUSY,
+                ("thermal_slowdown",),
+            ),
         ]
     ):
-        found = outcome(each).model_copy(update={"system_metrics": readings, "flags": flags, "started_at": 1.0 + number / 8})
+        found = outcome(each).model_copy(
+            update={"system_metrics": readings, "flags": flags, "started_at": 1.0 + number / 8}
+        )
         record(engine, None, None, found)
     engine.dispose()
     return path
@@ -41,7 +55,9 @@ def path(tmp_path: Path) -> str:
 def test_notes_by_point(path: str) -> None:
     """The worst of the attempts that count."""
     report = load_report(path, "sweep")
-    assert dict(zip(report.speedups["batch_size"], report.speedups["system_notes"], strict=True)) == {1: NOTE, 2: "", 3: NOTE}
+    assert dict(
+        zip(report.speedups["batch_size"], report.speedups["system_notes"], strict=True)
+    ) == {1: NOTE, 2: "", 3: NOTE}
 
 
 def test_every_format_has_them(path: str) -> None:
@@ -51,5 +67,11 @@ def test_every_format_has_them(path: str) -> None:
     assert printed(report, "markdown").count(NOTE) == 2
     assert printed(report, "csv").splitlines()[0].split(",").count("system_notes") == 1
     found = json.loads(printed(report, "json"))
-    assert [row["system_metrics"]["cpu_mhz_min"] for row in found["executions"]] == [1500, 2990, 2990, 1500, 1500]
+    assert [row["system_metrics"]["cpu_mhz_min"] for row in found["executions"]] == [
+        1500,
+        2990,
+        2990,
+        1500,
+        1500,
+    ]
     assert [row["quarantine"] for row in found["executions"]] == [None] * 4 + ["thermal_slowdown"]

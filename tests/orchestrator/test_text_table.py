@@ -1,4 +1,6 @@
-"""The table that `breakeven query` prints: one line for each row, every value whole, in columns that line up."""
+"""The table that `breakeven query` prints: one line for each row, every value whole, in columns
+that line up.
+"""
 
 import json
 from pathlib import Path
@@ -11,7 +13,13 @@ from orchestrator.text_table import WIDEST, table_lines
 from sweeps.model.identity import canonical
 from tests.orchestrator.commands import breakeven
 
-VALUES = st.one_of(st.none(), st.integers(), st.floats(allow_nan=False), st.text(max_size=200), st.binary(max_size=9))
+VALUES = st.one_of(
+    st.none(),
+    st.integers(),
+    st.floats(allow_nan=False),
+    st.text(max_size=200),
+    st.binary(max_size=9),
+)
 
 
 @settings(deadline=None)
@@ -24,9 +32,16 @@ def test_every_row_is_one_line(rows: list[tuple[object, ...]]) -> None:
 
 
 def test_columns_line_up_and_nothing_is_cut() -> None:
-    """Numbers stand to the right, texts to the left, wide letters take two cells, and a longer value is there whole."""
+    """Numbers stand to the right, texts to the left, wide letters take two cells, and a longer
+    value is there whole.
+    """
     long = "x" * (WIDEST + 20)
-    made = list(table_lines(("name", "n"), [("tome", 1), ("数字", 1000), (None, None), (long, 5), ("two\nlines\x1b[31m", 7)]))
+    made = list(
+        table_lines(
+            ("name", "n"),
+            [("tome", 1), ("数字", 1000), (None, None), (long, 5), ("two\nlines\x1b[31m", 7)],
+        )
+    )
     assert made[0] == "name                   n"
     assert made[1:4] == ["tome                   1", "数字                1000", ""]
     assert made[4:] == [f"{long}     5", "two\\nlines\\x1b[31m     7"]
@@ -34,12 +49,18 @@ def test_columns_line_up_and_nothing_is_cut() -> None:
 
 
 def test_a_piped_table_has_a_line_for_each_row(stored: Path) -> None:
-    """All columns of a view, none folded or cut: the table holds the very values that JSON holds."""
+    """All columns of a view, none folded or cut: the table holds the very values that JSON
+    holds.
+    """
     sql = "SELECT * FROM speedup ORDER BY comparison_id"
     table = breakeven("query", sql, folder=stored).stdout.splitlines()
     records = json.loads(breakeven("query", sql, "--format", "json", folder=stored).stdout)
     assert len(table) == len(records) + 1
     for line, record in zip(table[1:], records, strict=True):
         assert isinstance(record["params"], dict)
-        texts = [canonical(value) if isinstance(value, dict) else str(value) for value in record.values() if value is not None]
+        texts = [
+            canonical(value) if isinstance(value, dict) else str(value)
+            for value in record.values()
+            if value is not None
+        ]
         assert all(text in line for text in texts)

@@ -18,7 +18,9 @@ def test_a_pass_that_fits_is_left_as_it_is() -> None:
 
 
 def test_a_longer_pass_takes_its_share_of_the_time() -> None:
-    """All jobs lose the same share of their `budget`, and keep a least one; what else they request stays, their ids too."""
+    """All jobs lose the same share of their `budget`, and keep a least one; what else they request
+    stays, their ids too.
+    """
     shorter = shortened(JOBS, 100.0)
     assert math.fsum(map(job_seconds, shorter)) == pytest.approx(60.0)
     assert len({each.protocol.budget_s for each in shorter}) == 1
@@ -27,17 +29,28 @@ def test_a_longer_pass_takes_its_share_of_the_time() -> None:
 
 
 def test_compiling_leaves_time_to_measure() -> None:
-    """What compiling may take does not shrink every budget to the least: no shorter budget could make up for it."""
+    """What compiling may take does not shrink every budget to the least: no shorter budget could
+    make up for it.
+    """
     compiled = [
-        each.model_copy(update={"condition": each.condition.model_copy(update={"runtime": "compile"})}) for each in JOBS[:2]
+        each.model_copy(
+            update={"condition": each.condition.model_copy(update={"runtime": "compile"})}
+        )
+        for each in JOBS[:2]
     ]
     assert math.fsum(map(job_seconds, compiled)) > 240
     assert {each.protocol.budget_s for each in shortened(compiled, 180.0)} == {10.0}
 
 
 def test_a_slow_first_job_does_not_raise_what_compiling_takes() -> None:
-    """The first job waits for its worker: the next one, whose estimate is mostly that of compiling, still fits."""
-    (compiled,) = [JOBS[0].model_copy(update={"condition": JOBS[0].condition.model_copy(update={"runtime": "compile"})})]
+    """The first job waits for its worker: the next one, whose estimate is mostly that of compiling,
+    still fits.
+    """
+    (compiled,) = [
+        JOBS[0].model_copy(
+            update={"condition": JOBS[0].condition.model_copy(update={"runtime": "compile"})}
+        )
+    ]
     time_budget = TimeBudget(180.0)
     time_budget.begin()
     time_budget.start(JOBS[1])

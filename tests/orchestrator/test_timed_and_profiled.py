@@ -1,4 +1,6 @@
-"""A sweep of both kinds, run for real: neither hides the other, and the operators of a profile add up to their class."""
+"""A sweep of both kinds, run for real: neither hides the other, and the operators of a profile add
+up to their class.
+"""
 
 from pathlib import Path
 
@@ -14,20 +16,31 @@ from workers.run import run
 
 
 def test_a_condition_with_both_kinds(tmp_path: Path) -> None:
-    """The profile comes last, and the view `arm`, the audit and the classes of time have what each job measured."""
+    """The profile comes last, and the view `arm`, the audit and the classes of time have what each
+    job measured.
+    """
     latency = job([DENSE, TOPK], image_size=64)
     outcomes = [run(latency), run(latency.model_copy(update={"kind": "profile"}))]
     engine = connect(str(tmp_path / "s.db"))
-    requested = [(each.job.comparison(pair), each.job.content_hashes) for each in outcomes for pair in each.job.pairs]
+    requested = [
+        (each.job.comparison(pair), each.job.content_hashes)
+        for each in outcomes
+        for pair in each.job.pairs
+    ]
     submit_sweep(engine, NewSweep("both", "text", ""), requested, [])
     for outcome in outcomes:
         assert not outcome.failures
         record(engine, None, None, outcome)
     timed = [metrics(arm)["latency"] for arm in outcomes[0].arms]
-    assert [row["latency_ms"] for row in rows(engine, "SELECT latency_ms FROM arm WHERE kind = 'latency' ORDER BY arm")] == timed
+    assert [
+        row["latency_ms"]
+        for row in rows(engine, "SELECT latency_ms FROM arm WHERE kind = 'latency' ORDER BY arm")
+    ] == timed
     assert rows(engine, "SELECT count(*) AS n FROM arm WHERE kind = 'profile'") == [{"n": 2}]
     table = measured_sweep(engine, "both", lambda method, _: method)
     assert [row.latency_ms for row in table.rows if row.device_ms is None] == timed
     summed = "SELECT arm, sum(ms) AS ms FROM kernel GROUP BY arm ORDER BY arm"
     classes = rows(engine, "SELECT ms FROM profile WHERE time_class = 'device' ORDER BY arm")
-    assert [row["ms"] for row in rows(engine, summed)] == [pytest.approx(row["ms"]) for row in classes]
+    assert [row["ms"] for row in rows(engine, summed)] == [
+        pytest.approx(row["ms"]) for row in classes
+    ]

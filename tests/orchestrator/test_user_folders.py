@@ -1,4 +1,6 @@
-"""Folders of users: packages of theirs with our names in the current folder, and method files that cannot be used."""
+"""Folders of users: packages of theirs with our names in the current folder, and method files that
+cannot be used.
+"""
 
 import os
 import socket
@@ -26,7 +28,9 @@ jobs: {latency: {pairs: {min: 30, max: 30}, budget: 10s, timeout: 2m}}
 
 def variables(**more: str) -> dict[str, str]:
     """Of a user who has installed the project: nothing of the checkout is on the path."""
-    return {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "BREAKEVEN_DB")} | more
+    return {
+        key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "BREAKEVEN_DB")
+    } | more
 
 
 @pytest.fixture
@@ -41,11 +45,19 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.ray
 def test_packages_of_the_user_disturb_no_command(folder: Path) -> None:
-    """`plan`, `run`, `plot` and `app`, as the installed command, in a folder with packages of our names."""
+    """`plan`, `run`, `plot` and `app`, as the installed command, in a folder with packages of our
+    names.
+    """
 
     def command(*arguments: str) -> None:
         done = subprocess.run(
-            [BREAKEVEN, *arguments], cwd=folder, env=variables(), capture_output=True, text=True, timeout=240, check=False
+            [BREAKEVEN, *arguments],
+            cwd=folder,
+            env=variables(),
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
         )
         assert done.returncode == 0, (arguments, done.stdout, done.stderr)
 
@@ -72,12 +84,20 @@ def test_packages_of_the_user_disturb_no_command(folder: Path) -> None:
         served.communicate()
 
 
-BROKEN = {"syntax.py": "def broken(:\n", "leaves.py": "import sys\nsys.exit(5)\n", "lacks.py": '"""Lacks all."""\n'}
+BROKEN = {
+    "syntax.py": "def broken(:\n",
+    "leaves.py": "import sys\nsys.exit(5)\n",
+    "lacks.py": '"""Lacks all."""\n',
+}
 
 
 @pytest.mark.parametrize("where", ["files", "folder"])
-def test_methods_that_cannot_be_used_disturb_no_command(stored: Path, tmp_path: Path, where: str) -> None:
-    """`methods`, `plan` and `report` work, with a line for each file or folder; a sweep that needs one ends with exit code 2."""
+def test_methods_that_cannot_be_used_disturb_no_command(
+    stored: Path, tmp_path: Path, where: str
+) -> None:
+    """`methods`, `plan` and `report` work, with a line for each file or folder; a sweep that needs
+    one ends with exit code 2.
+    """
     own = tmp_path / "methods"
     if where == "files":
         own.mkdir()
@@ -98,6 +118,10 @@ def test_methods_that_cannot_be_used_disturb_no_command(stored: Path, tmp_path: 
         )
         assert done.returncode == 0, (arguments, done.stderr)
         assert "Traceback" not in done.stderr
-        assert [sum(place in line for line in done.stderr.splitlines()) for place in places] == [1] * len(places)
-    sweep.write_text(SWEEP.replace("method: topk, keep_rate: 0.5, layers: {list: [3, 6, 9]}", "method: syntax"))
+        assert [sum(place in line for line in done.stderr.splitlines()) for place in places] == [
+            1
+        ] * len(places)
+    sweep.write_text(
+        SWEEP.replace("method: topk, keep_rate: 0.5, layers: {list: [3, 6, 9]}", "method: syntax")
+    )
     assert breakeven("plan", str(sweep), folder=stored, BREAKEVEN_METHODS=str(own)).returncode == 2

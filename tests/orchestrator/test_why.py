@@ -1,4 +1,6 @@
-"""The part "Why" of a report, from profiles whose reason is known, and the ceiling beside speed-ups."""
+"""The part "Why" of a report, from profiles whose reason is known, and the ceiling beside
+speed-ups.
+"""
 
 import io
 import re
@@ -27,7 +29,14 @@ from tests.fixtures.nsys_exports import write_nsys
 from tests.orchestrator import vision_fixtures as vision
 from tests.orchestrator.vision_fixtures import report_of
 from tests.store.conftest import an_outcome
-from tests.store.profile_fixtures import CPU, GPU, NOW, a_profile_job, a_profiled_outcome, with_changes
+from tests.store.profile_fixtures import (
+    CPU,
+    GPU,
+    NOW,
+    a_profile_job,
+    a_profiled_outcome,
+    with_changes,
+)
 
 CPU_TIMES: list[Any] = [{"device": 20.0, "host": 4.0}, {"device": 12.0, "host": 5.0}]
 GPU_TIMES: list[Any] = [
@@ -38,7 +47,9 @@ GPU_TIMES: list[Any] = [
 
 
 def topk(**overrides: Any) -> Arm:
-    return Arm(stack=(Step(method="topk", params={"keep_rate": 0.5}),), overrides=Overrides(**overrides))
+    return Arm(
+        stack=(Step(method="topk", params={"keep_rate": 0.5}),), overrides=Overrides(**overrides)
+    )
 
 
 def text_of(report: Report, form: ReportFormat = "table") -> str:
@@ -50,18 +61,27 @@ def text_of(report: Report, form: ReportFormat = "table") -> str:
 
 @pytest.mark.parametrize("form", ["table", "markdown"])
 def test_the_reason_stands_below_the_times(tmp_path: Path, form: ReportFormat) -> None:
-    """Classes of both arms side by side, the sentence that follows, and what the machine still allows."""
-    shown = text_of(report_of(tmp_path / "s.db", with_changes(a_profiled_outcome(a_profile_job(), CPU_TIMES))), form)
+    """Classes of both arms side by side, the sentence that follows, and what the machine still
+    allows.
+    """
+    shown = text_of(
+        report_of(tmp_path / "s.db", with_changes(a_profiled_outcome(a_profile_job(), CPU_TIMES))),
+        form,
+    )
     assert "Why: deit_tiny_patch16_224 (random weights), 224 px (196 tokens), batch 1" in shown
     assert (
-        "topk keep_rate=0.5: time in operators fell by 33 % of the wall (32 to 34), Python and dispatch rose by 4.2 % of the wall "
-        "(3.2 to 5.2), 25 operator calls were added, the forward is bound by its operators (71 % of its wall), "
-        "so wall time fell 29 % (28 to 30)"
-    ) in shown
+        "topk keep_rate=0.5: time in operators fell by 33 % of the wall (32 to 34), Python and"
+        " dispatch rose by 4.2 % of the wall (3.2 to 5.2), 25 operator calls were added, the"
+        " forward is bound by its operators (71 % of its wall), so wall time fell 29 % (28 to 30)"
+        in shown
+    )
     assert "-33.3 [-34.3, -32.3]" in shown
     assert "-29.2 [-29.9, -28.5]" in shown
     assert shown.count("with the 99 % interval of each by itself") == 1
-    assert "dense: 50 of 100 GFLOP/s and 1.5 of 10 GB/s while the device works: arithmetic is the limit; " in shown
+    assert (
+        "dense: 50 of 100 GFLOP/s and 1.5 of 10 GB/s while the device works: arithmetic is the"
+        " limit; " in shown
+    )
     assert "without its matrix products it would be at most 1.71x as fast" in shown
     assert "compute" in shown
     assert "1.55x at most" in shown
@@ -79,18 +99,28 @@ def test_flagged_profiles_are_doubted(tmp_path: Path) -> None:
 def test_profiles_without_rounds_conclude_nothing(tmp_path: Path) -> None:
     """They keep their table, and what it cannot show is stated."""
     shown = text_of(report_of(tmp_path / "s.db", a_profiled_outcome(a_profile_job(), CPU_TIMES)))
-    assert "topk keep_rate=0.5: profiled without rounds, so that no difference has an interval and nothing is concluded" in shown
+    assert (
+        "topk keep_rate=0.5: profiled without rounds, so that no difference has an interval and"
+        " nothing is concluded" in shown
+    )
     assert "change of" not in shown
 
 
 @pytest.mark.parametrize(("speedup", "contradicted"), [(2.5, True), (24 / 17, False)])
-def test_a_timing_that_contradicts_the_profile(tmp_path: Path, speedup: float, contradicted: bool) -> None:
-    """Both speed-ups stand there in place of an explanation where their intervals have nothing in common."""
+def test_a_timing_that_contradicts_the_profile(
+    tmp_path: Path, speedup: float, contradicted: bool
+) -> None:
+    """Both speed-ups stand there in place of an explanation where their intervals have nothing in
+    common.
+    """
     profiled = with_changes(a_profiled_outcome(a_profile_job(), CPU_TIMES))
-    timed = an_outcome(a_profile_job().model_copy(update={"kind": "latency"}), speedups=(speedup,), environment=CPU)
+    timed = an_outcome(
+        a_profile_job().model_copy(update={"kind": "latency"}), speedups=(speedup,), environment=CPU
+    )
     shown = text_of(report_of(tmp_path / "s.db", profiled, timed))
     assert (
-        "No explanation, since its walls contradict the timing: a speed-up of 1.41 [1.40, 1.43] while it was" in shown
+        "No explanation, since its walls contradict the timing: a speed-up of 1.41 [1.40, 1.43]"
+        " while it was" in shown
     ) is contradicted
     assert ("so that it is faster" in shown) is not contradicted
 
@@ -99,10 +129,17 @@ def test_rates_of_a_profile_without_precision_are_left_out(tmp_path: Path) -> No
     """Too few rounds for any interval: no limit of the machine is concluded from such walls."""
     profiled = with_changes(a_profiled_outcome(a_profile_job(), CPU_TIMES))
     bare = [
-        profile.model_copy(update={"speedup": profile.speedup and IntervalEstimate(value=profile.speedup.value), "changes": {}})
+        profile.model_copy(
+            update={
+                "speedup": profile.speedup and IntervalEstimate(value=profile.speedup.value),
+                "changes": {},
+            }
+        )
         for profile in profiled.profiles or ()
     ]
-    shown = text_of(report_of(tmp_path / "s.db", profiled.model_copy(update={"profiles": tuple(bare)})))
+    shown = text_of(
+        report_of(tmp_path / "s.db", profiled.model_copy(update={"profiles": tuple(bare)}))
+    )
     assert "profiled in too few rounds for their noise" in shown
     assert "GFLOP/s" not in shown
 
@@ -110,15 +147,20 @@ def test_rates_of_a_profile_without_precision_are_left_out(tmp_path: Path) -> No
 def test_the_first_lines_state_where_the_time_goes(tmp_path: Path) -> None:
     """Of the baseline that arms are compared with, as shares of its wall."""
     profiled = with_changes(a_profiled_outcome(a_profile_job(), CPU_TIMES))
-    timed = an_outcome(a_profile_job().model_copy(update={"kind": "latency"}), speedups=(24 / 17,), environment=CPU)
+    timed = an_outcome(
+        a_profile_job().model_copy(update={"kind": "latency"}), speedups=(24 / 17,), environment=CPU
+    )
     first = next(sections(report_of(tmp_path / "s.db", profiled, timed)))
-    assert "where the time of a forward goes, dense: 24 ms at 224 px (196 tokens): operators 83 %, Python, dispatch 17 %" in [
-        line.text for line in first.lines
-    ]
+    assert (
+        "where the time of a forward goes, dense: 24 ms at 224 px (196 tokens): operators 83 %,"
+        " Python, dispatch 17 %" in [line.text for line in first.lines]
+    )
 
 
 def test_a_slow_profiler_is_a_limit(tmp_path: Path) -> None:
-    """Where forwards take 2.3 times as long under it, this is stated; where a fifth longer, it is not."""
+    """Where forwards take 2.3 times as long under it, this is stated; where a fifth longer, it is
+    not.
+    """
     for slowed, expected in ((1.2, False), (2.3, True)):
         outcome = with_changes(a_profiled_outcome(a_profile_job(), CPU_TIMES), slowed=slowed)
         shown = text_of(report_of(tmp_path / f"{slowed}.db", outcome))
@@ -128,20 +170,38 @@ def test_a_slow_profiler_is_a_limit(tmp_path: Path) -> None:
 def test_the_newest_profile_of_an_arm_counts(tmp_path: Path) -> None:
     """A second attempt replaces the first, table and sentence alike."""
     job = a_profile_job()
-    later = with_changes(a_profiled_outcome(job, [CPU_TIMES[0], {"device": 16.0, "host": 5.0}], ended_at=NOW + 60))
-    shown = text_of(report_of(tmp_path / "s.db", with_changes(a_profiled_outcome(job, CPU_TIMES)), later))
+    later = with_changes(
+        a_profiled_outcome(job, [CPU_TIMES[0], {"device": 16.0, "host": 5.0}], ended_at=NOW + 60)
+    )
+    shown = text_of(
+        report_of(tmp_path / "s.db", with_changes(a_profiled_outcome(job, CPU_TIMES)), later)
+    )
     assert "time in operators fell by 17 % of the wall" in shown
     assert "fell by 33 %" not in shown
 
 
 def test_a_captured_arm_measures_launch_overhead(tmp_path: Path) -> None:
-    """Eager and captured in one job: the difference is stated as measured, for the eager arm alone."""
+    """Eager and captured in one job: the difference is stated as measured, for the eager arm
+    alone.
+    """
     job = a_profile_job([topk(), topk(runtime="cudagraph")], device="cuda")
-    shown = text_of(report_of(tmp_path / "s.db", with_changes(a_profiled_outcome(job, GPU_TIMES, environment=GPU))))
-    assert re.search(r"device work fell by 2\d % of the wall \(2\d to 2\d\), time in launches rose by 1\d % of the wall", shown)
-    assert "the forward is launch-bound (75 % of its wall), and wall time did not change measurably" in shown
+    shown = text_of(
+        report_of(
+            tmp_path / "s.db", with_changes(a_profiled_outcome(job, GPU_TIMES, environment=GPU))
+        )
+    )
+    assert re.search(
+        r"device work fell by 2\d % of the wall \(2\d to 2\d\), time in launches rose by 1\d % of"
+        r" the wall",
+        shown,
+    )
+    assert (
+        "the forward is launch-bound (75 % of its wall), and wall time did not change measurably"
+        in shown
+    )
     sentence = (
-        "captured as a CUDA graph it takes 3 ms in place of 8.05 ms: 63 % of the wall (62 to 63) is launch overhead, as measured"
+        "captured as a CUDA graph it takes 3 ms in place of 8.05 ms: 63 % of the wall (62 to 63) is"
+        " launch overhead, as measured"
     )
     assert shown.count(sentence) == 1
     assert f"topk keep_rate=0.5: {sentence}" in shown
@@ -150,26 +210,43 @@ def test_a_captured_arm_measures_launch_overhead(tmp_path: Path) -> None:
 def test_a_compiled_arm_is_no_measure_of_launch_overhead(tmp_path: Path) -> None:
     """It fuses kernels too."""
     job = a_profile_job([topk(), topk(runtime="compile")], device="cuda")
-    shown = text_of(report_of(tmp_path / "s.db", with_changes(a_profiled_outcome(job, GPU_TIMES, environment=GPU))))
+    shown = text_of(
+        report_of(
+            tmp_path / "s.db", with_changes(a_profiled_outcome(job, GPU_TIMES, environment=GPU))
+        )
+    )
     assert "launch overhead" not in shown
 
 
 def test_without_profiles_there_is_no_such_part(tmp_path: Path) -> None:
     """A report of speed-ups alone is as it was."""
-    shown = text_of(report_of(tmp_path / "s.db", vision.outcome(vision.job("latency", [vision.topk(0.5)]))))
+    shown = text_of(
+        report_of(tmp_path / "s.db", vision.outcome(vision.job("latency", [vision.topk(0.5)])))
+    )
     assert "Why" not in shown
     assert "for nothing" not in shown
 
 
 def test_reached_ceiling_and_promise_stand_side_by_side(tmp_path: Path) -> None:
-    """Where an arm that only cuts has the same tokens, its speed-up is the ceiling; others have none."""
+    """Where an arm that only cuts has the same tokens, its speed-up is the ceiling; others have
+    none.
+    """
     free = Arm(stack=(Step(method="truncate", params={"keep_rate": 0.2}),))
-    report = report_of(tmp_path / "s.db", vision.outcome(vision.job("latency", [vision.topk(0.2), free, vision.topk(0.6)])))
-    ceilings = with_ceilings(report.speedups, "truncate".__eq__).set_index(["method", "params"])["ceiling"]
+    report = report_of(
+        tmp_path / "s.db",
+        vision.outcome(vision.job("latency", [vision.topk(0.2), free, vision.topk(0.6)])),
+    )
+    ceilings = with_ceilings(report.speedups, "truncate".__eq__).set_index(["method", "params"])[
+        "ceiling"
+    ]
     assert ceilings["topk", '{"keep_rate":0.2}'] == pytest.approx(1.5)
     assert ceilings["topk", '{"keep_rate":0.6}'] != ceilings["topk", '{"keep_rate":0.6}'], "missing"
     shown = text_of(report, "markdown")
-    heading = next(line for line in shown.splitlines() if line.startswith("| method") and "cut for nothing" in line)
+    heading = next(
+        line
+        for line in shown.splitlines()
+        if line.startswith("| method") and "cut for nothing" in line
+    )
     table = shown[shown.index(heading) :].splitlines()
     columns = [cell.strip() for cell in heading.split("|")]
     (line,) = (line for line in table if line.startswith("| topk keep_rate=0.2"))
@@ -178,15 +255,21 @@ def test_reached_ceiling_and_promise_stand_side_by_side(tmp_path: Path) -> None:
     assert re.fullmatch(r"2\.000x \[1\.8\d\d, 2\.1\d\d\]", cells["reached [99.5 %]"])
     assert cells["MACs promise"] == "5.00x"
     assert re.fullmatch(r"0\.750x \[0\.\d\d\d, 0\.\d\d\d\]", cells["left at most"])
-    assert not any(line.startswith("| topk keep_rate=0.6") for line in table[: table.index("", 2)]), "it has no ceiling"
+    assert not any(
+        line.startswith("| topk keep_rate=0.6") for line in table[: table.index("", 2)]
+    ), "it has no ceiling"
     assert "is measured faster than the same tokens cut for nothing, which is impossible" in shown
     assert "the same tokens cut for nothing, which no reduction can beat: 1.500x [" in shown
 
 
 def test_what_is_left_has_an_interval(tmp_path: Path) -> None:
-    """A reduction that stays below its ceiling: how much it could gain at most, and no contradiction."""
+    """A reduction that stays below its ceiling: how much it could gain at most, and no
+    contradiction.
+    """
     free = Arm(stack=(Step(method="truncate", params={"keep_rate": 0.2}),))
-    report = report_of(tmp_path / "s.db", vision.outcome(vision.job("latency", [free, vision.topk(0.2)])))
+    report = report_of(
+        tmp_path / "s.db", vision.outcome(vision.job("latency", [free, vision.topk(0.2)]))
+    )
     (section,) = ceiling_sections(report)
     (row,) = section.rows
     value, low, high = left_to_gain(row)
@@ -209,23 +292,30 @@ def test_the_estimate_counts_the_passes_under_the_profiler() -> None:
 
 
 def test_imported_profiles_state_what_they_cover(tmp_path: Path) -> None:
-    """A timeline of nsys stands in the table of its condition, with file, forwards and the share of kernel time that it has."""
+    """A timeline of nsys stands in the table of its condition, with file, forwards and the share of
+    kernel time that it has.
+    """
     job = a_profile_job(device="cuda")
     outcome = a_profiled_outcome(job, GPU_TIMES[:2], environment=GPU)
     report_of(tmp_path / "s.db", outcome)
     (comparison_id,) = job.comparison_ids()
-    write_nsys(tmp_path / "trace.sqlite", a_trace(4, marks=(f"breakeven:comparison:{comparison_id}", "breakeven:side:arm")))
+    write_nsys(
+        tmp_path / "trace.sqlite",
+        a_trace(4, marks=(f"breakeven:comparison:{comparison_id}", "breakeven:side:arm")),
+    )
     import_files([tmp_path / "trace.sqlite"], db=str(tmp_path / "s.db"))
     shown = text_of(load_report(str(tmp_path / "s.db"), "trial"))
     assert (
         "topk keep_rate=0.5: recorded by nsys in trace.sqlite, 4 forwards under the profiler; "
-        "share of the arm's kernel time that its kernels take: 100 %"
-    ) in shown
+        "share of the arm's kernel time that its kernels take: 100 %" in shown
+    )
 
 
 @pytest.mark.parametrize("form", ["table", "markdown", "html"])
 def test_kernels_of_ncu_have_a_table(tmp_path: Path, form: ReportFormat) -> None:
-    """Kernels that were recorded one by one, with their counters, and what share of the arm they are."""
+    """Kernels that were recorded one by one, with their counters, and what share of the arm they
+    are.
+    """
     job = a_profile_job(device="cuda")
     report_of(tmp_path / "s.db", a_profiled_outcome(job, GPU_TIMES[:2], environment=GPU))
     (comparison_id,) = job.comparison_ids()
@@ -239,5 +329,8 @@ def test_kernels_of_ncu_have_a_table(tmp_path: Path, form: ReportFormat) -> None
     assert "The share of the arm" in shown
     (section,) = (each for each in sections(report) if each.title.startswith("Kernels of"))
     longest = max(CASTS, key=lambda each: each.ns)
-    assert [row.name for row in section.rows] == [longest.name, next(each.name for each in CASTS if each.name != longest.name)]
+    assert [row.name for row in section.rows] == [
+        longest.name,
+        next(each.name for each in CASTS if each.name != longest.name),
+    ]
     assert section.rows[0].sm_throughput == pytest.approx(longest.sm)

@@ -21,7 +21,11 @@ from sweeps.model.outcome import Outcome
 pytestmark = pytest.mark.ray
 
 ROOT = str(Path(__file__).parents[2])
-JOB = Job(condition=Condition(model="tiny", image_size=32), arms=(DENSE, Arm(replicate=1)), pairs=(Pair(0, 1),)).model_dump_json()
+JOB = Job(
+    condition=Condition(model="tiny", image_size=32),
+    arms=(DENSE, Arm(replicate=1)),
+    pairs=(Pair(0, 1),),
+).model_dump_json()
 MakeSupervisor = Callable[..., WorkerSupervisor]
 
 
@@ -34,7 +38,11 @@ def supervisor() -> Iterator[MakeSupervisor]:
         made.append(
             WorkerSupervisor(
                 "cpu",
-                WorkerConfig(entry=f"tests.orchestrator.worker_entrypoints:{entry}", path=(ROOT,), folder=ROOT)._replace(**config),
+                WorkerConfig(
+                    entry=f"tests.orchestrator.worker_entrypoints:{entry}",
+                    path=(ROOT,),
+                    folder=ROOT,
+                )._replace(**config),
             )
         )
         return made[-1]
@@ -52,25 +60,46 @@ def outcome(result: str | WorkerFailure) -> Outcome:
 def test_worker_stays_warm_and_is_replaced_on_request(supervisor: MakeSupervisor) -> None:
     """Jobs share one process until a fresh one is requested."""
     one = supervisor("noop")
-    readings = [outcome(one.run(JOB, 10.0, fresh=fresh)).system_metrics for fresh in (False, False, True, False)]
+    readings = [
+        outcome(one.run(JOB, 10.0, fresh=fresh)).system_metrics
+        for fresh in (False, False, True, False)
+    ]
     assert [reading["calls"] for reading in readings] == [1, 2, 1, 2]
     assert len({reading["pid"] for reading in readings}) == 2
 
 
 def test_worker_is_replaced_where_threads_are_to_wait_otherwise(supervisor: MakeSupervisor) -> None:
-    """OpenMP reads that once per process: a job that spins gets a new worker, and the next one that does not too."""
+    """OpenMP reads that once per process: a job that spins gets a new worker, and the next one that
+    does not too.
+    """
     one, plain = supervisor("noop"), Job.model_validate_json(JOB)
-    spinning = plain.model_copy(update={"condition": plain.condition.model_copy(update={"wait_policy": "active"})})
-    found = [outcome(one.run(each.model_dump_json(), 10.0)) for each in (plain, plain, spinning, spinning, plain)]
+    spinning = plain.model_copy(
+        update={"condition": plain.condition.model_copy(update={"wait_policy": "active"})}
+    )
+    found = [
+        outcome(one.run(each.model_dump_json(), 10.0))
+        for each in (plain, plain, spinning, spinning, plain)
+    ]
     assert [each.system_metrics["calls"] for each in found] == [1, 2, 1, 2, 1]
 
 
-def test_worker_sees_no_gpu_and_no_thread_limit_of_ray(supervisor: MakeSupervisor, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A CPU worker has CUDA hidden, no OMP_NUM_THREADS, our own variables, and the user's folder."""
+def test_worker_sees_no_gpu_and_no_thread_limit_of_ray(
+    supervisor: MakeSupervisor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A CPU worker has CUDA hidden, no OMP_NUM_THREADS, our own variables, and the user's
+    folder.
+    """
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-    flags = outcome(supervisor("surroundings", variables=(("BREAKEVEN_TEST", "yes"),)).run(JOB, 60.0)).flags
-    assert flags == ("CUDA_VISIBLE_DEVICES=", "OMP_NUM_THREADS=None", "BREAKEVEN_TEST=yes", f"folder={ROOT}")
+    flags = outcome(
+        supervisor("surroundings", variables=(("BREAKEVEN_TEST", "yes"),)).run(JOB, 60.0)
+    ).flags
+    assert flags == (
+        "CUDA_VISIBLE_DEVICES=",
+        "OMP_NUM_THREADS=None",
+        "BREAKEVEN_TEST=yes",
+        f"folder={ROOT}",
+    )
 
 
 @pytest.mark.parametrize(
@@ -83,8 +112,12 @@ def test_worker_sees_no_gpu_and_no_thread_limit_of_ray(supervisor: MakeSuperviso
         ("missing", "error", "has no attribute 'missing'", "Traceback"),
     ],
 )
-def test_failures_are_distinguished(supervisor: MakeSupervisor, entry: str, kind: str, message: str, detail: str) -> None:
-    """A dead, hanging or raising worker gives its kind, a line for people, and the stack that its log holds."""
+def test_failures_are_distinguished(
+    supervisor: MakeSupervisor, entry: str, kind: str, message: str, detail: str
+) -> None:
+    """A dead, hanging or raising worker gives its kind, a line for people, and the stack that its
+    log holds.
+    """
     before = time.time()
     failure = supervisor(entry).run(JOB, 0.5 if entry == "hang" else 60.0)
     assert isinstance(failure, WorkerFailure)
@@ -116,13 +149,18 @@ def gone(pid: int) -> bool:
 
 
 def test_worker_dies_with_its_supervisor() -> None:
-    """`kill -9` of a supervisor ends its worker although that hangs in C, and gives the host back."""
+    """`kill -9` of a supervisor ends its worker although that hangs in C, and gives the host
+    back.
+    """
     code = (
-        "from orchestrator.host.worker_supervisor import WorkerConfig, WorkerSupervisor\n"
-        f"one = WorkerSupervisor('cpu', WorkerConfig('tests.orchestrator.worker_entrypoints:hang', path=({ROOT!r},)))\n"
-        f"one._start(); print(one._worker.pid, flush=True); one.run({JOB!r}, 100.0)"
+        "from orchestrator.host.worker_supervisor import WorkerConfig, WorkerSupervisor\none ="
+        " WorkerSupervisor('cpu', WorkerConfig('tests.orchestrator.worker_entrypoints:hang',"
+        f" path=({ROOT!r},)))\none._start(); print(one._worker.pid, flush=True); one.run({JOB!r},"
+        " 100.0)"
     )
-    with subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         worker = int(process.stdout.readline())
         time.sleep(0.5)
@@ -137,15 +175,23 @@ def test_worker_that_is_unfit_is_replaced_before_the_next_job(supervisor: MakeSu
     assert len({outcome(one.run(JOB, 60.0)).system_metrics["pid"] for _ in range(2)}) == 2
 
 
-def test_process_that_left_its_group_dies_with_a_killed_worker(supervisor: MakeSupervisor, tmp_path: Path) -> None:
-    """After `setsid` and a double fork, and a SIGKILL of the worker, nothing is left when the failure comes back."""
-    failure = supervisor("leave_daemon", variables=(("BREAKEVEN_TEST", str(tmp_path / "pid")),)).run(JOB, 60.0)
+def test_process_that_left_its_group_dies_with_a_killed_worker(
+    supervisor: MakeSupervisor, tmp_path: Path
+) -> None:
+    """After `setsid` and a double fork, and a SIGKILL of the worker, nothing is left when the
+    failure comes back.
+    """
+    failure = supervisor(
+        "leave_daemon", variables=(("BREAKEVEN_TEST", str(tmp_path / "pid")),)
+    ).run(JOB, 60.0)
     assert isinstance(failure, WorkerFailure)
     assert failure.message == "the worker died of SIGKILL while running"
     assert not psutil.pid_exists(int((tmp_path / "pid").read_text()))
 
 
-def test_process_that_left_its_group_dies_with_the_worker_that_is_stopped(supervisor: MakeSupervisor, tmp_path: Path) -> None:
+def test_process_that_left_its_group_dies_with_the_worker_that_is_stopped(
+    supervisor: MakeSupervisor, tmp_path: Path
+) -> None:
     """The same when a worker is replaced."""
     one = supervisor("daemon", variables=(("BREAKEVEN_TEST", str(tmp_path / "pid")),))
     outcome(one.run(JOB, 60.0))
@@ -156,10 +202,11 @@ def test_process_that_left_its_group_dies_with_the_worker_that_is_stopped(superv
 def test_process_that_left_its_group_dies_with_the_supervisor(tmp_path: Path) -> None:
     """The same after a SIGKILL of the supervisor."""
     code = (
-        "import sys\nfrom orchestrator.host.worker_supervisor import WorkerConfig, WorkerSupervisor\n"
-        "variables, entry = (('BREAKEVEN_TEST', sys.argv[1]),), 'tests.orchestrator.worker_entrypoints:daemon_and_hang'\n"
-        f"config = WorkerConfig(entry, path=({ROOT!r},), variables=variables)\n"
-        f"WorkerSupervisor('cpu', config).run({JOB!r}, 100.0)"
+        "import sys\nfrom orchestrator.host.worker_supervisor import WorkerConfig,"
+        " WorkerSupervisor\nvariables, entry = (('BREAKEVEN_TEST', sys.argv[1]),),"
+        " 'tests.orchestrator.worker_entrypoints:daemon_and_hang'\nconfig = WorkerConfig(entry,"
+        f" path=({ROOT!r},), variables=variables)\nWorkerSupervisor('cpu', config).run({JOB!r},"
+        " 100.0)"
     )
     file = tmp_path / "pid"
     with subprocess.Popen([sys.executable, "-c", code, str(file)], cwd=ROOT) as process:
@@ -186,8 +233,12 @@ def test_log_of_endless_output_stays_short_and_keeps_its_end(supervisor: MakeSup
     assert sizes[-1] < 50e6
 
 
-def test_supervisors_of_one_host_take_turns_and_waiting_is_no_time_out(supervisor: MakeSupervisor) -> None:
-    """Jobs of two supervisors never overlap, and the one that waits longer than its time-out is answered all the same."""
+def test_supervisors_of_one_host_take_turns_and_waiting_is_no_time_out(
+    supervisor: MakeSupervisor,
+) -> None:
+    """Jobs of two supervisors never overlap, and the one that waits longer than its time-out is
+    answered all the same.
+    """
     supervisors = [supervisor("slow"), supervisor("slow")]
     for one in supervisors:
         one.run(JOB, 60.0)

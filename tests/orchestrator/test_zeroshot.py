@@ -24,13 +24,24 @@ def answered(ended_at: float, task: str = "piqa", shift: float = 0.0) -> Outcome
         rows = [MetricValue(name=f"zeroshot_{task}_acc", value=accuracy + shift, unit="1", n=200)]
         if drop is not None:
             value, low, high = drop
-            rows.append(MetricValue(name=f"zeroshot_{task}_acc_drop", value=value, low=low, high=high, unit="1", n=200))
+            rows.append(
+                MetricValue(
+                    name=f"zeroshot_{task}_acc_drop",
+                    value=value,
+                    low=low,
+                    high=high,
+                    unit="1",
+                    n=200,
+                )
+            )
         arms.append(arm.model_copy(update={"metrics": tuple(rows)}))
     return outcome.model_copy(update={"arms": tuple(arms)})
 
 
 def test_each_arm_has_a_line_against_its_first_baseline(tmp_path: Path) -> None:
-    """Of two attempts the newer counts; what is lost stands once, against the baseline that it was measured against."""
+    """Of two attempts the newer counts; what is lost stands once, against the baseline that it was
+    measured against.
+    """
     path = str(tmp_path / "store.db")
     engine = connect(path)
     submit_sweep(engine, NewSweep("requested", "text", "Does it pay?"), JOB.comparisons(), [JOB])
@@ -39,7 +50,10 @@ def test_each_arm_has_a_line_against_its_first_baseline(tmp_path: Path) -> None:
         record(engine, None, None, outcome)
     (section,) = differences.zeroshot_sections(load_report(path, "requested"))
     lines = [line.text for line in section.lines]
-    assert section.title == "Zero-shot tasks of llama-220m (random weights), on Imaginary CPU, against dense"
+    assert (
+        section.title
+        == "Zero-shot tasks of llama-220m (random weights), on Imaginary CPU, against dense"
+    )
     assert [line.partition(": ")[2] for line in lines] == [
         "piqa_acc 0.600 → 0.600, drop +0.000 [-0.050, +0.050] on 200 documents: unclear",
         "piqa_acc 0.600 → 0.590, drop +0.010 [-0.020, +0.040] on 200 documents: unclear",

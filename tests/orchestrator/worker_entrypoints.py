@@ -1,4 +1,6 @@
-"""Functions that a worker calls in place of `workers.run:run`, and a survey of a node that claims a GPU, cheap or faulty."""
+"""Functions that a worker calls in place of `workers.run:run`, and a survey of a node that claims a
+GPU, cheap or faulty.
+"""
 
 import ctypes
 import itertools
@@ -12,24 +14,41 @@ from pathlib import Path
 from typing import NoReturn
 
 from sweeps.model.job import Job
-from sweeps.model.outcome import WORKER_UNFIT, ArmOutcome, Environment, Failure, FailureReason, Outcome, Samples
+from sweeps.model.outcome import (
+    WORKER_UNFIT,
+    ArmOutcome,
+    Environment,
+    Failure,
+    FailureReason,
+    Outcome,
+    Samples,
+)
 from tests.faults.methods.untidy import DAEMON
 from workers.measure.machine.environment import environment_of
 from workers.measure.machine.pinning import pinned
 
-ENVIRONMENTS = {"cpu": environment_of("cpu"), "cuda": Environment(device="cuda", device_name="a GPU for placement only")}
+ENVIRONMENTS = {
+    "cpu": environment_of("cpu"),
+    "cuda": Environment(device="cuda", device_name="a GPU for placement only"),
+}
 CALLS = 0
 
 
 def environments_mixed() -> dict[str, Environment]:
     """A node with libraries of its own, which the variable `LIBRARIES` of its processes names."""
-    return {"cpu": Environment(device="cpu", device_name="Imaginary CPU", facts={"libraries": os.environ["LIBRARIES"]})}
+    return {
+        "cpu": Environment(
+            device="cpu", device_name="Imaginary CPU", facts={"libraries": os.environ["LIBRARIES"]}
+        )
+    }
 
 
 def mixed(job: Job) -> Outcome:
     """Like `slow`, on such a node; tokens are those of patches of 16 pixels."""
     found, tokens = slow(job), ((job.condition.image_size or 0) // 16) ** 2
-    vision = tuple(arm.model_copy(update={"tokens": tokens, "gmacs": tokens / 100}) for arm in found.arms)
+    vision = tuple(
+        arm.model_copy(update={"tokens": tokens, "gmacs": tokens / 100}) for arm in found.arms
+    )
     return found.model_copy(update={"environment": environments_mixed()["cpu"], "arms": vision})
 
 
@@ -48,7 +67,9 @@ def killed_once() -> dict[str, Environment]:
 
 
 def noop(job: Job) -> Outcome:
-    """Made-up timings in no time; the metrics show which process answered, its priority, and how many jobs it answered before."""
+    """Made-up timings in no time; the metrics show which process answered, its priority, and how
+    many jobs it answered before.
+    """
     global CALLS  # noqa: PLW0603
     started_at = time.time()
     CALLS += 1
@@ -76,7 +97,11 @@ def noop(job: Job) -> Outcome:
             inner=(1,) * len(columns),
             stopped="half_width",
         ),
-        system_metrics={"pid": os.getpid(), "calls": CALLS, "nice": os.getpriority(os.PRIO_PROCESS, 0)},
+        system_metrics={
+            "pid": os.getpid(),
+            "calls": CALLS,
+            "nice": os.getpriority(os.PRIO_PROCESS, 0),
+        },
         cores=pinned(),
     )
 
@@ -107,7 +132,9 @@ def leave(job: Job) -> NoReturn:
 
 
 def hang(job: Job) -> NoReturn:
-    """Sleep in C without giving up the interpreter lock, so that no Python code can interrupt it."""
+    """Sleep in C without giving up the interpreter lock, so that no Python code can interrupt
+    it.
+    """
     ctypes.PyDLL(None).sleep(1000)
     raise AssertionError("this process was not killed")
 
@@ -127,7 +154,9 @@ def hog(job: Job) -> Outcome:
 def unfit(job: Job) -> Outcome:
     """An outcome that requires another process for the next job."""
     outcome = noop(job)
-    return outcome.model_copy(update={"system_metrics": {**outcome.system_metrics, WORKER_UNFIT: 1.0}})
+    return outcome.model_copy(
+        update={"system_metrics": {**outcome.system_metrics, WORKER_UNFIT: 1.0}}
+    )
 
 
 def leave_daemon(job: Job) -> NoReturn:
@@ -138,7 +167,9 @@ def leave_daemon(job: Job) -> NoReturn:
 
 
 def daemon(job: Job) -> Outcome:
-    """Start a process that leaves its parent, group and session, and hang; `BREAKEVEN_TEST` names the file with its number."""
+    """Start a process that leaves its parent, group and session, and hang; `BREAKEVEN_TEST` names
+    the file with its number.
+    """
     file = Path(os.environ["BREAKEVEN_TEST"])
     subprocess.run([sys.executable, "-c", DAEMON, str(file)], check=True)
     while not file.exists() or not file.read_text().endswith("\n"):
@@ -159,22 +190,36 @@ def chatter(job: Job) -> NoReturn:
     raise AssertionError("numbers do not end")
 
 
-BRIEF = {"latency": {"pass_seconds": 0.1}, "accuracy": {}, "generation": {"pass_seconds": 0.1, "isolated": False}, "quality": {}}
+BRIEF = {
+    "latency": {"pass_seconds": 0.1},
+    "accuracy": {},
+    "generation": {"pass_seconds": 0.1, "isolated": False},
+    "quality": {},
+}
 """Options with which each kind of job ends sooner."""
-REPORTED: dict[str, FailureReason] = {"out_of_memory": "out_of_memory", "unsupported": "unsupported"}
+REPORTED: dict[str, FailureReason] = {
+    "out_of_memory": "out_of_memory",
+    "unsupported": "unsupported",
+}
 """Methods whose arm fails, which a process that goes on reports."""
 FAILING = {"segfault": segfault, "leave": leave, "hang": hang, "raise_exit": raise_exit}
 
 
 def run(job: Job) -> Outcome:
-    """Fail as an arm's method names; else answer as the model's name requests, real models by the real worker."""
+    """Fail as an arm's method names; else answer as the model's name requests, real models by the
+    real worker.
+    """
     for step in (step for arm in job.arms for step in arm.stack):
         if step.method in FAILING:
             FAILING[step.method](job)
         if step.method in REPORTED:
             answered = noop(job)
-            failure = Failure(arm=1, reason=REPORTED[step.method], message="as the method is called")
-            return answered.model_copy(update={"arms": answered.arms[:1], "samples": None, "failures": (failure,)})
+            failure = Failure(
+                arm=1, reason=REPORTED[step.method], message="as the method is called"
+            )
+            return answered.model_copy(
+                update={"arms": answered.arms[:1], "samples": None, "failures": (failure,)}
+            )
     if job.condition.model in {"noop", "slow"}:
         return noop(job) if job.condition.model == "noop" else slow(job)
     from workers.models.share_weights import kept_models

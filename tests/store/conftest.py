@@ -1,4 +1,6 @@
-"""A real SQLite store for each test, and outcomes as a worker would hand them back, made from simulated timings."""
+"""A real SQLite store for each test, and outcomes as a worker would hand them back, made from
+simulated timings.
+"""
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -31,12 +33,13 @@ CLAIM = """
 import sys, time
 real, shift = time.time, float(sys.argv[3])
 time.time = lambda: real() + shift
-from store import queue
+from store.write import queue
 from store.open.engine import connect
 engine = connect(sys.argv[1])
 print(len(queue.claim(engine, int(sys.argv[2]), owner="elsewhere:1:1")), queue.recover(engine))
 """
-"""A program that takes a job as a host elsewhere whose clock differs by so many seconds, and takes back what it may."""
+"""A program that takes a job as a host elsewhere whose clock differs by so many seconds, and takes
+back what it may."""
 
 
 def a_job(
@@ -49,12 +52,21 @@ def a_job(
 ) -> Job:
     """A block of dense and one topk arm for each keep rate."""
     arms = [
-        Arm(stack=(Step(method="topk", params={"keep_rate": rate, "layers": [3, 6, 9]}, version=version),)) for rate in keep_rates
+        Arm(
+            stack=(
+                Step(
+                    method="topk", params={"keep_rate": rate, "layers": [3, 6, 9]}, version=version
+                ),
+            )
+        )
+        for rate in keep_rates
     ]
     data = {"data": "digits"} if kind == "accuracy" else {}
     return Job(
         kind=kind,
-        condition=Condition(model="deit_tiny_patch16_224", image_size=image_size, **data, **condition),
+        condition=Condition(
+            model="deit_tiny_patch16_224", image_size=image_size, **data, **condition
+        ),
         arms=(Arm(), *arms),
         pairs=tuple(Pair(0, index + 1) for index in range(len(arms))),
         protocol=protocol or Protocol(),
@@ -74,10 +86,16 @@ def an_outcome(
     environment: Environment = CPU,
     host: str = "here",
 ) -> Outcome:
-    """What a worker would report of `job` had its arms these true speed-ups over the first one; failed arms have no samples."""
+    """What a worker would report of `job` had its arms these true speed-ups over the first one;
+    failed arms have no samples.
+    """
     random = np.random.default_rng(seed)
     failed = {failure.arm for failure in failures}
-    ran = () if None in failed else tuple(index for index in range(len(job.arms)) if index not in failed)
+    ran = (
+        ()
+        if None in failed
+        else tuple(index for index in range(len(job.arms)) if index not in failed)
+    )
     true = np.array([0.010, *(0.010 / speedup for speedup in speedups)])[list(ran)]
     seconds = true * np.exp(noise * random.standard_normal((pairs, len(ran))))
     tokens = prod(side // 16 for side in image_shape(job.condition.pixels))
@@ -119,15 +137,24 @@ def an_outcome(
     )
 
 
-def in_visits(job: Job, visits: int = 6, *, seed: int = 0, ended_at: float = 1_790_000_000.0, **more: Any) -> list[Outcome]:
-    """What a worker would report of so many visits to `job` in one run; `more` as for `an_outcome`."""
+def in_visits(
+    job: Job, visits: int = 6, *, seed: int = 0, ended_at: float = 1_790_000_000.0, **more: Any
+) -> list[Outcome]:
+    """What a worker would report of so many visits to `job` in one run; `more` as for
+    `an_outcome`.
+    """
     protocol = job.protocol.model_copy(update={"passes": visits})
     turns = [job.model_copy(update={"protocol": protocol, "round": turn}) for turn in range(visits)]
-    return [an_outcome(one, seed=seed * visits + turn, ended_at=ended_at + turn, **more) for turn, one in enumerate(turns)]
+    return [
+        an_outcome(one, seed=seed * visits + turn, ended_at=ended_at + turn, **more)
+        for turn, one in enumerate(turns)
+    ]
 
 
 def pooled(outcomes: Sequence[Outcome], arm: int = 1, floor_sd: float = FLOOR_SD) -> SpeedUp:
-    """The speed-up of an arm over the first one by the statistics, from raw samples of attempts, oldest first."""
+    """The speed-up of an arm over the first one by the statistics, from raw samples of attempts,
+    oldest first.
+    """
     visits = []
     for outcome in outcomes:
         assert outcome.samples is not None
@@ -137,11 +164,20 @@ def pooled(outcomes: Sequence[Outcome], arm: int = 1, floor_sd: float = FLOOR_SD
 
 
 def two_slots(outcome: Outcome, **more: Any) -> Outcome:
-    """The outcome of a dense and one other arm, had every round timed the dense one a second time, 4 % slower than the first."""
+    """The outcome of a dense and one other arm, had every round timed the dense one a second time,
+    4 % slower than the first.
+    """
     assert outcome.samples is not None
     seconds = tuple((first, arm, 1.04 * first) for first, arm in outcome.samples.seconds)
-    slots = {"arms": (0, 1, 0), "seconds": seconds, "order": ((2, 0, 1),) * len(seconds), "inner": (1, 1, 1)}
-    return outcome.model_copy(update={"samples": Samples.model_validate({**dict(outcome.samples), **slots, **more})})
+    slots = {
+        "arms": (0, 1, 0),
+        "seconds": seconds,
+        "order": ((2, 0, 1),) * len(seconds),
+        "inner": (1, 1, 1),
+    }
+    return outcome.model_copy(
+        update={"samples": Samples.model_validate({**dict(outcome.samples), **slots, **more})}
+    )
 
 
 def an_evaluation(
@@ -158,7 +194,11 @@ def an_evaluation(
     """What a worker would report of an accuracy job did its arms lose these shares of images."""
     random = np.random.default_rng(seed)
     failed = {failure.arm for failure in failures}
-    ran = () if None in failed else tuple(index for index in range(len(job.arms)) if index not in failed)
+    ran = (
+        ()
+        if None in failed
+        else tuple(index for index in range(len(job.arms)) if index not in failed)
+    )
     base = random.random(images) < 0.9
     ranks = [np.where(base, 0, random.integers(1, 10, images))]
     ranks += [np.where(random.random(images) < loss, 3, ranks[0]) for loss in losses]
@@ -170,16 +210,29 @@ def an_evaluation(
         listing="ab",
         unreadable=tuple(unreadable),
         arms=tuple(
-            ArmImages(arm=arm, predicted=pack(ranks[arm], "i2"), rank=pack(ranks[arm], "i2"), margin=pack(margins[arm], "f4"))
+            ArmImages(
+                arm=arm,
+                predicted=pack(ranks[arm], "i2"),
+                rank=pack(ranks[arm], "i2"),
+                margin=pack(margins[arm], "f4"),
+            )
             for arm in ran
         ),
         pairs=tuple(
-            PairImages(baseline=pair.baseline, arm=pair.arm, kl=pack(random.lognormal(-3, 1, images), "f4"))
+            PairImages(
+                baseline=pair.baseline, arm=pair.arm, kl=pack(random.lognormal(-3, 1, images), "f4")
+            )
             for pair in job.pairs
             if {*pair} <= {*ran}
         ),
     )
-    timed = an_outcome(job, speedups=(1.0,) * (len(job.arms) - 1), ended_at=ended_at, failures=failures, flags=flags)
+    timed = an_outcome(
+        job,
+        speedups=(1.0,) * (len(job.arms) - 1),
+        ended_at=ended_at,
+        failures=failures,
+        flags=flags,
+    )
     return timed.model_copy(update={"samples": None, "predictions": evaluation if ran else None})
 
 
@@ -220,10 +273,24 @@ def engine(path: Path, empty_store: Path) -> Iterator[Engine]:
     engine.dispose()
 
 
-def submit(engine: Engine, jobs: Iterable[Job], name: str = "sweep", text: str = "text", since: int | None = None) -> int:
+def submit(
+    engine: Engine,
+    jobs: Iterable[Job],
+    name: str = "sweep",
+    text: str = "text",
+    since: int | None = None,
+) -> int:
     jobs = list(jobs)
-    requested = [(comparison, job.content_hashes) for job in jobs for comparison in job.comparisons()]
-    return submit_sweep(engine, NewSweep(name, text, "Does it pay?", {"retry": {"max_attempts": 2}}), requested, jobs, since)
+    requested = [
+        (comparison, job.content_hashes) for job in jobs for comparison in job.comparisons()
+    ]
+    return submit_sweep(
+        engine,
+        NewSweep(name, text, "Does it pay?", {"retry": {"max_attempts": 2}}),
+        requested,
+        jobs,
+        since,
+    )
 
 
 def states(engine: Engine) -> list[str]:

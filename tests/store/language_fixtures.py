@@ -1,4 +1,6 @@
-"""Outcomes of language jobs as a worker would hand them back, made from simulated times and likelihoods."""
+"""Outcomes of language jobs as a worker would hand them back, made from simulated times and
+likelihoods.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,7 +22,10 @@ MODEL = "llama-220m"
 
 def larosa(sparsity: float, **overrides: Any) -> Arm:
     """A sparse arm."""
-    return Arm(stack=(Step(method="larosa", params={"form": "absorbed", "sparsity": sparsity}),), overrides=Overrides(**overrides))
+    return Arm(
+        stack=(Step(method="larosa", params={"form": "absorbed", "sparsity": sparsity}),),
+        overrides=Overrides(**overrides),
+    )
 
 
 def stacked(sparsity: float, kv_cache: KvCache | None = None) -> Arm:
@@ -30,10 +35,20 @@ def stacked(sparsity: float, kv_cache: KvCache | None = None) -> Arm:
 
 
 def a_generation_job(
-    prompt_tokens: int = 64, arms: Sequence[Arm] = (larosa(0.5),), baselines: Sequence[Arm] = (DENSE,), **condition: Any
+    prompt_tokens: int = 64,
+    arms: Sequence[Arm] = (larosa(0.5),),
+    baselines: Sequence[Arm] = (DENSE,),
+    **condition: Any,
 ) -> Job:
     """A block of arms, each compared with all baselines."""
-    fields = {"model": MODEL, "new_tokens": 32, "kv_cache": "dynamic", "decoding": "teacher_forcing", "data": "docs", **condition}
+    fields = {
+        "model": MODEL,
+        "new_tokens": 32,
+        "kv_cache": "dynamic",
+        "decoding": "teacher_forcing",
+        "data": "docs",
+        **condition,
+    }
     return Job(
         kind="generation",
         condition=Condition(prompt_tokens=prompt_tokens, **fields),
@@ -43,7 +58,10 @@ def a_generation_job(
 
 
 def a_quality_job(
-    arms: Sequence[Arm] = (larosa(0.5),), baselines: Sequence[Arm] = (DENSE,), characters: int | None = None, **condition: Any
+    arms: Sequence[Arm] = (larosa(0.5),),
+    baselines: Sequence[Arm] = (DENSE,),
+    characters: int | None = None,
+    **condition: Any,
 ) -> Job:
     """The same arms judged."""
     fields = {"model": MODEL, "data": "docs", **condition}
@@ -68,13 +86,22 @@ def a_generation(
     flags: Sequence[str] = (),
     environment: Environment = CPU,
 ) -> Outcome:
-    """What a worker would report of `job` had its arms these true speed-ups of decoding, and none for the first token."""
+    """What a worker would report of `job` had its arms these true speed-ups of decoding, and none
+    for the first token.
+    """
     random = np.random.default_rng(seed)
     failed = {failure.arm for failure in failures}
-    ran = () if None in failed else tuple(index for index in range(len(job.arms)) if index not in failed)
+    ran = (
+        ()
+        if None in failed
+        else tuple(index for index in range(len(job.arms)) if index not in failed)
+    )
     tpot = 0.030 / np.array(speedups)[list(ran)]
     series = {"ttft": np.full(len(ran), 0.2), "tpot": tpot, "time_per_char": (0.2 + 31 * tpot) / 96}
-    spoilt = {name: times * np.exp(noise * random.standard_normal((pairs, len(ran)))) for name, times in series.items()}
+    spoilt = {
+        name: times * np.exp(noise * random.standard_normal((pairs, len(ran))))
+        for name, times in series.items()
+    }
     network, prompt = languages()[job.condition.model], job.condition.prompt_tokens or 0
     first = network.macs(prompt, 0) / 1e9
     further = network.macs(prompt, 31) / 1e9 - first
@@ -96,7 +123,10 @@ def a_generation(
                 tokens_final=prompt + 31,
                 trace=(),
                 threads=2,
-                metrics=(*_metrics(job, index, float(times)), *_work(job, index, first, further / 31)),
+                metrics=(
+                    *_metrics(job, index, float(times)),
+                    *_work(job, index, first, further / 31),
+                ),
             )
             for index, times in zip(ran, tpot, strict=True)
         ),
@@ -115,11 +145,18 @@ def a_generation(
     )
 
 
-def generation_visits(job: Job, speedups: Sequence[float] = (1.0, 1.5), visits: int = 6, **more: Any) -> list[Outcome]:
-    """What a worker would report of so many visits to `job` in one run; `more` as for `a_generation`."""
+def generation_visits(
+    job: Job, speedups: Sequence[float] = (1.0, 1.5), visits: int = 6, **more: Any
+) -> list[Outcome]:
+    """What a worker would report of so many visits to `job` in one run; `more` as for
+    `a_generation`.
+    """
     protocol = job.protocol.model_copy(update={"passes": visits})
     turns = [job.model_copy(update={"protocol": protocol, "round": turn}) for turn in range(visits)]
-    return [a_generation(one, speedups, seed=turn, ended_at=NOW + turn, **more) for turn, one in enumerate(turns)]
+    return [
+        a_generation(one, speedups, seed=turn, ended_at=NOW + turn, **more)
+        for turn, one in enumerate(turns)
+    ]
 
 
 def a_reading(
@@ -133,16 +170,26 @@ def a_reading(
     tokens: Sequence[int] | None = None,
     complete: bool = False,
 ) -> Outcome:
-    """What a worker would report of a quality job did its arms need so many more bits a byte; `tokens` are those of a window."""
+    """What a worker would report of a quality job did its arms need so many more bits a byte;
+    `tokens` are those of a window.
+    """
     random = np.random.default_rng(1)
     failed = {failure.arm for failure in failures}
-    ran = () if None in failed else tuple(index for index in range(len(job.arms)) if index not in failed)
+    ran = (
+        ()
+        if None in failed
+        else tuple(index for index in range(len(job.arms)) if index not in failed)
+    )
     size = random.integers(200, 600, windows)
     hardness = 2.2 + 0.4 * random.standard_normal(windows)
     each = tokens or (100,) * len(job.arms)
 
     def nll(arm: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-        return np.asarray(np.log(2) * size * (hardness + losses[arm] + (noise * random.standard_normal(windows) if arm else 0.0)))
+        return np.asarray(
+            np.log(2)
+            * size
+            * (hardness + losses[arm] + (noise * random.standard_normal(windows) if arm else 0.0))
+        )
 
     positions = np.full(windows, 100)
     scores = TextScores(
@@ -152,7 +199,12 @@ def a_reading(
         bytes=pack(size, "i4"),
         characters=pack(size - 3, "i4"),
         documents=pack(np.arange(windows) // 2, "i4"),
-        arms=tuple(ArmScores(arm=arm, nll=pack(nll(arm), "f8"), tokens=pack(np.full(windows, each[arm]), "i4")) for arm in ran),
+        arms=tuple(
+            ArmScores(
+                arm=arm, nll=pack(nll(arm), "f8"), tokens=pack(np.full(windows, each[arm]), "i4")
+            )
+            for arm in ran
+        ),
         pairs=tuple(
             PairScores(
                 baseline=pair.baseline,
@@ -167,12 +219,17 @@ def a_reading(
     )
     timed = a_generation(job, (1.0,) * len(job.arms), ended_at=ended_at, failures=failures)
     arms = tuple(arm.model_copy(update={"metrics": ()}) for arm in timed.arms)
-    return timed.model_copy(update={"samples": None, "arms": arms, "text_scores": scores if ran else None})
+    return timed.model_copy(
+        update={"samples": None, "arms": arms, "text_scores": scores if ran else None}
+    )
 
 
 def _pairs(baselines: int, arms: int) -> tuple[Pair, ...]:
     first = [Pair(0, other) for other in range(1, baselines)]
-    return (*first, *(Pair(baseline, baselines + arm) for arm in range(arms) for baseline in range(baselines)))
+    return (
+        *first,
+        *(Pair(baseline, baselines + arm) for arm in range(arms) for baseline in range(baselines)),
+    )
 
 
 def _kept(job: Job, index: int) -> float:
@@ -183,7 +240,12 @@ def _kept(job: Job, index: int) -> float:
 def _work(job: Job, index: int, first: float, further: float) -> list[MetricValue]:
     """MACs of the parts of a run; the methods' own are all in the first token."""
     own = 0.01 * len(job.arms[index].stack)
-    parts = {"gmacs_ttft": first, "gmacs_overhead_ttft": own, "gmacs_tpot": further * _kept(job, index), "gmacs_overhead_tpot": 0.0}
+    parts = {
+        "gmacs_ttft": first,
+        "gmacs_overhead_ttft": own,
+        "gmacs_tpot": further * _kept(job, index),
+        "gmacs_overhead_tpot": 0.0,
+    }
     return [MetricValue(name=name, value=value, unit="GMAC") for name, value in parts.items()]
 
 
@@ -195,13 +257,22 @@ def _metrics(job: Job, index: int, tpot: float) -> list[MetricValue]:
         else []
     )
     values = [
-        *(("ttft", 200.0, "ms"), ("tpot", 1000 * tpot, "ms"), ("tpot_p95", 1100 * tpot, "ms"), ("characters", 96.0, "1")),
+        *(
+            ("ttft", 200.0, "ms"),
+            ("tpot", 1000 * tpot, "ms"),
+            ("tpot_p95", 1100 * tpot, "ms"),
+            ("characters", 96.0, "1"),
+        ),
         *(
             ("chars_per_s", 96 / (0.2 + 31 * tpot), "1/s"),
             ("kv_bytes_needed", needed, "B"),
             ("kv_bytes_resident", needed + 4096, "B"),
         ),
-        *(("peak_rss_isolated", 1024.0, "MiB"), ("decode_tokens_per_s", 1 / tpot, "1/s"), ("peak_gb_per_s", 30.0, "GB/s")),
+        *(
+            ("peak_rss_isolated", 1024.0, "MiB"),
+            ("decode_tokens_per_s", 1 / tpot, "1/s"),
+            ("peak_gb_per_s", 30.0, "GB/s"),
+        ),
         *more,
     ]
     return [MetricValue(name=name, value=value, unit=unit, n=1) for name, value, unit in values]

@@ -1,4 +1,6 @@
-"""A PostgreSQL server of our own in a folder, where one is installed: no network, no password, gone after the tests."""
+"""A PostgreSQL server of our own in a folder, where one is installed: no network, no password, gone
+after the tests.
+"""
 
 import os
 import shutil
@@ -17,18 +19,26 @@ START_S = 30.0
 
 
 def programs() -> Path | None:
-    """The folder with `initdb` and `postgres` of the newest version here; Debian keeps it out of the search path."""
+    """The folder with `initdb` and `postgres` of the newest version here; Debian keeps it out of
+    the search path.
+    """
     places = [
         *Path("/usr/lib/postgresql").glob("*/bin"),
         *(Path(found).resolve().parent for found in [shutil.which("initdb")] if found),
     ]
-    whole = [place for place in places if (place / "initdb").exists() and (place / "postgres").exists()]
-    return max(whole, key=lambda place: [int(part) for part in place.parts if part.isdigit()], default=None)
+    whole = [
+        place for place in places if (place / "initdb").exists() and (place / "postgres").exists()
+    ]
+    return max(
+        whole, key=lambda place: [int(part) for part in place.parts if part.isdigit()], default=None
+    )
 
 
 @contextmanager
 def serving(bin_folder: Path, kept: Path | None = None) -> Iterator[Path]:
-    """The folder of the socket of a server that runs as long as the block; its databases stay in a folder that is `kept`."""
+    """The folder of the socket of a server that runs as long as the block; its databases stay in a
+    folder that is `kept`.
+    """
     folder = kept or Path(tempfile.mkdtemp(prefix="breakeven-pg-"))
     user: dict[str, Any] = {}
     if os.geteuid() == 0:  # PostgreSQL refuses to run as root
@@ -38,7 +48,18 @@ def serving(bin_folder: Path, kept: Path | None = None) -> Iterator[Path]:
         data = folder / "data"
         if not data.exists():
             made = subprocess.run(
-                [bin_folder / "initdb", "-D", data, "-U", "breakeven", "--auth=trust", "--no-sync", "-E", "UTF8", "--locale=C"],
+                [
+                    bin_folder / "initdb",
+                    "-D",
+                    data,
+                    "-U",
+                    "breakeven",
+                    "--auth=trust",
+                    "--no-sync",
+                    "-E",
+                    "UTF8",
+                    "--locale=C",
+                ],
                 cwd=folder,
                 capture_output=True,
                 text=True,
@@ -51,7 +72,11 @@ def serving(bin_folder: Path, kept: Path | None = None) -> Iterator[Path]:
         with (
             log,
             subprocess.Popen(
-                [bin_folder / "postgres", "-D", data, "-k", folder, *options], cwd=folder, stdout=log, stderr=log, **user
+                [bin_folder / "postgres", "-D", data, "-k", folder, *options],
+                cwd=folder,
+                stdout=log,
+                stderr=log,
+                **user,
             ) as server,
         ):
             try:

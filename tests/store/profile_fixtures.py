@@ -1,4 +1,6 @@
-"""Outcomes of profile jobs as a worker would hand them back, with classes of time and kernels by hand."""
+"""Outcomes of profile jobs as a worker would hand them back, with classes of time and kernels by
+hand.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,15 +17,30 @@ Classes = Mapping[TimeClass, float]
 
 def a_profile_job(arms: Sequence[Arm] | None = None, **condition: object) -> Job:
     """Dense and, unless others are given, one arm with half of the tokens."""
-    given = (Arm(stack=(Step(method="topk", params={"keep_rate": 0.5}),)),) if arms is None else tuple(arms)
+    given = (
+        (Arm(stack=(Step(method="topk", params={"keep_rate": 0.5}),)),)
+        if arms is None
+        else tuple(arms)
+    )
     point = Condition(**{"model": "deit_tiny_patch16_224", "image_size": 224, **condition})
     return Job(
-        kind="profile", condition=point, arms=(Arm(), *given), pairs=tuple(Pair(0, index + 1) for index in range(len(given)))
+        kind="profile",
+        condition=point,
+        arms=(Arm(), *given),
+        pairs=tuple(Pair(0, index + 1) for index in range(len(given))),
     )
 
 
-def a_profile(arm: int, times_ms: Classes, launches: float = 200, phase: Phase = "forward", product: float = 0.5) -> ArmProfile:
-    """A profile with these classes in ms, of whose device time matrix products are a share of `product`."""
+def a_profile(
+    arm: int,
+    times_ms: Classes,
+    launches: float = 200,
+    phase: Phase = "forward",
+    product: float = 0.5,
+) -> ArmProfile:
+    """A profile with these classes in ms, of whose device time matrix products are a share of
+    `product`.
+    """
     device = times_ms.get("device", 0.0) / 1e3
     return ArmProfile(
         arm=arm,
@@ -36,8 +53,21 @@ def a_profile(arm: int, times_ms: Classes, launches: float = 200, phase: Phase =
         launches=launches,
         kernel_time_share=1.0,
         activities=(
-            Activities(name="aten::addmm", activity="operator", count=48, seconds=product * device, gmacs=0.5, bytes_moved=2e7),
-            Activities(name="aten::gelu", activity="operator", count=12, seconds=(1 - product) * device, bytes_moved=1e7),
+            Activities(
+                name="aten::addmm",
+                activity="operator",
+                count=48,
+                seconds=product * device,
+                gmacs=0.5,
+                bytes_moved=2e7,
+            ),
+            Activities(
+                name="aten::gelu",
+                activity="operator",
+                count=12,
+                seconds=(1 - product) * device,
+                bytes_moved=1e7,
+            ),
         ),
         allocations=40,
         allocated_bytes=5e6,
@@ -76,22 +106,53 @@ def a_profiled_outcome(
 
 
 def with_changes(
-    outcome: Outcome, half: float = 0.01, *, slowed: float = 1.2, profiled: Mapping[int, float] | None = None
+    outcome: Outcome,
+    half: float = 0.01,
+    *,
+    slowed: float = 1.2,
+    profiled: Mapping[int, float] | None = None,
 ) -> Outcome:
-    """The outcome as if 30 rounds had been profiled: every difference with an interval of `half` of the wall to each side.
+    """The outcome as if 30 rounds had been profiled: every difference with an interval of `half` of
+    the wall to each side.
 
-    Profiled forwards take `slowed` times as long; `profiled` names speed-ups of theirs by arm that are not those of the walls.
+    Profiled forwards take `slowed` times as long; `profiled` names speed-ups of theirs by arm that
+    are not those of the walls.
     """
     found = []
     baselines = {(each.arm, each.phase): each for each in outcome.profiles or ()}
     of = {pair.arm: pair.baseline for pair in reversed(outcome.job.pairs)}
     for profile in outcome.profiles or ():
-        update: dict[str, object] = {"rounds": 30, "profiled_wall_s": slowed * (profile.wall_s or 0)}
-        if profile.arm in of and (base := baselines.get((of[profile.arm], profile.phase))) and base.wall_s and profile.wall_s:
-            shares = {name: (seconds - base.times.get(name, 0.0)) / base.wall_s for name, seconds in profile.times.items()}
-            speedup, seen = base.wall_s / profile.wall_s, (profiled or {}).get(profile.arm, base.wall_s / profile.wall_s)
-            changes = {name: IntervalEstimate(value=share, low=share - half, high=share + half) for name, share in shares.items()}
-            ratios = [IntervalEstimate(value=each, low=each / (1 + half), high=each * (1 + half)) for each in (speedup, seen)]
-            update |= {"baseline": base.arm, "speedup": ratios[0], "profiled_speedup": ratios[1], "changes": changes}
+        update: dict[str, object] = {
+            "rounds": 30,
+            "profiled_wall_s": slowed * (profile.wall_s or 0),
+        }
+        if (
+            profile.arm in of
+            and (base := baselines.get((of[profile.arm], profile.phase)))
+            and base.wall_s
+            and profile.wall_s
+        ):
+            shares = {
+                name: (seconds - base.times.get(name, 0.0)) / base.wall_s
+                for name, seconds in profile.times.items()
+            }
+            speedup, seen = (
+                base.wall_s / profile.wall_s,
+                (profiled or {}).get(profile.arm, base.wall_s / profile.wall_s),
+            )
+            changes = {
+                name: IntervalEstimate(value=share, low=share - half, high=share + half)
+                for name, share in shares.items()
+            }
+            ratios = [
+                IntervalEstimate(value=each, low=each / (1 + half), high=each * (1 + half))
+                for each in (speedup, seen)
+            ]
+            update |= {
+                "baseline": base.arm,
+                "speedup": ratios[0],
+                "profiled_speedup": ratios[1],
+                "changes": changes,
+            }
         found.append(profile.model_copy(update=update))
     return outcome.model_copy(update={"profiles": tuple(found)})

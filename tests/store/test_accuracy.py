@@ -1,4 +1,6 @@
-"""Accuracy in the store: evaluations kept whole, a view that equals the statistics, failures, and what counts as answered."""
+"""Accuracy in the store: evaluations kept whole, a view that equals the statistics, failures, and
+what counts as answered.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -30,10 +32,15 @@ ORDER BY a.params, s.batch_size"""
 
 
 def kept(engine: Engine) -> list[Any]:
-    return [PredictionStore.unpack(row["payload"]) for row in rows(engine, "SELECT payload FROM image_predictions")]
+    return [
+        PredictionStore.unpack(row["payload"])
+        for row in rows(engine, "SELECT payload FROM image_predictions")
+    ]
 
 
-def test_an_evaluation_is_kept_whole(engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome) -> None:
+def test_an_evaluation_is_kept_whole(
+    engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome
+) -> None:
     """The store returns the very evaluation, recognises it, and distinguishes another one."""
     outcome = make_evaluation(make_job(kind="accuracy"), unreadable=["a/b.png"])
     assert record(engine, None, None, outcome)
@@ -43,8 +50,12 @@ def test_an_evaluation_is_kept_whole(engine: Engine, make_job: MakeJob, make_eva
     assert "evaluation" not in rows(engine, "SELECT payload FROM attempt")[0]["payload"]
 
 
-def test_the_view_equals_the_statistics(engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome) -> None:
-    """Every figure of the accuracy view is what `sweeps.stats.classification` computes from the predictions."""
+def test_the_view_equals_the_statistics(
+    engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome
+) -> None:
+    """Every figure of the accuracy view is what `sweeps.stats.classification` computes from the
+    predictions.
+    """
     job = make_job(keep_rates=(0.3, 0.5), kind="accuracy", corruption="jpeg", severity=3)
     outcome = make_evaluation(job, losses=(0.2, 0.01), images=4000, unreadable=["x", "y"])
     record(engine, None, None, outcome)
@@ -64,13 +75,24 @@ def test_the_view_equals_the_statistics(engine: Engine, make_job: MakeJob, make_
         figures = ("top1_drop", "top1_drop_low", "top1_drop_high", *counts)
         assert tuple(row[name] for name in figures) == agreement.drop
         assert (row["kl"], row["kl_low"], row["kl_high"]) == agreement.kl[:3]
-        assert (row["margin_change"], row["margin_change_low"], row["margin_change_high"]) == agreement.margin_change[:3]
+        assert (
+            row["margin_change"],
+            row["margin_change_low"],
+            row["margin_change_high"],
+        ) == agreement.margin_change[:3]
         assert (row["margin_change_p05"], row["verdict"], row["floor"]) == (
             agreement.margin_change_p05,
             agreement.verdict(),
             TOP1_FLOOR,
         )
-    known = {"kind": "accuracy", "data": "digits", "corruption": "jpeg", "severity": 3, "unreadable": 2, "source": "imported"}
+    known = {
+        "kind": "accuracy",
+        "data": "digits",
+        "corruption": "jpeg",
+        "severity": 3,
+        "unreadable": 2,
+        "source": "imported",
+    }
     assert {name: found[0][name] for name in known} == known
     assert [row["verdict"] for row in found] == ["worse", "worse"]
     assert rows(engine, "SELECT * FROM speedup") == []
@@ -79,10 +101,22 @@ def test_the_view_equals_the_statistics(engine: Engine, make_job: MakeJob, make_
 def test_accuracy_and_speed_stand_in_one_join(
     engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, make_evaluation: MakeOutcome
 ) -> None:
-    """The SELECT of the README gives one row for each arm and batch size, with drop, speed-up and GMACs beside each other."""
-    record(engine, None, None, make_evaluation(make_job(keep_rates=(0.3, 0.5), kind="accuracy"), losses=(0.2, 0.0)))
+    """The SELECT of the README gives one row for each arm and batch size, with drop, speed-up and
+    GMACs beside each other.
+    """
+    record(
+        engine,
+        None,
+        None,
+        make_evaluation(make_job(keep_rates=(0.3, 0.5), kind="accuracy"), losses=(0.2, 0.0)),
+    )
     for batch_size in (1, 8):
-        record(engine, None, None, make_outcome(make_job(keep_rates=(0.3, 0.5), batch_size=batch_size), speedups=(2, 1.5)))
+        record(
+            engine,
+            None,
+            None,
+            make_outcome(make_job(keep_rates=(0.3, 0.5), batch_size=batch_size), speedups=(2, 1.5)),
+        )
     found = rows(engine, JOIN)
     assert [(row["params"][13:16], row["batch_size"], round(row["speedup"], 1)) for row in found] == [
         ("0.3", 1, 2), ("0.3", 8, 2), ("0.5", 1, 1.5), ("0.5", 8, 1.5),
@@ -90,14 +124,23 @@ def test_accuracy_and_speed_stand_in_one_join(
     assert [row["top1_drop"] > 10 for row in found] == [True, True, False, False]
 
 
-def test_failures_of_accuracy(engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome) -> None:
-    """An arm that gave no numbers is in failures with its data; the other one is in accuracy; a later answer clears it."""
+def test_failures_of_accuracy(
+    engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome
+) -> None:
+    """An arm that gave no numbers is in failures with its data; the other one is in accuracy; a
+    later answer clears it.
+    """
     job = make_job(keep_rates=(0.3, 0.5), kind="accuracy")
     sweep = submit_sweep(engine, NewSweep("sweep", "text", "?"), job.comparisons(), [])
     failure = Failure(arm=1, reason="not_a_number", message="logits are not finite")
     record(engine, None, None, make_evaluation(job, losses=(0, 0), failures=[failure]))
     (failed,) = rows(engine, "SELECT reason, kind, data, params FROM failures")
-    assert tuple(failed.values()) == ("not_a_number", "accuracy", "digits", '{"keep_rate":0.3,"layers":[3,6,9]}')
+    assert tuple(failed.values()) == (
+        "not_a_number",
+        "accuracy",
+        "digits",
+        '{"keep_rate":0.3,"layers":[3,6,9]}',
+    )
     assert len(rows(engine, "SELECT * FROM accuracy")) == 1
     state = queue.progress(engine, sweep)
     assert (state.comparisons, state.measured, state.failed) == (2, 1, 1)
@@ -107,7 +150,9 @@ def test_failures_of_accuracy(engine: Engine, make_job: MakeJob, make_evaluation
     assert (listed["measured"], listed["failures"]) == (2, 0)
 
 
-def test_silence_is_an_error(engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome) -> None:
+def test_silence_is_an_error(
+    engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome
+) -> None:
     """An accuracy outcome without results of an arm is a failure that is no answer."""
     outcome = make_evaluation(make_job(kind="accuracy")).model_copy(update={"predictions": None})
     record(engine, None, None, outcome)
@@ -116,8 +161,12 @@ def test_silence_is_an_error(engine: Engine, make_job: MakeJob, make_evaluation:
     assert "neither predictions nor a failure for arm 1" in failed["message"]
 
 
-def test_an_evaluation_that_contradicts_itself_is_refused(engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome) -> None:
-    """Arrays of another length than the images are a contradiction, and nothing of the outcome is stored."""
+def test_an_evaluation_that_contradicts_itself_is_refused(
+    engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome
+) -> None:
+    """Arrays of another length than the images are a contradiction, and nothing of the outcome is
+    stored.
+    """
     outcome = make_evaluation(make_job(kind="accuracy"))
     assert outcome.predictions is not None
     wrong = outcome.predictions.model_copy(update={"images": 7})
@@ -126,26 +175,50 @@ def test_an_evaluation_that_contradicts_itself_is_refused(engine: Engine, make_j
     assert rows(engine, "SELECT * FROM attempt") == []
 
 
-def test_most_images_right_and_newest_count(engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome) -> None:
-    """Attempts are not pooled: of those that no flag marks as wrong the one with most images counts, among equals the newest."""
+def test_most_images_right_and_newest_count(
+    engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome
+) -> None:
+    """Attempts are not pooled: of those that no flag marks as wrong the one with most images
+    counts, among equals the newest.
+    """
     job = make_job(kind="accuracy")
     record(engine, None, None, make_evaluation(job, images=3000, flags=["token_trace_mismatch"]))
-    assert rows(engine, "SELECT images, flags FROM accuracy") == [{"images": 3000, "flags": "token_trace_mismatch"}]
+    assert rows(engine, "SELECT images, flags FROM accuracy") == [
+        {"images": 3000, "flags": "token_trace_mismatch"}
+    ]
     record(engine, None, None, make_evaluation(job, images=2000, ended_at=1_790_000_100.0))
-    record(engine, None, None, make_evaluation(job, images=2000, seed=9, losses=(0.5,), ended_at=1_790_000_200.0))
+    record(
+        engine,
+        None,
+        None,
+        make_evaluation(job, images=2000, seed=9, losses=(0.5,), ended_at=1_790_000_200.0),
+    )
     record(engine, None, None, make_evaluation(job, images=500, ended_at=1_790_000_300.0))
     (row,) = rows(engine, "SELECT images, flags, verdict, measured_at, top1_drop FROM accuracy")
-    assert (row["images"], row["flags"], row["measured_at"]) == (2000, "", "2026-09-21T14:16:40.000Z")
+    assert (row["images"], row["flags"], row["measured_at"]) == (
+        2000,
+        "",
+        "2026-09-21T14:16:40.000Z",
+    )
     assert row["top1_drop"] > 30
     record(engine, None, None, make_evaluation(job, images=2500, flags=["unreadable_images"]))
-    assert rows(engine, "SELECT images, flags FROM accuracy") == [{"images": 2500, "flags": "unreadable_images"}]
+    assert rows(engine, "SELECT images, flags FROM accuracy") == [
+        {"images": 2500, "flags": "unreadable_images"}
+    ]
 
 
 def test_reanalyse_rebuilds_accuracy(
     engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome, make_outcome: MakeOutcome
 ) -> None:
-    """Derived rows that were lost or spoilt come back from the evaluations, beside those of latency."""
-    record(engine, None, None, make_evaluation(make_job(keep_rates=(0.3, 0.5), kind="accuracy"), losses=(0.1, 0.0)))
+    """Derived rows that were lost or spoilt come back from the evaluations, beside those of
+    latency.
+    """
+    record(
+        engine,
+        None,
+        None,
+        make_evaluation(make_job(keep_rates=(0.3, 0.5), kind="accuracy"), losses=(0.1, 0.0)),
+    )
     record(engine, None, None, make_outcome(make_job()))
     before = rows(engine, "SELECT * FROM accuracy ORDER BY 1")
     with writing(engine) as connection:
@@ -178,30 +251,48 @@ def test_answered(
     expected: bool,
 ) -> None:
     """As many images as are requested answer a question, or all there are."""
-    outcome = make_evaluation(make_job(kind="accuracy", protocol=Protocol(images=made)), images=seen)
+    outcome = make_evaluation(
+        make_job(kind="accuracy", protocol=Protocol(images=made)), images=seen
+    )
     record(engine, None, None, outcome)
     (comparison,) = outcome.job.comparison_ids()
-    found = answers(engine, {comparison: Protocol(images=requested)}, [outcome.environment.environment_id]).answered
+    found = answers(
+        engine, {comparison: Protocol(images=requested)}, [outcome.environment.environment_id]
+    ).answered
     assert found == ({(comparison, 0)} if expected else set())
 
 
 @pytest.mark.parametrize(("requested", "expected"), [(100, False), (1000, True), (None, True)])
 def test_a_time_out_answers_for_as_many_images(
-    *, engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome, requested: int | None, expected: bool
+    *,
+    engine: Engine,
+    make_job: MakeJob,
+    make_evaluation: MakeOutcome,
+    requested: int | None,
+    expected: bool,
 ) -> None:
     """Fewer images may be done in the same time, so they are tried."""
     failure = Failure(arm=None, reason="timeout", message="too slow")
-    outcome = make_evaluation(make_job(kind="accuracy", protocol=Protocol(images=1000)), failures=[failure])
+    outcome = make_evaluation(
+        make_job(kind="accuracy", protocol=Protocol(images=1000)), failures=[failure]
+    )
     record(engine, None, None, outcome)
     (comparison,) = outcome.job.comparison_ids()
-    found = answers(engine, {comparison: Protocol(images=requested)}, [outcome.environment.environment_id]).answered
+    found = answers(
+        engine, {comparison: Protocol(images=requested)}, [outcome.environment.environment_id]
+    ).answered
     assert found == ({(comparison, 0)} if expected else set())
 
 
 def test_a_shared_job_takes_the_larger_number_of_images(engine: Engine, make_job: MakeJob) -> None:
-    """Two sweeps that wait for one evaluation get as many images as either requests; all is most."""
+    """Two sweeps that wait for one evaluation get as many images as either requests; all is
+    most.
+    """
     for number, (name, images) in enumerate((("a", 100), ("b", 500), ("c", None), ("d", 50))):
         job = make_job(kind="accuracy", protocol=Protocol(images=images))
         submit_sweep(engine, NewSweep(name, "text", "?"), job.comparisons(), [job])
         (waiting,) = rows(engine, "SELECT payload FROM job")
-        assert Job.model_validate_json(waiting["payload"]).protocol.images == (100, 500, None, None)[number]
+        assert (
+            Job.model_validate_json(waiting["payload"]).protocol.images
+            == (100, 500, None, None)[number]
+        )

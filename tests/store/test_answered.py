@@ -29,7 +29,10 @@ def rows(engine: Engine, sql: str) -> list[tuple[object, ...]]:
 def is_answered(engine: Engine, outcomes: Sequence[Outcome], requested: Protocol) -> bool:
     for outcome in outcomes:
         record(engine, None, None, outcome)
-    comparison, environment = outcomes[0].job.comparison_ids()[0], outcomes[0].environment.environment_id
+    comparison, environment = (
+        outcomes[0].job.comparison_ids()[0],
+        outcomes[0].environment.environment_id,
+    )
     found = answers(engine, {comparison: requested}, [environment])
     return found.answered == {(comparison, number) for number in range(requested.rounds)}
 
@@ -38,8 +41,18 @@ def is_answered(engine: Engine, outcomes: Sequence[Outcome], requested: Protocol
     ("measured", "noise", "requested", "expected"),
     [
         (Protocol(), 0.001, Protocol(), True),  # narrow enough
-        (Protocol(budget_s=1), 0.001, Protocol(budget_s=99, half_width=0.1), True),  # narrow enough, however it was measured
-        (Protocol(budget_s=1), 0.001, Protocol(budget_s=99), False),  # the default, which no single attempt reaches
+        (
+            Protocol(budget_s=1),
+            0.001,
+            Protocol(budget_s=99, half_width=0.1),
+            True,
+        ),  # narrow enough, however it was measured
+        (
+            Protocol(budget_s=1),
+            0.001,
+            Protocol(budget_s=99),
+            False,
+        ),  # the default, which no single attempt reaches
         (Protocol(), 0.5, Protocol(), True),  # wide, but requesting the same again would not help
         (Protocol(), 0.5, Protocol(budget_s=99), False),  # wide, and now more is requested
         (Protocol(), 0.01, Protocol(half_width=0.0001), False),
@@ -57,33 +70,57 @@ def test_precision(
     requested: Protocol,
     expected: bool,
 ) -> None:
-    """An answer counts if it is as narrow as requested, or was measured under a protocol that requested as much."""
-    assert is_answered(engine, [make_outcome(make_job(protocol=measured), noise=noise)], requested) is expected
+    """An answer counts if it is as narrow as requested, or was measured under a protocol that
+    requested as much.
+    """
+    assert (
+        is_answered(engine, [make_outcome(make_job(protocol=measured), noise=noise)], requested)
+        is expected
+    )
 
 
 def test_rounds(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
     """Each round is answered on its own; flagged ones count."""
     protocol = Protocol(rounds=3)
-    rounds = [make_job(protocol=protocol).model_copy(update={"round": number}) for number in range(3)]
+    rounds = [
+        make_job(protocol=protocol).model_copy(update={"round": number}) for number in range(3)
+    ]
     (comparison,) = rounds[0].comparison_ids()
     for number in (0, 2):
         record(engine, None, None, make_outcome(rounds[number], seed=number, flags=["contended"]))
-    assert answers(engine, {comparison: protocol}, [CPU.environment_id]).answered == {(comparison, 0), (comparison, 2)}
+    assert answers(engine, {comparison: protocol}, [CPU.environment_id]).answered == {
+        (comparison, 0),
+        (comparison, 2),
+    }
 
 
-def test_pairs_reached_decide_not_pairs_requested(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """An attempt that was cut short answers nothing, however little its pairs scatter; the next one adds its pairs to them."""
+def test_pairs_reached_decide_not_pairs_requested(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
+    """An attempt that was cut short answers nothing, however little its pairs scatter; the next one
+    adds its pairs to them.
+    """
     cut = make_outcome(make_job(), pairs=12, noise=0.0001)
     comparison, environment = cut.job.comparison_ids()[0], cut.environment.environment_id
     record(engine, None, None, cut)
-    assert answers(engine, {comparison: Protocol()}, [environment])[:3] == (set(), {(comparison, 0): 12}, {})
+    assert answers(engine, {comparison: Protocol()}, [environment])[:3] == (
+        set(),
+        {(comparison, 0): 12},
+        {},
+    )
     assert rows(engine, "SELECT verdict FROM speedup") == [("insufficient",)]
     record(engine, None, None, make_outcome(make_job(), pairs=18, noise=0.0001, seed=1))
-    assert answers(engine, {comparison: Protocol()}, [environment])[:3] == ({(comparison, 0)}, {}, {})
+    assert answers(engine, {comparison: Protocol()}, [environment])[:3] == (
+        {(comparison, 0)},
+        {},
+        {},
+    )
     assert rows(engine, "SELECT verdict, pairs FROM speedup") == [("faster", 30)]
 
 
-def test_each_round_needs_its_pairs(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+def test_each_round_needs_its_pairs(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
     """Many pairs in one round do not stand in for another round that was cut short."""
     protocol = Protocol(rounds=2)
     for number, pairs in enumerate((300, 5)):
@@ -95,19 +132,32 @@ def test_each_round_needs_its_pairs(engine: Engine, make_job: MakeJob, make_outc
     assert rows(engine, "SELECT verdict FROM speedup") == [("insufficient",)]
 
 
-def test_pairs_of_other_environments_do_not_add_up(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+def test_pairs_of_other_environments_do_not_add_up(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
     """Twenty pairs on each of two machines are no forty pairs."""
     there = Environment(device="cpu", device_name="Another CPU")
-    outcomes = [make_outcome(make_job(), pairs=20), make_outcome(make_job(), pairs=20, environment=there)]
+    outcomes = [
+        make_outcome(make_job(), pairs=20),
+        make_outcome(make_job(), pairs=20, environment=there),
+    ]
     for outcome in outcomes:
         record(engine, None, None, outcome)
     (comparison,) = make_job().comparison_ids()
-    found = answers(engine, {comparison: Protocol()}, [outcome.environment.environment_id for outcome in outcomes])
+    found = answers(
+        engine,
+        {comparison: Protocol()},
+        [outcome.environment.environment_id for outcome in outcomes],
+    )
     assert (found.answered, found.pairs) == (set(), {(comparison, 0): 20})
 
 
-def test_wrong_pairs_count_until_right_ones_suffice(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """A few right pairs do not displace a whole attempt that a flag marks as wrong; enough of them do."""
+def test_wrong_pairs_count_until_right_ones_suffice(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
+    """A few right pairs do not displace a whole attempt that a flag marks as wrong; enough of them
+    do.
+    """
     record(engine, None, None, make_outcome(make_job(), flags=["state_changed"]))
     for seed, (pairs, expected) in enumerate([(5, ("state_changed", 45)), (30, ("", 35))], start=1):
         record(engine, None, None, make_outcome(make_job(), pairs=pairs, seed=seed))
@@ -115,10 +165,15 @@ def test_wrong_pairs_count_until_right_ones_suffice(engine: Engine, make_job: Ma
 
 
 @pytest.mark.parametrize(
-    ("flag", "pairs"), [("contended", 80), ("warmup_not_converged", 60), ("low_priority", 80), ("pass_skipped", 80)]
+    ("flag", "pairs"),
+    [("contended", 80), ("warmup_not_converged", 60), ("low_priority", 80), ("pass_skipped", 80)],
 )
-def test_noisy_pairs_count_like_any(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, flag: str, pairs: int) -> None:
-    """A flag that does not mark the measurement as wrong takes no pair away but those of an unfinished warm-up."""
+def test_noisy_pairs_count_like_any(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, flag: str, pairs: int
+) -> None:
+    """A flag that does not mark the measurement as wrong takes no pair away but those of an
+    unfinished warm-up.
+    """
     record(engine, None, None, make_outcome(make_job(), flags=[flag]))
     record(engine, None, None, make_outcome(make_job(), seed=1))
     assert rows(engine, "SELECT flags, pairs FROM speedup") == [(flag, pairs)]
@@ -149,20 +204,32 @@ def test_doubted_answers(engine: Engine, make_job: MakeJob, make_outcome: MakeOu
     ],
 )
 def test_failures(
-    *, engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, reason: str, requested: Protocol, expected: bool
+    *,
+    engine: Engine,
+    make_job: MakeJob,
+    make_outcome: MakeOutcome,
+    reason: str,
+    requested: Protocol,
+    expected: bool,
 ) -> None:
-    """Failures that answer the question are answers; a time-out only while no more time is allowed."""
+    """Failures that answer the question are answers; a time-out only while no more time is
+    allowed.
+    """
     outcome = make_outcome(make_job(), failures=[Failure(arm=1, reason=reason, message="so")])
     assert is_answered(engine, [outcome], requested) is expected
 
 
-def test_other_environments_and_versions(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+def test_other_environments_and_versions(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
     """Neither another machine's answer nor that of an older method version counts."""
     outcome = make_outcome(make_job(version=1))
     record(engine, None, None, outcome)
     old, new = outcome.job.comparison_ids()[0], make_job(version=2).comparison_ids()[0]
     assert answers(engine, {old: Protocol()}, ["elsewhere"]).answered == set()
-    found = answers(engine, {old: Protocol(), new: Protocol()}, [outcome.environment.environment_id])
+    found = answers(
+        engine, {old: Protocol(), new: Protocol()}, [outcome.environment.environment_id]
+    )
     assert found.answered == {(old, 0)}
 
 
@@ -173,11 +240,26 @@ def test_sweeps(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) ->
     me = owners.owner()
     first, second = queue.claim(engine, row, owner=me, limit=2)
     record(engine, first.row, me, make_outcome(first.job))
-    record(engine, second.row, me, make_outcome(second.job, failures=[Failure(arm=1, reason="crash", message="so")]))
+    record(
+        engine,
+        second.row,
+        me,
+        make_outcome(second.job, failures=[Failure(arm=1, reason="crash", message="so")]),
+    )
     (sweep,) = queries.sweep_summaries(engine)
     shown = {
         key: sweep[key]
-        for key in ("name", "question", "comparisons", "measured", "failures", "waiting", "running", "done", "failed")
+        for key in (
+            "name",
+            "question",
+            "comparisons",
+            "measured",
+            "failures",
+            "waiting",
+            "running",
+            "done",
+            "failed",
+        )
     }
     assert shown == {
         "name": "quick", "question": "Does it pay?", "comparisons": 3, "measured": 1, "failures": 1,
@@ -196,12 +278,17 @@ def test_sweep_by_name(engine: Engine, make_job: MakeJob) -> None:
 
 
 def test_rows_of_a_sweep(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """The rows of a view that belong to a sweep become a data frame, in the view's order; those of other sweeps are left out."""
+    """The rows of a view that belong to a sweep become a data frame, in the view's order; those of
+    other sweeps are left out.
+    """
     for size in (96, 64, 32):
         record(engine, None, None, make_outcome(make_job(size)))
     submit_sweep(engine, NewSweep("two", "text", "?"), [make_job(96), make_job(64)], [])
     frame = queries.sweep_rows(engine, "two", "speedup")[["tokens", "method"]]
-    assert frame.to_dict("records") == [{"tokens": 16, "method": "topk"}, {"tokens": 36, "method": "topk"}]
+    assert frame.to_dict("records") == [
+        {"tokens": 16, "method": "topk"},
+        {"tokens": 36, "method": "topk"},
+    ]
     assert all(queries.sweep_rows(engine, "one", view).empty for view in queries.SWEEP_VIEWS)
     assert queries.zeroshot_rows(engine, "two").empty
     with pytest.raises(StoreError, match="no such column: token"):

@@ -1,4 +1,6 @@
-"""The generated big store has content for every page, and its curves are those of outcomes recorded one by one."""
+"""The generated big store has content for every page, and its curves are those of outcomes recorded
+one by one.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -12,11 +14,24 @@ from store.write.submission import NewSweep, submit_sweep
 from tests.fixtures import big_store
 from tests.fixtures.big_outcomes import ARMS, outcome, vision_job
 
-VIEWS = ("speedup", "break_even", "cost_model", "accuracy", "quality", "generation", "failures", "profile", "kernel", "execution")
+VIEWS = (
+    "speedup",
+    "break_even",
+    "cost_model",
+    "accuracy",
+    "quality",
+    "generation",
+    "failures",
+    "profile",
+    "kernel",
+    "execution",
+)
 
 
 def test_every_view_has_rows(tmp_path: Path) -> None:
-    """Also failures with a traceback, flags, jobs in every state and a sweep in two environments."""
+    """Also failures with a traceback, flags, jobs in every state and a sweep in two
+    environments.
+    """
     path = tmp_path / "big.db"
     big_store.fill(path, 300)
     engine = connect_readonly(str(path))
@@ -25,15 +40,25 @@ def test_every_view_has_rows(tmp_path: Path) -> None:
     assert found["large"]["comparisons"] > 300
     assert (found["running"]["waiting"], found["running"]["running"]) == (3, 1)
     with engine.connect() as connection:
-        empty = [view for view in VIEWS if not connection.execute(text(f"SELECT count(*) FROM {view}")).scalar()]
-        environments = connection.execute(text("SELECT count(DISTINCT environment) FROM speedup")).scalar()
+        empty = [
+            view
+            for view in VIEWS
+            if not connection.execute(text(f"SELECT count(*) FROM {view}")).scalar()
+        ]
+        environments = connection.execute(
+            text("SELECT count(DISTINCT environment) FROM speedup")
+        ).scalar()
     engine.dispose()
     assert (empty, environments) == ([], 3)
 
 
 def test_an_import_derives_the_curves_of_outcomes_one_by_one(tmp_path: Path) -> None:
     """Curves are derived when all points are there, to the same rows."""
-    jobs = [vision_job("latency", size, ARMS[:16:3], batch_size=batch) for size in (32, 64, 96, 128) for batch in (1, 4, 16)]
+    jobs = [
+        vision_job("latency", size, ARMS[:16:3], batch_size=batch)
+        for size in (32, 64, 96, 128)
+        for batch in (1, 4, 16)
+    ]
     outcomes = [outcome(job, number) for number, job in enumerate(jobs)]
 
     def rows(name: str, parts: list[list[Any]]) -> list[list[tuple[Any, ...]]]:

@@ -1,4 +1,6 @@
-"""Calibrations: estimated from repeats in fresh processes, carried by attempts, and changed for answers by `reanalyse` alone."""
+"""Calibrations: estimated from repeats in fresh processes, carried by attempts, and changed for
+answers by `reanalyse` alone.
+"""
 
 import json
 from collections.abc import Callable
@@ -26,12 +28,21 @@ def repeats(engine: Engine, job: Job, make_outcome: MakeOutcome, processes: int 
     """A calibration sweep whose job ran in fresh processes that differ by `TAU`."""
     submit_sweep(engine, NewSweep("calibration", "text", "?"), [job], [])
     bias = np.random.default_rng(3).normal(0, TAU, processes)
-    outcomes = [make_outcome(job, speedups=(1.5 * np.exp(b),), noise=0.005, seed=n) for n, b in enumerate(bias)]
-    record_imported(engine, [one.model_copy(update={"process": f"p{n}"}) for n, one in enumerate(outcomes)])
+    outcomes = [
+        make_outcome(job, speedups=(1.5 * np.exp(b),), noise=0.005, seed=n)
+        for n, b in enumerate(bias)
+    ]
+    record_imported(
+        engine, [one.model_copy(update={"process": f"p{n}"}) for n, one in enumerate(outcomes)]
+    )
 
 
-def test_the_term_is_estimated_and_stored(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """Eight processes that differ by 2 % are found to, with an interval, once however often it is computed."""
+def test_the_term_is_estimated_and_stored(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
+    """Eight processes that differ by 2 % are found to, with an interval, once however often it is
+    computed.
+    """
     repeats(engine, make_job(64), make_outcome)
     (found,) = freeze_calibrations(engine, "calibration", HERE)
     assert found["tau_low"] < TAU < found["tau_high"]
@@ -39,21 +50,31 @@ def test_the_term_is_estimated_and_stored(engine: Engine, make_job: MakeJob, mak
     assert (found["size_class"], found["processes"], found["contrasts"]) == ("up to 10 M", 8, 1)
     (again,) = freeze_calibrations(engine, "calibration", HERE)
     (stored,) = rows(engine, "SELECT * FROM calibration")
-    assert stored == {name: value for name, value in found.items() if name not in ("before", "null_tau")}
+    assert stored == {
+        name: value for name, value in found.items() if name not in ("before", "null_tau")
+    }
     assert (found["before"], again["before"]) == (None, found["process_sd"])
     assert again["calibration_id"] == found["calibration_id"]
 
 
-def test_one_process_gives_no_calibration(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """Nothing is estimated from one process, from another environment, or from a sweep that is not there."""
+def test_one_process_gives_no_calibration(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
+    """Nothing is estimated from one process, from another environment, or from a sweep that is not
+    there.
+    """
     repeats(engine, make_job(64), make_outcome, processes=1)
     assert freeze_calibrations(engine, "calibration", HERE) == []
     assert freeze_calibrations(engine, "calibration", ["elsewhere"]) == []
     assert freeze_calibrations(engine, "none", HERE) == []
 
 
-def test_calibrating_changes_new_attempts_alone(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """What was measured before keeps its interval until `reanalyse`; what is measured after starts from the new spread."""
+def test_calibrating_changes_new_attempts_alone(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
+    """What was measured before keeps its interval until `reanalyse`; what is measured after starts
+    from the new spread.
+    """
     record(engine, None, None, make_outcome(make_job(96)))
     repeats(engine, make_job(64), make_outcome)
     figures = "SELECT * FROM effect_row ORDER BY comparison_id, metric"
@@ -65,26 +86,41 @@ def test_calibrating_changes_new_attempts_alone(engine: Engine, make_job: MakeJo
     record(engine, None, None, make_outcome(make_job(128), seed=1))
     after = rows(engine, figures)
     (new,) = [row for row in after if row not in before]
-    assert (new["effect_se"], new["calibration_id"]) == (pytest.approx(found["process_sd"]), found["calibration_id"])
+    assert (new["effect_se"], new["calibration_id"]) == (
+        pytest.approx(found["process_sd"]),
+        found["calibration_id"],
+    )
     assert [row for row in after if row in before] == before
     assert reanalyse(engine) == 3
     final = rows(engine, figures)
     assert {row["calibration_id"] for row in final} == {found["calibration_id"]}
-    assert [row["effect_se"] for row in final if row["rounds"] == 1] == [pytest.approx(found["process_sd"])] * 2
+    assert [row["effect_se"] for row in final if row["rounds"] == 1] == [
+        pytest.approx(found["process_sd"])
+    ] * 2
     assert found["process_sd"] > FLOOR_SD
     carried = rows(engine, "SELECT DISTINCT calibration_id FROM attempt")
     assert [row["calibration_id"] for row in carried] == [found["calibration_id"]]
     assert sorted(len(json.loads(row["processes"])) for row in final) == [1, 1, 8]
 
 
-def test_another_size_class_keeps_the_default(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """A model of another size class, or another environment, is not measured with this calibration."""
+def test_another_size_class_keeps_the_default(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
+    """A model of another size class, or another environment, is not measured with this
+    calibration.
+    """
     repeats(engine, make_job(64), make_outcome)
     freeze_calibrations(engine, "calibration", HERE)
     outcome = make_outcome(make_job(128))
     large = tuple(arm.model_copy(update={"parameters": 86_000_000}) for arm in outcome.arms)
     other = CPU.model_copy(update={"facts": {"cores": "4"}})
-    record_imported(engine, [outcome.model_copy(update={"arms": large}), make_outcome(make_job(160), environment=other)])
+    record_imported(
+        engine,
+        [
+            outcome.model_copy(update={"arms": large}),
+            make_outcome(make_job(160), environment=other),
+        ],
+    )
     found = rows(engine, "SELECT effect_se, calibration_id FROM effect_row WHERE tokens > 40")
     assert [tuple(row.values()) for row in found] == [(pytest.approx(FLOOR_SD), None)] * 2
 
@@ -93,7 +129,9 @@ def test_another_size_class_keeps_the_default(engine: Engine, make_job: MakeJob,
 def test_attempts_of_two_calibrations_are_pooled(
     engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, noise: float
 ) -> None:
-    """An attempt of before a calibration and one of after it start from the spread that the newer one carries."""
+    """An attempt of before a calibration and one of after it start from the spread that the newer
+    one carries.
+    """
     first, second = (make_outcome(make_job(96), seed=n, noise=noise) for n in range(2))
     record(engine, None, None, first)
     repeats(engine, make_job(64), make_outcome)
@@ -103,19 +141,30 @@ def test_attempts_of_two_calibrations_are_pooled(
     assert row["calibration_id"] == found["calibration_id"]
     assert len(json.loads(row["processes"])) == 2
     expected = pooled([first, second], floor_sd=found["process_sd"])
-    assert (row["effect_se"], row["effect_freedom"]) == pytest.approx((expected.se, expected.freedom))
+    assert (row["effect_se"], row["effect_freedom"]) == pytest.approx(
+        (expected.se, expected.freedom)
+    )
     assert row["effect_se"] > pooled([first, second]).se
 
 
-def test_arms_of_the_same_work_keep_the_default(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """A calibration is about arms that do other work; those with the baseline's counts start from the default spread."""
+def test_arms_of_the_same_work_keep_the_default(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
+    """A calibration is about arms that do other work; those with the baseline's counts start from
+    the default spread.
+    """
     repeats(engine, make_job(64), make_outcome)
     (frozen,) = freeze_calibrations(engine, "calibration", HERE)
     other = make_outcome(make_job(96))
     counts = {name: getattr(other.arms[0], name) for name in SAME_COUNTS}
     same = make_outcome(make_job(128))
-    same = same.model_copy(update={"arms": tuple(arm.model_copy(update=counts) for arm in same.arms)})
+    same = same.model_copy(
+        update={"arms": tuple(arm.model_copy(update=counts) for arm in same.arms)}
+    )
     assert [outcome.same_work(outcome.job.pairs[0]) for outcome in (other, same)] == [False, True]
     record_imported(engine, [other, same])
     found = rows(engine, "SELECT effect_se FROM effect_row WHERE tokens > 16 ORDER BY tokens")
-    assert [row["effect_se"] for row in found] == [pytest.approx(frozen["process_sd"]), pytest.approx(FLOOR_SD)]
+    assert [row["effect_se"] for row in found] == [
+        pytest.approx(frozen["process_sd"]),
+        pytest.approx(FLOOR_SD),
+    ]

@@ -1,4 +1,6 @@
-"""Where comparisons without numbers stand, and tuned arms beside the control of their tuning, read from a store."""
+"""Where comparisons without numbers stand, and tuned arms beside the control of their tuning, read
+from a store.
+"""
 
 from collections.abc import Sequence
 
@@ -27,7 +29,12 @@ def control_of(arm: Arm, among: Sequence[Arm]) -> tuple[Arm, int | None] | None:
 def test_each_comparison_has_a_state(engine: Engine) -> None:
     """Measured, failed with its reason, queued, and requested without being in the queue."""
     filled(engine)
-    expected = (("measured", None), ("failed", "out_of_memory"), ("queued", None), ("not measured", None))
+    expected = (
+        ("measured", None),
+        ("failed", "out_of_memory"),
+        ("queued", None),
+        ("not measured", None),
+    )
     arms = [f'{{"form":"absorbed","sparsity":{sparsity}}}' for sparsity in (0.2, 0.3, 0.4, 0.5)]
     assert found_states(engine) == dict(zip(arms, expected, strict=True))
     assert states(engine, "requested", "accuracy").empty
@@ -35,12 +42,24 @@ def test_each_comparison_has_a_state(engine: Engine) -> None:
 
 
 def test_a_tuned_arm_is_paired_with_its_control(engine: Engine) -> None:
-    """The newest unflagged attempt with both counts; without the control in the job there is a row, and no change."""
+    """The newest unflagged attempt with both counts; without the control in the job there is a row,
+    and no change.
+    """
     with_control, without = a_quality_job([tuned(500), tuned(0)]), a_quality_job([tuned(300)])
-    requested = [(job.comparison(Pair(*pair)), job.content_hashes) for job in (with_control, without) for pair in job.pairs]
+    requested = [
+        (job.comparison(Pair(*pair)), job.content_hashes)
+        for job in (with_control, without)
+        for pair in job.pairs
+    ]
     submit_sweep(engine, NewSweep("tuned", "text", "What does tuning do?"), requested, [])
-    spoilt = a_reading(with_control, (0.0, 1.0, 0.0), noise=0.001, ended_at=NOW + 9).model_copy(update={"flags": ("contended",)})
-    for outcome in (a_reading(with_control, (0.0, -0.47, -0.5), noise=0.001), spoilt, a_reading(without, (0.0, -0.4))):
+    spoilt = a_reading(with_control, (0.0, 1.0, 0.0), noise=0.001, ended_at=NOW + 9).model_copy(
+        update={"flags": ("contended",)}
+    )
+    for outcome in (
+        a_reading(with_control, (0.0, -0.47, -0.5), noise=0.001),
+        spoilt,
+        a_reading(without, (0.0, -0.4)),
+    ):
         record(engine, None, None, outcome)
     found = beside_controls(engine, "tuned", control_of).set_index("params")
     row = found.loc['{"ngrams":500}']

@@ -1,4 +1,6 @@
-"""Costs of stored curves relative to the baseline's, from simulated timings whose truth is known."""
+"""Costs of stored curves relative to the baseline's, from simulated timings whose truth is
+known.
+"""
 
 from pathlib import Path
 
@@ -60,7 +62,11 @@ def test_a_curve_that_does_not_fit_has_no_ratios(url: str) -> None:
 def test_few_sizes_have_no_ratios(tmp_path: Path) -> None:
     """Two sizes determine nothing."""
     engine = connect_readonly(
-        store_outcomes(tmp_path / "s.db", "few", *(outcome(job(size, arms=(DENSE, topk(0.5)))) for size in SIZES[-2:]))
+        store_outcomes(
+            tmp_path / "s.db",
+            "few",
+            *(outcome(job(size, arms=(DENSE, topk(0.5)))) for size in SIZES[-2:]),
+        )
     )
     fits, points = (sweep_rows(engine, "few", view) for view in ("cost_model", "speedup"))
     assert curve_costs(engine, fits.assign(verdict="fits"), points) == {}

@@ -1,4 +1,6 @@
-"""Which points of a curve count: noisy ones do, wrong ones never, those without effect lie off it; stale answers give way."""
+"""Which points of a curve count: noisy ones do, wrong ones never, those without effect lie off it;
+stale answers give way.
+"""
 
 from collections.abc import Callable, Sequence
 
@@ -17,7 +19,9 @@ from tests.store.conftest import CPU
 MakeJob = Callable[..., Job]
 MakeOutcome = Callable[..., Outcome]
 SIZES = (64, 96, 128, 192)
-CURVE = "SELECT verdict, points, x_low, x_high, worst_loss, why FROM break_even WHERE axis = 'tokens'"
+CURVE = (
+    "SELECT verdict, points, x_low, x_high, worst_loss, why FROM break_even WHERE axis = 'tokens'"
+)
 
 
 def flagged(outcome: Outcome, flag: str) -> Outcome:
@@ -27,7 +31,11 @@ def flagged(outcome: Outcome, flag: str) -> Outcome:
 
 
 def stored(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, speedups: Sequence[float], flags: Sequence[str]
+    engine: Engine,
+    make_job: MakeJob,
+    make_outcome: MakeOutcome,
+    speedups: Sequence[float],
+    flags: Sequence[str],
 ) -> dict[str, object]:
     """The curve along the tokens of four sizes, each with a flag of its arm or none."""
     jobs = [make_job(size) for size in SIZES]
@@ -47,40 +55,63 @@ def test_a_noisy_point_counts(engine: Engine, make_job: MakeJob, make_outcome: M
     assert found["why"] == "Along tokens: faster at 16 to 144."
 
 
-def test_a_wrong_point_never_counts(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+def test_a_wrong_point_never_counts(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
     """It is left out and counted in words, even where the curve has no other points."""
-    found = stored(engine, make_job, make_outcome, (0.7, 1.3, 1.4, 1.5), ("token_trace_mismatch", "", "", ""))
+    found = stored(
+        engine, make_job, make_outcome, (0.7, 1.3, 1.4, 1.5), ("token_trace_mismatch", "", "", "")
+    )
     assert (found["verdict"], found["points"]) == ("always", 3)
     assert found["why"] == "Along tokens: faster at 36 to 144. Wrong by a flag, and left out: 16."
 
 
-def test_a_curve_of_wrong_points_is_unclear(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+def test_a_curve_of_wrong_points_is_unclear(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
     """There is nothing to claim anything from."""
     found = stored(engine, make_job, make_outcome, (1.2, 1.3, 1.4, 1.5), ("thermal_slowdown",) * 4)
     assert (found["verdict"], found["points"]) == ("unclear", 0)
-    assert found["why"] == "No points were measured. Wrong by a flag, and left out: 16, 36, 64, 144."
+    assert (
+        found["why"] == "No points were measured. Wrong by a flag, and left out: 16, 36, 64, 144."
+    )
 
 
 @pytest.mark.parametrize(
-    ("flags", "verdict", "points"), [(("no_effect",) * 4, "no_effect", 4), (("no_effect", "no_effect", "", ""), "always", 2)]
+    ("flags", "verdict", "points"),
+    [(("no_effect",) * 4, "no_effect", 4), (("no_effect", "no_effect", "", ""), "always", 2)],
 )
 def test_points_without_effect_lie_off_the_curve(
-    *, engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, flags: Sequence[str], verdict: str, points: int
+    *,
+    engine: Engine,
+    make_job: MakeJob,
+    make_outcome: MakeOutcome,
+    flags: Sequence[str],
+    verdict: str,
+    points: int,
 ) -> None:
-    """A method that removes nothing at a size neither pays nor loses there; one that never does has no effect."""
+    """A method that removes nothing at a size neither pays nor loses there; one that never does has
+    no effect.
+    """
     found = stored(engine, make_job, make_outcome, (1.0, 1.0, 1.4, 1.5), flags)
     assert (found["verdict"], found["points"]) == (verdict, points)
     assert "removes nothing at 16 to" in str(found["why"])
 
 
-def test_answers_by_another_protocol_version_are_stale(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """What was measured in the way of version 1 is no answer for version 2, is never pooled with it, and gives way to it."""
+def test_answers_by_another_protocol_version_are_stale(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
+    """What was measured in the way of version 1 is no answer for version 2, is never pooled with
+    it, and gives way to it.
+    """
     old = make_job()
     new = old.model_copy(update={"protocol_version": 2})
     record(engine, None, None, make_outcome(old, speedups=(1.2,)))
     requested = dict.fromkeys((*old.comparison_ids(), *new.comparison_ids()), Protocol())
     assert len(requested) == 2
-    assert answers(engine, requested, [CPU.environment_id]).answered == {(old.comparison_ids()[0], 0)}
+    assert answers(engine, requested, [CPU.environment_id]).answered == {
+        (old.comparison_ids()[0], 0)
+    }
     record(engine, None, None, make_outcome(new, speedups=(1.5,), ended_at=1_790_000_100.0))
     (row,) = rows(engine, "SELECT speedup, pairs, question_id FROM speedup")
     assert row["speedup"] == pytest.approx(1.5, rel=0.02)

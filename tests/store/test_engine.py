@@ -61,7 +61,9 @@ def as_nobody(action: Callable[[], Any]) -> str:
 
 
 def test_location(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The argument wins over the variable, the variable over the current folder; a plain path is an SQLite file."""
+    """The argument wins over the variable, the variable over the current folder; a plain path is an
+    SQLite file.
+    """
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("BREAKEVEN_DB", raising=False)
     assert location(None) == f"sqlite:///{tmp_path}/breakeven.db"
@@ -75,7 +77,8 @@ def test_pragmas(engine: Engine) -> None:
     """A store is written ahead, with foreign keys checked."""
     with engine.connect() as connection:
         pragmas = {
-            name: connection.execute(text(f"PRAGMA {name}")).scalar() for name in ("journal_mode", "foreign_keys", "synchronous")
+            name: connection.execute(text(f"PRAGMA {name}")).scalar()
+            for name in ("journal_mode", "foreign_keys", "synchronous")
         }
     assert pragmas == {"journal_mode": "wal", "foreign_keys": 1, "synchronous": 1}
 
@@ -97,13 +100,18 @@ def test_in_memory() -> None:
 
 def test_readonly_cannot_write(engine: Engine, path: Path) -> None:
     """The reader's engine refuses to write."""
-    with pytest.raises(StoreError, match="cannot be written"), writing(connect_readonly(str(path))) as connection:
+    with (
+        pytest.raises(StoreError, match="cannot be written"),
+        writing(connect_readonly(str(path))) as connection,
+    ):
         connection.execute(text("DELETE FROM sweep"))
 
 
 def test_missing_store_names_the_command(tmp_path: Path) -> None:
     """The error for a missing store names the command to run, and nothing is created."""
-    with pytest.raises(StoreError, match=r"nowhere\.db does not exist; run a sweep first: breakeven run"):
+    with pytest.raises(
+        StoreError, match=r"nowhere\.db does not exist; run a sweep first: breakeven run"
+    ):
         connect_readonly(str(tmp_path / "nowhere.db"))
     assert list(tmp_path.iterdir()) == []
 
@@ -127,7 +135,9 @@ def test_foreign_database_is_refused_and_kept(tmp_path: Path) -> None:
     other.close()
     before = path.read_bytes()
     for opening in (connect, connect_readonly):
-        with pytest.raises(StoreError, match=r"photos\.db belongs to another program \(tables: photos\)"):
+        with pytest.raises(
+            StoreError, match=r"photos\.db belongs to another program \(tables: photos\)"
+        ):
             opening(str(path))
     assert path.read_bytes() == before
 
@@ -181,10 +191,16 @@ def test_read_only_file(open_folder: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_full_disk_loses_nothing(engine: Engine, make_job: Callable[..., Any], make_outcome: Callable[..., Any]) -> None:
-    """When the file cannot grow the error states it, what was stored stays, and recording goes on once there is room."""
+def test_full_disk_loses_nothing(
+    engine: Engine, make_job: Callable[..., Any], make_outcome: Callable[..., Any]
+) -> None:
+    """When the file cannot grow the error states it, what was stored stays, and recording goes on
+    once there is room.
+    """
     room = {"pages": 130}
-    event.listen(engine, "checkout", lambda raw, *_: raw.execute(f"PRAGMA max_page_count = {room['pages']}"))
+    event.listen(
+        engine, "checkout", lambda raw, *_: raw.execute(f"PRAGMA max_page_count = {room['pages']}")
+    )
     outcomes = [make_outcome(make_job(16 * size), pairs=300, seed=size) for size in range(2, 60)]
     stored = 0
     with pytest.raises(StoreError, match="disk is full"):  # noqa: PT012 - the loop finds out when it is full
@@ -193,25 +209,38 @@ def test_full_disk_loses_nothing(engine: Engine, make_job: Callable[..., Any], m
             stored += 1
     assert stored > 0
     with engine.connect() as connection:
-        counts = [connection.execute(text(f"SELECT count(*) FROM {table}")).scalar() for table in ("attempt", "sample", "speedup")]
+        counts = [
+            connection.execute(text(f"SELECT count(*) FROM {table}")).scalar()
+            for table in ("attempt", "sample", "speedup")
+        ]
     assert counts == [stored] * 3
     room["pages"] = 100_000
     assert record.record(engine, None, None, outcomes[stored])
 
 
-def test_locked_by_another_program(engine: Engine, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_locked_by_another_program(
+    engine: Engine, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A lock that is not given up ends in a message, not in a wait for ever."""
     monkeypatch.setattr("store.open.engine.BUSY_S", 0.1)
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(StoreError, match="kept locked by another program"), writing(connect(str(path))):
+    with (
+        pytest.raises(StoreError, match="kept locked by another program"),
+        writing(connect(str(path))),
+    ):
         pass
     other.close()
 
 
 @pytest.mark.parametrize(
     ("path", "kind"),
-    [("/home/me/x.db", "nfs4"), ("/home/me/local disk/x.db", None), ("/var/x.db", None), ("/homework/x.db", None)],
+    [
+        ("/home/me/x.db", "nfs4"),
+        ("/home/me/local disk/x.db", None),
+        ("/var/x.db", None),
+        ("/homework/x.db", None),
+    ],
 )
 def test_network_file_system(path: str, kind: str | None) -> None:
     """The mount that contains a path decides, and only network file systems are refused."""
@@ -225,7 +254,9 @@ def test_store_in_a_read_only_folder_is_read(
     make_outcome: Callable[..., Outcome],
     open_folder: Path,
 ) -> None:
-    """Where SQLite can make no files beside it, as on a read-only mount, a store is read all the same, and stays as it is."""
+    """Where SQLite can make no files beside it, as on a read-only mount, a store is read all the
+    same, and stays as it is.
+    """
     record.record(engine, None, None, make_outcome(make_job()))
     engine.dispose()
     closed = open_folder / "store.db"
@@ -247,16 +278,25 @@ def test_store_in_a_read_only_folder_is_read(
 
 
 def test_a_log_in_a_read_only_folder_is_named(
-    engine: Engine, path: Path, make_job: Callable[..., Job], make_outcome: Callable[..., Outcome], open_folder: Path
+    engine: Engine,
+    path: Path,
+    make_job: Callable[..., Job],
+    make_outcome: Callable[..., Outcome],
+    open_folder: Path,
 ) -> None:
-    """Without its write-ahead log a store would lack its newest rows; the message names what to copy."""
+    """Without its write-ahead log a store would lack its newest rows; the message names what to
+    copy.
+    """
     record.record(engine, None, None, make_outcome(make_job()))
     closed = open_folder / "store.db"
     for suffix in ("", "-wal"):
         shutil.copy(f"{path}{suffix}", f"{closed}{suffix}")
     assert closed.with_name("store.db-wal").stat().st_size > 0
     open_folder.chmod(0o555)
-    for action in (lambda: connect_readonly(str(closed)), lambda: run_query(str(closed), "SELECT 1")):
+    for action in (
+        lambda: connect_readonly(str(closed)),
+        lambda: run_query(str(closed), "SELECT 1"),
+    ):
         error = as_nobody(action)
         assert error.startswith(f"StoreError: {closed} ")
         assert "store.db-wal" in error
@@ -264,7 +304,9 @@ def test_a_log_in_a_read_only_folder_is_named(
 
 
 def damaged(path: Path, seed: int) -> None:
-    """Set some bytes of the file, as a bad disk does, other than those by which it is known as a database."""
+    """Set some bytes of the file, as a bad disk does, other than those by which it is known as a
+    database.
+    """
     drawn, content = random.Random(seed), bytearray(path.read_bytes())
     for _ in range(40):
         content[drawn.randrange(100, len(content))] = drawn.randrange(256)
@@ -273,9 +315,15 @@ def damaged(path: Path, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(25))
 def test_a_damaged_store_ends_in_a_line(
-    engine: Engine, path: Path, make_job: Callable[..., Job], make_outcome: Callable[..., Outcome], seed: int
+    engine: Engine,
+    path: Path,
+    make_job: Callable[..., Job],
+    make_outcome: Callable[..., Outcome],
+    seed: int,
 ) -> None:
-    """Whatever bytes are wrong, reading works or names the file, in a line without the parts of a URL."""
+    """Whatever bytes are wrong, reading works or names the file, in a line without the parts of a
+    URL.
+    """
     for size in (64, 128, 224):
         record.record(engine, None, None, make_outcome(make_job(size)))
     engine.dispose()
@@ -285,7 +333,10 @@ def test_a_damaged_store_ends_in_a_line(
         lambda: sweep_summaries(connect_readonly(str(path))),
         lambda: connect(str(path)).dispose(),
         lambda: state_mark(str(path)),
-        *(partial(run_query, str(path), f"SELECT * FROM {view}") for view in ("speedup", "arm", "metric", "job", "attempt")),
+        *(
+            partial(run_query, str(path), f"SELECT * FROM {view}")
+            for view in ("speedup", "arm", "metric", "job", "attempt")
+        ),
     )
     refused = []
     for action in read:
@@ -310,7 +361,9 @@ def test_a_damaged_store_ends_in_a_line(
     ],
 )
 def test_wrong_urls_are_one_line_without_their_passwords(url: str, message: str) -> None:
-    """Whatever is wrong with a URL, the message names it and shows no password, wherever that stands."""
+    """Whatever is wrong with a URL, the message names it and shows no password, wherever that
+    stands.
+    """
     with pytest.raises(StoreError, match=message) as caught:
         connect_readonly(url)
     assert "secret" not in str(caught.value)

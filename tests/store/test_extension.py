@@ -1,4 +1,6 @@
-"""A metric and a kind are recorded, derived and shown by their declarations alone; a column of `speedup` needs two files."""
+"""A metric and a kind are recorded, derived and shown by their declarations alone; a column of
+`speedup` needs two files.
+"""
 
 import dataclasses
 import json
@@ -60,7 +62,9 @@ MakeOutcome = Callable[..., Outcome]
 
 @pytest.fixture
 def toy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A metric `toy` that is timed beside latency, a metric `toy_energy` that is read once, and a kind `toy_kind` of the first."""
+    """A metric `toy` that is timed beside latency, a metric `toy_energy` that is read once, and a
+    kind `toy_kind` of the first.
+    """
     spec = dataclasses.replace(METRICS["latency"], name="toy", label="toy", series=True)
     energy = MetricSpec(name="toy_energy", unit="J", label="toy energy")
     latency = dataclasses.replace(KINDS["latency"], metrics=("latency", "toy"))
@@ -77,7 +81,9 @@ def rows(engine: Engine, view: str) -> list[dict[str, Any]]:
 
 
 def with_toy(outcome: Outcome) -> Outcome:
-    """The outcome with samples of the metric `toy`, in which the arm is twice as fast, and with the energy of each arm."""
+    """The outcome with samples of the metric `toy`, in which the arm is twice as fast, and with the
+    energy of each arm.
+    """
     assert outcome.samples is not None
     times = tuple((seconds[0], seconds[0] / 2) for seconds in outcome.samples.seconds)
     samples = outcome.samples.model_copy(update={"series": {"toy": times}})
@@ -86,10 +92,18 @@ def with_toy(outcome: Outcome) -> Outcome:
     return outcome.model_copy(update={"samples": samples, "arms": arms})
 
 
-@pytest.mark.parametrize(("kind", "metrics"), [("latency", {"latency", "toy"}), ("toy_kind", {"toy"})])
+@pytest.mark.parametrize(
+    ("kind", "metrics"), [("latency", {"latency", "toy"}), ("toy_kind", {"toy"})]
+)
 @pytest.mark.usefixtures("toy")
 def test_a_declared_metric_and_kind_are_stored_and_shown(
-    *, path: Path, engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, kind: str, metrics: set[str]
+    *,
+    path: Path,
+    engine: Engine,
+    make_job: MakeJob,
+    make_outcome: MakeOutcome,
+    kind: str,
+    metrics: set[str],
 ) -> None:
     """The views `effect`, `speedup` and `arm` have them once the store is opened again."""
     engine.dispose()
@@ -131,13 +145,25 @@ def test_a_metric_added_as_contributing_describes_is_read_on_a_store_made_before
     before = path.read_bytes()
     monkeypatch.setenv("BREAKEVEN_DB", str(path))
     results = {}
-    for command in (["report", "tiny"], ["query", "SELECT latency_p95_ms FROM arm", "--format", "json"], ["status"]):
+    for command in (
+        ["report", "tiny"],
+        ["query", "SELECT latency_p95_ms FROM arm", "--format", "json"],
+        ["status"],
+    ):
         done = subprocess.run(
-            [sys.executable, "-m", "orchestrator", *command], cwd=source, capture_output=True, text=True, check=False
+            [sys.executable, "-m", "orchestrator", *command],
+            cwd=source,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert done.stderr == ""
         results[command[0]] = (done.returncode, done.stdout)
-    assert {name: code for name, (code, _) in results.items()} == {"report": 0, "query": 0, "status": 0}
+    assert {name: code for name, (code, _) in results.items()} == {
+        "report": 0,
+        "query": 0,
+        "status": 0,
+    }
     assert json.loads(results["query"][1]) == [{"latency_p95_ms": None}] * 2
     assert path.read_bytes() == before
 
@@ -145,7 +171,9 @@ def test_a_metric_added_as_contributing_describes_is_read_on_a_store_made_before
 def test_a_column_of_speedup_needs_two_files(
     tmp_path: Path, path: Path, engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
 ) -> None:
-    """A field of an outcome becomes a column by its name in `ReportedColumns` and a migration; stores of today gain it."""
+    """A field of an outcome becomes a column by its name in `ReportedColumns` and a migration;
+    stores of today gain it.
+    """
     outcome = make_outcome(make_job())
     record(engine, None, None, outcome)
     engine.dispose()
@@ -156,11 +184,15 @@ def test_a_column_of_speedup_needs_two_files(
     tables = source / "store/schema/results.py"
     declared = "    implementation: str | None = None\n"
     assert tables.read_text().count(declared) == 1
-    tables.write_text(tables.read_text().replace(declared, f"{declared}    first_call_s: float | None = None\n"))
+    tables.write_text(
+        tables.read_text().replace(declared, f"{declared}    first_call_s: float | None = None\n")
+    )
     command = [sys.executable, "-c", PROGRAM, str(path), str(tmp_path / "outcome.json")]
     migration = source / "store/migrations/versions/0002_first_call.py"
     refused = subprocess.run(command, cwd=source, capture_output=True, text=True, check=False)
     assert "StoreError" in refused.stderr
     migration.write_text(MIGRATION)
     done = subprocess.run(command, cwd=source, capture_output=True, text=True, check=False)
-    assert done.stdout.splitlines() == ["False", "True", "[('here', None), ('new', 1.5)]", "[]"], done.stderr
+    assert done.stdout.splitlines() == ["False", "True", "[('here', None), ('new', 1.5)]", "[]"], (
+        done.stderr
+    )

@@ -1,4 +1,6 @@
-"""Several hosts in one store: each has its own speed-ups and curves, and attempts of different implementations are not pooled."""
+"""Several hosts in one store: each has its own speed-ups and curves, and attempts of different
+implementations are not pooled.
+"""
 
 import json
 from collections.abc import Callable, Sequence
@@ -24,12 +26,19 @@ def requested(engine: Engine, jobs: Sequence[Job], name: str = "hosts") -> int:
 
 def routed(outcome: Outcome, implementation: str, arm: int = 1) -> Outcome:
     """The outcome had that arm run by this implementation."""
-    arms = [each.model_copy(update={"implementation": implementation}) if each.arm == arm else each for each in outcome.arms]
+    arms = [
+        each.model_copy(update={"implementation": implementation}) if each.arm == arm else each
+        for each in outcome.arms
+    ]
     return outcome.model_copy(update={"arms": tuple(arms)})
 
 
-def test_attempts_of_two_hosts_are_not_pooled(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """The same environment on two hosts gives two rows with their own speed-ups; a second attempt joins its own host's."""
+def test_attempts_of_two_hosts_are_not_pooled(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
+    """The same environment on two hosts gives two rows with their own speed-ups; a second attempt
+    joins its own host's.
+    """
     job = make_job()
     for host, speedup, seed in (("a", 1.5, 0), ("b", 2.0, 1), ("a", 1.5, 2)):
         record(engine, None, None, make_outcome(job, speedups=(speedup,), seed=seed, host=host))
@@ -38,8 +47,12 @@ def test_attempts_of_two_hosts_are_not_pooled(engine: Engine, make_job: MakeJob,
     assert [row["speedup"] for row in found] == pytest.approx([1.5, 2.0], rel=0.02)
 
 
-def test_points_of_two_hosts_are_not_spliced(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """Points shared out between two hosts are two curves, each of which lacks what the other measured; a whole one none."""
+def test_points_of_two_hosts_are_not_spliced(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
+    """Points shared out between two hosts are two curves, each of which lacks what the other
+    measured; a whole one none.
+    """
     jobs = [make_job(size) for size in (64, 128, 224, 384)]
     requested(engine, jobs)
     for job, speedup, host in zip(jobs, (0.7, 0.9, 1.2, 1.5), "abab", strict=True):
@@ -51,11 +64,17 @@ def test_points_of_two_hosts_are_not_spliced(engine: Engine, make_job: MakeJob, 
     for job, speedup in zip(jobs, (0.7, 0.9, 1.2, 1.5), strict=True):
         record(engine, None, None, make_outcome(job, speedups=(speedup,), host="c"))
     whole = [row for row in rows(engine, CURVES) if row["host"] == "c"]
-    assert [(row["points"], row["points_missing"], row["verdict"]) for row in whole] == [(4, 0, "crossing")] * 2
+    assert [(row["points"], row["points_missing"], row["verdict"]) for row in whole] == [
+        (4, 0, "crossing")
+    ] * 2
 
 
-def test_a_failure_is_no_missing_point(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """A size that ran out of memory is answered, though it is no point; the host that had the failure is named beside it."""
+def test_a_failure_is_no_missing_point(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
+    """A size that ran out of memory is answered, though it is no point; the host that had the
+    failure is named beside it.
+    """
     jobs = [make_job(size) for size in (64, 128, 4096)]
     requested(engine, jobs)
     for job in jobs[:2]:
@@ -66,8 +85,12 @@ def test_a_failure_is_no_missing_point(engine: Engine, make_job: MakeJob, make_o
     assert [row["host"] for row in rows(engine, "SELECT host FROM failures")] == ["a"]
 
 
-def test_an_old_version_of_a_method_is_not_missing(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """What was requested of an older version of a method, and is answered by the new one, does not leave a curve incomplete."""
+def test_an_old_version_of_a_method_is_not_missing(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
+    """What was requested of an older version of a method, and is answered by the new one, does not
+    leave a curve incomplete.
+    """
     requested(engine, [make_job(size) for size in (64, 128)])
     jobs = [make_job(size, version=2) for size in (64, 128)]
     requested(engine, jobs)
@@ -76,19 +99,30 @@ def test_an_old_version_of_a_method_is_not_missing(engine: Engine, make_job: Mak
     assert {(row["points"], row["points_missing"]) for row in rows(engine, CURVES)} == {(2, 0)}
 
 
-def test_curves_along_savings_keep_hosts_apart(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """Keep rates shared out between two hosts: a curve for each that has three of them, with the number that it lacks."""
+def test_curves_along_savings_keep_hosts_apart(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
+    """Keep rates shared out between two hosts: a curve for each that has three of them, with the
+    number that it lacks.
+    """
     jobs = [make_job(keep_rates=(rate,)) for rate in (0.9, 0.7, 0.5, 0.3)]
     requested(engine, jobs)
     for place, (job, host) in enumerate(zip(jobs, "aaab", strict=True)):
         outcome = make_outcome(job, speedups=(0.9 + place / 10,), host=host)
-        arms = (outcome.arms[0], outcome.arms[1].model_copy(update={"gmacs": outcome.arms[1].gmacs * (1 - place / 10)}))
+        arms = (
+            outcome.arms[0],
+            outcome.arms[1].model_copy(update={"gmacs": outcome.arms[1].gmacs * (1 - place / 10)}),
+        )
         record(engine, None, None, outcome.model_copy(update={"arms": arms}))
-    found = rows(engine, "SELECT host, points, points_missing FROM break_even WHERE axis = 'gmacs_saved'")
+    found = rows(
+        engine, "SELECT host, points, points_missing FROM break_even WHERE axis = 'gmacs_saved'"
+    )
     assert found == [{"host": "a", "points": 3, "points_missing": 1}]
 
 
-def test_reanalysis_rebuilds_rows_of_all_hosts(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+def test_reanalysis_rebuilds_rows_of_all_hosts(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
     """The same rows come back, whatever the order in which they were derived first."""
     jobs = [make_job(size, keep_rates=(0.3, 0.5, 0.7)) for size in (64, 128, 224)]
     requested(engine, jobs)
@@ -101,17 +135,34 @@ def test_reanalysis_rebuilds_rows_of_all_hosts(engine: Engine, make_job: MakeJob
         connection.execute(text("UPDATE break_even_row SET points_missing = 7, why = '?'"))
         connection.execute(text("UPDATE effect_row SET effect = 7"))
     reanalyse(engine)
-    assert {table: sorted(rows(engine, f"SELECT * FROM {table}"), key=str) for table in tables} == before
+    assert {
+        table: sorted(rows(engine, f"SELECT * FROM {table}"), key=str) for table in tables
+    } == before
 
 
-def test_attempts_of_two_routes_are_not_pooled(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """Only attempts that ran by the newest one's implementation count, of the arm and of the baseline."""
+def test_attempts_of_two_routes_are_not_pooled(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
+    """Only attempts that ran by the newest one's implementation count, of the arm and of the
+    baseline.
+    """
     job = make_job()
 
-    def store(implementation: str | None, speedup: float, ended_at: float, arm: int = 1) -> tuple[Any, ...]:
-        outcome = make_outcome(job, speedups=(speedup,), ended_at=1.79e9 + ended_at, seed=int(ended_at))
-        record(engine, None, None, outcome if implementation is None else routed(outcome, implementation, arm))
-        (row,) = rows(engine, "SELECT implementation, pairs, round(speedup * 10) AS tenths FROM speedup")
+    def store(
+        implementation: str | None, speedup: float, ended_at: float, arm: int = 1
+    ) -> tuple[Any, ...]:
+        outcome = make_outcome(
+            job, speedups=(speedup,), ended_at=1.79e9 + ended_at, seed=int(ended_at)
+        )
+        record(
+            engine,
+            None,
+            None,
+            outcome if implementation is None else routed(outcome, implementation, arm),
+        )
+        (row,) = rows(
+            engine, "SELECT implementation, pairs, round(speedup * 10) AS tenths FROM speedup"
+        )
         return tuple(row.values())
 
     assert store(None, 1.2, 1) == (None, 40, 12)
@@ -121,11 +172,21 @@ def test_attempts_of_two_routes_are_not_pooled(engine: Engine, make_job: MakeJob
     assert store("compiled", 2.0, 5, arm=0) == (None, 40, 20)
 
 
-def test_a_route_tells_outcomes_apart(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """An outcome is known again, and is another one with a implementation, which its payload has."""
+def test_a_route_tells_outcomes_apart(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
+    """An outcome is known again, and is another one with a implementation, which its payload
+    has.
+    """
     outcome = make_outcome(make_job())
     assert record(engine, None, None, outcome)
     assert not record(engine, None, None, outcome)
     assert record(engine, None, None, routed(outcome, "compiled"))
-    payloads = [json.loads(row["payload"]) for row in rows(engine, "SELECT payload FROM attempt ORDER BY id")]
-    assert [[arm["implementation"] for arm in payload["arms"]] for payload in payloads] == [[None, None], [None, "compiled"]]
+    payloads = [
+        json.loads(row["payload"])
+        for row in rows(engine, "SELECT payload FROM attempt ORDER BY id")
+    ]
+    assert [[arm["implementation"] for arm in payload["arms"]] for payload in payloads] == [
+        [None, None],
+        [None, "compiled"],
+    ]

@@ -20,17 +20,30 @@ def swept(engine: Engine, threads: int, sizes: tuple[int, ...]) -> None:
     jobs = [a_job(size, (0.5, 0.7), threads=threads) for size in sizes]
     submit(engine, jobs, name=f"threads-{threads}")
     for number, job in enumerate(jobs):
-        record(engine, None, None, an_outcome(job, speedups=(1.2, 1.4), seed=number, ended_at=1.79e9 + number))
+        record(
+            engine,
+            None,
+            None,
+            an_outcome(job, speedups=(1.2, 1.4), seed=number, ended_at=1.79e9 + number),
+        )
 
 
 def test_the_fullest_condition_is_first(engine: Engine) -> None:
-    """Conditions of a model and batch by their points; those of other batches and metrics are none."""
+    """Conditions of a model and batch by their points; those of other batches and metrics are
+    none.
+    """
     swept(engine, 1, (64, 96))
     swept(engine, 2, (64, 96, 128))
     found = timed_conditions(engine, DEIT, 1)
     assert [each.points for each in found] == [6, 4]
-    assert timed_conditions(engine, DEIT, 8) == timed_conditions(engine, DEIT, 1, metric="tpot") == []
-    assert timed_conditions(engine, DEIT, 1, runtime="compile") == timed_conditions(engine, DEIT, 1, device="cuda") == []
+    assert (
+        timed_conditions(engine, DEIT, 8) == timed_conditions(engine, DEIT, 1, metric="tpot") == []
+    )
+    assert (
+        timed_conditions(engine, DEIT, 1, runtime="compile")
+        == timed_conditions(engine, DEIT, 1, device="cuda")
+        == []
+    )
     assert timed_sizes(engine, DEIT, 1) == {16: 2, 36: 2, 64: 2}, "those of the fullest condition"
     assert measured_conditions(engine)["points"].sum() == 10
 

@@ -1,4 +1,6 @@
-"""Schema versions: from nothing, again, by a later migration, and from another version whose tables differ."""
+"""Schema versions: from nothing, again, by a later migration, and from another version whose tables
+differ.
+"""
 
 import shutil
 import sqlite3
@@ -14,7 +16,18 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import CheckConstraint, Column, Engine, Index, MetaData, String, Table, TableClause, inspect, text
+from sqlalchemy import (
+    CheckConstraint,
+    Column,
+    Engine,
+    Index,
+    MetaData,
+    String,
+    Table,
+    TableClause,
+    inspect,
+    text,
+)
 
 from store.errors import StoreError
 from store.open import migration
@@ -73,7 +86,9 @@ def test_tables_are_those_of_the_models(engine: Engine) -> None:
 def test_checks_are_those_of_the_models(engine: Engine) -> None:
     """Every CHECK constraint of the models, which Alembic does not compare."""
     with engine.connect() as connection:
-        created = " ".join(connection.execute(text("SELECT sql FROM sqlite_master WHERE type = 'table'")).scalars())
+        created = " ".join(
+            connection.execute(text("SELECT sql FROM sqlite_master WHERE type = 'table'")).scalars()
+        )
     checks = {
         str(check.name): str(check.sqltext)
         for table in METADATA.tables.values()
@@ -81,21 +96,31 @@ def test_checks_are_those_of_the_models(engine: Engine) -> None:
         if hasattr(check, "sqltext")
     }
     assert len(checks) > 20
-    missing = [name for name, condition in checks.items() if f"CONSTRAINT {name} CHECK ({condition})" not in created]
+    missing = [
+        name
+        for name, condition in checks.items()
+        if f"CONSTRAINT {name} CHECK ({condition})" not in created
+    ]
     assert missing == []
 
 
 def test_lightweight_tables_have_columns_of_the_models(engine: Engine) -> None:
-    """What is read without the models has the names of their tables, and of views, and no other columns."""
+    """What is read without the models has the names of their tables, and of views, and no other
+    columns.
+    """
     tables = [value for value in vars(lightweight).values() if isinstance(value, TableClause)]
     assert len(tables) > 10
     there = inspect(engine)
     for table in tables:
-        assert set(table.c.keys()) <= {column["name"] for column in there.get_columns(table.name)}, table.name
+        assert set(table.c.keys()) <= {
+            column["name"] for column in there.get_columns(table.name)
+        }, table.name
 
 
 def test_schema_is_the_newest_migration() -> None:
-    """The schema that is read from file names, which spares importing Alembic, is that of the newest migration."""
+    """The schema that is read from file names, which spares importing Alembic, is that of the
+    newest migration.
+    """
     config = Config()
     config.set_main_option("script_location", str(migration.SCRIPTS))
     assert ScriptDirectory.from_config(config).get_current_head() == migration.SCHEMA
@@ -109,8 +134,12 @@ def test_connecting_again_changes_nothing(engine: Engine, path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", OTHER)
-def test_a_store_of_another_version_is_refused(engine: Engine, path: Path, change: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is neither read nor changed by any command, and one line names the file and what to do with it."""
+def test_a_store_of_another_version_is_refused(
+    engine: Engine, path: Path, change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is neither read nor changed by any command, and one line names the file and what to do
+    with it.
+    """
     with engine.begin() as connection:
         connection.execute(text(f"DROP VIEW {fingerprint.NAME}"))
         connection.execute(text(OTHER[change]))
@@ -124,7 +153,12 @@ def test_a_store_of_another_version_is_refused(engine: Engine, path: Path, chang
         assert "\n" not in str(refused.value)
     monkeypatch.setenv("BREAKEVEN_DB", str(path))
     for command in (["report", "x"], ["status"], ["query", "SELECT 1"], ["reanalyse"]):
-        done = subprocess.run([sys.executable, "-m", "orchestrator", *command], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [sys.executable, "-m", "orchestrator", *command],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), command
     assert dump(path) == before
 
@@ -137,13 +171,22 @@ def test_the_fingerprint_of_tables_follows_columns_checks_and_indexes() -> None:
         Table("sweep", metadata, Column("name", String()), *more)
         return fingerprint.tables_fingerprint(metadata)
 
-    more = [(), (Column("colour", String()),), (CheckConstraint("name <> ''"),), (Index("ix_name", "name"),)]
+    more = [
+        (),
+        (Column("colour", String()),),
+        (CheckConstraint("name <> ''"),),
+        (Index("ix_name", "name"),),
+    ]
     assert len({made(*each) for each in more}) == 4
     assert made() == made()
 
 
 def test_a_later_version_keeps_everything(
-    *, engine: Engine, later: Callable[[str], Path], make_job: Callable[..., Any], make_outcome: Callable[..., Any]
+    *,
+    engine: Engine,
+    later: Callable[[str], Path],
+    make_job: Callable[..., Any],
+    make_outcome: Callable[..., Any],
 ) -> None:
     """Rows and views of a store survive a migration of its tables, and nothing is left to do."""
     record.record(engine, None, None, make_outcome(make_job()))
@@ -152,11 +195,16 @@ def test_a_later_version_keeps_everything(
         migration.migrate(engine, scripts=scripts)
         with engine.connect() as connection:
             assert migration.version(connection) == "0002"
-            assert connection.execute(text("SELECT count(colour), count(*) FROM sweep")).one() == (0, 0)
+            assert connection.execute(text("SELECT count(colour), count(*) FROM sweep")).one() == (
+                0,
+                0,
+            )
             assert connection.execute(text("SELECT count(*) FROM speedup")).scalar() == 1
 
 
-def test_a_failed_migration_changes_nothing(engine: Engine, path: Path, later: Callable[[str], Path]) -> None:
+def test_a_failed_migration_changes_nothing(
+    engine: Engine, path: Path, later: Callable[[str], Path]
+) -> None:
     """However often it fails, the store is as it was."""
     before = dump(path)
     for _ in range(2):
@@ -168,7 +216,9 @@ def test_a_failed_migration_changes_nothing(engine: Engine, path: Path, later: C
 def test_processes_may_create_at_once(path: Path) -> None:
     """Several processes that meet at a missing store all get the same one."""
     program = f"from store.open.engine import connect; connect({str(path)!r})"
-    processes = [subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE) for _ in range(3)]
+    processes = [
+        subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE) for _ in range(3)
+    ]
     assert [process.communicate()[1].decode() for process in processes] == [""] * 3
     with connect_readonly(str(path)).connect() as connection:
         assert connection.execute(text("SELECT count(*) FROM alembic_version")).scalar() == 1

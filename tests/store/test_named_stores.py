@@ -17,14 +17,19 @@ from sweeps.model.outcome import Outcome
 
 
 @pytest.mark.parametrize("relative", [True, False])
-def test_a_locked_store_is_named(engine: Engine, path: Path, monkeypatch: pytest.MonkeyPatch, relative: bool) -> None:
+def test_a_locked_store_is_named(
+    engine: Engine, path: Path, monkeypatch: pytest.MonkeyPatch, relative: bool
+) -> None:
     """By its whole path, however it was given."""
     engine.dispose()
     monkeypatch.chdir(path.parent)
     monkeypatch.setattr("store.open.engine.BUSY_S", 0.1)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StoreOutageError) as refused, writing(connect(path.name if relative else str(path))):
+        with (
+            pytest.raises(StoreOutageError) as refused,
+            writing(connect(path.name if relative else str(path))),
+        ):
             pass
     assert str(refused.value).startswith(f"{path} ")
 

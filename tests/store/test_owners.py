@@ -33,7 +33,9 @@ def test_lease(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> 
         lambda: queue.release(engine, claimed.row, "other:1:1"),
         lambda: queue.split(engine, claimed.row, "other:1:1", [claimed.job]),
     ):
-        with pytest.raises(StoreError, match=f"is held by {ME}; it is no longer running for other:1:1"):
+        with pytest.raises(
+            StoreError, match=f"is held by {ME}; it is no longer running for other:1:1"
+        ):
             end_lease()
     queue.release(engine, claimed.row, ME)
     with pytest.raises(StoreError, match="is waiting; it is no longer running for"):
@@ -42,7 +44,9 @@ def test_lease(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> 
         queue.release(engine, 77, ME)
 
 
-def test_outcome_of_another_job(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+def test_outcome_of_another_job(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
     """An outcome is stored only for the job it is of."""
     sweep = submit(engine, [make_job(32)])
     (claimed,) = queue.claim(engine, sweep, owner=ME)
@@ -55,7 +59,7 @@ def test_recover_from_a_process_that_ended(engine: Engine, path: Path, make_job:
     """Jobs of a process that ended wait again; those of a running one stay with it."""
     sweep = submit(engine, [make_job(32), make_job(64)])
     claim = f"queue.claim(engine.connect({str(path)!r}), {sweep}, owner=owners.owner())"
-    program = f"from store import engine, owners, queue; {claim}"
+    program = f"from store.open import engine; from store.rows import owners; from store.write import queue; {claim}"
     subprocess.run([sys.executable, "-c", program], check=True)
     queue.claim(engine, sweep, owner=ME)
     assert states(engine) == ["running", "running"]
@@ -71,38 +75,58 @@ def test_a_recycled_process_id_is_no_owner(engine: Engine, make_job: MakeJob) ->
     assert queue.recover(engine) == 1
 
 
-def test_owners_on_other_hosts_keep_their_jobs_while_they_renew(engine: Engine, make_job: MakeJob) -> None:
+def test_owners_on_other_hosts_keep_their_jobs_while_they_renew(
+    engine: Engine, make_job: MakeJob
+) -> None:
     """An owner elsewhere loses its jobs only when its lease is old."""
     sweep = submit(engine, [make_job()])
     queue.claim(engine, sweep, owner="elsewhere:1:1")
     with writing(engine) as connection:
-        connection.execute(text("UPDATE job SET renewed_at = :then"), {"then": time.time() - owners.LEASE_S - 1})
+        connection.execute(
+            text("UPDATE job SET renewed_at = :then"), {"then": time.time() - owners.LEASE_S - 1}
+        )
     assert queue.renew(engine, "elsewhere:1:1") == 1
     assert queue.recover(engine) == 0
     with writing(engine) as connection:
-        connection.execute(text("UPDATE job SET renewed_at = :then"), {"then": time.time() - owners.LEASE_S - 1})
+        connection.execute(
+            text("UPDATE job SET renewed_at = :then"), {"then": time.time() - owners.LEASE_S - 1}
+        )
     assert queue.recover(engine) == 1
     assert queue.renew(engine, "elsewhere:1:1") == 0
 
 
 @pytest.mark.parametrize("shift", [-7200, 7200])
-def test_leases_hold_whatever_clock_their_host_has(engine: Engine, path: Path, make_job: MakeJob, shift: int) -> None:
-    """A host whose clock is two hours off keeps the job that it has just taken, and takes none that another one holds."""
+def test_leases_hold_whatever_clock_their_host_has(
+    engine: Engine, path: Path, make_job: MakeJob, shift: int
+) -> None:
+    """A host whose clock is two hours off keeps the job that it has just taken, and takes none that
+    another one holds.
+    """
     sweep = submit(engine, [make_job(32), make_job(64)])
     queue.claim(engine, sweep, owner="here:1:1")
     taken = [sys.executable, "-c", CLAIM, str(path), str(sweep), str(shift)]
-    assert subprocess.run(taken, capture_output=True, text=True, check=True).stdout.split() == ["1", "0"]
+    assert subprocess.run(taken, capture_output=True, text=True, check=True).stdout.split() == [
+        "1",
+        "0",
+    ]
     assert queue.recover(engine) == 0
-    assert [holder.silent_s < owners.LEASE_S for holder in queue.held(engine, sweep)] == [True, True]
+    assert [holder.silent_s < owners.LEASE_S for holder in queue.held(engine, sweep)] == [
+        True,
+        True,
+    ]
 
 
 def test_only_the_leases_of_the_owner_are_renewed(engine: Engine, make_job: MakeJob) -> None:
-    """A dead owner's leases stay old, however often another one renews its own, and are taken back."""
+    """A dead owner's leases stay old, however often another one renews its own, and are taken
+    back.
+    """
     sweep = submit(engine, [make_job(32), make_job(64)])
     queue.claim(engine, sweep, owner="dead:1:1")
     queue.claim(engine, sweep, owner="living:1:1")
     with writing(engine) as connection:
-        connection.execute(text("UPDATE job SET renewed_at = renewed_at - :s"), {"s": owners.LEASE_S + 1})
+        connection.execute(
+            text("UPDATE job SET renewed_at = renewed_at - :s"), {"s": owners.LEASE_S + 1}
+        )
     assert queue.renew(engine, "living:1:1") == 1
     assert queue.recover(engine) == 1
     assert states(engine) == ["waiting", "running"]

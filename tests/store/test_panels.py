@@ -1,4 +1,6 @@
-"""Panels of a sweep: their stored counts are those of the views, whatever wrote them; and columns that views gained with them."""
+"""Panels of a sweep: their stored counts are those of the views, whatever wrote them; and columns
+that views gained with them.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -33,18 +35,29 @@ def summary(engine: Engine, name: str = "sweep") -> tuple[int, int, int]:
     return found["comparisons"], found["measured"], found["failures"]
 
 
-def test_counts_are_those_of_the_views(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """After outcomes, an import from another host, a sweep submitted later, a failure that was tried again, and `reanalyse`."""
+def test_counts_are_those_of_the_views(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
+    """After outcomes, an import from another host, a sweep submitted later, a failure that was
+    tried again, and `reanalyse`.
+    """
     jobs = [make_job(size, (0.5, 0.7), batch_size=batch) for size in (64, 128) for batch in (1, 4)]
     submit(engine, jobs)
     failed = make_outcome(jobs[0], failures=[Failure(arm=None, reason="error", message="so")])
     record(engine, None, None, failed)
     assert summary(engine) == (8, 0, 2)
     for number, job in enumerate(jobs):
-        record(engine, None, None, make_outcome(job, speedups=(1.5, 0.8), seed=number, ended_at=1.79e9 + number))
+        record(
+            engine,
+            None,
+            None,
+            make_outcome(job, speedups=(1.5, 0.8), seed=number, ended_at=1.79e9 + number),
+        )
         check(engine)
     assert summary(engine) == (8, 8, 0)
-    record_imported(engine, [make_outcome(job, speedups=(1.4, 1.1), host="there") for job in jobs[:2]])
+    record_imported(
+        engine, [make_outcome(job, speedups=(1.4, 1.1), host="there") for job in jobs[:2]]
+    )
     check(engine)
     submit(engine, jobs[:1], "second")
     check(engine)
@@ -53,21 +66,38 @@ def test_counts_are_those_of_the_views(engine: Engine, make_job: MakeJob, make_o
     check(engine)
 
 
-def test_the_view_has_what_the_macs_promise(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """`speedup_macs` counts the method's own MACs; `realised_share` is the share of the logarithm that arrived."""
+def test_the_view_has_what_the_macs_promise(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
+    """`speedup_macs` counts the method's own MACs; `realised_share` is the share of the logarithm
+    that arrived.
+    """
     job = make_job(224, (0.5,))
     outcome = make_outcome(job, speedups=(1.5,))
     record(engine, None, None, outcome)
     (row,) = rows(engine, "SELECT * FROM speedup")
     slow = ["speedup_slow", "speedup_slow_low", "speedup_slow_high"]
-    assert list(row)[-8:] == ["arm_label", "panel_id", "pairs_min", "ratio_of_means", "host_speed", *slow]
-    assert row["speedup_macs"] == pytest.approx(row["gmacs_baseline"] / (row["gmacs"] + row["gmacs_overhead"]))
-    assert row["realised_share"] == pytest.approx(realised_share(row["speedup"], row["speedup_macs"]))
+    assert list(row)[-8:] == [
+        "arm_label",
+        "panel_id",
+        "pairs_min",
+        "ratio_of_means",
+        "host_speed",
+        *slow,
+    ]
+    assert row["speedup_macs"] == pytest.approx(
+        row["gmacs_baseline"] / (row["gmacs"] + row["gmacs_overhead"])
+    )
+    assert row["realised_share"] == pytest.approx(
+        realised_share(row["speedup"], row["speedup_macs"])
+    )
 
 
 def test_there_is_no_share_of_a_promise_of_nothing() -> None:
     """Within 2 % of no change the share would be noise; without a figure there is none."""
-    assert [realised_share(1.2, promise) for promise in (1.0, 1.02, 1 / 1.02, 0.0, None)] == [None] * 5
+    assert [realised_share(1.2, promise) for promise in (1.0, 1.02, 1 / 1.02, 0.0, None)] == [
+        None
+    ] * 5
     assert realised_share(None, 2.0) is None
     assert realised_share(2.0, 4.0) == pytest.approx(0.5)
     assert realised_share(0.5, 2.0) == pytest.approx(-1)
@@ -76,7 +106,9 @@ def test_there_is_no_share_of_a_promise_of_nothing() -> None:
 def test_labels_are_shown_where_they_are_stored(
     engine: Engine, make_job: Callable[..., Any], make_outcome: Callable[..., Any]
 ) -> None:
-    """Without a label the arm is named by its method and all parameters; a label that changed replaces the one before."""
+    """Without a label the arm is named by its method and all parameters; a label that changed
+    replaces the one before.
+    """
     job = make_job(224, (0.5,))
     record(engine, None, None, make_outcome(job))
     labels = "SELECT arm_label FROM speedup"

@@ -1,4 +1,6 @@
-"""Attempts pooled: several runs, several processes, two slots of an arm, and bursts, which are kept and not pooled."""
+"""Attempts pooled: several runs, several processes, two slots of an arm, and bursts, which are kept
+and not pooled.
+"""
 
 from collections.abc import Callable
 
@@ -20,23 +22,37 @@ SPEED = ("speedup", "speedup_low", "speedup_high")
 
 def test_rounds_are_pooled(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
     """Attempts at one comparison in one environment are pooled by the statistics."""
-    outcomes = [make_outcome(make_job(), speedups=(truth,), seed=index) for index, truth in enumerate((1.4, 1.5, 1.6))]
+    outcomes = [
+        make_outcome(make_job(), speedups=(truth,), seed=index)
+        for index, truth in enumerate((1.4, 1.5, 1.6))
+    ]
     for outcome in outcomes:
         record(engine, None, None, outcome)
     ratio = pooled(outcomes)
     (row,) = rows(engine, "SELECT * FROM speedup")
     assert (row["rounds"], row["pairs"]) == (3, 120)
-    assert tuple(row[name] for name in SPEED) == pytest.approx((ratio.value, ratio.low, ratio.high), rel=1e-12)
+    assert tuple(row[name] for name in SPEED) == pytest.approx(
+        (ratio.value, ratio.low, ratio.high), rel=1e-12
+    )
 
 
-def test_attempts_count_alike_whichever_process_made_them(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """Two attempts of one process and one of another are three visits; the processes are kept beside the answer."""
+def test_attempts_count_alike_whichever_process_made_them(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
+    """Two attempts of one process and one of another are three visits; the processes are kept
+    beside the answer.
+    """
     outcomes = [make_outcome(make_job(), seed=index, noise=0.03) for index in range(3)]
-    outcomes = [one.model_copy(update={"process": name}) for one, name in zip(outcomes, ("a", "a", "b"), strict=True)]
+    outcomes = [
+        one.model_copy(update={"process": name})
+        for one, name in zip(outcomes, ("a", "a", "b"), strict=True)
+    ]
     record_imported(engine, outcomes)
     ratio = pooled(outcomes)
     (row,) = rows(engine, "SELECT * FROM speedup")
-    assert tuple(row[name] for name in SPEED) == pytest.approx((ratio.value, ratio.low, ratio.high), rel=1e-12)
+    assert tuple(row[name] for name in SPEED) == pytest.approx(
+        (ratio.value, ratio.low, ratio.high), rel=1e-12
+    )
     assert (row["rounds"], row["pairs"]) == (3, 120)
     assert rows(engine, "SELECT processes FROM effect_row") == [{"processes": '["a", "b"]'}]
 
@@ -44,7 +60,9 @@ def test_attempts_count_alike_whichever_process_made_them(engine: Engine, make_j
 def test_a_further_attempt_narrows_the_interval_by_what_it_shows(
     engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
 ) -> None:
-    """One attempt alone has an interval of at least 7.45 % to each side; one that agrees narrows it."""
+    """One attempt alone has an interval of at least 7.45 % to each side; one that agrees narrows
+    it.
+    """
     width = "SELECT speedup_high / speedup AS above FROM speedup"
     record(engine, None, None, make_outcome(make_job(), noise=0.002))
     (alone,) = rows(engine, width)
@@ -54,10 +72,17 @@ def test_a_further_attempt_narrows_the_interval_by_what_it_shows(
     assert np.log(both["above"]) < 0.7 * np.log(alone["above"])
 
 
-def test_runs_that_disagree_are_flagged(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """Two runs, each of three visits that agree, lie further apart than visits do: their own spread is the error."""
+def test_runs_that_disagree_are_flagged(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
+    """Two runs, each of three visits that agree, lie further apart than visits do: their own spread
+    is the error.
+    """
     for run, truth in enumerate((1.5, 1.65)):
-        record_imported(engine, in_visits(make_job(), 3, speedups=(truth,), seed=run, ended_at=1.79e9 + 100 * run))
+        record_imported(
+            engine,
+            in_visits(make_job(), 3, speedups=(truth,), seed=run, ended_at=1.79e9 + 100 * run),
+        )
         (row,) = rows(engine, "SELECT * FROM speedup")
         assert row["flags"] == ("runs_disagree" if run else "")
     assert row["rounds"] == 6
@@ -65,23 +90,38 @@ def test_runs_that_disagree_are_flagged(engine: Engine, make_job: MakeJob, make_
     assert row["speedup_high"] > 1.65
 
 
-def test_the_slow_state_has_its_own_speedup(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """The answer is that of the quick state; where the slow one clearly has another, both are stated and flagged."""
+def test_the_slow_state_has_its_own_speedup(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
+    """The answer is that of the quick state; where the slow one clearly has another, both are
+    stated and flagged.
+    """
     for number, outcome in enumerate(in_visits(make_job(), 12)):
         assert outcome.samples is not None
         slow = number % 3 == 0
         seconds = np.asarray(outcome.samples.seconds) * ([1.3, 1.9] if slow else [1.0, 1.0])
-        samples = outcome.samples.model_copy(update={"seconds": tuple(map(tuple, seconds.tolist()))})
+        samples = outcome.samples.model_copy(
+            update={"seconds": tuple(map(tuple, seconds.tolist()))}
+        )
         record(engine, None, None, outcome.model_copy(update={"samples": samples}))
     (row,) = rows(engine, "SELECT * FROM speedup")
     assert row["speedup"] == pytest.approx(1.5, rel=0.01)
     assert row["speedup_slow"] == pytest.approx(1.5 * 1.3 / 1.9, rel=0.01)
-    assert row["speedup_slow_low"] < row["speedup_slow"] < row["speedup_slow_high"] < row["speedup_low"]
+    assert (
+        row["speedup_slow_low"]
+        < row["speedup_slow"]
+        < row["speedup_slow_high"]
+        < row["speedup_low"]
+    )
     assert "states_differ" in row["flags"].split(",")
 
 
-def test_both_slots_of_the_baseline_count(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """A baseline that was timed twice in each round is the mean of both by logarithms, and its median that of all its times."""
+def test_both_slots_of_the_baseline_count(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
+    """A baseline that was timed twice in each round is the mean of both by logarithms, and its
+    median that of all its times.
+    """
     once = make_outcome(make_job(), speedups=(1.5,))
     twice = two_slots(make_outcome(make_job(64), speedups=(1.5,)))
     record_imported(engine, [once, twice])
@@ -93,25 +133,40 @@ def test_both_slots_of_the_baseline_count(engine: Engine, make_job: MakeJob, mak
     assert second["baseline_ms"] == 1e3 * np.median(np.concatenate([baseline, 1.04 * baseline]))
 
 
-def test_bursts_and_process_tell_outcomes_apart(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+def test_bursts_and_process_tell_outcomes_apart(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
     """Outcomes that differ in bursts or in their process alone are two."""
     outcome = make_outcome(make_job())
     assert outcome.samples is not None
     with_bursts = outcome.samples.model_copy(update={"bursts": ((0.01, 0.02),)})
-    others = [outcome.model_copy(update={"samples": with_bursts}), outcome.model_copy(update={"process": "4:2"})]
+    others = [
+        outcome.model_copy(update={"samples": with_bursts}),
+        outcome.model_copy(update={"process": "4:2"}),
+    ]
     assert record_imported(engine, [outcome, *others]) == 3
     assert record_imported(engine, [outcome, *others]) == 0
-    assert [row["process"] for row in rows(engine, "SELECT process FROM attempt ORDER BY id")] == [None, None, "4:2"]
+    assert [row["process"] for row in rows(engine, "SELECT process FROM attempt ORDER BY id")] == [
+        None,
+        None,
+        "4:2",
+    ]
 
 
-def test_a_curve_of_a_search_is_decided_at_its_own_level(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """Points that are clear by themselves are not on the curve of a sweep with a stricter level, nor after `reanalyse`."""
+def test_a_curve_of_a_search_is_decided_at_its_own_level(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
+    """Points that are clear by themselves are not on the curve of a sweep with a stricter level,
+    nor after `reanalyse`.
+    """
     jobs = [make_job(64), make_job(128)]
     for name, settings in (("grid", {}), ("search", {"point_alpha": 1e-12})):
         submit_sweep(engine, NewSweep(name, "text", "Why?", settings), jobs, jobs)
     for job in jobs:
         record_imported(engine, in_visits(job, speedups=(1.08,), noise=0.03, pairs=60))
-    wanted = "SELECT sweep, verdict, point_alpha FROM break_even WHERE axis = 'tokens' ORDER BY sweep"
+    wanted = (
+        "SELECT sweep, verdict, point_alpha FROM break_even WHERE axis = 'tokens' ORDER BY sweep"
+    )
     expected = [
         {"sweep": "grid", "verdict": "always", "point_alpha": None},
         {"sweep": "search", "verdict": "unclear", "point_alpha": 1e-12},

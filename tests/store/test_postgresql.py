@@ -1,4 +1,6 @@
-"""PostgreSQL in SQLite's place: the schema, what is recorded, and the views, which show the same rows on both."""
+"""PostgreSQL in SQLite's place: the schema, what is recorded, and the views, which show the same
+rows on both.
+"""
 
 import itertools
 import subprocess
@@ -50,12 +52,20 @@ from tests.fixtures.quality_states import filled, found_states
 from tests.orchestrator.commands import breakeven
 from tests.store import postgresql
 from tests.store.conftest import CLAIM, a_job, an_evaluation, an_outcome, submit
-from tests.store.language_fixtures import a_generation, a_generation_job, a_quality_job, a_reading, larosa
+from tests.store.language_fixtures import (
+    a_generation,
+    a_generation_job,
+    a_quality_job,
+    a_reading,
+    larosa,
+)
 from tests.workers.saved_llm import saved, written
 from workers.run import run
 
 PROGRAMS = postgresql.programs()
-pytestmark = pytest.mark.skipif(PROGRAMS is None, reason="needs PostgreSQL: apt-get install postgresql")
+pytestmark = pytest.mark.skipif(
+    PROGRAMS is None, reason="needs PostgreSQL: apt-get install postgresql"
+)
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +78,10 @@ def server() -> Iterator[Path]:
 @pytest.fixture
 def engines(server: Path, tmp_path: Path) -> Iterator[tuple[Engine, Engine]]:
     """Two empty stores: PostgreSQL and SQLite."""
-    both = (connect(postgresql.database(server, tmp_path.name)), connect(str(tmp_path / "breakeven.db")))
+    both = (
+        connect(postgresql.database(server, tmp_path.name)),
+        connect(str(tmp_path / "breakeven.db")),
+    )
     yield both
     for engine in both:
         engine.dispose()
@@ -91,29 +104,52 @@ def assert_same(engines: tuple[Engine, Engine], *expected: str) -> None:
         there, here = (shown(engine, view) for engine in engines)
         assert there == here
         assert here or view not in expected
-        columns = [[column["name"] for column in inspect(engine).get_columns(view)] for engine in engines]
+        columns = [
+            [column["name"] for column in inspect(engine).get_columns(view)] for engine in engines
+        ]
         assert columns[0] == columns[1]
 
 
 def language_outcomes(folder: Path) -> list[Outcome]:
-    """What the worker reports of a model of two layers: speed and quality, an arm in bfloat16 and one that cannot run beside it."""
+    """What the worker reports of a model of two layers: speed and quality, an arm in bfloat16 and
+    one that cannot run beside it.
+    """
     condition = {
         "model": str(saved(folder / "model", max_position_embeddings=1024)),
         "weights": "pretrained",
         "data": written(folder / "text"),
         "threads": 1,
     }
-    arms = (DENSE, Arm(overrides=Overrides(dtype="bfloat16")), Arm(overrides=Overrides(runtime="compile")))
-    pairs, protocol = (Pair(0, 1), Pair(0, 2)), Protocol(pairs_min=6, pairs_max=6, budget_s=0.1, characters=800)
-    timed = Condition(**condition, prompt_tokens=12, new_tokens=5, kv_cache="dynamic", decoding="teacher_forcing")
+    arms = (
+        DENSE,
+        Arm(overrides=Overrides(dtype="bfloat16")),
+        Arm(overrides=Overrides(runtime="compile")),
+    )
+    pairs, protocol = (
+        (Pair(0, 1), Pair(0, 2)),
+        Protocol(pairs_min=6, pairs_max=6, budget_s=0.1, characters=800),
+    )
+    timed = Condition(
+        **condition, prompt_tokens=12, new_tokens=5, kv_cache="dynamic", decoding="teacher_forcing"
+    )
     speed = Job(kind="generation", condition=timed, arms=arms, pairs=pairs, protocol=protocol)
-    quality = Job(kind="quality", condition=Condition(**condition), arms=arms[:2], pairs=pairs[:1], protocol=protocol)
+    quality = Job(
+        kind="quality",
+        condition=Condition(**condition),
+        arms=arms[:2],
+        pairs=pairs[:1],
+        protocol=protocol,
+    )
     return [run(speed, pass_seconds=0.05, isolated=False), run(quality)]
 
 
 def submitted(engine: Engine, outcomes: list[Outcome]) -> None:
     """Store a sweep that requests what the outcomes answer, and these."""
-    requested = [(each.job.comparison(Pair(*pair)), each.job.content_hashes) for each in outcomes for pair in each.job.pairs]
+    requested = [
+        (each.job.comparison(Pair(*pair)), each.job.content_hashes)
+        for each in outcomes
+        for pair in each.job.pairs
+    ]
     submit_sweep(engine, NewSweep("language", "text", "?"), requested, [])
     for outcome in outcomes:
         assert record(engine, None, None, outcome)
@@ -121,7 +157,9 @@ def submitted(engine: Engine, outcomes: list[Outcome]) -> None:
 
 
 def test_the_schema_is_that_of_the_tables(engines: tuple[Engine, Engine]) -> None:
-    """A new store has exactly the tables, columns and indexes of the models, and opening it again changes nothing."""
+    """A new store has exactly the tables, columns and indexes of the models, and opening it again
+    changes nothing.
+    """
     there, _ = engines
     with there.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
@@ -129,13 +167,23 @@ def test_the_schema_is_that_of_the_tables(engines: tuple[Engine, Engine]) -> Non
     connect(there.url.render_as_string(hide_password=False)).dispose()
 
 
-def test_what_a_language_model_was_measured_at_is_shown_alike(engines: tuple[Engine, Engine], tmp_path: Path) -> None:
-    """A worker's own outcomes, of speed and of quality, give the same rows in every view, joined and analysed again too."""
+def test_what_a_language_model_was_measured_at_is_shown_alike(
+    engines: tuple[Engine, Engine], tmp_path: Path
+) -> None:
+    """A worker's own outcomes, of speed and of quality, give the same rows in every view, joined
+    and analysed again too.
+    """
     outcomes = language_outcomes(tmp_path)
     for engine in engines:
         submitted(engine, outcomes)
-    assert_same(engines, "speedup", "arm", "generation", "quality", "failures", "metric", "sweep_comparison")
-    assert {row["metric"] for row in shown(engines[0], "speedup")} == {"ttft", "tpot", "time_per_char"}
+    assert_same(
+        engines, "speedup", "arm", "generation", "quality", "failures", "metric", "sweep_comparison"
+    )
+    assert {row["metric"] for row in shown(engines[0], "speedup")} == {
+        "ttft",
+        "tpot",
+        "time_per_char",
+    }
     assert [row["reason"] for row in shown(engines[0], "failures")] == ["unsupported"]
     joined = """SELECT s.speedup, q.bits_per_byte_change FROM speedup AS s JOIN quality AS q
       ON q.arm_id = s.arm_id AND q.model = s.model AND q.weights = s.weights WHERE s.metric = 'tpot'"""
@@ -147,16 +195,28 @@ def test_what_a_language_model_was_measured_at_is_shown_alike(engines: tuple[Eng
     assert {view: shown(engines[0], view) for view in public.VIEWS} == before
     ids = dict.fromkeys(outcomes[0].job.comparison_ids(), Protocol(pairs_min=6, pairs_max=6))
     here_ids = [outcomes[0].environment.environment_id]
-    assert answers(engines[0], ids, here_ids).answered == answers(engines[1], ids, here_ids).answered != set()
+    assert (
+        answers(engines[0], ids, here_ids).answered
+        == answers(engines[1], ids, here_ids).answered
+        != set()
+    )
 
 
 def test_curves_of_language_models_cross_alike(engines: tuple[Engine, Engine]) -> None:
-    """Break-evens along the prompt and along what is saved, a failed arm, and a vision sweep beside them."""
+    """Break-evens along the prompt and along what is saved, a failed arm, and a vision sweep beside
+    them.
+    """
     arms = [larosa(share) for share in (0.25, 0.4, 0.5)]
     outcomes = [
-        *(a_generation(a_generation_job(size), (1.0, gain)) for size, gain in ((16, 0.8), (64, 0.9), (256, 1.3))),
+        *(
+            a_generation(a_generation_job(size), (1.0, gain))
+            for size, gain in ((16, 0.8), (64, 0.9), (256, 1.3))
+        ),
         a_generation(a_generation_job(128, arms), (1.0, 0.9, 1.2, 1.4)),
-        a_generation(a_generation_job(512), failures=[Failure(arm=1, reason="out_of_memory", message="prefill")]),
+        a_generation(
+            a_generation_job(512),
+            failures=[Failure(arm=1, reason="out_of_memory", message="prefill")],
+        ),
         a_reading(a_quality_job()),
         an_outcome(a_job()),
         an_evaluation(a_job(kind="accuracy")),
@@ -165,12 +225,22 @@ def test_curves_of_language_models_cross_alike(engines: tuple[Engine, Engine]) -
         submitted(engine, outcomes)
         import_references(engine, [load_reference(name) for name in shipped_references()])
     assert_same(engines, *(set(public.VIEWS) - PROFILED))
-    assert {row["metric"] for row in shown(engines[0], "break_even")} >= {"ttft", "tpot", "time_per_char"}
-    assert {row["axis"] for row in shown(engines[0], "break_even")} >= {"tokens", "gmacs", "gmacs_saved"}
+    assert {row["metric"] for row in shown(engines[0], "break_even")} >= {
+        "ttft",
+        "tpot",
+        "time_per_char",
+    }
+    assert {row["axis"] for row in shown(engines[0], "break_even")} >= {
+        "tokens",
+        "gmacs",
+        "gmacs_saved",
+    }
 
 
 def test_queries_can_only_read_and_end(server: Path, tmp_path: Path) -> None:
-    """Writing, a second statement and what takes too long are refused; rows come as they are found, and no more than requested."""
+    """Writing, a second statement and what takes too long are refused; rows come as they are found,
+    and no more than requested.
+    """
     place = postgresql.database(server, tmp_path.name)
     connect(place).dispose()
     for sql, problem in {
@@ -190,12 +260,16 @@ def test_queries_can_only_read_and_end(server: Path, tmp_path: Path) -> None:
 def test_a_declared_metric_is_a_column_for_readers_and_writers(
     server: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a store made before the declaration: readers have views of their own, a writer makes those of the store anew."""
+    """On a store made before the declaration: readers have views of their own, a writer makes those
+    of the store anew.
+    """
     place = postgresql.database(server, tmp_path.name)
     made = connect(place)
     record(made, None, None, an_outcome(a_job()))
     made.dispose()
-    monkeypatch.setitem(METRICS, "toy_energy", MetricSpec(name="toy_energy", unit="J", label="toy energy"))
+    monkeypatch.setitem(
+        METRICS, "toy_energy", MetricSpec(name="toy_energy", unit="J", label="toy energy")
+    )
     column = "SELECT toy_energy FROM arm"
     assert run_query(place, column).rows == [(None,), (None,)]
     reader = connect_readonly(place)
@@ -211,14 +285,21 @@ def test_a_declared_metric_is_a_column_for_readers_and_writers(
 
 
 @pytest.mark.parametrize("shift", [-7200, 7200])
-def test_leases_hold_whatever_clock_their_host_has(server: Path, tmp_path: Path, shift: int) -> None:
-    """A host whose clock is two hours off keeps the job that it has just taken, and takes none that another one holds."""
+def test_leases_hold_whatever_clock_their_host_has(
+    server: Path, tmp_path: Path, shift: int
+) -> None:
+    """A host whose clock is two hours off keeps the job that it has just taken, and takes none that
+    another one holds.
+    """
     place = postgresql.database(server, tmp_path.name)
     engine = connect(place)
     sweep = submit(engine, [a_job(32), a_job(64)])
     queue.claim(engine, sweep, owner="here:1:1")
     taken = [sys.executable, "-c", CLAIM, place, str(sweep), str(shift)]
-    assert subprocess.run(taken, capture_output=True, text=True, check=True).stdout.split() == ["1", "0"]
+    assert subprocess.run(taken, capture_output=True, text=True, check=True).stdout.split() == [
+        "1",
+        "0",
+    ]
     assert queue.recover(engine) == 0
     engine.dispose()
 
@@ -253,9 +334,16 @@ def test_a_server_that_restarts_is_reached_again() -> None:
 
 def test_a_server_that_is_away_is_no_wrong_usage(tmp_path: Path, server: Path) -> None:
     """Exit code 1 where nothing answers, 2 where the server refuses the name of the database."""
-    away = breakeven("status", "--db", f"postgresql://breakeven@/none?host={tmp_path}", folder=tmp_path)
-    unknown = breakeven("status", "--db", f"postgresql://breakeven@/none?host={server}", folder=tmp_path)
-    assert [(done.returncode, done.stderr.count("\n")) for done in (away, unknown)] == [(1, 1), (2, 1)]
+    away = breakeven(
+        "status", "--db", f"postgresql://breakeven@/none?host={tmp_path}", folder=tmp_path
+    )
+    unknown = breakeven(
+        "status", "--db", f"postgresql://breakeven@/none?host={server}", folder=tmp_path
+    )
+    assert [(done.returncode, done.stderr.count("\n")) for done in (away, unknown)] == [
+        (1, 1),
+        (2, 1),
+    ]
 
 
 def test_states_of_comparisons_are_the_same(engines: tuple[Engine, Engine]) -> None:
@@ -267,8 +355,12 @@ def test_states_of_comparisons_are_the_same(engines: tuple[Engine, Engine]) -> N
     assert len(here) == 4
 
 
-def test_a_plan_that_is_older_than_the_store_queues_the_same(engines: tuple[Engine, Engine]) -> None:
-    """Of three pairs one is measured by a part of a split job and one was answered after the plan: only the third is queued."""
+def test_a_plan_that_is_older_than_the_store_queues_the_same(
+    engines: tuple[Engine, Engine],
+) -> None:
+    """Of three pairs one is measured by a part of a split job and one was answered after the plan:
+    only the third is queued.
+    """
     whole = a_job(keep_rates=(0.3, 0.5, 0.7))
     for engine in engines:
         since = newest_attempt(engine)
@@ -279,8 +371,12 @@ def test_a_plan_that_is_older_than_the_store_queues_the_same(engines: tuple[Engi
         queue.claim(engine, sweep, owner="elsewhere:1:1", limit=2)
         record(engine, rows[0], "elsewhere:1:1", an_outcome(parts[0]))
         submit_sweep(engine, NewSweep("sweep", "text", "?"), [whole], [whole], since)
-        assert [each.job for each in queue.claim(engine, sweep, owner="here:1:1", limit=9)] == [parts[2]]
-        assert [holder.jobs for holder in queue.held(engine, sweep) if holder.owner == "elsewhere:1:1"] == [1]
+        assert [each.job for each in queue.claim(engine, sweep, owner="here:1:1", limit=9)] == [
+            parts[2]
+        ]
+        assert [
+            holder.jobs for holder in queue.held(engine, sweep) if holder.owner == "elsewhere:1:1"
+        ] == [1]
         (progress,) = run_progress(engine, now=1e12)
         assert (progress.waiting, progress.running, progress.ended) == (0, 2, 1)
         assert progress.left_s == seconds_left(engine, sweep, now=1e12)
@@ -313,18 +409,37 @@ def test_evidence_sides_and_history_are_equal(engines: tuple[Engine, Engine]) ->
         with pytest.raises(StoreError, match=r"nearest: \w+"):
             point_evidence(engine, job.comparison_ids()[0][:-1] + "x")
         places = [row["comparison_id"] for row in similar_comparisons(engine, "topk deit")]
-        found.append((evidence.timed[0].pooling, days, [row.difference for row in sides.rows], history.points, places))
-        assert side_by_side(engine, "environment", *2 * [side_choices(engine, "environment")[0].value]).rows
+        found.append(
+            (
+                evidence.timed[0].pooling,
+                days,
+                [row.difference for row in sides.rows],
+                history.points,
+                places,
+            )
+        )
+        assert side_by_side(
+            engine, "environment", *2 * [side_choices(engine, "environment")[0].value]
+        ).rows
     assert found[0] == found[1]
 
 
 def test_the_likeliest_place_of_a_break_even(engines: tuple[Engine, Engine]) -> None:
-    """The cost model puts it into the bracket of the points, in a sweep and by the curve, alike on both databases."""
+    """The cost model puts it into the bracket of the points, in a sweep and by the curve, alike on
+    both databases.
+    """
     gains = {32: 0.8, 48: 0.9, 64: 0.97, 96: 1.06, 128: 1.15, 160: 1.22, 192: 1.28, 224: 1.32}
     found = []
     for engine in engines:
-        submitted(engine, [an_outcome(a_job(size), speedups=(gain,), seed=size) for size, gain in gains.items()])
-        rows = [row for row in sweep_rows(engine, "language", "break_even").itertuples() if row.metric == "latency"]
+        submitted(
+            engine,
+            [an_outcome(a_job(size), speedups=(gain,), seed=size) for size, gain in gains.items()],
+        )
+        rows = [
+            row
+            for row in sweep_rows(engine, "language", "break_even").itertuples()
+            if row.metric == "latency"
+        ]
         (along,) = (row for row in rows if row.axis == "tokens")
         assert along.x_low < along.x < along.x_high
         (claims,) = claims_of_curves(engine, [str(along.curve_id)], "latency").values()

@@ -18,7 +18,9 @@ DISPATCHER = """
 import sys
 sys.path[:0] = [{root!r}]
 from tests.store.conftest import an_outcome
-from store import engine as stores, queue, owners, record
+from store.open import engine as stores
+from store.rows import owners
+from store.write import queue, record
 
 engine, me = stores.connect({path!r}), owners.owner()
 while claimed := queue.claim(engine, {sweep}, owner=me, limit=2):
@@ -31,12 +33,17 @@ while claimed := queue.claim(engine, {sweep}, owner=me, limit=2):
 def dispatcher(path: Path, sweep: int) -> "subprocess.Popen[str]":
     """A process that answers the sweep's jobs and prints the row of each one that is stored."""
     program = DISPATCHER.format(root=str(Path(__file__).parents[2]), path=str(path), sweep=sweep)
-    return subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
 
 
 def jobs(make_job: Callable[..., Job], count: int) -> list[Job]:
     plain = make_job(32)
-    return [plain.model_copy(update={"condition": plain.condition.model_copy(update={"seed": seed})}) for seed in range(count)]
+    return [
+        plain.model_copy(update={"condition": plain.condition.model_copy(update={"seed": seed})})
+        for seed in range(count)
+    ]
 
 
 def submit(engine: Engine, planned: list[Job]) -> int:
@@ -44,7 +51,9 @@ def submit(engine: Engine, planned: list[Job]) -> int:
 
 
 def test_two_writers_at_once(engine: Engine, path: Path, make_job: Callable[..., Job]) -> None:
-    """Two dispatchers share a queue: every job is done once, none is lost, and neither sees an error."""
+    """Two dispatchers share a queue: every job is done once, none is lost, and neither sees an
+    error.
+    """
     sweep = submit(engine, jobs(make_job, 60))
     processes = [dispatcher(path, sweep) for _ in range(2)]
     outputs = [process.communicate() for process in processes]
@@ -52,12 +61,16 @@ def test_two_writers_at_once(engine: Engine, path: Path, make_job: Callable[...,
     done = [int(row) for printed, _ in outputs for row in printed.split()]
     assert len(done) == len(set(done)) == 60
     with engine.connect() as connection:
-        assert connection.execute(text("SELECT count(*), count(DISTINCT job), max(n) FROM attempt")).one() == (60, 60, 1)
+        assert connection.execute(
+            text("SELECT count(*), count(DISTINCT job), max(n) FROM attempt")
+        ).one() == (60, 60, 1)
     assert queue.progress(engine, sweep).measured == 60
 
 
 def test_kill_minus_nine(engine: Engine, path: Path, make_job: Callable[..., Job]) -> None:
-    """Killed at any moment: what was reported as stored is stored and whole, only jobs in flight go back, and all get done."""
+    """Killed at any moment: what was reported as stored is stored and whole, only jobs in flight go
+    back, and all get done.
+    """
     sweep = submit(engine, jobs(make_job, 100))
     process = dispatcher(path, sweep)
     assert process.stdout is not None
@@ -84,4 +97,6 @@ def test_kill_minus_nine(engine: Engine, path: Path, make_job: Callable[..., Job
     assert (counts["running"], counts["waiting"]) == (0, 100 - len(stored))
     assert dispatcher(path, sweep).communicate()[1] == ""
     with again.connect() as connection:
-        assert connection.execute(text("SELECT count(*), count(DISTINCT job) FROM attempt")).one() == (100, 100)
+        assert connection.execute(
+            text("SELECT count(*), count(DISTINCT job) FROM attempt")
+        ).one() == (100, 100)

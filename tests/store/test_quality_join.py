@@ -1,11 +1,20 @@
-"""The quality beside a speed-up is that of the same arm and baseline, whatever caches and runtimes they were timed with."""
+"""The quality beside a speed-up is that of the same arm and baseline, whatever caches and runtimes
+they were timed with.
+"""
 
 import pandas as pd
 
 from store.read.quality_join import join_quality
 from store.rows.quality_ids import quality_ids
 
-WHERE = {"model": "m", "weights": "trained", "image_size": None, "image_shape": None, "dtype": "float32", "attention": "sdpa"}
+WHERE = {
+    "model": "m",
+    "weights": "trained",
+    "image_size": None,
+    "image_shape": None,
+    "dtype": "float32",
+    "attention": "sdpa",
+}
 
 
 def speed(method: str, params: str, baseline: str = "dense") -> dict[str, object]:
@@ -13,18 +22,26 @@ def speed(method: str, params: str, baseline: str = "dense") -> dict[str, object
     return {**columns, **quality_ids(columns, baseline), "baseline": baseline, "verdict": "faster"}
 
 
-def quality(method: str, params: str, at: str, bits: float, baseline: str = "dense") -> dict[str, object]:
+def quality(
+    method: str, params: str, at: str, bits: float, baseline: str = "dense"
+) -> dict[str, object]:
     return {**speed(method, params, baseline), "measured_at": at, "bits_per_byte": bits}
 
 
 def test_the_newest_quality_of_the_same_arm() -> None:
-    """Caches and runtimes are left out on both sides; other overrides, parameters and baselines are not."""
+    """Caches and runtimes are left out on both sides; other overrides, parameters and baselines are
+    not.
+    """
     stack = '[{"method":"a","r":1},{"method":"b"}%s]'
     speeds = pd.DataFrame(
         [
             speed("a", '{"r":1}'),
             speed("a", '{"r":1,"kv_cache":"virtual"}', "dense [kv_cache=dynamic]"),
-            speed("a+b", stack % ',{"kv_cache":"virtual","runtime":"compile"}', "dense [dtype=bfloat16, kv_cache=dynamic]"),
+            speed(
+                "a+b",
+                stack % ',{"kv_cache":"virtual","runtime":"compile"}',
+                "dense [dtype=bfloat16, kv_cache=dynamic]",
+            ),
             speed("a", '{"r":2}'),
             speed("a", '{"r":1}', "b(r=1)"),
         ]
@@ -51,7 +68,9 @@ def test_no_quality_was_measured() -> None:
 
 
 def test_images_as_they_are_come_before_corrupted_ones() -> None:
-    """The change on clean images stands beside a speed-up, also where corrupted ones were evaluated later."""
+    """The change on clean images stands beside a speed-up, also where corrupted ones were evaluated
+    later.
+    """
     rows = [
         quality("a", "{}", "2026-01", 2.0) | {"corruption": None},
         quality("a", "{}", "2026-02", 9.0) | {"corruption": "fog"},

@@ -1,4 +1,6 @@
-"""Recording outcomes: everything is kept, derived figures equal the statistics, and nothing is stored twice."""
+"""Recording outcomes: everything is kept, derived figures equal the statistics, and nothing is
+stored twice.
+"""
 
 import json
 import math
@@ -37,7 +39,9 @@ OF_CURVES = ("x_first", "x_last", "worst_loss", "largest_gain")
 
 def bursts_of(packed: bytes, arms: int) -> tuple[tuple[float, ...], ...]:
     """The table of bursts in a column of `sample`."""
-    return tuple(map(tuple, np.frombuffer(zlib.decompress(packed), "<f8").reshape(-1, arms).tolist()))
+    return tuple(
+        map(tuple, np.frombuffer(zlib.decompress(packed), "<f8").reshape(-1, arms).tolist())
+    )
 
 
 def rebuilt(engine: Engine, attempt: int) -> Outcome:
@@ -45,10 +49,14 @@ def rebuilt(engine: Engine, attempt: int) -> Outcome:
     (kept,) = rows(engine, "SELECT payload FROM attempt WHERE id = :attempt", attempt=attempt)
     document = json.loads(kept["payload"])
     with engine.connect() as connection:
-        row = connection.execute(text("SELECT * FROM sample WHERE attempt = :attempt"), {"attempt": attempt}).one_or_none()
+        row = connection.execute(
+            text("SELECT * FROM sample WHERE attempt = :attempt"), {"attempt": attempt}
+        ).one_or_none()
     if row is not None:
         timings = unpack_samples(row)
-        order = np.frombuffer(zlib.decompress(row.run_order), "<i4").reshape(row.rounds, row.columns)
+        order = np.frombuffer(zlib.decompress(row.run_order), "<i4").reshape(
+            row.rounds, row.columns
+        )
         device = timings.event_seconds
         document["samples"] = Samples(
             arms=tuple(timings.arms),
@@ -62,15 +70,24 @@ def rebuilt(engine: Engine, attempt: int) -> Outcome:
     return Outcome.model_validate(document)
 
 
-def test_nothing_of_an_outcome_is_lost(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """The attempt with its samples gives back the very outcome, device times, bursts and failures included."""
+def test_nothing_of_an_outcome_is_lost(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
+    """The attempt with its samples gives back the very outcome, device times, bursts and failures
+    included.
+    """
     job = make_job(keep_rates=(0.3, 0.5))
     outcome = make_outcome(
-        job, failures=[Failure(arm=1, reason="out_of_memory", message="no", detail="a\nb")], speedups=(1, 2), flags=["x"]
+        job,
+        failures=[Failure(arm=1, reason="out_of_memory", message="no", detail="a\nb")],
+        speedups=(1, 2),
+        flags=["x"],
     )
     assert outcome.samples is not None
     further = {"event_seconds": outcome.samples.seconds, "bursts": ((0.01, 0.005), (0.02, 0.01))}
-    outcome = outcome.model_copy(update={"samples": outcome.samples.model_copy(update=further), "process": "4:2"})
+    outcome = outcome.model_copy(
+        update={"samples": outcome.samples.model_copy(update=further), "process": "4:2"}
+    )
     record(engine, None, None, outcome)
     assert rebuilt(engine, 1) == outcome
     slots = two_slots(make_outcome(make_job()), bursts=((0.01, 0.005),))
@@ -78,7 +95,9 @@ def test_nothing_of_an_outcome_is_lost(engine: Engine, make_job: MakeJob, make_o
     assert rebuilt(engine, 2) == slots
 
 
-def test_view_equals_statistics(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+def test_view_equals_statistics(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
     """Every figure of the speedup view is what `sweeps.stats` computes from the raw samples."""
     outcome = make_outcome(make_job(keep_rates=(0.3, 0.5, 0.7)), speedups=(1.5, 1.0, 0.8), seed=3)
     record(engine, None, None, outcome)
@@ -89,17 +108,27 @@ def test_view_equals_statistics(engine: Engine, make_job: MakeJob, make_outcome:
     for column, rate in enumerate((0.3, 0.5, 0.7), start=1):
         row = found[f'{{"keep_rate":{rate},"layers":[3,6,9]}}']
         ratio = pooled([outcome], column)
-        assert (row["speedup"], row["speedup_low"], row["speedup_high"]) == (ratio.value, ratio.low, ratio.high)
+        assert (row["speedup"], row["speedup_low"], row["speedup_high"]) == (
+            ratio.value,
+            ratio.low,
+            ratio.high,
+        )
         assert (row["pairs"], row["verdict"], row["floor"]) == (40, ratio.verdict(), SPEED_FLOOR)
         assert row["baseline_ms"] == 1e3 * timing.median(seconds[:, 0]).value
         assert row["arm_ms"] == 1e3 * timing.median(seconds[:, column]).value
     assert {row["verdict"] for row in found.values()} == {"faster", "unclear", "slower"}
 
 
-def test_break_even_view_equals_break_even(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """The break_even view has what `sweeps.stats.curves.breakeven` computes from the points of the speedup view, on both axes."""
+def test_break_even_view_equals_break_even(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
+    """The break_even view has what `sweeps.stats.curves.breakeven` computes from the points of the
+    speedup view, on both axes.
+    """
     jobs = [make_job(size) for size in (32, 64, 96, 128, 192)]
-    requested = [(comparison, job.content_hashes) for job in jobs for comparison in job.comparisons()]
+    requested = [
+        (comparison, job.content_hashes) for job in jobs for comparison in job.comparisons()
+    ]
     submit_sweep(engine, NewSweep("sweep", "text", "?"), requested, jobs)
     for job, truth in zip(jobs, (0.7, 0.9, 1.0, 1.2, 1.6), strict=True):
         record(engine, None, None, make_outcome(job, speedups=(truth,)))
@@ -108,19 +137,33 @@ def test_break_even_view_equals_break_even(engine: Engine, make_job: MakeJob, ma
         expected = break_even(curve)
         (found,) = rows(engine, "SELECT * FROM break_even WHERE axis = :axis", axis=axis)
         (crossing,) = expected.crossings
-        assert (found["verdict"], found["why"], found["points"]) == ("crossing", describe_curve(curve), 5)
+        assert (found["verdict"], found["why"], found["points"]) == (
+            "crossing",
+            describe_curve(curve),
+            5,
+        )
         assert (found["x"], found["x_low"], found["x_high"], found["direction"]) == (
             crossing.x,
             crossing.low,
             crossing.high,
             "gains",
         )
-        assert {name: found[name] for name in OF_CURVES} == {name: getattr(expected, name) for name in OF_CURVES}
-        assert (found["sweep"], found["method"], found["device_name"]) == ("sweep", "topk", "Imaginary CPU")
+        assert {name: found[name] for name in OF_CURVES} == {
+            name: getattr(expected, name) for name in OF_CURVES
+        }
+        assert (found["sweep"], found["method"], found["device_name"]) == (
+            "sweep",
+            "topk",
+            "Imaginary CPU",
+        )
 
 
-def test_a_rectangle_is_a_point_between_squares(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """24 tokens of 64 x 96 pixels lie on the curve of the squares, and have their own shape and quality."""
+def test_a_rectangle_is_a_point_between_squares(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
+    """24 tokens of 64 x 96 pixels lie on the curve of the squares, and have their own shape and
+    quality.
+    """
     jobs = [make_job(size) for size in (64, Rectangle(height=64, width=96), 128)]
     submit_sweep(engine, NewSweep("sweep", "text", "?"), jobs, [])
     for job, truth in zip(jobs, (0.7, 1.2, 1.3), strict=True):
@@ -136,21 +179,36 @@ def test_a_rectangle_is_a_point_between_squares(engine: Engine, make_job: MakeJo
     assert len({row["quality_pair_id"] for row in rows(engine, sizes)}) == 4
 
 
-def test_sweep_of_answered_questions_has_its_break_evens(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """A sweep that requests what is answered already has break-evens at once; one without answers has none."""
+def test_sweep_of_answered_questions_has_its_break_evens(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
+    """A sweep that requests what is answered already has break-evens at once; one without answers
+    has none.
+    """
     jobs = [make_job(size) for size in (32, 64, 96)]
     for job, truth in zip(jobs, (0.7, 0.8, 1.5), strict=True):
         record(engine, None, None, make_outcome(job, speedups=(truth,)))
     assert rows(engine, "SELECT * FROM break_even") == []
     submit_sweep(engine, NewSweep("later", "text", "?"), jobs, [])
     submit_sweep(engine, NewSweep("part", "text", "?"), jobs[0].comparisons(), [])
-    found = rows(engine, "SELECT sweep, verdict, points FROM break_even WHERE axis = 'tokens' ORDER BY sweep")
-    assert [tuple(row.values()) for row in found] == [("later", "crossing", 3), ("part", "unclear", 1)]
+    found = rows(
+        engine, "SELECT sweep, verdict, points FROM break_even WHERE axis = 'tokens' ORDER BY sweep"
+    )
+    assert [tuple(row.values()) for row in found] == [
+        ("later", "crossing", 3),
+        ("part", "unclear", 1),
+    ]
 
 
-def test_recording_twice_changes_nothing(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """The same outcome again is distinguished from a new one, whether it was measured here or imported."""
-    sweep = submit_sweep(engine, NewSweep("sweep", "text", "?"), make_job().comparisons(), [make_job()])
+def test_recording_twice_changes_nothing(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
+    """The same outcome again is distinguished from a new one, whether it was measured here or
+    imported.
+    """
+    sweep = submit_sweep(
+        engine, NewSweep("sweep", "text", "?"), make_job().comparisons(), [make_job()]
+    )
     (claimed,) = queue.claim(engine, sweep, owner=ME)
     outcome = make_outcome(claimed.job)
     assert record(engine, claimed.row, ME, outcome)
@@ -159,31 +217,50 @@ def test_recording_twice_changes_nothing(engine: Engine, make_job: MakeJob, make
     assert record(engine, None, None, make_outcome(claimed.job, seed=1))
     counted = rows(engine, "SELECT source, n FROM attempt ORDER BY id")
     assert [tuple(row.values()) for row in counted] == [("measured", 1), ("imported", 1)]
-    assert rows(engine, "SELECT pairs, rounds, source FROM speedup") == [{"pairs": 80, "rounds": 2, "source": "measured"}]
+    assert rows(engine, "SELECT pairs, rounds, source FROM speedup") == [
+        {"pairs": 80, "rounds": 2, "source": "measured"}
+    ]
 
 
-def test_wrong_attempts_count_only_alone(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+def test_wrong_attempts_count_only_alone(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
     """An attempt that a flag marks as wrong is shown with its flags until there is a right one."""
-    record(engine, None, None, make_outcome(make_job(), speedups=(3,), flags=["thermal_slowdown", "contended"]))
-    assert rows(engine, "SELECT flags, rounds FROM speedup") == [{"flags": "contended,thermal_slowdown", "rounds": 1}]
+    record(
+        engine,
+        None,
+        None,
+        make_outcome(make_job(), speedups=(3,), flags=["thermal_slowdown", "contended"]),
+    )
+    assert rows(engine, "SELECT flags, rounds FROM speedup") == [
+        {"flags": "contended,thermal_slowdown", "rounds": 1}
+    ]
     record(engine, None, None, make_outcome(make_job(), speedups=(1.5,), seed=1))
     (row,) = rows(engine, "SELECT flags, rounds, speedup FROM speedup")
     assert (row["flags"], row["rounds"]) == ("", 1)
     assert row["speedup"] == pytest.approx(1.5, rel=0.02)
 
 
-def test_environments_are_never_mixed(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+def test_environments_are_never_mixed(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
     """Another machine is another row."""
     one = make_outcome(make_job())
-    other = one.model_copy(update={"environment": one.environment.model_copy(update={"device_name": "Another CPU"})})
+    other = one.model_copy(
+        update={"environment": one.environment.model_copy(update={"device_name": "Another CPU"})}
+    )
     record(engine, None, None, one)
     record(engine, None, None, other)
     assert len(rows(engine, "SELECT * FROM speedup")) == 2
     assert {row["rounds"] for row in rows(engine, "SELECT rounds FROM speedup")} == {1}
 
 
-def test_a_raised_version_replaces_the_answer(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """The view shows the newest comparison_id of a question, by the time of measuring and not of importing."""
+def test_a_raised_version_replaces_the_answer(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
+    """The view shows the newest comparison_id of a question, by the time of measuring and not of
+    importing.
+    """
     new = make_outcome(make_job(version=2), speedups=(2.0,), ended_at=NOW + DAY)
     old = make_outcome(make_job(version=1), speedups=(1.2,), ended_at=NOW)
     record(engine, None, None, new)
@@ -193,22 +270,35 @@ def test_a_raised_version_replaces_the_answer(engine: Engine, make_job: MakeJob,
     assert row["comparison_id"] == new.job.comparison_ids()[0] != old.job.comparison_ids()[0]
 
 
-def test_few_pairs_are_no_answer(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """Fewer than requested have no verdict; where they vary too much for an interval its ends are NULL, not 0 and infinity."""
+def test_few_pairs_are_no_answer(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
+    """Fewer than requested have no verdict; where they vary too much for an interval its ends are
+    NULL, not 0 and infinity.
+    """
     record(engine, None, None, make_outcome(make_job(), pairs=3))
     record(engine, None, None, make_outcome(make_job(96), pairs=3, noise=2.0))
-    found = rows(engine, "SELECT speedup_low, speedup_high, verdict, pairs FROM speedup ORDER BY image_size DESC")
+    found = rows(
+        engine,
+        "SELECT speedup_low, speedup_high, verdict, pairs FROM speedup ORDER BY image_size DESC",
+    )
     assert [(row["verdict"], row["pairs"]) for row in found] == [("insufficient", 3)] * 2
     expected = pooled([make_outcome(make_job(), pairs=3)])
     assert (found[0]["speedup_low"], found[0]["speedup_high"]) == (expected.low, expected.high)
     assert (found[1]["speedup_low"], found[1]["speedup_high"]) == (None, None)
 
 
-def test_metrics_are_long_rows(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """Metrics join to speed-ups through comparison_attempt; one that is not finite stays in the payload alone."""
+def test_metrics_are_long_rows(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
+    """Metrics join to speed-ups through comparison_attempt; one that is not finite stays in the
+    payload alone.
+    """
     outcome = make_outcome(make_job())
     odd = outcome.arms[1].model_copy(
-        update={"metrics": (*outcome.arms[1].metrics, MetricValue(name="odd", value=math.nan, unit="W"))}
+        update={
+            "metrics": (*outcome.arms[1].metrics, MetricValue(name="odd", value=math.nan, unit="W"))
+        }
     )
     record(engine, None, None, outcome.model_copy(update={"arms": (outcome.arms[0], odd)}))
     joined = """SELECT m.metric, m.value, m.unit FROM metric AS m
@@ -220,7 +310,9 @@ def test_metrics_are_long_rows(engine: Engine, make_job: MakeJob, make_outcome: 
 def test_reanalyse_rebuilds_every_derived_row(
     engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Derived rows that were lost or spoilt come back from the raw samples, for all sweeps or for one."""
+    """Derived rows that were lost or spoilt come back from the raw samples, for all sweeps or for
+    one.
+    """
     monkeypatch.setattr(break_evens, "BATCH", 2)
     monkeypatch.setattr("store.write.record.BATCH", 2)
     jobs = [make_job(size) for size in (32, 64, 96, 128)]

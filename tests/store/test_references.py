@@ -5,7 +5,12 @@ from sqlalchemy import Engine
 
 from store.errors import StoreError
 from store.write.record import record
-from store.write.references import import_references, reference_points, stored_reference, stored_references
+from store.write.references import (
+    import_references,
+    reference_points,
+    stored_reference,
+    stored_references,
+)
 from sweeps.importers.references.measurement import Measurement, ReferenceSet
 from sweeps.importers.references.reference_files import load_reference, shipped_references
 from tests.fixtures.sql_rows import rows
@@ -21,14 +26,30 @@ def a_set(throughput: float = 80.0) -> ReferenceSet:
         latency="per_image",
         baseline="dense",
         rows=(
-            Measurement(label="dense", model="deit_tiny_patch16_224", tokens=196, gmacs=1.25, throughput=100.0, top1=72.0),
-            Measurement(label="topk", method="topk", model="deit_tiny_patch16_224", tokens=196, gmacs=0.7, throughput=throughput),
+            Measurement(
+                label="dense",
+                model="deit_tiny_patch16_224",
+                tokens=196,
+                gmacs=1.25,
+                throughput=100.0,
+                top1=72.0,
+            ),
+            Measurement(
+                label="topk",
+                method="topk",
+                model="deit_tiny_patch16_224",
+                tokens=196,
+                gmacs=0.7,
+                throughput=throughput,
+            ),
         ),
     )
 
 
 def test_a_table_comes_back_as_it_was(engine: Engine) -> None:
-    """All that ships is stored and read again without a loss; importing it twice changes nothing."""
+    """All that ships is stored and read again without a loss; importing it twice changes
+    nothing.
+    """
     sets = [load_reference(name) for name in shipped_references()]
     assert set(import_references(engine, sets).values()) == {True}
     assert stored_references(engine) == sorted(sets, key=lambda each: each.name)
@@ -37,13 +58,24 @@ def test_a_table_comes_back_as_it_was(engine: Engine) -> None:
 
 
 def test_the_view_names_the_source(engine: Engine) -> None:
-    """A row of the view has its source, `published` as its environment, the arm, and the speed-up that follows from the table."""
+    """A row of the view has its source, `published` as its environment, the arm, and the speed-up
+    that follows from the table.
+    """
     import_references(engine, [a_set()])
     dense, topk = rows(engine, "SELECT * FROM reference ORDER BY entry")
     assert {row["environment"] for row in (dense, topk)} == {"published: A table"}
     assert {row["source"] for row in (dense, topk)} == {"published"}
-    assert (topk["method"], topk["place"], topk["owner"], topk["latency_unit"]) == ("topk", "table 2", "A. Author", "per_image")
-    assert (topk["speedup"], topk["gmacs_baseline"], topk["top1_baseline"]) == (pytest.approx(0.8), 1.25, 72.0)
+    assert (topk["method"], topk["place"], topk["owner"], topk["latency_unit"]) == (
+        "topk",
+        "table 2",
+        "A. Author",
+        "per_image",
+    )
+    assert (topk["speedup"], topk["gmacs_baseline"], topk["top1_baseline"]) == (
+        pytest.approx(0.8),
+        1.25,
+        72.0,
+    )
     assert (dense["speedup"], bool(dense["is_baseline"])) == (None, True)
     assert list(reference_points(engine)["label"]) == ["topk"]
 
@@ -56,17 +88,35 @@ def test_a_newer_version_replaces_the_older(engine: Engine) -> None:
     assert stored_reference(engine, "mine") == shorter
 
 
-def test_published_rows_touch_nothing_measured(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """No view of measurements changes when published tables come in, and no environment is added."""
+def test_published_rows_touch_nothing_measured(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
+    """No view of measurements changes when published tables come in, and no environment is
+    added.
+    """
     record(engine, None, None, make_outcome(make_job()))
-    views = ("effect", "speedup", "break_even", "cost_model", "accuracy", "quality", "arm", "metric", "failures")
+    views = (
+        "effect",
+        "speedup",
+        "break_even",
+        "cost_model",
+        "accuracy",
+        "quality",
+        "arm",
+        "metric",
+        "failures",
+    )
     before = {view: rows(engine, f"SELECT * FROM {view}") for view in (*views, "environment")}
     import_references(engine, [load_reference(name) for name in shipped_references()])
-    assert {view: rows(engine, f"SELECT * FROM {view}") for view in (*views, "environment")} == before
+    assert {
+        view: rows(engine, f"SELECT * FROM {view}") for view in (*views, "environment")
+    } == before
 
 
 def test_an_unknown_table_gets_the_nearest(engine: Engine) -> None:
-    """A name that the store does not hold gets the nearest one, or the command that imports some."""
+    """A name that the store does not hold gets the nearest one, or the command that imports
+    some.
+    """
     with pytest.raises(StoreError, match="breakeven import --reference"):
         stored_reference(engine, "mine")
     import_references(engine, [a_set()])

@@ -26,11 +26,15 @@ OF_CURVES = ("x_first", "x_last", "worst_loss", "largest_gain")
 
 
 def test_failures(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """The failed arm is in failures and not in speedup, the other one the other way round; measuring later clears it."""
+    """The failed arm is in failures and not in speedup, the other one the other way round;
+    measuring later clears it.
+    """
     job = make_job(keep_rates=(0.3, 0.5))
     oom = Failure(arm=1, reason="out_of_memory", message="no room")
     record(engine, None, None, make_outcome(job, speedups=(1, 2), failures=[oom]))
-    assert [row["params"] for row in rows(engine, "SELECT params FROM speedup")] == ['{"keep_rate":0.5,"layers":[3,6,9]}']
+    assert [row["params"] for row in rows(engine, "SELECT params FROM speedup")] == [
+        '{"keep_rate":0.5,"layers":[3,6,9]}'
+    ]
     (failed,) = rows(engine, "SELECT * FROM failures")
     assert (failed["params"], failed["reason"], failed["message"]) == (
         '{"keep_rate":0.3,"layers":[3,6,9]}',
@@ -44,19 +48,35 @@ def test_failures(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) 
 
 
 @pytest.mark.parametrize(("arm", "failures"), [(0, 2), (1, 1), (None, 2)])
-def test_who_fails_with_whom(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, arm: int | None, failures: int) -> None:
+def test_who_fails_with_whom(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, arm: int | None, failures: int
+) -> None:
     """A failed baseline fails all its pairs, a failed arm its own, a failed job everything."""
     failure = Failure(arm=arm, reason="crash", message="signal 11")
-    record(engine, None, None, make_outcome(make_job(keep_rates=(0.3, 0.5)), speedups=(1, 1), failures=[failure]))
+    record(
+        engine,
+        None,
+        None,
+        make_outcome(make_job(keep_rates=(0.3, 0.5)), speedups=(1, 1), failures=[failure]),
+    )
     assert len(rows(engine, "SELECT * FROM failures")) == failures
 
 
 @pytest.mark.parametrize(("reason", "state"), [("timeout", "done"), ("error", "failed")])
-def test_state_of_the_job(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, reason: str, state: str) -> None:
+def test_state_of_the_job(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, reason: str, state: str
+) -> None:
     """Failures that answer the question end a job as done, an unforeseen exception as failed."""
-    sweep = submit_sweep(engine, NewSweep("sweep", "text", "?"), make_job().comparisons(), [make_job()])
+    sweep = submit_sweep(
+        engine, NewSweep("sweep", "text", "?"), make_job().comparisons(), [make_job()]
+    )
     (claimed,) = queue.claim(engine, sweep, owner=ME)
-    record(engine, claimed.row, ME, make_outcome(claimed.job, failures=[Failure(arm=1, reason=reason, message="so")]))
+    record(
+        engine,
+        claimed.row,
+        ME,
+        make_outcome(claimed.job, failures=[Failure(arm=1, reason=reason, message="so")]),
+    )
     assert queue.progress(engine, sweep).counts[state] == 1
 
 
@@ -70,12 +90,21 @@ def test_silence_is_an_error(engine: Engine, make_job: MakeJob, make_outcome: Ma
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
-def test_impossible_times(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, bad: float) -> None:
+def test_impossible_times(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, bad: float
+) -> None:
     """Times that cannot be are kept raw and fail the pair; they never reach the statistics."""
     outcome = make_outcome(make_job())
     assert outcome.samples is not None
     seconds = ((bad, 0.01), *outcome.samples.seconds[1:])
-    record(engine, None, None, outcome.model_copy(update={"samples": outcome.samples.model_copy(update={"seconds": seconds})}))
+    record(
+        engine,
+        None,
+        None,
+        outcome.model_copy(
+            update={"samples": outcome.samples.model_copy(update={"seconds": seconds})}
+        ),
+    )
     (failed,) = rows(engine, "SELECT reason, message FROM failures")
     assert "not positive and finite for arm 0, dense" in failed["message"]
     with engine.connect() as connection:
@@ -83,29 +112,42 @@ def test_impossible_times(engine: Engine, make_job: MakeJob, make_outcome: MakeO
     assert kept == bad or math.isnan(bad)
 
 
-def test_ragged_samples_are_refused(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+def test_ragged_samples_are_refused(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
     """Samples that are no table are a contradiction, and nothing of the outcome is stored."""
     outcome = make_outcome(make_job())
     assert outcome.samples is not None
     ragged = outcome.samples.model_copy(update={"seconds": ((0.1,), *outcome.samples.seconds[1:])})
-    with pytest.raises(StoreError, match=r"a round of seconds has 1 values, but there are 2 columns"):
+    with pytest.raises(
+        StoreError, match=r"a round of seconds has 1 values, but there are 2 columns"
+    ):
         record(engine, None, None, outcome.model_copy(update={"samples": ragged}))
     assert rows(engine, "SELECT * FROM attempt") == []
 
 
-def test_imports_are_all_or_nothing(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """If one of several outcomes cannot be stored, none is; those that are known already count for nothing."""
+def test_imports_are_all_or_nothing(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
+    """If one of several outcomes cannot be stored, none is; those that are known already count for
+    nothing.
+    """
     good, other = make_outcome(make_job(32)), make_outcome(make_job(64))
     assert other.samples is not None
     ragged = other.samples.model_copy(update={"seconds": ((0.1,), *other.samples.seconds[1:])})
     with pytest.raises(StoreError, match="a round of seconds"):
         record_imported(engine, [good, other.model_copy(update={"samples": ragged})])
     assert rows(engine, "SELECT * FROM attempt") == []
-    assert (record_imported(engine, [good, good, other]), record_imported(engine, [good, other])) == (2, 0)
+    assert (
+        record_imported(engine, [good, good, other]),
+        record_imported(engine, [good, other]),
+    ) == (2, 0)
     assert rows(engine, "SELECT count(*) AS n FROM speedup") == [{"n": 2}]
 
 
-def test_numbers_must_be_numbers(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+def test_numbers_must_be_numbers(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
     """The database itself refuses text and impossible values in columns of figures."""
     record(engine, None, None, make_outcome(make_job()))
     for change in (

@@ -2,7 +2,13 @@
 
 import pytest
 
-from store.rows.row_mapping import baseline_text, comparison_row, curve_id, requested_params, timestamp
+from store.rows.row_mapping import (
+    baseline_text,
+    comparison_row,
+    curve_id,
+    requested_params,
+    timestamp,
+)
 from sweeps.model.condition import Condition, Overrides
 from sweeps.model.job import Arm, Comparison, Step
 
@@ -17,16 +23,28 @@ TOME = Step(method="tome", params={"r": 13})
         (Arm(), {}),
         (Arm(replicate=2), {"replicate": 2}),
         (Arm(stack=(TOPK,)), {"keep_rate": 0.5}),
-        (Arm(stack=(TOPK,), overrides=Overrides(runtime="compile")), {"keep_rate": 0.5, "runtime": "compile"}),
-        (Arm(stack=(TOPK, TOME)), [{"method": "topk", "keep_rate": 0.5}, {"method": "tome", "r": 13}]),
+        (
+            Arm(stack=(TOPK,), overrides=Overrides(runtime="compile")),
+            {"keep_rate": 0.5, "runtime": "compile"},
+        ),
+        (
+            Arm(stack=(TOPK, TOME)),
+            [{"method": "topk", "keep_rate": 0.5}, {"method": "tome", "r": 13}],
+        ),
         (
             Arm(stack=(TOPK, TOME), overrides=Overrides(dtype="bfloat16")),
-            [{"method": "topk", "keep_rate": 0.5}, {"method": "tome", "r": 13}, {"dtype": "bfloat16"}],
+            [
+                {"method": "topk", "keep_rate": 0.5},
+                {"method": "tome", "r": 13},
+                {"dtype": "bfloat16"},
+            ],
         ),
     ],
 )
 def test_params(arm: Arm, params: object) -> None:
-    """Params are what stands in the sweep file: the method's, and overrides and replicate beside them."""
+    """Params are what stands in the sweep file: the method's, and overrides and replicate beside
+    them.
+    """
     assert requested_params(arm) == params
 
 
@@ -34,7 +52,12 @@ def test_params(arm: Arm, params: object) -> None:
     ("baseline", "arm", "text", "runtime"),
     [
         (Arm(), Arm(stack=(TOPK,)), "dense", "eager"),
-        (Arm(overrides=Overrides(runtime="compile")), Arm(stack=(TOPK,)), "dense [runtime=compile]", "eager"),
+        (
+            Arm(overrides=Overrides(runtime="compile")),
+            Arm(stack=(TOPK,)),
+            "dense [runtime=compile]",
+            "eager",
+        ),
         (Arm(), Arm(overrides=Overrides(runtime="compile")), "dense [runtime=eager]", "compile"),
         (
             Arm(overrides=Overrides(runtime="compile")),
@@ -46,7 +69,9 @@ def test_params(arm: Arm, params: object) -> None:
         (Arm(), Arm(replicate=1), "dense", "eager"),
     ],
 )
-def test_baseline_text_names_where_it_differs(baseline: Arm, arm: Arm, text: str, runtime: str) -> None:
+def test_baseline_text_names_where_it_differs(
+    baseline: Arm, arm: Arm, text: str, runtime: str
+) -> None:
     """The condition columns are the arm's; the baseline's text names what is different there."""
     comparison = Comparison(condition=CONDITION, baseline=baseline, arm=arm)
     assert baseline_text(comparison) == text
@@ -54,7 +79,9 @@ def test_baseline_text_names_where_it_differs(baseline: Arm, arm: Arm, text: str
 
 
 def test_points_of_one_curve() -> None:
-    """The image size moves along a curve; any other requested value makes another curve, a version does not."""
+    """The image size moves along a curve; any other requested value makes another curve, a version
+    does not.
+    """
     here = Comparison(condition=CONDITION, baseline=Arm(), arm=Arm(stack=(TOPK,)))
     along = here.model_copy(update={"condition": CONDITION.model_copy(update={"image_size": 96})})
     newer = here.model_copy(update={"arm": Arm(stack=(TOPK.model_copy(update={"version": 2}),))})

@@ -15,12 +15,18 @@ FAILED = Failure(arm=1, reason="error", message="[a](http://b) broke", detail="T
 
 @pytest.fixture
 def half(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> Engine:
-    """A store with a sweep of five jobs: two ended after 10 s each, one with a failure, and one runs."""
+    """A store with a sweep of five jobs: two ended after 10 s each, one with a failure, and one
+    runs.
+    """
     row = submit(engine, [make_job(size, (0.5, 0.7)) for size in (64, 96, 128, 160, 192)])
     me = owner()
     for number, queued in enumerate(claim(engine, row, owner=me, limit=2)):
         failures = [FAILED] if number else []
-        measured = {"speedups": (1.5, 1.2), "ended_at": 1.79e9 + 100 * number, "flags": ["thermal_slowdown"]}
+        measured = {
+            "speedups": (1.5, 1.2),
+            "ended_at": 1.79e9 + 100 * number,
+            "flags": ["thermal_slowdown"],
+        }
         record(engine, queued.row, me, make_outcome(queued.job, failures=failures, **measured))
     claim(engine, row, owner=me, limit=1)
     return engine
@@ -29,11 +35,18 @@ def half(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> Engine
 def test_the_time_left_is_that_of_jobs_like_those_before(half: Engine) -> None:
     """One job was done in 10 s, another failed: three are left, one after the other."""
     (found,) = run_progress(half, now=1.79e9)
-    assert (found.sweep, found.device, found.waiting, found.running, found.ended) == ("sweep", "cpu", 2, 1, 2)
+    assert (found.sweep, found.device, found.waiting, found.running, found.ended) == (
+        "sweep",
+        "cpu",
+        2,
+        1,
+        2,
+    )
     assert found.left_s == pytest.approx(30)
     (found,) = run_progress(half)
     assert found.left_s is not None
-    assert 20 <= found.left_s < 30  # what the running job has had since it was queued is taken off, at most all of it
+    # what the running job has had since it was queued is taken off, at most all of it
+    assert 20 <= found.left_s < 30
     (late,) = run_progress(half, now=1e12)
     assert late.left_s == pytest.approx(20)
     assert seconds_left(half, 1, now=1e12) == late.left_s
@@ -44,7 +57,9 @@ def test_the_time_left_is_that_of_jobs_like_those_before(half: Engine) -> None:
     assert found.silent_s(found.heard_at + 500) == 500
 
 
-def test_nothing_runs_where_all_is_done(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+def test_nothing_runs_where_all_is_done(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
     """A sweep without waiting or running jobs is not in progress."""
     record(engine, None, None, make_outcome(make_job()))
     assert run_progress(engine) == []
@@ -53,7 +68,12 @@ def test_nothing_runs_where_all_is_done(engine: Engine, make_job: MakeJob, make_
 def test_failures_by_reason_and_message(half: Engine) -> None:
     """Each class has its newest log and names its comparisons; what was measured has none."""
     (found,) = failure_classes(half, "sweep")
-    assert (found.reason, found.message, found.comparisons, found.kind) == ("error", FAILED.message, 1, "latency")
+    assert (found.reason, found.message, found.comparisons, found.kind) == (
+        "error",
+        FAILED.message,
+        1,
+        "latency",
+    )
     assert (found.detail, found.host, found.at) == (FAILED.detail, "here", 1.79e9 + 100)
     assert len(found.examples) == 1
 
@@ -61,5 +81,10 @@ def test_failures_by_reason_and_message(half: Engine) -> None:
 def test_health_counts_flags_and_quarantine(half: Engine) -> None:
     """An environment on a host with its attempts; throttling quarantines."""
     (found,) = health(half)
-    assert (found.host, found.attempts, found.quarantined, dict(found.flags)) == ("here", 2, 2, {"thermal_slowdown": 2})
+    assert (found.host, found.attempts, found.quarantined, dict(found.flags)) == (
+        "here",
+        2,
+        2,
+        {"thermal_slowdown": 2},
+    )
     assert (found.seen_at, found.calibrated_at, found.gflops) == (1.79e9 + 100, None, None)

@@ -1,4 +1,6 @@
-"""Break-even in FLOPs saved: curves along which one parameter moves while the work stays the same."""
+"""Break-even in FLOPs saved: curves along which one parameter moves while the work stays the
+same.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -23,24 +25,46 @@ SAVED = "SELECT * FROM break_even WHERE axis = 'gmacs_saved'"
 def with_macs(outcome: Outcome, shares: Sequence[float]) -> Outcome:
     """The outcome had its arms these shares of the baseline's GMACs, their own work included."""
     arms = [
-        arm if arm.arm == 0 else arm.model_copy(update={"gmacs": outcome.arms[0].gmacs * shares[arm.arm - 1] - arm.gmacs_overhead})
+        (
+            arm
+            if arm.arm == 0
+            else arm.model_copy(
+                update={"gmacs": outcome.arms[0].gmacs * shares[arm.arm - 1] - arm.gmacs_overhead}
+            )
+        )
         for arm in outcome.arms
     ]
     return outcome.model_copy(update={"arms": tuple(arms)})
 
 
 def store(
-    engine: Engine, jobs: Sequence[Job], make_outcome: MakeOutcome, speedups: Sequence[float], shares: Sequence[float]
+    engine: Engine,
+    jobs: Sequence[Job],
+    make_outcome: MakeOutcome,
+    speedups: Sequence[float],
+    shares: Sequence[float],
 ) -> None:
     submit_sweep(engine, NewSweep("saved", "text", "?"), jobs, [])
     for job in jobs:
         record(engine, None, None, with_macs(make_outcome(job, speedups=speedups), shares))
 
 
-def test_the_view_equals_break_even(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """Three keep rates at one size are a curve along the share saved, computed by sweeps.stats.curves.breakeven."""
-    store(engine, [make_job(keep_rates=(0.9, 0.7, 0.4))], make_outcome, (0.8, 0.9, 1.4), (1.02, 0.8, 0.5))
-    curve = stored_curve(engine, "gmacs_saved", lambda row: 1 - row["gmacs_total"] / row["gmacs_baseline"])
+def test_the_view_equals_break_even(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
+    """Three keep rates at one size are a curve along the share saved, computed by
+    sweeps.stats.curves.breakeven.
+    """
+    store(
+        engine,
+        [make_job(keep_rates=(0.9, 0.7, 0.4))],
+        make_outcome,
+        (0.8, 0.9, 1.4),
+        (1.02, 0.8, 0.5),
+    )
+    curve = stored_curve(
+        engine, "gmacs_saved", lambda row: 1 - row["gmacs_total"] / row["gmacs_baseline"]
+    )
     expected = break_even(curve)
     (crossing,) = expected.crossings
     (found,) = rows(engine, SAVED)
@@ -48,15 +72,24 @@ def test_the_view_equals_break_even(engine: Engine, make_job: MakeJob, make_outc
         crossing.x, *(pytest.approx(x) for x in (crossing.low, crossing.high)), "gains", "keep_rate",
     )  # fmt: skip
     assert (found["x_low"], found["x_high"]) == (pytest.approx(0.2), pytest.approx(0.5))
-    assert (found["verdict"], found["points"], found["x_last"]) == ("crossing", 3, pytest.approx(0.5))
-    assert {row["varied_parameter"] for row in rows(engine, "SELECT varied_parameter FROM break_even WHERE axis = 'tokens'")} == {
-        None
-    }
+    assert (found["verdict"], found["points"], found["x_last"]) == (
+        "crossing",
+        3,
+        pytest.approx(0.5),
+    )
+    assert {
+        row["varied_parameter"]
+        for row in rows(engine, "SELECT varied_parameter FROM break_even WHERE axis = 'tokens'")
+    } == {None}
 
 
 @pytest.mark.parametrize(
     ("rates", "shares", "expected"),
-    [((0.5, 0.7), (0.4, 0.6), 0), ((0.5, 0.6, 0.7), (0.4, 0.4, 0.6), 0), ((0.5, 0.6, 0.7), (0.4, 0.5, 0.6), 1)],
+    [
+        ((0.5, 0.7), (0.4, 0.6), 0),
+        ((0.5, 0.6, 0.7), (0.4, 0.4, 0.6), 0),
+        ((0.5, 0.6, 0.7), (0.4, 0.5, 0.6), 1),
+    ],
 )
 def test_a_parameter_must_vary(
     *,
@@ -72,56 +105,107 @@ def test_a_parameter_must_vary(
     assert len(rows(engine, SAVED)) == expected
 
 
-def test_an_arm_that_saves_nothing_is_a_point(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+def test_an_arm_that_saves_nothing_is_a_point(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
     """A share of 0 lies on the curve, where it may be the end at which the method pays."""
-    store(engine, [make_job(keep_rates=(0.9, 0.7, 0.4))], make_outcome, (1.4, 1.2, 0.8), (1.0, 0.8, 0.5))
+    store(
+        engine,
+        [make_job(keep_rates=(0.9, 0.7, 0.4))],
+        make_outcome,
+        (1.4, 1.2, 0.8),
+        (1.0, 0.8, 0.5),
+    )
     (found,) = rows(engine, SAVED)
-    assert [found[name] for name in ("points", "verdict", "x_low", "x_high")] == [3, "crossing", *map(pytest.approx, (0.2, 0.5))]
+    assert [found[name] for name in ("points", "verdict", "x_low", "x_high")] == [
+        3,
+        "crossing",
+        *map(pytest.approx, (0.2, 0.5)),
+    ]
     assert found["why"] == "Along the share of GMACs saved: faster at 0 % to 20 %, slower at 50 %."
 
 
-def test_each_condition_has_its_curve(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+def test_each_condition_has_its_curve(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
     """Sizes and batches are never mixed, and what comes later joins its own curve."""
     rates, shares = (0.9, 0.7, 0.4), (0.95, 0.8, 0.5)
-    jobs = [make_job(64, keep_rates=rates), make_job(96, keep_rates=rates), make_job(64, keep_rates=rates, batch_size=8)]
+    jobs = [
+        make_job(64, keep_rates=rates),
+        make_job(96, keep_rates=rates),
+        make_job(64, keep_rates=rates, batch_size=8),
+    ]
     store(engine, jobs, make_outcome, (0.8, 0.9, 1.4), shares)
     assert [row["points"] for row in rows(engine, SAVED)] == [3, 3, 3]
     assert len({row["curve_id"] for row in rows(engine, SAVED)}) == 3
     more = make_job(64, keep_rates=(0.2,))
-    submit_sweep(engine, NewSweep("saved", "text 2", "?"), [*jobs[0].comparisons(), *more.comparisons()], [])
+    submit_sweep(
+        engine, NewSweep("saved", "text 2", "?"), [*jobs[0].comparisons(), *more.comparisons()], []
+    )
     record(engine, None, None, with_macs(make_outcome(more, speedups=(2,)), (0.3,)))
     assert [row["points"] for row in rows(engine, SAVED)] == [4]
 
 
-def test_reanalyse_rebuilds_the_curves(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+def test_reanalyse_rebuilds_the_curves(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
     """The same rows come back, none twice."""
-    store(engine, [make_job(keep_rates=(0.9, 0.7, 0.4))], make_outcome, (0.8, 0.95, 1.4), (0.98, 0.8, 0.5))
+    store(
+        engine,
+        [make_job(keep_rates=(0.9, 0.7, 0.4))],
+        make_outcome,
+        (0.8, 0.95, 1.4),
+        (0.98, 0.8, 0.5),
+    )
     before = rows(engine, SAVED)
     reanalyse(engine)
     assert rows(engine, SAVED) == before
 
 
-def test_a_parameter_is_an_axis_itself(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """Along the values of the parameter the same points cross at its own unit, whatever they save."""
-    store(engine, [make_job(keep_rates=(0.9, 0.7, 0.4))], make_outcome, (0.8, 0.9, 1.4), (0.9, 0.9, 0.9))
+def test_a_parameter_is_an_axis_itself(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
+    """Along the values of the parameter the same points cross at its own unit, whatever they
+    save.
+    """
+    store(
+        engine,
+        [make_job(keep_rates=(0.9, 0.7, 0.4))],
+        make_outcome,
+        (0.8, 0.9, 1.4),
+        (0.9, 0.9, 0.9),
+    )
     (found,) = rows(engine, "SELECT * FROM break_even WHERE axis = 'parameter'")
-    assert (found["verdict"], found["varied_parameter"], found["direction"]) == ("crossing", "keep_rate", "loses")
+    assert (found["verdict"], found["varied_parameter"], found["direction"]) == (
+        "crossing",
+        "keep_rate",
+        "loses",
+    )
     assert (found["x_low"], found["x_high"]) == (0.4, 0.7)
     assert rows(engine, SAVED) == []
 
 
 @pytest.mark.parametrize("field", ["batch_size", "threads"])
-def test_a_number_of_the_condition_is_an_axis(*, engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, field: str) -> None:
-    """Three batch sizes, or numbers of threads, at one size are a curve for each arm; two are none."""
+def test_a_number_of_the_condition_is_an_axis(
+    *, engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, field: str
+) -> None:
+    """Three batch sizes, or numbers of threads, at one size are a curve for each arm; two are
+    none.
+    """
     jobs = [make_job(64, keep_rates=(0.5, 0.7), **{field: value}) for value in (1, 2, 4)]
     submit_sweep(engine, NewSweep("fields", "text", "?"), jobs, [])
     for job, speedups in zip(jobs, ((0.7, 1.1), (0.8, 1.2), (1.3, 1.3)), strict=True):
         assert rows(engine, "SELECT * FROM break_even WHERE axis = :axis", axis=field) == []
         outcome = make_outcome(job, speedups=speedups)
-        arms = [arm.model_copy(update={"threads": job.condition.threads or 2}) for arm in outcome.arms]
+        arms = [
+            arm.model_copy(update={"threads": job.condition.threads or 2}) for arm in outcome.arms
+        ]
         record(engine, None, None, outcome.model_copy(update={"arms": tuple(arms)}))
     found = rows(engine, "SELECT * FROM break_even WHERE axis = :axis ORDER BY params", axis=field)
-    assert [(row["verdict"], row["x_low"], row["x_high"], row["points"], row["points_missing"]) for row in found] == [
+    assert [
+        (row["verdict"], row["x_low"], row["x_high"], row["points"], row["points_missing"])
+        for row in found
+    ] == [
         ("crossing", 2, 4, 3, 0),
         ("always", None, None, 3, 0),
     ]
@@ -146,7 +230,9 @@ class Row(NamedTuple):
 
 
 def test_curves_differ_in_whatever_else_differs() -> None:
-    """One curve for each parameter that moves alone; lists and words are no positions; equal others stay together."""
+    """One curve for each parameter that moves alone; lists and words are no positions; equal others
+    stay together.
+    """
     written = [
         f'{{"keep_rate":{rate},"layers":{layers},"mode":"{mode}","tau":{tau}}}'
         for layers, mode, tau, rates in (
@@ -159,16 +245,33 @@ def test_curves_differ_in_whatever_else_differs() -> None:
         )
         for rate in rates
     ]
-    found = list(curves(points_by_line([Row(params, place / 100) for place, params in enumerate(written)], {"same"})))
+    found = list(
+        curves(
+            points_by_line(
+                [Row(params, place / 100) for place, params in enumerate(written)], {"same"}
+            )
+        )
+    )
     saved = [curve for curve in found if curve.axis == GMACS_SAVED]
-    assert [(curve.line.varied_parameter, len(curve.points)) for curve in saved] == [("keep_rate", 3), ("keep_rate", 3), ("tau", 3)]
+    assert [(curve.line.varied_parameter, len(curve.points)) for curve in saved] == [
+        ("keep_rate", 3),
+        ("keep_rate", 3),
+        ("tau", 3),
+    ]
     assert len({curve.line.curve_id("latency") for curve in saved}) == 3
-    assert [curve.places for curve in found if curve.axis == "parameter"] == [[0.2, 0.4, 0.6], [0.2, 0.4, 0.6], [1, 2, 3]]
+    assert [curve.places for curve in found if curve.axis == "parameter"] == [
+        [0.2, 0.4, 0.6],
+        [0.2, 0.4, 0.6],
+        [1, 2, 3],
+    ]
 
 
 def test_parameters_inside_others_have_dotted_names() -> None:
     """A budget's number and the parameters of a stack's steps can move too."""
-    assert flat({"budget": {"gmacs": 2.7}, "layers": [1, 2]}) == {"budget.gmacs": 2.7, "layers": [1, 2]}
+    assert flat({"budget": {"gmacs": 2.7}, "layers": [1, 2]}) == {
+        "budget.gmacs": 2.7,
+        "layers": [1, 2],
+    }
     assert flat([{"method": "topk", "keep_rate": 0.5}, {"method": "tome"}]) == {
         "0.method": "topk", "0.keep_rate": 0.5, "1.method": "tome",
     }  # fmt: skip

@@ -1,4 +1,6 @@
-"""Sides of a store beside each other, and the history of a question: what is matched, what differs, and since when."""
+"""Sides of a store beside each other, and the history of a question: what is matched, what differs,
+and since when.
+"""
 
 from collections.abc import Callable, Sequence
 
@@ -22,7 +24,9 @@ START = 1_790_000_000.0
 
 
 def submit(engine: Engine, name: str, jobs: Sequence[Job]) -> None:
-    requested = [(comparison, job.content_hashes) for job in jobs for comparison in job.comparisons()]
+    requested = [
+        (comparison, job.content_hashes) for job in jobs for comparison in job.comparisons()
+    ]
     submit_sweep(engine, NewSweep(name, f"name: {name}", "Why?"), requested, [])
 
 
@@ -30,14 +34,20 @@ def process(outcome: Outcome, name: str) -> Outcome:
     return outcome.model_copy(update={"process": name})
 
 
-def test_environments_are_compared_by_their_speed_ups(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """One arm is faster by a quarter in the other environment, one is not; what differs between them is listed."""
+def test_environments_are_compared_by_their_speed_ups(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
+    """One arm is faster by a quarter in the other environment, one is not; what differs between
+    them is listed.
+    """
     old = Environment(device="cpu", device_name="a CPU", facts={"torch": "2.14", "cores": "2"})
     new = Environment(device="cpu", device_name="a CPU", facts={"torch": "2.15", "cores": "2"})
     job = make_job(keep_rates=(0.5, 0.7))
     outcomes = [
         make_outcome(job, speedups=(1.5, 1.2), environment=old, seed=1),
-        make_outcome(job, speedups=(1.5 * 1.25, 1.2), environment=new, seed=2, ended_at=START + 100),
+        make_outcome(
+            job, speedups=(1.5 * 1.25, 1.2), environment=new, seed=2, ended_at=START + 100
+        ),
     ]
     record_imported(engine, outcomes)
     choices = [choice.value for choice in side_choices(engine, "environment")]
@@ -54,14 +64,22 @@ def test_environments_are_compared_by_their_speed_ups(engine: Engine, make_job: 
     assert found.versions == []
 
 
-def test_sweeps_are_matched_by_question_or_by_all_else(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """A sweep at another dtype has no question in common: points match by all but the dtype. The same sweep has one answer."""
+def test_sweeps_are_matched_by_question_or_by_all_else(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
+    """A sweep at another dtype has no question in common: points match by all but the dtype. The
+    same sweep has one answer.
+    """
     single, half = make_job(64), make_job(64, dtype="bfloat16")
     other = make_job(96, dtype="bfloat16")
     submit(engine, "single", [single])
     submit(engine, "half", [half, other])
     record_imported(
-        engine, [process(make_outcome(job, seed=number), str(number)) for number, job in enumerate((single, half, other))]
+        engine,
+        [
+            process(make_outcome(job, seed=number), str(number))
+            for number, job in enumerate((single, half, other))
+        ],
     )
     found = side_by_side(engine, "sweep", "single", "half")
     assert found.differing == {"dtype": ("float32", "bfloat16")}
@@ -72,14 +90,20 @@ def test_sweeps_are_matched_by_question_or_by_all_else(engine: Engine, make_job:
     assert same.tested == 0
 
 
-def test_revisions_with_another_version_of_a_method(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+def test_revisions_with_another_version_of_a_method(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
     """Both revisions answer one question by two comparisons; the version that differs is named."""
     before, after = make_job(version=1), make_job(version=2)
     submit(engine, "one", [before])
     requested = [(comparison, after.content_hashes) for comparison in after.comparisons()]
     submit_sweep(engine, NewSweep("one", "name: one\n# again", "Why?"), requested, [])
     record_imported(
-        engine, [process(make_outcome(before), "a"), process(make_outcome(after, speedups=(2.0,), ended_at=START + 60), "b")]
+        engine,
+        [
+            process(make_outcome(before), "a"),
+            process(make_outcome(after, speedups=(2.0,), ended_at=START + 60), "b"),
+        ],
     )
     assert [choice.value for choice in side_choices(engine, "revision")] == ["2:one", "1:one"]
     found = side_by_side(engine, "revision", "1:one", "2:one")
@@ -87,13 +111,20 @@ def test_revisions_with_another_version_of_a_method(engine: Engine, make_job: Ma
     assert [row.difference.found for row in found.rows] == ["different"]
     (question,) = before.comparisons()
     history = question_history(engine, question.question_id)
-    assert [(point.what, point.pairs) for point in history.points] == [("answer", 40), ("attempt", 40)] * 2
+    assert [(point.what, point.pairs) for point in history.points] == [
+        ("answer", 40),
+        ("attempt", 40),
+    ] * 2
     assert len(history.versions) == 2
     assert set(history.versions.values()) == {"topk version 1", "topk version 2"}
 
 
-def test_days_are_compared_by_their_own_attempts(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """The stored answer pools both days; each side is that of its day alone, and a question of one day is left out."""
+def test_days_are_compared_by_their_own_attempts(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
+    """The stored answer pools both days; each side is that of its day alone, and a question of one
+    day is left out.
+    """
     job, once = make_job(), make_job(64)
     outcomes = [
         process(make_outcome(job, speedups=(1.2,)), "a"),
@@ -105,31 +136,53 @@ def test_days_are_compared_by_their_own_attempts(engine: Engine, make_job: MakeJ
     found = side_by_side(engine, "date", "2026-09-21", "2026-09-22")
     (row,) = found.rows
     assert (row.a["rounds"], row.b["rounds"]) == (1, 1)
-    assert (row.a["effect"], row.b["effect"]) == (pytest.approx(1.2, rel=0.01), pytest.approx(1.6, rel=0.01))
+    assert (row.a["effect"], row.b["effect"]) == (
+        pytest.approx(1.2, rel=0.01),
+        pytest.approx(1.6, rel=0.01),
+    )
     assert row.difference.found == "different"
 
 
-def test_answers_of_one_process_are_not_independent(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """A process that ran over midnight measured both sides: no ratio has an interval, and the rule is that of two intervals."""
+def test_answers_of_one_process_are_not_independent(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
+    """A process that ran over midnight measured both sides: no ratio has an interval, and the rule
+    is that of two intervals.
+    """
     job = make_job()
-    record_imported(engine, [process(make_outcome(job), "a"), process(make_outcome(job, seed=1, ended_at=START + DAY), "a")])
+    record_imported(
+        engine,
+        [
+            process(make_outcome(job), "a"),
+            process(make_outcome(job, seed=1, ended_at=START + DAY), "a"),
+        ],
+    )
     (row,) = side_by_side(engine, "date", "2026-09-21", "2026-09-22").rows
     assert row.difference.found == "overlap"
     assert row.difference.low is None
 
 
-def test_answers_without_a_verdict_are_not_tested(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+def test_answers_without_a_verdict_are_not_tested(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
     """A quarantined side is listed, and takes no share of the level."""
-    old, new = (Environment(device="cpu", device_name="a CPU", facts={"torch": version}) for version in ("1", "2"))
+    old, new = (
+        Environment(device="cpu", device_name="a CPU", facts={"torch": version})
+        for version in ("1", "2")
+    )
     job = make_job()
     slowed = make_outcome(job, environment=new, flags=("thermal_slowdown",), ended_at=START + 5)
     record_imported(engine, [make_outcome(job, environment=old), slowed])
-    found = side_by_side(engine, "environment", *(choice.value for choice in side_choices(engine, "environment")))
+    found = side_by_side(
+        engine, "environment", *(choice.value for choice in side_choices(engine, "environment"))
+    )
     assert [row.difference.found for row in found.rows] == ["not comparable"]
     assert found.tested == 0
 
 
-def test_unknown_sides_are_refused(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+def test_unknown_sides_are_refused(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
     """With the sides that there are; an empty store has none."""
     for by in BY:
         assert side_choices(engine, by) == []
@@ -141,7 +194,9 @@ def test_unknown_sides_are_refused(engine: Engine, make_job: MakeJob, make_outco
         question_history(engine, "nothing")
 
 
-def test_a_history_by_another_metric_is_refused(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+def test_a_history_by_another_metric_is_refused(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
     """The metrics that there are stand in the message."""
     job = make_job()
     record_imported(engine, [make_outcome(job)])

@@ -1,4 +1,6 @@
-"""The mark of a store's contents: it changes with every commit of another process, and only then."""
+"""The mark of a store's contents: it changes with every commit of another process, and only
+then.
+"""
 
 import shutil
 import subprocess
@@ -22,7 +24,9 @@ submit_sweep(connect(sys.argv[1]), NewSweep(sys.argv[2], "text", "?"), [], [])
 
 def write(url: str, name: str) -> None:
     """Another process commits a sweep."""
-    subprocess.run([sys.executable, "-c", WRITE, url, name], check=True, cwd=Path(__file__).parents[2])
+    subprocess.run(
+        [sys.executable, "-c", WRITE, url, name], check=True, cwd=Path(__file__).parents[2]
+    )
 
 
 def test_commits_of_other_processes_change_the_mark(tmp_path: Path) -> None:
@@ -35,7 +39,8 @@ def test_commits_of_other_processes_change_the_mark(tmp_path: Path) -> None:
         write(url, name)
         marks.append(state_mark(url))
         assert state_mark(url) == marks[-1]
-    submit_sweep(engine, NewSweep("third", "text", "?"), [], [])  # this process, by another connection
+    # this process, by another connection
+    submit_sweep(engine, NewSweep("third", "text", "?"), [], [])
     marks.append(state_mark(url))
     engine.dispose()
     assert len(set(marks)) == len(marks)

@@ -1,4 +1,6 @@
-"""Visits in the store: pooled as the statistics do, narrower with each pass, and a further run of the sweep adds its own."""
+"""Visits in the store: pooled as the statistics do, narrower with each pass, and a further run of
+the sweep adds its own.
+"""
 
 from collections.abc import Callable
 
@@ -18,41 +20,68 @@ from tests.fixtures.sql_rows import rows
 MakeJob = Callable[..., Job]
 MakeOutcome = Callable[..., Outcome]
 PASSES = 6
-FIGURES = "SELECT speedup, speedup_low, speedup_high, pairs, rounds, verdict, flags, host_speed FROM speedup"
+FIGURES = (
+    "SELECT speedup, speedup_low, speedup_high, pairs, rounds, verdict, flags, host_speed FROM"
+    " speedup"
+)
 
 
-def visited(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, *, slower: float = 1.0, run: int = 0) -> list[Visit]:
+def visited(
+    engine: Engine,
+    make_job: MakeJob,
+    make_outcome: MakeOutcome,
+    *,
+    slower: float = 1.0,
+    run: int = 0,
+) -> list[Visit]:
     """Record a run of six visits on a machine that takes `slower` times as long; returns them."""
     found = []
     for turn in range(PASSES):
-        job = make_job(64, protocol=Protocol(pairs_min=3, pairs_max=20, passes=PASSES)).model_copy(update={"round": turn})
+        job = make_job(64, protocol=Protocol(pairs_min=3, pairs_max=20, passes=PASSES)).model_copy(
+            update={"round": turn}
+        )
         seed = run * PASSES + turn
         outcome = make_outcome(job, pairs=10, seed=seed, ended_at=1_790_000_000.0 + seed)
         assert outcome.samples is not None
         seconds = np.array(outcome.samples.seconds) * slower
-        samples = outcome.samples.model_copy(update={"seconds": tuple(map(tuple, seconds.tolist()))})
+        samples = outcome.samples.model_copy(
+            update={"seconds": tuple(map(tuple, seconds.tolist()))}
+        )
         record(engine, None, None, outcome.model_copy(update={"samples": samples}))
         found.append(Visit(seconds[:, :1], seconds[:, 1:]))
     return found
 
 
-def test_visits_are_pooled_in_their_own_way(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+def test_visits_are_pooled_in_their_own_way(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
     """All visits of all runs are one look; reanalysing changes nothing."""
     visits = visited(engine, make_job, make_outcome)
     (first,) = rows(engine, FIGURES)
     expected = pool_visits(visits, range(PASSES)).speedup
-    assert (first["speedup"], first["speedup_low"]) == pytest.approx((expected.value, expected.low), rel=1e-9)
-    assert (first["pairs"], first["rounds"], first["verdict"], first["flags"]) == (60, PASSES, "faster", "")
+    assert (first["speedup"], first["speedup_low"]) == pytest.approx(
+        (expected.value, expected.low), rel=1e-9
+    )
+    assert (first["pairs"], first["rounds"], first["verdict"], first["flags"]) == (
+        60,
+        PASSES,
+        "faster",
+        "",
+    )
     visited(engine, make_job, make_outcome, run=1)
     (second,) = rows(engine, FIGURES)
     assert (second["pairs"], second["rounds"]) == (120, 2 * PASSES)
-    assert second["speedup_high"] - second["speedup_low"] < 0.75 * (first["speedup_high"] - first["speedup_low"])
+    assert second["speedup_high"] - second["speedup_low"] < 0.75 * (
+        first["speedup_high"] - first["speedup_low"]
+    )
     reanalyse(engine)
     assert rows(engine, FIGURES) == [second]
 
 
 def test_a_slow_run_says_so(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """The speed of the newest run stands beside the answer, which stays that of the quick state; mostly slow, it is flagged."""
+    """The speed of the newest run stands beside the answer, which stays that of the quick state;
+    mostly slow, it is flagged.
+    """
     visited(engine, make_job, make_outcome)
     visited(engine, make_job, make_outcome, slower=1.25, run=1)
     (row,) = rows(engine, FIGURES)
@@ -65,7 +94,9 @@ def test_a_slow_run_says_so(engine: Engine, make_job: MakeJob, make_outcome: Mak
     assert row["verdict"] == "faster"
 
 
-def test_the_evidence_works_the_rule_out(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+def test_the_evidence_works_the_rule_out(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
     """Rule, running estimate and checks are those of visits, and end at the stored interval."""
     visited(engine, make_job, make_outcome)
     (row,) = rows(engine, "SELECT comparison_id, speedup_low FROM speedup")

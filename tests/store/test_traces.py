@@ -1,4 +1,6 @@
-"""Imported profiles in the store: tied to their comparison, stored once, replaced when more is stated, all of them or none."""
+"""Imported profiles in the store: tied to their comparison, stored once, replaced when more is
+stated, all of them or none.
+"""
 
 import hashlib
 from collections.abc import Sequence
@@ -26,22 +28,40 @@ TABLES = ("profile_row", "profile_time_row", "kernel_row")
 
 def marks(outcome: Outcome, arm: int) -> tuple[str, ...]:
     (comparison_id,) = outcome.job.comparison_ids()
-    return (f"breakeven:comparison:{comparison_id}", f"breakeven:side:{('baseline', 'arm')[arm]}", f"breakeven:arm:{arm}")
+    return (
+        f"breakeven:comparison:{comparison_id}",
+        f"breakeven:side:{('baseline', 'arm')[arm]}",
+        f"breakeven:arm:{arm}",
+    )
 
 
 def timeline(trace: DeviceTrace, forwards: int | None = None) -> TraceFile:
-    return TraceFile("trace.sqlite", hashlib.sha256(repr(trace).encode()).hexdigest(), nsys_profiles(trace, forwards))
+    return TraceFile(
+        "trace.sqlite",
+        hashlib.sha256(repr(trace).encode()).hexdigest(),
+        nsys_profiles(trace, forwards),
+    )
 
 
 def kernels_of(names: Sequence[str], nvtx: str = "", forwards: int | None = None) -> TraceFile:
     page = raw_page([Launch(name, 1000, 50.0, 60.5, 70.0, 10.0, 20.0) for name in names], nvtx=nvtx)
-    return TraceFile("report.csv", hashlib.sha256(page.encode()).hexdigest(), ncu_profiles(read_ncu(page), forwards))
+    return TraceFile(
+        "report.csv",
+        hashlib.sha256(page.encode()).hexdigest(),
+        ncu_profiles(read_ncu(page), forwards),
+    )
 
 
-def stored(engine: Engine, *traces: TraceFile, outcomes: Sequence[Outcome] = (), **request: Any) -> list[RecordedTrace]:
+def stored(
+    engine: Engine, *traces: TraceFile, outcomes: Sequence[Outcome] = (), **request: Any
+) -> list[RecordedTrace]:
     """Import these traces with what the user states of them."""
     found: list[RecordedTrace] = []
-    record_imported(engine, outcomes, lambda connection: found.extend(record_traces(connection, traces, StatedTie(**request))))
+    record_imported(
+        engine,
+        outcomes,
+        lambda connection: found.extend(record_traces(connection, traces, StatedTie(**request))),
+    )
     return found
 
 
@@ -58,8 +78,12 @@ def outcome(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> Out
 
 
 @pytest.mark.parametrize(("arm", "side", "label"), [(0, "baseline", "dense"), (1, "arm", "topk")])
-def test_marks_tie_a_trace_to_its_arm(engine: Engine, outcome: Outcome, arm: int, side: str, label: str) -> None:
-    """A trace with marks is tied to the comparison and the arm that they name; a second import changes nothing."""
+def test_marks_tie_a_trace_to_its_arm(
+    engine: Engine, outcome: Outcome, arm: int, side: str, label: str
+) -> None:
+    """A trace with marks is tied to the comparison and the arm that they name; a second import
+    changes nothing.
+    """
     trace = timeline(a_trace(4, marks=marks(outcome, arm)))
     (first,) = stored(engine, trace)
     (comparison_id,) = outcome.job.comparison_ids()
@@ -73,8 +97,20 @@ def test_marks_tie_a_trace_to_its_arm(engine: Engine, outcome: Outcome, arm: int
     assert first.tie.label.startswith(label)
     before = everything(engine)
     (row,) = before[0]
-    assert (row["tool"], row["arm"], row["forwards"], row["launches"], row["file"]) == ("nsys", arm, 4, 18, "trace.sqlite")
-    assert {each["time_class"] for each in before[1]} == {"device", "launch", "sync", "host", "idle"}
+    assert (row["tool"], row["arm"], row["forwards"], row["launches"], row["file"]) == (
+        "nsys",
+        arm,
+        4,
+        18,
+        "trace.sqlite",
+    )
+    assert {each["time_class"] for each in before[1]} == {
+        "device",
+        "launch",
+        "sync",
+        "host",
+        "idle",
+    }
     assert len(before[2]) == len(set(KERNELS))
 
     (second,) = stored(engine, trace)
@@ -83,7 +119,9 @@ def test_marks_tie_a_trace_to_its_arm(engine: Engine, outcome: Outcome, arm: int
 
 
 def test_stated_comparison(engine: Engine, outcome: Outcome) -> None:
-    """A trace without marks is tied to the comparison whose id, or its beginning, is stated, and to the stated arm of it."""
+    """A trace without marks is tied to the comparison whose id, or its beginning, is stated, and to
+    the stated arm of it.
+    """
     (comparison_id,) = outcome.job.comparison_ids()
     (found,) = stored(engine, timeline(a_trace(4)), comparison=comparison_id[:6], arm="baseline")
     assert (found.tie.comparison_id, found.tie.side) == (comparison_id, "baseline")
@@ -93,7 +131,9 @@ def test_stated_comparison(engine: Engine, outcome: Outcome) -> None:
 
 
 def test_untied_until_more_is_stated(engine: Engine, outcome: Outcome) -> None:
-    """Without marks and statement it is stored with a note; stated later, it is replaced, and stays tied when imported again."""
+    """Without marks and statement it is stored with a note; stated later, it is replaced, and stays
+    tied when imported again.
+    """
     (comparison_id,) = outcome.job.comparison_ids()
     trace = timeline(a_trace(4))
     (first,) = stored(engine, trace, arm="my arm")
@@ -107,8 +147,12 @@ def test_untied_until_more_is_stated(engine: Engine, outcome: Outcome) -> None:
     assert len(everything(engine)[0]) == 1
 
 
-def test_marks_of_a_comparison_that_comes_later(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """The comparison in the marks is kept although the store does not hold it; the arm has its name once the outcome is there."""
+def test_marks_of_a_comparison_that_comes_later(
+    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
+) -> None:
+    """The comparison in the marks is kept although the store does not hold it; the arm has its name
+    once the outcome is there.
+    """
     outcome = make_outcome(make_job())
     trace = timeline(a_trace(4, marks=marks(outcome, 1)))
     (first,) = stored(engine, trace)
@@ -125,11 +169,31 @@ def test_contradictions(engine: Engine, outcome: Outcome) -> None:
     marked, bare = timeline(a_trace(4, marks=marks(outcome, 1))), timeline(a_trace(4))
     foreign = timeline(a_trace(4, marks=("breakeven:comparison:00", "breakeven:side:arm")))
     for trace, request, message in (
-        (bare, {"comparison": "zz"}, "--comparison zz is no comparison in the store; .*breakeven query"),
-        (foreign, {"comparison": comparison_id}, f"--comparison {comparison_id} disagrees with the marks .* which name 00"),
-        (marked, {"arm": "baseline"}, "--arm baseline disagrees with the mark in the file: it shows the arm of comparison"),
-        (bare, {"comparison": comparison_id}, f"which arm of comparison {comparison_id} it shows is not known; add --arm baseline"),
-        (bare, {"comparison": comparison_id, "arm": "tome"}, "--arm tome: the comparison has the baseline dense and the arm topk"),
+        (
+            bare,
+            {"comparison": "zz"},
+            "--comparison zz is no comparison in the store; .*breakeven query",
+        ),
+        (
+            foreign,
+            {"comparison": comparison_id},
+            f"--comparison {comparison_id} disagrees with the marks .* which name 00",
+        ),
+        (
+            marked,
+            {"arm": "baseline"},
+            "--arm baseline disagrees with the mark in the file: it shows the arm of comparison",
+        ),
+        (
+            bare,
+            {"comparison": comparison_id},
+            f"which arm of comparison {comparison_id} it shows is not known; add --arm baseline",
+        ),
+        (
+            bare,
+            {"comparison": comparison_id, "arm": "tome"},
+            "--arm tome: the comparison has the baseline dense and the arm topk",
+        ),
     ):
         with pytest.raises(StoreError, match=message):
             stored(engine, trace, **request)
@@ -137,7 +201,9 @@ def test_contradictions(engine: Engine, outcome: Outcome) -> None:
 
 
 def test_all_or_nothing(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
-    """If one of several traces contradicts itself, neither the others nor the outcomes beside them are stored."""
+    """If one of several traces contradicts itself, neither the others nor the outcomes beside them
+    are stored.
+    """
     outcome = make_outcome(make_job())
     good, wrong = timeline(a_trace(4, marks=marks(outcome, 1))), timeline(a_trace(5))
     with pytest.raises(StoreError, match="is no comparison in the store"):
@@ -147,7 +213,9 @@ def test_all_or_nothing(engine: Engine, make_job: MakeJob, make_outcome: MakeOut
 
 
 def test_share_that_kernels_cover(engine: Engine, outcome: Outcome) -> None:
-    """Kernels of ncu cover a share that a timeline of the same arm shows; until there is one it is not known."""
+    """Kernels of ncu cover a share that a timeline of the same arm shows; until there is one it is
+    not known.
+    """
     nvtx = " ".join(marks(outcome, 1))
     report = kernels_of(["gemm", "gemm", "softmax"], nvtx)
     assert stored(engine, report)[0].kernel_time_share == (None,)
@@ -159,16 +227,19 @@ def test_share_that_kernels_cover(engine: Engine, outcome: Outcome) -> None:
     assert [each.trace.file for each in found] == ["trace.sqlite", "report.csv"]
     assert found[1].state == "replaced"
     assert found[1].kernel_time_share == (pytest.approx(3 / len(KERNELS)),)
-    assert [row["kernel_time_share"] for row in rows(engine, "SELECT kernel_time_share FROM profile_row WHERE tool = 'ncu'")] == [
-        pytest.approx(3 / 18)
-    ]
+    assert [
+        row["kernel_time_share"]
+        for row in rows(engine, "SELECT kernel_time_share FROM profile_row WHERE tool = 'ncu'")
+    ] == [pytest.approx(3 / 18)]
     assert stored(engine, report)[0].state == "known"
 
 
 def test_stated_forwards_of_kernels(engine: Engine) -> None:
     """Another stated number of forwards replaces what was stored; none stated leaves it."""
     assert stored(engine, kernels_of(["gemm", "add"]))[0].state == "imported"
-    assert stored(engine, kernels_of(["gemm", "add"], forwards=2), forwards=2)[0].state == "replaced"
+    assert (
+        stored(engine, kernels_of(["gemm", "add"], forwards=2), forwards=2)[0].state == "replaced"
+    )
     assert stored(engine, kernels_of(["gemm", "add"]))[0].state == "known"
     assert [row["forwards"] for row in rows(engine, "SELECT forwards FROM profile_row")] == [2]
 
@@ -177,15 +248,27 @@ def test_another_device_is_noted(engine: Engine, outcome: Outcome) -> None:
     """A trace of another device than that of the comparison is stored with a note."""
     (found,) = stored(engine, timeline(a_trace(4, marks=marks(outcome, 1))))
     assert found.tie.notes == (
-        "it was recorded on Imaginary GPU, the comparison was measured on Imaginary CPU: do not compare their times",
+        (
+            "it was recorded on Imaginary GPU, the comparison was measured on Imaginary CPU: do not"
+            " compare their times"
+        ),
     )
 
 
 def test_views_show_imported_profiles(engine: Engine, outcome: Outcome) -> None:
     """The views `profile` and `kernel` have the imported rows with their comparison and tool."""
-    stored(engine, timeline(a_trace(4, marks=marks(outcome, 1))), kernels_of(["gemm", "softmax"], " ".join(marks(outcome, 1))))
-    times = {row["time_class"]: row["ms"] for row in rows(engine, "SELECT * FROM profile WHERE tool = 'nsys'")}
-    assert times == pytest.approx({"device": 0.18, "launch": 0.041, "sync": 0.004, "host": 0.003, "idle": 0}, abs=1e-9)
+    stored(
+        engine,
+        timeline(a_trace(4, marks=marks(outcome, 1))),
+        kernels_of(["gemm", "softmax"], " ".join(marks(outcome, 1))),
+    )
+    times = {
+        row["time_class"]: row["ms"]
+        for row in rows(engine, "SELECT * FROM profile WHERE tool = 'nsys'")
+    }
+    assert times == pytest.approx(
+        {"device": 0.18, "launch": 0.041, "sync": 0.004, "host": 0.003, "idle": 0}, abs=1e-9
+    )
     gemm = rows(engine, "SELECT * FROM kernel WHERE name = 'gemm' ORDER BY tool")
     assert [(row["tool"], row["count"], row["comparison_id"]) for row in gemm] == [
         ("ncu", 1, outcome.job.comparison_ids()[0]),
@@ -194,12 +277,19 @@ def test_views_show_imported_profiles(engine: Engine, outcome: Outcome) -> None:
 
 
 @pytest.mark.parametrize(("side", "place"), [("baseline", 0), ("arm", 1)])
-def test_a_file_has_the_id_of_its_arm(engine: Engine, outcome: Outcome, side: str, place: int) -> None:
+def test_a_file_has_the_id_of_its_arm(
+    engine: Engine, outcome: Outcome, side: str, place: int
+) -> None:
     """Of the baseline too, so that a page pairs it with the arm that it is compared with."""
     stored(engine, timeline(a_trace(4, marks=marks(outcome, place))), outcomes=[outcome])
-    ((found,), (of,)) = (
+    (found,), (of,) = (
         {row["arm_id"] for row in rows(engine, "SELECT arm_id FROM profile WHERE tool = 'nsys'")},
-        {row["id"] for row in rows(engine, f"SELECT {side if side == 'arm' else 'baseline'}_id AS id FROM comparison")},
+        {
+            row["id"]
+            for row in rows(
+                engine, f"SELECT {side if side == 'arm' else 'baseline'}_id AS id FROM comparison"
+            )
+        },
     )
     assert found == of
 

@@ -42,7 +42,9 @@ WRITES = [
 
 
 @pytest.fixture
-def store(engine: Engine, path: Path, make_job: Callable[..., Any], make_outcome: Callable[..., Any]) -> str:
+def store(
+    engine: Engine, path: Path, make_job: Callable[..., Any], make_outcome: Callable[..., Any]
+) -> str:
     """The path of a store with two answers."""
     for size in (64, 128):
         record.record(engine, None, None, make_outcome(make_job(size)))
@@ -56,17 +58,27 @@ def test_select(store: str) -> None:
     assert found.columns == ("tokens", "speedup")
     assert [row[0] for row in found.rows] == [16, 64]
     assert not found.truncated
-    assert run_query(store, "SELECT tokens FROM speedup ORDER BY tokens", rows=1) == user_sql.Result(("tokens",), [(16,)], True)
+    assert run_query(
+        store, "SELECT tokens FROM speedup ORDER BY tokens", rows=1
+    ) == user_sql.Result(("tokens",), [(16,)], True)
     assert not run_query(store, "SELECT tokens FROM speedup", rows=2).truncated
 
 
 @pytest.mark.parametrize("sql", WRITES)
 def test_writing_is_refused(store: str, tmp_path: Path, sql: str) -> None:
     """No statement but SELECT has an effect, and the message names what is allowed."""
-    before = {file: hashlib.sha256(file.read_bytes()).hexdigest() for file in tmp_path.iterdir() if file.suffix == ".db"}
+    before = {
+        file: hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in tmp_path.iterdir()
+        if file.suffix == ".db"
+    }
     with pytest.raises(StoreError, match="only reading is allowed here: one SELECT"):
         run_query(store, sql.format(folder=tmp_path))
-    assert {file: hashlib.sha256(file.read_bytes()).hexdigest() for file in tmp_path.iterdir() if file.suffix == ".db"} == before
+    assert {
+        file: hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in tmp_path.iterdir()
+        if file.suffix == ".db"
+    } == before
 
 
 @pytest.mark.parametrize("sql", ["SELECT 1; DELETE FROM attempt", "SELECT 1; SELECT 2"])
@@ -78,7 +90,13 @@ def test_one_statement(store: str, sql: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "function", ["load_extension('x')", "readfile('/etc/passwd')", "writefile('x', 'y')", "fts3_tokenizer('simple')"]
+    "function",
+    [
+        "load_extension('x')",
+        "readfile('/etc/passwd')",
+        "writefile('x', 'y')",
+        "fts3_tokenizer('simple')",
+    ],
 )
 def test_functions_that_reach_out(store: str, function: str) -> None:
     """Functions that read files, write files or load code are refused by name."""
@@ -87,7 +105,9 @@ def test_functions_that_reach_out(store: str, function: str) -> None:
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize("sql", [f"{ENDLESS} SELECT count(*) FROM a", f"{ENDLESS} SELECT max(x) FROM a GROUP BY x % 2"])
+@pytest.mark.parametrize(
+    "sql", [f"{ENDLESS} SELECT count(*) FROM a", f"{ENDLESS} SELECT max(x) FROM a GROUP BY x % 2"]
+)
 def test_endless_query(store: str, sql: str) -> None:
     """An endless query ends at its time limit."""
     start = time.monotonic()
@@ -127,7 +147,10 @@ def test_endless_rows(store: str) -> None:
         "SELECT zeroblob(900000000)",
         "SELECT length(randomblob(2000000000))",
         "SELECT hex(zeroblob(200000))",
-        "SELECT group_concat(hex(zeroblob(100000))) FROM (SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3)",
+        (
+            "SELECT group_concat(hex(zeroblob(100000))) FROM (SELECT 1 UNION ALL SELECT 2 UNION ALL"
+            " SELECT 3)"
+        ),
         "SELECT replace(hex(zeroblob(100000)), '0', '0000')",
     ],
 )
@@ -138,7 +161,12 @@ def test_huge_values(store: str, sql: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "sql", ["SELECT printf('%.*c', 1000000000, 'x')", "SELECT format('%1000000000d', 1)", "SELECT trim('a', 'b')"]
+    "sql",
+    [
+        "SELECT printf('%.*c', 1000000000, 'x')",
+        "SELECT format('%1000000000d', 1)",
+        "SELECT trim('a', 'b')",
+    ],
 )
 def test_functions_that_cannot_be_interrupted(store: str, sql: str) -> None:
     """Functions of which one call may run for minutes are refused."""
@@ -162,7 +190,9 @@ def test_memory(store: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 
 def test_unknown_names(store: str) -> None:
     """An unknown column or view is answered with the nearest ones."""
-    with pytest.raises(StoreError, match=r"no such column: speed_up; did you mean speedup \(of speedup\)"):
+    with pytest.raises(
+        StoreError, match=r"no such column: speed_up; did you mean speedup \(of speedup\)"
+    ):
         run_query(store, "SELECT speed_up FROM speedup")
     with pytest.raises(StoreError, match=r"no such table: breakeven; did you mean break_even"):
         run_query(store, "SELECT * FROM breakeven")
@@ -171,7 +201,8 @@ def test_unknown_names(store: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sql", "message"), [("", "the query is empty"), ("-- nothing", "the query is empty"), ("SELCT 1", "syntax error")]
+    ("sql", "message"),
+    [("", "the query is empty"), ("-- nothing", "the query is empty"), ("SELCT 1", "syntax error")],
 )
 def test_mistakes(store: str, sql: str, message: str) -> None:
     """The message for a mistake is one line."""

@@ -1,4 +1,6 @@
-"""Small methods and networks of the tests' own, so that the language is tested without any folder above `sweeps`."""
+"""Small methods and networks of the tests' own, so that the language is tested without any folder
+above `sweeps`.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -38,7 +40,9 @@ class Reduction:
         self.__name__ = name
         self.Params = params
 
-    def tokens(self, params: Any, network: Network, image_size: ImageSize) -> tuple[BlockTokens, ...]:
+    def tokens(
+        self, params: Any, network: Network, image_size: ImageSize
+    ) -> tuple[BlockTokens, ...]:
         return network.dense_tokens(image_size)
 
     def macs(self, params: Any, network: Network, image_size: ImageSize) -> int:
@@ -46,7 +50,11 @@ class Reduction:
 
     def refuses(self, params: Any, network: Network) -> str | None:
         deepest = max(getattr(params, "layers", None) or (0,))
-        return f"layer {deepest} is beyond {network.name}'s {network.depth} blocks" if deepest >= network.depth else None
+        return (
+            f"layer {deepest} is beyond {network.name}'s {network.depth} blocks"
+            if deepest >= network.depth
+            else None
+        )
 
     def apply(self, model: Any, params: Any) -> Any:
         return model
@@ -77,13 +85,19 @@ def network(name: str, *, patch: int, width: int, heads: int, depth: int = 12) -
 NETWORKS = {
     "deit_tiny_patch16_224": network("deit_tiny_patch16_224", patch=16, width=192, heads=3),
     "vit_base_patch32_224": network("vit_base_patch32_224", patch=32, width=768, heads=12),
-    "vit_giant_patch16_224": network("vit_giant_patch16_224", patch=16, width=1408, heads=22, depth=40),
+    "vit_giant_patch16_224": network(
+        "vit_giant_patch16_224", patch=16, width=1408, heads=22, depth=40
+    ),
 }
 
 HEAD = "schema: 1\nname: trial\n"
 MODEL = "defaults: {model: deit_tiny_patch16_224, image_size: 32}\n"
 TOPK = "methods: [{method: topk}]\n"
-GRID = MODEL + "axes: {image_size: [32, 64, 96]}\nmethods: [{method: topk, keep_rate: [0.5, 0.7]}, {method: tome, r: 4}]\n"
+GRID = (
+    MODEL
+    + "axes: {image_size: [32, 64, 96]}\nmethods: [{method: topk, keep_rate: [0.5, 0.7]}, {method:"
+    " tome, r: 4}]\n"
+)
 
 Expand = Callable[..., Expansion]
 Refusal = Callable[..., SweepError]
@@ -105,7 +119,9 @@ def expand() -> Expand:
 
     def run(text: str, **options: Any) -> Expansion:
         written = text if text.startswith("schema") else HEAD + text
-        return expand_file("trial.yaml", methods=METHODS, networks=NETWORKS, auto="cpu", text=written, **options)
+        return expand_file(
+            "trial.yaml", methods=METHODS, networks=NETWORKS, auto="cpu", text=written, **options
+        )
 
     return run
 

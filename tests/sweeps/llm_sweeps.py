@@ -44,13 +44,20 @@ KNOWN: dict[str, AnyMethod] = {**METHODS, "skip": Skip()}
 HEAD = "schema: 1\nname: trial\n"
 TINY = "defaults: {model: tiny_lm, prompt_tokens: 64, new_tokens: 16}\n"
 GENERATION = Condition(
-    model="tiny_lm", prompt_tokens=64, new_tokens=16, kv_cache="dynamic", decoding="teacher_forcing", data="docs"
+    model="tiny_lm",
+    prompt_tokens=64,
+    new_tokens=16,
+    kv_cache="dynamic",
+    decoding="teacher_forcing",
+    data="docs",
 )
 BOTH = "jobs: {generation: {}, quality: {}}\n"
 
 
 def expand(text: str, **options: Any) -> Expansion:
-    return expand_file("trial.yaml", methods=KNOWN, networks=NETWORKS, auto="cpu", text=HEAD + text, **options)
+    return expand_file(
+        "trial.yaml", methods=KNOWN, networks=NETWORKS, auto="cpu", text=HEAD + text, **options
+    )
 
 
 def refused(text: str) -> SweepError:

@@ -1,11 +1,22 @@
-"""Advice: a winner's interval holds although it won, equal arms are not preferred, limits and Pareto sets rest on what is known."""
+"""Advice: a winner's interval holds although it won, equal arms are not preferred, limits and
+Pareto sets rest on what is known.
+"""
 
 from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
-from sweeps.analysis.advice import UNMODIFIED, MeasuredArm, PolicySpan, QualityCost, pareto, quality_obstacle, rank, spans
+from sweeps.analysis.advice import (
+    UNMODIFIED,
+    MeasuredArm,
+    PolicySpan,
+    QualityCost,
+    pareto,
+    quality_obstacle,
+    rank,
+    spans,
+)
 from sweeps.stats.pooling import ALPHA, SpeedUp
 
 SE, FREEDOM = 0.02, 12.0
@@ -15,7 +26,14 @@ def speedup(value: float, se: float = 0.005) -> SpeedUp:
     return SpeedUp(float(np.log(value)), se, 1e6, 100)
 
 
-def arm(key: str, value: float, *costs: QualityCost, se: float = 0.005, obstacle: str = "", **amounts: float) -> MeasuredArm:
+def arm(
+    key: str,
+    value: float,
+    *costs: QualityCost,
+    se: float = 0.005,
+    obstacle: str = "",
+    **amounts: float,
+) -> MeasuredArm:
     return MeasuredArm(key, speedup(value, se), costs, amounts, obstacle)
 
 
@@ -24,19 +42,25 @@ def cost(worse: float, half: float = 0.2, data: str = "digits") -> QualityCost:
 
 
 def simulated(rng: np.random.Generator, truths: Sequence[float]) -> list[MeasuredArm]:
-    """Arms of these true log speed-ups; standard errors are estimated with `FREEDOM` degrees, half the noise is shared."""
+    """Arms of these true log speed-ups; standard errors are estimated with `FREEDOM` degrees, half
+    the noise is shared.
+    """
     shared = rng.normal(0, SE / np.sqrt(2))
     found = []
     for place, truth in enumerate(truths):
         own = rng.normal(0, SE / np.sqrt(2))
         se = SE * np.sqrt(rng.chisquare(FREEDOM) / FREEDOM)
-        found.append(MeasuredArm(str(place), SpeedUp(truth + shared + own, float(se), FREEDOM, 100)))
+        found.append(
+            MeasuredArm(str(place), SpeedUp(truth + shared + own, float(se), FREEDOM, 100))
+        )
     return found
 
 
 @pytest.mark.parametrize("truth", [0.0, 0.1], ids=["no gain", "equal gains"])
 def test_the_winners_interval_holds_although_it_was_chosen(truth: float) -> None:
-    """The first of 20 equal arms looks too good; its interval misses as seldom as it claims, which alone it would not."""
+    """The first of 20 equal arms looks too good; its interval misses as seldom as it claims, which
+    alone it would not.
+    """
     rng = np.random.default_rng(0)
     runs, missed, alone, bias = 3000, 0, 0, 0.0
     for _ in range(runs):
@@ -49,11 +73,15 @@ def test_the_winners_interval_holds_although_it_was_chosen(truth: float) -> None
         bias += np.log(first.value) - truth
     assert bias / runs > 0.5 * SE, "what came first of many is probably too good: it is not printed"
     assert missed / runs < ALPHA
-    assert alone / runs > 2 * ALPHA, "the interval of a single comparison misses more often than it claims, once it was chosen"
+    assert alone / runs > 2 * ALPHA, (
+        "the interval of a single comparison misses more often than it claims, once it was chosen"
+    )
 
 
 def test_the_winners_printed_speed_up_is_not_too_high() -> None:
-    """Of eight equal arms that gain 5 % the best estimate says 1.077 in the mean; what is printed of it does not exceed 1.05."""
+    """Of eight equal arms that gain 5 % the best estimate says 1.077 in the mean; what is printed
+    of it does not exceed 1.05.
+    """
     rng = np.random.default_rng(2)
     rankings = [rank(simulated(rng, [np.log(1.05)] * 8)) for _ in range(1000)]
     estimates = [max(each.value for each in ranking.arms) for ranking in rankings]
@@ -63,12 +91,19 @@ def test_the_winners_printed_speed_up_is_not_too_high() -> None:
 
 @pytest.mark.parametrize("qualities", [0, 1])
 def test_equal_arms_stay_in_the_pareto_set(qualities: int) -> None:
-    """Of eight arms that equal the unmodified model in all figures, some is left out in at most 5 of 100 sweeps."""
+    """Of eight arms that equal the unmodified model in all figures, some is left out in at most 5
+    of 100 sweeps.
+    """
     rng = np.random.default_rng(3)
     runs, shrunk = 2000, 0
     for _ in range(runs):
-        costs = [[cost(value, 1.96 * 0.1) for value in rng.normal(0, 0.1, qualities)] for _ in range(8)]
-        arms = [each._replace(costs=tuple(own)) for each, own in zip(simulated(rng, [0.0] * 8), costs, strict=True)]
+        costs = [
+            [cost(value, 1.96 * 0.1) for value in rng.normal(0, 0.1, qualities)] for _ in range(8)
+        ]
+        arms = [
+            each._replace(costs=tuple(own))
+            for each, own in zip(simulated(rng, [0.0] * 8), costs, strict=True)
+        ]
         shrunk += len(pareto(arms)) < 9
     assert shrunk / runs <= 0.05
 
@@ -81,8 +116,17 @@ def test_equal_arms_are_not_preferred_to_the_unmodified_model() -> None:
 
 
 def test_the_order_is_that_of_the_low_ends() -> None:
-    """A sure gain comes before a larger one that is less sure; the unmodified model comes before what is not clearly faster."""
-    ranking = rank([arm("sure", 1.2), arm("perhaps", 1.5, se=0.15), arm("same", 1.01, se=0.001), arm("slow", 0.8)])
+    """A sure gain comes before a larger one that is less sure; the unmodified model comes before
+    what is not clearly faster.
+    """
+    ranking = rank(
+        [
+            arm("sure", 1.2),
+            arm("perhaps", 1.5, se=0.15),
+            arm("same", 1.01, se=0.001),
+            arm("slow", 0.8),
+        ]
+    )
     assert [each.key for each in ranking.arms] == ["sure", UNMODIFIED, "same", "perhaps", "slow"]
     assert ranking.winner.advised
     assert (ranking.compared, ranking.each_alpha) == (4, ALPHA / 4)
@@ -97,7 +141,9 @@ def test_a_lone_arm_has_the_interval_that_reports_print() -> None:
 
 
 def test_a_limit_on_quality_needs_quality() -> None:
-    """An arm is advised where every data set shows that it keeps the limit, by the upper end; not known is not kept."""
+    """An arm is advised where every data set shows that it keeps the limit, by the upper end; not
+    known is not kept.
+    """
     arms = [
         arm("unknown", 2.0),
         arm("wide", 1.8, cost(0.9)),
@@ -111,12 +157,17 @@ def test_a_limit_on_quality_needs_quality() -> None:
     assert found["unknown"] == "what it costs in quality was not measured"
     assert found["wide"] == "it may lose 1.1 points on digits, more than 1"
     assert found["elsewhere"] == "it may lose 3.2 points on other, more than 1"
-    assert quality_obstacle([cost(0)._replace(high=None)], 1.0) == "its quality on digits has no interval"
+    assert (
+        quality_obstacle([cost(0)._replace(high=None)], 1.0)
+        == "its quality on digits has no interval"
+    )
     assert rank([arm("control", 3.0, obstacle="it is a control")]).winner.key == UNMODIFIED
 
 
 def test_the_pareto_set_compares_what_both_have() -> None:
-    """An arm drops out where another is at least as good in everything and clearly better in one; not where figures are missing."""
+    """An arm drops out where another is at least as good in everything and clearly better in one;
+    not where figures are missing.
+    """
     arms = [
         arm("fast", 1.5, cost(1.0), peak_rss=1.0),
         arm("better", 1.5, cost(0.2), peak_rss=1.0),
@@ -132,17 +183,22 @@ def test_the_pareto_set_compares_what_both_have() -> None:
 
 
 @pytest.mark.parametrize(
-    ("memory", "energy", "stays"), [(1.0, 1.0, False), (0.999, 1.0, False), (0.97, 1.0, True), (1.0, 0.97, True)]
+    ("memory", "energy", "stays"),
+    [(1.0, 1.0, False), (0.999, 1.0, False), (0.97, 1.0, True), (1.0, 0.97, True)],
 )
 def test_amounts_within_the_floor_are_as_good(memory: float, energy: float, stays: bool) -> None:
-    """A faster arm surpasses the unmodified model unless it needs more memory or energy by more than the floor."""
+    """A faster arm surpasses the unmodified model unless it needs more memory or energy by more
+    than the floor.
+    """
     found = pareto([arm("fast", 1.5, peak_rss=memory, energy_per_image=energy)])
     assert (UNMODIFIED in found) == stays
     assert "fast" in found
 
 
 def test_each_figure_keeps_an_arm_in_the_pareto_set() -> None:
-    """Of arms that are best in time, quality, memory and energy, none surpasses another; one that is second in all drops out."""
+    """Of arms that are best in time, quality, memory and energy, none surpasses another; one that
+    is second in all drops out.
+    """
     arms = [
         arm("time", 2.0, cost(2.0), peak_rss=1.0, energy_per_image=1.0),
         arm("quality", 1.2, cost(-1.0), peak_rss=1.0, energy_per_image=1.0),

@@ -1,4 +1,6 @@
-"""The audit's rules: each finds what was planted, none finds anything where only noise and rounding are at work; golden tables."""
+"""The audit's rules: each finds what was planted, none finds anything where only noise and rounding
+are at work; golden tables.
+"""
 
 import math
 from collections.abc import Callable
@@ -17,30 +19,59 @@ from tests.fixtures.planted_errors import PLANTED
 TABLES = 100
 
 
-@pytest.mark.parametrize(("rule", "plant"), PLANTED, ids=[f"{rule}-{plant.__name__}" for rule, plant in PLANTED])
-def test_each_planted_error_is_found_in_every_table(rule: str, plant: Callable[[int], Draft]) -> None:
-    """An error planted in a table of a random machine is found by its rule, in each of 100 tables."""
-    missed = [seed for seed in range(TABLES) if rule not in {found.rule for found in audit_table(built(plant(seed))).findings}]
+@pytest.mark.parametrize(
+    ("rule", "plant"), PLANTED, ids=[f"{rule}-{plant.__name__}" for rule, plant in PLANTED]
+)
+def test_each_planted_error_is_found_in_every_table(
+    rule: str, plant: Callable[[int], Draft]
+) -> None:
+    """An error planted in a table of a random machine is found by its rule, in each of 100
+    tables.
+    """
+    missed = [
+        seed
+        for seed in range(TABLES)
+        if rule not in {found.rule for found in audit_table(built(plant(seed))).findings}
+    ]
     assert missed == []
 
 
 def test_clean_tables_are_silent() -> None:
     """Nothing is found in 100 tables with rounding and noise alone, whatever columns they have."""
-    found = {seed: report.findings for seed in range(TABLES) if (report := audit_table(built(draft(seed)))).findings}
+    found = {
+        seed: report.findings
+        for seed in range(TABLES)
+        if (report := audit_table(built(draft(seed)))).findings
+    }
     assert found == {}
 
 
 def test_clean_tables_with_all_columns_are_silent() -> None:
     """Nothing is found in 100 tables to which every rule can be applied."""
-    reports = [audit_table(built(draft(1000 + seed, batches=4, whole=True))) for seed in range(TABLES)]
+    reports = [
+        audit_table(built(draft(1000 + seed, batches=4, whole=True))) for seed in range(TABLES)
+    ]
     assert [report.findings for report in reports if report.findings] == []
-    always = {"throughput_times_latency", "steady_state", "device_work", "beyond_peak", "sampling_error", "stated_ratio"}
+    always = {
+        "throughput_times_latency",
+        "steady_state",
+        "device_work",
+        "beyond_peak",
+        "sampling_error",
+        "stated_ratio",
+    }
     assert all(always <= set(report.applied) for report in reports)
 
 
 def test_saturated_devices_are_among_the_clean_tables() -> None:
-    """Enough of the silent tables have a throughput that is rightly flat over a batch that grows fourfold or more."""
-    flat = [made for seed in range(TABLES) if (made := draft(seed)).saturated and len({row["batch"] for row in made.rows}) >= 3]
+    """Enough of the silent tables have a throughput that is rightly flat over a batch that grows
+    fourfold or more.
+    """
+    flat = [
+        made
+        for seed in range(TABLES)
+        if (made := draft(seed)).saturated and len({row["batch"] for row in made.rows}) >= 3
+    ]
     assert len(flat) >= 10
     for made in flat:
         batches = [row["batch"] for row in made.rows]
@@ -48,7 +79,8 @@ def test_saturated_devices_are_among_the_clean_tables() -> None:
         rates = [
             row["throughput"]
             for row in made.rows
-            if row["label"] == made.table["baseline"] and row["image_size"] == made.rows[0]["image_size"]
+            if row["label"] == made.table["baseline"]
+            and row["image_size"] == made.rows[0]["image_size"]
         ]
         assert max(rates) / min(rates) < 1.3
 
@@ -81,22 +113,32 @@ GOLDEN = {
         ("doubtful", "beyond_macs"),
         ("doubtful", "break_even_without_data"),
     ],
-    "tr_nsys": [("contradiction", "device_work"), ("contradiction", "device_work"), ("doubtful", "totals_per_forward")],
+    "tr_nsys": [
+        ("contradiction", "device_work"),
+        ("contradiction", "device_work"),
+        ("doubtful", "totals_per_forward"),
+    ],
     "tr_ncu": [("doubtful", "same_counters")],
     "tr_edwin": [],
     "tome_vs_ours_accuracy": [("note", "sampling_error")],
-    "llm_cpu_comparison": [("contradiction", "weights_in_memory"), ("contradiction", "weights_in_memory")],
+    "llm_cpu_comparison": [
+        ("contradiction", "weights_in_memory"),
+        ("contradiction", "weights_in_memory"),
+    ],
     "diffrate": [],
     "larosa": [],
     "adaptivocab": [],
 }
-"""What the audit finds in the tables of the background reports and of papers; notes on accuracies are below."""
+"""What the audit finds in the tables of the background reports and of papers; notes on accuracies
+are below."""
 
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_golden_findings(name: str) -> None:
     """Exactly these findings, in this order."""
-    assert [(found.severity, found.rule) for found in audit_table(load_reference(name)).findings] == GOLDEN[name]
+    assert [
+        (found.severity, found.rule) for found in audit_table(load_reference(name)).findings
+    ] == GOLDEN[name]
 
 
 def sentences(name: str) -> str:
@@ -106,13 +148,25 @@ def sentences(name: str) -> str:
 def test_golden_numbers() -> None:
     """The findings on the background tables work the numbers out."""
     sweep = sentences("tr_batch_224")
-    assert "throughput × latency is one image (0.999 to 1.001) at every one of the batch sizes 2, 4, 8 and 16" in sweep
+    assert (
+        "throughput × latency is one image (0.999 to 1.001) at every one of the batch sizes 2, 4, 8"
+        " and 16" in sweep
+    )
     assert "baseline, deit_base_patch16_224, 224 px: throughput is flat within 3.4 %" in sweep
     assert "over a batch that grows 16 times" in sweep
     both = sentences("tr_batch_sweeps")
-    assert "7.6, 32.8, 71.4, 32.8/s at batch 1, 2, 4 and 8 cannot be one machine's steady state" in both
-    assert "batch 2 would take 61 ms, batch 1 132 ms; from batch 4 to 8 throughput falls 2.2 times" in both
-    assert "keep rate 0.1 in 3 stages ends with one patch token (196 → 20 → 2 → 1), not 20, which is what one stage leaves" in both
+    assert (
+        "7.6, 32.8, 71.4, 32.8/s at batch 1, 2, 4 and 8 cannot be one machine's steady state"
+        in both
+    )
+    assert (
+        "batch 2 would take 61 ms, batch 1 132 ms; from batch 4 to 8 throughput falls 2.2 times"
+        in both
+    )
+    assert (
+        "keep rate 0.1 in 3 stages ends with one patch token (196 → 20 → 2 → 1), not 20, which is"
+        " what one stage leaves" in both
+    )
     assert "one patch token (784 → 79 → 8 → 1), not 78" in both
     assert "the break-even at 400 tokens has no data between 196 and 784" in both
     assert "13.9 times as fast" in both
@@ -129,7 +183,9 @@ def test_published_accuracies_get_notes_alone() -> None:
     """Of ToMe's and EViT's tables nothing but differences below the sampling error is noted."""
     for name in ("tome", "evit"):
         report = audit_table(load_reference(name))
-        assert {(found.severity, found.rule) for found in report.findings} == {("note", "sampling_error")}
+        assert {(found.severity, found.rule) for found in report.findings} == {
+            ("note", "sampling_error")
+        }
 
 
 def test_every_reference_that_ships_is_audited() -> None:
@@ -138,31 +194,60 @@ def test_every_reference_that_ships_is_audited() -> None:
 
 
 def test_unit_of_the_latency_is_inferred() -> None:
-    """Without a stated unit, products that are the batch show a latency of a batch; products of 1 decide nothing."""
-    rows = [Measurement(label="a", batch=batch, throughput=batch / 0.01, latency_ms=10.0) for batch in (1, 4, 16)]
+    """Without a stated unit, products that are the batch show a latency of a batch; products of 1
+    decide nothing.
+    """
+    rows = [
+        Measurement(label="a", batch=batch, throughput=batch / 0.01, latency_ms=10.0)
+        for batch in (1, 4, 16)
+    ]
     table = MeasurementTable(name="t", rows=tuple(rows))
     assert any("the latency is of a whole batch" in note for note in audit_table(table).notes)
-    flat = [Measurement(label="a", batch=batch, throughput=100.0 + batch / 10, latency_ms=10.0) for batch in (1, 4, 16)]
+    flat = [
+        Measurement(label="a", batch=batch, throughput=100.0 + batch / 10, latency_ms=10.0)
+        for batch in (1, 4, 16)
+    ]
     report = audit_table(MeasurementTable(name="t", rows=tuple(flat)))
     assert any("neither stated nor clear" in note for note in report.notes)
-    assert [(found.severity, found.rule) for found in report.findings] == [("doubtful", "flat_throughput")]
+    assert [(found.severity, found.rule) for found in report.findings] == [
+        ("doubtful", "flat_throughput")
+    ]
 
 
 def test_a_saturated_device_is_rightly_flat() -> None:
-    """A flat throughput beside a latency that grows with the batch is silent; beside a flat latency of a batch it is not."""
+    """A flat throughput beside a latency that grows with the batch is silent; beside a flat latency
+    of a batch it is not.
+    """
     batches = (1, 2, 4, 8, 16)
-    right = [Measurement(label="a", batch=batch, throughput=100.0, latency_ms=10.0 * batch) for batch in batches]
-    assert audit_table(MeasurementTable(name="t", rows=tuple(right), latency="per_batch")).findings == ()
-    image = [Measurement(label="a", batch=batch, throughput=100.0, latency_ms=10.0) for batch in batches]
-    assert audit_table(MeasurementTable(name="t", rows=tuple(image), latency="per_image")).findings == ()
+    right = [
+        Measurement(label="a", batch=batch, throughput=100.0, latency_ms=10.0 * batch)
+        for batch in batches
+    ]
+    assert (
+        audit_table(MeasurementTable(name="t", rows=tuple(right), latency="per_batch")).findings
+        == ()
+    )
+    image = [
+        Measurement(label="a", batch=batch, throughput=100.0, latency_ms=10.0) for batch in batches
+    ]
+    assert (
+        audit_table(MeasurementTable(name="t", rows=tuple(image), latency="per_image")).findings
+        == ()
+    )
     wrong = audit_table(MeasurementTable(name="t", rows=tuple(image), latency="per_batch"))
-    assert {found.rule for found in wrong.findings} == {"throughput_times_latency", "flat_throughput"}
+    assert {found.rule for found in wrong.findings} == {
+        "throughput_times_latency",
+        "flat_throughput",
+    }
     assert wrong.contradictions == 2
 
 
 def test_what_is_missing_is_named() -> None:
     """A rule that cannot be applied names the columns that it lacks."""
-    rows = (Measurement(label="a", throughput=10.0, batch=2), Measurement(label="a", throughput=10.1, batch=4))
+    rows = (
+        Measurement(label="a", throughput=10.0, batch=2),
+        Measurement(label="a", throughput=10.1, batch=4),
+    )
     report = audit_table(MeasurementTable(name="t", rows=rows))
     assert report.not_applied["throughput_times_latency"] == "latency_ms"
     assert report.not_applied["device_work"] == "kernel_ms, gmacs"
@@ -177,7 +262,8 @@ def test_what_is_missing_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "step"), [(7.6, 0.05 / 7.6), (32.8, 0.05 / 32.8), (137.0, 0.5 / 137), (0.0254, 0.00005 / 0.0254)]
+    ("value", "step"),
+    [(7.6, 0.05 / 7.6), (32.8, 0.05 / 32.8), (137.0, 0.5 / 137), (0.0254, 0.00005 / 0.0254)],
 )
 def test_rounding(value: float, step: float) -> None:
     """Half a step of the last digit that is written."""
@@ -185,7 +271,9 @@ def test_rounding(value: float, step: float) -> None:
 
 
 def test_tolerance_grows_with_comparisons_and_noise() -> None:
-    """More comparisons and more noise allow more; the chance of a false finding in a whole table stays."""
+    """More comparisons and more noise allow more; the chance of a false finding in a whole table
+    stays.
+    """
     assert quantile_of(1) == pytest.approx(3.89, abs=0.01)
     assert quantile_of(100) > quantile_of(10) > quantile_of(1)
     assert allowed((1.0, 1.0), 0.03, 10) > allowed((1.0, 1.0), 0.01, 10)
@@ -193,7 +281,9 @@ def test_tolerance_grows_with_comparisons_and_noise() -> None:
 
 
 def test_our_own_rows() -> None:
-    """Rows of the view `arm` become a table: counted images, the device's time, stages, tokens without the class token."""
+    """Rows of the view `arm` become a table: counted images, the device's time, stages, tokens
+    without the class token.
+    """
     row = {
         "method": "dense",
         "params": "{}",
@@ -223,37 +313,59 @@ def test_our_own_rows() -> None:
     assert (table.rows[0].tokens_final, table.rows[1].tokens_final) == (196, 25)
     assert (table.rows[1].keep_rate, table.rows[1].stages) == (0.5, 3)
     assert table.rows[0].top1 is None
-    assert {found.rule for found in audit_table(table).findings} == {"counted_items", "device_within_wall"}
+    assert {found.rule for found in audit_table(table).findings} == {
+        "counted_items",
+        "device_within_wall",
+    }
 
 
 def test_a_latency_that_is_called_that_of_an_image() -> None:
-    """If the latency is stated per image and its product with the throughput is the batch, the statement is doubtful."""
-    rows = [Measurement(label="a", batch=batch, throughput=batch / 0.01, latency_ms=10.0) for batch in (1, 4, 16)]
+    """If the latency is stated per image and its product with the throughput is the batch, the
+    statement is doubtful.
+    """
+    rows = [
+        Measurement(label="a", batch=batch, throughput=batch / 0.01, latency_ms=10.0)
+        for batch in (1, 4, 16)
+    ]
     report = audit_table(MeasurementTable(name="t", rows=tuple(rows), latency="per_image"))
     (found,) = [found for found in report.findings if found.rule == "throughput_times_latency"]
     assert (found.severity, found.rows) == ("doubtful", (2, 3))
-    assert "at 4 and 16, so the latency is of a batch, though it is stated per image" in found.sentence
+    assert (
+        "at 4 and 16, so the latency is of a batch, though it is stated per image" in found.sentence
+    )
 
 
 def test_stated_ratios_that_disagree() -> None:
-    """A speed-up and a change of the time that differ, or are not those of the rows; three are worked out, the rest counted."""
+    """A speed-up and a change of the time that differ, or are not those of the rows; three are
+    worked out, the rest counted.
+    """
     dense = [Measurement(label="dense", batch=batch, throughput=100.0) for batch in (1, 2, 4, 8)]
-    arms = [Measurement(label="a", batch=batch, throughput=150.3, speedup=2.01) for batch in (1, 2, 4, 8)]
+    arms = [
+        Measurement(label="a", batch=batch, throughput=150.3, speedup=2.01)
+        for batch in (1, 2, 4, 8)
+    ]
     (found,) = audit_table(MeasurementTable(name="t", rows=(*dense, *arms))).findings
     assert (found.rule, found.rows) == ("stated_ratio", (5, 6, 7, 8))
     assert "a speed-up of 2.01x is stated, its rows are 1.5x apart" in found.sentence
     assert found.sentence.endswith("; and 1 more")
     both = Measurement(label="a", batch=1, speedup=1.51, latency_change=-50.3)
     (found,) = audit_table(MeasurementTable(name="t", rows=(both,))).findings
-    assert "a speed-up of 1.51x is stated and a time that changes by -50.3 % is stated (2.01x) are not the same" in found.sentence
+    assert (
+        "a speed-up of 1.51x is stated and a time that changes by -50.3 % is stated (2.01x) are not"
+        " the same" in found.sentence
+    )
     same = Measurement(label="a", batch=1, speedup=1.51, latency_change=-33.8)
     assert audit_table(MeasurementTable(name="t", rows=(same,))).findings == ()
 
 
 def test_kernels_longer_than_their_work() -> None:
-    """Kernel time that grows far more than the MACs is doubtful, since other kernels may have run."""
+    """Kernel time that grows far more than the MACs is doubtful, since other kernels may have
+    run.
+    """
     rows = [
-        Measurement(label="a", image_size=size, batch=1, gmacs=gmacs, kernel_ms=kernel_ms, forwards=10)
+        Measurement(
+            label="a", image_size=size, batch=1, gmacs=gmacs, kernel_ms=kernel_ms, forwards=10
+        )
         for size, gmacs, kernel_ms in ((224, 1.25, 30.0), (448, 5.6, 900.0))
     ]
     (found,) = audit_table(MeasurementTable(name="t", rows=tuple(rows))).findings
@@ -263,9 +375,15 @@ def test_kernels_longer_than_their_work() -> None:
 
 
 def test_kernels_with_next_to_nothing_to_do() -> None:
-    """Kernel time that is mostly the least that many kernels take need not grow with the MACs; uncounted it is doubtful."""
-    few = Measurement(label="a", tokens=4, batch=1, gmacs=0.02, kernel_ms=1.6, kernels=300, forwards=1)
-    many = Measurement(label="a", tokens=196, batch=1, gmacs=1.25, kernel_ms=3.0, kernels=300, forwards=1)
+    """Kernel time that is mostly the least that many kernels take need not grow with the MACs;
+    uncounted it is doubtful.
+    """
+    few = Measurement(
+        label="a", tokens=4, batch=1, gmacs=0.02, kernel_ms=1.6, kernels=300, forwards=1
+    )
+    many = Measurement(
+        label="a", tokens=196, batch=1, gmacs=1.25, kernel_ms=3.0, kernels=300, forwards=1
+    )
     assert audit_table(MeasurementTable(name="t", rows=(few, many))).findings == ()
     uncounted = [row.model_copy(update={"kernels": None}) for row in (few, many)]
     (found,) = audit_table(MeasurementTable(name="t", rows=tuple(uncounted))).findings

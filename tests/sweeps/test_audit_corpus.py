@@ -18,19 +18,29 @@ def audited(folder: Path, entry: Entry) -> AuditReport:
 
 def is_found(report: AuditReport, entry: Entry) -> bool:
     """A rule that is to find the fault, and no mere note of it, names the row."""
-    return any(each.rule in entry["by"] and each.severity != "note" and entry["row"] in each.rows for each in report.findings)
+    return any(
+        each.rule in entry["by"] and each.severity != "note" and entry["row"] in each.rows
+        for each in report.findings
+    )
 
 
 @pytest.mark.parametrize("entry", FAULTS, ids=[entry["name"] for entry in FAULTS])
 def test_a_fault_is_found(tmp_path: Path, entry: Entry) -> None:
     report = audited(tmp_path, entry)
-    assert is_found(report, entry), [(each.severity, each.rule, each.rows) for each in report.findings]
+    assert is_found(report, entry), [
+        (each.severity, each.rule, each.rows) for each in report.findings
+    ]
 
 
 @pytest.mark.parametrize("entry", CLEAN, ids=[entry["name"] for entry in CLEAN])
 def test_a_clean_table_is_silent(tmp_path: Path, entry: Entry) -> None:
-    found = [(each.severity, each.rule, each.rows, each.sentence) for each in audited(tmp_path, entry).findings]
-    assert [each for each in found if not (each[0] == "note" and each[1] in entry.get("notes", ()))] == []
+    found = [
+        (each.severity, each.rule, each.rows, each.sentence)
+        for each in audited(tmp_path, entry).findings
+    ]
+    assert [
+        each for each in found if not (each[0] == "note" and each[1] in entry.get("notes", ()))
+    ] == []
 
 
 def test_the_corpus_is_whole() -> None:

@@ -1,4 +1,6 @@
-"""Claims about curves: known ones, bounds from both ends, curves that cannot be decided, and the error over all claims."""
+"""Claims about curves: known ones, bounds from both ends, curves that cannot be decided, and the
+error over all claims.
+"""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -18,7 +20,14 @@ def point(x: float, value: float, half: float = 0.005, **more: object) -> Point:
     """A point with an interval of `half` to each side, without known work."""
     se = np.log1p(half) / SpeedUp(0.0, 1.0, 1e6, 100).half_width
     found = SpeedUp(float(np.log(value)), float(se), 1e6, 100)
-    columns = {"x": x, "speedup": value, "low": found.low, "high": found.high, "se": found.se, "verdict": found.verdict()}
+    columns = {
+        "x": x,
+        "speedup": value,
+        "low": found.low,
+        "high": found.high,
+        "se": found.se,
+        "verdict": found.verdict(),
+    }
     return Point.model_validate({**columns, **more})
 
 
@@ -32,17 +41,32 @@ def along(values: Sequence[float], half: float = 0.005) -> Curve:
 
 
 def test_neighbouring_clear_points_bound_a_grid_limited_crossing() -> None:
-    """Between 0.8 at 16 and 1.25 at 36 tokens only the grid limits the crossing, and without a model no place is likeliest."""
+    """Between 0.8 at 16 and 1.25 at 36 tokens only the grid limits the crossing, and without a
+    model no place is likeliest.
+    """
     answer = break_even(along([0.7, 0.75, 0.8, 1.25, 1.3]))
     (crossing,) = answer.crossings
     assert (answer.verdict, answer.points) == ("crossing", 5)
     assert crossing.x is None
-    assert (crossing.low, crossing.high, crossing.direction, crossing.grid_limited) == (16, 36, "gains", True)
+    assert (crossing.low, crossing.high, crossing.direction, crossing.grid_limited) == (
+        16,
+        36,
+        "gains",
+        True,
+    )
 
 
 def test_points_that_are_not_clear_widen_the_interval() -> None:
     """Points that straddle 1, or show no difference, belong to the interval."""
-    answer = break_even(curve(point(4, 0.8), point(9, 0.98, 0.05), point(16, 1.002), point(36, 1.05, 0.06), point(64, 1.3)))
+    answer = break_even(
+        curve(
+            point(4, 0.8),
+            point(9, 0.98, 0.05),
+            point(16, 1.002),
+            point(36, 1.05, 0.06),
+            point(64, 1.3),
+        )
+    )
     (crossing,) = answer.crossings
     assert (crossing.low, crossing.high, crossing.grid_limited) == (4, 64, False)
 
@@ -51,20 +75,36 @@ def test_a_staircase_reports_every_crossing() -> None:
     """Speed-ups that rise, fall below 1 and rise again cross three times, in turn."""
     answer = break_even(along([0.8, 1.2, 1.3, 0.9, 0.8, 1.1]))
     assert answer.verdict == "pays_between"
-    assert [(c.low, c.high, c.direction) for c in answer.crossings] == [(4, 9, "gains"), (16, 36, "loses"), (64, 100, "gains")]
+    assert [(c.low, c.high, c.direction) for c in answer.crossings] == [
+        (4, 9, "gains"),
+        (16, 36, "loses"),
+        (64, 100, "gains"),
+    ]
 
 
 def test_an_axis_that_reaches_zero_is_interpolated_linearly() -> None:
     """Sparsity 0 has no logarithm: the line is then straight in x."""
-    (crossing,) = break_even(Curve(axis="sparsity", points=(point(0.0, 0.8), point(0.2, 1.0, 0.1), point(0.5, 1.25)))).crossings
+    (crossing,) = break_even(
+        Curve(axis="sparsity", points=(point(0.0, 0.8), point(0.2, 1.0, 0.1), point(0.5, 1.25)))
+    ).crossings
     assert crossing.x == pytest.approx(0.25)
 
 
 def test_faster_points_up_to_the_end_are_a_bound_without_a_slower_one() -> None:
-    """Faster from 16 on and not clear below: it pays from at most 16 on, with the worst loss that the intervals below allow."""
-    answer = break_even(curve(point(4, 0.99, 0.03), point(9, 1.01, 0.03), point(16, 1.1), point(36, 1.2)))
+    """Faster from 16 on and not clear below: it pays from at most 16 on, with the worst loss that
+    the intervals below allow.
+    """
+    answer = break_even(
+        curve(point(4, 0.99, 0.03), point(9, 1.01, 0.03), point(16, 1.1), point(36, 1.2))
+    )
     (bound,) = answer.crossings
-    assert (answer.verdict, bound.x, bound.low, bound.high, bound.direction) == ("pays_from", None, None, 16, "gains")
+    assert (answer.verdict, bound.x, bound.low, bound.high, bound.direction) == (
+        "pays_from",
+        None,
+        None,
+        16,
+        "gains",
+    )
     assert answer.worst_loss == pytest.approx(1.03 / 0.99 - 1, rel=1e-3)
 
 
@@ -76,16 +116,30 @@ def test_equal_points_below_the_bound_do_not_spoil_it() -> None:
 
 def test_faster_points_from_the_start_are_a_bound_from_the_other_end() -> None:
     """Faster up to 9 and not clear beyond: it pays up to at least 9."""
-    answer = break_even(curve(point(4, 1.2), point(9, 1.1), point(16, 1.01, 0.05), point(36, 0.99, 0.05)))
+    answer = break_even(
+        curve(point(4, 1.2), point(9, 1.1), point(16, 1.01, 0.05), point(36, 0.99, 0.05))
+    )
     (bound,) = answer.crossings
-    assert (answer.verdict, bound.low, bound.high, bound.direction) == ("pays_up_to", 9, None, "loses")
+    assert (answer.verdict, bound.low, bound.high, bound.direction) == (
+        "pays_up_to",
+        9,
+        None,
+        "loses",
+    )
 
 
 def test_faster_at_both_ends_claims_both() -> None:
-    """Faster up to 9 and from 64 on, and not clear between: both bounds, with the worst loss between them."""
-    answer = break_even(curve(point(4, 1.2), point(9, 1.1), point(36, 0.99, 0.03), point(64, 1.1), point(100, 1.2)))
+    """Faster up to 9 and from 64 on, and not clear between: both bounds, with the worst loss
+    between them.
+    """
+    answer = break_even(
+        curve(point(4, 1.2), point(9, 1.1), point(36, 0.99, 0.03), point(64, 1.1), point(100, 1.2))
+    )
     assert answer.verdict == "pays_at_both_ends"
-    assert [(at.low, at.high, at.direction) for at in answer.crossings] == [(9, None, "loses"), (None, 64, "gains")]
+    assert [(at.low, at.high, at.direction) for at in answer.crossings] == [
+        (9, None, "loses"),
+        (None, 64, "gains"),
+    ]
     assert answer.worst_loss == pytest.approx(1.03 / 0.99 - 1, rel=1e-3)
 
 
@@ -105,7 +159,9 @@ def test_faster_at_both_ends_claims_both() -> None:
     ],
 )
 def test_curves_without_a_crossing(values: list[float], half: float, verdict: str) -> None:
-    """Without clear points on both sides there is no crossing; `never` needs intervals that exclude a gain of 5 %."""
+    """Without clear points on both sides there is no crossing; `never` needs intervals that exclude
+    a gain of 5 %.
+    """
     answer = break_even(along(values, half))
     assert (answer.verdict, answer.crossings, answer.points) == (verdict, (), len(values))
 
@@ -119,24 +175,37 @@ def test_curves_without_a_crossing(values: list[float], half: float, verdict: st
         ([1.3, 1.0, 1.3, 0.98], 0.04),
     ],
 )
-def test_a_gain_that_does_not_last_to_an_end_is_none_from_there_on(values: list[float], half: float) -> None:
-    """`pays from` and `pays up to` need every point from there to the end of the axis; else it pays at some sizes only."""
+def test_a_gain_that_does_not_last_to_an_end_is_none_from_there_on(
+    values: list[float], half: float
+) -> None:
+    """`pays from` and `pays up to` need every point from there to the end of the axis; else it pays
+    at some sizes only.
+    """
     assert break_even(along(values, half)).verdict == "pays_between"
 
 
 def test_the_model_gives_the_likeliest_place_and_never_a_narrower_bracket() -> None:
-    """With work known at every point the place differs from the line's, and the bracket is that of the points."""
+    """With work known at every point the place differs from the line's, and the bracket is that of
+    the points.
+    """
     truth, arm = CASES["at 20"]
     points = [point(x, float(np.exp(truth(x))), 0.004) for x in (4, 9, 16, 36, 64, 100)]
-    modelled = [p.model_copy(update={"gmacs_baseline": work(p.x), "gmacs": arm(p.x)}) for p in points]
-    (alone,), (crossing,) = break_even(curve(*points)).crossings, break_even(curve(*modelled)).crossings
+    modelled = [
+        p.model_copy(update={"gmacs_baseline": work(p.x), "gmacs": arm(p.x)}) for p in points
+    ]
+    (alone,), (crossing,) = (
+        break_even(curve(*points)).crossings,
+        break_even(curve(*modelled)).crossings,
+    )
     assert (alone.low, alone.high) == (crossing.low, crossing.high) == (9, 36)
     assert crossing.x == pytest.approx(20, rel=0.03)
 
 
 def test_a_claim_names_the_points_it_rests_on() -> None:
     """Points without effect and points that a flag excludes are no part of what `always` covers."""
-    answer = break_even(curve(point(4, 0.8, no_op=True), point(9, 1.1), point(36, 1.2), point(64, 0.7, wrong=True)))
+    answer = break_even(
+        curve(point(4, 0.8, no_op=True), point(9, 1.1), point(36, 1.2), point(64, 0.7, wrong=True))
+    )
     assert (answer.verdict, answer.x_first, answer.x_last, answer.points) == ("always", 9, 36, 2)
 
 
@@ -148,7 +217,9 @@ def test_the_largest_gain_still_possible_is_given() -> None:
 
 
 def test_what_does_nothing_is_kept_off_the_curve() -> None:
-    """Points with the baseline's tokens and MACs do not count; a curve of them alone has no effect."""
+    """Points with the baseline's tokens and MACs do not count; a curve of them alone has no
+    effect.
+    """
     nothing = [point(x, 1.0, 0.05, no_op=True) for x in (4, 9)]
     assert break_even(curve(*nothing)).verdict == "no_effect"
     answer = break_even(curve(*nothing, point(16, 1.1), point(36, 1.2)))
@@ -156,7 +227,9 @@ def test_what_does_nothing_is_kept_off_the_curve() -> None:
 
 
 def test_wrong_points_do_not_count() -> None:
-    """A point that a flag marks as wrong makes no crossing, and a curve of such points none at all."""
+    """A point that a flag marks as wrong makes no crossing, and a curve of such points none at
+    all.
+    """
     points = [point(4, 0.8), point(9, 0.85), point(16, 1.3, wrong=True)]
     assert break_even(curve(*points)).verdict == "never"
     assert break_even(curve(points[-1])).points == 0
@@ -169,7 +242,9 @@ def test_answers_survive_json() -> None:
 
 
 REVERSED = {"pays_from": "pays_up_to", "pays_up_to": "pays_from"}
-POINTS = st.builds(point, st.integers(1, 10_000).map(float), st.floats(0.5, 2), st.sampled_from([0.001, 0.02, 0.2]))
+POINTS = st.builds(
+    point, st.integers(1, 10_000).map(float), st.floats(0.5, 2), st.sampled_from([0.001, 0.02, 0.2])
+)
 CURVES = st.lists(POINTS, max_size=12, unique_by=lambda p: p.x).map(lambda points: curve(*points))
 
 
@@ -180,7 +255,9 @@ def brackets(answer: BreakEven) -> list[Crossing]:
 
 @given(CURVES)
 def test_crossings_agree_with_the_points(given_curve: Curve) -> None:
-    """Each crossing lies between two clear points of opposite verdict with none clear between; directions alternate."""
+    """Each crossing lies between two clear points of opposite verdict with none clear between;
+    directions alternate.
+    """
     found = break_even(given_curve)
     words = {p.x: p.verdict for p in given_curve.points}
     if not {"faster", "slower"} <= set(words.values()):
@@ -205,7 +282,9 @@ def test_crossings_agree_with_the_points(given_curve: Curve) -> None:
 
 @given(CURVES)
 def test_it_pays_at_every_point_on_the_paying_side(given_curve: Curve) -> None:
-    """Of `crossing`, `pays_from` and `pays_up_to` every point beyond the bound is faster, and none on the other side."""
+    """Of `crossing`, `pays_from` and `pays_up_to` every point beyond the bound is faster, and none
+    on the other side.
+    """
     found = break_even(given_curve)
     if found.verdict not in ("crossing", "pays_from", "pays_up_to"):
         return
@@ -236,14 +315,22 @@ def test_a_reversed_axis_reverses_the_answer(given_curve: Curve) -> None:
     assert there.worst_loss == here.worst_loss
     for old, new in zip(here.crossings, reversed(there.crossings), strict=True):
         places = [None if x is None else 1 / x for x in (new.x, new.high, new.low)]
-        assert places == [None if x is None else pytest.approx(x) for x in (old.x, old.low, old.high)]
+        assert places == [
+            None if x is None else pytest.approx(x) for x in (old.x, old.low, old.high)
+        ]
         assert new.direction != old.direction
 
 
 @given(CURVES)
 def test_swapping_the_arms_swaps_gains_and_losses(given_curve: Curve) -> None:
     """Seen from the arm, the baseline crosses at the same places in the other direction."""
-    swapped = curve(*(point(p.x, 1 / p.speedup, p.high / p.speedup - 1) for p in given_curve.points if p.high is not None))
+    swapped = curve(
+        *(
+            point(p.x, 1 / p.speedup, p.high / p.speedup - 1)
+            for p in given_curve.points
+            if p.high is not None
+        )
+    )
     here, there = brackets(break_even(given_curve)), brackets(break_even(swapped))
     for old, new in zip(here, there, strict=True):
         assert new.x == (None if old.x is None else pytest.approx(old.x))
@@ -253,7 +340,9 @@ def test_swapping_the_arms_swaps_gains_and_losses(given_curve: Curve) -> None:
 
 @given(st.lists(st.floats(0.5, 2), min_size=2, max_size=8), st.floats(1, 1.5))
 def test_a_faster_arm_breaks_even_no_later(values: list[float], gain: float) -> None:
-    """Raising a rising curve moves the place from where it surely pays to the left, or leaves it."""
+    """Raising a rising curve moves the place from where it surely pays to the left, or leaves
+    it.
+    """
     rising = sorted(values)
     old, new = break_even(along(rising)), break_even(along([gain * value for value in rising]))
     assert len(old.crossings) <= 1
@@ -270,7 +359,9 @@ def surely_pays_from(answer: BreakEven) -> float:
 
 @given(st.lists(st.floats(0.5, 2), min_size=2, max_size=8), st.floats(1, 250), st.floats(0.05, 0.9))
 def test_a_point_that_confirms_never_widens(values: list[float], x: float, margin: float) -> None:
-    """A clear point more on the side of a crossing where it belongs leaves the interval alone or narrows it."""
+    """A clear point more on the side of a crossing where it belongs leaves the interval alone or
+    narrows it.
+    """
     before = along(sorted(values))
     for at in brackets(break_even(before)):
         if at.low is None or at.high is None or x in {p.x for p in before.points}:
@@ -292,9 +383,21 @@ def simulated(case: str, pairs: int, curves: int) -> list[Curve]:
         for x in GRID:
             se = 0.06 / pairs**0.5
             own = se * np.sqrt(rng.chisquare(29) / 29)
-            speedup = SpeedUp(truth(x) + rng.normal(0, np.hypot(se, 0.005)), float(np.hypot(own, 0.005)), 29, pairs)
-            ends = {"low": speedup.low, "high": speedup.high, "se": speedup.se, "verdict": speedup.verdict()}
-            points.append(Point(x=x, speedup=speedup.value, **ends, gmacs_baseline=work(x), gmacs=arm(x)))
+            speedup = SpeedUp(
+                truth(x) + rng.normal(0, np.hypot(se, 0.005)),
+                float(np.hypot(own, 0.005)),
+                29,
+                pairs,
+            )
+            ends = {
+                "low": speedup.low,
+                "high": speedup.high,
+                "se": speedup.se,
+                "verdict": speedup.verdict(),
+            }
+            points.append(
+                Point(x=x, speedup=speedup.value, **ends, gmacs_baseline=work(x), gmacs=arm(x))
+            )
         found.append(curve(*points))
     return found
 
@@ -311,6 +414,12 @@ def test_at_most_1_of_20_curves_has_a_false_claim(case: str, pairs: int) -> None
 @pytest.mark.parametrize("case", FOLLOW_MODEL)
 def test_where_the_model_holds_most_gains_are_claims(case: str) -> None:
     """Of curves with a faster point at least 90 % end in a claim from some size on."""
-    with_gain = [one for one in simulated(case, 120, 200) if any(p.verdict == "faster" for p in one.points)]
+    with_gain = [
+        one for one in simulated(case, 120, 200) if any(p.verdict == "faster" for p in one.points)
+    ]
     claims = [break_even(one).verdict for one in with_gain]
-    assert sum(verdict in ("crossing", "pays_from", "always") for verdict in claims) >= 0.9 * len(with_gain) > 90
+    assert (
+        sum(verdict in ("crossing", "pays_from", "always") for verdict in claims)
+        >= 0.9 * len(with_gain)
+        > 90
+    )

@@ -1,4 +1,6 @@
-"""What differs between processes: what is estimated from simulated repeats, and whether intervals with it cover."""
+"""What differs between processes: what is estimated from simulated repeats, and whether intervals
+with it cover.
+"""
 
 import numpy as np
 import pytest
@@ -14,19 +16,27 @@ SE = 0.003
 """Of a contrast within a process."""
 
 
-def repeats(rng: np.random.Generator, processes: int, tau: float, arms: int = 3, uneven: float = 0.0) -> Repeats:
-    """One job: contrasts of arms with one baseline, whose part of both errors they share; `uneven` scatters tau over the arms."""
+def repeats(
+    rng: np.random.Generator, processes: int, tau: float, arms: int = 3, uneven: float = 0.0
+) -> Repeats:
+    """One job: contrasts of arms with one baseline, whose part of both errors they share; `uneven`
+    scatters tau over the arms.
+    """
     own_tau = tau * np.exp(uneven * rng.normal(size=arms) - uneven**2)  # of the same mean square
     shared, own = rng.normal(size=(2, processes, 1)), rng.normal(size=(2, processes, arms))
     parts = (shared + own) / np.sqrt(2)
     effects = 0.1 + own_tau * parts[0] + SE * parts[1]
     errors = SE * np.sqrt(rng.chisquare(29, (processes, arms)) / 29)
-    return [[Contrast(effects[p, a], errors[p, a], 29) for p in range(processes)] for a in range(arms)]
+    return [
+        [Contrast(effects[p, a], errors[p, a], 29) for p in range(processes)] for a in range(arms)
+    ]
 
 
 @pytest.mark.parametrize("tau", [0.0, 0.0025, 0.005, 0.02])
 def test_the_interval_of_the_term_covers(tau: float) -> None:
-    """From 8 processes of two jobs, the interval of 95 % holds the truth in at least 93 of 100 calibrations."""
+    """From 8 processes of two jobs, the interval of 95 % holds the truth in at least 93 of 100
+    calibrations.
+    """
     rng = np.random.default_rng(1)
     covered = 0
     for _ in range(300):
@@ -43,9 +53,11 @@ def test_the_interval_of_the_term_covers(tau: float) -> None:
 @pytest.mark.parametrize("uneven", [0.0, 0.5])
 @pytest.mark.parametrize("tau", [0.0, 0.0025, 0.005, 0.02])
 def test_intervals_with_a_calibrated_term_cover(tau: float, uneven: float, processes: int) -> None:
-    """One to three further runs of a visit are covered at 95 % in 93 of 100 cases and at 99 % in 98.
+    """One to three further runs of a visit are covered at 95 % in 93 of 100 cases and at 99 % in
+    98.
 
-    Where the term itself differs between arms by a factor of 1.6 (one standard deviation), in 93 and 97 of 100.
+    Where the term itself differs between arms by a factor of 1.6 (one standard deviation), in 93
+    and 97 of 100.
     """
     rng = np.random.default_rng(2)
     covered = np.zeros(2)
@@ -55,7 +67,9 @@ def test_intervals_with_a_calibrated_term_cover(tau: float, uneven: float, proce
         assert found is not None
         for count in (1, 2, 3):
             own = tau * np.exp(uneven * rng.normal() - uneven**2)
-            visits = [plain_visit(rng, 0.1, 15, 0.008, off=off) for off in rng.normal(0, own, count)]
+            visits = [
+                plain_visit(rng, 0.1, 15, 0.008, off=off) for off in rng.normal(0, own, count)
+            ]
             pooled = pool_visits(visits, [0] * count, found.used).speedup
             reaches = [quantile(alpha, pooled.freedom) * pooled.se for alpha in (0.05, 0.01)]
             covered += [abs(pooled.log - 0.1) <= reach for reach in reaches]
@@ -65,7 +79,9 @@ def test_intervals_with_a_calibrated_term_cover(tau: float, uneven: float, proce
 
 
 def test_repeats_that_exclude_nothing_keep_the_default() -> None:
-    """Two processes, or errors within them far above the term, narrow no interval; eight precise and equal ones do."""
+    """Two processes, or errors within them far above the term, narrow no interval; eight precise
+    and equal ones do.
+    """
     rng = np.random.default_rng(6)
     for _ in range(50):
         few = fit_process_term([repeats(rng, 2, 0.0)])
@@ -81,12 +97,16 @@ def test_repeats_that_exclude_nothing_keep_the_default() -> None:
 
 
 def test_errors_of_few_rounds_do_not_look_like_a_term() -> None:
-    """With 5 degrees of freedom within each process, equal processes are found to differ by 0 or little; below, nothing is."""
+    """With 5 degrees of freedom within each process, equal processes are found to differ by 0 or
+    little; below, nothing is.
+    """
     rng = np.random.default_rng(5)
     found = []
     for freedom in (5, 4) * 100:
         errors = SE * np.sqrt(rng.chisquare(freedom, (6, 8)) / freedom)
-        contrasts = [[Contrast(rng.normal(0, SE), error, freedom) for error in row] for row in errors]
+        contrasts = [
+            [Contrast(rng.normal(0, SE), error, freedom) for error in row] for row in errors
+        ]
         found.append(fit_process_term([[one] for one in contrasts]))
     assert found[1::2] == [None] * 100
     assert np.median([one.tau for one in found if one is not None]) < SE / 2
@@ -101,5 +121,8 @@ def test_nothing_is_estimated_from_one_process() -> None:
 
 def test_size_classes_are_decades_of_parameters() -> None:
     """DeiT-Tiny and DeiT-Small are of two classes."""
-    classes = [size_class(count) for count in (86_000, 5_717_416, 10**7, 22_050_664, 86_000_000, 3 * 10**8, 7 * 10**9)]
+    classes = [
+        size_class(count)
+        for count in (86_000, 5_717_416, 10**7, 22_050_664, 86_000_000, 3 * 10**8, 7 * 10**9)
+    ]
     assert classes == ["up to 10 M"] * 3 + ["10 M to 100 M"] * 2 + ["100 M to 1 B", "above 1 B"]

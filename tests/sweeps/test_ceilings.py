@@ -1,4 +1,6 @@
-"""What follows from the same tokens cut for nothing, and what does not, where the intervals do not show it."""
+"""What follows from the same tokens cut for nothing, and what does not, where the intervals do not
+show it.
+"""
 
 from math import inf
 from types import SimpleNamespace
@@ -9,7 +11,12 @@ import pytest
 from sweeps.text.ceilings import explain_ceiling, is_bound, left_to_gain
 
 
-def a_row(reached: tuple[float, float, float], free: tuple[float, float, float], promise: float = 2.0, **more: Any) -> Any:
+def a_row(
+    reached: tuple[float, float, float],
+    free: tuple[float, float, float],
+    promise: float = 2.0,
+    **more: Any,
+) -> Any:
     names = ("speedup", "speedup_low", "speedup_high", "ceiling", "ceiling_low", "ceiling_high")
     figures = dict(zip(names, (*reached, *free), strict=True))
     sizes = {"tokens": 196, "prompt_tokens": None, "gmacs_baseline": promise, "gmacs_total": 1.0}
@@ -17,19 +24,26 @@ def a_row(reached: tuple[float, float, float], free: tuple[float, float, float],
 
 
 def test_no_method_can_gain_more() -> None:
-    """A free cut that is not clearly faster bounds every method with the same counts, by the end of its interval."""
-    assert explain_ceiling(a_row((0.947, 0.907, 0.99), (1.021, 0.978, 1.066), 1.87, tokens=16)) == (
-        "cut for nothing, the same tokens give 1.021x [0.978, 1.066]: at 16 tokens no method with these token counts gains more "
-        "than 6.6 %"
+    """A free cut that is not clearly faster bounds every method with the same counts, by the end of
+    its interval.
+    """
+    assert (
+        explain_ceiling(a_row((0.947, 0.907, 0.99), (1.021, 0.978, 1.066), 1.87, tokens=16))
+        == "cut for nothing, the same tokens give 1.021x [0.978, 1.066]: at 16 tokens no method"
+        " with these token counts gains more than 6.6 %"
     )
-    assert explain_ceiling(a_row((0.8, 0.7, 0.9), (0.95, 0.92, 0.98))).endswith("no method with these token counts gains anything")
+    assert explain_ceiling(a_row((0.8, 0.7, 0.9), (0.95, 0.92, 0.98))).endswith(
+        "no method with these token counts gains anything"
+    )
 
 
 def test_most_of_what_is_missing_is_not_the_methods() -> None:
     """Where even the ends of both intervals agree on it."""
-    assert explain_ceiling(a_row((1.544, 1.479, 1.613), (1.603, 1.534, 1.676), 2.014)) == (
-        "cut for nothing, the same tokens give 1.603x [1.534, 1.676], of 2.01x promised: most of what is missing is not its own "
-        "cost (without its own cost it would be 1.038x [0.951, 1.133] as fast as now)"
+    assert (
+        explain_ceiling(a_row((1.544, 1.479, 1.613), (1.603, 1.534, 1.676), 2.014))
+        == "cut for nothing, the same tokens give 1.603x [1.534, 1.676], of 2.01x promised: most of"
+        " what is missing is not its own cost (without its own cost it would be 1.038x [0.951,"
+        " 1.133] as fast as now)"
     )
 
 
@@ -57,10 +71,17 @@ def test_whose_the_rest_is(reached: Any, free: Any, words: str) -> None:
         ((1.3, float("nan"), float("nan")), (1.0, 0.95, 1.05), True),
         ((1.1, 1.0, 1.2), (1.0, float("nan"), float("nan")), False),
     ],
-    ids=["intervals that meet", "an arm that is faster", "an arm without an interval", "a cut without an interval"],
+    ids=[
+        "intervals that meet",
+        "an arm that is faster",
+        "an arm without an interval",
+        "a cut without an interval",
+    ],
 )
 def test_what_is_a_bound(reached: Any, free: Any, bounds: bool) -> None:
-    """A free cut bounds others where it has an interval that the arm beside it does not contradict."""
+    """A free cut bounds others where it has an interval that the arm beside it does not
+    contradict.
+    """
     row = a_row(reached, free, tokens=16)
     assert is_bound(row) == bounds
     assert ("no method with these token counts gains" in explain_ceiling(row)) == bounds
@@ -69,6 +90,8 @@ def test_what_is_a_bound(reached: Any, free: Any, bounds: bool) -> None:
 def test_without_an_interval_nothing_follows() -> None:
     """And without a free cut there is no sentence."""
     nan = float("nan")
-    assert explain_ceiling(a_row((1.5, 1.4, 1.6), (1.6, nan, nan))).endswith("without an interval, from which nothing follows")
+    assert explain_ceiling(a_row((1.5, 1.4, 1.6), (1.6, nan, nan))).endswith(
+        "without an interval, from which nothing follows"
+    )
     assert explain_ceiling(a_row((1.5, 1.4, 1.6), (nan, nan, nan))) == ""
     assert left_to_gain(a_row((1.5, nan, nan), (1.8, 1.7, 1.9)))[1:] == (0.0, inf)

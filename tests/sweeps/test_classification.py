@@ -1,4 +1,6 @@
-"""Two arms on the same images: intervals cover simulated truths, and the verdict is unclear where the data do not decide."""
+"""Two arms on the same images: intervals cover simulated truths, and the verdict is unclear where
+the data do not decide.
+"""
 
 from collections.abc import Sequence
 
@@ -9,14 +11,23 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from sweeps.model.predictions import ArmImages, PairImages, Predictions, pack
-from sweeps.stats.classification import Drop, accuracy_drop, compare_predictions, mcnemar, predictions_problem, share
+from sweeps.stats.classification import (
+    Drop,
+    accuracy_drop,
+    compare_predictions,
+    mcnemar,
+    predictions_problem,
+    share,
+)
 from sweeps.stats.quality import mean
 
 Hits = tuple[np.ndarray, np.ndarray]
 
 
 def simulated(random: np.random.Generator, images: int, lost: float, gained: float) -> Hits:
-    """Hits of a baseline and an arm that are right apart on these shares of an endless stream of images."""
+    """Hits of a baseline and an arm that are right apart on these shares of an endless stream of
+    images.
+    """
     outcome = random.choice(3, size=images, p=[lost, gained, 1 - lost - gained])
     both = random.random(images) < 0.8
     return np.where(outcome == 0, True, np.where(outcome == 1, False, both)), np.where(
@@ -25,7 +36,8 @@ def simulated(random: np.random.Generator, images: int, lost: float, gained: flo
 
 
 @pytest.mark.parametrize(
-    ("images", "lost", "gained"), [(100, 0.02, 0.01), (360, 0.005, 0.005), (360, 0.05, 0.02), (5000, 0.1, 0.1)]
+    ("images", "lost", "gained"),
+    [(100, 0.02, 0.01), (360, 0.005, 0.005), (360, 0.05, 0.02), (5000, 0.1, 0.1)],
 )
 def test_the_interval_of_a_drop_covers_the_truth(images: int, lost: float, gained: float) -> None:
     """In 1000 simulated evaluations the 95 % interval holds the true drop at least 930 times."""
@@ -35,7 +47,9 @@ def test_the_interval_of_a_drop_covers_the_truth(images: int, lost: float, gaine
 
 
 def test_the_bounds_of_a_drop_are_where_the_score_test_rejects() -> None:
-    """At either end Tango's statistic, written out once more, is the 97.5 % quantile of the normal distribution."""
+    """At either end Tango's statistic, written out once more, is the 97.5 % quantile of the normal
+    distribution.
+    """
     baseline = np.array([True] * 43 + [False])
     found = accuracy_drop(baseline, np.ones(44, dtype=bool))
     assert (found.lost, found.gained, found.value) == (0, 1, pytest.approx(-100 / 44))
@@ -59,28 +73,48 @@ def test_without_discordant_images_the_interval_is_not_a_point() -> None:
 
 @pytest.mark.parametrize(
     ("lost", "gained", "verdict"),
-    [(0.05, 0.01, "worse"), (0.01, 0.05, "better"), (0.0002, 0.0002, "same"), (0.03, 0.03, "unclear"), (0.012, 0.01, "unclear")],
+    [
+        (0.05, 0.01, "worse"),
+        (0.01, 0.05, "better"),
+        (0.0002, 0.0002, "same"),
+        (0.03, 0.03, "unclear"),
+        (0.012, 0.01, "unclear"),
+    ],
 )
 def test_verdicts_on_simulated_truth(lost: float, gained: float, verdict: str) -> None:
-    """Clear differences are found on 20 000 images; a true drop at the floor, or noise wider than it, is unclear."""
-    assert accuracy_drop(*simulated(np.random.default_rng(3), 20_000, lost, gained)).verdict() == verdict
+    """Clear differences are found on 20 000 images; a true drop at the floor, or noise wider than
+    it, is unclear.
+    """
+    assert (
+        accuracy_drop(*simulated(np.random.default_rng(3), 20_000, lost, gained)).verdict()
+        == verdict
+    )
 
 
 def test_equal_arms_are_seldom_called_different() -> None:
-    """Of 1000 pairs of arms without a true difference at most 6 % are called better or worse, at any number of images."""
+    """Of 1000 pairs of arms without a true difference at most 6 % are called better or worse, at
+    any number of images.
+    """
     random = np.random.default_rng(5)
     for images in (100, 1000):
-        verdict = [accuracy_drop(*simulated(random, images, 0.05, 0.05)).verdict() for _ in range(500)]
+        verdict = [
+            accuracy_drop(*simulated(random, images, 0.05, 0.05)).verdict() for _ in range(500)
+        ]
         assert verdict.count("worse") + verdict.count("better") <= 0.06 * len(verdict)
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60))
 def test_swapping_the_sides_turns_the_drop(answers: list[tuple[bool, bool]]) -> None:
-    """A drop one way is a gain the other way, its value lies in its interval, and that within -100 to 100 points."""
+    """A drop one way is a gain the other way, its value lies in its interval, and that within -100
+    to 100 points.
+    """
     one, other = (np.array(side) for side in zip(*answers, strict=True))
     there, back = accuracy_drop(one, other), accuracy_drop(other, one)
     assert (there.value, there.lost, there.p) == (pytest.approx(-back.value), back.gained, back.p)
-    assert (there.low, there.high) == (pytest.approx(-back.high, abs=1e-6), pytest.approx(-back.low, abs=1e-6))
+    assert (there.low, there.high) == (
+        pytest.approx(-back.high, abs=1e-6),
+        pytest.approx(-back.low, abs=1e-6),
+    )
     assert -100 <= there.low <= there.value <= there.high <= 100
 
 
@@ -93,7 +127,9 @@ def test_mcnemar_is_the_binomial_test(lost: int, gained: int) -> None:
 
 @pytest.mark.parametrize(("sigma", "least"), [(1.0, 915), (1.5, 890)])
 def test_the_interval_of_a_skewed_mean(sigma: float, least: int) -> None:
-    """For values as skewed as KL divergences it covers more often than Student's t, and nearly as often as its nominal 95 %."""
+    """For values as skewed as KL divergences it covers more often than Student's t, and nearly as
+    often as its nominal 95 %.
+    """
     random = np.random.default_rng(7)
     truth = np.exp(sigma**2 / 2)
     samples = random.lognormal(0, sigma, (1000, 360))
@@ -103,9 +139,14 @@ def test_the_interval_of_a_skewed_mean(sigma: float, least: int) -> None:
 
 
 def test_the_interval_of_a_symmetric_mean_is_students() -> None:
-    """Without skewness nothing is corrected; equal values have no spread; one value has no interval."""
+    """Without skewness nothing is corrected; equal values have no spread; one value has no
+    interval.
+    """
     found = mean([-1.0, -0.5, 0.5, 1.0])
-    assert (found.low, found.high) == (pytest.approx(-found.high), pytest.approx(3.182446 * np.std([-1, -0.5, 0.5, 1], ddof=1) / 2))
+    assert (found.low, found.high) == (
+        pytest.approx(-found.high),
+        pytest.approx(3.182446 * np.std([-1, -0.5, 0.5, 1], ddof=1) / 2),
+    )
     assert mean([2.0, 2.0, 2.0]) == (2, 2, 2, 3)
     assert mean([2.0]) == (2, -np.inf, np.inf, 1)
 
@@ -132,27 +173,54 @@ def test_a_floor_is_a_number_of_points() -> None:
     found = Drop(value=0.5, low=0.3, high=0.7, n=10_000, lost=100, gained=50, p=0.01)
     with pytest.raises(ValueError, match="not a finite number of at least 0"):
         found.verdict(-1)
-    assert [found.verdict(floor) for floor in (0.2, 0.3, 0.5, 0.7)] == ["worse", "unclear", "unclear", "same"]
+    assert [found.verdict(floor) for floor in (0.2, 0.3, 0.5, 0.7)] == [
+        "worse",
+        "unclear",
+        "unclear",
+        "same",
+    ]
 
 
-def evaluation(ranks: Sequence[Sequence[int]], margins: Sequence[Sequence[float]], kl: Sequence[float]) -> Predictions:
+def evaluation(
+    ranks: Sequence[Sequence[int]], margins: Sequence[Sequence[float]], kl: Sequence[float]
+) -> Predictions:
     """One arm for each row; KL of arm 1 against arm 0."""
     images = len(ranks[0])
     arms = tuple(
-        ArmImages(arm=arm, predicted=pack([0] * images, "i2"), rank=pack(rank, "i2"), margin=pack(margin, "f4"))
+        ArmImages(
+            arm=arm,
+            predicted=pack([0] * images, "i2"),
+            rank=pack(rank, "i2"),
+            margin=pack(margin, "f4"),
+        )
         for arm, (rank, margin) in enumerate(zip(ranks, margins, strict=True))
     )
     pairs = (PairImages(baseline=0, arm=1, kl=pack(kl, "f4")),)
-    return Predictions(images=images, classes=10, labels=pack([0] * images, "i2"), listing="ab", arms=arms, pairs=pairs)
+    return Predictions(
+        images=images,
+        classes=10,
+        labels=pack([0] * images, "i2"),
+        listing="ab",
+        arms=arms,
+        pairs=pairs,
+    )
 
 
 def test_any_two_arms_of_an_evaluation_can_be_compared() -> None:
     """Also two that were not requested as a pair, whose KL alone is then not known."""
     seen = evaluation(
-        [[0, 0, 4, 5], [0, 1, 4, -1], [0, 0, 0, 0]], [[1, 2, -1, -3], [1, -2, -1, np.nan], [4, 4, 4, 4]], [0, 1, 0.5, 0]
+        [[0, 0, 4, 5], [0, 1, 4, -1], [0, 0, 0, 0]],
+        [[1, 2, -1, -3], [1, -2, -1, np.nan], [4, 4, 4, 4]],
+        [0, 1, 0.5, 0],
     )
     pair = compare_predictions(seen, 0, 1)
-    assert (pair.images, pair.top1_baseline.value, pair.top1.value, pair.top5_baseline, pair.top5) == (4, 50, 25, 75, 75)
+    assert (
+        pair.images,
+        pair.top1_baseline.value,
+        pair.top1.value,
+        pair.top5_baseline,
+        pair.top5,
+    ) == (4, 50, 25, 75, 75)
     assert (pair.drop.value, pair.drop.lost, pair.drop.gained) == (25, 1, 0)
     assert pair.kl is not None
     assert pair.kl.value == pytest.approx(0.375)
@@ -169,10 +237,19 @@ def test_an_evaluation_that_contradicts_itself() -> None:
     """An array that lacks images, or is none, is named."""
     fine = evaluation([[0, 1]], [[1, 1]], [0, 0])
     assert predictions_problem(fine) is None
-    assert predictions_problem(fine.model_copy(update={"images": 3})) == "labels has 2 values for 3 images"
+    assert (
+        predictions_problem(fine.model_copy(update={"images": 3}))
+        == "labels has 2 values for 3 images"
+    )
     short = fine.arms[0].model_copy(update={"margin": pack([1], "f4")})
-    assert predictions_problem(fine.model_copy(update={"arms": (short,)})) == "margin of arm 0 has 1 values for 2 images"
+    assert (
+        predictions_problem(fine.model_copy(update={"arms": (short,)}))
+        == "margin of arm 0 has 1 values for 2 images"
+    )
     broken = fine.arms[0].model_copy(update={"rank": "AAA="})
-    assert predictions_problem(fine.model_copy(update={"arms": (broken,)})) == "rank of arm 0 has 1 values for 2 images"
+    assert (
+        predictions_problem(fine.model_copy(update={"arms": (broken,)}))
+        == "rank of arm 0 has 1 values for 2 images"
+    )
     empty = fine.model_copy(update={"images": 0, "labels": "", "arms": (), "pairs": ()})
     assert predictions_problem(empty) == "it holds no images"

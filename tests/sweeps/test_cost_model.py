@@ -1,4 +1,6 @@
-"""The cost model: exact without noise, with a test of misfit, and wider where the work between points is not known."""
+"""The cost model: exact without noise, with a test of misfit, and wider where the work between
+points is not known.
+"""
 
 import numpy as np
 import pytest
@@ -19,7 +21,9 @@ def speedups(launch: float, gain: float, work: float) -> np.ndarray:
 
 
 def test_parameters_of_an_exact_curve_are_found() -> None:
-    """Launch twice as long and work half as much are recovered, and the crossing is where both sides are equal."""
+    """Launch twice as long and work half as much are recovered, and the crossing is where both
+    sides are equal.
+    """
     found = fit_costs(BASELINE, ARM, speedups(1.5, 2.0, 2.0), NO_ERROR)
     assert found is not None
     assert np.exp(found.parameters) == pytest.approx([1.5, 2.0, 2.0], rel=1e-4)
@@ -34,7 +38,9 @@ def test_parameters_of_an_exact_curve_are_found() -> None:
 
 
 def test_a_method_that_saves_more_where_work_is_constant_has_two_parameters() -> None:
-    """Along the share of MACs saved, the baseline's work is the same at each point and cannot be separated from its launch."""
+    """Along the share of MACs saved, the baseline's work is the same at each point and cannot be
+    separated from its launch.
+    """
     saved = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
     baseline, arm = np.full(5, 1.0), 1 - saved
     found = fit_costs(baseline, arm, -np.log(0.4 + 0.8 * arm), np.full(5, 1e-6))
@@ -58,25 +64,45 @@ def test_a_curve_of_another_shape_is_not_adequate() -> None:
     wave = 0.12 * np.sin(np.pi * np.log(X / 8) / np.log(100 / 8))
     errors = np.full(len(X), 0.005)
     assert fit_costs(BASELINE, ARM, wave, errors) is None
-    found = fit_costs(BASELINE, ARM, speedups(1.5, 2.0, 2.0) + 0.06 * np.array([1, -1, 1, -1, 1, -1, 1, -1]), errors)
+    found = fit_costs(
+        BASELINE,
+        ARM,
+        speedups(1.5, 2.0, 2.0) + 0.06 * np.array([1, -1, 1, -1, 1, -1, 1, -1]),
+        errors,
+    )
     assert found is not None
     assert not found.adequate
 
 
 def test_work_that_jumps_between_points_widens_the_interval() -> None:
-    """Where the arm's work is off the line through its neighbours, the crossing between points is known less well."""
+    """Where the arm's work is off the line through its neighbours, the crossing between points is
+    known less well.
+    """
     logs = speedups(1.5, 2.0, 2.0)
     smooth = fit_costs(BASELINE, ARM, logs, np.full(len(X), 0.005))
     jumps = ARM * np.array([1, 1.1, 0.92, 1.05, 0.95, 1.08, 0.93, 1])
     launch, gain, work = 1.5, 2.0, 2.0
-    rough = fit_costs(BASELINE, jumps, np.log((1 + gain * BASELINE) / (launch + work * jumps)), np.full(len(X), 0.005))
+    rough = fit_costs(
+        BASELINE,
+        jumps,
+        np.log((1 + gain * BASELINE) / (launch + work * jumps)),
+        np.full(len(X), 0.005),
+    )
     assert smooth is not None
     assert rough is not None
-    narrow, wide = crossing(smooth, list(X), BASELINE, ARM), crossing(rough, list(X), BASELINE, jumps)
+    narrow, wide = (
+        crossing(smooth, list(X), BASELINE, ARM),
+        crossing(rough, list(X), BASELINE, jumps),
+    )
     assert narrow is not None
     assert narrow.low is not None
     assert narrow.high is not None
-    assert wide is None or wide.low is None or wide.high is None or wide.high / wide.low > narrow.high / narrow.low
+    assert (
+        wide is None
+        or wide.low is None
+        or wide.high is None
+        or wide.high / wide.low > narrow.high / narrow.low
+    )
 
 
 def test_a_fit_that_stays_on_one_side_has_no_crossing() -> None:
@@ -88,7 +114,9 @@ def test_a_fit_that_stays_on_one_side_has_no_crossing() -> None:
 
 @pytest.mark.parametrize("case", FOLLOW_MODEL)
 def test_crossings_are_covered(case: str) -> None:
-    """The interval of the fitted crossing holds the truth in at least 93 % of curves, by an end it has or both."""
+    """The interval of the fitted crossing holds the truth in at least 93 % of curves, by an end it
+    has or both.
+    """
     rng, at = np.random.default_rng(7), int(case.removeprefix("at "))
     truth, arm = FOLLOW_MODEL[case]
     sides = [work(x) for x in GRID], [arm(x) for x in GRID]
@@ -105,7 +133,9 @@ def test_crossings_are_covered(case: str) -> None:
 
 @pytest.mark.parametrize("true", [(0.9, 2.0, 2.0), (1.5, 0.3, 0.2), (1.0, 5.0, 1.0)])
 def test_both_searches_end_at_the_same_fit(true: tuple[float, float, float]) -> None:
-    """The quick search and SciPy's bounded one, which takes over where a parameter is hardly determined."""
+    """The quick search and SciPy's bounded one, which takes over where a parameter is hardly
+    determined.
+    """
     logs = speedups(*true) + 0.01 * np.random.default_rng(0).standard_normal(len(X))
 
     def weighted(at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

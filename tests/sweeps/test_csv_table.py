@@ -1,4 +1,6 @@
-"""CSV files from anyone: names and units of columns, both notations of numbers, and what is wrong with the rest."""
+"""CSV files from anyone: names and units of columns, both notations of numbers, and what is wrong
+with the rest.
+"""
 
 from pathlib import Path
 
@@ -16,14 +18,21 @@ def csv_file(folder: Path, text: str | bytes) -> Path:
 
 def test_names_are_guessed_and_the_guesses_are_listed(tmp_path: Path) -> None:
     """Columns are found by their names; which were guessed and which are not used is listed."""
-    found = read_csv_rows(csv_file(tmp_path, "bs,arm,tp,colour\n2,dense,10.5,red\n4,topk,20,blue\n"))
+    found = read_csv_rows(
+        csv_file(tmp_path, "bs,arm,tp,colour\n2,dense,10.5,red\n4,topk,20,blue\n")
+    )
     assert found.columns == {"bs": "batch", "arm": "label", "tp": "throughput"}
     assert (found.guessed, found.unknown) == (("bs", "arm", "tp"), ("colour",))
-    assert [(row.batch, row.label, row.throughput) for row in found.rows] == [(2, "dense", 10.5), (4, "topk", 20.0)]
+    assert [(row.batch, row.label, row.throughput) for row in found.rows] == [
+        (2, "dense", 10.5),
+        (4, "topk", 20.0),
+    ]
 
 
 def test_a_column_called_model_may_hold_arms(tmp_path: Path) -> None:
-    """`model` is the arm where it distinguishes a baseline, and the model elsewhere; FLOPs are read as GMACs, which is noted."""
+    """`model` is the arm where it distinguishes a baseline, and the model elsewhere; FLOPs are read
+    as GMACs, which is noted.
+    """
     found = read_csv_rows(csv_file(tmp_path, "model,tp,flops\nbaseline,10,17.6\nwith_tr,9,5.6\n"))
     assert [row.label for row in found.rows] == ["baseline", "with_tr"]
     assert found.rows[0].gmacs == 17.6
@@ -51,7 +60,12 @@ def test_units_in_headers(tmp_path: Path, header: str, cell: str, latency_ms: fl
 
 
 @pytest.mark.parametrize(
-    ("header", "unit"), [("latency (ms/image)", "per_image"), ("latency [ms per batch]", "per_batch"), ("latency_ms", None)]
+    ("header", "unit"),
+    [
+        ("latency (ms/image)", "per_image"),
+        ("latency [ms per batch]", "per_batch"),
+        ("latency_ms", None),
+    ],
 )
 def test_what_a_latency_is_the_time_of(tmp_path: Path, header: str, unit: str | None) -> None:
     """A header may state whether a latency is that of a batch or an image."""
@@ -59,30 +73,53 @@ def test_what_a_latency_is_the_time_of(tmp_path: Path, header: str, unit: str | 
 
 
 def test_semicolons_and_decimal_commas(tmp_path: Path) -> None:
-    """A file of a German spreadsheet: semicolons between columns, commas in numbers; the reading is noted."""
-    found = read_csv_rows(csv_file(tmp_path, "batch;throughput;latency_ms\n1;152,7;6,55\n8;157,7;6,34\n"))
-    assert [(row.throughput, row.latency_ms) for row in found.rows] == [(152.7, 6.55), (157.7, 6.34)]
+    """A file of a German spreadsheet: semicolons between columns, commas in numbers; the reading is
+    noted.
+    """
+    found = read_csv_rows(
+        csv_file(tmp_path, "batch;throughput;latency_ms\n1;152,7;6,55\n8;157,7;6,34\n")
+    )
+    assert [(row.throughput, row.latency_ms) for row in found.rows] == [
+        (152.7, 6.55),
+        (157.7, 6.34),
+    ]
     assert "commas in numbers are decimal points" in found.notes
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('batch,latency\n1,6.5\n8,"6,55"\n', r"table.csv:3: latency: '6,55' is no number; write a decimal point"),
-        ("batch\tlatency\n1\t6,5\n", r"table.csv:2: latency: '6,5' is no number; write a decimal point"),
-        ("batch;latency;tp\n1;6.5;152,7\n", r"table.csv:2: tp: '152,7' is no number; write a decimal point"),
-        ("batch;kernels;latency\n1;6,856;6,5\n", r"table.csv:2: kernels: '6,856' is no whole number"),
+        (
+            'batch,latency\n1,6.5\n8,"6,55"\n',
+            r"table.csv:3: latency: '6,55' is no number; write a decimal point",
+        ),
+        (
+            "batch\tlatency\n1\t6,5\n",
+            r"table.csv:2: latency: '6,5' is no number; write a decimal point",
+        ),
+        (
+            "batch;latency;tp\n1;6.5;152,7\n",
+            r"table.csv:2: tp: '152,7' is no number; write a decimal point",
+        ),
+        (
+            "batch;kernels;latency\n1;6,856;6,5\n",
+            r"table.csv:2: kernels: '6,856' is no whole number",
+        ),
         ("batch,latency\n1,6,5\n", r"table.csv:2: has 3 cells, the header has 2"),
     ],
 )
 def test_other_decimal_commas_are_refused(tmp_path: Path, text: str, message: str) -> None:
-    """A comma is a decimal point only beside semicolons and where no number has a point; else its line and column are named."""
+    """A comma is a decimal point only beside semicolons and where no number has a point; else its
+    line and column are named.
+    """
     with pytest.raises(UserError, match=message):
         read_csv_rows(csv_file(tmp_path, text))
 
 
 def test_lines_are_those_of_the_file(tmp_path: Path) -> None:
-    """Empty lines above and between the rows count, and rows without a value in any cell are left out."""
+    """Empty lines above and between the rows count, and rows without a value in any cell are left
+    out.
+    """
     with pytest.raises(UserError, match=r"table.csv:7: tp: 'fast' is no number"):
         read_csv_rows(csv_file(tmp_path, "\n \nbatch,tp\n\n1,10\n,\n2,fast\n"))
     found = read_csv_rows(csv_file(tmp_path, "\n\nbatch,tp\n\n1,10\n , \n2,20\n"))
@@ -90,7 +127,9 @@ def test_lines_are_those_of_the_file(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_cut_off(tmp_path: Path) -> None:
-    """A row that ends early, or inside quotation marks, is refused: what it lacks was not left empty."""
+    """A row that ends early, or inside quotation marks, is refused: what it lacks was not left
+    empty.
+    """
     with pytest.raises(UserError, match=r"table.csv:3: has 1 cells, the header has 2"):
         read_csv_rows(csv_file(tmp_path, "batch,tp\n1,10\n2"))
     with pytest.raises(UserError, match=r"table.csv: is no table: .*end of data"):
@@ -98,8 +137,13 @@ def test_a_file_that_is_cut_off(tmp_path: Path) -> None:
 
 
 def test_thousands_and_other_decorations(tmp_path: Path) -> None:
-    """Grouped thousands, per cent, times signs, empty cells and a byte-order mark are read as they are meant."""
-    text = '\ufeffbatch,kernels,speedup,top1,latency_ms\n1,"6,856",0.90x,79.5 %,\n2,"1,234,567",1.10×,n/a,-\n\n'
+    """Grouped thousands, per cent, times signs, empty cells and a byte-order mark are read as they
+    are meant.
+    """
+    text = (
+        '\ufeffbatch,kernels,speedup,top1,latency_ms\n1,"6,856",0.90x,79.5'
+        ' %,\n2,"1,234,567",1.10×,n/a,-\n\n'
+    )
     found = read_csv_rows(csv_file(tmp_path, text))
     assert [(row.kernels, row.speedup, row.top1, row.latency_ms) for row in found.rows] == [
         (6856, 0.9, 79.5, None),
@@ -116,7 +160,9 @@ def test_a_change_in_per_cent_is_no_time(tmp_path: Path) -> None:
 
 
 def test_a_label_may_state_its_condition(tmp_path: Path) -> None:
-    """Sizes and batches that every label states are columns; those of some labels alone stay where they are."""
+    """Sizes and batches that every label states are columns; those of some labels alone stay where
+    they are.
+    """
     found = read_csv_rows(csv_file(tmp_path, "arm,tp\nbs=1 dense,10\nbs=8 dense keep=2,20\n"))
     assert [(row.label, row.batch) for row in found.rows] == [("dense", 1), ("dense keep=2", 8)]
     some = read_csv_rows(csv_file(tmp_path, "arm,tp\nbs=1 dense,10\ndense,20\n"))
@@ -125,7 +171,9 @@ def test_a_label_may_state_its_condition(tmp_path: Path) -> None:
 
 def test_a_mapping_wins(tmp_path: Path) -> None:
     """A mapped column is what it is mapped to, whatever its name; the others are still guessed."""
-    found = read_csv_rows(csv_file(tmp_path, "n,speed,tp\n4,10,3\n"), mapping={"n": "batch", "speed": "throughput"})
+    found = read_csv_rows(
+        csv_file(tmp_path, "n,speed,tp\n4,10,3\n"), mapping={"n": "batch", "speed": "throughput"}
+    )
     assert (found.rows[0].batch, found.rows[0].throughput) == (4, 10.0)
     assert (found.guessed, found.unknown) == ((), ("tp",))
 
@@ -149,7 +197,9 @@ def test_a_mapping_wins(tmp_path: Path) -> None:
     ],
 )
 def test_bad_files(tmp_path: Path, text: str | bytes, message: str | None) -> None:
-    """Whatever is no table of measurements is an error that names the file, the line and the column."""
+    """Whatever is no table of measurements is an error that names the file, the line and the
+    column.
+    """
     path = csv_file(tmp_path, text)
     if message is None:
         assert read_csv_rows(path).unknown == ("throughput",)
@@ -190,10 +240,16 @@ def test_mappings_of_the_command_line() -> None:
         parse_mapping(["tp=troughput"])
 
 
-@pytest.mark.parametrize("header", ["sparsity (%)", "sparsity %", "sparsity_pct", "sparsity [percent]", "sparsity"])
-@pytest.mark.parametrize(("cell", "share"), [("50 %", 0.5), ("0.5 %", 0.005), ("1%", 0.01), ("50", 0.5), ("0.5", 0.005)])
+@pytest.mark.parametrize(
+    "header", ["sparsity (%)", "sparsity %", "sparsity_pct", "sparsity [percent]", "sparsity"]
+)
+@pytest.mark.parametrize(
+    ("cell", "share"), [("50 %", 0.5), ("0.5 %", 0.005), ("1%", 0.01), ("50", 0.5), ("0.5", 0.005)]
+)
 def test_shares_in_per_cent(tmp_path: Path, header: str, cell: str, share: float) -> None:
-    """A share in per cent is read as one where its cell or its header names them; above 1 it is refused where none does."""
+    """A share in per cent is read as one where its cell or its header names them; above 1 it is
+    refused where none does.
+    """
     path = tmp_path / "table.csv"
     path.write_text(f"arm,{header},latency (ms)\ndense,0,100\nlarosa,{cell},90\n")
     if header == "sparsity" and cell == "50":

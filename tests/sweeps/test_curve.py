@@ -13,11 +13,15 @@ def point(x: float, verdict: Verdict = "unclear", **more: bool) -> Point:
 
 def test_points_are_put_in_order() -> None:
     """A curve is sorted by x, whatever the order in which its points were measured."""
-    assert [each.x for each in Curve(axis="tokens", points=(point(64), point(4), point(16))).points] == [4, 16, 64]
+    assert [
+        each.x for each in Curve(axis="tokens", points=(point(64), point(4), point(16))).points
+    ] == [4, 16, 64]
 
 
 def test_a_point_counts_unless_something_is_wrong() -> None:
-    """A point that is given by its numbers and verdict alone counts: it is neither wrong nor without effect."""
+    """A point that is given by its numbers and verdict alone counts: it is neither wrong nor
+    without effect.
+    """
     given = Point(x=4, speedup=1.2, verdict="insufficient")
     assert (given.wrong, given.no_op) == (False, False)
     assert Curve(axis="tokens", points=(given,)).usable() == (given,)
@@ -45,7 +49,9 @@ def test_the_same_x_twice_is_an_error_that_names_it() -> None:
 def test_impossible_points_are_refused(wrong: dict[str, float]) -> None:
     """A speed-up is positive, finite and inside its interval."""
     with pytest.raises(ValidationError):
-        Point.model_validate({"x": 16.0, "speedup": 1.0, "low": 0.95, "high": 1.05, "verdict": "same"} | wrong)
+        Point.model_validate(
+            {"x": 16.0, "speedup": 1.0, "low": 0.95, "high": 1.05, "verdict": "same"} | wrong
+        )
 
 
 def test_points_that_a_flag_marks_as_wrong_do_not_count() -> None:
@@ -57,9 +63,18 @@ def test_points_that_a_flag_marks_as_wrong_do_not_count() -> None:
 
 def test_a_curve_is_described_by_its_stretches() -> None:
     """Runs of equal verdict, points without effect, and what was left out, each with its places."""
-    points = (point(4, "slower"), point(9, "slower"), point(16), point(36, "faster"), point(64, no_op=True), point(100, wrong=True))
-    assert describe_curve(Curve(axis="tokens", points=points)) == (
-        "Along tokens: slower at 4 to 9, not clear at 16, faster at 36, removes nothing at 64. Wrong by a flag, and left out: 100."
+    points = (
+        point(4, "slower"),
+        point(9, "slower"),
+        point(16),
+        point(36, "faster"),
+        point(64, no_op=True),
+        point(100, wrong=True),
+    )
+    assert (
+        describe_curve(Curve(axis="tokens", points=points))
+        == "Along tokens: slower at 4 to 9, not clear at 16, faster at 36, removes nothing at 64."
+        " Wrong by a flag, and left out: 100."
     )
     assert describe_curve(Curve(axis="tokens")) == "No points were measured."
 

@@ -1,4 +1,6 @@
-"""From a sweep file to jobs and comparisons: arms and their identities, baselines, and how points become jobs."""
+"""From a sweep file to jobs and comparisons: arms and their identities, baselines, and how points
+become jobs.
+"""
 
 from pathlib import Path
 
@@ -35,11 +37,16 @@ def test_the_quickstart_expands_to_one_job_per_size(expand: Expand) -> None:
     ]
 
 
-def test_a_file_and_its_text_are_one_sweep(tmp_path: Path, methods: dict[str, Method], expand: Expand) -> None:
+def test_a_file_and_its_text_are_one_sweep(
+    tmp_path: Path, methods: dict[str, Method], expand: Expand
+) -> None:
     """`expand_file` reads the file itself when no text is given."""
     path = tmp_path / "quickstart.yaml"
     path.write_text(QUICKSTART)
-    assert expand_file(path, methods=methods, networks=NETWORKS, auto="cpu").jobs == expand(QUICKSTART).jobs
+    assert (
+        expand_file(path, methods=methods, networks=NETWORKS, auto="cpu").jobs
+        == expand(QUICKSTART).jobs
+    )
 
 
 def test_auto_is_resolved_before_hashing(expand: Expand) -> None:
@@ -51,7 +58,10 @@ def test_auto_is_resolved_before_hashing(expand: Expand) -> None:
 # ---- arms and their identities ----
 
 
-@pytest.mark.parametrize("written", ["{method: topk, keep_rate: 1}", "{method: topk, keep_rate: 1.0, layers: {list: [3, 6, 9]}}"])
+@pytest.mark.parametrize(
+    "written",
+    ["{method: topk, keep_rate: 1}", "{method: topk, keep_rate: 1.0, layers: {list: [3, 6, 9]}}"],
+)
 def test_one_way_of_running_is_one_arm(expand: Expand, written: str) -> None:
     """`keep_rate: 1`, `1.0` and spelled-out defaults are one arm."""
     both = expand(MODEL + f"methods: [{{method: topk, keep_rate: [1, 1.0]}}, {written}]\n")
@@ -62,11 +72,21 @@ def test_one_way_of_running_is_one_arm(expand: Expand, written: str) -> None:
 def test_an_omitted_parameter_is_its_default(expand: Expand) -> None:
     """A parameter left out and the same default written down are one question."""
     entries = ("topk", "{method: topk}", "{method: topk, keep_rate: 0.7}")
-    assert len({expand(MODEL + f"methods: [{written}]\n").comparisons[0].question_id for written in entries}) == 1
+    assert (
+        len(
+            {
+                expand(MODEL + f"methods: [{written}]\n").comparisons[0].question_id
+                for written in entries
+            }
+        )
+        == 1
+    )
 
 
 def test_comparisons_of_a_sweep_are_distinct(expand: Expand) -> None:
-    """Whatever is requested twice, over axes, methods and extra points, is measured once and counted."""
+    """Whatever is requested twice, over axes, methods and extra points, is measured once and
+    counted.
+    """
     text = MODEL + "axes: {image_size: [32, 64, 32], batch_size: [1, 2]}\n"
     text += "methods: [{method: topk, keep_rate: [0.5, 0.5, 0.7], dtype: [float32, float16]}]\n"
     text += "include: [{image_size: 64, method: topk, keep_rate: 0.5}]\n"
@@ -79,7 +99,10 @@ def test_comparisons_of_a_sweep_are_distinct(expand: Expand) -> None:
 
 def test_overrides_equal_to_the_condition_merge(expand: Expand) -> None:
     """An override that repeats the condition makes no new arm, at each point for itself."""
-    text = MODEL + "axes: {runtime: [eager, compile]}\nmethods: [{method: topk, runtime: eager}, topk]\n"
+    text = (
+        MODEL
+        + "axes: {runtime: [eager, compile]}\nmethods: [{method: topk, runtime: eager}, topk]\n"
+    )
     expansion = expand(text)
     assert [len(job.arms) for job in expansion.jobs] == [2, 3]
     assert arms(expansion, 1)[1] == "topk(keep_rate=0.7, layers=[3,6,9]) [runtime=eager]"
@@ -88,7 +111,9 @@ def test_overrides_equal_to_the_condition_merge(expand: Expand) -> None:
 def test_a_list_for_a_scalar_parameter_expands(expand: Expand) -> None:
     """Lists of scalar parameters and overrides multiply; `{list: …}` is one value."""
     expansion = expand(
-        MODEL + "methods: [{method: topk, keep_rate: [0.5, 0.7], layers: {list: [3, 6]}, dtype: [float32, float16]}]\n"
+        MODEL
+        + "methods: [{method: topk, keep_rate: [0.5, 0.7], layers: {list: [3, 6]}, dtype: [float32,"
+        " float16]}]\n"
     )
     assert len(expansion.comparisons) == 4
     assert {tuple(arm.stack[0].params["layers"]) for arm in expansion.jobs[0].arms[1:]} == {(3, 6)}
@@ -98,15 +123,26 @@ def test_a_sequence_parameter_expands(expand: Expand) -> None:
     """A list of lists gives several lists, and a list may hold numbers and schedules."""
     schedules = "{method: tome, r: [8, {per_block: [8, 4], fill: 0}]}"
     expansion = expand(MODEL + f"methods: [{{method: topk, layers: [[3], [3, 6]]}}, {schedules}]\n")
-    lists = [arm.stack[0].params.get("layers", arm.stack[0].params.get("r")) for arm in expansion.jobs[0].arms[1:]]
+    lists = [
+        arm.stack[0].params.get("layers", arm.stack[0].params.get("r"))
+        for arm in expansion.jobs[0].arms[1:]
+    ]
     assert lists == [[3], [3, 6], 8, [8, 4]]
 
 
 def test_series_expand_parameters_too(expand: Expand) -> None:
     """A range stands for its values wherever a list may stand."""
-    tome, dense = "r: {range: {start: 2, stop: 6, step: 2}}", "replicate: {range: {start: 1, stop: 3}}"
+    tome, dense = (
+        "r: {range: {start: 2, stop: 6, step: 2}}",
+        "replicate: {range: {start: 1, stop: 3}}",
+    )
     text = f"{MODEL}methods: [{{method: tome, {tome}}}, {{method: dense, {dense}}}]\n"
-    assert arms(expand(text))[1:] == ["tome(r=2)", "tome(r=4)", "tome(r=6)", *(f"dense [replicate={n}]" for n in (1, 2, 3))]
+    assert arms(expand(text))[1:] == [
+        "tome(r=2)",
+        "tome(r=4)",
+        "tome(r=6)",
+        *(f"dense [replicate={n}]" for n in (1, 2, 3)),
+    ]
 
 
 def test_a_parameter_goes_before_an_override_of_its_name(expand: Expand) -> None:
@@ -118,25 +154,42 @@ def test_a_parameter_goes_before_an_override_of_its_name(expand: Expand) -> None
 
 def test_stacks_keep_their_order(expand: Expand) -> None:
     """A stack is an ordered list of methods, with overrides beside it."""
-    entries = "  - stack: [{method: topk, keep_rate: [0.5, 0.7]}, tome]\n    runtime: compile\n  - stack: [tome, {method: topk}]\n"
+    entries = (
+        "  - stack: [{method: topk, keep_rate: [0.5, 0.7]}, tome]\n    runtime: compile\n  - stack:"
+        " [tome, {method: topk}]\n"
+    )
     expansion = expand(f"{MODEL}methods:\n{entries}")
-    assert [arm.method for arm in expansion.jobs[0].arms] == ["dense", "topk+tome", "topk+tome", "tome+topk"]
+    assert [arm.method for arm in expansion.jobs[0].arms] == [
+        "dense",
+        "topk+tome",
+        "topk+tome",
+        "tome+topk",
+    ]
     assert expansion.jobs[0].arms[1].overrides.runtime == "compile"
 
 
 def test_an_arm_may_change_the_image_size(expand: Expand) -> None:
     """Smaller input is a way of running, too; its size must suit the patch."""
-    assert arms(expand(MODEL + "methods: [{method: dense, image_size: 16}]\n")) == ["dense", "dense [image_size=16]"]
+    assert arms(expand(MODEL + "methods: [{method: dense, image_size: 16}]\n")) == [
+        "dense",
+        "dense [image_size=16]",
+    ]
 
 
 # ---- baselines ----
 
 
 def test_every_arm_is_compared_with_every_baseline_but_itself(expand: Expand) -> None:
-    """Baselines come first in the job, an arm that is a baseline is there once, and no pair names one arm twice."""
+    """Baselines come first in the job, an arm that is a baseline is there once, and no pair names
+    one arm twice.
+    """
     text = MODEL + "axes: {runtime: [compile]}\nbaselines: [dense, {runtime: eager}]\n"
     job = expand(text + "methods: [{method: dense, runtime: eager}, topk]\n").jobs[0]
-    assert [str(arm) for arm in job.arms] == ["dense", "dense [runtime=eager]", "topk(keep_rate=0.7, layers=[3,6,9])"]
+    assert [str(arm) for arm in job.arms] == [
+        "dense",
+        "dense [runtime=eager]",
+        "topk(keep_rate=0.7, layers=[3,6,9])",
+    ]
     assert job.pairs == (Pair(0, 1), Pair(0, 2), Pair(1, 2))
 
 
@@ -149,29 +202,44 @@ def test_baselines_that_the_condition_makes_equal_are_one(expand: Expand) -> Non
 
 def test_a_method_can_be_the_baseline(expand: Expand) -> None:
     """Methods are compared with each other by making one the baseline."""
-    job = expand(MODEL + "baselines: [{method: topk, keep_rate: 0.5}]\nmethods: [topk, {method: dense}]\n").jobs[0]
+    job = expand(
+        MODEL + "baselines: [{method: topk, keep_rate: 0.5}]\nmethods: [topk, {method: dense}]\n"
+    ).jobs[0]
     assert [arm.method for arm in job.arms] == ["topk", "topk", "dense"]
     assert job.pairs == (Pair(0, 1), Pair(0, 2))
 
 
-@pytest.mark.parametrize("entry", ["{method: dense}", "{method: dense, runtime: eager}", "{method: dense, replicate: 0}"])
-def test_the_baseline_against_itself_needs_a_replicate(expand: Expand, refusal: Refusal, entry: str) -> None:
-    """An arm that is its baseline everywhere is an error that shows the way to an A/A test; a replicate is one."""
+@pytest.mark.parametrize(
+    "entry", ["{method: dense}", "{method: dense, runtime: eager}", "{method: dense, replicate: 0}"]
+)
+def test_the_baseline_against_itself_needs_a_replicate(
+    expand: Expand, refusal: Refusal, entry: str
+) -> None:
+    """An arm that is its baseline everywhere is an error that shows the way to an A/A test; a
+    replicate is one.
+    """
     error = refusal(f"{MODEL}methods:\n  - topk\n  - {entry}\n")
     assert (error.line, error.key) == (6, "methods[1]")
     assert "for an A/A test write `replicate: 1`" in error.problem
-    assert arms(expand(MODEL + "methods: [{method: dense, replicate: 1}]\n")) == ["dense", "dense [replicate=1]"]
+    assert arms(expand(MODEL + "methods: [{method: dense, replicate: 1}]\n")) == [
+        "dense",
+        "dense [replicate=1]",
+    ]
 
 
 # ---- images that are no squares ----
 
 
 def test_images_may_be_rectangles(expand: Expand) -> None:
-    """Lists, single values and arms take height and width; a square keeps its question however it is written."""
+    """Lists, single values and arms take height and width; a square keeps its question however it
+    is written.
+    """
     wide = "{height: 64, width: 96}"
     expansion = expand(MODEL + f"axes: {{image_size: [64, {wide}, 96]}}\n" + TOPK)
     assert [job.condition.image_size for job in expansion.jobs] == [64, WIDE, 96]
-    (single,) = expand(f"defaults: {{model: deit_tiny_patch16_224, image_size: {wide}}}\n" + TOPK).jobs
+    (single,) = expand(
+        f"defaults: {{model: deit_tiny_patch16_224, image_size: {wide}}}\n" + TOPK
+    ).jobs
     assert single.comparison_ids() == expansion.jobs[1].comparison_ids()
     network = NETWORKS["deit_tiny_patch16_224"]
     assert network.patch_tokens(WIDE) == 24
@@ -188,7 +256,9 @@ def test_images_may_be_rectangles(expand: Expand) -> None:
 
 
 def test_rounds_repeat_every_job(expand: Expand) -> None:
-    """With n rounds each job is there n times, round after round; comparisons stay what they are."""
+    """With n rounds each job is there n times, round after round; comparisons stay what they
+    are.
+    """
     expansion = expand(GRID + "jobs: {latency: {rounds: 3}}\n")
     assert [job.round for job in expansion.jobs] == [0, 0, 0, 1, 1, 1, 2, 2, 2]
     assert len({job.job_id for job in expansion.jobs}) == 9
@@ -196,9 +266,14 @@ def test_rounds_repeat_every_job(expand: Expand) -> None:
 
 
 def test_big_blocks_are_split(expand: Expand) -> None:
-    """No job has more arms than `arms_per_job`, each part has the baselines, and no pair is lost or doubled."""
+    """No job has more arms than `arms_per_job`, each part has the baselines, and no pair is lost or
+    doubled.
+    """
     text = MODEL + "baselines: [dense, {runtime: compile}]\n"
-    text += "methods: [{method: topk, keep_rate: {linspace: {start: 0.1, stop: 1, num: 19}}}, {method: dense, runtime: compile}]\n"
+    text += (
+        "methods: [{method: topk, keep_rate: {linspace: {start: 0.1, stop: 1, num: 19}}}, {method:"
+        " dense, runtime: compile}]\n"
+    )
     expansion = expand(text + "limits: {arms_per_job: 8}\n")
     assert [len(job.arms) for job in expansion.jobs] == [8, 8, 8, 3]
     assert all(arms(expansion, job)[:2] == ["dense", "dense [runtime=compile]"] for job in range(4))

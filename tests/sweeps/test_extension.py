@@ -1,4 +1,6 @@
-"""A kind of job and a metric are added by their declarations alone: a copy of the package is edited as the README describes."""
+"""A kind of job and a metric are added by their declarations alone: a copy of the package is edited
+as the README describes.
+"""
 
 import json
 import shutil
@@ -55,19 +57,32 @@ print(json.dumps([job.kind, job.condition.data, job.protocol.images, job.occupat
 
 
 def test_a_kind_and_a_metric_are_declarations(tmp_path: Path) -> None:
-    """Three declarations are enough to parse, plan and hash jobs of a new kind, and to word its effects."""
+    """Three declarations are enough to parse, plan and hash jobs of a new kind, and to word its
+    effects.
+    """
     package = tmp_path / "sweeps"
-    shutil.copytree(Path(sweeps.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    edits = {"kinds.py": (")\nKINDS: ", KIND), "metrics.py": (")\nMETRICS: ", METRIC)}
-    edits["parsing/file_schema.py"] = ("class Jobs(FileSection):", SECTION)
+    shutil.copytree(
+        Path(sweeps.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__")
+    )
+    edits = {"model/kinds.py": (")\nKINDS: ", KIND), "model/metrics.py": (")\nMETRICS: ", METRIC)}
+    edits["language/file_schema.py"] = ("class Jobs(FileSection):", SECTION)
     for name, (old, new) in edits.items():
         text = (package / name).read_text()
         assert text.count(old) == 1
         (package / name).write_text(text.replace(old, new))
-    schema = package / "parsing/file_schema.py"
+    schema = package / "language/file_schema.py"
     quality = "    quality: Quality | None = None\n"
-    schema.write_text(schema.read_text().replace(quality, f"{quality}    robustness: Robustness | None = None\n"))
-    done = subprocess.run([sys.executable, "-c", PROGRAM], input=SWEEP, cwd=tmp_path, capture_output=True, text=True, check=False)
+    schema.write_text(
+        schema.read_text().replace(quality, f"{quality}    robustness: Robustness | None = None\n")
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        input=SWEEP,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     kind, data, images, occupation, job_id, comparison_id, phrase = json.loads(done.stdout)
     assert (kind, data, images, occupation) == ("robustness", "digits", 8, "shared")

@@ -25,7 +25,9 @@ def test_a_protocol_is_read_with_its_units() -> None:
     """Durations come out in seconds, and what is not written keeps its default."""
     latency = "{pairs: {max: 50}, half_width: 0.02, budget: 250ms, timeout: 2m, rounds: 3}"
     sweep = parse(read("x.yaml", f"{HEAD}jobs: {{latency: {latency}}}\n"))
-    expected = Protocol(pairs_min=30, pairs_max=50, half_width=0.02, budget_s=0.25, timeout_s=120.0, rounds=3)
+    expected = Protocol(
+        pairs_min=30, pairs_max=50, half_width=0.02, budget_s=0.25, timeout_s=120.0, rounds=3
+    )
     assert sweep.jobs.latency.protocol() == expected
 
 
@@ -37,11 +39,22 @@ def test_an_empty_key_is_its_default(empty: str) -> None:
 
 def test_an_empty_kind_has_its_defaults() -> None:
     """Latency named without settings is latency where nothing is named."""
-    assert parse(read("x.yaml", HEAD + "jobs: {latency: }\n")).jobs.protocols("vision") == {"latency": Protocol()}
+    assert parse(read("x.yaml", HEAD + "jobs: {latency: }\n")).jobs.protocols("vision") == {
+        "latency": Protocol()
+    }
 
 
 @pytest.mark.parametrize(
-    ("written", "value"), [("250ms", 0.25), ("10s", 10.0), ("1.5m", 90.0), ("1h", 3600.0), ("2 s", 2.0), (7, 7.0), (0.5, 0.5)]
+    ("written", "value"),
+    [
+        ("250ms", 0.25),
+        ("10s", 10.0),
+        ("1.5m", 90.0),
+        ("1h", 3600.0),
+        ("2 s", 2.0),
+        (7, 7.0),
+        (0.5, 0.5),
+    ],
 )
 def test_durations(written: str | float, value: float) -> None:
     """Milliseconds, seconds, minutes, hours, or a plain number of seconds."""
@@ -72,15 +85,55 @@ def test_what_is_no_duration(written: Any) -> None:
         (HEAD + "exclude: [{a: 1}, 3]\n", 3, "exclude[1]", "needs a mapping"),
         (HEAD + "baselines: []\n", 3, "baselines", "is empty"),
         (HEAD + "jobs:\n  latncy: {}\n", 4, "jobs.latncy", "did you mean 'latency'?"),
-        (HEAD + "jobs:\n  latency:\n    pairs:\n      mn: 3\n", 6, "jobs.latency.pairs.mn", "did you mean 'min'?"),
-        (HEAD + "jobs:\n  latency:\n    pairs: {min: 9, max: 3}\n", 5, "jobs.latency.pairs", "min is 9, above max, which is 3"),
-        (HEAD + "jobs:\n  latency:\n    pairs: {min: 1}\n", 5, "jobs.latency.pairs.min", "greater than or equal to 2"),
-        (HEAD + "jobs:\n  latency:\n    budget: 10x\n", 5, "jobs.latency.budget", "'10x' is no duration"),
+        (
+            HEAD + "jobs:\n  latency:\n    pairs:\n      mn: 3\n",
+            6,
+            "jobs.latency.pairs.mn",
+            "did you mean 'min'?",
+        ),
+        (
+            HEAD + "jobs:\n  latency:\n    pairs: {min: 9, max: 3}\n",
+            5,
+            "jobs.latency.pairs",
+            "min is 9, above max, which is 3",
+        ),
+        (
+            HEAD + "jobs:\n  latency:\n    pairs: {min: 1}\n",
+            5,
+            "jobs.latency.pairs.min",
+            "greater than or equal to 2",
+        ),
+        (
+            HEAD + "jobs:\n  latency:\n    budget: 10x\n",
+            5,
+            "jobs.latency.budget",
+            "'10x' is no duration",
+        ),
         (HEAD + "jobs:\n  latency:\n    budget: 0s\n", 5, "jobs.latency.budget", "greater than 0"),
-        (HEAD + "jobs:\n  latency:\n    half_width: '0.1'\n", 5, "jobs.latency.half_width", "did you mean 0.1 (without quotes)?"),
-        (HEAD + "retry:\n  when: [worker_crash,\n    worker_crsh]\n", 5, "retry.when[1]", "did you mean 'worker_crash'?"),
-        (HEAD + "retry: {max_attempts: true}\n", 3, "retry.max_attempts", "needs a whole number, not true"),
-        (HEAD + "limits:\n  max_jobs: 2.5\n", 4, "limits.max_jobs", "needs a whole number, not 2.5"),
+        (
+            HEAD + "jobs:\n  latency:\n    half_width: '0.1'\n",
+            5,
+            "jobs.latency.half_width",
+            "did you mean 0.1 (without quotes)?",
+        ),
+        (
+            HEAD + "retry:\n  when: [worker_crash,\n    worker_crsh]\n",
+            5,
+            "retry.when[1]",
+            "did you mean 'worker_crash'?",
+        ),
+        (
+            HEAD + "retry: {max_attempts: true}\n",
+            3,
+            "retry.max_attempts",
+            "needs a whole number, not true",
+        ),
+        (
+            HEAD + "limits:\n  max_jobs: 2.5\n",
+            4,
+            "limits.max_jobs",
+            "needs a whole number, not 2.5",
+        ),
         (HEAD + "limits:\n  max_job: 2\n", 4, "limits.max_job", "did you mean 'max_jobs'?"),
         (HEAD + "zip: [a, b]\n", 3, "zip[0]", "needs a list"),
         (HEAD + "jobs:\n  latency: {timeout: 99999999h}\n", 4, "jobs.latency.timeout", "1000h"),

@@ -17,7 +17,9 @@ WRONG = {
 
 @pytest.mark.parametrize("flag", FLAGS)
 def test_each_flag_is_wrong_or_noisy(flag: str) -> None:
-    """Figures of another question are wrong; noise, a busy neighbour, a low priority or a part left out are not."""
+    """Figures of another question are wrong; noise, a busy neighbour, a low priority or a part left
+    out are not.
+    """
     assert wrong([flag]) == (flag in WRONG)
 
 
@@ -31,7 +33,12 @@ def test_one_wrong_flag_is_enough() -> None:
 
 @pytest.mark.parametrize(
     ("joined", "flags"),
-    [(None, []), ("", []), ("power_brake", ["power_brake"]), ("contended,no_effect", ["contended", "no_effect"])],
+    [
+        (None, []),
+        ("", []),
+        ("power_brake", ["power_brake"]),
+        ("contended,no_effect", ["contended", "no_effect"]),
+    ],
 )
 def test_flags_of_a_column(joined: str | None, flags: list[str]) -> None:
     """They are joined by commas; an empty column has none."""
@@ -39,14 +46,25 @@ def test_flags_of_a_column(joined: str | None, flags: list[str]) -> None:
 
 
 def test_what_another_run_may_not_have_comes_with_advice() -> None:
-    """A busy or throttled machine, a low priority and a short warm-up have advice for the next run."""
+    """A busy or throttled machine, a low priority and a short warm-up have advice for the next
+    run.
+    """
     advised = {name for name, flag in FLAGS.items() if flag.advice}
-    assert advised == {"contended", *SLOWED, "low_priority", "warmup_not_converged", "runs_disagree", "slow_state"}
+    assert advised == {
+        "contended",
+        *SLOWED,
+        "low_priority",
+        "warmup_not_converged",
+        "runs_disagree",
+        "slow_state",
+    }
     assert all(flag.meaning for flag in FLAGS.values())
 
 
 def test_a_slowed_machine_quarantines() -> None:
-    """Heat, hardware and quotas do; other flags, wrong or noisy, and those that are not declared do not."""
+    """Heat, hardware and quotas do; other flags, wrong or noisy, and those that are not declared do
+    not.
+    """
     assert {flag for flag in FLAGS if quarantine_reasons([flag])} == SLOWED
     assert quarantine_reasons(["contended", "thermal_slowdown", "a_later_flag", "power_brake"]) == (
         "thermal_slowdown",
@@ -58,7 +76,12 @@ def test_a_slowed_machine_quarantines() -> None:
 @pytest.mark.parametrize(("disturbed", "flagged"), [(0, False), (2, False), (3, True), (12, True)])
 def test_a_few_disturbed_visits_flag_no_answer(disturbed: int, flagged: bool) -> None:
     """Noise counts from a quarter of twelve visits on; whatever else was raised counts once."""
-    visits = [["contended"] * (turn < disturbed) + ["pass_skipped"] * (turn == 5) + ["later"] * (turn == 7) for turn in range(12)]
+    visits = [
+        ["contended"] * (turn < disturbed)
+        + ["pass_skipped"] * (turn == 5)
+        + ["later"] * (turn == 7)
+        for turn in range(12)
+    ]
     expected = {"pass_skipped", "later"} | ({"contended"} if flagged else set())
     assert flags_of_attempts(visits) == expected
     assert flags_of_attempts([["contended"]]) == {"contended"}

@@ -8,8 +8,17 @@ from hypothesis import strategies as st
 
 from sweeps.model.identity import FrozenModel, canonical, digest
 
-scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
-values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4))
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text()
+)
+values = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+)
 
 
 class Thing(FrozenModel):
@@ -18,7 +27,9 @@ class Thing(FrozenModel):
 
 
 def test_canonical_json_is_pinned() -> None:
-    """The form that identities hash: sorted keys, no spaces, no nulls in mappings, floats that stay floats."""
+    """The form that identities hash: sorted keys, no spaces, no nulls in mappings, floats that stay
+    floats.
+    """
     value = {"b": [1, 1.0, None, True], "a": {"é": "x", "gone": None}, "c": -0.0}
     assert canonical(value) == '{"a":{"é":"x"},"b":[1,1.0,null,true],"c":0.0}'
 
@@ -30,7 +41,9 @@ def test_digest_is_pinned() -> None:
 
 
 def test_a_noun_counts_as_its_content() -> None:
-    """A model and the mapping of its set fields have one digest, so a field added later with default `None` changes nothing."""
+    """A model and the mapping of its set fields have one digest, so a field added later with
+    default `None` changes nothing.
+    """
     assert canonical(Thing(size=3)) == canonical({"size": 3}) == '{"size":3}'
     assert hash(Thing(size=3)) == hash(Thing(size=3, note=None))
 

@@ -1,4 +1,6 @@
-"""The identities of questions, comparisons, arms and jobs, pinned: they must never change silently."""
+"""The identities of questions, comparisons, arms and jobs, pinned: they must never change
+silently.
+"""
 
 import pytest
 from pydantic import ValidationError
@@ -11,13 +13,19 @@ from sweeps.model.protocol import Protocol
 
 CONDITION = Condition(model="deit_tiny_patch16_224", image_size=224)
 TOPK = Arm(stack=(Step(method="topk", params={"keep_rate": 0.5, "layers": [3, 6, 9]}),))
-TOME = Arm(stack=(Step(method="tome", params={"r": 13, "r_ratio": None}, version=2),), overrides=Overrides(dtype="bfloat16"))
+TOME = Arm(
+    stack=(Step(method="tome", params={"r": 13, "r_ratio": None}, version=2),),
+    overrides=Overrides(dtype="bfloat16"),
+)
 REPLICATE = Arm(replicate=1)
 
 
 def test_request_is_pinned() -> None:
     """The canonical JSON behind an arm's identity."""
-    assert canonical(TOME.request()) == '{"overrides":{"dtype":"bfloat16"},"stack":[{"method":"tome","params":{"r":13}}]}'
+    assert (
+        canonical(TOME.request())
+        == '{"overrides":{"dtype":"bfloat16"},"stack":[{"method":"tome","params":{"r":13}}]}'
+    )
 
 
 def test_arm_ids_are_pinned() -> None:
@@ -28,21 +36,39 @@ def test_arm_ids_are_pinned() -> None:
 
 def test_question_and_comparison_ids_are_pinned() -> None:
     """Golden identities of questions and of answers to them."""
-    comparisons = [Comparison(condition=CONDITION, baseline=DENSE, arm=arm) for arm in (TOPK, TOME, REPLICATE)]
-    assert [item.question_id for item in comparisons] == ["8d1c45e173ffc4ce", "feae7638a9746988", "3e8fe9ce0e52fb2d"]
-    assert [item.comparison_id() for item in comparisons] == ["efd858249fe3cb5c", "fb4583995c14d51d", "14b70d5e69b6464d"]
+    comparisons = [
+        Comparison(condition=CONDITION, baseline=DENSE, arm=arm) for arm in (TOPK, TOME, REPLICATE)
+    ]
+    assert [item.question_id for item in comparisons] == [
+        "8d1c45e173ffc4ce",
+        "feae7638a9746988",
+        "3e8fe9ce0e52fb2d",
+    ]
+    assert [item.comparison_id() for item in comparisons] == [
+        "efd858249fe3cb5c",
+        "fb4583995c14d51d",
+        "14b70d5e69b6464d",
+    ]
     assert comparisons[0].comparison_id({"weights": "ab" * 32}) == "f6018c4c9114283b"
 
 
 def test_job_ids_are_pinned() -> None:
     """Golden identities of jobs, apart for each round."""
     job = Job(condition=CONDITION, arms=(DENSE, TOPK, TOME), pairs=(Pair(0, 1), Pair(0, 2)))
-    assert [job.job_id, job.model_copy(update={"round": 1}).job_id] == ["6a991c259f4eb253", "dd772a9972c347ec"]
+    assert [job.job_id, job.model_copy(update={"round": 1}).job_id] == [
+        "6a991c259f4eb253",
+        "dd772a9972c347ec",
+    ]
 
 
 def test_a_job_and_its_comparisons_agree() -> None:
     """A job read back from JSON has the same questions with the same identities."""
-    job = Job(condition=CONDITION, arms=(DENSE, TOPK, TOME), pairs=(Pair(0, 1), Pair(0, 2)), content_hashes={"weights": "00"})
+    job = Job(
+        condition=CONDITION,
+        arms=(DENSE, TOPK, TOME),
+        pairs=(Pair(0, 1), Pair(0, 2)),
+        content_hashes={"weights": "00"},
+    )
     again = Job.model_validate_json(job.model_dump_json())
     assert again == job
     assert again.comparison_ids() == job.comparison_ids()
@@ -51,7 +77,10 @@ def test_a_job_and_its_comparisons_agree() -> None:
 
 def test_nothing_said_changes_no_identity() -> None:
     """Fields that are `None` leave every identity as it was."""
-    plain = Arm(stack=(Step(method="tome", params={"r": 13}, version=2),), overrides=Overrides(dtype="bfloat16"))
+    plain = Arm(
+        stack=(Step(method="tome", params={"r": 13}, version=2),),
+        overrides=Overrides(dtype="bfloat16"),
+    )
     assert plain.arm_id == TOME.arm_id
     assert Condition(model="m", image_size=32, threads=None) == Condition(model="m", image_size=32)
 
@@ -81,7 +110,9 @@ def test_precision_is_part_of_no_identity() -> None:
 
 
 def test_every_condition_field_is_part_of_the_question() -> None:
-    """Each field of the condition makes another question of some kind, and of no kind that does not depend on it."""
+    """Each field of the condition makes another question of some kind, and of no kind that does not
+    depend on it.
+    """
     other = Condition(
         model="m",
         weights="pretrained",
@@ -110,8 +141,13 @@ def test_every_condition_field_is_part_of_the_question() -> None:
         depends = condition_fields(kind)
         plain = Comparison(kind=kind, condition=CONDITION, baseline=DENSE, arm=TOPK)
         changed = {name: plain.condition.model_copy(update={name: value}) for name, value in other}
-        ids = {name: plain.model_copy(update={"condition": condition}).question_id for name, condition in changed.items()}
-        assert {name for name, question_id in ids.items() if question_id != plain.question_id} == set(depends)
+        ids = {
+            name: plain.model_copy(update={"condition": condition}).question_id
+            for name, condition in changed.items()
+        }
+        assert {
+            name for name, question_id in ids.items() if question_id != plain.question_id
+        } == set(depends)
         assert len(set(ids.values()) - {plain.question_id}) == len(depends)
     assert set().union(*map(condition_fields, KINDS)) == set(Condition.model_fields)
 
@@ -138,7 +174,9 @@ def test_overrides_that_repeat_the_condition_vanish() -> None:
 
 
 def test_a_bisected_job_keeps_its_questions() -> None:
-    """Reducing a job to some pairs keeps their identities and drops the arms that are not needed."""
+    """Reducing a job to some pairs keeps their identities and drops the arms that are not
+    needed.
+    """
     job = Job(condition=CONDITION, arms=(DENSE, TOPK, TOME), pairs=(Pair(0, 1), Pair(0, 2)))
     half = job.only([Pair(0, 2)])
     assert half.arms == (DENSE, TOME)
@@ -153,7 +191,9 @@ def test_a_pair_must_name_two_arms(pair: Pair) -> None:
 
 
 def test_documents_count_where_tasks_are_requested() -> None:
-    """More documents of a task satisfy fewer, all satisfy any, and without a task they do not count."""
+    """More documents of a task satisfy fewer, all satisfy any, and without a task they do not
+    count.
+    """
     every, many, few = (Protocol(tasks=("piqa",), documents=count) for count in (None, 50, 20))
     assert every.satisfies(many)
     assert many.satisfies(few)
@@ -174,27 +214,48 @@ def test_arms_say_what_they_are() -> None:
     """The text of an arm for people: method, parameters, overrides and replicate."""
     assert str(TOME) == "tome(r=13) [dtype=bfloat16]"
     assert str(REPLICATE) == "dense [replicate=1]"
-    assert (TOPK.method, Arm(stack=(*TOPK.stack, *TOME.stack)).method, DENSE.method) == ("topk", "topk+tome", "dense")
+    assert (TOPK.method, Arm(stack=(*TOPK.stack, *TOME.stack)).method, DENSE.method) == (
+        "topk",
+        "topk+tome",
+        "dense",
+    )
 
 
 STACKED = Arm(
-    stack=(Step(method="a", params={"x": 1, "none": None}, version=3), Step(method="b")), overrides=Overrides(dtype="float16")
+    stack=(Step(method="a", params={"x": 1, "none": None}, version=3), Step(method="b")),
+    overrides=Overrides(dtype="float16"),
 )
 
 
 @pytest.mark.parametrize("kind", ["latency", "accuracy"])
 @pytest.mark.parametrize("contents", [{}, {"weights": "1f", "named:elsewhere": "2e"}])
-def test_identities_made_of_shared_parts_are_those_of_the_whole(kind: Kind, contents: dict[str, str]) -> None:
-    """Question, comparison and job are hashed from canonical texts that many share: byte for byte as their JSON as a whole."""
+def test_identities_made_of_shared_parts_are_those_of_the_whole(
+    kind: Kind, contents: dict[str, str]
+) -> None:
+    """Question, comparison and job are hashed from canonical texts that many share: byte for byte
+    as their JSON as a whole.
+    """
     condition = Condition(model="é", image_size=32, data="digits")
-    job = Job(kind=kind, condition=condition, arms=(DENSE, STACKED), pairs=(Pair(0, 1),), content_hashes=contents, round=2)
+    job = Job(
+        kind=kind,
+        condition=condition,
+        arms=(DENSE, STACKED),
+        pairs=(Pair(0, 1),),
+        content_hashes=contents,
+        round=2,
+    )
     (comparison,) = job.comparisons()
     fields = condition.model_dump(mode="json", include=set(condition_fields(kind)))
     arms = {"baseline": DENSE.request(), "arm": STACKED.request()}
     question = digest({"kind": kind, "condition": fields, **arms})
     assert comparison.question_id == question
     own = {key: value for key, value in contents.items() if key == "weights"}
-    parts = {"question": question, "protocol": 1, "versions": {"a": 3, "b": 1}, "content_hashes": own}
+    parts = {
+        "question": question,
+        "protocol": 1,
+        "versions": {"a": 3, "b": 1},
+        "content_hashes": own,
+    }
     assert job.comparison_ids() == (digest(parts),)
     requested = [(arm.request(), [step.version for step in arm.stack]) for arm in job.arms]
     whole = {"kind": kind, "condition": condition, "arms": requested, "pairs": [[0, 1]], "round": 2}
@@ -202,7 +263,9 @@ def test_identities_made_of_shared_parts_are_those_of_the_whole(kind: Kind, cont
 
 
 def test_a_changed_copy_has_an_identity_of_its_own() -> None:
-    """What was computed of a value is not carried over to a copy with other values, nor is it one of its fields."""
+    """What was computed of a value is not carried over to a copy with other values, nor is it one
+    of its fields.
+    """
     requested = (STACKED.arm_id, hash(STACKED), STACKED.canonical_text)
     other = STACKED.model_copy(update={"replicate": 1})
     assert not {other.arm_id, hash(other), other.canonical_text} & set(requested)

@@ -25,20 +25,30 @@ def errors() -> Callable[[str], list[str]]:
     schema = json_schema(METHODS)
     jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(schema)
-    return lambda written: [error.message for error in validator.iter_errors(yaml.safe_load(written))]
+    return lambda written: [
+        error.message for error in validator.iter_errors(yaml.safe_load(written))
+    ]
 
 
 GOOD = [
     QUICKSTART,
-    HEAD + "defaults: {model: deit_tiny_patch16_224, image_size: 32}\nmethods: [topk, {method: dense, replicate: [1, 2]}]\n",
-    HEAD + "defaults: {model: deit_tiny_patch16_224, image_size: 32, threads: null}\nmethods: [{method: mask, blocks: 1}]\n",
     HEAD
-    + "defaults: {model: deit_tiny_patch16_224}\naxes: {image_size: {range: {start: 32, stop: 96, step: 32}}, pretrained: false}\n"
-    + "methods:\n  - {method: topk, layers: [[3], [6]], keep_rate: {linspace: {start: 0.2, stop: 0.8, num: 3}}}\n"
+    + "defaults: {model: deit_tiny_patch16_224, image_size: 32}\nmethods: [topk, {method: dense,"
+    " replicate: [1, 2]}]\n",
+    HEAD
+    + "defaults: {model: deit_tiny_patch16_224, image_size: 32, threads: null}\nmethods: [{method:"
+    " mask, blocks: 1}]\n",
+    HEAD
+    + "defaults: {model: deit_tiny_patch16_224}\naxes: {image_size: {range: {start: 32, stop: 96,"
+    " step: 32}}, pretrained: false}\n"
+    + "methods:\n  - {method: topk, layers: [[3], [6]], keep_rate: {linspace: {start: 0.2, stop:"
+    " 0.8, num: 3}}}\n"
     + "  - {stack: [{method: topk, keep_rate: [0.5, 0.6, 0.7]}, tome], runtime: [eager, compile]}\n"
-    + "baselines: [dense, {runtime: compile}, {method: topk}]\nzip: [[image_size, topk.keep_rate]]\n"
+    + "baselines: [dense, {runtime: compile}, {method: topk}]\nzip: [[image_size,"
+    " topk.keep_rate]]\n"
     + "exclude: [{tokens: {ge: 36, lt: 60}, method: {in: [topk]}}, {keep_rate: 0.2}]\n"
-    + "include: [{image_size: 64, method: topk, keep_rate: 0.9, batch_size: 8}]\njobs: {latency: {budget: 1.5m, timeout: 60}}\n",
+    + "include: [{image_size: 64, method: topk, keep_rate: 0.9, batch_size: 8}]\njobs: {latency:"
+    " {budget: 1.5m, timeout: 60}}\n",
 ]
 
 BAD = {
@@ -65,7 +75,9 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("written", GOOD, ids=["quickstart", "short forms", "required parameter", "everything"])
+@pytest.mark.parametrize(
+    "written", GOOD, ids=["quickstart", "short forms", "required parameter", "everything"]
+)
 def test_what_the_reader_takes_the_schema_takes(
     written: str, errors: Callable[[str], list[str]], expand: Callable[..., Expansion]
 ) -> None:
@@ -84,7 +96,9 @@ def test_the_committed_schema_takes_what_ships(file: Path) -> None:
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_a_misspelt_key_is_no_valid_sweep(name: str, errors: Callable[[str], list[str]], refusal: Callable[..., Exception]) -> None:
+def test_a_misspelt_key_is_no_valid_sweep(
+    name: str, errors: Callable[[str], list[str]], refusal: Callable[..., Exception]
+) -> None:
     """What the reader refuses for its form, the schema refuses too."""
     written = BAD[name] + "\n"
     if "methods" not in written:
@@ -96,11 +110,16 @@ def test_a_misspelt_key_is_no_valid_sweep(name: str, errors: Callable[[str], lis
 
 
 def test_the_schema_completes_methods_and_their_parameters(methods: dict[str, Method]) -> None:
-    """Each method's entry offers its name, its purpose, and its own parameters with their limits."""
+    """Each method's entry offers its name, its purpose, and its own parameters with their
+    limits.
+    """
     definitions = json_schema(methods)["$defs"]
     assert {"$ref": "#/$defs/method.topk"} in definitions["entry"]["anyOf"]
     topk: dict[str, Any] = definitions["method.topk"]["properties"]
-    assert topk["method"] == {"const": "topk", "description": "A method that promises nothing but its parameters."}
+    assert topk["method"] == {
+        "const": "topk",
+        "description": "A method that promises nothing but its parameters.",
+    }
     assert topk["keep_rate"]["default"] == 0.7
     values = definitions[topk["keep_rate"]["$ref"].removeprefix("#/$defs/")]
     assert values["anyOf"][0] == {"exclusiveMinimum": 0, "maximum": 1, "type": "number"}

@@ -1,4 +1,6 @@
-"""Sweeps of accuracy: what each kind of job depends on, which data it is measured on, and a message for each wrong use."""
+"""Sweeps of accuracy: what each kind of job depends on, which data it is measured on, and a message
+for each wrong use.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -24,7 +26,9 @@ Expand = Callable[..., Expansion]
 
 
 def expand(text: str, **options: Any) -> Expansion:
-    return expand_file("trial.yaml", methods=METHODS, networks=KNOWN, auto="cpu", text=HEAD + text, **options)
+    return expand_file(
+        "trial.yaml", methods=METHODS, networks=KNOWN, auto="cpu", text=HEAD + text, **options
+    )
 
 
 def refused(text: str, **options: Any) -> SweepError:
@@ -34,7 +38,9 @@ def refused(text: str, **options: Any) -> SweepError:
 
 
 def test_without_jobs_latency_alone_is_requested() -> None:
-    """Accuracy is measured where it is named, and latency where nothing is, or where it is named too."""
+    """Accuracy is measured where it is named, and latency where nothing is, or where it is named
+    too.
+    """
     text = DEFAULTS + "methods: [topk]\n"
     kinds = {
         "": ["latency"],
@@ -48,27 +54,42 @@ def test_without_jobs_latency_alone_is_requested() -> None:
 
 
 def test_jobs_are_planned_with_the_protocol_version_of_their_kind() -> None:
-    """Timed kinds are measured in the second way, the others as ever; a comparison names the version of its job."""
+    """Timed kinds are measured in the second way, the others as ever; a comparison names the
+    version of its job.
+    """
     assert {name: kind.protocol_version for name, kind in KINDS.items()} == {
         name: 2 if kind.timed else 1 for name, kind in KINDS.items()
     }
     jobs = expand(DEFAULTS + "methods: [topk]\n" + BOTH).jobs
     assert {job.kind: job.protocol_version for job in jobs} == {"latency": 2, "accuracy": 1}
-    assert {(job.kind, each.protocol_version) for job in jobs for each in job.comparisons()} == {("latency", 2), ("accuracy", 1)}
+    assert {(job.kind, each.protocol_version) for job in jobs for each in job.comparisons()} == {
+        ("latency", 2),
+        ("accuracy", 1),
+    }
 
 
 def test_accuracy_has_its_own_protocol() -> None:
     """Images and time-out are those of the sweep; rounds repeat the timing alone."""
     text = DEFAULTS + "methods: [topk]\n"
-    jobs = expand(text + "jobs: {latency: {rounds: 3}, accuracy: {images: 100, timeout: 10m}}\n").jobs
-    assert [(job.kind, job.round) for job in jobs] == [("latency", 0), ("accuracy", 0), ("latency", 1), ("latency", 2)]
+    jobs = expand(
+        text + "jobs: {latency: {rounds: 3}, accuracy: {images: 100, timeout: 10m}}\n"
+    ).jobs
+    assert [(job.kind, job.round) for job in jobs] == [
+        ("latency", 0),
+        ("accuracy", 0),
+        ("latency", 1),
+        ("latency", 2),
+    ]
     assert jobs[1].protocol == Protocol(images=100, timeout_s=600)
 
 
 def test_accuracy_is_not_multiplied_by_what_only_time_depends_on() -> None:
-    """Batch sizes, threads and runtimes make many latency jobs and one of accuracy, and nothing is a duplicate."""
+    """Batch sizes, threads and runtimes make many latency jobs and one of accuracy, and nothing is
+    a duplicate.
+    """
     text = (
-        f"defaults: {{model: {DIGITS}, image_size: 32}}\naxes: {{batch_size: [1, 8], threads: [1, 2], runtime: [eager, compile]}}\n"
+        f"defaults: {{model: {DIGITS}, image_size: 32}}\naxes: {{batch_size: [1, 8], threads: [1,"
+        " 2], runtime: [eager, compile]}\n"
     )
     expansion = expand(text + "methods: [{method: topk, keep_rate: [0.5, 0.7]}]\n" + BOTH)
     assert [job.kind for job in expansion.jobs] == ["latency"] * 8 + ["accuracy"]
@@ -78,7 +99,9 @@ def test_accuracy_is_not_multiplied_by_what_only_time_depends_on() -> None:
 
 
 def test_latency_is_not_multiplied_by_data() -> None:
-    """Corruptions and severities make many accuracy jobs and one of latency; images without corruption have no severity."""
+    """Corruptions and severities make many accuracy jobs and one of latency; images without
+    corruption have no severity.
+    """
     text = DEFAULTS + "axes: {corruption: [null, jpeg, contrast], severity: [1, 3]}\n"
     expansion = expand(text + "methods: [topk]\n" + BOTH)
     assert [job.kind for job in expansion.jobs] == ["latency"] + ["accuracy"] * 5
@@ -90,12 +113,21 @@ def test_latency_is_not_multiplied_by_data() -> None:
 
 
 def test_an_override_that_accuracy_does_not_depend_on_collapses() -> None:
-    """The same method under two runtimes is one arm of accuracy, and dense under another runtime is the baseline itself."""
+    """The same method under two runtimes is one arm of accuracy, and dense under another runtime is
+    the baseline itself.
+    """
     text = DEFAULTS
-    text += "methods: [{method: topk, runtime: [eager, compile], dtype: [float32, bfloat16]}, {method: dense, runtime: compile}]\n"
+    text += (
+        "methods: [{method: topk, runtime: [eager, compile], dtype: [float32, bfloat16]}, {method:"
+        " dense, runtime: compile}]\n"
+    )
     latency, accuracy = expand(text + "baselines: [dense, {runtime: compile}]\n" + BOTH).jobs
     assert len(latency.arms) == 6
-    assert [arm.overrides for arm in accuracy.arms] == [Overrides(), Overrides(), Overrides(dtype="bfloat16")]
+    assert [arm.overrides for arm in accuracy.arms] == [
+        Overrides(),
+        Overrides(),
+        Overrides(dtype="bfloat16"),
+    ]
     assert accuracy.arms[0] == DENSE
     assert [tuple(pair) for pair in accuracy.pairs] == [(0, 1), (0, 2)]
     problem = refused(f"{DEFAULTS}methods: [{{method: dense, runtime: compile}}]\n{ONLY}").problem
@@ -104,24 +136,37 @@ def test_an_override_that_accuracy_does_not_depend_on_collapses() -> None:
 
 def test_what_is_written_twice_is_still_counted() -> None:
     """A repeated arm is counted once, however many kinds of jobs request it."""
-    text = DEFAULTS + "axes: {batch_size: [1, 2]}\nmethods: [topk, {method: topk, keep_rate: 0.7}]\n"
+    text = (
+        DEFAULTS + "axes: {batch_size: [1, 2]}\nmethods: [topk, {method: topk, keep_rate: 0.7}]\n"
+    )
     assert expand(text + BOTH).duplicates == 2
 
 
 def test_contents_come_from_the_caller() -> None:
-    """Further hashes join the checkpoint's, for each condition as its kind has it; they make answers stale."""
+    """Further hashes join the checkpoint's, for each condition as its kind has it; they make
+    answers stale.
+    """
     requested: list[Condition] = []
 
     def contents(condition: Condition) -> dict[str, str]:
         requested.append(condition)
         return {"recipe": "ab"} if condition.data is None else {"recipe": "ab", "data": "cd"}
 
-    text = DEFAULTS.replace("32}", "32, weights: trained, data: digits}") + "axes: {batch_size: [1, 2]}\nmethods: [topk]\n"
+    text = (
+        DEFAULTS.replace("32}", "32, weights: trained, data: digits}")
+        + "axes: {batch_size: [1, 2]}\nmethods: [topk]\n"
+    )
     expansion = expand(text + BOTH, contents=contents)
-    assert [job.content_hashes for job in expansion.jobs] == [{"recipe": "ab"}, {"recipe": "ab"}, {"recipe": "ab", "data": "cd"}]
+    assert [job.content_hashes for job in expansion.jobs] == [
+        {"recipe": "ab"},
+        {"recipe": "ab"},
+        {"recipe": "ab", "data": "cd"},
+    ]
     assert len(requested) == 3
     plain = expand(text + BOTH)
-    assert [job.comparisons() for job in plain.jobs] == [job.comparisons() for job in expansion.jobs]
+    assert [job.comparisons() for job in plain.jobs] == [
+        job.comparisons() for job in expansion.jobs
+    ]
     assert not {*plain.jobs[2].comparison_ids()} & {*expansion.jobs[2].comparison_ids()}
 
 
@@ -131,7 +176,10 @@ def test_contents_that_cannot_be_told() -> None:
     def contents(condition: Condition) -> dict[str, str]:
         raise FileNotFoundError(2, "No such file or directory", condition.data)
 
-    text = "defaults:\n  model: deit_tiny_patch16_224\n  image_size: 32\n  data: imagefolder:nowhere\nmethods: [topk]\n"
+    text = (
+        "defaults:\n  model: deit_tiny_patch16_224\n  image_size: 32\n  data:"
+        " imagefolder:nowhere\nmethods: [topk]\n"
+    )
     found = refused(text + ONLY, contents=contents)
     assert (found.line, found.key) == (6, "defaults.data")
     assert "No such file" in found.problem
@@ -140,21 +188,49 @@ def test_contents_that_cannot_be_told() -> None:
 DEIT = "defaults: {model: deit_tiny_patch16_224, image_size: 32}\nmethods: [topk]\n"
 WRONG = [
     (DEIT + ONLY, "jobs.accuracy", "write `data: imagefolder:PATH`"),
-    (DEIT.replace("32}", "32, data: digit}") + ONLY, "defaults.data", "write digits, imagefolder:PATH or huggingface:PATH"),
+    (
+        DEIT.replace("32}", "32, data: digit}") + ONLY,
+        "defaults.data",
+        "write digits, imagefolder:PATH or huggingface:PATH",
+    ),
     (DEIT.replace("32}", "32, data: 'imagefolder:'}") + ONLY, "defaults.data", "is no data"),
     (DEIT.replace("32}", "32, data: digits}"), "defaults.data", "add `accuracy: {}` under `jobs`"),
     (DEIT.replace("32}", "32, severity: 3}"), "defaults.severity", "is for accuracy jobs"),
-    (DEIT.replace("32}", "32, data: digits, corruption: jpeg}") + ONLY, "defaults.corruption", "needs a `severity` from 1 to 5"),
-    (DEIT.replace("32}", "32, data: digits, severity: 2}") + ONLY, "defaults.severity", "needs a `corruption` beside it"),
-    (DEIT.replace("32}", "32, data: digits, corruption: jpg, severity: 2}") + ONLY, "defaults.corruption", "did you mean 'jpeg'?"),
+    (
+        DEIT.replace("32}", "32, data: digits, corruption: jpeg}") + ONLY,
+        "defaults.corruption",
+        "needs a `severity` from 1 to 5",
+    ),
+    (
+        DEIT.replace("32}", "32, data: digits, severity: 2}") + ONLY,
+        "defaults.severity",
+        "needs a `corruption` beside it",
+    ),
+    (
+        DEIT.replace("32}", "32, data: digits, corruption: jpg, severity: 2}") + ONLY,
+        "defaults.corruption",
+        "did you mean 'jpeg'?",
+    ),
     (
         DEIT.replace("32}", "32, data: digits, corruption: jpeg, severity: 6}") + ONLY,
         "defaults.severity",
         "or equal to 5",
     ),
-    (DEIT.replace("32}", "32, weights: trained}"), "defaults.weights", "is not trained on demand (digits_vit_64 and"),
-    (DEIT.replace("deit_tiny_patch16_224", DIGITS).replace("32}", "32, pretrained: true}"), "defaults.pretrained", "write trained"),
-    (DEIT + "jobs: {accuracy: {images: 0}}\n", "jobs.accuracy.images", "greater than or equal to 1"),
+    (
+        DEIT.replace("32}", "32, weights: trained}"),
+        "defaults.weights",
+        "is not trained on demand (digits_vit_64 and",
+    ),
+    (
+        DEIT.replace("deit_tiny_patch16_224", DIGITS).replace("32}", "32, pretrained: true}"),
+        "defaults.pretrained",
+        "write trained",
+    ),
+    (
+        DEIT + "jobs: {accuracy: {images: 0}}\n",
+        "jobs.accuracy.images",
+        "greater than or equal to 1",
+    ),
     (DEIT + "jobs: {accuracy: {pairs: {min: 3}}}\n", "jobs.accuracy.pairs", "unknown key"),
     (DEIT + "jobs: {acuracy: {}}\n", "jobs.acuracy", "did you mean 'accuracy'?"),
 ]
@@ -169,14 +245,30 @@ def test_wrong_sweeps_of_accuracy(text: str, key: str, expected: str) -> None:
 
 
 def test_a_section_stands_for_the_kind_of_the_models() -> None:
-    """`profile` requests the profile of vision models here, and nothing else; it depends on no data."""
+    """`profile` requests the profile of vision models here, and nothing else; it depends on no
+    data.
+    """
     jobs = expand(DEFAULTS + "methods: [topk]\njobs: {profile: {budget: 3s}}\n").jobs
-    assert [(job.kind, job.protocol.budget_s, job.occupation) for job in jobs] == [("profile", 3.0, "node")]
+    assert [(job.kind, job.protocol.budget_s, job.occupation) for job in jobs] == [
+        ("profile", 3.0, "node")
+    ]
     both = expand(
-        DEFAULTS + "axes: {corruption: [jpeg, contrast], severity: 1}\nmethods: [topk]\njobs: {accuracy: {}, profile: {}}\n"
+        DEFAULTS
+        + "axes: {corruption: [jpeg, contrast], severity: 1}\nmethods: [topk]\njobs: {accuracy: {},"
+        " profile: {}}\n"
     ).jobs
-    assert [job.kind for job in both] == ["accuracy", "accuracy", "profile"], "no profile depends on the data"
-    assert {kind.section for kind in KINDS.values()} == {"latency", "accuracy", "generation", "quality", "profile"}
+    assert [job.kind for job in both] == [
+        "accuracy",
+        "accuracy",
+        "profile",
+    ], "no profile depends on the data"
+    assert {kind.section for kind in KINDS.values()} == {
+        "latency",
+        "accuracy",
+        "generation",
+        "quality",
+        "profile",
+    }
 
 
 def test_a_profile_has_no_break_even() -> None:

@@ -1,4 +1,6 @@
-"""Words about an effect agree with the numbers printed beside them, whatever verdict, interval and rounding meet."""
+"""Words about an effect agree with the numbers printed beside them, whatever verdict, interval and
+rounding meet.
+"""
 
 import re
 
@@ -23,7 +25,18 @@ from sweeps.stats.classification import interval_verdict
 from sweeps.stats.pooling import ratio_verdict
 
 EFFECTS = (SPEEDUP, SPEEDUP._replace(digits=2, mark="×"), BITS, TOP1, TASK)
-VERDICTS = ("faster", "slower", "better", "worse", "same", "unclear", "insufficient", "quarantined", None, "a later word")
+VERDICTS = (
+    "faster",
+    "slower",
+    "better",
+    "worse",
+    "same",
+    "unclear",
+    "insufficient",
+    "quarantined",
+    None,
+    "a later word",
+)
 NUMBER = r"([+-]?\d+\.\d+)"
 
 
@@ -37,7 +50,9 @@ def effects(draw: st.DrawFn) -> tuple[Effect, tuple[float, float, float], float]
     return effect, (value, low, high), draw(st.sampled_from((0.0, effect.floor, 0.01, 0.1)))
 
 
-def measured_verdict(effect: Effect, bounds: tuple[float, float, float], floor: float, pairs: int) -> str:
+def measured_verdict(
+    effect: Effect, bounds: tuple[float, float, float], floor: float, pairs: int
+) -> str:
     """The verdict that the store holds for such an effect."""
     _, low, high = bounds
     if effect.ratio:
@@ -83,22 +98,33 @@ def check(found: Conclusion, effect: Effect) -> None:
 
 @settings(deadline=None, max_examples=400)
 @given(effects(), st.sampled_from(VERDICTS))
-def test_words_agree_with_printed_numbers(drawn: tuple[Effect, tuple[float, float, float], float], word: str | None) -> None:
-    """Whatever verdict stands beside an interval: an interval off no difference has a side, one that touches it has none."""
+def test_words_agree_with_printed_numbers(
+    drawn: tuple[Effect, tuple[float, float, float], float], word: str | None
+) -> None:
+    """Whatever verdict stands beside an interval: an interval off no difference has a side, one
+    that touches it has none.
+    """
     effect, (value, low, high), floor = drawn
     check(conclude(effect, value, low, high, verdict=word, floor=floor), effect)
 
 
 @settings(deadline=None, max_examples=400)
 @given(effects(), st.sampled_from((10, 29, 30, 300)))
-def test_verdicts_are_kept(drawn: tuple[Effect, tuple[float, float, float], float], pairs: int) -> None:
-    """A verdict made from the same numbers is never reversed: clear stays clear, `same` stays within the floor."""
+def test_verdicts_are_kept(
+    drawn: tuple[Effect, tuple[float, float, float], float], pairs: int
+) -> None:
+    """A verdict made from the same numbers is never reversed: clear stays clear, `same` stays
+    within the floor.
+    """
     effect, bounds, floor = drawn
     value, low, high = bounds
     word = measured_verdict(effect, bounds, floor, pairs)
     found = conclude(effect, value, low, high, verdict=word, floor=floor)
     check(found, effect)
-    if word in {effect.gain, effect.loss} and max(abs(end - effect.no_difference) for end in (low, high)) > 1e-9:
+    if (
+        word in {effect.gain, effect.loss}
+        and max(abs(end - effect.no_difference) for end in (low, high)) > 1e-9
+    ):
         near = min(abs(end - effect.no_difference) for end in (low, high))
         assert found.word == word or near < 1e-11
     if word == "same":
@@ -119,16 +145,54 @@ def test_verdicts_are_kept(drawn: tuple[Effect, tuple[float, float, float], floa
             BITS,
             (0.0015, 0.0001, 0.0028, "same"),
             "within floor",
-            "worse by 0.0015 [0.0001, 0.0028] bits per byte, within the floor of 0.005 bits per byte",
+            (
+                "worse by 0.0015 [0.0001, 0.0028] bits per byte, within the floor of 0.005 bits per"
+                " byte"
+            ),
         ),
-        (BITS, (0.0070, 0.0042, 0.0098, "unclear"), "probably worse", "probably worse by 0.0070 [0.0042, 0.0098] bits per byte"),
-        (BITS, (-0.4731, -0.48, -0.46, "better"), "better", "better by 0.4731 [0.4600, 0.4800] bits per byte"),
-        (BITS, (0.0, -0.00001, 0.00001, "same"), "same", "the same within 0.005 bits per byte: +0.0000 [+0.0000, +0.0000]"),
-        (SPEEDUP, (0.97, 0.95, 0.989, "unclear"), "probably slower", "probably slower: 0.970x [0.950, 0.989]"),
-        (SPEEDUP, (1.0, 0.99964, 1.0003, "same"), "same", "the same within 2 %: 1.000x [1.000, 1.000]"),
+        (
+            BITS,
+            (0.0070, 0.0042, 0.0098, "unclear"),
+            "probably worse",
+            "probably worse by 0.0070 [0.0042, 0.0098] bits per byte",
+        ),
+        (
+            BITS,
+            (-0.4731, -0.48, -0.46, "better"),
+            "better",
+            "better by 0.4731 [0.4600, 0.4800] bits per byte",
+        ),
+        (
+            BITS,
+            (0.0, -0.00001, 0.00001, "same"),
+            "same",
+            "the same within 0.005 bits per byte: +0.0000 [+0.0000, +0.0000]",
+        ),
+        (
+            SPEEDUP,
+            (0.97, 0.95, 0.989, "unclear"),
+            "probably slower",
+            "probably slower: 0.970x [0.950, 0.989]",
+        ),
+        (
+            SPEEDUP,
+            (1.0, 0.99964, 1.0003, "same"),
+            "same",
+            "the same within 2 %: 1.000x [1.000, 1.000]",
+        ),
         (SPEEDUP, (1.02, 0.9996, 1.04, "unclear"), "unclear", "unclear: 1.020x [1.000, 1.040]"),
-        (SPEEDUP, (1.003, 0.995, 1.02004, "unclear"), "unclear", "unclear: 1.00300x [0.99500, 1.02004]"),
-        (SPEEDUP, (1.015, 1.012, 1.0202, "unclear"), "probably faster", "probably faster: 1.0150x [1.0120, 1.0202]"),
+        (
+            SPEEDUP,
+            (1.003, 0.995, 1.02004, "unclear"),
+            "unclear",
+            "unclear: 1.00300x [0.99500, 1.02004]",
+        ),
+        (
+            SPEEDUP,
+            (1.015, 1.012, 1.0202, "unclear"),
+            "probably faster",
+            "probably faster: 1.0150x [1.0120, 1.0202]",
+        ),
         (SPEEDUP, (1.5, 1.4, 1.6, "insufficient"), "too few pairs", "measured by too few pairs"),
         (
             SPEEDUP,
@@ -136,10 +200,17 @@ def test_verdicts_are_kept(drawn: tuple[Effect, tuple[float, float, float], floa
             "quarantined",
             "quarantined, measured on a slowed machine alone: 1.500x [1.400, 1.600]",
         ),
-        (TOP1, (0.11, 0.01, 0.19, "same"), "within floor", "worse by 0.11 [0.01, 0.19] points, within the floor of 0.2 points"),
+        (
+            TOP1,
+            (0.11, 0.01, 0.19, "same"),
+            "within floor",
+            "worse by 0.11 [0.01, 0.19] points, within the floor of 0.2 points",
+        ),
     ],
 )
-def test_examples(effect: Effect, bounds: tuple[float, float, float, str], word: str, phrase: str) -> None:
+def test_examples(
+    effect: Effect, bounds: tuple[float, float, float, str], word: str, phrase: str
+) -> None:
     """The sentences that were seen to contradict their numbers, and their neighbours."""
     value, low, high, verdict_word = bounds
     found = conclude(effect, value, low, high, verdict=verdict_word)
@@ -147,20 +218,27 @@ def test_examples(effect: Effect, bounds: tuple[float, float, float, str], word:
 
 
 def test_a_clear_verdict_is_printed_exactly_enough() -> None:
-    """With a floor of 0 a speed-up of 0.02 % can be clear: the interval is printed with as many decimals as show it."""
+    """With a floor of 0 a speed-up of 0.02 % can be clear: the interval is printed with as many
+    decimals as show it.
+    """
     found = conclude(SPEEDUP, 1.0003, 1.0002, 1.0004, verdict="faster", floor=0.0)
     assert (found.word, found.numbers) == ("faster", "1.0003x [1.0002, 1.0004]")
 
 
 def test_without_numbers_the_state_is_named() -> None:
-    """Queued, failed, requested and not requested have words of their own, and so are effects without an interval."""
+    """Queued, failed, requested and not requested have words of their own, and so are effects
+    without an interval.
+    """
     states = ("queued", "failed", "not measured", "not requested")
     assert len({unanswered(BITS, state).word for state in states}) == len(states)
     assert len({unanswered(BITS, state).phrase for state in states}) == len(states)
     assert unanswered(BITS, "failed", "out_of_memory").phrase == "failed (out_of_memory)"
     for missing in (None, float("nan"), float("inf")):
         found = conclude(SPEEDUP, 1.2, missing, 1.3, verdict="unclear")
-        assert (found.word, found.phrase) == ("no interval", "1.200x, too few pairs for an interval")
+        assert (found.word, found.phrase) == (
+            "no interval",
+            "1.200x, too few pairs for an interval",
+        )
         assert conclude(SPEEDUP, missing, None, None, verdict=None).word == "not measured"
     assert conclude(SPEEDUP, 1.2, None, None, verdict="insufficient").word == "too few pairs"
     assert conclude(SPEEDUP, 1.2, None, None, verdict="quarantined").word == "quarantined"
@@ -168,8 +246,16 @@ def test_without_numbers_the_state_is_named() -> None:
 
 
 def test_too_few_pairs_have_no_multiplier() -> None:
-    """Below `pairs: min` a speed-up is how many pairs there are: neither value nor interval, in no form."""
-    row = {"speedup": 1.499, "speedup_low": 1.2, "speedup_high": 1.8, "verdict": "insufficient", "floor": 0.02}
+    """Below `pairs: min` a speed-up is how many pairs there are: neither value nor interval, in no
+    form.
+    """
+    row = {
+        "speedup": 1.499,
+        "speedup_low": 1.2,
+        "speedup_high": 1.8,
+        "verdict": "insufficient",
+        "floor": 0.02,
+    }
     found = conclude_row(SPEEDUP, {**row, "pairs": 1, "pairs_min": 30}, "speedup")
     assert (found.numbers, found.estimate, found.interval) == ("1 of 30 pairs", "-", "–")
     assert "1.499" not in found.phrase

@@ -1,4 +1,6 @@
-"""Launch and work in seconds: exact without noise, intervals that cover where jobs differ in level, and what is not determined."""
+"""Launch and work in seconds: exact without noise, intervals that cover where jobs differ in level,
+and what is not determined.
+"""
 
 import numpy as np
 import pytest
@@ -12,12 +14,18 @@ TRUTH = (4e-3, 10e-3, 4.6e-3, 10e-3)
 ERRORS = np.full(len(X), 0.006)
 
 
-def fitted(level: np.ndarray, noise: np.ndarray, share: float = 0.6, se: float = 0.006) -> LaunchWork | None:
-    """The fit to times by `TRUTH` of an arm with this share of the MACs, raised by `level`, and speed-ups off by `noise`."""
+def fitted(
+    level: np.ndarray, noise: np.ndarray, share: float = 0.6, se: float = 0.006
+) -> LaunchWork | None:
+    """The fit to times by `TRUTH` of an arm with this share of the MACs, raised by `level`, and
+    speed-ups off by `noise`.
+    """
     launch_0, work_0, launch, work = TRUTH
     seconds = launch_0 + work_0 * BASELINE
     logs = np.log(seconds / (launch + work * share * BASELINE))
-    return fit_launch_work(BASELINE, share * BASELINE, seconds * np.exp(level), logs + noise, np.full(len(X), se))
+    return fit_launch_work(
+        BASELINE, share * BASELINE, seconds * np.exp(level), logs + noise, np.full(len(X), se)
+    )
 
 
 def test_exact_times_give_their_parameters() -> None:
@@ -29,20 +37,30 @@ def test_exact_times_give_their_parameters() -> None:
 
 
 def test_intervals_cover_the_truth_where_jobs_differ() -> None:
-    """Levels that differ by 5 % between jobs, and speed-ups known to 0.6 %: 95 % intervals hold the truth of 93 % or more."""
+    """Levels that differ by 5 % between jobs, and speed-ups known to 0.6 %: 95 % intervals hold the
+    truth of 93 % or more.
+    """
     rng = np.random.default_rng(1)
     held = np.zeros(4)
     for _ in range(200):
         found = fitted(rng.normal(0, 0.05, len(X)), rng.normal(0, 0.006, len(X)))
         assert found is not None
-        held += [cost.low <= truth <= cost.high for cost, truth in zip(found[:4], TRUTH, strict=True)]
+        held += [
+            cost.low <= truth <= cost.high for cost, truth in zip(found[:4], TRUTH, strict=True)
+        ]
     assert (held >= 0.93 * 200).all(), held / 200
 
 
 @pytest.mark.parametrize(("level", "se"), [(0.05, 0.006), (0.15, 0.02)])
 def test_ratios_are_those_of_the_costs(level: float, se: float) -> None:
-    """A printed ratio is the quotient of the two costs; its interval, narrower than theirs, holds the truth of 93 % or more."""
-    rng, truth, held = np.random.default_rng(3), np.array([TRUTH[2] / TRUTH[0], TRUTH[3] / TRUTH[1]]), np.zeros(2)
+    """A printed ratio is the quotient of the two costs; its interval, narrower than theirs, holds
+    the truth of 93 % or more.
+    """
+    rng, truth, held = (
+        np.random.default_rng(3),
+        np.array([TRUTH[2] / TRUTH[0], TRUTH[3] / TRUTH[1]]),
+        np.zeros(2),
+    )
     for _ in range(200):
         found = fitted(rng.normal(0, level, len(X)), rng.normal(0, se, len(X)), se=se)
         assert found is not None
@@ -50,7 +68,9 @@ def test_ratios_are_those_of_the_costs(level: float, se: float) -> None:
         for place, (ratio, (arm, baseline)) in enumerate(zip(found.ratios, pairs, strict=True)):
             assert ratio is not None
             assert ratio.value == pytest.approx(arm.value / baseline.value)
-            assert ratio.high / ratio.value < (arm.high / arm.value) * (baseline.high / baseline.value)
+            assert ratio.high / ratio.value < (arm.high / arm.value) * (
+                baseline.high / baseline.value
+            )
             held[place] += ratio.low <= truth[place] <= ratio.high
     assert (held >= 0.93 * 200).all(), held / 200
 

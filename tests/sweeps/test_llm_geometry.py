@@ -12,7 +12,9 @@ from tests.sweeps.llm_sweeps import BOTH, GENERATION, TINY, expand, refused
 
 
 def test_defaults_are_spelled_out() -> None:
-    """Cache, decoding and text are part of the condition even where the sweep does not name them, and the kind is generation."""
+    """Cache, decoding and text are part of the condition even where the sweep does not name them,
+    and the kind is generation.
+    """
     expansion = expand(TINY + "methods: [skip]\n")
     assert [job.kind for job in expansion.jobs] == ["generation"]
     assert expansion.jobs[0].condition == GENERATION
@@ -22,26 +24,42 @@ def test_defaults_are_spelled_out() -> None:
 
 def test_each_kind_has_its_protocol() -> None:
     """A generation job takes pairs like latency, but more time; a quality job takes characters."""
-    generation, quality = expand(TINY + "methods: [skip]\njobs: {generation: {pairs: {min: 31}}, quality: {characters: 9}}\n").jobs
-    assert generation.protocol == Protocol(pairs_min=31, half_width=0.02, budget_s=300, timeout_s=1800)
+    generation, quality = expand(
+        TINY + "methods: [skip]\njobs: {generation: {pairs: {min: 31}}, quality: {characters: 9}}\n"
+    ).jobs
+    assert generation.protocol == Protocol(
+        pairs_min=31, half_width=0.02, budget_s=300, timeout_s=1800
+    )
     assert quality.protocol == Protocol(characters=9, timeout_s=1800)
     tasks = "{tasks: [piqa, ./a.yaml], documents: 20}"
-    (requested,) = expand(f"defaults: {{model: tiny_lm}}\nmethods: [skip]\njobs: {{quality: {tasks}}}\n").jobs
+    (requested,) = expand(
+        f"defaults: {{model: tiny_lm}}\nmethods: [skip]\njobs: {{quality: {tasks}}}\n"
+    ).jobs
     assert requested.protocol == Protocol(tasks=("piqa", "./a.yaml"), documents=20, timeout_s=1800)
 
 
 def test_a_profile_of_a_language_model_is_requested_by_the_same_section() -> None:
-    """`profile` stands for the kind of language models here, with text, cache and lengths in its condition."""
+    """`profile` stands for the kind of language models here, with text, cache and lengths in its
+    condition.
+    """
     jobs = expand(TINY + "methods: [skip]\njobs: {generation: {}, profile: {budget: 20s}}\n").jobs
-    assert [(job.kind, job.protocol.budget_s) for job in jobs] == [("generation", 300), ("generation_profile", 20)]
+    assert [(job.kind, job.protocol.budget_s) for job in jobs] == [
+        ("generation", 300),
+        ("generation_profile", 20),
+    ]
     assert jobs[1].condition == GENERATION
     found = refused(TINY.replace(", new_tokens: 16", "") + "methods: [skip]\njobs: {profile: {}}\n")
     assert found.problem.startswith("is missing")
 
 
 def test_quality_is_not_multiplied_by_what_only_time_depends_on() -> None:
-    """Prompt lengths, caches and threads make many generation jobs and one of quality, whose condition has none of them."""
-    text = "defaults: {model: tiny_lm, new_tokens: 16, weights: trained}\naxes: {prompt_tokens: [16, 64], threads: [1, 2]}\n"
+    """Prompt lengths, caches and threads make many generation jobs and one of quality, whose
+    condition has none of them.
+    """
+    text = (
+        "defaults: {model: tiny_lm, new_tokens: 16, weights: trained}\naxes: {prompt_tokens: [16,"
+        " 64], threads: [1, 2]}\n"
+    )
     text += "methods: [skip, {method: dense, kv_cache: [static, virtual]}]\n"
     jobs = expand(text + BOTH).jobs
     assert [job.kind for job in jobs] == ["generation"] * 4 + ["quality"]
@@ -50,11 +68,17 @@ def test_quality_is_not_multiplied_by_what_only_time_depends_on() -> None:
 
 
 def test_arms_may_override_the_cache() -> None:
-    """A stack with another cache is one arm; an override that repeats the spelled-out default adds nothing."""
+    """A stack with another cache is one arm; an override that repeats the spelled-out default adds
+    nothing.
+    """
     text = (
-        TINY + "methods: [{stack: [skip, {method: skip, sparsity: 0.25}], kv_cache: virtual}, {method: skip, kv_cache: dynamic}]\n"
+        TINY
+        + "methods: [{stack: [skip, {method: skip, sparsity: 0.25}], kv_cache: virtual}, {method:"
+        " skip, kv_cache: dynamic}]\n"
     )
-    (job,) = expand(text + "baselines: [dense, {dtype: bfloat16}, {method: skip, sparsity: 0}]\n").jobs
+    (job,) = expand(
+        text + "baselines: [dense, {dtype: bfloat16}, {method: skip, sparsity: 0}]\n"
+    ).jobs
     assert [arm.method for arm in job.arms] == ["dense", "dense", "skip", "skip+skip", "skip"]
     assert job.arms[3].overrides == Overrides(kv_cache="virtual")
     assert job.arms[4].overrides == Overrides()
@@ -62,7 +86,10 @@ def test_arms_may_override_the_cache() -> None:
 
 def test_tokens_of_a_rule_are_those_of_the_prompt() -> None:
     """A rule takes out long prompts."""
-    text = "defaults: {model: tiny_lm, new_tokens: 8}\naxes: {prompt_tokens: [8, 64]}\nmethods: [skip]\n"
+    text = (
+        "defaults: {model: tiny_lm, new_tokens: 8}\naxes: {prompt_tokens: [8, 64]}\nmethods:"
+        " [skip]\n"
+    )
     expansion = expand(text + "exclude: [{tokens: {gt: 8}}]\n")
     assert [job.condition.prompt_tokens for job in expansion.jobs] == [8]
     assert expansion.excluded == 1
@@ -70,12 +97,25 @@ def test_tokens_of_a_rule_are_those_of_the_prompt() -> None:
 
 def test_language_identities_are_pinned() -> None:
     """Golden identities of questions about language models, and of answers to them."""
-    arm = Arm(stack=(Step(method="larosa", params={"sparsity": 0.5, "form": "absorbed"}),), overrides=Overrides(kv_cache="virtual"))
+    arm = Arm(
+        stack=(Step(method="larosa", params={"sparsity": 0.5, "form": "absorbed"}),),
+        overrides=Overrides(kv_cache="virtual"),
+    )
     requested = Comparison(kind="generation", condition=GENERATION, baseline=DENSE, arm=arm)
     quality_condition = Condition(model="tiny_lm", weights="trained", data="topics")
     quality = Comparison(kind="quality", condition=quality_condition, baseline=DENSE, arm=arm)
-    job = Job(kind="generation", condition=GENERATION, arms=(DENSE, arm), pairs=(Pair(0, 1),), content_hashes={"data": "ab"})
-    assert [arm.arm_id, requested.question_id, quality.question_id] == ["b48746195dc2411d", "c3c1449e73bf4d50", "9e8727634ce86625"]
+    job = Job(
+        kind="generation",
+        condition=GENERATION,
+        arms=(DENSE, arm),
+        pairs=(Pair(0, 1),),
+        content_hashes={"data": "ab"},
+    )
+    assert [arm.arm_id, requested.question_id, quality.question_id] == [
+        "b48746195dc2411d",
+        "c3c1449e73bf4d50",
+        "9e8727634ce86625",
+    ]
     assert [requested.comparison_id(), quality.comparison_id({"recipe": "ab"}), job.job_id] == [
         "ea636e49ad6a7042",
         "34eeaf2b1fc8220a",
@@ -88,47 +128,119 @@ SKIP = TINY + "methods: [skip]\n"
 WRONG = [
     (TINY + "methods: [topk]\n", "methods[0].method", "topk is for vision models"),
     (DEIT + "methods: [skip]\n", "methods[0].method", "skip is for language models"),
-    (TINY + "methods: [{stack: [skip, tome]}]\n", "methods[0].stack[1].method", "tome is for vision models"),
+    (
+        TINY + "methods: [{stack: [skip, tome]}]\n",
+        "methods[0].stack[1].method",
+        "tome is for vision models",
+    ),
     (TINY + "methods: [skp]\n", "methods[0].method", "did you mean 'skip'?"),
     (TINY + "methods: [{method: skip, sparsity: 1.0}]\n", "methods[0].sparsity", "less than 1"),
-    (TINY + "methods: [{method: skip, image_size: 32}]\n", "methods[0].image_size", "is for vision models"),
-    (DEIT + "methods: [{method: topk, kv_cache: static}]\n", "methods[0].kv_cache", "is for language models"),
-    (TINY + "methods: [{method: skip, kv_cache: paged}]\n", "methods[0].kv_cache", "not one of dynamic, static, virtual"),
+    (
+        TINY + "methods: [{method: skip, image_size: 32}]\n",
+        "methods[0].image_size",
+        "is for vision models",
+    ),
+    (
+        DEIT + "methods: [{method: topk, kv_cache: static}]\n",
+        "methods[0].kv_cache",
+        "is for language models",
+    ),
+    (
+        TINY + "methods: [{method: skip, kv_cache: paged}]\n",
+        "methods[0].kv_cache",
+        "not one of dynamic, static, virtual",
+    ),
     (SKIP + "jobs: {latency: {}}\n", "jobs.latency", "request generation or quality"),
     (SKIP + "jobs: {accuracy: {}}\n", "jobs.accuracy", "request generation or quality"),
-    (DEIT + "methods: [topk]\njobs: {quality: {}}\n", "jobs.quality", "request latency or accuracy"),
+    (
+        DEIT + "methods: [topk]\njobs: {quality: {}}\n",
+        "jobs.quality",
+        "request latency or accuracy",
+    ),
     (SKIP + "jobs: {generation: {characters: 5}}\n", "jobs.generation.characters", "unknown key"),
     (SKIP + "jobs: {generation: {tasks: [piqa]}}\n", "jobs.generation.tasks", "unknown key"),
-    (SKIP + "jobs: {generation: {}, quality: {tasks: []}}\n", "jobs.quality.tasks", "is empty; give at least one"),
-    (SKIP + "jobs: {quality: {documents: 5}}\n", "jobs.quality.documents", "counts those of `tasks`, and none is named"),
-    (SKIP + "jobs: {quality: {tasks: [piqa], documents: 0}}\n", "jobs.quality.documents", "greater than or equal to 1"),
-    (SKIP + "jobs: {generation: {}, quality: {tasks: piqa}}\n", "jobs.quality.tasks", "needs a list"),
-    (SKIP + "jobs: {generation: {}, quality: {tasks: [piqa, '']}}\n", "jobs.quality.tasks[1]", "match pattern"),
-    (SKIP + "jobs: {generation: {pairs: {min: 9, max: 3}}}\n", "jobs.generation.pairs", "min is 9, above max"),
+    (
+        SKIP + "jobs: {generation: {}, quality: {tasks: []}}\n",
+        "jobs.quality.tasks",
+        "is empty; give at least one",
+    ),
+    (
+        SKIP + "jobs: {quality: {documents: 5}}\n",
+        "jobs.quality.documents",
+        "counts those of `tasks`, and none is named",
+    ),
+    (
+        SKIP + "jobs: {quality: {tasks: [piqa], documents: 0}}\n",
+        "jobs.quality.documents",
+        "greater than or equal to 1",
+    ),
+    (
+        SKIP + "jobs: {generation: {}, quality: {tasks: piqa}}\n",
+        "jobs.quality.tasks",
+        "needs a list",
+    ),
+    (
+        SKIP + "jobs: {generation: {}, quality: {tasks: [piqa, '']}}\n",
+        "jobs.quality.tasks[1]",
+        "match pattern",
+    ),
+    (
+        SKIP + "jobs: {generation: {pairs: {min: 9, max: 3}}}\n",
+        "jobs.generation.pairs",
+        "min is 9, above max",
+    ),
     (SKIP.replace("16}", "16, image_size: 32}"), "defaults.image_size", "is for vision models"),
     (SKIP.replace("16}", "16, severity: 3}"), "defaults.severity", "is for vision models"),
-    (DEIT.replace("32}", "32, prompt_tokens: 3}") + "methods: [topk]\n", "defaults.prompt_tokens", "is for language models"),
+    (
+        DEIT.replace("32}", "32, prompt_tokens: 3}") + "methods: [topk]\n",
+        "defaults.prompt_tokens",
+        "is for language models",
+    ),
     (SKIP.replace(", prompt_tokens: 64", ""), "axes.prompt_tokens", "is missing"),
     (SKIP.replace(", new_tokens: 16", ""), "axes.new_tokens", "is missing"),
     (SKIP + "jobs: {quality: {}}\n", "defaults.prompt_tokens", "is for generation jobs"),
     (SKIP.replace("16}", "1}"), "defaults.new_tokens", "at least 2"),
     (SKIP.replace("16}", "16, runtime: compile}"), "methods[0]", "kv_cache dynamic"),
-    (SKIP.replace("16}", "16, runtime: compile, kv_cache: virtual}"), "methods[0]", "kv_cache virtual"),
-    (TINY + "methods: [{method: dense, runtime: compile}]\n", "methods[0]", "write kv_cache: static"),
-    (SKIP.replace("64", "1020"), "defaults.prompt_tokens", "more than the 1024 positions of tiny_lm"),
+    (
+        SKIP.replace("16}", "16, runtime: compile, kv_cache: virtual}"),
+        "methods[0]",
+        "kv_cache virtual",
+    ),
+    (
+        TINY + "methods: [{method: dense, runtime: compile}]\n",
+        "methods[0]",
+        "write kv_cache: static",
+    ),
+    (
+        SKIP.replace("64", "1020"),
+        "defaults.prompt_tokens",
+        "more than the 1024 positions of tiny_lm",
+    ),
     (SKIP.replace("tiny_lm", "llama-220"), "defaults.model", "did you mean 'llama-220m'?"),
     (SKIP.replace("tiny_lm", "./nowhere"), "defaults.model", "there is no folder ./nowhere"),
     (SKIP.replace("tiny_lm", "gpt2"), "methods[0]", "gpt2 has no gate"),
     (SKIP.replace("16}", "16, data: digits}"), "defaults.data", "write docs, topics or text:PATH"),
     (SKIP.replace("16}", "16, data: 'text:'}"), "defaults.data", "is no data for language models"),
-    (SKIP.replace("16}", "16, weights: pretrained}"), "defaults.weights", "write random or trained"),
+    (
+        SKIP.replace("16}", "16, weights: pretrained}"),
+        "defaults.weights",
+        "write random or trained",
+    ),
     (
         SKIP.replace("tiny_lm", "llama-15m").replace("16}", "16, weights: trained}"),
         "defaults.weights",
         "write random, or leave it out",
     ),
-    (SKIP.replace("16}", "16, checkpoint: a.safetensors}"), "defaults.checkpoint", "name a folder as the model"),
-    (SKIP + "axes: {model: [tiny_lm, deit_tiny_patch16_224]}\n", "axes.model[1]", "a sweep for each of the two"),
+    (
+        SKIP.replace("16}", "16, checkpoint: a.safetensors}"),
+        "defaults.checkpoint",
+        "name a folder as the model",
+    ),
+    (
+        SKIP + "axes: {model: [tiny_lm, deit_tiny_patch16_224]}\n",
+        "axes.model[1]",
+        "a sweep for each of the two",
+    ),
     (
         DEIT + "methods: [topk]\ninclude: [{model: tiny_lm, method: topk, image_size: 32}]\n",
         "include[0].model",
@@ -147,7 +259,9 @@ def test_wrong_sweeps_of_language_models(text: str, key: str, expected: str) -> 
 
 
 def test_a_runtime_that_fails_at_some_points_is_no_error() -> None:
-    """Compiled decoding runs with the static cache of an axis; an evaluation of quality has no runtime."""
+    """Compiled decoding runs with the static cache of an axis; an evaluation of quality has no
+    runtime.
+    """
     compiled = "methods: [{method: skip, runtime: compile}]\n"
     jobs = expand(TINY + "axes: {kv_cache: [dynamic, static]}\n" + compiled).jobs
     assert [job.condition.kv_cache for job in jobs] == ["dynamic", "static"]
@@ -168,19 +282,32 @@ def test_caches_are_the_words_of_the_condition() -> None:
     axes = f"kv_cache: [{', '.join(words)}], model: [{', '.join(languages())}]"
     text = f"defaults: {{prompt_tokens: 8, new_tokens: 8}}\naxes: {{{axes}}}\n"
     expansion = expand(text + "methods: [skip]\n")
-    assert {(job.condition.kv_cache, job.condition.model) for job in expansion.jobs} == {(w, m) for w in words for m in languages()}
+    assert {(job.condition.kv_cache, job.condition.model) for job in expansion.jobs} == {
+        (w, m) for w in words for m in languages()
+    }
 
 
 def test_a_changed_text_makes_stale_what_is_made_from_it_and_nothing_else(tmp_path: Path) -> None:
-    """The hash of a text or a file that a parameter names is part of the comparisons of that arm alone."""
+    """The hash of a text or a file that a parameter names is part of the comparisons of that arm
+    alone.
+    """
     made = tmp_path / "made.json"
-    arms = f"[{{method: skip, data: topics}}, {{method: skip, file: {made}}}, {{method: skip, sparsity: 0.25}}]"
+    arms = (
+        f"[{{method: skip, data: topics}}, {{method: skip, file: {made}}}, {{method: skip,"
+        " sparsity: 0.25}]"
+    )
     sweep = f"{TINY}methods: {arms}\njobs: {{generation: {{}}}}\n"
 
     def ids(topics: str, file: str) -> list[str]:
         made.write_text(file)
-        (job,) = expand(sweep, contents=lambda condition: {"data": topics if condition.data == "topics" else "docs"}).jobs
-        assert {key for key in job.content_hashes if key.startswith("named:")} == {"named:topics", f"named:{made}"}
+        (job,) = expand(
+            sweep,
+            contents=lambda condition: {"data": topics if condition.data == "topics" else "docs"},
+        ).jobs
+        assert {key for key in job.content_hashes if key.startswith("named:")} == {
+            "named:topics",
+            f"named:{made}",
+        }
         assert job.only(job.pairs[2:]).comparison_ids() == job.comparison_ids()[2:]
         return list(job.comparison_ids())
 

@@ -1,4 +1,6 @@
-"""Language models in folders: what is read of them, and a message for each part that is missing or not described."""
+"""Language models in folders: what is read of them, and a message for each part that is missing or
+not described.
+"""
 
 import json
 from pathlib import Path
@@ -27,22 +29,35 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_folder_is_a_model(folder: Path) -> None:
-    """Its geometry bounds the text, its weights are its own, and its files are part of what makes an answer stale."""
+    """Its geometry bounds the text, its weights are its own, and its files are part of what makes
+    an answer stale.
+    """
     text = f"defaults: {{model: {folder}, prompt_tokens: 64, new_tokens: 16}}\nmethods: [skip]\n"
     (job,) = expand(text).jobs
     assert job.condition.weights == "pretrained"
     assert job.content_hashes == {"model": content(str(folder))}
-    assert "4096 positions" in refused(text.replace("prompt_tokens: 64", "prompt_tokens: 4090")).problem
-    assert "has its own weights; write pretrained" in refused(text.replace("16}", "16, weights: random}")).problem
+    assert (
+        "4096 positions"
+        in refused(text.replace("prompt_tokens: 64", "prompt_tokens: 4090")).problem
+    )
+    assert (
+        "has its own weights; write pretrained"
+        in refused(text.replace("16}", "16, weights: random}")).problem
+    )
     (folder / "model.safetensors").write_bytes(weights("another"))
     assert expand(text).jobs[0].content_hashes != job.content_hashes
     assert expand(text).jobs[0].condition == job.condition
 
 
 def test_a_relative_folder_counts_from_here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`./dir` is a folder, `org/name` is on the hub unless a folder of that name is here, which is an error."""
+    """`./dir` is a folder, `org/name` is on the hub unless a folder of that name is here, which is
+    an error.
+    """
     monkeypatch.chdir(folder.parent)
-    named = f"defaults: {{model: ./{folder.name}, prompt_tokens: 64, new_tokens: 16}}\nmethods: [skip]\n"
+    named = (
+        f"defaults: {{model: ./{folder.name}, prompt_tokens: 64, new_tokens: 16}}\nmethods:"
+        " [skip]\n"
+    )
     assert expand(named).jobs[0].condition.model == f"./{folder.name}"
     hub = named.replace(f"./{folder.name}", "org/name").replace("64", "64000")
     assert expand(hub).jobs[0].condition == GENERATION.model_copy(
@@ -61,24 +76,55 @@ def test_a_relative_folder_counts_from_here(folder: Path, monkeypatch: pytest.Mo
             lambda at: (at / "model.safetensors").rename(at / "pytorch_model.bin"),
             "holds no weights (*.safetensors); save its pickled",
         ),
-        (lambda at: (at / "model.safetensors").write_bytes(weights("one")[:-1]), "is damaged, or only a part of the file"),
-        (lambda at: (at / "model.safetensors").write_bytes(b"no weights at all"), "is damaged, or only a part of the file"),
-        (lambda at: (at / "model.safetensors").write_bytes(b"\x02\0\0\0\0\0\0\0[]"), "copy or download it again"),
+        (
+            lambda at: (at / "model.safetensors").write_bytes(weights("one")[:-1]),
+            "is damaged, or only a part of the file",
+        ),
+        (
+            lambda at: (at / "model.safetensors").write_bytes(b"no weights at all"),
+            "is damaged, or only a part of the file",
+        ),
+        (
+            lambda at: (at / "model.safetensors").write_bytes(b"\x02\0\0\0\0\0\0\0[]"),
+            "copy or download it again",
+        ),
         (lambda at: (at / "config.json").write_text("{"), "config.json cannot be read"),
         (lambda at: (at / "config.json").write_text("[]"), "config.json makes no model"),
-        (lambda at: (at / "config.json").write_text('{"model_type": "mamba"}'), "'mamba' is not supported: it has no keys"),
-        (lambda at: (at / "config.json").write_text('{"model_type": "llama"}'), "lacks 'hidden_size'"),
+        (
+            lambda at: (at / "config.json").write_text('{"model_type": "mamba"}'),
+            "'mamba' is not supported: it has no keys",
+        ),
+        (
+            lambda at: (at / "config.json").write_text('{"model_type": "llama"}'),
+            "lacks 'hidden_size'",
+        ),
         (lambda at: (at / "config.json").write_text("{}"), "its config.json holds no model_type"),
-        (lambda at: described(at, quantization_config={"quant_method": "gptq", "bits": 4}), "its weights are quantised (gptq)"),
-        (lambda at: described(at, quantization_config={"load_in_4bit": True}), "are quantised (a method that is not named)"),
-        (lambda at: described(at, model_type="t5", is_encoder_decoder=True), "model_type 't5' is an encoder with a decoder"),
+        (
+            lambda at: described(at, quantization_config={"quant_method": "gptq", "bits": 4}),
+            "its weights are quantised (gptq)",
+        ),
+        (
+            lambda at: described(at, quantization_config={"load_in_4bit": True}),
+            "are quantised (a method that is not named)",
+        ),
+        (
+            lambda at: described(at, model_type="t5", is_encoder_decoder=True),
+            "model_type 't5' is an encoder with a decoder",
+        ),
         (
             lambda at: described(at, model_type="bert", architectures=["BertForMaskedLM"]),
             "BertForMaskedLM is no causal language model",
         ),
-        (lambda at: (at / "config.json").write_text(json.dumps({**CONFIGS["gpt2"], "n_head": 0})), "makes no model: integer"),
         (
-            lambda at: (at / "config.json").write_text(json.dumps({**CONFIGS["gpt2"], "n_layer": 0})),
+            lambda at: (at / "config.json").write_text(
+                json.dumps({**CONFIGS["gpt2"], "n_head": 0})
+            ),
+            "makes no model: integer",
+        ),
+        (
+            lambda at: (at / "config.json").write_text(
+                json.dumps({**CONFIGS["gpt2"], "n_layer": 0})
+            ),
             "makes no model: layers: Input",
         ),
     ],
@@ -86,7 +132,9 @@ def test_a_relative_folder_counts_from_here(folder: Path, monkeypatch: pytest.Mo
 def test_a_folder_that_lacks_something(folder: Path, spoil: Any, expected: str) -> None:
     """What is missing or not supported is reported at the line that names the folder."""
     spoil(folder)
-    found = refused(f"defaults:\n  model: {folder}\n  prompt_tokens: 64\n  new_tokens: 16\nmethods: [skip]\n")
+    found = refused(
+        f"defaults:\n  model: {folder}\n  prompt_tokens: 64\n  new_tokens: 16\nmethods: [skip]\n"
+    )
     assert (found.line, found.key) == (4, "defaults.model")
     assert expected in found.problem
 
@@ -98,7 +146,9 @@ def described(folder: Path, **fields: Any) -> None:
 
 
 def test_architectures_that_are_not_described(folder: Path) -> None:
-    """Their sizes are read where config.json has them; where it leaves them to transformers, the worker checks lengths."""
+    """Their sizes are read where config.json has them; where it leaves them to transformers, the
+    worker checks lengths.
+    """
     text = f"defaults: {{model: {folder}, prompt_tokens: 4090, new_tokens: 16}}\nmethods: [skip]\n"
     described(folder, model_type="qwen3", architectures=["Qwen3ForCausalLM"])
     assert "4096 positions" in refused(text).problem

@@ -1,4 +1,6 @@
-"""Pipe tables of Markdown reports: found among prose, cells without markup, those without measurements named by line."""
+"""Pipe tables of Markdown reports: found among prose, cells without markup, those without
+measurements named by line.
+"""
 
 from pathlib import Path
 
@@ -38,7 +40,9 @@ def tables_of(folder: Path, text: str) -> dict[int, CsvColumns | UserError]:
 
 
 def test_tables_among_prose(tmp_path: Path) -> None:
-    """Emphasis, changes in brackets and signs of approximation are no part of a number; labels may state the condition."""
+    """Emphasis, changes in brackets and signs of approximation are no part of a number; labels may
+    state the condition.
+    """
     found = tables_of(tmp_path, REPORT)
     assert list(found) == [3, 9, 13, 17]
     first = found[3]
@@ -50,7 +54,10 @@ def test_tables_among_prose(tmp_path: Path) -> None:
         "Real Throughput": "throughput",
         "Latency Δ": "latency_change",
     }
-    rows = [(row.label, row.image_size, row.batch, row.kernel_ms, row.kernels, row.throughput) for row in first.rows]
+    rows = [
+        (row.label, row.image_size, row.batch, row.kernel_ms, row.kernels, row.throughput)
+        for row in first.rows
+    ]
     assert rows == [
         ("baseline", 224, 1, 154.34, 6856, 100),
         ("WITH TR", 224, 1, 82.39, 7422, 50),
@@ -85,4 +92,6 @@ def test_others_are_named(tmp_path: Path, line: int, problem: str) -> None:
 )
 def test_broken_tables(tmp_path: Path, text: str, problem: str) -> None:
     with pytest.raises(UserError, match=problem):
-        raise next(error for error in tables_of(tmp_path, text).values() if isinstance(error, UserError))
+        raise next(
+            error for error in tables_of(tmp_path, text).values() if isinstance(error, UserError)
+        )

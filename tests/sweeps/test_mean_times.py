@@ -1,4 +1,6 @@
-"""Ratio of mean times: by hand, seldom called different on outliers of both sides, found where an arm is uneven."""
+"""Ratio of mean times: by hand, seldom called different on outliers of both sides, found where an
+arm is uneven.
+"""
 
 from math import exp, inf, log
 
@@ -21,7 +23,11 @@ def disagrees(times: np.ndarray) -> tuple[bool, float, SpeedUp]:
 
 
 def drifting(random: np.random.Generator, rounds: int) -> np.ndarray:
-    return np.asarray(np.exp(np.cumsum(random.normal(0, 0.01, rounds))[:, None] + random.normal(0, 0.05, (rounds, 5))))
+    return np.asarray(
+        np.exp(
+            np.cumsum(random.normal(0, 0.01, rounds))[:, None] + random.normal(0, 0.05, (rounds, 5))
+        )
+    )
 
 
 def test_the_ratio_of_means_by_hand() -> None:
@@ -33,7 +39,9 @@ def test_the_ratio_of_means_by_hand() -> None:
 
 @pytest.mark.parametrize(("rounds", "truth"), [(40, 0.0), (120, 0.1)])
 def test_outliers_of_both_sides_are_no_disagreement(rounds: int, truth: float) -> None:
-    """Of 400 comparisons with 5 % of all times 3 times as long, fewer than 1 of 100 are called different."""
+    """Of 400 comparisons with 5 % of all times 3 times as long, fewer than 1 of 100 are called
+    different.
+    """
     random = np.random.default_rng(1)
     wrong = 0
     for _ in range(400):
@@ -44,7 +52,9 @@ def test_outliers_of_both_sides_are_no_disagreement(rounds: int, truth: float) -
 
 
 def test_an_uneven_arm_is_found() -> None:
-    """8 % faster in 70 % of its forwards and twice as slow in 30 %: `faster` in a typical forward, and slower in the mean."""
+    """8 % faster in 70 % of its forwards and twice as slow in 30 %: `faster` in a typical forward,
+    and slower in the mean.
+    """
     random = np.random.default_rng(2)
     for _ in range(100):
         times = drifting(random, 100)

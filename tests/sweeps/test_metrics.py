@@ -1,4 +1,6 @@
-"""Declarations of metrics: every metric that workers report has one, and effects take their words from it."""
+"""Declarations of metrics: every metric that workers report has one, and effects take their words
+from it.
+"""
 
 import pytest
 
@@ -33,7 +35,9 @@ def test_reported_metrics_are_declared(name: str) -> None:
 
 
 def test_kinds_compare_by_declared_metrics() -> None:
-    """Kinds of samples compare ratios, of profiles nothing, the others differences, of metrics of their own modality."""
+    """Kinds of samples compare ratios, of profiles nothing, the others differences, of metrics of
+    their own modality.
+    """
     for kind in KINDS.values():
         how = "ratio" if kind.sampled else None if kind.timed else "difference"
         assert {metric(name).compared for name in kind.metrics} == {how}
@@ -43,17 +47,30 @@ def test_kinds_compare_by_declared_metrics() -> None:
 
 
 def test_what_is_not_declared() -> None:
-    """A method's own count has no declaration, and a lookup that needs one lists those there are."""
+    """A method's own count has no declaration, and a lookup that needs one lists those there
+    are.
+    """
     assert find_metric("bananas") is None
-    with pytest.raises(KeyError, match=r"'bananas' is not declared in sweeps/metrics\.py; declared are latency"):
+    with pytest.raises(
+        KeyError,
+        match=r"'bananas' is not declared in sweeps/model/metrics\.py; declared are latency",
+    ):
         metric("bananas")
 
 
 def test_effects_take_words_from_declarations() -> None:
-    """A time is faster or slower, everything else better or worse in its own unit, and what is not compared has no effect."""
+    """A time is faster or slower, everything else better or worse in its own unit, and what is not
+    compared has no effect.
+    """
     assert effect_of(METRICS["ttft"])[:2] == ("faster", "slower")
     found = effect_of(METRICS["top1"])
-    assert (found.gain, found.loss, found.unit, found.digits, found.floor) == ("better", "worse", "points", 2, 0.2)
+    assert (found.gain, found.loss, found.unit, found.digits, found.floor) == (
+        "better",
+        "worse",
+        "points",
+        2,
+        0.2,
+    )
     assert effect_of(METRICS["bits_per_byte"]).unit == "bits per byte"
     with pytest.raises(ValueError, match="throughput is not compared"):
         effect_of(METRICS["throughput"])

@@ -1,4 +1,6 @@
-"""Tables of ncu: both pages, locales, units and what is missing; means are weighted by time and never stand for the whole arm."""
+"""Tables of ncu: both pages, locales, units and what is missing; means are weighted by time and
+never stand for the whole arm.
+"""
 
 import csv
 import io
@@ -39,20 +41,36 @@ def profile_of(report: NcuReport, forwards: int | None = None) -> ImportedProfil
 
 @pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
 def test_pages_locales_and_units(page: str) -> None:
-    """Every form of the same report gives the same kernels; means of a name are weighted by the time of its launches."""
+    """Every form of the same report gives the same kernels; means of a name are weighted by the
+    time of its launches.
+    """
     report = read_ncu(page)
     assert [each.name for each in report.kernels] == [each.name for each in CASTS]
-    assert [each.seconds for each in report.kernels] == pytest.approx([each.ns * 1e-9 for each in CASTS], rel=1e-5)
+    assert [each.seconds for each in report.kernels] == pytest.approx(
+        [each.ns * 1e-9 for each in CASTS], rel=1e-5
+    )
     assert report.missing == ()
 
     profile = profile_of(report).profile
     gemm, cast = profile.activities
     assert (gemm.count, cast.count) == (1, 2)
     assert gemm.counters == pytest.approx(
-        {"sm_throughput": 91.75, "memory_throughput": 40.5, "achieved_occupancy": 33.25, "l1_hit_rate": 60.5, "l2_hit_rate": 80.5}
+        {
+            "sm_throughput": 91.75,
+            "memory_throughput": 40.5,
+            "achieved_occupancy": 33.25,
+            "l1_hit_rate": 60.5,
+            "l2_hit_rate": 80.5,
+        }
     )
     assert cast.counters == pytest.approx(
-        {"sm_throughput": 4, "memory_throughput": 86.25, "achieved_occupancy": 76.5, "l1_hit_rate": 10.5, "l2_hit_rate": 56.5}
+        {
+            "sm_throughput": 4,
+            "memory_throughput": 86.25,
+            "achieved_occupancy": 76.5,
+            "l1_hit_rate": 10.5,
+            "l2_hit_rate": 56.5,
+        }
     )
     assert (profile.times, profile.kernel_time_share) == ({}, None)
 
@@ -77,30 +95,68 @@ def of_details(page: str, *metrics: str) -> str:
 
 NAMES = [name for name, _ in RAW]
 WRONG = {
-    "another table": ("a,b\n1,2\n", r"no heading with 'Kernel Name'; expected what `ncu --csv --page raw` .* found 'a,b'"),
+    "another table": (
+        "a,b\n1,2\n",
+        r"no heading with 'Kernel Name'; expected what `ncu --csv --page raw` .* found 'a,b'",
+    ),
     "nothing": ("\n \n", "it is empty"),
     "a heading alone": (raw_page(()), "no kernels below"),
-    "no duration": (without(raw_page(), NAMES[0]), r"no duration of any kernel.*expected .gpu__time.* or .*, found sm__"),
-    "no counters": (without(raw_page(), *NAMES[1:]), r"none of the metrics sm__throughput.* found gpu__time_duration.sum"),
-    "no duration in details": (of_details(details_page(), "Achieved Occupancy"), "no duration .* found Achieved Occupancy"),
+    "no duration": (
+        without(raw_page(), NAMES[0]),
+        r"no duration of any kernel.*expected .gpu__time.* or .*, found sm__",
+    ),
+    "no counters": (
+        without(raw_page(), *NAMES[1:]),
+        r"none of the metrics sm__throughput.* found gpu__time_duration.sum",
+    ),
+    "no duration in details": (
+        of_details(details_page(), "Achieved Occupancy"),
+        "no duration .* found Achieved Occupancy",
+    ),
     "bytes per second alone": (
         of_details(details_page(), "Duration").replace("Duration,us", "Memory Throughput,Gbyte/s"),
         "none of the metrics",
     ),
-    "an unknown unit": (raw_page().replace(',"ns",', ',"fortnight",'), "the unit of .* is .fortnight.; expected one of ns"),
-    "no units": ("".join(raw_page().splitlines(keepends=True)[0::2]), "is none .is the row of units below the heading missing"),
-    "a cut-off row": (raw_page()[:-40], r"row 4 below the heading ends after \d+ of 17 cells: the file is cut off"),
-    "a cut-off details page": (details_page()[: details_page().rindex("Gbyte")], "the file is cut off"),
+    "an unknown unit": (
+        raw_page().replace(',"ns",', ',"fortnight",'),
+        "the unit of .* is .fortnight.; expected one of ns",
+    ),
+    "no units": (
+        "".join(raw_page().splitlines(keepends=True)[0::2]),
+        "is none .is the row of units below the heading missing",
+    ),
+    "a cut-off row": (
+        raw_page()[:-40],
+        r"row 4 below the heading ends after \d+ of 17 cells: the file is cut off",
+    ),
+    "a cut-off details page": (
+        details_page()[: details_page().rindex("Gbyte")],
+        "the file is cut off",
+    ),
     "decimal commas without quotation marks": (
-        raw_page(locale="de", cell=lambda text: f'"{text}"' if not text.replace(",", "").replace(".", "").isdigit() else text),
+        raw_page(
+            locale="de",
+            cell=lambda text: (
+                f'"{text}"' if not text.replace(",", "").replace(".", "").isdigit() else text
+            ),
+        ),
         "more|are these decimal commas without quotation marks",
     ),
     "decimal commas": (
         raw_page(CASTS[:1], locale="de"),
-        r"kernel 1 .*'2,50' is no finite number from 0 on with a decimal point; export it again with LC_ALL=C",
+        (
+            r"kernel 1 .*'2,50' is no finite number from 0 on with a decimal point; export it again"
+            r" with LC_ALL=C"
+        ),
     ),
-    "decimal commas in details": (details_page(locale="de"), "no finite number from 0 on .* again with LC_ALL=C"),
-    "a per cent of three digits": (raw_page().replace('"91.75"', '"91,750"'), "'91,750' is no finite number .* LC_ALL=C"),
+    "decimal commas in details": (
+        details_page(locale="de"),
+        "no finite number from 0 on .* again with LC_ALL=C",
+    ),
+    "a per cent of three digits": (
+        raw_page().replace('"91.75"', '"91,750"'),
+        "'91,750' is no finite number .* LC_ALL=C",
+    ),
     "no number": (
         raw_page().replace('"91.75"', '"much"'),
         r"'sm__throughput.* of kernel 3 \(ampere_sgemm.*'much' is no finite number",
@@ -136,10 +192,16 @@ def test_numbers(text: str, ns: float) -> None:
     assert report.kernels[2].seconds == pytest.approx(ns * 1e-9)
 
 
-@pytest.mark.parametrize("text", ["12,5", "1,23,4", "1.234,5", "1.234.567", "1'234.5", "1\u202f234,5", "12 %", "0x1f", "1_000"])
+@pytest.mark.parametrize(
+    "text",
+    ["12,5", "1,23,4", "1.234,5", "1.234.567", "1'234.5", "1\u202f234,5", "12 %", "0x1f", "1_000"],
+)
 def test_no_numbers(text: str) -> None:
     """Numbers of other locales, and what is none, are refused and not read in another way."""
-    with pytest.raises(TraceError, match="is no finite number from 0 on with a decimal point; export it again with LC_ALL=C"):
+    with pytest.raises(
+        TraceError,
+        match="is no finite number from 0 on with a decimal point; export it again with LC_ALL=C",
+    ):
         read_ncu(raw_page().replace('"1,234,567"', f'"{text}"'))
 
 
@@ -159,12 +221,20 @@ def test_missing_counters_are_named() -> None:
 
 
 def test_three_weight_casts_are_not_the_arm() -> None:
-    """Three weight casts read as three kernels: the means are stated to be theirs alone, and their share not to be known."""
+    """Three weight casts read as three kernels: the means are stated to be theirs alone, and their
+    share not to be known.
+    """
     found = profile_of(read_ncu(raw_page([CASTS[0]] * 3)))
     lines = list(summary_lines(found, None))
     assert lines[0] == "ncu, forwards not known"
-    assert lines[1] == "3 kernels profiled under 1 name; what share of the arm's kernel time they take is not known"
-    assert lines[2].startswith("means weighted by time (of these 3 kernels alone, not of the arm): sm throughput 2.5 %")
+    assert (
+        lines[1]
+        == "3 kernels profiled under 1 name; what share of the arm's kernel time they take is not"
+        " known"
+    )
+    assert lines[2].startswith(
+        "means weighted by time (of these 3 kernels alone, not of the arm): sm throughput 2.5 %"
+    )
     assert any("how many forwards the file holds is not known" in line for line in lines)
     assert found.profile.forwards == 1
 
@@ -177,12 +247,21 @@ def test_stated_forwards_divide() -> None:
 
 
 def test_phases_by_ranges() -> None:
-    """Kernels in ranges of prompts and of steps are profiles of their own; kernels in no range are left out."""
+    """Kernels in ranges of prompts and of steps are profiles of their own; kernels in no range are
+    left out.
+    """
     ranges = ("breakeven:prefill", "breakeven:forward", "breakeven:forward", "breakeven:arm:1")
-    launches = [(CASTS[0]._replace(name=f"kernel {place}"), f"a:{name}:none") for place, name in enumerate(ranges)]
+    launches = [
+        (CASTS[0]._replace(name=f"kernel {place}"), f"a:{name}:none")
+        for place, name in enumerate(ranges)
+    ]
     first, *others = (raw_page([launch], nvtx=nvtx) for launch, nvtx in launches)
-    found = ncu_profiles(read_ncu(first + "".join(page.splitlines(keepends=True)[2] for page in others)), 2)
-    assert [(each.profile.phase, each.profile.forwards, each.profile.launches) for each in found] == [
+    found = ncu_profiles(
+        read_ncu(first + "".join(page.splitlines(keepends=True)[2] for page in others)), 2
+    )
+    assert [
+        (each.profile.phase, each.profile.forwards, each.profile.launches) for each in found
+    ] == [
         ("prefill", 1, 1),
         ("decode", 2, 1),
     ]
@@ -190,31 +269,48 @@ def test_phases_by_ranges() -> None:
 
 
 def test_published_summary() -> None:
-    """A summary per kernel stands for its launches: their number, the mean of their time, the means of their counters."""
+    """A summary per kernel stands for its launches: their number, the mean of their time, the means
+    of their counters.
+    """
     found = profile_of(read_ncu(SUMMARY))
     (kernel,) = found.profile.activities
     assert (kernel.name, kernel.count, kernel.seconds) == ("kernel_a", 2, pytest.approx(4e-6))
     assert kernel.counters == {"sm_throughput": 17, "memory_throughput": 20}
-    assert (found.kernels, found.kernels_in_file, found.profile.launches, found.profile.forwards) == (2, 2, 2, 1)
+    assert (
+        found.kernels,
+        found.kernels_in_file,
+        found.profile.launches,
+        found.profile.forwards,
+    ) == (2, 2, 2, 1)
     (halved,) = profile_of(read_ncu(SUMMARY), 2).profile.activities
     assert (halved.count, halved.seconds) == (1, pytest.approx(2e-6))
 
 
 def test_published_summary_of_two_launch_shapes() -> None:
-    """A kernel with two launch shapes has two summaries, which count by the time of all of their launches."""
+    """A kernel with two launch shapes has two summaries, which count by the time of all of their
+    launches.
+    """
     with pytest.raises(TraceError, match="no duration of any kernel"):
         read_ncu(SUMMARY_THOR)
     found = profile_of(read_ncu(SUMMARY_THOR + DURATIONS_THOR))
     (kernel,) = found.profile.activities
     assert (kernel.count, kernel.seconds) == (28, pytest.approx(14 * (20.2 + 2994) * 1e-6))
-    assert kernel.counters["achieved_occupancy"] == pytest.approx((20.2 * 74.92 + 2994 * 28.52) / (20.2 + 2994))
+    assert kernel.counters["achieved_occupancy"] == pytest.approx(
+        (20.2 * 74.92 + 2994 * 28.52) / (20.2 + 2994)
+    )
 
 
 WRONG_SUMMARIES = {
     "no average": (SUMMARY.replace('"Average"', '"Mean"'), "no 'Average'"),
-    "launches in words": (SUMMARY.replace('"kernel_a","2"', '"kernel_a","two"'), "'Invocations' holds 'two'"),
+    "launches in words": (
+        SUMMARY.replace('"kernel_a","2"', '"kernel_a","two"'),
+        "'Invocations' holds 'two'",
+    ),
     "no launches": (SUMMARY.replace('"kernel_a","2"', '"kernel_a","0"'), "'Invocations' holds '0'"),
-    "half a launch": (SUMMARY.replace('"kernel_a","2"', '"kernel_a","2.5"'), "'Invocations' holds '2.5'"),
+    "half a launch": (
+        SUMMARY.replace('"kernel_a","2"', '"kernel_a","2.5"'),
+        "'Invocations' holds '2.5'",
+    ),
     "two values": (
         SUMMARY + SUMMARY.splitlines()[-1].replace('"2"', '"3"') + "\n",
         "two values of 'Duration' of kernel 1 that differ: '2' and '3'",
@@ -223,8 +319,14 @@ WRONG_SUMMARIES = {
         SUMMARY.replace('"Kernel Name",', "").replace('"kernel_a",', ""),
         "no heading with 'Kernel Name'.*--print-summary",
     ),
-    "an infinite time": (SUMMARY.replace('"3","2"', '"3","1e999"'), "'1e999' is no finite number from 0 on"),
-    "a time below zero": (SUMMARY.replace('"3","2"', '"3","-2"'), "'-2' is no finite number from 0 on"),
+    "an infinite time": (
+        SUMMARY.replace('"3","2"', '"3","1e999"'),
+        "'1e999' is no finite number from 0 on",
+    ),
+    "a time below zero": (
+        SUMMARY.replace('"3","2"', '"3","-2"'),
+        "'-2' is no finite number from 0 on",
+    ),
 }
 
 
@@ -238,16 +340,30 @@ def test_wrong_summaries(page: str, message: str) -> None:
 @pytest.mark.parametrize("page", [raw_page(), details_page(), SUMMARY])
 def test_ncu_rows_that_stand_there_twice(page: str) -> None:
     """A table that was written twice into one file gives the same kernels."""
-    head = max(place for place, line in enumerate(page.splitlines()) if "Kernel Name" in line or line.startswith('"","')) + 1
+    head = (
+        max(
+            place
+            for place, line in enumerate(page.splitlines())
+            if "Kernel Name" in line or line.startswith('"","')
+        )
+        + 1
+    )
     again = page + "".join(page.splitlines(keepends=True)[head:])
     assert len(again) > len(page)
     assert read_ncu(again) == read_ncu(page)
 
 
 def test_covered_share() -> None:
-    """Kernels count for the share of the arm's time that as many launches of their name take in a profile of all kernels."""
+    """Kernels count for the share of the arm's time that as many launches of their name take in a
+    profile of all kernels.
+    """
     whole = [
-        Activities(name="void at::native::unrolled_elementwise_kernel<cast>(long)", activity="kernel", count=10, seconds=1.0),
+        Activities(
+            name="void at::native::unrolled_elementwise_kernel<cast>(long)",
+            activity="kernel",
+            count=10,
+            seconds=1.0,
+        ),
         Activities(name="ampere_sgemm_128x64_tn", activity="kernel", count=4, seconds=7.0),
         Activities(name="other", activity="kernel", count=1, seconds=2.0),
         Activities(name="memcpy HtoD", activity="memcpy", count=1, seconds=90.0),
@@ -263,7 +379,13 @@ def test_covered_share() -> None:
 @pytest.mark.parametrize(
     ("name", "function"),
     [
-        ("void at::native::(anonymous namespace)::softmax_warp_forward<float, (int)8>(float*, int)", "softmax_warp_forward"),
+        (
+            (
+                "void at::native::(anonymous namespace)::softmax_warp_forward<float,"
+                " (int)8>(float*, int)"
+            ),
+            "softmax_warp_forward",
+        ),
         ("void cutlass::Kernel<cutlass::gemm::Gemm<float, 4>>(Params)", "Kernel"),
         ("ampere_sgemm_128x64_tn", "ampere_sgemm_128x64_tn"),
         ("triton_poi_fused_add_0", "triton_poi_fused_add_0"),

@@ -1,4 +1,6 @@
-"""Checks of noise on simulated rounds: right where there is none, and alarmed where something is wrong."""
+"""Checks of noise on simulated rounds: right where there is none, and alarmed where something is
+wrong.
+"""
 
 from math import exp
 
@@ -19,10 +21,16 @@ from sweeps.stats.two_way import Contrast, Rounds
 ARMS = (0, 1, 0)
 
 
-def rounds(rng: np.random.Generator, count: int, effect: float, noise: float = 0.02) -> NDArray[np.float64]:
-    """Times of a baseline in columns 0 and 2 and of an arm that is exp(`effect`) times as fast, with drift in common."""
+def rounds(
+    rng: np.random.Generator, count: int, effect: float, noise: float = 0.02
+) -> NDArray[np.float64]:
+    """Times of a baseline in columns 0 and 2 and of an arm that is exp(`effect`) times as fast,
+    with drift in common.
+    """
     drift = np.cumsum(rng.normal(0, 0.01, count))[:, None]
-    return np.asarray(0.01 * np.exp(np.array([0, -effect, 0]) + drift + rng.normal(0, noise, (count, 3))))
+    return np.asarray(
+        0.01 * np.exp(np.array([0, -effect, 0]) + drift + rng.normal(0, noise, (count, 3)))
+    )
 
 
 def test_pairs_are_the_contrast_of_their_round() -> None:
@@ -32,7 +40,9 @@ def test_pairs_are_the_contrast_of_their_round() -> None:
 
 
 def test_halves_agree_unless_the_effect_changes() -> None:
-    """P is small in about one of 20 at 5 % where nothing changes, and nearly always where the arm becomes 6 % slower."""
+    """P is small in about one of 20 at 5 % where nothing changes, and nearly always where the arm
+    becomes 6 % slower.
+    """
     rng, alarms, found = np.random.default_rng(1), 0, 0
     for _ in range(200):
         steady, changed = rounds(rng, 60, 0.1), rounds(rng, 60, 0.1)
@@ -56,7 +66,11 @@ def test_few_rounds_have_no_probability() -> None:
 def test_equal_columns_are_unusual_as_often_as_stated() -> None:
     """P of the baseline against itself is below 5 % in about one of 20."""
     rng = np.random.default_rng(3)
-    found = [no_effect_p(null) for _ in range(200) if (null := Rounds(rounds(rng, 60, 0.1), ARMS).null(0)) is not None]
+    found = [
+        no_effect_p(null)
+        for _ in range(200)
+        if (null := Rounds(rounds(rng, 60, 0.1), ARMS).null(0)) is not None
+    ]
     assert sum(p is not None and p < 0.05 for p in found) <= 22
 
 

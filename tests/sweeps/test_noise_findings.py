@@ -18,9 +18,13 @@ CLEAR = Contrast(0.1, 0.003, 29)
 
 
 def pooled(*runs: float, visits: int = 6, columns: int = 1) -> Pooling:
-    """Runs of visits with so many columns of the baseline each, whose log speed-ups are about those given."""
+    """Runs of visits with so many columns of the baseline each, whose log speed-ups are about those
+    given.
+    """
     rng = np.random.default_rng(1)
-    found = [plain_visit(rng, run, 10, 0.01, columns=columns) for run in runs for _ in range(visits)]
+    found = [
+        plain_visit(rng, run, 10, 0.01, columns=columns) for run in runs for _ in range(visits)
+    ]
     return pool_visits(found, [*range(visits)] * len(runs))
 
 
@@ -29,12 +33,15 @@ def made(log: float, se: float, freedom: float = 29.0) -> Pooling:
     one = Spread(se, freedom)
     part = VisitPart(log, 1.0)
     found = SpeedUp(log, se, freedom, 60)
-    return Pooling(found, (part,), "quick", 60, one, one, 0.01, 1.0, None, None, None)
+    return Pooling(found, (part,), "quick", 60, one, one, 0.01, 1.0, None, (), None, None)
 
 
 def checks(**changed: Any) -> AttemptChecks:
     """Of an attempt of 60 rounds that is beyond doubt, with changes."""
-    null, same = Contrast(0.001, 0.003, 29), Halves(Contrast(0.1, 0.004, 14), Contrast(0.101, 0.004, 14), 0.8)
+    null, same = (
+        Contrast(0.001, 0.003, 29),
+        Halves(Contrast(0.1, 0.004, 14), Contrast(0.101, 0.004, 14), 0.8),
+    )
     quiet = {"cpu_mhz_min": 2000.0, "cpu_mhz_max": 2000.0}
     return AttemptChecks(7, null, same, Signs.of(58, 2), 0, 60, quiet)._replace(**changed)
 
@@ -57,7 +64,10 @@ def test_nothing_suggests_noise_where_there_is_none() -> None:
     [
         ({"null": Contrast(0.02, 0.003, 29)}, "Baseline against itself"),
         ({"null": Contrast(0.2, 0.3, 29)}, "Baseline against itself"),
-        ({"halves": Halves(Contrast(0.2, 0.004, 14), Contrast(0.0, 0.004, 14), 1e-6)}, "Earlier and later half"),
+        (
+            {"halves": Halves(Contrast(0.2, 0.004, 14), Contrast(0.0, 0.004, 14), 1e-6)},
+            "Earlier and later half",
+        ),
         ({"signs": Signs.of(31, 29)}, "Sign of each pair"),
         ({"signs": Signs.of(2, 58)}, "Sign of each pair"),
         ({"outlying": 12}, "Outliers"),
@@ -70,7 +80,9 @@ def test_each_check_can_suggest_noise(changed: dict[str, Any], check: str) -> No
     assert noisy(**changed) == {check}
 
 
-def by_check(pooling: Pooling, *nulls: tuple[float, str], **changed: Any) -> dict[str, NoiseFinding]:
+def by_check(
+    pooling: Pooling, *nulls: tuple[float, str], **changed: Any
+) -> dict[str, NoiseFinding]:
     """All findings by their names."""
     found = noise_findings([checks(**changed)], pooling, CLEAR, nulls)
     return {finding.check: finding for finding in found}
@@ -102,11 +114,16 @@ def test_one_visit_names_what_is_assumed() -> None:
 
 
 def test_equal_columns_of_visits_count_before_those_of_an_attempt() -> None:
-    """Where the pooling has a null ratio, a clear one is a doubt, whatever the attempts alone show."""
+    """Where the pooling has a null ratio, a clear one is a doubt, whatever the attempts alone
+    show.
+    """
     rng = np.random.default_rng(2)
     equal = [plain_visit(rng, 0.1, 10, 0.01, columns=2) for _ in range(6)]
     biased = [Visit(visit.baseline * (1, 1.03), visit.arm) for visit in equal]
-    findings = [by_check(pool_visits(visits, range(6)), null=Contrast(0.2, 0.003, 29)) for visits in (equal, biased)]
+    findings = [
+        by_check(pool_visits(visits, range(6)), null=Contrast(0.2, 0.003, 29))
+        for visits in (equal, biased)
+    ]
     assert [found["Baseline against itself"].noise for found in findings] == [False, True]
 
 
@@ -138,9 +155,13 @@ def test_the_rule_names_what_runs_and_states_show() -> None:
     pooling = pooled(0.15, -0.1, columns=2)
     slow = SpeedUp(0.3, 0.01, 10, 40)
     pooling = pooling._replace(slow=slow)
-    lines = {line.what: line for line in rule_lines(pooling, pooling.speedup.verdict(), pairs_min=30)}
+    lines = {
+        line.what: line for line in rule_lines(pooling, pooling.speedup.verdict(), pairs_min=30)
+    }
     assert f"{pooling.runs_p:.2g}" in lines["Agreement of runs"].how
-    assert lines["In the slow state"].value == f"{slow.value:.3f}× [{slow.low:.3f}, {slow.high:.3f}]"
+    assert (
+        lines["In the slow state"].value == f"{slow.value:.3f}× [{slow.low:.3f}, {slow.high:.3f}]"
+    )
 
 
 def test_a_calibrated_floor_is_named() -> None:

@@ -5,7 +5,15 @@ import math
 import pytest
 
 from sweeps.analysis.labels import BITS, SPEEDUP, TASK, conclude, conclude_interval, conclude_row
-from sweeps.number_format import AXIS_LABELS, axis_value, count, duration, format_number, is_missing, with_interval
+from sweeps.number_format import (
+    AXIS_LABELS,
+    axis_value,
+    count,
+    duration,
+    format_number,
+    is_missing,
+    with_interval,
+)
 
 
 @pytest.mark.parametrize(
@@ -29,22 +37,40 @@ def test_places_on_an_axis(value: float | None, axis: str, digits: int, text: st
 
 def test_counts_and_durations() -> None:
     """Nouns agree with their numbers; durations have one unit."""
-    assert [count(1, "point"), count(2, "point"), count(12000, "point")] == ["1 point", "2 points", "12,000 points"]
+    assert [count(1, "point"), count(2, "point"), count(12000, "point")] == [
+        "1 point",
+        "2 points",
+        "12,000 points",
+    ]
     assert [duration(seconds) for seconds in (45, 600, 9000)] == ["45 s", "10 min", "2.5 h"]
 
 
 def test_missing_values_are_dashes() -> None:
     """`None` and NaN are both missing; a zero is not."""
     assert [is_missing(value) for value in (None, math.nan, 0.0, "")] == [True, True, False, False]
-    assert [format_number(None, ".1f"), format_number(math.nan, ".1f"), format_number(2**21, ".1f", 2**20)] == ["-", "-", "2.0"]
+    assert [
+        format_number(None, ".1f"),
+        format_number(math.nan, ".1f"),
+        format_number(2**21, ".1f", 2**20),
+    ] == ["-", "-", "2.0"]
     assert with_interval(1.1, 0.305, 1.92) == "1.10 [0.30, 1.92]"
     assert [with_interval(1.1, None, 1.9), with_interval(None, None, None)] == ["1.10", "-"]
 
 
 def test_conclusion_of_a_row_and_of_an_interval() -> None:
-    """A row of a view has verdict and floor of its own; an interval without a verdict is compared with the effect's floor."""
-    row = {"speedup": 1.2, "speedup_low": 1.1, "speedup_high": 1.3, "verdict": "faster", "floor": 0.01}
-    assert conclude_row(SPEEDUP, row, "speedup") == conclude(SPEEDUP, 1.2, 1.1, 1.3, verdict="faster", floor=0.01)
+    """A row of a view has verdict and floor of its own; an interval without a verdict is compared
+    with the effect's floor.
+    """
+    row = {
+        "speedup": 1.2,
+        "speedup_low": 1.1,
+        "speedup_high": 1.3,
+        "verdict": "faster",
+        "floor": 0.01,
+    }
+    assert conclude_row(SPEEDUP, row, "speedup") == conclude(
+        SPEEDUP, 1.2, 1.1, 1.3, verdict="faster", floor=0.01
+    )
     assert conclude_interval(TASK, 0.2, 0.15, 0.25).word == "worse"
     assert conclude_interval(BITS, 0.001, -0.002, 0.003).word == "same"
     assert conclude_interval(BITS, None, None, None).word == "not measured"

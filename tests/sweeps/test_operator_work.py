@@ -1,4 +1,6 @@
-"""Work of operators by hand: MACs and bytes from shapes, and nothing where shapes do not determine them."""
+"""Work of operators by hand: MACs and bytes from shapes, and nothing where shapes do not determine
+them.
+"""
 
 import pytest
 
@@ -10,8 +12,18 @@ CASES: list[tuple[str, Shapes, int | None, int | None]] = [
     ("aten::bmm", [[2, 3, 4], [2, 4, 5]], 120, 4 * (24 + 40 + 30)),
     ("aten::baddbmm", [[2, 1, 5], [2, 3, 4], [2, 4, 5], [], []], 120, 4 * (10 + 24 + 40 + 30)),
     ("aten::mkldnn_linear", [[2, 3, 4], [5, 4], [5]], 6 * 20, 4 * (24 + 20 + 30)),
-    ("aten::mkldnn_convolution", [[2, 3, 32, 32], [8, 3, 16, 16], [8], [], []], 8 * 8 * 768, 4 * (6144 + 6144 + 64)),
-    ("aten::_scaled_dot_product_flash_attention_for_cpu", [[1, 2, 7, 8], [1, 2, 9, 8], [1, 2, 9, 6]], 14 * 9 * 14, None),
+    (
+        "aten::mkldnn_convolution",
+        [[2, 3, 32, 32], [8, 3, 16, 16], [8], [], []],
+        8 * 8 * 768,
+        4 * (6144 + 6144 + 64),
+    ),
+    (
+        "aten::_scaled_dot_product_flash_attention_for_cpu",
+        [[1, 2, 7, 8], [1, 2, 9, 8], [1, 2, 9, 6]],
+        14 * 9 * 14,
+        None,
+    ),
     ("aten::add", [[2, 8], [8], []], None, 4 * (16 + 8 + 16)),
     ("aten::mul_", [[2, 8], [8]], None, 4 * (16 + 8)),
     ("aten::gelu", [[2, 8], []], None, 4 * 32),
@@ -25,7 +37,9 @@ CASES: list[tuple[str, Shapes, int | None, int | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "shapes", "macs", "moved"), CASES, ids=[case[0] for case in CASES])
+@pytest.mark.parametrize(
+    ("name", "shapes", "macs", "moved"), CASES, ids=[case[0] for case in CASES]
+)
 def test_work_by_hand(name: str, shapes: Shapes, macs: int | None, moved: int | None) -> None:
     """Numbers of four bytes, each read or written once."""
     found = operator_work(name, shapes, 4)
@@ -40,7 +54,9 @@ def test_half_precision_moves_half_the_bytes() -> None:
     assert (half.macs, 2 * (half.bytes_moved or 0)) == (whole.macs, whole.bytes_moved)
 
 
-@pytest.mark.parametrize("name", ["aten::view", "aten::linear", "aten::scaled_dot_product_attention", "aten::empty"])
+@pytest.mark.parametrize(
+    "name", ["aten::view", "aten::linear", "aten::scaled_dot_product_attention", "aten::empty"]
+)
 def test_what_only_dispatches_does_no_work(name: str) -> None:
     """Views, allocations and operators that call others are not counted twice."""
     assert name in DISPATCH

@@ -1,4 +1,6 @@
-"""The points of a sweep: values of axes, what moves together, and what rules take out or extra points add."""
+"""The points of a sweep: values of axes, what moves together, and what rules take out or extra
+points add.
+"""
 
 import hashlib
 import itertools
@@ -19,7 +21,9 @@ from tests.sweeps.conftest import GRID, MODEL, TOPK, Expand, Refusal, arms
 def values(text: str, annotation: Any = float) -> list[Any]:
     """The values of an axis of this type, written as `text`."""
     document = read("x.yaml", f"a: {text}")
-    return [choice.value for choice in expand_values(document, ("a",), document.root["a"], annotation)]
+    return [
+        choice.value for choice in expand_values(document, ("a",), document.root["a"], annotation)
+    ]
 
 
 # ---- axes ----
@@ -38,7 +42,10 @@ def values(text: str, annotation: Any = float) -> list[Any]:
         ("{linspace: {start: 32, stop: 224, num: 4, multiple_of: 16}}", [32, 96, 160, 224]),
         ("{logspace: {start: 1, stop: 64}}", [1, 2, 4, 8, 16, 32, 64]),
         ("{logspace: {start: 1, stop: 70, base: 4}}", [1, 4, 16, 64]),
-        ("{logspace: {start: 64, stop: 4096, num: 7, base: 2}}", [64, 128, 256, 512, 1024, 2048, 4096]),
+        (
+            "{logspace: {start: 64, stop: 4096, num: 7, base: 2}}",
+            [64, 128, 256, 512, 1024, 2048, 4096],
+        ),
         ("{logspace: {start: 8, stop: 1, num: 4}}", [8, 4, 2, 1]),
         ("{logspace: {start: 32, stop: 224, num: 5, multiple_of: 16}}", [32, 48, 80, 144, 224]),
     ],
@@ -49,8 +56,14 @@ def test_series(written: str, expected: list[float]) -> None:
 
 
 def test_points_of_integer_fields_are_whole() -> None:
-    """Computed points are rounded where the field takes integers, and floats where it takes fractions."""
-    assert [type(value) for value in values("{logspace: {start: 1, stop: 10, num: 3}}", int)] == [int, int, int]
+    """Computed points are rounded where the field takes integers, and floats where it takes
+    fractions.
+    """
+    assert [type(value) for value in values("{logspace: {start: 1, stop: 10, num: 3}}", int)] == [
+        int,
+        int,
+        int,
+    ]
     assert values("{logspace: {start: 1, stop: 10, num: 3}}", int) == [1, 3, 10]
     assert values("{logspace: {start: 1, stop: 10, num: 3}}")[1] == 3.16227766017
 
@@ -58,7 +71,9 @@ def test_points_of_integer_fields_are_whole() -> None:
 @given(st.integers(-1000, 1000), st.integers(-1000, 1000), st.integers(-50, 50).filter(bool))
 def test_a_range_is_that_of_python_with_its_stop(start: int, stop: int, step: int) -> None:
     """For integers the language's range is Python's with an inclusive stop."""
-    assert Range(start=start, stop=stop, step=step).values() == list(range(start, stop + (1 if step > 0 else -1), step))
+    assert Range(start=start, stop=stop, step=step).values() == list(
+        range(start, stop + (1 if step > 0 else -1), step)
+    )
 
 
 @given(st.floats(1e-3, 1e6), st.floats(1e-3, 1e6), st.integers(2, 50))
@@ -78,13 +93,23 @@ def test_a_listed_value_has_its_own_line() -> None:
 
 
 def test_weights_have_shorthands(expand: Expand, tmp_path: Path) -> None:
-    """`pretrained: true` is `weights: pretrained`, and a checkpoint's content goes into the identity of answers."""
-    assert expand(MODEL + "axes: {pretrained: [true, false]}\n" + TOPK).jobs[0].condition.weights == "pretrained"
+    """`pretrained: true` is `weights: pretrained`, and a checkpoint's content goes into the
+    identity of answers.
+    """
+    assert (
+        expand(MODEL + "axes: {pretrained: [true, false]}\n" + TOPK).jobs[0].condition.weights
+        == "pretrained"
+    )
     path = tmp_path / "model.pt"
     path.write_bytes(b"weights")
     job = expand(MODEL + f"axes: {{checkpoint: {path}}}\n" + TOPK).jobs[0]
-    assert (job.condition.weights, job.content_hashes) == (str(path), {"weights": hashlib.sha256(b"weights").hexdigest()})
-    other = expand(MODEL + f"axes: {{weights: {path}}}\n" + TOPK, content_hash=lambda _: "another").jobs[0]
+    assert (job.condition.weights, job.content_hashes) == (
+        str(path),
+        {"weights": hashlib.sha256(b"weights").hexdigest()},
+    )
+    other = expand(
+        MODEL + f"axes: {{weights: {path}}}\n" + TOPK, content_hash=lambda _: "another"
+    ).jobs[0]
     assert other.comparisons()[0].question_id == job.comparisons()[0].question_id
     assert other.comparison_ids() != job.comparison_ids()
 
@@ -94,15 +119,28 @@ def test_weights_have_shorthands(expand: Expand, tmp_path: Path) -> None:
 
 def test_axes_can_move_together(expand: Expand) -> None:
     """A group crosses with the other axes, but not within itself."""
-    text = MODEL + "axes: {image_size: [32, 64], batch_size: [8, 2], dtype: [float32, float16]}\n" + TOPK
+    text = (
+        MODEL
+        + "axes: {image_size: [32, 64], batch_size: [8, 2], dtype: [float32, float16]}\n"
+        + TOPK
+    )
     jobs = expand(text + "zip: [[image_size, batch_size]]\n").jobs
-    points = [(job.condition.image_size, job.condition.batch_size, job.condition.dtype) for job in jobs]
-    assert points == [(32, 8, "float32"), (32, 8, "float16"), (64, 2, "float32"), (64, 2, "float16")]
+    points = [
+        (job.condition.image_size, job.condition.batch_size, job.condition.dtype) for job in jobs
+    ]
+    assert points == [
+        (32, 8, "float32"),
+        (32, 8, "float16"),
+        (64, 2, "float32"),
+        (64, 2, "float16"),
+    ]
 
 
 def test_a_parameter_can_move_with_an_axis(expand: Expand) -> None:
     """A fixed r scaled with the image size: one value of r per size."""
-    text = MODEL + "axes: {image_size: [32, 64, 96]}\nmethods: [{method: tome, r: [1, 4, 9]}, topk]\n"
+    text = (
+        MODEL + "axes: {image_size: [32, 64, 96]}\nmethods: [{method: tome, r: [1, 4, 9]}, topk]\n"
+    )
     expansion = expand(text + "zip: [[image_size, tome.r]]\n")
     assert [arms(expansion, job)[1] for job in range(3)] == ["tome(r=1)", "tome(r=4)", "tome(r=9)"]
     assert len(expansion.comparisons) == 6
@@ -110,7 +148,11 @@ def test_a_parameter_can_move_with_an_axis(expand: Expand) -> None:
 
 def test_parameters_of_one_entry_can_move_together(expand: Expand) -> None:
     """Within an entry, and within a stack, grouped parameters do not multiply."""
-    text = MODEL + "methods: [{stack: [{method: topk, keep_rate: [0.5, 0.7]}, {method: tome, r_ratio: [0.1, 0.2]}]}]\n"
+    text = (
+        MODEL
+        + "methods: [{stack: [{method: topk, keep_rate: [0.5, 0.7]}, {method: tome, r_ratio: [0.1,"
+        " 0.2]}]}]\n"
+    )
     expansion = expand(text + "zip: [[topk.keep_rate, tome.r_ratio]]\n")
     stacks = [arm.stack for arm in expansion.jobs[0].arms[1:]]
     pairs = [(topk.params["keep_rate"], tome.params["r_ratio"]) for topk, tome in stacks]
@@ -155,32 +197,54 @@ def test_rules_are_alternatives(expand: Expand) -> None:
 
 def test_a_rule_sees_what_the_arm_overrides(expand: Expand) -> None:
     """Rules look at the condition as the arm runs it, and at every step of a stack."""
-    text = MODEL + "methods: [{method: topk, runtime: [eager, compile]}, {stack: [tome, {method: topk, keep_rate: 0.1}]}]\n"
+    text = (
+        MODEL + "methods: [{method: topk, runtime: [eager, compile]}, {stack: [tome, {method: topk,"
+        " keep_rate: 0.1}]}]\n"
+    )
     assert len(expand(text + "exclude: [{runtime: compile}]\n").comparisons) == 2
     assert len(expand(text + "exclude: [{method: topk, keep_rate: {lt: 0.5}}]\n").comparisons) == 2
     assert len(expand(text + "exclude: [{method: tome+topk}]\n").comparisons) == 2
 
 
 def test_an_impossible_size_may_be_excluded(expand: Expand, refusal: Refusal) -> None:
-    """A size that one model's patch does not divide is no error where a rule takes it out, and is one elsewhere."""
-    text = "axes:\n  model: [deit_tiny_patch16_224, vit_base_patch32_224]\n  image_size: [32,\n    48]\n" + TOPK
+    """A size that one model's patch does not divide is no error where a rule takes it out, and is
+    one elsewhere.
+    """
+    text = (
+        "axes:\n  model: [deit_tiny_patch16_224, vit_base_patch32_224]\n  image_size: [32,\n   "
+        " 48]\n" + TOPK
+    )
     error = refusal(text)
     assert (error.line, error.key) == (6, "axes.image_size[1]")
-    assert "image_size 48 is not a multiple of vit_base_patch32_224's patch size 32; near by: 32 or 64" in error.problem
+    assert (
+        "image_size 48 is not a multiple of vit_base_patch32_224's patch size 32; near by: 32 or 64"
+        in error.problem
+    )
     assert expand(text + "exclude: [{model: {re: patch32}, image_size: 48}]\n").points == 3
 
 
 def test_extra_points_are_not_filtered(expand: Expand) -> None:
     """An included point takes the rest from `defaults`, and no rule touches it."""
-    text = GRID + "exclude: [{image_size: {ge: 0}}]\ninclude: [{image_size: 224, batch_size: 8, method: topk, keep_rate: 0.1}]\n"
+    text = (
+        GRID
+        + "exclude: [{image_size: {ge: 0}}]\ninclude: [{image_size: 224, batch_size: 8, method:"
+        " topk, keep_rate: 0.1}]\n"
+    )
     expansion = expand(text)
     assert len(expansion.jobs) == 1
-    assert expansion.jobs[0].condition == Condition(model="deit_tiny_patch16_224", image_size=224, batch_size=8)
+    assert expansion.jobs[0].condition == Condition(
+        model="deit_tiny_patch16_224", image_size=224, batch_size=8
+    )
     assert arms(expansion) == ["dense", "topk(keep_rate=0.1, layers=[3,6,9])"]
 
 
 def test_a_sweep_may_hold_extra_points_only(expand: Expand) -> None:
     """Without methods the axes span no grid; points of one condition share a job."""
-    text = MODEL + "include: [{method: topk}, {stack: [tome], dtype: float16}, {method: tome, r: 2}]\n"
+    text = (
+        MODEL + "include: [{method: topk}, {stack: [tome], dtype: float16}, {method: tome, r: 2}]\n"
+    )
     expansion = expand(text)
-    assert [(job.condition.dtype, len(job.arms)) for job in expansion.jobs] == [("float32", 3), ("float16", 2)]
+    assert [(job.condition.dtype, len(job.arms)) for job in expansion.jobs] == [
+        ("float32", 3),
+        ("float16", 2),
+    ]

@@ -1,4 +1,6 @@
-"""Pooled speed-ups: the level that an interval spends, its widest, and verdicts that follow from it."""
+"""Pooled speed-ups: the level that an interval spends, its widest, and verdicts that follow from
+it.
+"""
 
 import numpy as np
 import pytest
@@ -17,7 +19,9 @@ from sweeps.stats.two_way import Contrast
 
 
 def test_one_process_by_its_own_errors() -> None:
-    """The value, the error and the degrees of freedom are those of the contrast, and nothing is added."""
+    """The value, the error and the degrees of freedom are those of the contrast, and nothing is
+    added.
+    """
     found = within_process(Contrast(0.1, 0.003, 29), 90)
     assert found == SpeedUp(0.1, 0.003, 29, 90, ALPHA)
     assert found.value == pytest.approx(np.exp(0.1))
@@ -25,7 +29,9 @@ def test_one_process_by_its_own_errors() -> None:
 
 
 def test_half_of_the_level_is_spent() -> None:
-    """Known quantiles of Student's t: the normal one, and 7.453 with 3 degrees of freedom, each at 0.5 %."""
+    """Known quantiles of Student's t: the normal one, and 7.453 with 3 degrees of freedom, each at
+    0.5 %.
+    """
     assert SpeedUp(0.0, 0.01, 1e9, 100).spent == pytest.approx(0.005)
     assert SpeedUp(0.0, 0.01, 1e9, 100).half_width == pytest.approx(0.0280703, rel=1e-4)
     assert SpeedUp(0.0, 0.01, 3, 100).half_width == pytest.approx(0.0745332, rel=1e-4)
@@ -35,14 +41,24 @@ def test_half_of_the_level_is_spent() -> None:
 def test_the_interval_is_symmetric_in_the_logarithm() -> None:
     """Its ends lie as far from the value, as factors."""
     found = SpeedUp(0.3, 0.02, 11, 90)
-    assert np.log([found.low, found.high]) == pytest.approx([0.3 - found.half_width, 0.3 + found.half_width])
+    assert np.log([found.low, found.high]) == pytest.approx(
+        [0.3 - found.half_width, 0.3 + found.half_width]
+    )
 
 
 def test_the_verdict_follows_the_printed_interval() -> None:
-    """Faster and slower exclude 1; same lies within the margin, and is preferred; too few pairs have no verdict."""
+    """Faster and slower exclude 1; same lies within the margin, and is preferred; too few pairs
+    have no verdict.
+    """
     se = 0.002
     width = SpeedUp(0.0, se, 1e6, 90).half_width
-    cases = (0.03, "faster"), (-0.03, "slower"), (0.0, "same"), (width + 0.001, "same"), (SPEED_FLOOR, "faster")
+    cases = (
+        (0.03, "faster"),
+        (-0.03, "slower"),
+        (0.0, "same"),
+        (width + 0.001, "same"),
+        (SPEED_FLOOR, "faster"),
+    )
     for effect, verdict in cases:
         found = SpeedUp(effect, se, 1e6, 90)
         assert found.verdict() == verdict
@@ -92,7 +108,9 @@ def test_the_widest_interval_is_a_factor_of_20_to_each_side() -> None:
     ],
 )
 def test_verdicts_follow_from_the_interval(low: float, high: float, expected: Verdict) -> None:
-    """Faster and slower need an interval without 1, same one inside the margin; nothing else decides."""
+    """Faster and slower need an interval without 1, same one inside the margin; nothing else
+    decides.
+    """
     assert ratio_verdict(low, high) == expected
 
 

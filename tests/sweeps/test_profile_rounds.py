@@ -1,4 +1,6 @@
-"""Classes of time from simulated rounds whose truth is known: coverage, no false alarm, and cases that cannot be distinguished."""
+"""Classes of time from simulated rounds whose truth is known: coverage, no false alarm, and cases
+that cannot be distinguished.
+"""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -19,7 +21,8 @@ CPU_MS: tuple[Mapping[TimeClass, float], ...] = (
     {"device": 2.0, "host": 1.1},
     {"device": 3.0, "host": 1.0},
 )
-"""Of the arms: the second saves a quarter of the wall in operators and adds 2.5 % outside, the third is the first again."""
+"""Of the arms: the second saves a quarter of the wall in operators and adds 2.5 % outside, the
+third is the first again."""
 GPU_MS: tuple[Mapping[TimeClass, float], ...] = (
     {"device": 2.0, "launch": 1.0, "host": 0.8, "sync": 0.2, "idle": 0.0},
     {"device": 1.0, "launch": 1.3, "host": 1.6, "sync": 0.1, "idle": 0.0},
@@ -34,15 +37,24 @@ class Found(NamedTuple):
 
 
 def common_noise(source: np.random.Generator, rounds: int) -> np.ndarray:
-    """What slows all samples of a round: clocks that wander, and slow and fast rounds; shape [rounds, 1]."""
-    return np.exp(np.cumsum(source.normal(0, 0.003, (rounds, 1)), axis=0) + source.normal(0, 0.05, (rounds, 1)))
+    """What slows all samples of a round: clocks that wander, and slow and fast rounds; shape
+    [rounds, 1].
+    """
+    return np.exp(
+        np.cumsum(source.normal(0, 0.003, (rounds, 1)), axis=0)
+        + source.normal(0, 0.05, (rounds, 1))
+    )
 
 
-def noisy(source: np.random.Generator, common: np.ndarray, means: np.ndarray, noise: float) -> np.ndarray:
+def noisy(
+    source: np.random.Generator, common: np.ndarray, means: np.ndarray, noise: float
+) -> np.ndarray:
     """Times around `means`, with noise of each sample, and one sample in twenty much slower."""
     rounds = len(common)
     own = np.exp(source.normal(0, noise, (rounds, len(means))))
-    slow = np.where(source.random((rounds, len(means))) < 0.05, source.uniform(1, 3, (rounds, len(means))), 1.0)
+    slow = np.where(
+        source.random((rounds, len(means))) < 0.05, source.uniform(1, 3, (rounds, len(means))), 1.0
+    )
     found: np.ndarray = common * own * slow * means
     return found
 
@@ -57,19 +69,29 @@ def simulate(
     noise: float = 0.02,
     slowed: tuple[float, ...] = (1.3, 1.3, 1.3),
 ) -> Found:
-    """An arm against the first, from unprofiled rounds and as many profiled ones, which take `slowed` times as long by arm.
+    """An arm against the first, from unprofiled rounds and as many profiled ones, which take
+    `slowed` times as long by arm.
 
     On a GPU the profiler slows only the gaps.
     """
     source = np.random.default_rng(seed)
     columns = [truth[place] for place in ARMS]
-    walls = noisy(source, common_noise(source, 3 * rounds), np.array([sum(each.values()) for each in columns]), noise)
+    walls = noisy(
+        source,
+        common_noise(source, 3 * rounds),
+        np.array([sum(each.values()) for each in columns]),
+        noise,
+    )
     unprofiled = Rounds(walls * 1e-3, ARMS)
     speedup = within_process(unprofiled.contrast(0, arm), len(walls))
     tables, common = {}, common_noise(source, rounds)
     for name in truth[0]:
-        factors = [1.0 if device == "cuda" and name == "device" else slowed[place] for place in ARMS]
-        tables[name] = noisy(source, common, 1e-3 * np.array([each[name] for each in columns]) * factors, noise)
+        factors = [
+            1.0 if device == "cuda" and name == "device" else slowed[place] for place in ARMS
+        ]
+        tables[name] = noisy(
+            source, common, 1e-3 * np.array([each[name] for each in columns]) * factors, noise
+        )
     profiled = PhaseRounds(tables, ARMS, device)
     sides = [ArmWall(place, unprofiled.seconds(place)) for place in (0, arm)]
     changes = profiled.changes(*sides, speedup, profiled.profiled_speedup(0, arm))
@@ -83,29 +105,40 @@ def true_changes(truth: tuple[Mapping[TimeClass, float], ...], arm: int) -> dict
 
 @pytest.mark.parametrize(("device", "truth"), [("cpu", CPU_MS), ("cuda", GPU_MS)])
 @pytest.mark.parametrize("rounds", [12, 30])
-def test_intervals_cover_the_truth(device: Device, truth: tuple[Mapping[TimeClass, float], ...], rounds: int) -> None:
+def test_intervals_cover_the_truth(
+    device: Device, truth: tuple[Mapping[TimeClass, float], ...], rounds: int
+) -> None:
     """Intervals of 99 % hold the difference of every class in at least 97 of 100 simulated jobs."""
     right = dict.fromkeys(truth[0], 0)
     for seed in range(100):
         found = simulate(seed, truth, device, rounds=rounds)
         for name, expected in true_changes(truth, 1).items():
             change = found.changes[name]
-            right[name] += change.low is None or change.high is None or change.low <= expected <= change.high
+            right[name] += (
+                change.low is None or change.high is None or change.low <= expected <= change.high
+            )
     assert min(right.values()) >= 97
 
 
 @pytest.mark.parametrize(("device", "truth"), [("cpu", CPU_MS), ("cuda", GPU_MS)])
-def test_an_equal_arm_has_no_class_that_differs(device: Device, truth: tuple[Mapping[TimeClass, float], ...]) -> None:
+def test_an_equal_arm_has_no_class_that_differs(
+    device: Device, truth: tuple[Mapping[TimeClass, float], ...]
+) -> None:
     """At most one false alarm in 100 jobs of an arm that is its baseline again."""
     alarms = 0
     for seed in range(100):
         changes = simulate(seed, truth, device, arm=2).changes.values()
-        alarms += any(each.low is not None and each.high is not None and not each.low <= 0 <= each.high for each in changes)
+        alarms += any(
+            each.low is not None and each.high is not None and not each.low <= 0 <= each.high
+            for each in changes
+        )
     assert alarms <= 1
 
 
 def test_a_clear_change_is_seen() -> None:
-    """A quarter of the wall less in operators, in every one of 30 jobs; its interval is narrower than a tenth of the wall."""
+    """A quarter of the wall less in operators, in every one of 30 jobs; its interval is narrower
+    than a tenth of the wall.
+    """
     for seed in range(30):
         device = simulate(seed, CPU_MS).changes["device"]
         assert device.low is not None
@@ -115,7 +148,9 @@ def test_a_clear_change_is_seen() -> None:
 
 
 def test_a_small_change_in_few_noisy_rounds_cannot_be_told() -> None:
-    """2.5 % of the wall more outside of operators, noise of 10 %, 9 rounds: mostly no claim, and never a wrong one."""
+    """2.5 % of the wall more outside of operators, noise of 10 %, 9 rounds: mostly no claim, and
+    never a wrong one.
+    """
     claimed = 0
     for seed in range(30):
         host = simulate(seed, CPU_MS, rounds=9, noise=0.1).changes["host"]
@@ -132,22 +167,32 @@ def test_too_few_rounds_have_no_interval() -> None:
 
 
 @pytest.mark.parametrize(("device", "truth"), [("cpu", CPU_MS), ("cuda", GPU_MS)])
-def test_changes_add_up_to_that_of_the_wall(device: Device, truth: tuple[Mapping[TimeClass, float], ...]) -> None:
+def test_changes_add_up_to_that_of_the_wall(
+    device: Device, truth: tuple[Mapping[TimeClass, float], ...]
+) -> None:
     """Of all classes together; and the classes of the arm to its wall."""
     found = simulate(3, truth, device)
-    assert sum(each.value for each in found.changes.values()) == pytest.approx(1 / found.speedup.value - 1)
+    assert sum(each.value for each in found.changes.values()) == pytest.approx(
+        1 / found.speedup.value - 1
+    )
     assert sum(found.times.values()) == pytest.approx(sum(truth[1].values()) / 1e3, rel=0.25)
 
 
 def test_a_profiler_that_slows_one_arm_more_widens_its_intervals() -> None:
-    """Where profiled forwards have another ratio than unprofiled ones, by how much is a part of every interval."""
-    even, uneven = (simulate(1, CPU_MS, slowed=(1.3, each, 1.3)).changes["device"] for each in (1.3, 1.95))
+    """Where profiled forwards have another ratio than unprofiled ones, by how much is a part of
+    every interval.
+    """
+    even, uneven = (
+        simulate(1, CPU_MS, slowed=(1.3, each, 1.3)).changes["device"] for each in (1.3, 1.95)
+    )
     widths = [(each.high or 0.0) - (each.low or 0.0) for each in (even, uneven)]
     assert widths[1] > widths[0] + 0.2
 
 
 def test_slow_forwards_have_no_weight() -> None:
-    """A tenth of the rounds in which one class takes ten times as long changes shares by less than 1 % of the wall."""
+    """A tenth of the rounds in which one class takes ten times as long changes shares by less than
+    1 % of the wall.
+    """
     source = np.random.default_rng(0)
     tables: dict[TimeClass, np.ndarray] = {
         "device": np.exp(source.normal(0, 0.01, (40, 2))),
@@ -168,7 +213,9 @@ def test_a_class_that_never_occurs_is_zero() -> None:
 
 def test_device_time_beyond_the_wall_is_a_contradiction() -> None:
     """As `fit_to_wall` finds it."""
-    found = PhaseRounds({"device": np.full((8, 1), 2.0), "host": np.full((8, 1), 1.0)}, (0,), "cuda")
+    found = PhaseRounds(
+        {"device": np.full((8, 1), 2.0), "host": np.full((8, 1), 1.0)}, (0,), "cuda"
+    )
     assert found.times(ArmWall(0, 2.5)) == ({"device": 2.0, "host": 0.5}, True)
     assert not found.times(ArmWall(0, 1.5))[1]
 
@@ -186,17 +233,29 @@ def test_a_speed_up_without_an_interval_has_none_as_data() -> None:
 
 
 @pytest.mark.parametrize(("most_ms", "host_ms"), [(1.0, 1.0), (0.25, 1.25), (0.0, 1.5)])
-def test_the_profilers_own_time_is_what_forwards_are_longer_by(most_ms: float, host_ms: float) -> None:
-    """Forwards of 4 ms that take 4.5 ms with a profiler, which by a loop would take 1 ms or 0.25 ms at most, or nothing."""
+def test_the_profilers_own_time_is_what_forwards_are_longer_by(
+    most_ms: float, host_ms: float
+) -> None:
+    """Forwards of 4 ms that take 4.5 ms with a profiler, which by a loop would take 1 ms or 0.25 ms
+    at most, or nothing.
+    """
     own = np.full((20, 2), 1e-3 * most_ms)
-    times: dict[TimeClass, np.ndarray] = {"device": np.full((20, 2), 3.0e-3), "host": np.full((20, 2), 1.5e-3)}
+    times: dict[TimeClass, np.ndarray] = {
+        "device": np.full((20, 2), 3.0e-3),
+        "host": np.full((20, 2), 1.5e-3),
+    }
     found = less_profiler(times, own, (0, 1), {0: 4.0e-3, 1: 4.0e-3})
     assert found["host"] == pytest.approx(np.full((20, 2), host_ms * 1e-3))
     assert found["device"] == pytest.approx(times["device"])
 
 
 def test_a_profiler_is_not_taken_off_twice() -> None:
-    """Where profiled forwards are no longer than those without, as beside another load, nothing is taken off."""
-    times: dict[TimeClass, np.ndarray] = {"device": np.full((20, 1), 3.0e-3), "host": np.full((20, 1), 0.5e-3)}
+    """Where profiled forwards are no longer than those without, as beside another load, nothing is
+    taken off.
+    """
+    times: dict[TimeClass, np.ndarray] = {
+        "device": np.full((20, 1), 3.0e-3),
+        "host": np.full((20, 1), 0.5e-3),
+    }
     found = less_profiler(times, np.full((20, 1), 1.0e-3), (0,), {0: 4.0e-3})
     assert found["host"] == pytest.approx(times["host"])

@@ -17,21 +17,48 @@ def test_shares_of_a_method() -> None:
     assert found is not None
     assert (found.median, found.least, found.most, found.points) == (0.6, 0.2, 0.9, 3)
     assert (
-        realised_sentence("topk", found) == "topk: 60 % of the promised saving arrives at the median (3 points from 20 % to 90 %)."
+        realised_sentence("topk", found)
+        == "topk: 60 % of the promised saving arrives at the median (3 points from 20 % to 90 %)."
     )
     assert realised_of([None]) is None
-    assert realised_sentence("a", None) == "a: its MACs promise nothing that could arrive (within 2 % of none), or are not known."
-    lost = realised_of([-2.0, -0.5])
-    assert realised_sentence("tome", lost) == (
-        "tome: none of the promised saving arrives at the median, below -100 % (2 points from below -100 % to -50 %)."
+    assert (
+        realised_sentence("a", None)
+        == "a: its MACs promise nothing that could arrive (within 2 % of none), or are not known."
     )
-    assert realised_sentence("one", realised_of([0.5])) == "one: 50 % of the promised saving arrives (1 point)."
+    lost = realised_of([-2.0, -0.5])
+    assert (
+        realised_sentence("tome", lost)
+        == "tome: none of the promised saving arrives at the median, below -100 % (2 points from"
+        " below -100 % to -50 %)."
+    )
+    assert (
+        realised_sentence("one", realised_of([0.5]))
+        == "one: 50 % of the promised saving arrives (1 point)."
+    )
 
 
-def row(verdict: str, x: float = NAN, low: float = NAN, high: float = NAN, direction: str | None = None) -> Any:
-    more = {"axis": "tokens", "varied_parameter": None, "metric": "latency", "worst_loss": NAN, "largest_gain": NAN, "points": 3}
-    more |= {"points_missing": 0, "host": "h", "why": "", "prompt_tokens": NAN, "x_first": 4.0, "x_last": 196.0}
-    return SimpleNamespace(verdict=verdict, x=x, x_low=low, x_high=high, direction=direction, **more)
+def row(
+    verdict: str, x: float = NAN, low: float = NAN, high: float = NAN, direction: str | None = None
+) -> Any:
+    more = {
+        "axis": "tokens",
+        "varied_parameter": None,
+        "metric": "latency",
+        "worst_loss": NAN,
+        "largest_gain": NAN,
+        "points": 3,
+    }
+    more |= {
+        "points_missing": 0,
+        "host": "h",
+        "why": "",
+        "prompt_tokens": NAN,
+        "x_first": 4.0,
+        "x_last": 196.0,
+    }
+    return SimpleNamespace(
+        verdict=verdict, x=x, x_low=low, x_high=high, direction=direction, **more
+    )
 
 
 @pytest.mark.parametrize(
@@ -43,7 +70,10 @@ def row(verdict: str, x: float = NAN, low: float = NAN, high: float = NAN, direc
         ([row("pays_from", high=35.2, direction="gains")], "≤ 36", "pays", 35.2),
         ([row("pays_up_to", low=100.7, direction="loses")], "up to 100", "limited", 0.0),
         (
-            [row("pays_at_both_ends", low=16, direction="loses"), row("pays_at_both_ends", high=1225.0, direction="gains")],
+            [
+                row("pays_at_both_ends", low=16, direction="loses"),
+                row("pays_at_both_ends", high=1225.0, direction="gains"),
+            ],
             "up to 16, from 1,225",
             "limited",
             0.0,
@@ -56,18 +86,29 @@ def row(verdict: str, x: float = NAN, low: float = NAN, high: float = NAN, direc
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_cell_never_claims_more_than_the_interval(rows: list[Any], text: str, kind: str, place: float | None) -> None:
-    """Ends are rounded outwards, bounds are shown as bounds, and what is not known is a question mark."""
+def test_a_cell_never_claims_more_than_the_interval(
+    rows: list[Any], text: str, kind: str, place: float | None
+) -> None:
+    """Ends are rounded outwards, bounds are shown as bounds, and what is not known is a question
+    mark.
+    """
     cell = break_even_cell(rows)
     assert (cell.text, cell.kind, cell.place) == (text, kind, place)
     assert cell.sentence
 
 
 def test_several_curves_in_a_cell() -> None:
-    """Of several arms the one that pays first is shown; of one arm on several hosts what they agree on."""
+    """Of several arms the one that pays first is shown; of one arm on several hosts what they agree
+    on.
+    """
     cells = [
         break_even_cell([row(*each)])
-        for each in (("never",), ("pays_from", NAN, NAN, 100.0, "gains"), ("unclear",), ("pays_from", NAN, NAN, 36.0, "gains"))
+        for each in (
+            ("never",),
+            ("pays_from", NAN, NAN, 100.0, "gains"),
+            ("unclear",),
+            ("pays_from", NAN, NAN, 36.0, "gains"),
+        )
     ]
     assert earliest(cells) == 3
     assert alike(cells[1:2] * 2).text == "≤ 100"

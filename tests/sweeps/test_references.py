@@ -1,4 +1,6 @@
-"""Published tables as data: strict files with their source, what ships, and what is derived of a row."""
+"""Published tables as data: strict files with their source, what ships, and what is derived of a
+row.
+"""
 
 from pathlib import Path
 
@@ -6,7 +8,12 @@ import pytest
 
 from sweeps.errors import UserError
 from sweeps.importers.references.measurement import Measurement, ReferenceSet
-from sweeps.importers.references.reference_files import SHIPPED, load_reference, read_reference, shipped_references
+from sweeps.importers.references.reference_files import (
+    SHIPPED,
+    load_reference,
+    read_reference,
+    shipped_references,
+)
 
 WHOLE = """\
 reference: 1
@@ -33,9 +40,17 @@ def written(folder: Path, text: str) -> Path:
 def test_every_file_ships_and_names_its_source() -> None:
     """Each shipped file is read, has rows, and states title, owner and where its numbers stand."""
     names = shipped_references()
-    assert {"tr_batch_224", "tr_nsys", "tr_ncu", "tome", "evit", "diffrate", "larosa", "adaptivocab", "llm_cpu_comparison"} <= set(
-        names
-    )
+    assert {
+        "tr_batch_224",
+        "tr_nsys",
+        "tr_ncu",
+        "tome",
+        "evit",
+        "diffrate",
+        "larosa",
+        "adaptivocab",
+        "llm_cpu_comparison",
+    } <= set(names)
     for name in names:
         found = load_reference(name)
         assert found.name == name
@@ -51,16 +66,29 @@ def test_the_csv_of_the_background_report_is_kept_as_it_is() -> None:
     assert lines[0] == "batch_size,model,tp,latency_ms,flops"
     rows = load_reference("tr_batch_224").rows
     assert len(rows) == len(lines) - 1 == 10
-    assert [(row.batch, row.label, row.throughput) for row in rows[:2]] == [(1, "baseline", 152.6756), (1, "with_tr", 137.2527)]
+    assert [(row.batch, row.label, row.throughput) for row in rows[:2]] == [
+        (1, "baseline", 152.6756),
+        (1, "with_tr", 137.2527),
+    ]
     assert {row.gmacs for row in rows} == {17.5687, 5.5531}
-    assert (rows[1].keep_rate, rows[1].stages, rows[1].image_size, rows[0].keep_rate) == (0.1, 3, 224, None)
+    assert (rows[1].keep_rate, rows[1].stages, rows[1].image_size, rows[0].keep_rate) == (
+        0.1,
+        3,
+        224,
+        None,
+    )
 
 
 def test_common_fields_stand_once(tmp_path: Path) -> None:
     """A row has the fields of all rows, those of its label, and its own, which win."""
     found = read_reference(written(tmp_path, WHOLE))
     dense, topk = found.rows
-    assert (dense.model, dense.keep_rate, topk.keep_rate, topk.stages) == ("deit_tiny_patch16_224", None, 0.7, 3)
+    assert (dense.model, dense.keep_rate, topk.keep_rate, topk.stages) == (
+        "deit_tiny_patch16_224",
+        None,
+        0.7,
+        3,
+    )
     assert found.derived_speedup(topk) == pytest.approx(0.8)
     assert found.derived_speedup(dense) is None
     assert found.beside(topk) == dense
@@ -72,21 +100,38 @@ def test_common_fields_stand_once(tmp_path: Path) -> None:
         (
             "throughput: 80.0",
             "troughput: 80.0",
-            r"mine\.yaml:12: rows\[1\]\.troughput: unknown key 'troughput'; did you mean 'throughput'\?",
+            (
+                r"mine\.yaml:12: rows\[1\]\.troughput: unknown key 'troughput'; did you mean"
+                r" 'throughput'\?"
+            ),
         ),
-        ("owner: A. Author", "ownr: A. Author", r"mine\.yaml:3: ownr: unknown key 'ownr'; did you mean 'owner'\?"),
+        (
+            "owner: A. Author",
+            "ownr: A. Author",
+            r"mine\.yaml:3: ownr: unknown key 'ownr'; did you mean 'owner'\?",
+        ),
         ("where: table 2\n", "", r"where: is missing"),
         ("reference: 1", "reference: 2", r"mine\.yaml:1: reference: "),
         ("throughput: 80.0", "throughput: -80.0", r"mine\.yaml:12: rows\[1\]\.throughput: "),
-        ("throughput: 80.0", "throughput: fast", r"mine\.yaml:12: rows\[1\]\.throughput: needs a number"),
-        ("latency: per_batch", "latency: per_pair", r"mine\.yaml:5: latency: \"per_pair\" is not one of per_batch, per_image"),
+        (
+            "throughput: 80.0",
+            "throughput: fast",
+            r"mine\.yaml:12: rows\[1\]\.throughput: needs a number",
+        ),
+        (
+            "latency: per_batch",
+            "latency: per_pair",
+            r"mine\.yaml:5: latency: \"per_pair\" is not one of per_batch, per_image",
+        ),
         ("  topk: {", "  tokp: {", r"no row has the label 'tokp'"),
         ("label: topk, ", "", r"rows\[1\]\.label: is missing"),
         ("gmacs: 0.7", "counters: {sm: 3.0}", r"unknown counter 'sm'"),
     ],
 )
 def test_wrong_files(tmp_path: Path, old: str, new: str, message: str) -> None:
-    """A wrong key or value is an error with file, line and key, and the nearest word where there is one."""
+    """A wrong key or value is an error with file, line and key, and the nearest word where there is
+    one.
+    """
     assert old in WHOLE
     with pytest.raises(UserError, match=message):
         read_reference(written(tmp_path, WHOLE.replace(old, new)))
@@ -97,7 +142,10 @@ def test_a_file_without_rows(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="holds no measurement; list them under `rows`"):
         read_reference(written(tmp_path, WHOLE.partition("by_label")[0]))
     for text in ("", "- 1\n"):
-        with pytest.raises(UserError, match=r"mine\.yaml:1: is no published table, a mapping that starts with `reference: 1`"):
+        with pytest.raises(
+            UserError,
+            match=r"mine\.yaml:1: is no published table, a mapping that starts with `reference: 1`",
+        ):
             read_reference(written(tmp_path, text))
 
 
@@ -110,7 +158,9 @@ def test_unknown_names() -> None:
 
 
 def test_speedups_come_from_the_times_of_the_table() -> None:
-    """Throughputs first, then latencies, then what is stated; none where two rows could be the baseline."""
+    """Throughputs first, then latencies, then what is stated; none where two rows could be the
+    baseline.
+    """
     rows = [
         Measurement(label="dense", batch=2, latency_ms=20.0),
         Measurement(label="a", batch=2, latency_ms=10.0, speedup=1.9),
@@ -119,5 +169,7 @@ def test_speedups_come_from_the_times_of_the_table() -> None:
         Measurement(label="dense", batch=8, latency_ms=2.0),
         Measurement(label="a", batch=8, latency_ms=1.0),
     ]
-    found = ReferenceSet(name="s", title="t", owner="o", where="w", latency="per_batch", rows=tuple(rows))
+    found = ReferenceSet(
+        name="s", title="t", owner="o", where="w", latency="per_batch", rows=tuple(rows)
+    )
     assert [found.derived_speedup(row) for row in rows] == [None, 2.0, 1.5, None, None, None]

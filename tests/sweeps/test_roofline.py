@@ -1,4 +1,6 @@
-"""Rooflines by hand: the limit that holds, what is left to gain, and nothing where it is not known."""
+"""Rooflines by hand: the limit that holds, what is left to gain, and nothing where it is not
+known.
+"""
 
 from typing import Any
 
@@ -11,14 +13,25 @@ PEAKS = Peaks(gflops=100.0, gb_per_s=10.0, dtype="float32", threads=2)
 
 
 def profiled(wall: float, device: float, **work: Any) -> ArmProfile:
-    """A matrix product with `gmacs` and `moved` bytes that takes `product` seconds, and another operator that takes the rest."""
+    """A matrix product with `gmacs` and `moved` bytes that takes `product` seconds, and another
+    operator that takes the rest.
+    """
     product = work.get("product", device)
     times: dict[TimeClass, float] = {"device": device, "host": wall - device}
     activities = (
-        Activities(name="mm", activity="operator", count=1, seconds=product, gmacs=work["gmacs"], bytes_moved=work["moved"]),
+        Activities(
+            name="mm",
+            activity="operator",
+            count=1,
+            seconds=product,
+            gmacs=work["gmacs"],
+            bytes_moved=work["moved"],
+        ),
         Activities(name="gelu", activity="operator", count=1, seconds=device - product),
     )
-    return ArmProfile(arm=0, tool="torch", forwards=1, wall_s=wall, times=times, activities=activities)
+    return ArmProfile(
+        arm=0, tool="torch", forwards=1, wall_s=wall, times=times, activities=activities
+    )
 
 
 @pytest.mark.parametrize(
@@ -39,7 +52,9 @@ def test_the_limit_that_holds(profile: ArmProfile, limit: str) -> None:
 
 
 def test_rates_and_shares_are_those_of_device_time() -> None:
-    """20 GMACs and 4 GB in 0.8 s on the device: 50 GFLOP/s, half the peak, and 5 GB/s, half of that."""
+    """20 GMACs and 4 GB in 0.8 s on the device: 50 GFLOP/s, half the peak, and 5 GB/s, half of
+    that.
+    """
     found = roofline(profiled(1.0, 0.8, gmacs=20.0, moved=4e9), PEAKS)
     assert found is not None
     assert found[1:6] == pytest.approx((50, 5, 0.5, 0.5, 0.8))
@@ -66,7 +81,9 @@ def test_without_peaks_only_the_host_can_be_the_limit() -> None:
 def test_nothing_without_times() -> None:
     """A profile of single kernels has no wall to compare with."""
     assert roofline(ArmProfile(arm=0, tool="ncu", forwards=1), PEAKS) is None
-    bare = ArmProfile(arm=0, tool="torch", forwards=1, wall_s=1.0, times={"device": 0.5, "host": 0.5})
+    bare = ArmProfile(
+        arm=0, tool="torch", forwards=1, wall_s=1.0, times={"device": 0.5, "host": 0.5}
+    )
     found = roofline(bare, PEAKS)
     assert found is not None
     assert found[1:5] == (None, None, None, None)

@@ -1,4 +1,6 @@
-"""Runs that agree and disagree on simulated machines, and the sentence on speed-ups that change with the state of the machine."""
+"""Runs that agree and disagree on simulated machines, and the sentence on speed-ups that change
+with the state of the machine.
+"""
 
 from types import SimpleNamespace
 
@@ -12,17 +14,23 @@ from sweeps.text.curve_labels import describe_break_even
 VISITS = 12
 
 
-def run(rng: np.random.Generator, log_speedup: float, visit_sd: float = 0.005, visits: int = VISITS) -> list[Visit]:
+def run(
+    rng: np.random.Generator, log_speedup: float, visit_sd: float = 0.005, visits: int = VISITS
+) -> list[Visit]:
     """Visits of one run in one state, whose log speed-ups deviate by `visit_sd`."""
     found = []
     for _ in range(visits):
         times = np.exp(rng.normal(0, 0.01, (12, 3)))
-        found.append(Visit(times[:, :2], times[:, 2:] * np.exp(-log_speedup - rng.normal(0, visit_sd))))
+        found.append(
+            Visit(times[:, :2], times[:, 2:] * np.exp(-log_speedup - rng.normal(0, visit_sd)))
+        )
     return found
 
 
 def pooled(*runs: list[Visit]) -> Pooling:
-    return pool_visits([visit for one in runs for visit in one], [turn for one in runs for turn in range(len(one))])
+    return pool_visits(
+        [visit for one in runs for visit in one], [turn for one in runs for turn in range(len(one))]
+    )
 
 
 @pytest.mark.parametrize("number", [2, 4])
@@ -38,7 +46,9 @@ def test_runs_that_differ_by_more_than_their_visits_are_flagged() -> None:
     rng = np.random.default_rng(22)
     found = [pooled(run(rng, 0.05), run(rng, 0.12)) for _ in range(50)]
     assert all(each.disagree for each in found)
-    assert all(each.speedup.low < np.exp(0.06) and each.speedup.high > np.exp(0.11) for each in found)
+    assert all(
+        each.speedup.low < np.exp(0.06) and each.speedup.high > np.exp(0.11) for each in found
+    )
 
 
 def test_a_second_run_that_differs_a_little_destroys_no_answer() -> None:
@@ -48,31 +58,59 @@ def test_a_second_run_that_differs_a_little_destroys_no_answer() -> None:
         runs = [run(rng, np.log(ratio), 0.03) for ratio in (1.40, 1.44)]
         both = pooled(*runs)
         assert {each.speedup.verdict() for each in (*map(pooled, runs), both)} == {"faster"}
-        assert both.disagree or both.speedup.half_width < max(pooled(one).speedup.half_width for one in runs)
+        assert both.disagree or both.speedup.half_width < max(
+            pooled(one).speedup.half_width for one in runs
+        )
 
 
 def test_both_speed_ups_are_named_where_states_differ() -> None:
     """The first three, and how many more; nothing without the flag."""
-    row = {"tokens": 196, "speedup": 1.231, "speedup_slow": 1.178, "flags": "contended,states_differ"}
+    row = {
+        "tokens": 196,
+        "speedup": 1.231,
+        "speedup_slow": 1.178,
+        "flags": "contended,states_differ",
+    }
     points = [(f"topk {number}", SimpleNamespace(**row)) for number in range(5)]
     (sentence,) = states_caution(points)
-    assert sentence.startswith("speed-ups change with the state of the host: topk 0 at 196 tokens 1.23x when the host is quick, ")
-    assert sentence.endswith("topk 2 at 196 tokens 1.23x when the host is quick, 1.18x when it is slow; 2 more speed-ups")
+    assert sentence.startswith(
+        "speed-ups change with the state of the host: topk 0 at 196 tokens 1.23x when the host is"
+        " quick, "
+    )
+    assert sentence.endswith(
+        "topk 2 at 196 tokens 1.23x when the host is quick, 1.18x when it is slow; 2 more speed-ups"
+    )
     assert list(states_caution([("topk", SimpleNamespace(**row | {"flags": "contended"}))])) == []
 
 
 @pytest.mark.parametrize(
     ("verdict", "points", "why", "named"),
     [
-        ("always", 3, "Along tokens: faster at 36. Wrong by a flag, and left out: 9, 64.", "; left out by a flag: 9, 64"),
-        ("always", 3, "Along GMACs: faster at 1. Wrong by a flag, and left out: 0.303. Read once.", "; left out by a flag: 0.303"),
+        (
+            "always",
+            3,
+            "Along tokens: faster at 36. Wrong by a flag, and left out: 9, 64.",
+            "; left out by a flag: 9, 64",
+        ),
+        (
+            "always",
+            3,
+            "Along GMACs: faster at 1. Wrong by a flag, and left out: 0.303. Read once.",
+            "; left out by a flag: 0.303",
+        ),
         ("always", 3, "Along tokens: faster at 36.", ""),
         ("unclear", 0, "No points were measured. Wrong by a flag, and left out: 16.", ""),
     ],
 )
-def test_points_that_a_flag_excludes_stand_in_the_sentence(verdict: str, points: int, why: str, named: str) -> None:
-    """Not in a brief one, which has no reasons, nor where the sentence already names all of them."""
-    empty = dict.fromkeys(("x", "x_low", "x_high", "direction", "worst_loss", "largest_gain", "varied_parameter"))
+def test_points_that_a_flag_excludes_stand_in_the_sentence(
+    verdict: str, points: int, why: str, named: str
+) -> None:
+    """Not in a brief one, which has no reasons, nor where the sentence already names all of
+    them.
+    """
+    empty = dict.fromkeys(
+        ("x", "x_low", "x_high", "direction", "worst_loss", "largest_gain", "varied_parameter")
+    )
     span = {"axis": "tokens", "metric": "latency", "x_first": 4, "x_last": 196, "points_missing": 0}
     row = SimpleNamespace(**empty, **span, verdict=verdict, points=points, why=why)
     sentence = describe_break_even([row], "tokens")
@@ -84,6 +122,16 @@ def test_points_that_a_flag_excludes_stand_in_the_sentence(verdict: str, points:
 def test_a_claim_that_lists_its_stretches_names_them_once() -> None:
     """`pays at some sizes only` is made of the whole reason."""
     why = "Along tokens: slower at 4, faster at 9. Wrong by a flag, and left out: 64."
-    empty = dict.fromkeys(("x", "x_low", "x_high", "direction", "worst_loss", "largest_gain", "varied_parameter"))
-    row = SimpleNamespace(**empty, axis="tokens", metric="latency", points_missing=0, verdict="pays_between", points=3, why=why)
+    empty = dict.fromkeys(
+        ("x", "x_low", "x_high", "direction", "worst_loss", "largest_gain", "varied_parameter")
+    )
+    row = SimpleNamespace(
+        **empty,
+        axis="tokens",
+        metric="latency",
+        points_missing=0,
+        verdict="pays_between",
+        points=3,
+        why=why,
+    )
     assert describe_break_even([row], "tokens").count("left out") == 1

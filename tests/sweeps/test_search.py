@@ -1,4 +1,6 @@
-"""Search for break-evens: the order of places, what is left out, and how few pairs it needs on simulated curves."""
+"""Search for break-evens: the order of places, what is left out, and how few pairs it needs on
+simulated curves.
+"""
 
 from collections import defaultdict
 from typing import Any
@@ -15,7 +17,11 @@ from tests.fixtures.machine_states import plain_visit
 from tests.fixtures.simulated_curves import CASES, GRID, claims_hold, work
 
 FEASIBLE = [float(side**2) for side in range(2, 15)]
-LIMITS: dict[str, Any] = {"factor": 1.5, "max_points": 8, "enough": lambda point: point.pairs >= 240}
+LIMITS: dict[str, Any] = {
+    "factor": 1.5,
+    "max_points": 8,
+    "enough": lambda point: point.pairs >= 240,
+}
 EMPTY = Curve(axis="tokens")
 PAIR_NOISE, VISIT_SD = 0.06, 0.005
 """Of simulated log ratios: standard deviation of each pair, and of what differs between visits."""
@@ -26,7 +32,13 @@ def measured(*points: tuple[float, float], half: float = 0.01) -> Curve:
     return Curve(
         axis="tokens",
         points=tuple(
-            Point(x=x, speedup=value, low=value / (1 + half), high=value * (1 + half), verdict="faster" if value > 1 else "slower")
+            Point(
+                x=x,
+                speedup=value,
+                low=value / (1 + half),
+                high=value * (1 + half),
+                verdict="faster" if value > 1 else "slower",
+            )
             for x, value in points
         ),
     )
@@ -40,7 +52,9 @@ def test_the_scan_covers_the_bracket_with_all_arms() -> None:
 
 
 def test_one_place_is_a_curve_too() -> None:
-    """Of one size the scan is that size; once it is measured nothing is left to choose. One place of several is the first."""
+    """Of one size the scan is that size; once it is measured nothing is left to choose. One place
+    of several is the first.
+    """
     assert scan([4.0], 1) == scan([4.0]) == scan([4.0, 9.0], 1) == [4.0]
     limits = {**LIMITS, "factor": 1.0, "max_points": 1}
     assert next_request({"a": EMPTY}, [4.0], **limits) == Request(4.0, ("a",))
@@ -48,7 +62,9 @@ def test_one_place_is_a_curve_too() -> None:
 
 
 def test_a_settled_arm_is_left_out() -> None:
-    """An arm that is faster everywhere needs no more; the other one is measured between its clear neighbours."""
+    """An arm that is faster everywhere needs no more; the other one is measured between its clear
+    neighbours.
+    """
     curves = {
         "always": measured((4, 1.1), (36, 1.2), (100, 1.3), (196, 1.4)),
         "crosses": measured((4, 0.8), (36, 0.9), (100, 1.1), (196, 1.2)),
@@ -67,11 +83,16 @@ def test_neighbouring_feasible_places_settle_a_curve() -> None:
 
 
 def test_no_more_places_than_allowed() -> None:
-    """With its places used up, pairs are added to what is not clear inside the interval, until that too is precise."""
+    """With its places used up, pairs are added to what is not clear inside the interval, until that
+    too is precise.
+    """
     limits = {**LIMITS, "max_points": 4}
     clear = measured((4, 0.8), (36, 0.9), (100, 1.1), (196, 1.2))
     assert next_request({"a": clear}, FEASIBLE, **limits) is None
-    unclear = [point.model_copy(update={"verdict": "unclear"}) if point.x == 36 else point for point in clear.points]
+    unclear = [
+        point.model_copy(update={"verdict": "unclear"}) if point.x == 36 else point
+        for point in clear.points
+    ]
     curve = clear.model_copy(update={"points": tuple(unclear)})
     assert next_request({"a": curve}, FEASIBLE, **limits) == Request(36, ("a",), np.log(25))
     assert next_request({"a": curve}, FEASIBLE, **{**limits, "enough": lambda _: True}) is None
@@ -81,7 +102,9 @@ def test_the_likeliest_place_comes_first() -> None:
     """The cost model gives where to look; the bracket of the points is what must become narrow."""
     truth, arm = CASES["at 20"]
     points = [
-        point.model_copy(update={"speedup": np.exp(truth(point.x)), "se": 0.002, "low": None, "high": None})
+        point.model_copy(
+            update={"speedup": np.exp(truth(point.x)), "se": 0.002, "low": None, "high": None}
+        )
         for point in measured((4, 0.8), (16, 0.9), (100, 1.1), (196, 1.2)).points
     ]
     macs = [{"gmacs_baseline": work(point.x), "gmacs": arm(point.x)} for point in points]
@@ -96,7 +119,9 @@ def test_the_likeliest_place_comes_first() -> None:
 
 def visit_at(rng: np.random.Generator, case: str, x: float, pairs: int) -> Visit:
     """One visit to a place of a simulated curve."""
-    return plain_visit(rng, CASES[case][0](x), pairs, PAIR_NOISE / 2**0.5, off=rng.normal(0, VISIT_SD))
+    return plain_visit(
+        rng, CASES[case][0](x), pairs, PAIR_NOISE / 2**0.5, off=rng.normal(0, VISIT_SD)
+    )
 
 
 def point_at(x: float, case: str, visits: list[Visit], alpha: float = ALPHA) -> Point:
@@ -112,10 +137,14 @@ def point_at(x: float, case: str, visits: list[Visit], alpha: float = ALPHA) -> 
     return Point(x=x, speedup=found.value, **ends, gmacs_baseline=work(x), gmacs=CASES[case][1](x))
 
 
-def searched(rng: np.random.Generator, case: str, factor: float, limit: int = 1800, step: int = 10) -> tuple[int, Curve]:
-    """Pairs used and the curve of a search on a simulated curve, one visit of `step` pairs at a time.
+def searched(
+    rng: np.random.Generator, case: str, factor: float, limit: int = 1800, step: int = 10
+) -> tuple[int, Curve]:
+    """Pairs used and the curve of a search on a simulated curve, one visit of `step` pairs at a
+    time.
 
-    By the rules of a run: each place at the level of a search of 8, no more pairs where they cannot help, and `limit` as its time.
+    By the rules of a run: each place at the level of a search of 8, no more pairs where they cannot
+    help, and `limit` as its time.
     """
     visits: dict[float, list[Visit]] = defaultdict(list)
     points: dict[float, Point] = {}
@@ -131,15 +160,20 @@ def searched(rng: np.random.Generator, case: str, factor: float, limit: int = 18
 
 def enough(point: Point) -> bool:
     """Whether a point is the same as its baseline, or as precise as a sweep requests."""
-    return point.verdict == "same" or (bool(point.low and point.high) and np.log(point.high / point.low) / 2 <= 0.01)
+    return point.verdict == "same" or (
+        bool(point.low and point.high) and np.log(point.high / point.low) / 2 <= 0.01
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("case", "factor", "pairs"), [("at 20", 4, 900), ("at 40", 2, 900), ("at 80", 1.6, 900), ("slower", 49, 400)]
+    ("case", "factor", "pairs"),
+    [("at 20", 4, 900), ("at 40", 2, 900), ("at 80", 1.6, 900), ("slower", 49, 400)],
 )
 def test_a_search_is_narrow_and_right(case: str, factor: float, pairs: int) -> None:
-    """With `pairs` in the median the claims of half of the searches are within `factor`, at noise of 6 %."""
+    """With `pairs` in the median the claims of half of the searches are within `factor`, at noise
+    of 6 %.
+    """
     rng = np.random.default_rng(7)
     runs = [searched(rng, case, 1.5) for _ in range(20)]
     assert np.median([used for used, _ in runs]) <= pairs
@@ -150,7 +184,9 @@ def test_a_search_is_narrow_and_right(case: str, factor: float, pairs: int) -> N
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_the_claims_of_searches_hold(case: str) -> None:
-    """Choosing places by what was measured leaves at most 1 of 20 claims false, and intervals with a crossing in 93 %."""
+    """Choosing places by what was measured leaves at most 1 of 20 claims false, and intervals with
+    a crossing in 93 %.
+    """
     rng = np.random.default_rng(8)
     curves = [searched(rng, case, 1.25, limit=900)[1] for _ in range(20)]
     assert sum(not claims_hold(break_even(curve), CASES[case][0], curve) for curve in curves) <= 1
@@ -163,17 +199,31 @@ def on_a_grid(rng: np.random.Generator, case: str) -> BreakEven:
 
 
 def factor_of(answer: BreakEven) -> float:
-    """Upper over lower end of the widest interval of a break-even; the range where there is none."""
-    return max(((at.high or GRID[-1]) / (at.low or GRID[0]) for at in answer.crossings), default=GRID[-1] / GRID[0])
+    """Upper over lower end of the widest interval of a break-even; the range where there is
+    none.
+    """
+    return max(
+        ((at.high or GRID[-1]) / (at.low or GRID[0]) for at in answer.crossings),
+        default=GRID[-1] / GRID[0],
+    )
 
 
-PAIRS_SHARE = {"at 20": 0.8, "at 40": 0.35, "at 80": 0.35, "tiles at 40": 0.55, "tiles at 80": 0.4, "rounded at 80": 0.5}
+PAIRS_SHARE = {
+    "at 20": 0.8,
+    "at 40": 0.35,
+    "at 80": 0.35,
+    "tiles at 40": 0.55,
+    "tiles at 80": 0.4,
+    "rounded at 80": 0.5,
+}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", PAIRS_SHARE)
 def test_a_search_needs_fewer_pairs_than_a_grid_for_the_same_interval(case: str) -> None:
-    """Medians: 0.70, 0.27 and 0.29 of a grid's 960 pairs at 20, 40 and 80 tokens; tiles 0.47 and 0.31; rounded 0.40."""
+    """Medians: 0.70, 0.27 and 0.29 of a grid's 960 pairs at 20, 40 and 80 tokens; tiles 0.47 and
+    0.31; rounded 0.40.
+    """
     rng = np.random.default_rng(5)
     factor = float(np.median([factor_of(on_a_grid(rng, case)) for _ in range(12)]))
     used = [searched(rng, case, factor)[0] for _ in range(12)]

@@ -1,4 +1,6 @@
-"""Lists always expand; a value that is itself a list or a schedule has its own form; the questions of shipped sweeps are pinned."""
+"""Lists always expand; a value that is itself a list or a schedule has its own form; the questions
+of shipped sweeps are pinned.
+"""
 
 import hashlib
 import json
@@ -16,7 +18,8 @@ from workers.methods import every
 
 FOLDER = Path(__file__).parents[2] / "sweeps"
 PINNED = json.loads(Path(__file__).with_name("questions.json").read_text())
-"""The questions of the sweeps that shipped, in order: their number and a digest of their identities."""
+"""The questions of the sweeps that shipped, in order: their number and a digest of their
+identities."""
 REAL = "schema: 1\nname: trial\ndefaults: {model: deit_tiny_patch16_224, image_size: 224}\n"
 
 Expand = Callable[..., Expansion]
@@ -29,12 +32,16 @@ def params(expansion: Expansion) -> list[dict[str, Any]]:
 
 def real(methods: str) -> Expansion:
     """A sweep with the methods that ship."""
-    return expand_file("trial.yaml", text=f"{REAL}{methods}\n", methods=every(), networks=networks(), auto="cpu")
+    return expand_file(
+        "trial.yaml", text=f"{REAL}{methods}\n", methods=every(), networks=networks(), auto="cpu"
+    )
 
 
 @pytest.mark.parametrize("file", PINNED)
 def test_shipped_sweeps_keep_their_questions(file: str) -> None:
-    """Every question of a shipped sweep has its pinned identity, so that no stored answer is lost unnoticed."""
+    """Every question of a shipped sweep has its pinned identity, so that no stored answer is lost
+    unnoticed.
+    """
     expansion = expand_file(FOLDER / file, methods=every(), networks=networks(), auto="cpu")
     questions = [comparison.question_id for comparison in expansion.comparisons]
     digest = hashlib.sha256("\n".join(questions).encode()).hexdigest()
@@ -43,24 +50,36 @@ def test_shipped_sweeps_keep_their_questions(file: str) -> None:
 
 def test_a_list_expands_also_where_a_schedule_may_stand(expand: Expand) -> None:
     """`r: [8, 13]` is two arms, each with one r in every block."""
-    assert [own["r"] for own in params(expand(MODEL + "methods: [{method: tome, r: [8, 13]}]\n"))] == [8, 13]
+    assert [
+        own["r"] for own in params(expand(MODEL + "methods: [{method: tome, r: [8, 13]}]\n"))
+    ] == [8, 13]
 
 
 def test_a_schedule_has_a_form_of_its_own(expand: Expand) -> None:
-    """`per_block` lists every block; with `fill: 0` further blocks have none; several stand in a list beside numbers."""
+    """`per_block` lists every block; with `fill: 0` further blocks have none; several stand in a
+    list beside numbers.
+    """
     full = ", ".join(["3"] * 12)
-    text = f"methods: [{{method: tome, r: [8, {{per_block: [{full}]}}, {{per_block: [4, 4], fill: 0}}]}}]\n"
+    text = (
+        f"methods: [{{method: tome, r: [8, {{per_block: [{full}]}}, {{per_block: [4, 4], fill:"
+        " 0}]}]\n"
+    )
     assert [own["r"] for own in params(expand(MODEL + text))] == [8, [3] * 12, [4, 4]]
 
 
 def test_a_schedule_counts_the_blocks_of_each_model(refusal: Refusal, expand: Expand) -> None:
-    """A schedule of another length names the model, its blocks and the length; a rule may take out the model that it is not for."""
+    """A schedule of another length names the model, its blocks and the length; a rule may take out
+    the model that it is not for.
+    """
     twelve = "{per_block: [" + ", ".join(["3"] * 12) + "]}"
     error = refusal(MODEL + "methods:\n  - method: tome\n    r: {per_block: [8, 13]}\n")
     assert (error.line, error.key) == (6, "methods[0].r.per_block")
     assert "lists 2 numbers, but deit_tiny_patch16_224 has 12 blocks; give 12" in error.problem
     assert "fill: 0" in error.problem
-    both = "defaults: {image_size: 32}\naxes: {model: [deit_tiny_patch16_224, vit_giant_patch16_224]}\n"
+    both = (
+        "defaults: {image_size: 32}\naxes: {model: [deit_tiny_patch16_224,"
+        " vit_giant_patch16_224]}\n"
+    )
     text = f"{both}methods: [{{method: tome, r: {twelve}}}, {{method: tome, r: 4}}]\n"
     assert "vit_giant_patch16_224 has 40 blocks; give 40" in refusal(text).problem
     rule = f"exclude: [{{model: vit_giant_patch16_224, r: {twelve}}}]\n"
@@ -69,7 +88,11 @@ def test_a_schedule_counts_the_blocks_of_each_model(refusal: Refusal, expand: Ex
 
 def test_a_schedule_of_hquota_counts_its_layers() -> None:
     """Where only some blocks reduce, a schedule has a number for each of these."""
-    arms = real("methods: [{method: hquota, r: {per_block: [5, 0, 2]}, layers: {list: [0, 1, 3]}}]").jobs[0].arms
+    arms = (
+        real("methods: [{method: hquota, r: {per_block: [5, 0, 2]}, layers: {list: [0, 1, 3]}}]")
+        .jobs[0]
+        .arms
+    )
     assert arms[1].stack[0].params["r"] == [5, 0, 2]
     with pytest.raises(SweepError, match=r"has 12 blocks, of which 3 count here; give 3"):
         real("methods: [{method: hquota, r: {per_block: [5, 2]}, layers: early}]")
@@ -83,14 +106,21 @@ def test_a_schedule_of_hquota_counts_its_layers() -> None:
         ("[[3, 6, 9], [2, 5, 8]]", [[3, 6, 9], [2, 5, 8]]),
     ],
 )
-def test_a_list_value_has_a_form_of_its_own(expand: Expand, written: str, expected: list[list[int]]) -> None:
+def test_a_list_value_has_a_form_of_its_own(
+    expand: Expand, written: str, expected: list[list[int]]
+) -> None:
     """`{list: …}` is one list; a list of lists is several."""
-    assert [own["layers"] for own in params(expand(MODEL + f"methods: [{{method: topk, layers: {written}}}]\n"))] == expected
+    assert [
+        own["layers"]
+        for own in params(expand(MODEL + f"methods: [{{method: topk, layers: {written}}}]\n"))
+    ] == expected
 
 
 def test_words_and_lists_may_be_mixed() -> None:
     """A parameter that takes words too expands over them."""
-    arms = real("methods: [{method: hquota, r: 3, layers: [all, early, {list: [0, 5]}]}]").jobs[0].arms
+    arms = (
+        real("methods: [{method: hquota, r: 3, layers: [all, early, {list: [0, 5]}]}]").jobs[0].arms
+    )
     assert [arm.stack[0].params["layers"] for arm in arms[1:]] == ["all", "early", [0, 5]]
 
 
@@ -98,25 +128,48 @@ def test_words_and_lists_may_be_mixed() -> None:
     ("written", "key", "problem"),
     [
         ("method: topk\n    layers: [3, 6, 9]", "layers", "write {list: [3, 6, 9]}"),
-        ("method: topk\n    layers: {per_block: [3, 6]}", "layers.per_block", "one list is {list: […]}"),
-        ("method: tome\n    r: {list: [3, 6]}", "r.list", "a number for each block is {per_block: […]}"),
+        (
+            "method: topk\n    layers: {per_block: [3, 6]}",
+            "layers.per_block",
+            "one list is {list: […]}",
+        ),
+        (
+            "method: tome\n    r: {list: [3, 6]}",
+            "r.list",
+            "a number for each block is {per_block: […]}",
+        ),
         ("method: tome\n    r: [[4, 4, 4], [9, 9, 9]]", "r[0]", "{per_block: [4, 4, 4]}"),
         ("method: tome\n    r: {per_block: [4, 4], fill: 3}", "r.fill", "can only be 0"),
         ("method: tome\n    r: {per_block: [4, 4], fil: 0}", "r.fil", "did you mean 'fill'?"),
         ("method: tome\n    r: {per_block: []}", "r.per_block", "needs a list"),
-        ("method: tome\n    r_ratio: {per_block: [0.1, 0.2]}", "r_ratio.per_block", "takes single values"),
+        (
+            "method: tome\n    r_ratio: {per_block: [0.1, 0.2]}",
+            "r_ratio.per_block",
+            "takes single values",
+        ),
         ("method: tome\n    r: {per_blok: [4, 4]}", "r.per_blok", "did you mean 'per_block'?"),
     ],
 )
-def test_errors_of_wrong_forms_have_the_right_form(refusal: Refusal, written: str, key: str, problem: str) -> None:
-    """A list that is not in its form never changes its meaning silently: the message has the right form."""
+def test_errors_of_wrong_forms_have_the_right_form(
+    refusal: Refusal, written: str, key: str, problem: str
+) -> None:
+    """A list that is not in its form never changes its meaning silently: the message has the right
+    form.
+    """
     error = refusal(f"{MODEL}methods:\n  - {written}\n")
     assert (error.line, error.key) == (6, f"methods[0].{key}")
     assert problem in error.problem
 
 
 def test_rules_take_the_same_forms(expand: Expand, refusal: Refusal) -> None:
-    """A rule names a list value by its form; a list for a parameter without lists is refused, for it would match nothing."""
-    text = MODEL + "methods: [{method: topk, layers: [{list: [3]}, {list: [3, 6]}], keep_rate: [0.5, 0.7]}]\n"
+    """A rule names a list value by its form; a list for a parameter without lists is refused, for
+    it would match nothing.
+    """
+    text = (
+        MODEL + "methods: [{method: topk, layers: [{list: [3]}, {list: [3, 6]}], keep_rate: [0.5,"
+        " 0.7]}]\n"
+    )
     assert len(params(expand(text + "exclude: [{layers: {list: [3, 6]}}]\n"))) == 2
-    assert "did you mean {in: […]}?" in refusal(text + "exclude: [{keep_rate: [0.5, 0.7]}]\n").problem
+    assert (
+        "did you mean {in: […]}?" in refusal(text + "exclude: [{keep_rate: [0.5, 0.7]}]\n").problem
+    )

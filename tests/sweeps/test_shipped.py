@@ -1,4 +1,6 @@
-"""The sweeps that ship: each is expanded with the real methods and the catalogue, and every arm of it could run."""
+"""The sweeps that ship: each is expanded with the real methods and the catalogue, and every arm of
+it could run.
+"""
 
 from collections import Counter
 from functools import cache
@@ -25,7 +27,9 @@ def expanded(name: str) -> Expansion:
 
 
 def once(name):
-    """The jobs of the first pass: of those in several, each condition is measured once in every one of them."""
+    """The jobs of the first pass: of those in several, each condition is measured once in every one
+    of them.
+    """
     jobs = expanded(name).jobs
     turns = Counter(job.round for job in jobs if job.protocol.passes > 1)
     assert len(set(turns.values())) <= 1
@@ -50,7 +54,9 @@ def unskipped(step):
 
 @pytest.mark.parametrize("file", FILES)
 def test_every_arm_can_run(file):
-    """The file is valid, is named like its sweep, and no arm is refused or has a budget out of reach; nothing is duplicate."""
+    """The file is valid, is named like its sweep, and no arm is refused or has a budget out of
+    reach; nothing is duplicate.
+    """
     expansion = expanded(file)
     assert expansion.sweep.name == file.removesuffix(".yaml")
     assert expansion.sweep.question.endswith("?")
@@ -60,39 +66,66 @@ def test_every_arm_can_run(file):
             if job.kind in ("generation", "quality"):
                 assert methods.stack_refusal(arm, languages()[job.condition.model]) is None
             else:
-                assert solve(arm, networks()[job.condition.model], arm.condition(job.condition).image_size)
+                assert solve(
+                    arm, networks()[job.condition.model], arm.condition(job.condition).image_size
+                )
 
 
-@pytest.mark.parametrize("file", [name for name in LANGUAGE if "larosa" in (FOLDER / name).read_text()])
+@pytest.mark.parametrize(
+    "file", [name for name in LANGUAGE if "larosa" in (FOLDER / name).read_text()]
+)
 def test_sparsity_is_measured_against_our_own_dense_kernel(file):
-    """Where rows are skipped, the same kernel that skips none is a baseline: else threads or layout would be sold as sparsity."""
+    """Where rows are skipped, the same kernel that skips none is a baseline: else threads or layout
+    would be sold as sparsity.
+    """
     for job in expanded(file).jobs:
-        skipping = {index for index, arm in enumerate(job.arms) if any(step.method in SKIPPING for step in arm.stack)}
-        (control,) = (index for index, arm in enumerate(job.arms) if [step for step in arm.stack if unskipped(step)])
+        skipping = {
+            index
+            for index, arm in enumerate(job.arms)
+            if any(step.method in SKIPPING for step in arm.stack)
+        }
+        (control,) = (
+            index
+            for index, arm in enumerate(job.arms)
+            if [step for step in arm.stack if unskipped(step)]
+        )
         assert {arm for baseline, arm in job.pairs if baseline == control} >= skipping - {control}
 
 
 def test_language_on_a_cpu_has_speed_and_quality_of_the_same_arms():
-    """`llm_cpu.yaml` measures every method, alone and together, in both kinds of jobs, so that their join is never empty."""
+    """`llm_cpu.yaml` measures every method, alone and together, in both kinds of jobs, so that
+    their join is never empty.
+    """
     jobs = {job.kind: job for job in expanded("llm_cpu.yaml").jobs}
     assert set(jobs) == {"generation", "quality"}
-    assert {arm.method for arm in jobs["generation"].arms} >= {"larosa", "teal", "adaptivocab", "adaptivocab+larosa"}
+    assert {arm.method for arm in jobs["generation"].arms} >= {
+        "larosa",
+        "teal",
+        "adaptivocab",
+        "adaptivocab+larosa",
+    }
     stacks = {kind: {str(arm.stack) for arm in job.arms} for kind, job in jobs.items()}
     assert stacks["quality"] <= stacks["generation"]
 
 
 @pytest.mark.parametrize("name", ON_GPU)
 def test_each_gpu_sweep_has_a_twin_for_the_cpu(name):
-    """The twin has the same methods, in at most 20 jobs of a model that a CPU can run, on the CPU only."""
+    """The twin has the same methods, in at most 20 jobs of a model that a CPU can run, on the CPU
+    only.
+    """
     large, small = expanded(f"{name}.yaml"), expanded(f"{name}_cpu.yaml")
     assert {job.condition.device for job in large.jobs} == {"cuda"}
     assert {job.condition.device for job in small.jobs} == {"cpu"}
-    assert {arm.method for job in large.jobs for arm in job.arms} == {arm.method for job in small.jobs for arm in job.arms}
+    assert {arm.method for job in large.jobs for arm in job.arms} == {
+        arm.method for job in small.jobs for arm in job.arms
+    }
     assert len(once(f"{name}_cpu.yaml")) <= 20
 
 
 def test_the_study_of_the_reports():
-    """Sizes 224 to 448 in steps of 32, batches 1 to 64, both attentions, both precisions, eager and captured: 448 conditions."""
+    """Sizes 224 to 448 in steps of 32, batches 1 to 64, both attentions, both precisions, eager and
+    captured: 448 conditions.
+    """
     expansion = expanded("tr_batch_and_size.yaml")
     points = [job.condition for job in once("tr_batch_and_size.yaml")]
     assert len(points) == len(set(points)) == expansion.points == 8 * 7 * 2 * 2 * 2
@@ -111,7 +144,9 @@ def test_the_study_of_the_reports():
 
 @pytest.mark.parametrize("name", ["tome_vs_ours_early.yaml", "tome_vs_ours_early_cpu.yaml"])
 def test_early_arms_have_equal_tokens(name):
-    """For each r, ToMe and hquota leave equally many tokens in the first three blocks, and none goes after those."""
+    """For each r, ToMe and hquota leave equally many tokens in the first three blocks, and none
+    goes after those.
+    """
     tome, ours = traces(name, "tome"), traces(name, "hquota")
     assert len(tome) == len(ours) == 6
     assert tome == ours
@@ -120,7 +155,9 @@ def test_early_arms_have_equal_tokens(name):
 
 @pytest.mark.parametrize("name", ["full_depth_2.7g.yaml", "full_depth_2.7g_cpu.yaml"])
 def test_all_methods_at_one_price(name):
-    """Every arm with a budget costs 2.70 GMACs or at most 1 % less, its own part included; the small image and r=13 about that."""
+    """Every arm with a budget costs 2.70 GMACs or at most 1 % less, its own part included; the
+    small image and r=13 about that.
+    """
     job = expanded(name).jobs[0]
     network = networks()[job.condition.model]
     spent = []
@@ -136,7 +173,9 @@ def test_all_methods_at_one_price(name):
 
 
 def test_a_share_saved_is_swept_at_one_size():
-    """At each batch one image size is requested, and at least three values of each method's parameter."""
+    """At each batch one image size is requested, and at least three values of each method's
+    parameter.
+    """
     for job in expanded("flops_saved.yaml").jobs:
         assert job.condition.image_size == 224
     for method in ("topk", "random", "tome"):

@@ -1,4 +1,6 @@
-"""Answers side by side on simulated truth: no more false alarms than stated, and differences that are there are found."""
+"""Answers side by side on simulated truth: no more false alarms than stated, and differences that
+are there are found.
+"""
 
 from math import exp, log
 
@@ -34,25 +36,35 @@ def measured(rng: np.random.Generator, truth: float, visits: int = 1) -> SpeedUp
 
 @pytest.mark.parametrize("visits", [(1, 1), (2, 3), (6, 6)])
 def test_false_alarms_stay_below_the_stated_rate(visits: tuple[int, int]) -> None:
-    """Of many pages with 20 questions without a difference, no more than the stated share calls any of them different."""
+    """Of many pages with 20 questions without a difference, no more than the stated share calls any
+    of them different.
+    """
     rng, questions, pages = np.random.default_rng(1), 20, 400
     alarms = 0
     for _ in range(pages):
         truths = rng.normal(0, 0.2, questions)
-        sides = [(measured(rng, truth, visits[0]), measured(rng, truth, visits[1])) for truth in truths]
-        found = [speed_difference(answer(one, "a"), answer(other, "b"), questions).found for one, other in sides]
+        sides = [
+            (measured(rng, truth, visits[0]), measured(rng, truth, visits[1])) for truth in truths
+        ]
+        found = [
+            speed_difference(answer(one, "a"), answer(other, "b"), questions).found
+            for one, other in sides
+        ]
         alarms += any(each in DIFFERENT for each in found)
     assert alarms / pages <= FAMILY_ALPHA
 
 
 def test_answers_of_one_process_raise_no_more_alarms() -> None:
-    """With all that differs between visits in common, whichever way the errors go, `apart` is as rare."""
+    """With all that differs between visits in common, whichever way the errors go, `apart` is as
+    rare.
+    """
     rng, pages, alarms = np.random.default_rng(2), 400, 0
     for _ in range(pages):
         found = []
         for _ in range(10):
             one = measured(rng, 0.1)
-            mirrored = one._replace(log=0.2 - one.log)  # errors of opposite sign: the worst that a common process can do
+            # errors of opposite sign: the worst that a common process can do
+            mirrored = one._replace(log=0.2 - one.log)
             found.append(speed_difference(answer(one, "a"), answer(mirrored, "a"), 10).found)
         alarms += any(each in DIFFERENT for each in found)
         assert set(found) <= {"apart", "overlap"}
@@ -63,20 +75,34 @@ def test_a_large_difference_is_found() -> None:
     """30 % apart is found in nearly all of them, with the true ratio inside the interval."""
     rng, hits = np.random.default_rng(3), 0
     for _ in range(100):
-        found = speed_difference(answer(measured(rng, log(1.3), 6), "a"), answer(measured(rng, 0.0, 6), "b"), 20)
-        hits += found.found == "different" and found.low is not None and found.high is not None and found.low < 1.3 < found.high
+        found = speed_difference(
+            answer(measured(rng, log(1.3), 6), "a"), answer(measured(rng, 0.0, 6), "b"), 20
+        )
+        hits += (
+            found.found == "different"
+            and found.low is not None
+            and found.high is not None
+            and found.low < 1.3 < found.high
+        )
     assert hits >= 97
 
 
 def test_equal_answers_within_the_floor_are_the_same() -> None:
-    """Narrow intervals around one value lie within the floor; a difference below it that is sure is still the same."""
+    """Narrow intervals around one value lie within the floor; a difference below it that is sure is
+    still the same.
+    """
     narrow = SpeedAnswer(0.1, 0.001, 60, frozenset("a"))
     assert speed_difference(narrow, narrow._replace(processes=frozenset("b")), 4).found == "same"
-    assert speed_difference(narrow, narrow._replace(log=0.105, processes=frozenset("b")), 4).found == "same"
+    assert (
+        speed_difference(narrow, narrow._replace(log=0.105, processes=frozenset("b")), 4).found
+        == "same"
+    )
 
 
 def test_what_cannot_be_compared_is_named() -> None:
-    """One stored answer on both sides is no test; too few pairs leave no interval; unknown processes are not independent."""
+    """One stored answer on both sides is no test; too few pairs leave no interval; unknown
+    processes are not independent.
+    """
     one = SpeedAnswer(0.1, 0.01, 29, frozenset("a"), key=1)
     assert speed_difference(one, one, 1).found == "one answer"
     without = SpeedAnswer(0.1, None, 1, frozenset("b"))
@@ -111,7 +137,9 @@ def test_one_visit_each_must_be_far_apart_to_differ() -> None:
 
 def test_the_ratio_is_that_of_the_speed_ups() -> None:
     """The first side over the second, and the interval around it."""
-    found = speed_difference(SpeedAnswer(0.2, 0.01, 29, frozenset("a")), SpeedAnswer(0.1, 0.01, 29, frozenset("b")), 1)
+    found = speed_difference(
+        SpeedAnswer(0.2, 0.01, 29, frozenset("a")), SpeedAnswer(0.1, 0.01, 29, frozenset("b")), 1
+    )
     assert found.ratio == pytest.approx(exp(0.1))
     assert found.low is not None
     assert found.high is not None
@@ -127,9 +155,19 @@ def test_the_clearest_difference_has_the_largest_distance() -> None:
 
 
 def test_rows_match_by_all_that_does_not_differ_between_the_sides() -> None:
-    """A field with one value on each side is what is compared; one with several values belongs to the question."""
-    a = [{"arm": arm, "size": size, "dtype": "float32", "host": "h"} for arm in "xy" for size in (1, 2)]
-    b = [{"arm": arm, "size": size, "dtype": "bfloat16", "host": "h"} for arm in "yz" for size in (2, 3)]
+    """A field with one value on each side is what is compared; one with several values belongs to
+    the question.
+    """
+    a = [
+        {"arm": arm, "size": size, "dtype": "float32", "host": "h"}
+        for arm in "xy"
+        for size in (1, 2)
+    ]
+    b = [
+        {"arm": arm, "size": size, "dtype": "bfloat16", "host": "h"}
+        for arm in "yz"
+        for size in (2, 3)
+    ]
     found = match_answers(a, b, ("arm", "size", "dtype", "host"))
     assert found.differing == {"dtype": ("float32", "bfloat16")}
     assert found.pairs == [(a[3], b[0])]
@@ -138,7 +176,10 @@ def test_rows_match_by_all_that_does_not_differ_between_the_sides() -> None:
 
 def test_free_fields_are_no_part_of_the_question() -> None:
     """Two environments on one host: the environment is free, and named where each side has one."""
-    a, b = [{"q": 1, "environment": "e1"}], [{"q": 1, "environment": "e2"}, {"q": 1, "environment": "e3"}]
+    a, b = (
+        [{"q": 1, "environment": "e1"}],
+        [{"q": 1, "environment": "e2"}, {"q": 1, "environment": "e3"}],
+    )
     found = match_answers(a, b, ("q", "environment"), free=("environment",))
     assert found.pairs == [(a[0], b[1])]
     assert found.differing == {}

@@ -39,6 +39,11 @@ def test_what_stands_out_is_noted(readings: dict[str, float], note: str) -> None
 
 def test_the_worst_of_several_attempts() -> None:
     """The least of minima, the largest of the rest; what one attempt alone read counts."""
-    found = worst([{"cpu_mhz_min": 3000.0, "foreign_cores": 0.1}, {"cpu_mhz_min": 1200.0, "foreign_cores": 0.0, "x": 1.0}])
+    found = worst(
+        [
+            {"cpu_mhz_min": 3000.0, "foreign_cores": 0.1},
+            {"cpu_mhz_min": 1200.0, "foreign_cores": 0.0, "x": 1.0},
+        ]
+    )
     assert found == {"cpu_mhz_min": 1200.0, "foreign_cores": 0.1, "x": 1.0}
     assert worst([]) == {}

@@ -1,4 +1,6 @@
-"""Fidelity: bits per byte by hand, coverage of the paired interval on simulated text, and a case whose answer is not known."""
+"""Fidelity: bits per byte by hand, coverage of the paired interval on simulated text, and a case
+whose answer is not known.
+"""
 
 from math import log
 from typing import Any
@@ -13,7 +15,13 @@ from sweeps.stats.text_stats import BITS_FLOOR, Fidelity, compare_texts, scored,
 
 
 def scores(
-    nll: list[Any], sizes: Any, *, tokens: list[Any] | None = None, agree: Any = None, kl: Any = None, documents: Any = None
+    nll: list[Any],
+    sizes: Any,
+    *,
+    tokens: list[Any] | None = None,
+    agree: Any = None,
+    kl: Any = None,
+    documents: Any = None,
 ) -> TextScores:
     """Two arms on some windows, by default each a document."""
     windows = len(sizes)
@@ -40,8 +48,16 @@ def scores(
 
 
 def test_bits_per_byte_by_hand() -> None:
-    """Sums over windows, not means of their ratios: 30 bits in 10 bytes and 10 in 10 are 2 bits per byte."""
-    found = compare_texts(scores([log(2) * np.array([30.0, 10.0]), log(2) * np.array([35.0, 15.0])], np.array([10, 10])), 0, 1)
+    """Sums over windows, not means of their ratios: 30 bits in 10 bytes and 10 in 10 are 2 bits per
+    byte.
+    """
+    found = compare_texts(
+        scores(
+            [log(2) * np.array([30.0, 10.0]), log(2) * np.array([35.0, 15.0])], np.array([10, 10])
+        ),
+        0,
+        1,
+    )
     assert (found.bits_per_byte_baseline, found.bits_per_byte) == pytest.approx((2.0, 2.5))
     assert found.change.value == pytest.approx(0.5)
     assert found.perplexity_baseline == pytest.approx(2 ** (40 / 20))
@@ -55,7 +71,9 @@ def test_bits_per_byte_by_hand() -> None:
 def test_bits_per_byte_know_no_tokenizer() -> None:
     """The same likelihood of the same text in fewer tokens changes the perplexity alone."""
     nll = [np.array([30.0, 10.0])] * 2
-    found = compare_texts(scores(nll, np.array([10, 10]), tokens=[np.array([10, 10]), np.array([7, 7])]), 0, 1)
+    found = compare_texts(
+        scores(nll, np.array([10, 10]), tokens=[np.array([10, 10]), np.array([7, 7])]), 0, 1
+    )
     assert found.bits_per_byte == found.bits_per_byte_baseline
     assert found.change.value == 0
     assert found.perplexity > found.perplexity_baseline
@@ -75,7 +93,9 @@ def test_windows_without_a_likelihood_are_left_out_and_counted() -> None:
 
 
 def test_another_pair_has_no_predictions() -> None:
-    """What was not compared token by token is not known, and an arm that is not there is refused."""
+    """What was not compared token by token is not known, and an arm that is not there is
+    refused.
+    """
     nll = [np.array([30.0, 10.0])] * 2
     found = compare_texts(scores(nll, np.array([10, 10])), 1, 0)
     assert (found.agreement, found.kl) == (None, None)
@@ -93,7 +113,9 @@ def simulated(random: np.random.Generator, windows: int, change: float, noise: f
 
 @pytest.mark.parametrize(("windows", "least"), [(30, 0.88), (200, 0.92)])
 def test_the_paired_interval_covers(windows: int, least: float) -> None:
-    """Of 600 simulated texts with lognormal differences so many intervals hold the true change, whatever the windows' sizes."""
+    """Of 600 simulated texts with lognormal differences so many intervals hold the true change,
+    whatever the windows' sizes.
+    """
     random = np.random.default_rng(3)
     found = [simulated(random, windows, 0.02, 0.05).change for _ in range(600)]
     share = np.mean([interval.low <= 0.02 <= interval.high for interval in found])
@@ -101,9 +123,13 @@ def test_the_paired_interval_covers(windows: int, least: float) -> None:
 
 
 @pytest.mark.parametrize("correlation", [0.1, 0.3, 0.5])
-@pytest.mark.parametrize("windows", [np.full(10, 20), np.array([3, 5, 8, 10, 14, 20, 30, 40, 60, 80, 80, 120])])
+@pytest.mark.parametrize(
+    "windows", [np.full(10, 20), np.array([3, 5, 8, 10, 14, 20, 30, 40, 60, 80, 80, 120])]
+)
 def test_windows_of_one_document_are_alike(windows: Any, correlation: float) -> None:
-    """Intervals rest on documents: of 1500 texts whose windows are correlated 93 % hold the true change; by windows it is half."""
+    """Intervals rest on documents: of 1500 texts whose windows are correlated 93 % hold the true
+    change; by windows it is half.
+    """
     random = np.random.default_rng(7)
     documents = np.repeat(np.arange(len(windows)), windows)
     sizes = random.integers(200, 400, len(documents))
@@ -117,7 +143,9 @@ def test_windows_of_one_document_are_alike(windows: Any, correlation: float) -> 
 
 
 def test_a_text_of_few_documents_has_no_interval() -> None:
-    """Below five documents nothing is known of how they differ; one document alone counts as ten contiguous parts."""
+    """Below five documents nothing is known of how they differ; one document alone counts as ten
+    contiguous parts.
+    """
     random = np.random.default_rng(8)
     sizes, base = np.full(200, 300), random.normal(400, 50, 200)
     nll = [base, base + random.normal(10, 1, 200)]
@@ -131,9 +159,13 @@ def test_a_text_of_few_documents_has_no_interval() -> None:
 
 
 def test_pairing_is_what_makes_it_narrow() -> None:
-    """The paired interval is a small part of the one that two separate texts of this kind would give."""
+    """The paired interval is a small part of the one that two separate texts of this kind would
+    give.
+    """
     found = simulated(np.random.default_rng(4), 200, 0.02, 0.02)
-    alone = ratio(np.random.default_rng(5).normal(2, 0.6, 200) * 500, np.full(200, 500), np.arange(200))
+    alone = ratio(
+        np.random.default_rng(5).normal(2, 0.6, 200) * 500, np.full(200, 500), np.arange(200)
+    )
     assert found.change.high - found.change.low < 0.2 * (alone.high - alone.low)
 
 
@@ -149,9 +181,13 @@ def test_verdicts() -> None:
 
 
 def test_equal_arms_are_the_same() -> None:
-    """An arm with exactly the baseline's likelihoods is no different, with an interval of no width."""
+    """An arm with exactly the baseline's likelihoods is no different, with an interval of no
+    width.
+    """
     base = np.array([30.0, 10.0, 20.0])
-    found = compare_texts(scores([base, base], np.array([10, 20, 15]), agree=np.full(3, 10), kl=np.zeros(3)), 0, 1)
+    found = compare_texts(
+        scores([base, base], np.array([10, 20, 15]), agree=np.full(3, 10), kl=np.zeros(3)), 0, 1
+    )
     assert found.change[:3] == (0, 0, 0)
     assert found.verdict() == "same"
     assert found.agreement is not None
@@ -162,9 +198,13 @@ def test_contradictions() -> None:
     """Arrays of another length, of another kind, or of nothing are named."""
     fine = scores([np.ones(2)] * 2, np.array([10, 10]))
     assert scores_problem(fine) is None
-    assert "bytes has 2 values for 3 windows" in str(scores_problem(fine.model_copy(update={"windows": 3})))
+    assert "bytes has 2 values for 3 windows" in str(
+        scores_problem(fine.model_copy(update={"windows": 3}))
+    )
     odd = fine.arms[1].model_copy(update={"nll": pack(np.ones(3), "i2")})
-    assert "nll of arm 1 is no packed array of f8" in str(scores_problem(fine.model_copy(update={"arms": (fine.arms[0], odd)})))
+    assert "nll of arm 1 is no packed array of f8" in str(
+        scores_problem(fine.model_copy(update={"arms": (fine.arms[0], odd)}))
+    )
     empty = TextScores(windows=0, listing="", bytes="", characters="", documents="")
     assert "no windows" in str(scores_problem(empty))
     with pytest.raises(ValueError, match="a ratio needs windows"):

@@ -1,4 +1,6 @@
-"""`threads` in a sweep: a number, `cores - 1`, how they wait and are pinned; what is not written changes no identity."""
+"""`threads` in a sweep: a number, `cores - 1`, how they wait and are pinned; what is not written
+changes no identity.
+"""
 
 from typing import Any
 
@@ -35,12 +37,19 @@ def test_forms(expand: Expand, threads: str, fields: tuple[Any, ...]) -> None:
 
 
 def test_values_of_an_axis_are_points(expand: Expand) -> None:
-    """A list of any forms gives a point for each; the fields of one value stay together, also in a group of `zip`."""
+    """A list of any forms gives a point for each; the fields of one value stay together, also in a
+    group of `zip`.
+    """
     values = "[1, cores - 1, {count: cores, wait: active, pin: true}]"
     fields = [(1, None, None, None), (None, 1, None, None), (None, None, "active", "cores")]
     assert written(expand, values) == fields
-    tied = f"{MODEL}axes: {{image_size: [32, 48, 64], threads: {values}}}\nzip: [[image_size, threads]]\n{TOPK}"
-    assert [tuple(getattr(job.condition, name) for name in THREAD_FIELDS) for job in expand(tied).jobs] == fields
+    tied = (
+        f"{MODEL}axes: {{image_size: [32, 48, 64], threads: {values}}}\nzip: [[image_size,"
+        f" threads]]\n{TOPK}"
+    )
+    assert [
+        tuple(getattr(job.condition, name) for name in THREAD_FIELDS) for job in expand(tied).jobs
+    ] == fields
 
 
 def test_an_axis_replaces_the_whole_of_a_default(expand: Expand) -> None:
@@ -54,7 +63,10 @@ def test_an_axis_replaces_the_whole_of_a_default(expand: Expand) -> None:
 
 def test_an_extra_point_and_a_rule_may_name_them(expand: Expand) -> None:
     """`include` has the same forms; rules test the single fields."""
-    include = "include: [{image_size: 64, threads: {count: 1, wait: active}, method: topk, keep_rate: 0.5}]\n"
+    include = (
+        "include: [{image_size: 64, threads: {count: 1, wait: active}, method: topk, keep_rate:"
+        " 0.5}]\n"
+    )
     assert written(expand, "[1]", include) == [(1, None, None, None), (1, None, "active", None)]
     exclude = "exclude: [{wait_policy: active}, {spare_cores: 1}]\n"
     assert written(expand, "[2, cores - 1, {wait: active}]", exclude) == [(2, None, None, None)]
@@ -64,7 +76,8 @@ def test_defaults_are_the_question_of_sweeps_that_do_not_name_them(expand: Expan
     """`cores`, waiting asleep, and not pinned."""
     (plain,) = expand(f"{MODEL}axes: {{image_size: [32]}}\n{TOPK}").comparisons
     (spelled,) = expand(
-        f"{MODEL}axes: {{image_size: [32], threads: [{{count: cores, wait: brief, pin: false}}]}}\n{TOPK}"
+        f"{MODEL}axes: {{image_size: [32], threads: [{{count: cores, wait: brief, pin:"
+        f" false}}]}}\n{TOPK}"
     ).comparisons
     assert spelled.question_id == plain.question_id
     assert not any(name in spelled.condition.canonical_text for name in THREAD_FIELDS)
@@ -73,10 +86,17 @@ def test_defaults_are_the_question_of_sweeps_that_do_not_name_them(expand: Expan
 def test_the_identities_of_other_ways_are_pinned() -> None:
     """What is stored under them must be found again."""
     arm = DENSE.model_copy(update={"replicate": 1})
-    condition = Condition(model="m", image_size=32, spare_cores=1, wait_policy="active", pinning="cores")
-    assert Comparison(condition=condition, baseline=DENSE, arm=arm).question_id == "25621fa02a556b1e"
+    condition = Condition(
+        model="m", image_size=32, spare_cores=1, wait_policy="active", pinning="cores"
+    )
+    assert (
+        Comparison(condition=condition, baseline=DENSE, arm=arm).question_id == "25621fa02a556b1e"
+    )
     plain = Condition(model="m", image_size=32)
-    same = {Comparison(kind="accuracy", condition=each, baseline=DENSE, arm=arm).question_id for each in (plain, condition)}
+    same = {
+        Comparison(kind="accuracy", condition=each, baseline=DENSE, arm=arm).question_id
+        for each in (plain, condition)
+    }
     assert len(same) == 1
 
 
@@ -102,7 +122,10 @@ def test_threads_on_a_machine() -> None:
 )
 def test_what_cannot_be_is_refused(refusal: Refusal, threads: str, problem: str) -> None:
     """With the line and what would be right."""
-    error = refusal(f"{MODEL}axes: {{image_size: [32]}}\n{TOPK}include: [{{image_size: 64, method: topk, threads: {threads}}}]\n")
+    error = refusal(
+        f"{MODEL}axes: {{image_size: [32]}}\n{TOPK}include: [{{image_size: 64, method: topk,"
+        f" threads: {threads}}}]\n"
+    )
     assert problem in str(error)
 
 

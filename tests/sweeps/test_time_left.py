@@ -6,8 +6,13 @@ from sweeps.analysis.time_left import EndedJob, OpenJob, time_left
 
 
 def test_durations_scale_the_estimates_of_the_rest() -> None:
-    """Jobs that take half of their estimate make the rest half as long; what has run of the present one is taken off."""
-    ended, rest = [EndedJob("latency", 10.0, 5.0)], [OpenJob("latency", 20.0, runs=True), OpenJob("latency", 40.0, runs=False)]
+    """Jobs that take half of their estimate make the rest half as long; what has run of the present
+    one is taken off.
+    """
+    ended, rest = (
+        [EndedJob("latency", 10.0, 5.0)],
+        [OpenJob("latency", 20.0, runs=True), OpenJob("latency", 40.0, runs=False)],
+    )
     assert time_left([], rest, since_s=0.0) is None
     assert time_left(ended, [], since_s=0.0) is None
     assert time_left(ended, rest, since_s=0.0) == pytest.approx(30.0)
@@ -16,14 +21,20 @@ def test_durations_scale_the_estimates_of_the_rest() -> None:
 
 
 def test_each_kind_has_its_own_share() -> None:
-    """Profiles that take three times their estimate change nothing of timing; a kind without any takes the share of all."""
+    """Profiles that take three times their estimate change nothing of timing; a kind without any
+    takes the share of all.
+    """
     ended = [EndedJob("latency", 10.0, 5.0), EndedJob("profile", 10.0, 30.0)]
     for kind, seconds in (("latency", 10.0), ("profile", 60.0), ("accuracy", 35.0)):
-        assert time_left(ended, [OpenJob(kind, 20.0, runs=False)], since_s=0.0) == pytest.approx(seconds)
+        assert time_left(ended, [OpenJob(kind, 20.0, runs=False)], since_s=0.0) == pytest.approx(
+            seconds
+        )
 
 
 def test_jobs_side_by_side_share_the_rest() -> None:
-    """Two jobs at a time halve it, also where one of both is about to begin; no more run than are left."""
+    """Two jobs at a time halve it, also where one of both is about to begin; no more run than are
+    left.
+    """
     ended, waiting = [EndedJob("latency", 10.0, 10.0)], OpenJob("latency", 8.0, runs=False)
     one = OpenJob("latency", 8.0, runs=True)
     assert time_left(ended, [one, one, waiting], since_s=0.0) == pytest.approx(12.0)

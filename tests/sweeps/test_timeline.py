@@ -1,4 +1,6 @@
-"""Timelines with known answers: classes of time add up, overlaps count once, and the unprofiled wall is shared honestly."""
+"""Timelines with known answers: classes of time add up, overlaps count once, and the unprofiled
+wall is shared honestly.
+"""
 
 import random
 
@@ -26,7 +28,12 @@ from sweeps.stats.profiles.timeline import (
 def test_unions_by_hand() -> None:
     """Overlapping and touching intervals become one; empty and reversed ones are none."""
     assert union([(4, 5), (0, 2), (1, 3), (3, 3.5), (7, 6), (8, 8)]) == [(0, 3.5), (4, 5)]
-    assert common([(0, 3), (5, 8)], [(1, 2), (2.5, 6), (7, 9)]) == [(1, 2), (2.5, 3), (5, 6), (7, 8)]
+    assert common([(0, 3), (5, 8)], [(1, 2), (2.5, 6), (7, 9)]) == [
+        (1, 2),
+        (2.5, 3),
+        (5, 6),
+        (7, 8),
+    ]
     assert outside([(0, 3), (5, 8)], [(1, 2), (2.5, 6)]) == [(0, 1), (2, 2.5), (6, 8)]
     assert outside([(0, 3)], []) == [(0, 3)]
     assert outside([], [(0, 3)]) == []
@@ -34,11 +41,17 @@ def test_unions_by_hand() -> None:
 
 
 def test_random_unions_against_a_raster() -> None:
-    """Set operations on intervals agree with the same operations on the whole numbers that they cover."""
+    """Set operations on intervals agree with the same operations on the whole numbers that they
+    cover.
+    """
     source = random.Random(0)
     for _ in range(200):
-        one, other = ([tuple(sorted(source.choices(range(30), k=2))) for _ in range(6)] for _ in range(2))
-        cells = [{cell for start, end in each for cell in range(start, end)} for each in (one, other)]
+        one, other = (
+            [tuple(sorted(source.choices(range(30), k=2))) for _ in range(6)] for _ in range(2)
+        )
+        cells = [
+            {cell for start, end in each for cell in range(start, end)} for each in (one, other)
+        ]
         unions = union(one), union(other)
         found = {"common": common(*unions), "outside": outside(*unions)}
         assert length(found["common"]) == len(cells[0] & cells[1])
@@ -59,11 +72,19 @@ def test_a_timeline_by_hand() -> None:
         syncs=[(14, 18)],
         host=[(0, 11)],
     )
-    assert split_time(forward) == {"device": 8, "launch": 1 + 2, "sync": 3, "host": 2 + 2, "idle": 2}
+    assert split_time(forward) == {
+        "device": 8,
+        "launch": 1 + 2,
+        "sync": 3,
+        "host": 2 + 2,
+        "idle": 2,
+    }
 
 
 def test_kernels_one_behind_the_other_leave_no_gap() -> None:
-    """A busy device hides what the host does: dispatch that overlaps device work is no time of its own."""
+    """A busy device hides what the host does: dispatch that overlaps device work is no time of its
+    own.
+    """
     runs = [kernel(float(place), place + 1.0, place - 3.0) for place in range(5, 15)]
     times = split_time(Timeline(5, 15, runs, syncs=[(6, 15)], host=[(0, 6)]))
     assert times == {"device": 10, "launch": 0, "sync": 0, "host": 0, "idle": 0}
@@ -86,7 +107,10 @@ def test_classes_add_up_to_the_forward(seed: int) -> None:
     source = random.Random(seed)
 
     def intervals(count: int) -> list[Span]:
-        return [(start, start + source.uniform(0, 3)) for start in (source.uniform(-2, 12) for _ in range(count))]
+        return [
+            (start, start + source.uniform(0, 3))
+            for start in (source.uniform(-2, 12) for _ in range(count))
+        ]
 
     runs = [kernel(start, end, start - source.uniform(0, 2)) for start, end in intervals(8)]
     times = split_time(Timeline(0, 10, runs, intervals(3), intervals(5)))
@@ -97,26 +121,36 @@ def test_classes_add_up_to_the_forward(seed: int) -> None:
 
 def test_operators_of_a_cpu() -> None:
     """Own times of the operators that start within the forward; the rest is outside."""
-    working = [OperatorRun("mm", 1.0, 3.0), OperatorRun("add", 4.5, 0.5), OperatorRun("mm", 11.0, 3.0)]
+    working = [
+        OperatorRun("mm", 1.0, 3.0),
+        OperatorRun("add", 4.5, 0.5),
+        OperatorRun("mm", 11.0, 3.0),
+    ]
     assert split_operators(0, 10, working) == {"device": 3.5, "host": 6.5}
     assert split_operators(0, 3, working) == {"device": 3.0, "host": 0.0}
 
 
 def test_a_cpu_keeps_the_shares() -> None:
-    """A profiled forward of 20 beside another process is one of 10 without: operators are half of both."""
+    """A profiled forward of 20 beside another process is one of 10 without: operators are half of
+    both.
+    """
     assert share_of_wall({"device": 10, "host": 10}, 10) == {"device": 5, "host": 5}
     assert share_of_wall({"device": 0, "host": 0}, 10) == {"idle": 10}
 
 
 def test_the_device_keeps_its_time_and_gaps_share_the_rest() -> None:
-    """A profiled forward of 20 with 8 on the device: unprofiled it takes 14, so the gaps of 12 shrink to 6, each by half."""
+    """A profiled forward of 20 with 8 on the device: unprofiled it takes 14, so the gaps of 12
+    shrink to 6, each by half.
+    """
     times, possible = fit_to_wall({"device": 8, "launch": 3, "sync": 3, "host": 4, "idle": 2}, 14)
     assert times == {"device": 8, "launch": 1.5, "sync": 1.5, "host": 2, "idle": 1}
     assert possible
     assert sum(times.values()) == 14
 
 
-@pytest.mark.parametrize(("device", "possible"), [(10.0, True), (10.4, True), (10.6, False), (30.0, False)])
+@pytest.mark.parametrize(
+    ("device", "possible"), [(10.0, True), (10.4, True), (10.6, False), (30.0, False)]
+)
 def test_device_time_beyond_the_wall_is_a_contradiction(device: float, possible: bool) -> None:
     """A little more is noise between forwards, and is cut; more than that is marked."""
     times, found = fit_to_wall({"device": device, "host": 5}, 10)
@@ -138,4 +172,12 @@ def test_medians_by_class() -> None:
 def test_the_window_of_a_moment() -> None:
     """The end of a window is no part of it."""
     windows = [(0.0, 1.0), (2.0, 3.0)]
-    assert [place_of_time(windows, moment) for moment in (-1, 0, 0.5, 1, 1.5, 2.9, 3)] == [None, 0, 0, None, None, 1, None]
+    assert [place_of_time(windows, moment) for moment in (-1, 0, 0.5, 1, 1.5, 2.9, 3)] == [
+        None,
+        0,
+        0,
+        None,
+        None,
+        1,
+        None,
+    ]

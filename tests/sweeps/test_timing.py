@@ -10,14 +10,18 @@ from sweeps.stats.timing import Estimate, median, outliers, steady
 
 @pytest.mark.parametrize(("n", "rank"), [(6, 1), (10, 2), (20, 6), (30, 10), (50, 18), (100, 40)])
 def test_interval_uses_the_tabulated_ranks(n: int, rank: int) -> None:
-    """The interval of the median runs between the order statistics that textbooks tabulate for 95 %."""
+    """The interval of the median runs between the order statistics that textbooks tabulate for 95
+    %.
+    """
     samples = np.arange(1.0, n + 1)
     assert median(samples) == Estimate((n + 1) / 2, rank, n + 1 - rank, n)
 
 
 @pytest.mark.parametrize("n", range(6, 301, 7))
 def test_interval_is_the_narrowest_that_covers_95_percent(n: int) -> None:
-    """By exact binomial sums the chosen ranks cover at least 95 %, and the next narrower ones do not."""
+    """By exact binomial sums the chosen ranks cover at least 95 %, and the next narrower ones do
+    not.
+    """
     rank = int(median(np.arange(1.0, n + 1)).low)
     tail = [sum(comb(n, i) for i in range(k)) / 2**n for k in (rank, rank + 1)]
     assert 1 - 2 * tail[0] >= 0.95 > 1 - 2 * tail[1]
@@ -52,7 +56,9 @@ def test_half_width_is_the_longer_side() -> None:
 
 
 def test_outliers_are_spikes_on_either_side() -> None:
-    """A slow and a fast spike are flagged, normal noise hardly ever, and every sample keeps its place."""
+    """A slow and a fast spike are flagged, normal noise hardly ever, and every sample keeps its
+    place.
+    """
     times = np.exp(np.random.default_rng(11).normal(0, 0.01, 1000))
     times[[17, 400]] = 2.0, 0.5
     flags = outliers(times)
@@ -78,5 +84,7 @@ def test_outliers_are_spikes_on_either_side() -> None:
     ],
 )
 def test_warm_up_ends_when_blocks_stop_improving(medians: list[float], expected: bool) -> None:
-    """Two blocks without a gain of 2 % on the best before them end the warm-up; slow gains, or a slow block before, do not."""
+    """Two blocks without a gain of 2 % on the best before them end the warm-up; slow gains, or a
+    slow block before, do not.
+    """
     assert steady(medians) is expected

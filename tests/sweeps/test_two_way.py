@@ -1,4 +1,6 @@
-"""The two-way estimate: exact where there is no noise, of full coverage on simulated noise, and better than the paired median."""
+"""The two-way estimate: exact where there is no noise, of full coverage on simulated noise, and
+better than the paired median.
+"""
 
 import numpy as np
 import pytest
@@ -13,7 +15,9 @@ ARMS = [0, 1, 2, 3, 0]
 
 
 def test_times_without_noise_give_their_ratio() -> None:
-    """What slows a whole round cancels: the contrast is the logarithm of the ratio, with no error."""
+    """What slows a whole round cancels: the contrast is the logarithm of the ratio, with no
+    error.
+    """
     slowness = np.linspace(1, 3, 40)[:, None]
     found = Rounds(slowness * [0.4, 0.2, 0.1], range(3)).contrast(0, 1)
     assert found.effect == pytest.approx(np.log(2))
@@ -30,7 +34,9 @@ def test_a_contrast_has_the_opposite_sign_when_its_sides_are_swapped() -> None:
 
 
 def test_slow_rounds_and_slow_samples_have_no_weight() -> None:
-    """A tenth of the rounds ten times as slow, and a tenth of one column's samples too, move the contrast by less than 0.2 %."""
+    """A tenth of the rounds ten times as slow, and a tenth of one column's samples too, move the
+    contrast by less than 0.2 %.
+    """
     seconds = np.exp(np.random.default_rng(1).normal(0, 0.005, (100, 4)))
     before = Rounds(seconds, range(4)).contrast(0, 1)
     seconds[::10] *= 10
@@ -42,7 +48,9 @@ def test_slow_rounds_and_slow_samples_have_no_weight() -> None:
 
 @pytest.mark.parametrize("rounds", [1, 5, 6, 14, 15])
 def test_few_rounds_have_a_contrast_without_an_error(rounds: int) -> None:
-    """Below 15 rounds (5 groups in the jackknife) the standard error is infinite, and there is no interval; from 15 on there is."""
+    """Below 15 rounds (5 groups in the jackknife) the standard error is infinite, and there is no
+    interval; from 15 on there is.
+    """
     times = [0.2, 0.1] * np.exp(np.random.default_rng(0).normal(0, 0.001, (rounds, 2)))
     found = Rounds(times, [0, 1]).contrast(0, 1)
     assert found.effect == pytest.approx(np.log(2), abs=0.01)
@@ -50,7 +58,9 @@ def test_few_rounds_have_a_contrast_without_an_error(rounds: int) -> None:
     assert (within_process(found, rounds).half_width < np.inf) == (rounds == 15)
 
 
-@pytest.mark.parametrize("seconds", [[], [[]], [0.1, 0.2], [[0.1, 0.0]], [[0.1, np.nan]], [[0.1, np.inf]]])
+@pytest.mark.parametrize(
+    "seconds", [[], [[]], [0.1, 0.2], [[0.1, 0.0]], [[0.1, np.nan]], [[0.1, np.inf]]]
+)
 def test_what_is_no_time_is_an_error(seconds: list[float]) -> None:
     """Times that are not positive and finite, or not in rounds, are refused."""
     with pytest.raises(ValueError, match=r"seconds|positive"):
@@ -59,7 +69,9 @@ def test_what_is_no_time_is_an_error(seconds: list[float]) -> None:
 
 @pytest.mark.parametrize("noise", NOISES)
 def test_intervals_cover_and_beat_the_paired_median(noise: str) -> None:
-    """On each noise intervals of 95 % cover in at least 93 of 100 runs, and the variance is well below that of the median."""
+    """On each noise intervals of 95 % cover in at least 93 of 100 runs, and the variance is well
+    below that of the median.
+    """
     rng = np.random.default_rng(3)
     covered, errors, medians = [], [], []
     for _ in range(300):
@@ -75,7 +87,9 @@ def test_intervals_cover_and_beat_the_paired_median(noise: str) -> None:
 
 
 def test_correlated_differences_are_accounted_for() -> None:
-    """Columns that wander each on its own, with a lag-1 correlation of 0.5, are covered in at least 90 of 100 long runs."""
+    """Columns that wander each on its own, with a lag-1 correlation of 0.5, are covered in at least
+    90 of 100 long runs.
+    """
     rng = np.random.default_rng(4)
     covered = []
     for _ in range(100):
@@ -86,7 +100,9 @@ def test_correlated_differences_are_accounted_for() -> None:
 
 
 def test_two_columns_of_one_arm_show_whether_the_error_is_right() -> None:
-    """The contrast of the baseline with itself is within its own interval in at least 93 of 100 runs; one column has none."""
+    """The contrast of the baseline with itself is within its own interval in at least 93 of 100
+    runs; one column has none.
+    """
     rng = np.random.default_rng(5)
     covered = []
     for _ in range(300):
@@ -99,14 +115,24 @@ def test_two_columns_of_one_arm_show_whether_the_error_is_right() -> None:
 
 @pytest.mark.parametrize("rounds", [30, 90])
 @pytest.mark.parametrize(("slower", "lasting"), [(0.2, 5), (0.2, 15), (0.3, 30), (0.05, 30)])
-def test_arms_that_were_not_warm_have_wide_intervals_that_cover(rounds: int, slower: float, lasting: int) -> None:
-    """Arms that begin slower by up to `slower`, each by its own share, for `lasting` rounds: 95 % intervals cover 93 % or more."""
+def test_arms_that_were_not_warm_have_wide_intervals_that_cover(
+    rounds: int, slower: float, lasting: int
+) -> None:
+    """Arms that begin slower by up to `slower`, each by its own share, for `lasting` rounds: 95 %
+    intervals cover 93 % or more.
+    """
     rng, covered = np.random.default_rng(5), 0
     for _ in range(100):
         start = slower * rng.random(4)[ARMS] * np.exp(-np.arange(rounds)[:, None] / lasting)
-        found = Rounds(simulated_rounds(rng, "quiet", LOGS, rounds) * np.exp(start), ARMS, warmup_converged=False)
+        found = Rounds(
+            simulated_rounds(rng, "quiet", LOGS, rounds) * np.exp(start),
+            ARMS,
+            warmup_converged=False,
+        )
         for arm in (1, 2, 3):
             contrast = found.contrast(0, arm)
             truth = LOGS[0] - LOGS[arm]
-            covered += abs(contrast.effect - truth) <= quantile(0.05, contrast.freedom) * contrast.se
+            covered += (
+                abs(contrast.effect - truth) <= quantile(0.05, contrast.freedom) * contrast.se
+            )
     assert covered >= 0.93 * 300

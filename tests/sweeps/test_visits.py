@@ -1,4 +1,6 @@
-"""Pooled visits: intervals on machines that change their speed, what is claimed of which state, and what a further run adds."""
+"""Pooled visits: intervals on machines that change their speed, what is claimed of which state, and
+what a further run adds.
+"""
 
 from collections.abc import Sequence
 from math import exp, log, sqrt
@@ -35,12 +37,18 @@ def pooled_runs(runs: Sequence[Sequence[Visit]]) -> Pooling:
 @pytest.mark.parametrize("visits", [6, 12])
 @pytest.mark.parametrize("offset", [0.0, 0.005, 0.015, 0.03])
 @pytest.mark.parametrize("sojourn_s", [5.0, 15.0, 40.0, 60.0])
-def test_intervals_hold_the_speedup_of_the_claimed_state(sojourn_s: float, offset: float, visits: int) -> None:
-    """At least 98.5 % of 99 % intervals hold the speed-up in the state that the run mostly saw, in each scenario."""
+def test_intervals_hold_the_speedup_of_the_claimed_state(
+    sojourn_s: float, offset: float, visits: int
+) -> None:
+    """At least 98.5 % of 99 % intervals hold the speed-up in the state that the run mostly saw, in
+    each scenario.
+    """
     rng = np.random.default_rng(7)
     machine, missed = Machine(sojourn_s, offset), 0
     for _ in range(RUNS):
-        run = machine.run(rng, visits, seconds=10.2 / visits, rounds=144 // visits, every_s=102 / visits)
+        run = machine.run(
+            rng, visits, seconds=10.2 / visits, rounds=144 // visits, every_s=102 / visits
+        )
         log, half_width = pooled_log(run)
         missed += abs(log - (0.0 if run.quick >= QUICK_SHARE else offset)) > half_width
     assert missed <= 0.015 * RUNS
@@ -57,8 +65,11 @@ def test_true_differences_are_found(log_speedup: float) -> None:
 
 @pytest.mark.parametrize(("visits", "rounds"), [(4, 8), (6, 5), (12, 3)])
 @pytest.mark.parametrize(("level", "noise"), [(0.0, 0.15), (0.15, 0.15), (0.3, 0.3), (0.05, 0.4)])
-def test_intervals_hold_on_a_busy_host(level: float, noise: float, visits: int, rounds: int) -> None:
-    """Levels of visits with means of `level`, exponential noise of each sample: before, up to 9 % of intervals missed.
+def test_intervals_hold_on_a_busy_host(
+    level: float, noise: float, visits: int, rounds: int
+) -> None:
+    """Levels of visits with means of `level`, exponential noise of each sample: before, up to 9 %
+    of intervals missed.
 
     At most 1.5 % miss, with four visits 2.5 %.
     """
@@ -67,7 +78,9 @@ def test_intervals_hold_on_a_busy_host(level: float, noise: float, visits: int, 
         found = []
         for _ in range(visits):
             columns = rng.exponential(level) + rng.normal(0, level / 3, 3)
-            table = np.exp(columns + rng.exponential(noise, (rounds, 3)) + rng.normal(0, 0.01, (rounds, 3)))
+            table = np.exp(
+                columns + rng.exponential(noise, (rounds, 3)) + rng.normal(0, 0.01, (rounds, 3))
+            )
             found.append(Visit(table[:, :2], table[:, 2:]))
         pooled = pool_visits(found, range(visits)).speedup
         missed += abs(pooled.log) > pooled.half_width
@@ -75,7 +88,9 @@ def test_intervals_hold_on_a_busy_host(level: float, noise: float, visits: int, 
 
 
 def test_further_runs_narrow_the_interval_and_spend_no_more() -> None:
-    """Of runs that saw the quick state two are narrower than one and seldom wider; of four looks any misses in at most 1 %."""
+    """Of runs that saw the quick state two are narrower than one and seldom wider; of four looks
+    any misses in at most 1 %.
+    """
     rng = np.random.default_rng(9)
     ratios, missed = [], 0
     for _ in range(RUNS):
@@ -83,7 +98,9 @@ def test_further_runs_narrow_the_interval_and_spend_no_more() -> None:
         while len(runs) < 4:
             if (run := Machine(20.0, 0.01).run(rng)).quick > QUICK_SHARE:
                 runs.append(run)
-        looks = [pooled_runs([run.visits for run in runs[:number]]).speedup for number in range(1, 5)]
+        looks = [
+            pooled_runs([run.visits for run in runs[:number]]).speedup for number in range(1, 5)
+        ]
         ratios.append(looks[1].half_width / looks[0].half_width)
         missed += any(abs(found.log) > found.half_width for found in looks)
     assert np.median(ratios) < 0.7
@@ -92,7 +109,9 @@ def test_further_runs_narrow_the_interval_and_spend_no_more() -> None:
 
 
 def test_a_run_in_the_slow_state_says_so() -> None:
-    """Its speed is stated as a share of the quickest known one; the answer stays that of the quick state while enough is known."""
+    """Its speed is stated as a share of the quickest known one; the answer stays that of the quick
+    state while enough is known.
+    """
     rng = np.random.default_rng(10)
     quick, slow = Machine(1e6, 0.05), Machine(1e6, 0.05)
     runs = [machine.run(np.random.default_rng(seed)) for machine, seed in ((quick, 1), (slow, 2))]
@@ -119,7 +138,9 @@ def test_mostly_slow_rounds_claim_the_slow_state() -> None:
 
 
 def test_another_effect_in_the_slow_state_is_stated() -> None:
-    """Where visits saw both states and the arm gains 10 % more in the slow one, that is its speed-up there."""
+    """Where visits saw both states and the arm gains 10 % more in the slow one, that is its
+    speed-up there.
+    """
     rng = np.random.default_rng(16)
     found = [pool_visits(Machine(20.0, 0.1).run(rng).visits, range(12)) for _ in range(RUNS)]
     known = [(each, each.slow) for each in found if each.state == "quick" and each.slow is not None]
@@ -148,7 +169,9 @@ def test_a_run_without_slow_rounds_states_nothing_of_them() -> None:
 
 
 def test_one_visit_has_the_width_that_is_assumed() -> None:
-    """Without a second one nothing is known of how visits differ: 1 % with 3 degrees of freedom, ±7.45 %."""
+    """Without a second one nothing is known of how visits differ: 1 % with 3 degrees of freedom,
+    ±7.45 %.
+    """
     pooling = pool_visits([plain_visit(np.random.default_rng(12), 0.1, 30)], [0])
     assert pooling.speedup.se == pytest.approx(FLOOR_SD)
     assert pooling.speedup.freedom == FLOOR_FREEDOM
@@ -175,20 +198,29 @@ def test_noisy_rounds_of_one_visit_widen_what_is_assumed(noise: float) -> None:
 def test_few_rounds_and_noisy_times_are_covered(rounds: int, noise: float) -> None:
     """Of intervals from one visit at most 1.5 % miss."""
     rng, repeats = np.random.default_rng(20), 1000
-    found = [pool_visits([plain_visit(rng, 0.1, rounds, noise)], [0]).speedup for _ in range(repeats)]
+    found = [
+        pool_visits([plain_visit(rng, 0.1, rounds, noise)], [0]).speedup for _ in range(repeats)
+    ]
     assert sum(abs(each.log - 0.1) > each.half_width for each in found) <= 0.015 * repeats
 
 
 def test_visits_that_differ_widen_the_interval() -> None:
     """Ten times the deviation, about ten times the width."""
-    narrow, wide = (pooled_log(Machine(1e6, visit_sd=sd).run(np.random.default_rng(13)))[1] for sd in (0.004, 0.04))
+    narrow, wide = (
+        pooled_log(Machine(1e6, visit_sd=sd).run(np.random.default_rng(13)))[1]
+        for sd in (0.004, 0.04)
+    )
     assert wide > 3 * narrow
 
 
 def test_a_second_run_that_differs_a_little_destroys_no_answer() -> None:
-    """1.40 and 1.44 are clear alone and together, and are no disagreement; 1.40 and 1.70 are one."""
+    """1.40 and 1.44 are clear alone and together, and are no disagreement; 1.40 and 1.70 are
+    one.
+    """
     rng = np.random.default_rng(21)
-    one, near, far = ([plain_visit(rng, log(value), 60, 0.01, columns=2)] for value in (1.40, 1.44, 1.70))
+    one, near, far = (
+        [plain_visit(rng, log(value), 60, 0.01, columns=2)] for value in (1.40, 1.44, 1.70)
+    )
     assert [pooled_runs([run]).speedup.verdict() for run in (one, near)] == ["faster", "faster"]
     both = pooled_runs([one, near])
     assert both.speedup.verdict() == "faster"
@@ -204,17 +236,22 @@ AGREEING = [(2, 1), (4, 1), (8, 1), (2, 12), pytest.param(8, 12, marks=pytest.ma
 
 @pytest.mark.parametrize(("runs", "visits"), AGREEING)
 def test_agreeing_runs_are_seldom_flagged(runs: int, visits: int) -> None:
-    """Runs whose visits all differ by what is assumed disagree in fewer than 1 of 100 cases (at most 6 of 1000)."""
+    """Runs whose visits all differ by what is assumed disagree in fewer than 1 of 100 cases (at
+    most 6 of 1000).
+    """
     rng, flagged = np.random.default_rng(22), 0
     for _ in range(1000):
         logs = rng.normal(0, FLOOR_SD, (runs, visits))
-        flagged += pooled_runs([[plain_visit(rng, 0.1, 5, off=one) for one in run] for run in logs]).disagree
+        flagged += pooled_runs(
+            [[plain_visit(rng, 0.1, 5, off=one) for one in run] for run in logs]
+        ).disagree
     assert flagged < 10
 
 
 @pytest.mark.parametrize("runs", [3, 6])
 def test_runs_that_differ_by_more_than_their_visits_are_flagged(runs: int) -> None:
-    """Visits agree within 0.4 %, runs differ by 5 %: 9 of 10 are seen, and of their intervals 2.5 % miss.
+    """Visits agree within 0.4 %, runs differ by 5 %: 9 of 10 are seen, and of their intervals 2.5 %
+    miss.
 
     They count the spread of runs: without it more than 10 % would.
     """
@@ -232,7 +269,9 @@ def test_runs_that_differ_by_more_than_their_visits_are_flagged(runs: int) -> No
 
 
 def test_runs_are_counted_by_their_turns() -> None:
-    """A turn that is no later than the one before begins a run; one run alone has no probability."""
+    """A turn that is no later than the one before begins a run; one run alone has no
+    probability.
+    """
     visits = [plain_visit(np.random.default_rng(24), 0.1) for _ in range(6)]
     assert pool_visits(visits, range(6)).runs_p is None
     twice = pool_visits(visits, [0, 1, 2, 0, 1, 2]).runs_p
@@ -244,7 +283,9 @@ def test_runs_are_counted_by_their_turns() -> None:
 
 
 def test_no_visit_counts_more_than_its_share() -> None:
-    """Weights are the shares of the rounds, and one visit that lies apart shows in its own estimate alone."""
+    """Weights are the shares of the rounds, and one visit that lies apart shows in its own estimate
+    alone.
+    """
     rng = np.random.default_rng(25)
     visits = [plain_visit(rng, 0.1, 12 if place else 24) for place in range(10)]
     visits[5] = plain_visit(rng, 0.16)
@@ -258,19 +299,32 @@ def test_no_visit_counts_more_than_its_share() -> None:
 
 @pytest.mark.parametrize(
     ("visits", "between", "share"),
-    [(1, 0.004, 0.01), (4, 0.004, 0.01), (12, 0.01, 0.01), (1, 0.01, 0.03), (4, 0.02, 0.04), (1, 0.02, 0.07)],
+    [
+        (1, 0.004, 0.01),
+        (4, 0.004, 0.01),
+        (12, 0.01, 0.01),
+        (1, 0.01, 0.03),
+        (4, 0.02, 0.04),
+        (1, 0.02, 0.07),
+    ],
 )
-def test_equal_arms_measured_again_until_clear_are_seldom_called_different(visits: int, between: float, share: float) -> None:
-    """Running again until a verdict is there, ten times at most, is wrong in at most 1 of 100 comparisons.
+def test_equal_arms_measured_again_until_clear_are_seldom_called_different(
+    visits: int, between: float, share: float
+) -> None:
+    """Running again until a verdict is there, ten times at most, is wrong in at most 1 of 100
+    comparisons.
 
-    More where few visits differ by as much as is assumed of them (3 of 100), or by twice as much (7).
+    More where few visits differ by as much as is assumed of them (3 of 100), or by twice as much
+    (7).
     """
     rng, wrong, repeats = np.random.default_rng(26), 0, 300 if visits == 1 else 200
     for _ in range(repeats):
         runs: list[list[Visit]] = []
         verdict = "unclear"
         while len(runs) < 10 and verdict == "unclear":
-            runs.append([plain_visit(rng, 0.0, 6, off=off) for off in rng.normal(0, between, visits)])
+            runs.append(
+                [plain_visit(rng, 0.0, 6, off=off) for off in rng.normal(0, between, visits)]
+            )
             verdict = pooled_runs(runs).speedup.verdict()
         wrong += verdict in ("faster", "slower")
     assert wrong <= share * repeats
@@ -282,21 +336,26 @@ def test_equal_columns_are_compared() -> None:
     pooling = pool_visits(run.visits, range(12))
     assert pooling.null is not None
     assert pooling.null.effect == pytest.approx(0, abs=0.01)
-    biased = pool_visits([Visit(visit.baseline * (1, 1.03), visit.arm) for visit in run.visits], range(12))
+    biased = pool_visits(
+        [Visit(visit.baseline * (1, 1.03), visit.arm) for visit in run.visits], range(12)
+    )
     assert biased.speedup.se == pytest.approx(np.hypot(pooling.speedup.se, 0.015), rel=0.15)
     single = [Visit(visit.baseline[:, :1], visit.arm) for visit in run.visits]
     assert pool_visits(single, range(12)).null is None
 
 
 def test_arms_without_effect_are_null_columns() -> None:
-    """Half of a clear offset of an equal arm is part of the interval; noise of them, or one that few visits have, is not."""
+    """Half of a clear offset of an equal arm is part of the interval; noise of them, or one that
+    few visits have, is not.
+    """
     run = Machine(20.0).run(np.random.default_rng(14))
     plain = pool_visits(run.visits, range(12)).speedup
-    rng = np.random.default_rng(15)
 
     def with_equal(offsets: Sequence[float], visits: Sequence[Visit] = run.visits) -> Pooling:
-        noise = np.exp(rng.normal(0, 0.02, (12, len(offsets))))
-        equal = [visit._replace(equal=visit.baseline[:, :1] * noise * np.exp(offsets)) for visit in visits]
+        equal = [
+            visit._replace(equal=np.roll(visit.baseline[:, 1:], 1, axis=0) * np.exp(offsets))
+            for visit in visits
+        ]
         return pool_visits([*equal, *run.visits[len(equal) :]], range(12))
 
     off = with_equal([0.0, -0.2])

@@ -1,4 +1,6 @@
-"""Strict YAML: every key and value has its line, and every trap ends with one message that names it."""
+"""Strict YAML: every key and value has its line, and every trap ends with one message that names
+it.
+"""
 
 import time
 from pathlib import Path
@@ -51,7 +53,9 @@ def test_values_and_their_lines() -> None:
     ],
 )
 def test_scalars(written: str, value: object) -> None:
-    """Plain decimal numbers, true, false and null are themselves; all else, and all in quotes, is text."""
+    """Plain decimal numbers, true, false and null are themselves; all else, and all in quotes, is
+    text.
+    """
     read_value = read("x.yaml", f"a: {written}").root["a"]
     assert read_value == value
     assert type(read_value) is type(value)
@@ -87,7 +91,9 @@ def test_scalars(written: str, value: object) -> None:
     ],
 )
 def test_traps_of_yaml_name_what_was_meant(written: str, hint: str) -> None:
-    """Scalars that YAML 1.1 reads otherwise than people do are errors with their place and the right form."""
+    """Scalars that YAML 1.1 reads otherwise than people do are errors with their place and the
+    right form.
+    """
     error = problem(f"a: 1\nb:\n  - 2\n  - {written}\n")
     assert (error.file, error.line, error.key) == ("x.yaml", 4, "b[1]")
     assert hint in error.problem
@@ -124,7 +130,9 @@ def test_traps_of_yaml_name_what_was_meant(written: str, hint: str) -> None:
         ("a: 1\n" * 200_001, None, "more than 1000000 characters"),
     ],
 )
-def test_what_is_no_plain_mapping_is_refused_at_its_line(text: str, line: int | None, expected: str) -> None:
+def test_what_is_no_plain_mapping_is_refused_at_its_line(
+    text: str, line: int | None, expected: str
+) -> None:
     """Whatever is not one document of plain values ends with one message that has the line."""
     error = problem(text)
     assert expected in error.problem
@@ -153,7 +161,11 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     """A missing file, a folder and a file that is not UTF-8 have an error each."""
     latin = tmp_path / "latin.yaml"
     latin.write_bytes("name: ok\nquestion: café\n".encode("latin-1"))
-    cases = {tmp_path / "no.yaml": "no such file", tmp_path: "is a folder", latin: "is not UTF-8 text: byte 0xe9"}
+    cases = {
+        tmp_path / "no.yaml": "no such file",
+        tmp_path: "is a folder",
+        latin: "is not UTF-8 text: byte 0xe9",
+    }
     for path, expected in cases.items():
         with pytest.raises(SweepError, match=expected) as caught:
             read(path)
@@ -175,7 +187,9 @@ def test_did_you_mean_names_the_nearest_word_or_all() -> None:
     assert did_you_mean("zzz", []) == ""
 
 
-yaml_like = st.text(st.sampled_from(list("ab01:-?[]{},&*!|>'\"%@`#~ \n\t\\.<_eE+\x00é")), max_size=60)
+yaml_like = st.text(
+    st.sampled_from(list("ab01:-?[]{},&*!|>'\"%@`#~ \n\t\\.<_eE+\x00é")), max_size=60
+)
 
 
 @settings(max_examples=300, deadline=None)
@@ -192,7 +206,9 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(data=st.binary(max_size=60))
-def test_any_bytes_are_read_or_refused(data: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_any_bytes_are_read_or_refused(
+    data: bytes, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """The same for files of arbitrary bytes."""
     path = tmp_path_factory.getbasetemp() / "bytes.yaml"
     path.write_bytes(data)

@@ -18,7 +18,9 @@ Open = Callable[..., AppTest]
 
 @pytest.fixture(scope="session")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A store with sweep `quickstart` (one condition, all measured) and sweep `batches` (batch 1 and 2, one job still at work)."""
+    """A store with sweep `quickstart` (one condition, all measured) and sweep `batches` (batch 1
+    and 2, one job still at work).
+    """
     url = str(tmp_path_factory.mktemp("filled") / "filled.db")
     store_sweep(url, "quickstart", [job(size) for size in SIZES], quickstart_answer)
     batches = [job(size, "deit_small_patch16_224", batch) for batch in (1, 2) for size in SIZES]
@@ -28,7 +30,9 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="session")
 def large(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A store of more than 2000 comparisons: sweeps `large`, `repeated`, `language` and `running` (see `big_store.fill`)."""
+    """A store of more than 2000 comparisons: sweeps `large`, `repeated`, `language` and `running`
+    (see `big_store.fill`).
+    """
     path = tmp_path_factory.mktemp("large") / "large.db"
     big_store.fill(path, 2000)
     return str(path)
@@ -68,7 +72,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str],
 
         def serve(url: str) -> str:
             if url not in addresses:
-                addresses[url] = stack.enter_context(served_app(url, tmp_path_factory.mktemp("served")))
+                addresses[url] = stack.enter_context(
+                    served_app(url, tmp_path_factory.mktemp("served"))
+                )
             return addresses[url]
 
         yield serve

@@ -1,4 +1,6 @@
-"""A store whose sweep has speed-ups and profiles of the same arms, and a trace of nsys that cannot be true."""
+"""A store whose sweep has speed-ups and profiles of the same arms, and a trace of nsys that cannot
+be true.
+"""
 
 import hashlib
 from pathlib import Path
@@ -31,7 +33,12 @@ def profile_job(size: int) -> Job:
 def explained_store(path: Path) -> str:
     """Sweep `explained`: dense, topk and tome at two sizes, timed and profiled."""
     timed = [simulated.outcome(simulated.job(size, arms=ARMS)) for size in SIZES]
-    profiled = [a_profiled_outcome(profile_job(size), TIMES[size], environment=ENVIRONMENT, host="simulated") for size in SIZES]
+    profiled = [
+        a_profiled_outcome(
+            profile_job(size), TIMES[size], environment=ENVIRONMENT, host="simulated"
+        )
+        for size in SIZES
+    ]
     return store_outcomes(path, "explained", *timed, *profiled)
 
 
@@ -41,5 +48,11 @@ def import_impossible_trace(url: str) -> None:
     profiles = nsys_profiles(a_trace(4, ("gemm",) * 333))
     comparison = profile_job(64).comparison_ids()[0]
     trace = TraceFile("trace.sqlite", hashlib.sha256(b"trace").hexdigest(), profiles)
-    record_imported(engine, [], lambda connection: record_traces(connection, [trace], StatedTie(comparison=comparison, arm="arm")))
+    record_imported(
+        engine,
+        [],
+        lambda connection: record_traces(
+            connection, [trace], StatedTie(comparison=comparison, arm="arm")
+        ),
+    )
     engine.dispose()

@@ -11,7 +11,11 @@ from streamlit.testing.v1 import AppTest
 def page_text(app: AppTest) -> str:
     """All words of a page, without tags."""
     kinds = (app.title, app.header, app.subheader, app.markdown, app.info, app.text, app.code)
-    words = [str(getattr(element, "value", "") or element.proto.body) for kind in kinds for element in kind]
+    words = [
+        str(getattr(element, "value", "") or element.proto.body)
+        for kind in kinds
+        for element in kind
+    ]
     return " ".join([*words, *html_texts(app)])
 
 

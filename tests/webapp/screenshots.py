@@ -2,7 +2,8 @@
 
     python -m tests.webapp.screenshots [DATABASE]
 
-Without a database it simulates one (`tests.webapp.simulated`), in which the truth is known. The files go to docs/images.
+Without a database it simulates one (`tests.webapp.simulated`), in which the truth is known. The
+files go to docs/images.
 """
 
 import sys
@@ -16,7 +17,11 @@ from tests.webapp.simulated import SIZES, job, quickstart_answer, store_sweep
 from webapp import queries
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
-PAGES = {"answer": ("", "light", 1440), "promise": ("promise", "light", 900), "explain": ("explain", "dark", 1400)}
+PAGES = {
+    "answer": ("", "light", 1440),
+    "promise": ("promise", "light", 900),
+    "explain": ("explain", "dark", 1400),
+}
 """Name of the file: address of the page, theme, and height in pixels."""
 WIDTH = 1280
 
@@ -41,7 +46,8 @@ def main() -> int:
         with served_app(url, Path(folder)) as address:
             for name, (path, scheme, height) in PAGES.items():
                 view = browser.new_context(
-                    viewport={"width": WIDTH, "height": height}, color_scheme="dark" if scheme == "dark" else "light"
+                    viewport={"width": WIDTH, "height": height},
+                    color_scheme="dark" if scheme == "dark" else "light",
                 )
                 draw(view.new_page(), f"{address}/{path}?sweep={sweep}", IMAGES / f"{name}.png")
                 view.close()

@@ -23,9 +23,15 @@ FLAGS = [
     "--no-first-run",
 ]
 WAIT_MS = 20_000
-CHART = ":is([data-testid=stVegaLiteChart] canvas, [data-testid=stVegaLiteChart] svg):not(.st-key-unseen *)"
+CHART = (
+    ":is([data-testid=stVegaLiteChart] canvas, [data-testid=stVegaLiteChart]"
+    " svg):not(.st-key-unseen *)"
+)
 """Drawn charts, without the one that only has their code fetched."""
-FITS = "(main => main && main.scrollWidth === main.clientWidth)(document.querySelector('[data-testid=stMain]'))"
+FITS = (
+    "(main => main && main.scrollWidth ==="
+    " main.clientWidth)(document.querySelector('[data-testid=stMain]'))"
+)
 """Whether the page is no wider than its window."""
 POINTS = "[data-testid=stVegaLiteChart] svg path[aria-label='Open the evidence of this point']"
 """Points of charts that lead to their evidence."""
@@ -37,11 +43,25 @@ def served_app(url: str, folder: Path) -> Iterator[str]:
     with socket.socket() as probe:
         probe.bind(("localhost", 0))
         port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "webapp", "app", "--no-browser", "--port", str(port), "--db", url]
+    command = [
+        sys.executable,
+        "-m",
+        "webapp",
+        "app",
+        "--no-browser",
+        "--port",
+        str(port),
+        "--db",
+        url,
+    ]
     log = folder / f"app-{port}.log"
     with log.open("w") as out:
         process = subprocess.Popen(
-            command, stdout=out, stderr=out, cwd=folder, env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+            command,
+            stdout=out,
+            stderr=out,
+            cwd=folder,
+            env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
         )
     try:
         yield _answering(f"http://localhost:{port}", process, log)
@@ -68,7 +88,9 @@ def _answering(address: str, process: "subprocess.Popen[bytes]", log: Path) -> s
 
 
 def choose(page: Page, name: str, option: str) -> None:
-    """Choose an option of a list, which is opened again where the page scrolled after the click, which closes it."""
+    """Choose an option of a list, which is opened again where the page scrolled after the click,
+    which closes it.
+    """
     offered = page.get_by_role("option", name=option)
     for _ in range(5):
         page.get_by_role("combobox", name=name).click(timeout=WAIT_MS)
@@ -92,16 +114,21 @@ class Watch:
         page.on("pageerror", lambda problem: self.errors.append(str(problem)))
 
     def _requested(self, url: str) -> None:
-        if not url.startswith((self.address, self.address.replace("http", "ws", 1), "data:", "blob:")):
+        if not url.startswith(
+            (self.address, self.address.replace("http", "ws", 1), "data:", "blob:")
+        ):
             self.foreign.append(url)
 
     def _message(self, message: ConsoleMessage) -> None:
-        # Opened at a page's own address, Streamlit first looks for its server below that address, and is refused.
+        # Opened at a page's own address, Streamlit first looks for its server below that address,
+        # and is refused.
         if message.type == "error" and "/_stcore/" not in message.location.get("url", ""):
             self.errors.append(message.text)
 
     def check(self) -> None:
-        """Nothing wider than the window once its charts are laid out, no foreign request, no error, no exception on the page."""
+        """Nothing wider than the window once its charts are laid out, no foreign request, no error,
+        no exception on the page.
+        """
         self.page.wait_for_function(FITS, timeout=WAIT_MS)
         assert self.foreign == []
         assert self.errors == []

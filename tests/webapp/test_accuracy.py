@@ -1,4 +1,6 @@
-"""The page Accuracy: figures with their intervals, states without numbers, corrupted images, and its charts."""
+"""The page Accuracy: figures with their intervals, states without numbers, corrupted images, and
+its charts.
+"""
 
 from pathlib import Path
 
@@ -30,7 +32,9 @@ def accurate(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_speed_stands_beside_accuracy(opened: Open, accurate: str) -> None:
-    """The answer in words, and a table with both conclusions of each arm as the report words them."""
+    """The answer in words, and a table with both conclusions of each arm as the report words
+    them.
+    """
     app = opened(accurate, PAGE, sweep="accurate")
     words = page_text(app)
     assert "digits_vit_64 on 4,000 images of digits, 32 px, against dense" in words
@@ -46,7 +50,9 @@ def test_speed_stands_beside_accuracy(opened: Open, accurate: str) -> None:
 
 
 def test_corrupted_images(opened: Open, accurate: str) -> None:
-    """What was classified is chosen in the address, and the map of corruptions is of the arm that loses most."""
+    """What was classified is chosen in the address, and the map of corruptions is of the arm that
+    loses most.
+    """
     app = opened(accurate, PAGE, sweep="accurate", images="digits with fog, severity 3, 32 px")
     assert "4,000 images of digits with fog, severity 3, 32 px" in page_text(app)
     assert app.selectbox(key="arm").value == "topk keep_rate=0.2"
@@ -59,13 +65,17 @@ def test_states_without_numbers(opened: Open, filled: str, tmp_path: Path) -> No
     words = page_text(opened(filled, PAGE, sweep="quickstart"))
     assert "This sweep requests no accuracy" in words
     assert "accuracy: {}" in words
-    partly = page_text(opened(accuracy_store(tmp_path / "partly.db", failing=True), PAGE, sweep="accurate"))
+    partly = page_text(
+        opened(accuracy_store(tmp_path / "partly.db", failing=True), PAGE, sweep="accurate")
+    )
     assert "1 comparison failed (out_of_memory)" in partly
 
 
 def test_accuracy_without_speed(opened: Open, tmp_path: Path) -> None:
     """A sweep that times nothing has its accuracies, against the GMACs."""
-    url = store_outcomes(tmp_path / "alone.db", "alone", vision_outcome(vision_job("accuracy", ARMS)))
+    url = store_outcomes(
+        tmp_path / "alone.db", "alone", vision_outcome(vision_job("accuracy", ARMS))
+    )
     app = opened(url, PAGE, sweep="alone")
     words = page_text(app)
     assert "Top-1 accuracy of 4 arms" in words
@@ -74,7 +84,9 @@ def test_accuracy_without_speed(opened: Open, tmp_path: Path) -> None:
 
 
 def test_a_filter_of_speed_beside_models_without_accuracy(opened: Open, tmp_path: Path) -> None:
-    """The filters choose a model that was only timed: the accuracy shown is that of one that has some, and the page names it."""
+    """The filters choose a model that was only timed: the accuracy shown is that of one that has
+    some, and the page names it.
+    """
     other = [simulated.outcome(simulated.job(size)) for size in (64, 96, 224)]
     evaluated = (vision_outcome(vision_job(kind, ARMS)) for kind in ("latency", "accuracy"))
     url = store_outcomes(tmp_path / "both.db", "both", *other, *evaluated)
@@ -92,7 +104,9 @@ def test_empty_and_large_stores(opened: Open, empty: str, large: str) -> None:
 
 def test_labels_of_accuracies(accurate: str) -> None:
     """Arms have the labels of the other pages."""
-    rows = queries_quality.accuracies("accurate", {"model": "digits_vit_64", "weights": "trained"}, accurate)
+    rows = queries_quality.accuracies(
+        "accurate", {"model": "digits_vit_64", "weights": "trained"}, accurate
+    )
     assert set(rows["arm"]) == {f"topk keep_rate={rate}" for rate in (0.2, 0.4, 0.6, 0.8)}
 
 
@@ -101,17 +115,25 @@ Y = Measure("worse", "Lost")
 
 
 def test_the_front_counts_intervals() -> None:
-    """Surpassed is who is at most as good by both and clearly worse by one; overlapping intervals surpass nothing."""
+    """Surpassed is who is at most as good by both and clearly worse by one; overlapping intervals
+    surpass nothing.
+    """
     rows = [("a", 2.0, 0.1), ("b", 1.5, 0.1), ("c", 1.99, 0.1), ("d", NAN, 0.0)]
     points = pd.DataFrame(rows, columns=["arm", "speedup", "worse"])
-    points = points.assign(speedup_low=points["speedup"] - 0.05, speedup_high=points["speedup"] + 0.05)
-    found = with_front(beside_unmodified(points, speedup=1.0, worse=0.0), (X, Y)).set_index("arm")["front"]
+    points = points.assign(
+        speedup_low=points["speedup"] - 0.05, speedup_high=points["speedup"] + 0.05
+    )
+    found = with_front(beside_unmodified(points, speedup=1.0, worse=0.0), (X, Y)).set_index("arm")[
+        "front"
+    ]
     assert dict(found) == {"a": True, "b": False, "c": True, "d": False, "unmodified model": True}
 
 
 def test_rows_of_intervals() -> None:
     """One row for each label, in order; a ratio has a logarithmic axis, and the floor is a band."""
-    rows = pd.DataFrame({"label": ["b", "a"], "value": [1.2, 0.9], "low": [1.1, NAN], "high": [1.3, NAN]})
+    rows = pd.DataFrame(
+        {"label": ["b", "a"], "value": [1.2, 0.9], "low": [1.1, NAN], "high": [1.3, NAN]}
+    )
     spec = interval_chart(rows, "Speed-up", none=1, floor=0.02).to_dict()
     assert len(spec["layer"]) == 4
     marks = spec["layer"][-1]
@@ -130,8 +152,21 @@ def test_long_labels_wrap() -> None:
 
 def test_a_map_of_corruptions() -> None:
     """Cells are symmetric around no loss; without a corrupted image there is no map."""
-    rows = pd.DataFrame({"corruption": ["fog", "fog", None], "severity": [1, 3, None], "top1_drop": [-1.0, 4.0, 9.0]})
-    rows = rows.assign(top1_baseline=90.0, top1=89.0, top1_drop_low=0.0, top1_drop_high=1.0, word="worse", images=10)
+    rows = pd.DataFrame(
+        {
+            "corruption": ["fog", "fog", None],
+            "severity": [1, 3, None],
+            "top1_drop": [-1.0, 4.0, 9.0],
+        }
+    )
+    rows = rows.assign(
+        top1_baseline=90.0,
+        top1=89.0,
+        top1_drop_low=0.0,
+        top1_drop_high=1.0,
+        word="worse",
+        images=10,
+    )
     spec = corruption_chart(rows).to_dict()
     assert spec["layer"][0]["encoding"]["color"]["scale"]["domain"] == [-4, 4]
     assert len(next(iter(spec["datasets"].values()))) == 2
@@ -140,9 +175,17 @@ def test_a_map_of_corruptions() -> None:
 
 
 def test_images_that_only_one_has_right() -> None:
-    """Those of the baseline to the left, those of the arm to the right, both with their true number."""
+    """Those of the baseline to the left, those of the arm to the right, both with their true
+    number.
+    """
     rows = pd.DataFrame(
-        {"label": ["a"], "only_baseline_correct": [5.0], "only_arm_correct": [2.0], "images": [100], "mcnemar_p": [0.4]}
+        {
+            "label": ["a"],
+            "only_baseline_correct": [5.0],
+            "only_arm_correct": [2.0],
+            "images": [100],
+            "mcnemar_p": [0.4],
+        }
     )
     spec = disagreement_chart(rows).to_dict()
     drawn = next(data for data in spec["datasets"].values() if "shown" in data[0])

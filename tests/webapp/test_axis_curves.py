@@ -29,7 +29,9 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("saved") / "saved.db"
     store_outcomes(path, "saved", saving(64, (0.7, 0.6, 0.5)), saving(224, (1.5, 1.2, 0.9)))
     jobs = [a_generation_job(size, [larosa(share) for share in SHARES]) for size in (64, 128)]
-    return store_outcomes(path, "generation", *(a_generation(job, (1.0, 0.9, 1.2, 1.4)) for job in jobs))
+    return store_outcomes(
+        path, "generation", *(a_generation(job, (1.0, 0.9, 1.2, 1.4)) for job in jobs)
+    )
 
 
 def generation(url: str, metric: str) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -38,7 +40,9 @@ def generation(url: str, metric: str) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def test_a_parameter_moves_at_one_size(url: str) -> None:
-    """Each size has a curve of its own, on which the share saved is one less the MACs left, and its break-even."""
+    """Each size has a curve of its own, on which the share saved is one less the MACs left, and its
+    break-even.
+    """
     points, break_evens = curves_along(*queries.labelled_speedups("saved", url), "gmacs_saved")
     assert set(points["arm"]) == {"topk, keep_rate varied"}
     assert set(break_evens["arm"]) == set(points["arm"])
@@ -79,14 +83,20 @@ def test_ticks_and_room_of_a_share() -> None:
 
 
 def test_metrics_do_not_share_a_chart(url: str) -> None:
-    """A frame of several metrics is refused; one of them is drawn against the prompt, and names itself."""
+    """A frame of several metrics is refused; one of them is drawn against the prompt, and names
+    itself.
+    """
     with pytest.raises(ValueError, match="choose one of time_per_char, tpot, ttft"):
         curves.speedup_chart(*queries.labelled_speedups("generation", url))
     text = str(curves.speedup_chart(*generation(url, "tpot")).to_dict()).replace("', '", " ")
     assert "if time followed the MACs of one output token" in text
-    whole = str(curves.speedup_chart(*generation(url, "time_per_char")).to_dict()).replace("', '", " ")
+    whole = str(curves.speedup_chart(*generation(url, "time_per_char")).to_dict()).replace(
+        "', '", " "
+    )
     assert "if time followed the MACs of a whole run" in whole
-    assert "GMACs of the prompt with the unmodified" in str(curves.speedup_chart(*generation(url, "ttft"), "gmacs").to_dict())
+    assert "GMACs of the prompt with the unmodified" in str(
+        curves.speedup_chart(*generation(url, "ttft"), "gmacs").to_dict()
+    )
     assert "prompt tokens" in text.replace("\\n", " ")
     assert "Speed-up: time per output token" in text
     assert "Tokens of the prompt" in text
@@ -99,16 +109,27 @@ def test_sparsity_moves_at_each_prompt(url: str) -> None:
     """Language models have curves along the MACs saved too, one for each length of the prompt."""
     points, break_evens = curves_along(*generation(url, "tpot"), "gmacs_saved")
     assert set(points["arm"]) == {"larosa, sparsity varied"}
-    assert [panel.about["prompt_tokens"] for panel in curves.curve_panels(points, break_evens, "gmacs_saved")] == [64, 128]
-    assert "128 tokens of the prompt" in str(curves.speedup_chart(points, break_evens, "gmacs_saved").to_dict())
+    assert [
+        panel.about["prompt_tokens"]
+        for panel in curves.curve_panels(points, break_evens, "gmacs_saved")
+    ] == [64, 128]
+    assert "128 tokens of the prompt" in str(
+        curves.speedup_chart(points, break_evens, "gmacs_saved").to_dict()
+    )
 
 
 def test_macs_that_are_not_known(url: str) -> None:
-    """Points without MACs are drawn against the prompt without a promise, and against MACs there is nothing to draw."""
+    """Points without MACs are drawn against the prompt without a promise, and against MACs there is
+    nothing to draw.
+    """
     points, break_evens = generation(url, "tpot")
     unknown = points.assign(gmacs_baseline=np.nan, gmacs_total=np.nan)
     spec = curves.speedup_chart(unknown, break_evens).to_dict()
-    assert not [layer for layer in spec["vconcat"][0]["vconcat"][0]["layer"] if layer["encoding"]["y"].get("field") == "theory"]
+    assert not [
+        layer
+        for layer in spec["vconcat"][0]["vconcat"][0]["layer"]
+        if layer["encoding"]["y"].get("field") == "theory"
+    ]
     assert "if time followed" not in str(spec)
     with pytest.raises(ValueError, match="the MACs are not known"):
         curves.speedup_chart(unknown, break_evens, "gmacs")
@@ -116,8 +137,14 @@ def test_macs_that_are_not_known(url: str) -> None:
 
 def test_caches_tell_arms_apart(url: str) -> None:
     """Where caches differ they are part of an arm's name."""
-    points = generation(url, "tpot")[0].head(2).assign(kv_cache=["dynamic", "virtual"], params='{"sparsity":0.5}')
-    names = list(arm_style.label_arms(points, queries.view_rows("none", "break_even", url))[0]["arm"])
+    points = (
+        generation(url, "tpot")[0]
+        .head(2)
+        .assign(kv_cache=["dynamic", "virtual"], params='{"sparsity":0.5}')
+    )
+    names = list(
+        arm_style.label_arms(points, queries.view_rows("none", "break_even", url))[0]["arm"]
+    )
     assert names == ["larosa sparsity=0.5, dynamic cache", "larosa sparsity=0.5, virtual cache"]
 
 
@@ -126,11 +153,21 @@ def test_caches_tell_arms_apart(url: str) -> None:
     [
         ("saved", ("--axis", "gmacs_saved"), "Share of the baseline's GMACs saved"),
         ("generation", (), "Speed-up: time per character"),
-        ("generation", ("--metric", "ttft", "--axis", "tokens"), "Speed-up: time to the first token"),
-        ("generation", ("--metric", "tpot", "--axis", "gmacs_saved"), "larosa, sparsity varied: pays from 20"),
+        (
+            "generation",
+            ("--metric", "ttft", "--axis", "tokens"),
+            "Speed-up: time to the first token",
+        ),
+        (
+            "generation",
+            ("--metric", "tpot", "--axis", "gmacs_saved"),
+            "larosa, sparsity varied: pays from 20",
+        ),
     ],
 )
-def test_plot(url: str, tmp_path: Path, sweep: str, options: tuple[str, ...], expected: str) -> None:
+def test_plot(
+    url: str, tmp_path: Path, sweep: str, options: tuple[str, ...], expected: str
+) -> None:
     """`breakeven plot` draws along any axis, by any metric that there is."""
     out = tmp_path / "chart.svg"
     assert main(["plot", sweep, "-o", str(out), "--db", url, *options]) == 0
@@ -138,15 +175,25 @@ def test_plot(url: str, tmp_path: Path, sweep: str, options: tuple[str, ...], ex
     assert any(expected in word for word in words)
 
 
-def test_plot_of_what_is_not_there(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_plot_of_what_is_not_there(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A metric that the sweep has not is wrong usage, with those that it has."""
-    for sweep, metric, known in (("generation", "latency", "time_per_char, tpot, ttft"), ("saved", "tpot", "latency")):
-        assert main(["plot", sweep, "-o", str(tmp_path / "x.svg"), "--db", url, "--metric", metric]) == 2
+    for sweep, metric, known in (
+        ("generation", "latency", "time_per_char, tpot, ttft"),
+        ("saved", "tpot", "latency"),
+    ):
+        assert (
+            main(["plot", sweep, "-o", str(tmp_path / "x.svg"), "--db", url, "--metric", metric])
+            == 2
+        )
         assert f"has no metric '{metric}'; choose one of {known}" in capsys.readouterr().err
 
 
 def test_the_page_offers_metrics_and_what_is_saved(opened: Open, url: str) -> None:
-    """The page offers the metric where there are several, and draws along the MACs saved where it can."""
+    """The page offers the metric where there are several, and draws along the MACs saved where it
+    can.
+    """
     app = opened(url, sweep="generation", table="true")
     assert "larosa sparsity=0.5" in page_text(app)
     assert "Speed-up: time per character" in str(charts(app))

@@ -1,4 +1,6 @@
-"""Files of a chart: a bundle from which it can be drawn again, without links to pages that a file does not have."""
+"""Files of a chart: a bundle from which it can be drawn again, without links to pages that a file
+does not have.
+"""
 
 import io
 import json
@@ -17,9 +19,18 @@ def test_bundle(filled: str) -> None:
     """Spec, data, SQL and sweep file; the spec is valid by itself and holds no link."""
     points, break_evens = queries.labelled_speedups("quickstart", filled)
     (view,) = curves.panel_views(points, break_evens, links=True)
-    assert "point?id=" in json.dumps(view.curves.to_dict()["layer"]) or "href" in json.dumps(view.curves.to_dict()["layer"])
-    with zipfile.ZipFile(io.BytesIO(bundle_files(view.curves, points, "SELECT 1", "name: quickstart"))) as archive:
-        assert sorted(archive.namelist()) == ["chart.vl.json", "data.csv", "query.sql", "sweep.yaml"]
+    assert "point?id=" in json.dumps(view.curves.to_dict()["layer"]) or "href" in json.dumps(
+        view.curves.to_dict()["layer"]
+    )
+    with zipfile.ZipFile(
+        io.BytesIO(bundle_files(view.curves, points, "SELECT 1", "name: quickstart"))
+    ) as archive:
+        assert sorted(archive.namelist()) == [
+            "chart.vl.json",
+            "data.csv",
+            "query.sql",
+            "sweep.yaml",
+        ]
         spec = json.loads(archive.read("chart.vl.json"))
         assert "href" not in json.dumps(spec["layer"])
         assert len(pd.read_csv(archive.open("data.csv"))) == len(points)
@@ -31,7 +42,10 @@ def test_bundles_of_rows_of_several_sweeps(filled: str, monkeypatch: pytest.Monk
     monkeypatch.setenv("BREAKEVEN_DB", filled)
     points, break_evens = queries.labelled_speedups("quickstart", filled)
     (view,) = curves.panel_views(points, break_evens)
-    for name, found in (("compare", ["chart.vl.json", "data.csv"]), ("quickstart", ["chart.vl.json", "data.csv", "sweep.yaml"])):
+    for name, found in (
+        ("compare", ["chart.vl.json", "data.csv"]),
+        ("quickstart", ["chart.vl.json", "data.csv", "sweep.yaml"]),
+    ):
         with zipfile.ZipFile(io.BytesIO(make_bundle(view.curves, points, name))) as archive:
             assert sorted(archive.namelist()) == found
 
@@ -46,5 +60,7 @@ def test_pictures(filled: str) -> None:
 
 def test_the_menu_offers_four_files(opened: Open, filled: str) -> None:
     """The page has a button for each file."""
-    labels = [button.proto.label for button in opened(filled, sweep="quickstart").get("download_button")]
+    labels = [
+        button.proto.label for button in opened(filled, sweep="quickstart").get("download_button")
+    ]
     assert labels == ["PNG", "SVG", "CSV", "Bundle"]

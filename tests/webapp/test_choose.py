@@ -1,4 +1,6 @@
-"""The page Choose on real stores: the same answers as `breakeven advise`, refusals with choices, and what can be taken along."""
+"""The page Choose on real stores: the same answers as `breakeven advise`, refusals with choices,
+and what can be taken along.
+"""
 
 import json
 from pathlib import Path
@@ -35,26 +37,50 @@ def digits(tmp_path: Path) -> str:
     [(DEIT, 196, None), (DEIT, 4, None), (DEIT, 121, None), ("digits_vit_64", 64, 1.0)],
     ids=["measured", "unmodified", "interpolated", "quality"],
 )
-def test_page_and_terminal_agree(opened: Open, filled: str, digits: str, requested: tuple[str, int, float | None]) -> None:
-    """The sentence, every cell of the ranking, every note and every number are those of the command line."""
+def test_page_and_terminal_agree(
+    opened: Open, filled: str, digits: str, requested: tuple[str, int, float | None]
+) -> None:
+    """The sentence, every cell of the ranking, every note and every number are those of the command
+    line.
+    """
     model, tokens, drop = requested
     options = {} if drop is None else {"max_drop": drop}
     url = digits if model.startswith("digits") else filled
     arguments = ["--model", model, "--tokens", str(tokens), "--batch", "1", "--db", url, "--pareto"]
-    arguments += [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", str(value))]
+    arguments += [
+        part
+        for name, value in options.items()
+        for part in (f"--{name.replace('_', '-')}", str(value))
+    ]
     folder = Path(url).parent
     printed = texts.typeset(breakeven("advise", *arguments, folder=folder).stdout)
-    page = opened(url, PAGE, model=model, tokens=str(tokens), batch="1", **{name: str(value) for name, value in options.items()})
+    page = opened(
+        url,
+        PAGE,
+        model=model,
+        tokens=str(tokens),
+        batch="1",
+        **{name: str(value) for name, value in options.items()},
+    )
     words = page_text(page)
     sentence, title, *_ = printed.splitlines()
     assert sentence in words
     assert title in words
     blank = printed.splitlines().index("")
-    notes = [line for line in printed.splitlines()[blank + 1 :] if ": " in line and not line.startswith(("rank", " "))]
+    notes = [
+        line
+        for line in printed.splitlines()[blank + 1 :]
+        if ": " in line and not line.startswith(("rank", " "))
+    ]
     assert notes
     assert all(line in words for line in printed.split("\n\n")[-1].splitlines())
     table = page.dataframe[0].value
-    cells = {str(value) for name in table if name not in {"evidence", "and", "comparison"} for value in table[name].dropna()}
+    cells = {
+        str(value)
+        for name in table
+        if name not in {"evidence", "and", "comparison"}
+        for value in table[name].dropna()
+    }
     assert all(cell in printed for cell in cells)
     (found,) = json.loads(breakeven("advise", *arguments, "--format", "json", folder=folder).stdout)
     request = AdviceRequest(model, tokens, 1, pareto=True, **options)
@@ -68,7 +94,11 @@ def test_rows_lead_to_their_evidence(opened: Open, filled: str) -> None:
     """Each measured arm has a link to its point, an interpolated one to both of its neighbours."""
     table = opened(filled, PAGE, model=DEIT, tokens="121", batch="1").dataframe[0].value
     measured = table[table["arm"] != "the unmodified model"]
-    assert measured["evidence"].str.match(r"point\?id=[0-9a-f]+&environment=[0-9a-f]+&host=simulated").all()
+    assert (
+        measured["evidence"]
+        .str.match(r"point\?id=[0-9a-f]+&environment=[0-9a-f]+&host=simulated")
+        .all()
+    )
     assert (measured["and"].dropna() != measured.loc[measured["and"].notna(), "evidence"]).all()
 
 
@@ -89,7 +119,9 @@ def test_what_was_not_measured_is_refused_with_choices(opened: Open, filled: str
 
 
 def test_an_address_with_unknown_values(opened: Open, filled: str) -> None:
-    """What the address names and the store does not have is stated, and the page answers with the default."""
+    """What the address names and the store does not have is stated, and the page answers with the
+    default.
+    """
     page = opened(filled, PAGE, model="no_such_model", tokens="many")
     words = page_text(page)
     assert "Model no_such_model of the address was not timed here" in words
@@ -100,7 +132,9 @@ def test_an_address_with_unknown_values(opened: Open, filled: str) -> None:
 def test_a_store_without_a_timed_arm(opened: Open, tmp_path: Path) -> None:
     """A store that has accuracy alone has nothing to choose by."""
     arms = [vision.topk(rate) for rate in vision.RATES]
-    url = store_outcomes(tmp_path / "accuracy.db", "sweep", vision.outcome(vision.job("accuracy", arms)))
+    url = store_outcomes(
+        tmp_path / "accuracy.db", "sweep", vision.outcome(vision.job("accuracy", arms))
+    )
     assert "No arm was timed against the unmodified model yet." in page_text(opened(url, PAGE))
 
 
@@ -115,26 +149,42 @@ def test_the_policy_is_that_of_the_command(filled: str, tmp_path: Path) -> None:
 
 
 def test_sweeps_measure_what_they_promise(filled: str) -> None:
-    """The generated files request the winner's question, and all optimisations that are missing at a size."""
+    """The generated files request the winner's question, and all optimisations that are missing at
+    a size.
+    """
 
     def questions(text: str) -> list[tuple[str, int | None, int]]:
-        found = expand_file("made.yaml", methods=every(), networks=networks(), auto="cpu", text=text).comparisons
-        return [(each.arm.method, each.condition.image_size, each.condition.batch_size) for each in found]
+        found = expand_file(
+            "made.yaml", methods=every(), networks=networks(), auto="cpu", text=text
+        ).comparisons
+        return [
+            (each.arm.method, each.condition.image_size, each.condition.batch_size)
+            for each in found
+        ]
 
     (answer,), _ = queries_choose.advice(AdviceRequest(DEIT, 121, 1, pareto=True), url=filled)
     assert questions(queries_choose.winner_sweep(answer)) == [("topk", 176, 1)]
-    missing = questions(queries_choose.sweep_for_missing_points(AdviceRequest(DEIT, 121, 1), answer, (), filled))
+    missing = questions(
+        queries_choose.sweep_for_missing_points(AdviceRequest(DEIT, 121, 1), answer, (), filled)
+    )
     assert sorted(missing) == [*(("tome", 176, 1),) * 2, *(("topk", 176, 1),) * 2]
-    elsewhere = queries_choose.sweep_for_missing_points(AdviceRequest(DEIT, 196, 8), None, (1,), filled)
+    elsewhere = queries_choose.sweep_for_missing_points(
+        AdviceRequest(DEIT, 196, 8), None, (1,), filled
+    )
     assert {(size, batch) for _, size, batch in questions(elsewhere)} == {(224, 8)}
     (exact,), _ = queries_choose.advice(AdviceRequest(DEIT, 196, 1, pareto=True), url=filled)
-    assert queries_choose.sweep_for_missing_points(AdviceRequest(DEIT, 196, 1), exact, (), filled) == ""
+    assert (
+        queries_choose.sweep_for_missing_points(AdviceRequest(DEIT, 196, 1), exact, (), filled)
+        == ""
+    )
 
 
 def test_files_of_the_page(opened: Open, filled: str) -> None:
     """Command lines, sweep and policy are shown on request, with the options of the page."""
     page = opened(filled, PAGE, model=DEIT, tokens="196", batch="1", max_drop="0.5")
-    assert f"breakeven advise --model {DEIT} --tokens 196 --batch 1 --max-drop 0.5\n" in page_text(page)
+    assert f"breakeven advise --model {DEIT} --tokens 196 --batch 1 --max-drop 0.5\n" in page_text(
+        page
+    )
     page = opened(filled, PAGE, model=DEIT, tokens="196", batch="1")
     page.segmented_control(key="take").set_value("Measure the first again").run()
     assert "name: confirm-" in page.code[0].value

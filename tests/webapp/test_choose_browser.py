@@ -1,4 +1,6 @@
-"""The pages Choose and Promise in Chromium: both themes, a changed input, a click on evidence, and Back."""
+"""The pages Choose and Promise in Chromium: both themes, a changed input, a click on evidence, and
+Back.
+"""
 
 from pathlib import Path
 from typing import Any, Literal
@@ -15,8 +17,12 @@ WAIT_MS = 30_000
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 800)])
-def test_choose_and_promise_in_a_browser(app: str, browser: Browser, scheme: Literal["light", "dark"], width: int) -> None:
-    """Links with values filled in show the answer; a refusal leads to the nearest size; nothing leaves this machine."""
+def test_choose_and_promise_in_a_browser(
+    app: str, browser: Browser, scheme: Literal["light", "dark"], width: int
+) -> None:
+    """Links with values filled in show the answer; a refusal leads to the nearest size; nothing
+    leaves this machine.
+    """
     context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 1000})
     page = context.new_page()
     requested: list[str] = []
@@ -42,21 +48,30 @@ def test_choose_and_promise_in_a_browser(app: str, browser: Browser, scheme: Lit
     context.close()
 
 
-HOSTILE = "![x](http://127.0.0.2:9/x.png)<img src=http://127.0.0.2:9/y.png> **b** [l](http://127.0.0.2:9)"
+HOSTILE = (
+    "![x](http://127.0.0.2:9/x.png)<img src=http://127.0.0.2:9/y.png> **b** [l](http://127.0.0.2:9)"
+)
 FAILING = simulated.tome(0.06)
 
 
 def hostile_answer(job: Job) -> Outcome:
-    """One arm fails at the largest size with Markdown and HTML in its message; the host is called the same."""
+    """One arm fails at the largest size with Markdown and HTML in its message; the host is called
+    the same.
+    """
     failure = Failure(arm=2, reason="error", message=HOSTILE)
     failing = {FAILING: failure} if job.condition.image_size == 224 else None
     return simulated.outcome(job, failing=failing).model_copy(update={"host": HOSTILE})
 
 
 def test_text_of_a_store_is_shown_as_text(served: Any, browser: Browser, tmp_path: Path) -> None:
-    """Markdown and HTML in names, hosts and errors is printed letter by letter, and nothing is requested from elsewhere."""
+    """Markdown and HTML in names, hosts and errors is printed letter by letter, and nothing is
+    requested from elsewhere.
+    """
     url = str(tmp_path / "hostile.db")
-    jobs = [simulated.job(size, HOSTILE, 1, (DENSE, simulated.topk(0.5), FAILING)) for size in simulated.SIZES]
+    jobs = [
+        simulated.job(size, HOSTILE, 1, (DENSE, simulated.topk(0.5), FAILING))
+        for size in simulated.SIZES
+    ]
     simulated.store_sweep(url, "hostile", jobs, hostile_answer)
     address = served(url)
     page = browser.new_page()

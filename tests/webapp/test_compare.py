@@ -1,4 +1,6 @@
-"""The page with two sides: what differs is found and named, and a store without two sides explains itself."""
+"""The page with two sides: what differs is found and named, and a store without two sides explains
+itself.
+"""
 
 import json
 from pathlib import Path
@@ -13,7 +15,13 @@ from tests.webapp.page_elements import page_text
 from tests.webapp.simulated import job, outcome, store_outcomes
 from tests.webapp.two_sides import two_sides_store
 from webapp.charts.side_by_side import history_chart, side_chart
-from webapp.queries.queries_compare import history_frame, read_choices, read_history, side_frame, two_sides
+from webapp.queries.queries_compare import (
+    history_frame,
+    read_choices,
+    read_history,
+    side_frame,
+    two_sides,
+)
 
 PAGE = "screens/compare.py"
 
@@ -25,13 +33,19 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def question(url: str) -> str:
     engine = connect(url)
-    found = rows(engine, "SELECT question_id, COUNT(*) AS n FROM effect_row WHERE compared = 'ratio' GROUP BY 1 ORDER BY n DESC, 1")
+    found = rows(
+        engine,
+        "SELECT question_id, COUNT(*) AS n FROM effect_row WHERE compared = 'ratio' GROUP BY 1"
+        " ORDER BY n DESC, 1",
+    )
     engine.dispose()
     return str(found[0]["question_id"])
 
 
 def test_environments(sides: str, opened: Open) -> None:
-    """The slowed arm differs at both sizes and comes first; what changed in the environment stands above it."""
+    """The slowed arm differs at both sizes and comes first; what changed in the environment stands
+    above it.
+    """
     app = opened(sides, PAGE, by="environment")
     text = page_text(app)
     assert "2 of 10 common questions differ" in text
@@ -44,13 +58,19 @@ def test_environments(sides: str, opened: Open) -> None:
 
 
 def test_sweeps_revisions_and_days(sides: str, opened: Open) -> None:
-    """Sweeps at another dtype are matched by all else; revisions of equal questions have one answer; days by their attempts."""
+    """Sweeps at another dtype are matched by all else; revisions of equal questions have one
+    answer; days by their attempts.
+    """
     text = page_text(opened(sides, PAGE, by="sweep", a="first", b="half"))
     assert "bfloat16" in text
     assert "common questions" in text
-    assert "have one and the same answer on both sides" in page_text(opened(sides, PAGE, by="revision", a="1:first", b="2:first"))
+    assert "have one and the same answer on both sides" in page_text(
+        opened(sides, PAGE, by="revision", a="1:first", b="2:first")
+    )
     days = [choice.value for choice in read_choices("date", sides)]
-    assert "2 of 10 common questions differ" in page_text(opened(sides, PAGE, by="date", a=days[1], b=days[0]))
+    assert "2 of 10 common questions differ" in page_text(
+        opened(sides, PAGE, by="date", a=days[1], b=days[0])
+    )
 
 
 def test_the_history_of_a_question(sides: str, opened: Open) -> None:
@@ -97,16 +117,24 @@ def test_the_first_two_sides_have_a_common_question(tmp_path: Path, opened: Open
 def test_hostile_names_are_text(tmp_path: Path, opened: Open) -> None:
     """Names of sweeps and hosts are shown letter by letter."""
     hostile = "<img src=x> ![a](http://example.org/a.png)"
-    url = store_outcomes(tmp_path / "hostile.db", hostile, outcome(job(64)).model_copy(update={"host": hostile}))
+    url = store_outcomes(
+        tmp_path / "hostile.db", hostile, outcome(job(64)).model_copy(update={"host": hostile})
+    )
     store_outcomes(tmp_path / "hostile.db", "other", outcome(job(64)))
     app = opened(url, PAGE, by="sweep")
-    marked = " ".join(str(element.value) for kind in (app.markdown, app.caption, app.subheader) for element in kind)
+    marked = " ".join(
+        str(element.value)
+        for kind in (app.markdown, app.caption, app.subheader)
+        for element in kind
+    )
     assert "example.org" not in marked
     assert "<img" not in " ".join(element.proto.body for element in app.get("html"))
 
 
 def test_a_large_store(large: str, opened: Open) -> None:
-    """Two sweeps of thousands of comparisons come up, with a table that is cut and a file that is whole."""
+    """Two sweeps of thousands of comparisons come up, with a table that is cut and a file that is
+    whole.
+    """
     names = [choice.value for choice in read_choices("sweep", large)]
     app = opened(large, PAGE, by="sweep", a=names[1], b=names[0])
     assert "Compare: side by side" in page_text(app)

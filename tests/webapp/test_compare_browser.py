@@ -31,7 +31,9 @@ def compare_revisions(page: Page) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_two_sides(sides_app: str, browser: Browser, scheme: Literal["light", "dark"]) -> None:
-    """The differences come up at 800 px without anything cut off; another choice goes into the address, and Back returns."""
+    """The differences come up at 800 px without anything cut off; another choice goes into the
+    address, and Back returns.
+    """
     context = browser.new_context(color_scheme=scheme, viewport={"width": 800, "height": 900})
     page = context.new_page()
     watch = Watch(page, sides_app)
@@ -53,6 +55,8 @@ def test_two_sides(sides_app: str, browser: Browser, scheme: Literal["light", "d
         page.locator("[data-test-script-state=notRunning]").wait_for(timeout=WAIT_MS)
         assert "by=environment" in page.url
     page.get_by_role("link", name="history").first.click()
-    expect(page.get_by_role("heading", name="History of one question")).to_be_visible(timeout=WAIT_MS)
+    expect(page.get_by_role("heading", name="History of one question")).to_be_visible(
+        timeout=WAIT_MS
+    )
     watch.check()
     context.close()

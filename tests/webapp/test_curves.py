@@ -1,4 +1,6 @@
-"""The chart shows what the views hold: scales, marks, panels, and nothing hidden without a count."""
+"""The chart shows what the views hold: scales, marks, panels, and nothing hidden without a
+count.
+"""
 
 import re
 from itertools import pairwise
@@ -40,7 +42,9 @@ def marks(spec: dict[str, Any], panel: int = 0) -> dict[str, Any]:
 def strip_words(spec: dict[str, Any], panel: int = 0) -> list[str]:
     """What the rows of a panel's strip have in words, from top to bottom."""
     strip = spec["vconcat"][panel]["vconcat"][1]["layer"]
-    (layer,) = [layer for layer in strip if layer["encoding"].get("text", {}).get("field") == "words"]
+    (layer,) = [
+        layer for layer in strip if layer["encoding"].get("text", {}).get("field") == "words"
+    ]
     return [row["words"] for row in rows(spec, layer)]
 
 
@@ -57,7 +61,9 @@ def rows(spec: dict[str, Any], layer: dict[str, Any]) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(("axis", "column"), [("tokens", "tokens"), ("gmacs", "gmacs_baseline")])
 def test_axes(quickstart: tuple[pd.DataFrame, pd.DataFrame], axis: Axis, column: str) -> None:
-    """Tokens and GMACs are logarithmic to base 2, speed-ups logarithmic and symmetric around 1, with every point inside."""
+    """Tokens and GMACs are logarithmic to base 2, speed-ups logarithmic and symmetric around 1,
+    with every point inside.
+    """
     spec = curves.speedup_chart(*quickstart, axis).to_dict()
     layer = marks(spec)
     x, y = layer["encoding"]["x"]["scale"], layer["encoding"]["y"]["scale"]
@@ -66,19 +72,32 @@ def test_axes(quickstart: tuple[pd.DataFrame, pd.DataFrame], axis: Axis, column:
     for row in rows(spec, layer):
         assert row["x"] == row[column]
         assert x["domain"][0] < row["x"] < x["domain"][1]
-        assert y["domain"][0] < row["speedup_low"] <= row["speedup"] <= row["speedup_high"] < y["domain"][1]
+        assert (
+            y["domain"][0]
+            < row["speedup_low"]
+            <= row["speedup"]
+            <= row["speedup_high"]
+            < y["domain"][1]
+        )
 
 
 def test_points_and_flags(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> None:
-    """Points wrong by a flag are hidden with a visible count, and drawn faintly when requested; those only noisy are drawn."""
+    """Points wrong by a flag are hidden with a visible count, and drawn faintly when requested;
+    those only noisy are drawn.
+    """
     points, break_evens = quickstart
     assert set(points["flags"]) == {"", "contended", "thermal_slowdown"}
     flagged = int(curves.flagged(points).sum())
     assert flagged == 5
     hidden = curves.speedup_chart(points, break_evens).to_dict()
-    assert {row["flags"]: row["distrusted"] for row in rows(hidden, marks(hidden))} == {"": False, "contended": False}
+    assert {row["flags"]: row["distrusted"] for row in rows(hidden, marks(hidden))} == {
+        "": False,
+        "contended": False,
+    }
     assert len(rows(hidden, marks(hidden))) == len(points) - flagged
-    assert "5 flagged points hidden" in " ".join(hidden["vconcat"][0]["vconcat"][0]["title"]["subtitle"])
+    assert "5 flagged points hidden" in " ".join(
+        hidden["vconcat"][0]["vconcat"][0]["title"]["subtitle"]
+    )
     shown = curves.speedup_chart(points, break_evens, show_flagged=True).to_dict()
     assert sum(row["distrusted"] for row in rows(shown, marks(shown))) == flagged
     assert marks(shown)["encoding"]["opacity"]["condition"]["test"] == "datum.distrusted"
@@ -95,29 +114,45 @@ def test_only_flagged(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> None:
 def test_theory_is_the_ratio_of_macs(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> None:
     """The dotted line is what the MACs promise the selected arm, the method's own MACs included."""
     few = curves.speedup_chart(*quickstart).to_dict()
-    assert not [layer for layer in layers(few) if layer["encoding"].get("y", {}).get("field") == "theory"]
+    assert not [
+        layer for layer in layers(few) if layer["encoding"].get("y", {}).get("field") == "theory"
+    ]
     spec = curves.speedup_chart(*quickstart, selected="topk keep_rate=0.5").to_dict()
-    dotted = next(layer for layer in layers(spec) if layer["encoding"].get("y", {}).get("field") == "theory")
+    dotted = next(
+        layer for layer in layers(spec) if layer["encoding"].get("y", {}).get("field") == "theory"
+    )
     assert dotted["mark"]["strokeDash"] == [1, 4]
     for row in rows(spec, dotted):
         assert row["theory"] == pytest.approx(row["gmacs_baseline"] / row["gmacs_total"])
-    assert {round(row["theory"], 2) for row in rows(spec, dotted) if row["arm"] == "topk keep_rate=0.5"} == {1.72}
+    assert {
+        round(row["theory"], 2) for row in rows(spec, dotted) if row["arm"] == "topk keep_rate=0.5"
+    } == {1.72}
 
 
 def test_verdicts_and_floor(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> None:
-    """Each word has a mark of its own, the unclear one a ring; what counts as the same is shaded around a rule at 1."""
+    """Each word has a mark of its own, the unclear one a ring; what counts as the same is shaded
+    around a rule at 1.
+    """
     spec = curves.speedup_chart(*quickstart).to_dict()
     shape = marks(spec)["encoding"]["shape"]
     drawn = {row["word"] for row in rows(spec, marks(spec))}
-    assert drawn | {"faster", "same", "slower", "unclear"} == set(shape["legend"]["values"]) <= set(shape["scale"]["domain"])
+    assert (
+        drawn | {"faster", "same", "slower", "unclear"}
+        == set(shape["legend"]["values"])
+        <= set(shape["scale"]["domain"])
+    )
     assert len(set(shape["scale"]["range"])) == len(shape["scale"]["domain"])
     band, rule = layers(spec)[:2]
-    assert rows(spec, band) == [{"floor_low": pytest.approx(1 / 1.02), "floor_high": pytest.approx(1.02)}]
+    assert rows(spec, band) == [
+        {"floor_low": pytest.approx(1 / 1.02), "floor_high": pytest.approx(1.02)}
+    ]
     assert rule["encoding"]["y"]["datum"] == 1
 
 
 def test_legend_has_the_words_of_the_report(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> None:
-    """Marks and hover text follow from the words and numbers that the report prints, with an entry for every word drawn."""
+    """Marks and hover text follow from the words and numbers that the report prints, with an entry
+    for every word drawn.
+    """
     points, break_evens = quickstart
     bounds = {
         "probably faster": (1.035, 1.001, 1.072, "unclear"),
@@ -127,14 +162,20 @@ def test_legend_has_the_words_of_the_report(quickstart: tuple[pd.DataFrame, pd.D
         "no interval": (1.5, np.nan, np.nan, "unclear"),
     }
     chosen = points[~curves.flagged(points)].head(len(bounds)).copy()
-    chosen[["speedup", "speedup_low", "speedup_high", "verdict"]] = pd.DataFrame(bounds.values(), index=chosen.index)
+    chosen[["speedup", "speedup_low", "speedup_high", "verdict"]] = pd.DataFrame(
+        bounds.values(), index=chosen.index
+    )
     spec = curves.speedup_chart(chosen.astype({"speedup": float}), break_evens).to_dict()
     shape = marks(spec)["encoding"]["shape"]
     drawn = rows(spec, marks(spec))
     assert shape["field"] == "word"
     assert {row["word"] for row in drawn} == set(bounds)
     assert set(shape["legend"]["values"]) == {"faster", "same", "slower", "unclear", *bounds}
-    assert len(set(shape["scale"]["range"])) == len(shape["scale"]["domain"]) == len(shape["scale"]["range"])
+    assert (
+        len(set(shape["scale"]["range"]))
+        == len(shape["scale"]["domain"])
+        == len(shape["scale"]["range"])
+    )
     (tip,) = (row for row in drawn if row["word"] == "probably faster")
     assert (tip["estimate"], tip["interval"]) == ("1.035×", "[1.001, 1.072]")
     assert "estimate" in {tip["field"] for tip in marks(spec)["encoding"]["tooltip"]}
@@ -142,7 +183,12 @@ def test_legend_has_the_words_of_the_report(quickstart: tuple[pd.DataFrame, pd.D
 
 def test_tooltip_has_every_column(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> None:
     """Everything known of a point is at hand, both times included."""
-    fields = {tip["field"] for tip in marks(curves.speedup_chart(*quickstart, show_flagged=True).to_dict())["encoding"]["tooltip"]}
+    fields = {
+        tip["field"]
+        for tip in marks(curves.speedup_chart(*quickstart, show_flagged=True).to_dict())[
+            "encoding"
+        ]["tooltip"]
+    }
     assert fields >= {
         "tokens",
         "image_size",
@@ -177,28 +223,44 @@ def test_strip_is_the_legend(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> N
     assert drawn == set(zip(expected["x_low"], expected["x"], expected["x_high"], strict=True))
     assert set(drawn_shapes(spec, strip)) == {"diamond"}
     assert any(
-        re.fullmatch(r"topk keep_rate=0\.7: pays from \d+ tokens on \(slower at \d+; likely from 3\d\)", text.replace("\n", " "))
+        re.fullmatch(
+            r"topk keep_rate=0\.7: pays from \d+ tokens on \(slower at \d+; likely from 3\d\)",
+            text.replace("\n", " "),
+        )
         for text in words
     )
 
 
 def test_one_arm_stands_out(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> None:
-    """A selected arm alone has its colour, its name at the end of its line and its break-even as a band; the others are grey."""
+    """A selected arm alone has its colour, its name at the end of its line and its break-even as a
+    band; the others are grey.
+    """
     spec = curves.speedup_chart(*quickstart, selected="topk keep_rate=0.7").to_dict()
     scale = marks(spec)["encoding"]["color"]["scale"]
     colors = dict(zip(scale["domain"], scale["range"], strict=True))
     assert [arm for arm, color in colors.items() if color != GREY] == ["topk keep_rate=0.7"]
-    (ends,) = [layer for layer in layers(spec) if layer["encoding"].get("text", {}).get("field") == "label"]
+    (ends,) = [
+        layer for layer in layers(spec) if layer["encoding"].get("text", {}).get("field") == "label"
+    ]
     assert [row["label"] for row in rows(spec, ends)] == ["topk keep_rate=0.7"]
-    (band,) = [layer for layer in layers(spec) if layer["mark"]["type"] == "rect" and "x" in layer["encoding"]]
+    (band,) = [
+        layer
+        for layer in layers(spec)
+        if layer["mark"]["type"] == "rect" and "x" in layer["encoding"]
+    ]
     assert [row["arm"] for row in rows(spec, band)] == ["topk keep_rate=0.7"]
 
 
 def test_of_many_arms_the_best_have_points(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> None:
-    """All have lines; those that the strip names have points too, among them the selected one, however slow it is."""
+    """All have lines; those that the strip names have points too, among them the selected one,
+    however slow it is.
+    """
     points, break_evens = quickstart
     copies = [points.assign(arm=points["arm"] + f", copy {number}") for number in range(5)]
-    many, rows_of = pd.concat(copies, ignore_index=True).assign(against="dense"), break_evens.iloc[:0].assign(arm="", against="")
+    many, rows_of = (
+        pd.concat(copies, ignore_index=True).assign(against="dense"),
+        break_evens.iloc[:0].assign(arm="", against=""),
+    )
     slowest = "tome r_ratio=0.02, copy 4"
     (view,) = curves.panel_views(many, rows_of, selected=slowest)
     spec = view.curves.to_dict()
@@ -208,12 +270,16 @@ def test_of_many_arms_the_best_have_points(quickstart: tuple[pd.DataFrame, pd.Da
     assert len(with_points) == curves.MAX_IN_STRIP
     assert slowest in with_points
     assert set(drawn["encoding"]["color"]["scale"]["domain"]) == with_points
-    assert {row["arm"] for row in spec["datasets"][grey["data"]["name"]]} == set(many["arm"]) - with_points
+    assert {row["arm"] for row in spec["datasets"][grey["data"]["name"]]} == set(
+        many["arm"]
+    ) - with_points
     assert view.notes[-1] == "The 12 best of 25 arms have points and names; 13 more are grey lines."
 
 
 def test_ends_of_lines_do_not_overlap(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> None:
-    """Names beside lines that end close to each other keep a line's height apart, in the order of the ends."""
+    """Names beside lines that end close to each other keep a line's height apart, in the order of
+    the ends.
+    """
     points = pd.DataFrame({"arm": list("abcd"), "x": 1.0, "speedup": [1.0, 1.001, 1.002, 1.4]})
     span = Extent(0.5, 2.0)
     found = line_ends(points, list("abcd"), span, 300)
@@ -225,7 +291,11 @@ def test_ends_of_lines_do_not_overlap(quickstart: tuple[pd.DataFrame, pd.DataFra
 @pytest.mark.parametrize(
     ("claim", "drawn", "words"),
     [
-        ({"verdict": "pays_from", "x_high": 36.0}, {"triangle-left": 36.0}, "pays from at most 36 tokens on"),
+        (
+            {"verdict": "pays_from", "x_high": 36.0},
+            {"triangle-left": 36.0},
+            "pays from at most 36 tokens on",
+        ),
         (
             {"verdict": "pays_up_to", "x_low": 64.0, "direction": "loses"},
             {"triangle-right": 64.0},
@@ -237,26 +307,45 @@ def test_ends_of_lines_do_not_overlap(quickstart: tuple[pd.DataFrame, pd.DataFra
             {"diamond": 50.0},
             "pays from 64 tokens on (slower at 36; likely from 50)",
         ),
-        ({"verdict": "crossing", "x_low": 36.0, "x_high": 64.0}, {}, "pays from 64 tokens on (slower at 36)"),
+        (
+            {"verdict": "crossing", "x_low": 36.0, "x_high": 64.0},
+            {},
+            "pays from 64 tokens on (slower at 36)",
+        ),
     ],
     ids=["pays from", "pays up to", "no effect", "crossing", "neighbouring points"],
 )
 def test_bounds_are_arrows(
-    quickstart: tuple[pd.DataFrame, pd.DataFrame], claim: dict[str, Any], drawn: dict[str, float], words: str
+    quickstart: tuple[pd.DataFrame, pd.DataFrame],
+    claim: dict[str, Any],
+    drawn: dict[str, float],
+    words: str,
 ) -> None:
-    """A bound is an arrow to the side where the break-even lies, in the curves and in the strip; else there is none."""
+    """A bound is an arrow to the side where the break-even lies, in the curves and in the strip;
+    else there is none.
+    """
     points, break_evens = quickstart
-    chosen = break_evens[break_evens["arm"].str.startswith("topk keep_rate=0.5") & (break_evens["axis"] == "tokens")]
+    chosen = break_evens[
+        break_evens["arm"].str.startswith("topk keep_rate=0.5") & (break_evens["axis"] == "tokens")
+    ]
     known: dict[str, Any] = {"x": np.nan, "x_low": np.nan, "x_high": np.nan, "direction": "gains"}
-    spec = curves.speedup_chart(points[points["method"] == "topk"], chosen.assign(**(known | claim))).to_dict()
+    spec = curves.speedup_chart(
+        points[points["method"] == "topk"], chosen.assign(**(known | claim))
+    ).to_dict()
     strip = spec["vconcat"][0]["vconcat"][1]["layer"]
     assert f"topk keep_rate=0.5: {words}" in [text.replace("\n", " ") for text in strip_words(spec)]
     assert [drawn_shapes(spec, part) for part in (layers(spec), strip)] == [drawn, drawn]
-    assert not [layer for layer in layers(spec) if layer["encoding"].get("text", {}).get("field") == "bound"]
+    assert not [
+        layer for layer in layers(spec) if layer["encoding"].get("text", {}).get("field") == "bound"
+    ]
     bounds = [layer for layer in strip if layer["encoding"].get("text", {}).get("field") == "bound"]
-    expected = {"triangle-left": ["≤ 36"], "triangle-right": ["≥ 64"]}.get(next(iter(drawn), ""), [])
+    expected = {"triangle-left": ["≤ 36"], "triangle-right": ["≥ 64"]}.get(
+        next(iter(drawn), ""), []
+    )
     assert [row["bound"] for layer in bounds for row in rows(spec, layer)] == expected
-    assert [(row["x_low"], row["x_high"]) for row in rows(spec, strip[0])] == [(36.0, 64.0)] * (claim["verdict"] == "crossing")
+    assert [(row["x_low"], row["x_high"]) for row in rows(spec, strip[0])] == [(36.0, 64.0)] * (
+        claim["verdict"] == "crossing"
+    )
 
 
 def test_panels(batches: tuple[pd.DataFrame, pd.DataFrame]) -> None:
@@ -267,14 +356,17 @@ def test_panels(batches: tuple[pd.DataFrame, pd.DataFrame]) -> None:
     assert ["batch 1" in titles[0], "batch 2" in titles[1]] == [True, True]
     assert all("Simulated CPU · float32" in title and "random weights" in title for title in titles)
     shapes = [marks(spec, panel)["encoding"]["shape"]["scale"] for panel in (0, 1)]
-    assert shapes[0] == shapes[1]  # Vega-Lite shares them: with other words in each panel some would have wrong shapes
+    # Vega-Lite shares them: with other words in each panel some would have wrong shapes
+    assert shapes[0] == shapes[1]
     scales = [marks(spec, panel)["encoding"]["y"]["scale"]["domain"] for panel in (0, 1)]
     assert scales[0] == scales[1]
     assert {row["batch_size"] for row in rows(spec, marks(spec, 1))} == {2}
 
 
 def test_points_without_an_interval(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> None:
-    """A point with too few pairs for an interval is drawn without a bar; an arm not analysed is named so."""
+    """A point with too few pairs for an interval is drawn without a bar; an arm not analysed is
+    named so.
+    """
     points, break_evens = quickstart
     alone = points[points["method"] == "tome"].assign(speedup_low=np.nan, speedup_high=np.nan)
     spec = curves.speedup_chart(alone, break_evens.iloc[:0]).to_dict()

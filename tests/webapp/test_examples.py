@@ -9,7 +9,9 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_query_store(filled: str, tmp_path: Path) -> None:
-    """The example prints a row for each arm and the break-evens, and writes the chart as HTML that needs no network."""
+    """The example prints a row for each arm and the break-evens, and writes the chart as HTML that
+    needs no network.
+    """
     out = tmp_path / "chart.html"
     ended = subprocess.run(
         [sys.executable, str(ROOT / "examples" / "query_store.py"), filled, "quickstart", str(out)],
@@ -27,19 +29,43 @@ def test_query_store(filled: str, tmp_path: Path) -> None:
 
 
 def test_serve_timm(filled: str, tmp_path: Path) -> None:
-    """The server applies a measured policy: an arm where it is faster, the model as it is for a batch that was not measured."""
+    """The server applies a measured policy: an arm where it is faster, the model as it is for a
+    batch that was not measured.
+    """
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
 
     def run(*command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, *command], capture_output=True, text=True, check=False, cwd=tmp_path, env=environment
+            [sys.executable, *command],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=tmp_path,
+            env=environment,
         )
 
-    exported = run("-m", "orchestrator", "export-policy", "policy.json", "--model", "deit_tiny_patch16_224", "--db", filled)
+    exported = run(
+        "-m",
+        "orchestrator",
+        "export-policy",
+        "policy.json",
+        "--model",
+        "deit_tiny_patch16_224",
+        "--db",
+        filled,
+    )
     assert (exported.returncode, exported.stderr) == (0, "")
     ended = run(str(ROOT / "examples" / "serve_timm.py"), "policy.json")
     assert (ended.returncode, ended.stderr) == (0, "")
     lines = ended.stdout.splitlines()
-    assert sum(int(line.split(" x ")[0]) for line in lines) == 7 + 1, "seven sizes without a wrong flag, and one other batch"
-    assert any("topk keep_rate=0.5" in line and "as fast as the unmodified model at" in line for line in lines)
-    assert any(" x unmodified: batch " in line and "was not measured; measured batches: " in line for line in lines)
+    assert sum(int(line.split(" x ")[0]) for line in lines) == 7 + 1, (
+        "seven sizes without a wrong flag, and one other batch"
+    )
+    assert any(
+        "topk keep_rate=0.5" in line and "as fast as the unmodified model at" in line
+        for line in lines
+    )
+    assert any(
+        " x unmodified: batch " in line and "was not measured; measured batches: " in line
+        for line in lines
+    )

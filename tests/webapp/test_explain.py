@@ -1,4 +1,6 @@
-"""The page Explain: the reasons of a profiled sweep, of one without a profile, the audit, and what is not known."""
+"""The page Explain: the reasons of a profiled sweep, of one without a profile, the audit, and what
+is not known.
+"""
 
 from html import unescape
 from pathlib import Path
@@ -48,7 +50,11 @@ def sides(url: str) -> list[explained.Sides]:
 def test_the_reasons_are_those_of_the_report(opened: Open, profiled: str) -> None:
     """Every sentence of the report on an arm stands on its page, word for word."""
     words = unescape(page_text(opened(profiled, PAGE, sweep="explained", arm=TOPK)))
-    lines = [line.text for section in why_sections(load_report(profiled, "explained")) for line in section.lines]
+    lines = [
+        line.text
+        for section in why_sections(load_report(profiled, "explained"))
+        for line in section.lines
+    ]
     own = [line.partition(": ")[2] for line in lines if line.startswith(f"{TOPK}: ")]
     assert len(own) == 2
     assert all(f"{texts.typeset(text)}." in words for text in own)
@@ -59,18 +65,25 @@ def test_the_reasons_are_those_of_the_report(opened: Open, profiled: str) -> Non
 
 def test_operators_are_those_of_the_size_that_needs_a_reason(opened: Open, profiled: str) -> None:
     """The smallest at which the arm does not pay."""
-    assert opened(profiled, PAGE, sweep="explained", arm=TOPK).selectbox(key="at").value == "64 px (16 tokens)"
+    assert (
+        opened(profiled, PAGE, sweep="explained", arm=TOPK).selectbox(key="at").value
+        == "64 px (16 tokens)"
+    )
 
 
 def test_without_a_profile_what_is_known_is_labelled(opened: Open, filled: str) -> None:
-    """Promise and reach, the method's own work, the fit with its misfit and both break-evens; and the lines that profile it."""
+    """Promise and reach, the method's own work, the fit with its misfit and both break-evens; and
+    the lines that profile it.
+    """
     app = opened(filled, PAGE, sweep="quickstart", arm="tome r_ratio=0.02")
     words = page_text(app)
     assert "At 224 px (196 tokens): 0.8" in words
     assert "was measured (slower), its MACs promise 1.09×. It takes" in words
     assert "are not explained by MACs." in words
     assert "the method itself adds 0.0013 GMACs, 0.1 % of the baseline" in words
-    assert "Break-even along tokens: not shown to pay at any point measured, 4 to 196 tokens" in words
+    assert (
+        "Break-even along tokens: not shown to pay at any point measured, 4 to 196 tokens" in words
+    )
     assert "a fit of fixed cost + cost of work over 7 sizes, which is no profile" in words
     assert "Fixed cost: " in words
     assert words.index("is not known without a profile") < words.index("was measured (slower)")
@@ -99,9 +112,16 @@ def test_the_audit_of_the_sweep(opened: Open, tmp_path: Path) -> None:
     assert "profile by nsys in trace.sqlite" in words
     assert "To settle it: " in words
     named = {"tome r_ratio=0.06", TOPK}
-    about = {arm: "both from the same run" in _advice(opened(url, PAGE, sweep="explained", arm=arm)) for arm in named}
+    about = {
+        arm: "both from the same run" in _advice(opened(url, PAGE, sweep="explained", arm=arm))
+        for arm in named
+    }
     engine = connect_readonly(url)
-    (finding,) = [each for each in audit_of_sweep(engine, "explained", params_label).findings if each.rule == "device_within_wall"]
+    (finding,) = [
+        each
+        for each in audit_of_sweep(engine, "explained", params_label).findings
+        if each.rule == "device_within_wall"
+    ]
     engine.dispose()
     assert about == {arm: not finding.arms or arm in finding.arms for arm in named}
     assert False in about.values()
@@ -161,7 +181,9 @@ def test_roofline_names_both_sides(profiled: str) -> None:
 
 
 def test_promise_and_ceiling_stand_beside_the_points() -> None:
-    """The promise follows from MACs, the ceiling from an arm that only cuts and leaves the same tokens."""
+    """The promise follows from MACs, the ceiling from an arm that only cuts and leaves the same
+    tokens.
+    """
     rows = [
         {
             "method": method,
@@ -175,21 +197,32 @@ def test_promise_and_ceiling_stand_beside_the_points() -> None:
         for method, ratio in (("topk", 1.4), ("truncate", 1.7))
     ]
     ends = {"speedup_low": [1.3, 1.6], "speedup_high": [1.5, 1.8]}
-    points = pd.DataFrame(rows).assign(batch_size=1, arm=["topk", "truncate"], flags="", verdict="faster", **ends)
+    points = pd.DataFrame(rows).assign(
+        batch_size=1, arm=["topk", "truncate"], flags="", verdict="faster", **ends
+    )
     found = explained.with_promises(points)
     assert list(found["promised"]) == [2.0, 2.0]
     assert list(found["ceiling"]) == [1.7, 1.7]
     assert list(found["ceiling_low"]) == [1.6, 1.6]
-    for verdict, flags in (("insufficient", ""), ("quarantined", ""), ("faster", "thermal_slowdown")):
+    for verdict, flags in (
+        ("insufficient", ""),
+        ("quarantined", ""),
+        ("faster", "thermal_slowdown"),
+    ):
         few = explained.with_promises(points.assign(verdict=["faster", verdict], flags=["", flags]))
         assert few[["ceiling", "ceiling_low", "ceiling_high"]].isna().all(axis=None)
     assert explained.most_surprising(found) == "topk"
 
 
 def test_differences_by_pairs_inside_rounds(profiled: str) -> None:
-    """Where rounds were recorded under the profiler, a difference is that of the pairs, in ms of the baseline's wall."""
+    """Where rounds were recorded under the profiler, a difference is that of the pairs, in ms of
+    the baseline's wall.
+    """
     side = sides(profiled)[-1]
-    changes = {"device": IntervalEstimate(value=-0.4, low=-0.45, high=-0.35), "host": IntervalEstimate(value=0.05)}
+    changes = {
+        "device": IntervalEstimate(value=-0.4, low=-0.45, high=-0.35),
+        "host": IntervalEstimate(value=0.05),
+    }
     arm = side.arm._replace(profile=side.arm.profile.model_copy(update={"changes": changes}))
     found = explained.wall_differences([side._replace(arm=arm)]).set_index("time_class")
     wall_ms = sum(TIMES[224][0].values())

@@ -1,4 +1,6 @@
-"""The page Explain in a real browser: both themes, both widths, another arm, and a link that shows the same."""
+"""The page Explain in a real browser: both themes, both widths, another arm, and a link that shows
+the same.
+"""
 
 from typing import Literal
 
@@ -15,8 +17,12 @@ def address(served, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 800)])
-def test_the_page_in_a_browser(address: str, browser: Browser, scheme: Literal["light", "dark"], width: int) -> None:
-    """All parts come up, nothing is wider than the window, no error, no request beyond this host."""
+def test_the_page_in_a_browser(
+    address: str, browser: Browser, scheme: Literal["light", "dark"], width: int
+) -> None:
+    """All parts come up, nothing is wider than the window, no error, no request beyond this
+    host.
+    """
     context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900})
     page = context.new_page()
     watch = Watch(page, address)

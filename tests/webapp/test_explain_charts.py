@@ -15,7 +15,9 @@ from webapp.charts.saving_lines import saving_chart
 from webapp.charts.wall_bars import CLASS_COLORS, difference_chart, wall_chart
 
 NAN = float("nan")
-COSTS = SimpleNamespace(alpha=0.005, alpha_baseline=0.004, beta=0.016, beta_baseline=0.015, work_unit="GMAC")
+COSTS = SimpleNamespace(
+    alpha=0.005, alpha_baseline=0.004, beta=0.016, beta_baseline=0.015, work_unit="GMAC"
+)
 
 
 def layers(chart: Any) -> list[dict[str, Any]]:
@@ -27,13 +29,21 @@ def layers(chart: Any) -> list[dict[str, Any]]:
 
 def test_every_class_of_time_has_a_colour() -> None:
     """So that no bar is drawn without one."""
-    assert {name for names in CLASSES_OF_TIME.values() for name in names.values()} <= set(CLASS_COLORS)
+    assert {name for names in CLASSES_OF_TIME.values() for name in names.values()} <= set(
+        CLASS_COLORS
+    )
 
 
 def test_bars_of_the_wall() -> None:
-    """A bar for each place and side in the order of the rows, stacked by class in one order, and its total beside it."""
+    """A bar for each place and side in the order of the rows, stacked by class in one order, and
+    its total beside it.
+    """
     parts = pd.DataFrame(
-        [("64 px", side, name, ms, 3.0) for side in ("baseline", "arm") for name, ms in (("idle", 1.0), ("operators", 2.0))],
+        [
+            ("64 px", side, name, ms, 3.0)
+            for side in ("baseline", "arm")
+            for name, ms in (("idle", 1.0), ("operators", 2.0))
+        ],
         columns=["place", "side", "time_class", "ms", "wall_ms"],
     )
     bars, totals = layers(wall_chart(parts))
@@ -47,14 +57,21 @@ def test_bars_of_the_wall() -> None:
 @pytest.mark.parametrize(("low", "drawn"), [(-0.5, 1), (NAN, 0)])
 def test_differences_have_intervals_where_they_are_known(low: float, drawn: int) -> None:
     """A rule over the bar, and its ends in the hover text."""
-    found = pd.DataFrame([("64 px", "operators", -0.4, low, -0.1)], columns=["place", "time_class", "ms", "ms_low", "ms_high"])
+    found = pd.DataFrame(
+        [("64 px", "operators", -0.4, low, -0.1)],
+        columns=["place", "time_class", "ms", "ms_low", "ms_high"],
+    )
     assert len(layers(difference_chart(found))) == 2 + drawn
 
 
 def test_kernels_with_the_largest_differences() -> None:
-    """At most so many, longer ones first, long names shortened beside the bar and whole in the hover text."""
+    """At most so many, longer ones first, long names shortened beside the bar and whole in the
+    hover text.
+    """
     names = [f"kernel_{number}" for number in range(20)] + ["x" * 200, "x" * 100]
-    frame = pd.DataFrame({"name": names, "difference_ms": range(-11, 11), "baseline_ms": 1.0, "arm_ms": 2.0})
+    frame = pd.DataFrame(
+        {"name": names, "difference_ms": range(-11, 11), "baseline_ms": 1.0, "arm_ms": 2.0}
+    )
     bars, _ = layers(activity_chart(frame.assign(baseline_count=1, arm_count=1)))
     rows = bars["encoding"]["y"]["sort"]
     assert len(rows) == len(set(rows)) == MAX_ACTIVITIES
@@ -65,7 +82,11 @@ def test_kernels_with_the_largest_differences() -> None:
 
 def test_points_outside_of_the_fit_are_hollow_and_no_line_reaches_them() -> None:
     """The lines span the points that count."""
-    rows = [(side, work, 5.0, f"{work} px", work > 0.1) for work in (0.05, 0.2, 1.0) for side in ("baseline", "arm")]
+    rows = [
+        (side, work, 5.0, f"{work} px", work > 0.1)
+        for work in (0.05, 0.2, 1.0)
+        for side in ("baseline", "arm")
+    ]
     points = pd.DataFrame(rows, columns=["side", "work", "ms", "size", "in_fit"])
     joined, line, hollow, full = layers(cost_chart(points, COSTS))
     assert joined["encoding"]["detail"]["field"] == "size"
@@ -76,7 +97,11 @@ def test_points_outside_of_the_fit_are_hollow_and_no_line_reaches_them() -> None
 
 def test_places_and_bounds() -> None:
     """Diamonds on intervals, arrows for bounds, and every label keeps its row."""
-    places = [("predicted", 22.0, 17.0, 30.0), ("points alone", NAN, NAN, 36.0), ("claimed", None, None, None)]
+    places = [
+        ("predicted", 22.0, 17.0, 30.0),
+        ("points alone", NAN, NAN, 36.0),
+        ("claimed", None, None, None),
+    ]
     chart = place_chart(places, [4, 16, 196], "tokens")
     found = layers(chart)
     shapes = [layer["mark"].get("shape") for layer in found]
@@ -89,32 +114,70 @@ def test_places_and_bounds() -> None:
 
 def test_the_roof_is_where_the_peaks_meet() -> None:
     """Its ridge lies at their ratio, and points above it stay in the picture."""
-    row = {"label": "dense", "side": "baseline", "name": "baseline", "gflops": 50.0, "gb_per_s": 2.0, "limit": "neither"}
-    line, points, *_ = layers(roofline_chart(pd.DataFrame([row]), Peaks(gflops=100, gb_per_s=10, dtype="float32")))
-    assert {(each["intensity"], each["gflops"]) for each in line["rows"]} >= {(10.0, 100.0), (50.0, 100.0)}
+    row = {
+        "label": "dense",
+        "side": "baseline",
+        "name": "baseline",
+        "gflops": 50.0,
+        "gb_per_s": 2.0,
+        "limit": "neither",
+    }
+    line, points, *_ = layers(
+        roofline_chart(pd.DataFrame([row]), Peaks(gflops=100, gb_per_s=10, dtype="float32"))
+    )
+    assert {(each["intensity"], each["gflops"]) for each in line["rows"]} >= {
+        (10.0, 100.0),
+        (50.0, 100.0),
+    }
     assert points["rows"][0]["intensity"] == 25
     with pytest.raises(ValueError, match="both known"):
-        roofline_chart(pd.DataFrame([{**row, "gb_per_s": NAN}]), Peaks(gflops=100, gb_per_s=10, dtype="float32"))
+        roofline_chart(
+            pd.DataFrame([{**row, "gb_per_s": NAN}]),
+            Peaks(gflops=100, gb_per_s=10, dtype="float32"),
+        )
 
 
 def test_series_without_a_value_are_left_out() -> None:
     """No free cut was measured: two series remain, and the interval is that of what was reached."""
-    points = pd.DataFrame({"tokens": [16, 196], "speedup": [0.9, 1.4], "speedup_low": [0.8, 1.3], "speedup_high": [1.0, 1.5]})
-    found = layers(saving_chart(points.assign(promised=[1.8, 2.0], ceiling=NAN, ceiling_low=NAN, ceiling_high=NAN), "Tokens"))
+    points = pd.DataFrame(
+        {
+            "tokens": [16, 196],
+            "speedup": [0.9, 1.4],
+            "speedup_low": [0.8, 1.3],
+            "speedup_high": [1.0, 1.5],
+        }
+    )
+    found = layers(
+        saving_chart(
+            points.assign(promised=[1.8, 2.0], ceiling=NAN, ceiling_low=NAN, ceiling_high=NAN),
+            "Tokens",
+        )
+    )
     assert found[1]["encoding"]["color"]["scale"]["domain"] == ["reached", "promised"]
     assert len(found[2]["rows"]) == 2
 
 
 def test_points_of_an_arm_link_to_their_evidence() -> None:
-    """What was reached, its promise, and both sides of a cost point lead there; a free cut to that of its own comparison."""
+    """What was reached, its promise, and both sides of a cost point lead there; a free cut to that
+    of its own comparison.
+    """
     keys = {"comparison_id": "c1", "environment": "e1", "host": "h1"}
-    row: dict[str, float | str] = {"tokens": 16, "speedup": 0.9, "speedup_low": 0.8, "speedup_high": 1.0, "promised": 1.8}
+    row: dict[str, float | str] = {
+        "tokens": 16,
+        "speedup": 0.9,
+        "speedup_low": 0.8,
+        "speedup_high": 1.0,
+        "promised": 1.8,
+    }
     row |= {"ceiling": 1.1, "ceiling_low": 1.0, "ceiling_high": 1.2, "ceiling_id": "c2", **keys}
     marks = layers(saving_chart(pd.DataFrame([row]), "Tokens"))[-1]
     assert marks["encoding"]["href"]["field"] == "href"
     links = {each["series"]: each["href"] for each in marks["rows"]}
     assert links["reached"] == links["promised"] == "point?id=c1&environment=e1&host=h1"
     assert links["free"] == "point?id=c2&environment=e1&host=h1"
-    sides = [{"side": side, "work": 1.0, "ms": 5.0, "size": "64 px", "in_fit": True, **keys} for side in ("baseline", "arm")]
+    sides = [
+        {"side": side, "work": 1.0, "ms": 5.0, "size": "64 px", "in_fit": True, **keys}
+        for side in ("baseline", "arm")
+    ]
     full = layers(cost_chart(pd.DataFrame(sides), COSTS))[-1]
     assert {each["href"] for each in full["rows"]} == {"point?id=c1&environment=e1&host=h1"}

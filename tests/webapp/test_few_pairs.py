@@ -1,4 +1,6 @@
-"""Below the pairs that a sweep requires no number of a speed-up stands on a page, and nothing follows from its interval."""
+"""Below the pairs that a sweep requires no number of a speed-up stands on a page, and nothing
+follows from its interval.
+"""
 
 import re
 
@@ -23,16 +25,25 @@ REACHED = f"{ROUNDS} of {REQUIRED} pairs"
 
 
 def requiring(size: int, pairs: int) -> Job:
-    return job(size, arms=ARMS).model_copy(update={"protocol": Protocol(pairs_min=pairs, pairs_max=300)})
+    return job(size, arms=ARMS).model_copy(
+        update={"protocol": Protocol(pairs_min=pairs, pairs_max=300)}
+    )
 
 
 @pytest.fixture(scope="module")
 def short(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Sweep `few`, all of whose points have 40 of 100 pairs, and sweep `mixed`, where those of the largest size have."""
+    """Sweep `few`, all of whose points have 40 of 100 pairs, and sweep `mixed`, where those of the
+    largest size have.
+    """
     url = str(tmp_path_factory.mktemp("few") / "few.db")
     store_sweep(url, "few", [requiring(size, REQUIRED) for size in SIZES[:3]], outcome)
     store_sweep(url, "one", [requiring(SIZES[3], REQUIRED)], outcome)
-    store_sweep(url, "mixed", [requiring(size, REQUIRED if size == SIZES[-1] else 30) for size in SIZES[4:]], outcome)
+    store_sweep(
+        url,
+        "mixed",
+        [requiring(size, REQUIRED if size == SIZES[-1] else 30) for size in SIZES[4:]],
+        outcome,
+    )
     return url
 
 
@@ -50,17 +61,27 @@ def test_pairs_stand_for_the_number(short: str) -> None:
 
 
 def test_nothing_is_ranked_or_claimed_by_them(short: str) -> None:
-    """Neither the best arm nor its best speed-up nor the arm that falls short most is one with too few pairs."""
+    """Neither the best arm nor its best speed-up nor the arm that falls short most is one with too
+    few pairs.
+    """
     points, break_evens = queries.labelled_speedups("mixed", short)
     few = points["verdict"] == "insufficient"
-    absurd = points.assign(speedup=points["speedup"].mask(few, 50.0), speedup_low=points["speedup_low"].mask(few, 40.0))
+    absurd = points.assign(
+        speedup=points["speedup"].mask(few, 50.0), speedup_low=points["speedup_low"].mask(few, 40.0)
+    )
     nothing = break_evens.iloc[:0]
     assert ranked_arms(absurd, nothing) == ranked_arms(points[~few], nothing)
     promised = explained.with_promises(points)
-    wrongly = promised.assign(promised=promised["promised"].mask(few & (points["method"] == "topk"), 1e6))
+    wrongly = promised.assign(
+        promised=promised["promised"].mask(few & (points["method"] == "topk"), 1e6)
+    )
     assert explained.most_surprising(wrongly) == explained.most_surprising(promised[~few])
     (panel,) = curves.curve_panels(absurd, break_evens)
-    lines = [line for card in answers.method_cards(answers.answers_of_panel(panel, "tokens"), {}) for line in card.lines]
+    lines = [
+        line
+        for card in answers.method_cards(answers.answers_of_panel(panel, "tokens"), {})
+        for line in card.lines
+    ]
     assert not [line for line in lines if "50" in line.partition(":")[2]]
 
 
@@ -68,13 +89,18 @@ def test_their_intervals_are_not_drawn(short: str) -> None:
     """A wide interval of too few pairs neither stands in the chart nor stretches its axis."""
     points, break_evens = queries.labelled_speedups("mixed", short)
     few = points["verdict"] == "insufficient"
-    wide = points.assign(speedup_low=points["speedup_low"].mask(few, 0.01), speedup_high=points["speedup_high"].mask(few, 100.0))
+    wide = points.assign(
+        speedup_low=points["speedup_low"].mask(few, 0.01),
+        speedup_high=points["speedup_high"].mask(few, 100.0),
+    )
     (view,) = curves.panel_views(wide, break_evens)
     spec = view.curves.to_dict()
     (marks,) = [layer for layer in spec["layer"] if "shape" in layer["encoding"]]
     drawn = spec["datasets"][marks["data"]["name"]]
     assert {row["speedup_low"] is None for row in drawn if row["word"] == "too few pairs"} == {True}
-    assert {row["speedup_low"] is None for row in drawn if row["word"] != "too few pairs"} == {False}
+    assert {row["speedup_low"] is None for row in drawn if row["word"] != "too few pairs"} == {
+        False
+    }
     assert max(marks["encoding"]["y"]["scale"]["domain"]) < 3
 
 
@@ -84,7 +110,11 @@ def test_no_line_runs_through_them(short: str) -> None:
     few = points["verdict"] == "insufficient"
     (view,) = curves.panel_views(points, break_evens)
     spec = view.curves.to_dict()
-    lines = [layer for layer in spec["layer"] if layer["mark"]["type"] == "line" and "strokeDash" in layer["encoding"]]
+    lines = [
+        layer
+        for layer in spec["layer"]
+        if layer["mark"]["type"] == "line" and "strokeDash" in layer["encoding"]
+    ]
     drawn = [row for layer in lines for row in spec["datasets"][layer["data"]["name"]]]
     assert {row["x"] for row in drawn if row["speedup"] is None} == set(points.loc[few, "tokens"])
     assert sum(row["speedup"] is None for row in drawn) == few.sum()
@@ -92,14 +122,18 @@ def test_no_line_runs_through_them(short: str) -> None:
 
 @pytest.mark.parametrize("sweep", ["few", "one"])
 def test_pages_show_pairs(opened: Open, short: str, sweep: str) -> None:
-    """Answer, Promise, Explain and Evidence, along sizes and at one size: counts, and no multiplier but what MACs promise."""
+    """Answer, Promise, Explain and Evidence, along sizes and at one size: counts, and no multiplier
+    but what MACs promise.
+    """
     answer = opened(short, sweep=sweep, table="true")
     words = page_text(answer)
     assert REACHED in words
     assert not MULTIPLIER.search(words)
     assert "speedup" not in answer.dataframe[0].value
     assert set(answer.dataframe[0].value["word"]) == {"too few pairs"}
-    assert "promised saving arrives" not in page_text(opened(short, "screens/promise.py", sweep=sweep))
+    assert "promised saving arrives" not in page_text(
+        opened(short, "screens/promise.py", sweep=sweep)
+    )
     explain = opened(short, "screens/explain.py", sweep=sweep, arm="topk keep_rate=0.5")
     assert "was measured" not in " ".join(html_texts(explain))
     _, lines, *_ = charts(explain)[0]["layer"]

@@ -1,4 +1,6 @@
-"""Filters: one panel by default, the fullest; choices narrow what follows; what does not exist is reported."""
+"""Filters: one panel by default, the fullest; choices narrow what follows; what does not exist is
+reported.
+"""
 
 import pandas as pd
 import pytest
@@ -19,7 +21,9 @@ def chosen(plan: FilterPlan) -> dict[str, str]:
 
 
 def test_the_fullest_panel_is_the_default(counts: pd.DataFrame) -> None:
-    """Batch 1 is measured at all sizes, batch 2 lacks one; a column with one value offers no choice."""
+    """Batch 1 is measured at all sizes, batch 2 lacks one; a column with one value offers no
+    choice.
+    """
     plan = plan_choices("batches", counts, {})
     assert chosen(plan) == {"panels": "one panel", "batch": "1"}
     assert plan.scope.fixed["batch_size"] == 1
@@ -28,8 +32,12 @@ def test_the_fullest_panel_is_the_default(counts: pd.DataFrame) -> None:
 
 
 def test_what_was_requested(counts: pd.DataFrame) -> None:
-    """Values of the address are taken where they exist; others are named, with what is shown in their place."""
-    plan = plan_choices("batches", counts, {"batch": ["2"], "method": ["topk", "magic"], "model": ["resnet"]})
+    """Values of the address are taken where they exist; others are named, with what is shown in
+    their place.
+    """
+    plan = plan_choices(
+        "batches", counts, {"batch": ["2"], "method": ["topk", "magic"], "model": ["resnet"]}
+    )
     assert chosen(plan)["batch"] == "2"
     assert plan.scope.chosen["method"] == ("topk",)
     assert plan.unknown == [
@@ -70,7 +78,9 @@ def test_an_arm_of_the_address(opened: Open, filled: str) -> None:
     """An arm in the address is highlighted; one that is not there is reported."""
     app = opened(filled, sweep="quickstart", arm="topk keep_rate=0.7")
     assert app.selectbox(key="arm").value == "topk keep_rate=0.7"
-    assert "Arm nothing of the address is not shown here." in page_text(opened(filled, sweep="quickstart", arm="nothing"))
+    assert "Arm nothing of the address is not shown here." in page_text(
+        opened(filled, sweep="quickstart", arm="nothing")
+    )
 
 
 def test_a_running_sweep_is_named(opened: Open, filled: str) -> None:

@@ -1,4 +1,6 @@
-"""Hostile names in every field of a store, on every page of the app: shown letter by letter, and nothing is requested elsewhere."""
+"""Hostile names in every field of a store, on every page of the app: shown letter by letter, and
+nothing is requested elsewhere.
+"""
 
 import re
 from collections.abc import Callable
@@ -28,30 +30,45 @@ def point(hostile: str) -> dict[str, Any]:
     """A point of the store."""
     engine = connect_readonly(hostile)
     sweep = str(sweep_list(engine)[0]["name"])
-    (row, *_) = panel_rows(engine, sweep, "speedup", {}, {}).to_dict("records")
+    row, *_ = panel_rows(engine, sweep, "speedup", {}, {}).to_dict("records")
     engine.dispose()
     return {str(name): value for name, value in row.items()}
 
 
 @pytest.mark.parametrize("path", PATHS, ids=[path or "answer" for path in PATHS])
-def test_names_are_text(served: Callable[[str], str], browser: Browser, hostile: str, point: dict[str, Any], path: str) -> None:
-    """No request beyond the server, no element made of a name, no script run, at 800 pixels no page wider than the window."""
+def test_names_are_text(
+    served: Callable[[str], str], browser: Browser, hostile: str, point: dict[str, Any], path: str
+) -> None:
+    """No request beyond the server, no element made of a name, no script run, at 800 pixels no page
+    wider than the window.
+    """
     address = served(hostile)
     context = browser.new_context(viewport={"width": 800, "height": 900})
     page = context.new_page()
     watch = Watch(page, address)
     query = {"arm": f"<img src=http://{REMOTE}/q.png>", "model": f"![m](http://{REMOTE}/m.png)"}
     if path == "point":
-        query = {name: str(point[key]) for name, key in (("id", "comparison_id"), ("environment",) * 2, ("host",) * 2)}
+        query = {
+            name: str(point[key])
+            for name, key in (("id", "comparison_id"), ("environment",) * 2, ("host",) * 2)
+        }
     if path == "sql":
-        query = {"sql": f"SELECT '![r](http://{REMOTE}/r.png)' AS \"<img src=http://{REMOTE}/n.png>\", * FROM failures"}
+        query = {
+            "sql": (
+                f"SELECT '![r](http://{REMOTE}/r.png)' AS \"<img src=http://{REMOTE}/n.png>\", *"
+                " FROM failures"
+            )
+        }
     page.goto(f"{address}/{path}?{urlencode(query)}")
     shown = page.locator("[data-testid=stDataFrame]") if path == "sql" else page.get_by_text(REMOTE)
     expect(shown.first).to_be_attached(timeout=WAIT_MS)
     expect(page.locator("[data-testid=stStatusWidget]")).to_have_count(0, timeout=WAIT_MS)
     page.wait_for_timeout(500)
     watch.check()
-    made = f"[src*='{REMOTE}'], [href*='{REMOTE}/d'], [href^='javascript:'], [data-testid=stApp] script"
+    made = (
+        f"[src*='{REMOTE}'], [href*='{REMOTE}/d'], [href^='javascript:'], [data-testid=stApp]"
+        " script"
+    )
     assert page.locator(made).count() == 0
     assert page.evaluate("window.harmed === undefined")
     page.wait_for_function(FITS, timeout=WAIT_MS)

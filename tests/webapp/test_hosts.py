@@ -1,4 +1,6 @@
-"""Charts and pages of what two hosts measured: a panel for each, named, and what its curves lack in words."""
+"""Charts and pages of what two hosts measured: a panel for each, named, and what its curves lack in
+words.
+"""
 
 from pathlib import Path
 
@@ -29,10 +31,17 @@ def test_each_host_has_its_panel(two_hosts: str) -> None:
     """No panel mixes points of two hosts; titles name them, and one host alone goes unnamed."""
     points, break_evens = queries.labelled_speedups("hosts", two_hosts)
     panels = list(curves.curve_panels(points, break_evens))
-    assert [(panel.about["host"], len(panel.points)) for panel in panels] == [("lost", 15), ("simulated", 40)]
-    assert {frozenset(panel.break_evens["host"]) for panel in panels} == {frozenset(["lost"]), frozenset(["simulated"])}
+    assert [(panel.about["host"], len(panel.points)) for panel in panels] == [
+        ("lost", 15),
+        ("simulated", 40),
+    ]
+    assert {frozenset(panel.break_evens["host"]) for panel in panels} == {
+        frozenset(["lost"]),
+        frozenset(["simulated"]),
+    }
     titles = [
-        str(view["vconcat"][0]["title"]["subtitle"]) for view in curves.speedup_chart(points, break_evens).to_dict()["vconcat"]
+        str(view["vconcat"][0]["title"]["subtitle"])
+        for view in curves.speedup_chart(points, break_evens).to_dict()["vconcat"]
     ]
     assert ["host lost" in titles[0], "host simulated" in titles[1]] == [True, True]
     alone = curves.speedup_chart(points[points["host"] == "simulated"], break_evens).to_dict()
@@ -40,7 +49,9 @@ def test_each_host_has_its_panel(two_hosts: str) -> None:
 
 
 def test_the_page_names_what_a_curve_lacks(opened: Open, two_hosts: str) -> None:
-    """One host is shown, by default that with most points; sentences of incomplete curves end with what is missing."""
+    """One host is shown, by default that with most points; sentences of incomplete curves end with
+    what is missing.
+    """
     assert "missing" not in page_text(opened(two_hosts, sweep="hosts"))
     words = page_text(opened(two_hosts, sweep="hosts", host="lost"))
     assert words.count("incomplete, 5 of 8 points are missing on host lost") >= 3

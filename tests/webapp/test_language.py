@@ -1,4 +1,6 @@
-"""Sweeps of language models with one prompt: a row per arm, what one point does not show, and what speed costs in quality."""
+"""Sweeps of language models with one prompt: a row per arm, what one point does not show, and what
+speed costs in quality.
+"""
 
 import re
 from pathlib import Path
@@ -7,7 +9,14 @@ import pytest
 
 from sweeps.model.condition import Overrides
 from sweeps.model.job import Arm
-from tests.store.language_fixtures import a_generation, a_generation_job, a_quality_job, a_reading, larosa, stacked
+from tests.store.language_fixtures import (
+    a_generation,
+    a_generation_job,
+    a_quality_job,
+    a_reading,
+    larosa,
+    stacked,
+)
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import html_texts, page_text
 from tests.webapp.simulated import store_outcomes
@@ -23,24 +32,39 @@ SPEEDS = (1.0, 1.4, 1.6, 1.0)
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A sweep of three arms, two of which have a quality, one of these with a vocabulary of its own; and one all flagged."""
+    """A sweep of three arms, two of which have a quality, one of these with a vocabulary of its
+    own; and one all flagged.
+    """
     path = tmp_path_factory.mktemp("one") / "one.db"
     timed = a_generation(a_generation_job(128, ARMS), SPEEDS)
-    read = a_reading(a_quality_job((larosa(0.5), stacked(0.5))), (0.0, 0.01, 0.05), tokens=(100, 100, 80))
-    store_outcomes(path, "flagged", a_generation(a_generation_job(64, ARMS), SPEEDS, flags=("contended", "thermal_slowdown")))
+    read = a_reading(
+        a_quality_job((larosa(0.5), stacked(0.5))), (0.0, 0.01, 0.05), tokens=(100, 100, 80)
+    )
+    store_outcomes(
+        path,
+        "flagged",
+        a_generation(a_generation_job(64, ARMS), SPEEDS, flags=("contended", "thermal_slowdown")),
+    )
     return store_outcomes(path, "one", timed, read)
 
 
 def test_one_size_is_drawn_as_rows(url: str) -> None:
-    """Points at one place along the axis stand one below the other, along the speed-up, and there is no strip of break-evens."""
+    """Points at one place along the axis stand one below the other, along the speed-up, and there
+    is no strip of break-evens.
+    """
     points = queries.view_rows("one", "speedup", url)
-    points, break_evens = arm_style.label_arms(points[points["metric"] == "tpot"], queries.view_rows("one", "break_even", url))
+    points, break_evens = arm_style.label_arms(
+        points[points["metric"] == "tpot"], queries.view_rows("one", "break_even", url)
+    )
     spec = curves.speedup_chart(points, break_evens).to_dict()
     (panel,) = spec["vconcat"]
     assert "vconcat" not in panel
     marks = next(layer for layer in panel["layer"] if "shape" in layer["encoding"])
     assert marks["encoding"]["x"]["field"] == "speedup"
-    assert marks["encoding"]["x"]["axis"]["title"] == "Speed-up: time per output token, at 128 prompt tokens"
+    assert (
+        marks["encoding"]["x"]["axis"]["title"]
+        == "Speed-up: time per output token, at 128 prompt tokens"
+    )
     rows = marks["encoding"]["y"]["scale"]["domain"]
     assert [row.split(": ")[0] for row in rows] == [
         STACK,
@@ -53,7 +77,9 @@ def test_one_size_is_drawn_as_rows(url: str) -> None:
 
 
 def test_the_page_of_one_prompt(opened: Open, url: str) -> None:
-    """Sentences give each arm's speed-up instead of a break-even, notes name what one point and a small model do not show."""
+    """Sentences give each arm's speed-up instead of a break-even, notes name what one point and a
+    small model do not show.
+    """
     app = opened(url, sweep="one", metric="time per output token")
     words = page_text(app)
     assert "larosa sparsity=0.5 is faster: 1.4" in words
@@ -65,7 +91,8 @@ def test_the_page_of_one_prompt(opened: Open, url: str) -> None:
     (warning,) = [note for note in notes if "ranks methods" in note]
     assert (
         warning
-        == "llama-220m of 222 M parameters ranks methods; it does not predict speed-ups or losses of models of 7B parameters."
+        == "llama-220m of 222 M parameters ranks methods; it does not predict speed-ups or losses"
+        " of models of 7B parameters."
     )
     assert "metric" in {control.key for control in app.selectbox}
 
@@ -75,13 +102,21 @@ def test_flagged_speeds_are_marked(opened: Open, url: str) -> None:
     words = page_text(opened(url, sweep="flagged"))
     assert "; flagged: contended, thermal_slowdown" in words
     assert "flagged and hidden" in words
-    assert len(opened(url, sweep="flagged", flagged="true", table="true").dataframe[0].value) == len(ARMS)
+    assert len(
+        opened(url, sweep="flagged", flagged="true", table="true").dataframe[0].value
+    ) == len(ARMS)
 
 
 def test_noisy_speeds_are_shown(opened: Open, tmp_path: Path) -> None:
     """A flag that only means noise is named in the sentence and in the table, and hides nothing."""
-    timed = a_generation(a_generation_job(128, ARMS), SPEEDS, flags=("contended", "warmup_not_converged"))
-    app = opened(store_outcomes(tmp_path / "noisy.db", "noisy", timed, a_reading(a_quality_job())), sweep="noisy", table="true")
+    timed = a_generation(
+        a_generation_job(128, ARMS), SPEEDS, flags=("contended", "warmup_not_converged")
+    )
+    app = opened(
+        store_outcomes(tmp_path / "noisy.db", "noisy", timed, a_reading(a_quality_job())),
+        sweep="noisy",
+        table="true",
+    )
     words = page_text(app)
     assert "; flagged: contended, warmup_not_converged" in words
     assert "hidden" not in words

@@ -1,4 +1,6 @@
-"""The page Language: figures along the length, quality against speed, stacks beside their parts, and tuned arms."""
+"""The page Language: figures along the length, quality against speed, stacks beside their parts,
+and tuned arms.
+"""
 
 import re
 from pathlib import Path
@@ -27,7 +29,9 @@ def lengths(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_the_page(opened: Open, lengths: str) -> None:
-    """What was measured at the longest prompt, in words and as a table with quality; figures by choice."""
+    """What was measured at the longest prompt, in words and as a table with quality; figures by
+    choice.
+    """
     app = opened(lengths, PAGE, sweep="lengths")
     words = page_text(app)
     assert "Time per character at 512 tokens of the prompt, against dense" in words
@@ -37,9 +41,12 @@ def test_the_page(opened: Open, lengths: str) -> None:
     assert table.loc["larosa sparsity=0.5", "quality_verdict"] == "worse"
     assert app.selectbox(key="figure").value == "Tokens per second of decoding"
     figures = app.selectbox(key="figure").options
-    assert {"Time to the first token, ms", "Time per output token, ms", "Characters per second", "KV cache needed, B"} <= set(
-        figures
-    )
+    assert {
+        "Time to the first token, ms",
+        "Time per output token, ms",
+        "Characters per second",
+        "KV cache needed, B",
+    } <= set(figures)
 
 
 def test_choices_of_the_address(opened: Open, lengths: str) -> None:
@@ -47,7 +54,9 @@ def test_choices_of_the_address(opened: Open, lengths: str) -> None:
     app = opened(lengths, PAGE, sweep="lengths", prompt="64 tokens", figure="Characters per second")
     assert "at 64 tokens of the prompt" in page_text(app)
     assert app.selectbox(key="figure").value == "Characters per second"
-    assert "Prompt 65 tokens of the address is not among" in page_text(opened(lengths, PAGE, sweep="lengths", prompt="65 tokens"))
+    assert "Prompt 65 tokens of the address is not among" in page_text(
+        opened(lengths, PAGE, sweep="lengths", prompt="65 tokens")
+    )
 
 
 def test_stacks_beside_their_parts(opened: Open, lengths: str) -> None:
@@ -72,7 +81,9 @@ def test_tuned_arms_against_their_controls(opened: Open, tmp_path: Path) -> None
             stack=(
                 Step(
                     method="adaptivocab",
-                    params=adaptivocab.Params(ngrams=ngrams, finetune_steps=40).model_dump(mode="json"),
+                    params=adaptivocab.Params(ngrams=ngrams, finetune_steps=40).model_dump(
+                        mode="json"
+                    ),
                     version=adaptivocab.VERSION,
                 ),
             )
@@ -80,15 +91,25 @@ def test_tuned_arms_against_their_controls(opened: Open, tmp_path: Path) -> None
         for ngrams in (500, 0)
     )
     timed = a_generation(a_generation_job(128, (tuned, control)), (1.0, 1.2, 1.0))
-    read = a_reading(a_quality_job((tuned, control)), (0.0, -0.47, -0.5), tokens=(100, 80, 100), noise=0.002)
-    words = page_text(opened(store_outcomes(tmp_path / "tuned.db", "tuned", timed, read), PAGE, sweep="tuned"))
+    read = a_reading(
+        a_quality_job((tuned, control)), (0.0, -0.47, -0.5), tokens=(100, 80, 100), noise=0.002
+    )
+    words = page_text(
+        opened(store_outcomes(tmp_path / "tuned.db", "tuned", timed, read), PAGE, sweep="tuned")
+    )
     assert "Tuned arms against their controls" in words
-    assert re.search(r": worse by 0\.03\d\d \[0\.\d+, 0\.\d+\] bits per byte against adaptivocab", words)
+    assert re.search(
+        r": worse by 0\.03\d\d \[0\.\d+, 0\.\d+\] bits per byte against adaptivocab", words
+    )
 
 
 def test_lines_along_the_length(lengths: str) -> None:
-    """A line for each arm, the unmodified model among them, at every length; a figure that nothing has is refused."""
-    fixed = dict(queries.panels("lengths", lengths).iloc[0][["model", "weights", "environment", "host"]])
+    """A line for each arm, the unmodified model among them, at every length; a figure that nothing
+    has is refused.
+    """
+    fixed = dict(
+        queries.panels("lengths", lengths).iloc[0][["model", "weights", "environment", "host"]]
+    )
     rows = queries_quality.generation("lengths", fixed, lengths)
     assert set(rows["arm"]) == {
         "adaptivocab tokens=500 + larosa sparsity=0.5",
@@ -96,7 +117,9 @@ def test_lines_along_the_length(lengths: str) -> None:
         "larosa sparsity=0.3",
         "larosa sparsity=0.5",
     }
-    chart = length_chart(rows.assign(value=rows["tpot_ms"]), "ms", arm_styles(rows), better="lower").to_dict()
+    chart = length_chart(
+        rows.assign(value=rows["tpot_ms"]), "ms", arm_styles(rows), better="lower"
+    ).to_dict()
     drawn = next(iter(chart["datasets"].values()))
     assert len(drawn) == 4 * len(LENGTHS)
     assert chart["layer"][0]["encoding"]["y"]["axis"]["title"] == "ms (less is better)"

@@ -16,23 +16,36 @@ from webapp import queries
 
 
 def test_headlines(opened: Open, filled: str) -> None:
-    """The page opens with the answer in words: one sentence per arm, with what is unclear and why."""
+    """The page opens with the answer in words: one sentence per arm, with what is unclear and
+    why.
+    """
     app = opened(filled, sweep="quickstart")
     words = page_text(app)
     assert "From how many tokens on does token reduction pay on this machine?" in words
     assert re.search(
-        r"2 of 4 curves pay in at least a part of what was measured; best topk keep_rate=0\.5: pays from \d+ tokens", words
+        r"2 of 4 curves pay in at least a part of what was measured; best topk keep_rate=0\.5: pays"
+        r" from \d+ tokens",
+        words,
     )
     assert "Measured on Simulated CPU · float32 · sdpa · eager · batch 1" in words
     assert "deit_tiny_patch16_224 · 4 to 196 tokens · against dense" in words
     assert re.search(
-        r"topk topk keep_rate=0\.5 pays from \d+ tokens on \(slower at \d+; likely from 1\d\); left out by a flag: 9 "
+        r"topk topk keep_rate=0\.5 pays from \d+ tokens on \(slower at \d+; likely from 1\d\); left"
+        r" out by a flag: 9 "
         r"first clear gain, at 36 tokens: 1\.1.* best speed-up, at 196 tokens: 1\.",
         words,
     )
-    assert "tome tome r_ratio=0.06 cannot tell; more points or pairs are needed; left out by a flag: 9" in words
-    assert "random (a control) random keep_rate=0.5 pays at every point measured, 16 to 196 tokens; left out by a flag: 9" in words
-    assert "7 points of 40 pairs quality: not known, the weights are random 1 more arm below" in words
+    assert (
+        "tome tome r_ratio=0.06 cannot tell; more points or pairs are needed; left out by a flag: 9"
+        in words
+    )
+    assert (
+        "random (a control) random keep_rate=0.5 pays at every point measured, 16 to 196 tokens;"
+        " left out by a flag: 9" in words
+    )
+    assert (
+        "7 points of 40 pairs quality: not known, the weights are random 1 more arm below" in words
+    )
 
 
 def test_filters_live_in_the_address(opened: Open, filled: str) -> None:
@@ -48,7 +61,9 @@ def test_filters_live_in_the_address(opened: Open, filled: str) -> None:
 
 
 def test_flagged_points_on_request(opened: Open, filled: str) -> None:
-    """Flagged points are counted beside the switch that shows them, in the chart and in the table."""
+    """Flagged points are counted beside the switch that shows them, in the chart and in the
+    table.
+    """
     app = opened(filled, sweep="quickstart", table="true")
     before = len(app.dataframe[0].value)
     assert app.toggle(key="flagged").label == "Show 5 flagged points"
@@ -57,16 +72,28 @@ def test_flagged_points_on_request(opened: Open, filled: str) -> None:
 
 
 def test_points_are_worded_as_in_the_report(opened: Open, filled: str) -> None:
-    """The table of points has the word and the interval of each point as the terminal's report prints them."""
+    """The table of points has the word and the interval of each point as the terminal's report
+    prints them.
+    """
     assert not opened(filled, sweep="quickstart").dataframe, "the table is made when it is opened"
     table = opened(filled, sweep="quickstart", table="true").dataframe[0].value
-    rows = [row for row in queries.view_rows("quickstart", "speedup", filled).itertuples() if row.flags != "thermal_slowdown"]
-    printed = {(found.word, found.interval) for row in rows if (found := conclude_row(SPEEDUP, row, "speedup"))}
+    rows = [
+        row
+        for row in queries.view_rows("quickstart", "speedup", filled).itertuples()
+        if row.flags != "thermal_slowdown"
+    ]
+    printed = {
+        (found.word, found.interval)
+        for row in rows
+        if (found := conclude_row(SPEEDUP, row, "speedup"))
+    }
     assert set(zip(table["word"], table["interval"], strict=True)) == printed
 
 
 def test_choices_without_a_point(opened: Open, filled: str) -> None:
-    """A sweep chosen anew starts with all its points, even if the address still names choices of another."""
+    """A sweep chosen anew starts with all its points, even if the address still names choices of
+    another.
+    """
     app = opened(filled, sweep="batches", batch_size="2")
     app.selectbox(key="sweep").set_value("quickstart").run()
     assert not app.exception
@@ -75,13 +102,20 @@ def test_choices_without_a_point(opened: Open, filled: str) -> None:
 
 @pytest.mark.parametrize("page", ["", "screens/runs.py"])
 def test_nothing_to_show(opened: Open, empty: str, tmp_path: Path, page: str) -> None:
-    """An empty store, a missing one, and a file that is none: a friendly page with the one command to run."""
+    """An empty store, a missing one, and a file that is none: a friendly page with the one command
+    to run.
+    """
     strange = tmp_path / "strange.db"
     strange.write_text("This is a letter, not a database. " * 10)
     for url, title, reason, command in (
         (empty, "Nothing to show yet", "holds no sweep", True),
         (str(tmp_path / "none.db"), "Nothing to show yet", "does not exist", True),
-        (str(strange), "This store cannot be shown", "not an SQLite database; name another file", False),
+        (
+            str(strange),
+            "This store cannot be shown",
+            "not an SQLite database; name another file",
+            False,
+        ),
     ):
         words = page_text(opened(url, page))
         assert title in words
@@ -97,9 +131,16 @@ def test_a_sweep_that_waits(opened: Open, tmp_path: Path) -> None:
 
 
 def test_all_flagged(opened: Open, tmp_path: Path) -> None:
-    """If every point is flagged the page reports it instead of drawing nothing, and the switch shows them again."""
+    """If every point is flagged the page reports it instead of drawing nothing, and the switch
+    shows them again.
+    """
     url = str(tmp_path / "flagged.db")
-    store_sweep(url, "noisy", [job(64), job(96)], lambda requested: outcome(requested, flags=("thermal_slowdown",)))
+    store_sweep(
+        url,
+        "noisy",
+        [job(64), job(96)],
+        lambda requested: outcome(requested, flags=("thermal_slowdown",)),
+    )
     app = opened(url)
     assert "10 measured, 10 of them flagged and hidden" in page_text(app)
     assert "topk keep_rate=0.5 cannot tell; a flag marks every point as wrong" in page_text(app)
@@ -134,7 +175,9 @@ def test_a_store_that_is_moved_while_open(opened: Open, filled: str, tmp_path: P
 
 
 def test_a_larger_store(opened: Open, large: str) -> None:
-    """Of a sweep with many panels one is shown: the fullest, with the choices that lead to the others."""
+    """Of a sweep with many panels one is shown: the fullest, with the choices that lead to the
+    others.
+    """
     app = opened(large, sweep="large")
     words = page_text(app)
     assert words.count("Measured on") == 1

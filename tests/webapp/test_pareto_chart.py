@@ -25,7 +25,9 @@ def arms(**more: list[object]) -> pd.DataFrame:
 
 
 def test_points_intervals_and_names() -> None:
-    """Arms with both figures are drawn, each interval that is known as a rule; the front is filled; of few arms all are named."""
+    """Arms with both figures are drawn, each interval that is known as a rule; the front is filled;
+    of few arms all are named.
+    """
     layers = pareto_chart(arms(), TIME, LOSS).to_dict()
     kinds = [layer["mark"]["type"] for layer in layers["layer"]]
     assert kinds == ["rule", "rule", "point", "text", "text"]
@@ -41,7 +43,14 @@ def test_points_intervals_and_names() -> None:
 
 def test_names_that_would_cover_each_other_are_left_out() -> None:
     """Of forty arms at one place one is named; the others are in the hover text."""
-    many = pd.DataFrame({"arm": [f"arm {n}" for n in range(40)], "ms": [1.0] * 40, "worse": [0.0] * 40, "front": [True] * 40})
+    many = pd.DataFrame(
+        {
+            "arm": [f"arm {n}" for n in range(40)],
+            "ms": [1.0] * 40,
+            "worse": [0.0] * 40,
+            "front": [True] * 40,
+        }
+    )
     layers = pareto_chart(many, TIME, LOSS).to_dict()
     texts = [layer for layer in layers["layer"] if layer["mark"]["type"] == "text"]
     assert [len(layers["datasets"][layer["data"]["name"]]) for layer in texts] == [1]
@@ -49,5 +58,7 @@ def test_names_that_would_cover_each_other_are_left_out() -> None:
 
 def test_nothing_to_draw() -> None:
     """Without an arm that has both figures there is an error that names them."""
-    with pytest.raises(ValueError, match="no arm has both: Time of a forward, ms; Loss of top-1, points"):
+    with pytest.raises(
+        ValueError, match="no arm has both: Time of a forward, ms; Loss of top-1, points"
+    ):
         pareto_chart(arms(worse=[None] * 4), TIME, LOSS)

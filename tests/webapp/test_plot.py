@@ -1,4 +1,6 @@
-"""`python -m webapp plot`: three formats without a browser or a network, and one clear line when there is nothing to draw."""
+"""`python -m webapp plot`: three formats without a browser or a network, and one clear line when
+there is nothing to draw.
+"""
 
 import re
 import struct
@@ -38,7 +40,12 @@ def test_svg(filled: str, tmp_path: Path) -> None:
         "From how many tokens on does token reduction pay on this machine?",
         "deit_tiny_patch16_224, against dense",
     } <= words
-    assert {"Patch tokens per image", "GMACs of an image with the unmodified model (papers say GFLOPs)", "196", "1×"} <= words
+    assert {
+        "Patch tokens per image",
+        "GMACs of an image with the unmodified model (papers say GFLOPs)",
+        "196",
+        "1×",
+    } <= words
     assert "tome r_ratio=0.02: not shown to pay at any point measured, 4 to 196 tokens" in words
 
 
@@ -60,7 +67,9 @@ def test_html_needs_no_network(filled: str, tmp_path: Path) -> None:
     ],
     ids=["unknown sweep", "unknown format", "no such folder"],
 )
-def test_wrong_usage(filled: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], wrong: tuple[str, str, str]) -> None:
+def test_wrong_usage(
+    filled: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], wrong: tuple[str, str, str]
+) -> None:
     """A wrong name, extension or folder ends with exit code 2 and what would be right."""
     name, file, expected = wrong
     assert drawn(tmp_path / file, filled, name=name) == 2
@@ -69,7 +78,9 @@ def test_wrong_usage(filled: str, tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 def test_nothing_measured_yet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A sweep that has only waited is reported as such, and a store that is missing names the command that makes one."""
+    """A sweep that has only waited is reported as such, and a store that is missing names the
+    command that makes one.
+    """
     url = str(tmp_path / "waiting.db")
     store_sweep(url, "waiting", [job(64)], lambda _: None)
     assert drawn(tmp_path / "x.png", url, name="waiting") == 2
@@ -81,5 +92,10 @@ def test_nothing_measured_yet(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 def test_usage_errors_of_the_command_line() -> None:
     """Started as a program, a missing command or an unknown axis is wrong usage: exit code 2."""
     for arguments in ([], ["plot", "x", "-o", "x.png", "--axis", "flops"]):
-        ended = subprocess.run([sys.executable, "-m", "webapp", *arguments], capture_output=True, text=True, check=False)
+        ended = subprocess.run(
+            [sys.executable, "-m", "webapp", *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert (ended.returncode, "usage: python -m webapp" in ended.stderr) == (2, True)

@@ -1,4 +1,6 @@
-"""The page with the evidence of a point: whole for every kind of answer, and helpful where there is none."""
+"""The page with the evidence of a point: whole for every kind of answer, and helpful where there is
+none.
+"""
 
 import json
 from pathlib import Path
@@ -16,21 +18,46 @@ from tests.webapp.conftest import Open
 from tests.webapp.page_elements import page_text
 from tests.webapp.point_address import point_query
 from tests.webapp.simulated import job, outcome, store_outcomes, tome, topk
-from webapp.charts.pair_series import PairFrames, attempt_chart, pair_chart, reading_chart, time_chart
+from webapp.charts.pair_series import (
+    PairFrames,
+    attempt_chart,
+    pair_chart,
+    reading_chart,
+    time_chart,
+)
 from webapp.queries.queries_point import read_point, single_sweep
 
 PAGE = "screens/point.py"
-SERIES = {"seconds": (1.0, 2.0), "rounds": (20.0, 40.0), "cpu_mhz": (2000.0, 1500.0), "load": (1.0, 1.0)}
+SERIES = {
+    "seconds": (1.0, 2.0),
+    "rounds": (20.0, 40.0),
+    "cpu_mhz": (2000.0, 1500.0),
+    "load": (1.0, 1.0),
+}
 
 
 @pytest.mark.parametrize("verdict", ["faster", "slower", "unclear"])
 def test_a_measured_point(filled: str, opened: Open, verdict: str) -> None:
-    """The answer, the rule that ends in it, the checks, counts, provenance and the sweep file to measure it again."""
-    app = opened(filled, PAGE, **point_query(filled, f"compared = 'ratio' AND verdict = '{verdict}' AND flags = ''"))
+    """The answer, the rule that ends in it, the checks, counts, provenance and the sweep file to
+    measure it again.
+    """
+    app = opened(
+        filled,
+        PAGE,
+        **point_query(filled, f"compared = 'ratio' AND verdict = '{verdict}' AND flags = ''"),
+    )
     text = page_text(app)
-    for part in ("Every pair in the order of time", "The rule, worked out", "What would convince me that this is noise?"):
+    for part in (
+        "Every pair in the order of time",
+        "The rule, worked out",
+        "What would convince me that this is noise?",
+    ):
         assert part in text
-    for part in ("mean of the lowest 70 % of the log times", "1 % over all runs ever", "Baseline against itself"):
+    for part in (
+        "mean of the lowest 70 % of the log times",
+        "1 % over all runs ever",
+        "Baseline against itself",
+    ):
         assert part in text
     assert "breakeven run point-" in text
     assert "leave the last block, as the method promises" in text
@@ -50,7 +77,9 @@ def test_the_sweep_file_measures_the_same_question(filled: str) -> None:
     """Expanded as the command line does, it requests this question and no other."""
     query = point_query(filled)
     found = read_point(query["id"], None, None, filled)
-    (comparison,) = planning.load_sweep("point.yaml", auto="cpu", text=single_sweep(found)).comparisons
+    (comparison,) = planning.load_sweep(
+        "point.yaml", auto="cpu", text=single_sweep(found)
+    ).comparisons
     assert comparison.question_id == found.question_id
 
 
@@ -71,7 +100,9 @@ def test_an_unknown_point(filled: str, opened: Open) -> None:
     text = page_text(opened(filled, PAGE, id=known[:-2] + "zz"))
     assert "No evidence" in text
     assert f"nearest: {known}" in text
-    assert "has no answer on host elsewhere" in page_text(opened(filled, PAGE, id=known, host="elsewhere"))
+    assert "has no answer on host elsewhere" in page_text(
+        opened(filled, PAGE, id=known, host="elsewhere")
+    )
 
 
 def test_an_empty_store(empty: str, opened: Open) -> None:
@@ -88,13 +119,17 @@ def test_a_failed_point(filled: str, opened: Open) -> None:
 
 def test_a_flagged_point_has_the_meaning_of_its_flags(filled: str, opened: Open) -> None:
     """What the flag means, and whether the figures stand."""
-    text = page_text(opened(filled, PAGE, **point_query(filled, "compared = 'ratio' AND flags = 'contended'")))
+    text = page_text(
+        opened(filled, PAGE, **point_query(filled, "compared = 'ratio' AND flags = 'contended'"))
+    )
     assert "other processes used the cores or the GPU" in text
     assert "the figures stand" in text
 
 
 def test_pooled_attempts_with_readings(tmp_path: Path, opened: Open) -> None:
-    """Readings that change are drawn below the pairs, constant ones written; each attempt has a row in the chart."""
+    """Readings that change are drawn below the pairs, constant ones written; each attempt has a row
+    in the chart.
+    """
     requested = job(64)
     first = outcome(requested).model_copy(update={"system_series": SERIES, "process": "a"})
     later = {"process": "b", "started_at": first.started_at + 100, "ended_at": first.ended_at + 100}
@@ -107,10 +142,17 @@ def test_pooled_attempts_with_readings(tmp_path: Path, opened: Open) -> None:
 
 
 def test_a_language_model_has_a_metric_to_choose(large: str, opened: Open) -> None:
-    """Of a large store: times of the first token, of an output token and of a character, each with its own pairs."""
+    """Of a large store: times of the first token, of an output token and of a character, each with
+    its own pairs.
+    """
     app = opened(large, PAGE, **point_query(large, "metric = 'ttft' AND effect IS NOT NULL"))
     assert "Time per character" in page_text(app)
-    app = opened(large, PAGE, of="time to the first token", **point_query(large, "metric = 'ttft' AND effect IS NOT NULL"))
+    app = opened(
+        large,
+        PAGE,
+        of="time to the first token",
+        **point_query(large, "metric = 'ttft' AND effect IS NOT NULL"),
+    )
     assert "Time to the first token: " in page_text(app)
     assert not app.exception
 
@@ -120,10 +162,16 @@ def test_hostile_names_are_text(tmp_path: Path, opened: Open) -> None:
     hostile = "<img src=x onerror=alert(1)> ![a](http://example.org/a.png) **b**"
     requested = job(64, model=hostile, arms=(DENSE, topk(0.5)))
     failure = Failure(arm=1, reason="error", message=hostile, detail=f"Traceback\n{hostile}")
-    measured = outcome(requested, failing={topk(0.5): failure}).model_copy(update={"host": hostile, "notes": (hostile,)})
+    measured = outcome(requested, failing={topk(0.5): failure}).model_copy(
+        update={"host": hostile, "notes": (hostile,)}
+    )
     url = store_outcomes(tmp_path / "hostile.db", "hostile", measured)
     app = opened(url, PAGE, **point_query(url, "failure IS NOT NULL"))
-    marked = " ".join(str(element.value) for kind in (app.markdown, app.caption, app.subheader) for element in kind)
+    marked = " ".join(
+        str(element.value)
+        for kind in (app.markdown, app.caption, app.subheader)
+        for element in kind
+    )
     assert "example.org" not in marked
     shown = " ".join(element.proto.body for element in app.get("html"))
     assert "<img" not in shown
@@ -131,7 +179,9 @@ def test_hostile_names_are_text(tmp_path: Path, opened: Open) -> None:
 
 
 def test_a_point_that_no_sweep_requests(tmp_path: Path, opened: Open) -> None:
-    """A comparison that no sweep requests any more still has its evidence, without files of a sweep."""
+    """A comparison that no sweep requests any more still has its evidence, without files of a
+    sweep.
+    """
     engine = connect(str(tmp_path / "imported.db"))
     record_imported(engine, [outcome(job(64, arms=(DENSE, tome(0.02))))])
     engine.dispose()
@@ -144,12 +194,22 @@ def frames(ratios: list[float]) -> PairFrames:
     pairs = pd.DataFrame({"number": range(1, len(ratios) + 1), "ratio": ratios}).assign(
         attempt=1, round=range(1, len(ratios) + 1), outlying=False, baseline_ms=2.0, arm_ms=1.0
     )
-    running = pd.DataFrame({"number": [6, len(ratios)], "attempt": 1, "speedup": 1.1, "low": [None, 1.05], "high": [None, 1.2]})
+    running = pd.DataFrame(
+        {
+            "number": [6, len(ratios)],
+            "attempt": 1,
+            "speedup": 1.1,
+            "low": [None, 1.05],
+            "high": [None, 1.2],
+        }
+    )
     return PairFrames(pairs, running.astype({"low": float, "high": float}), 0.02)
 
 
 def test_outliers_stay_visible() -> None:
-    """A pair far beyond the others is drawn at the edge as a triangle, with its own ratio in the data; none is dropped."""
+    """A pair far beyond the others is drawn at the edge as a triangle, with its own ratio in the
+    data; none is dropped.
+    """
     made = frames([1.1, 1.12, 1.08] * 60 + [40.0, 0.01])
     spec = json.loads(pair_chart(made).to_json())
     data = next(rows for rows in spec["datasets"].values() if "drawn" in rows[0])
@@ -168,13 +228,23 @@ def test_charts_are_pure_and_share_their_axis() -> None:
     above = json.loads(pair_chart(made).to_json())
 
     def domain(spec: dict[str, list[dict[str, dict[str, dict[str, object]]]]]) -> object:
-        return next(layer["encoding"]["x"]["scale"] for layer in spec["layer"] if "x" in layer["encoding"])
+        return next(
+            layer["encoding"]["x"]["scale"] for layer in spec["layer"] if "x" in layer["encoding"]
+        )
 
     assert domain(above) == domain(below) == {"domain": [0, 21], "nice": False}
     names = [f"Attempt {place}" for place in range(3)]
     rows_of = pd.DataFrame(
-        {"row": names, "kind": "arm", "speedup": [1.0, 1.1, 1.2], "low": [0.9, 1.0, None], "high": [1.1, 1.2, None]}
+        {
+            "row": names,
+            "kind": "arm",
+            "speedup": [1.0, 1.1, 1.2],
+            "low": [0.9, 1.0, None],
+            "high": [1.1, 1.2, None],
+        }
     )
     assert attempt_chart(rows_of, 0.02).to_dict()
-    times = pd.DataFrame({"side": ["baseline", "arm"] * 5, "ms": [float(ms) for ms in range(1, 11)], "share": 0.5})
+    times = pd.DataFrame(
+        {"side": ["baseline", "arm"] * 5, "ms": [float(ms) for ms in range(1, 11)], "share": 0.5}
+    )
     assert time_chart(times).to_dict()

@@ -1,4 +1,6 @@
-"""The evidence of a point in a real browser: both themes, narrow, searched for, and its raw pairs downloaded."""
+"""The evidence of a point in a real browser: both themes, narrow, searched for, and its raw pairs
+downloaded.
+"""
 
 import csv
 from typing import Literal
@@ -12,8 +14,12 @@ from webapp.display.links import point_link
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_evidence_of_a_point(app: str, filled: str, browser: Browser, scheme: Literal["light", "dark"]) -> None:
-    """Charts and the rule come up at 800 px without anything cut off, and the raw pairs are made when requested."""
+def test_the_evidence_of_a_point(
+    app: str, filled: str, browser: Browser, scheme: Literal["light", "dark"]
+) -> None:
+    """Charts and the rule come up at 800 px without anything cut off, and the raw pairs are made
+    when requested.
+    """
     context = browser.new_context(color_scheme=scheme, viewport={"width": 800, "height": 900})
     page = context.new_page()
     watch = Watch(page, app)
@@ -39,7 +45,11 @@ def test_a_point_is_found_by_words(app: str, browser: Browser) -> None:
     field = page.get_by_role("textbox", name="Find a comparison")
     field.fill("topk", timeout=WAIT_MS)
     field.press("Enter")
-    page.get_by_role("link", name="topk keep_rate=0.5, deit_tiny_patch16_224").first.click(timeout=WAIT_MS)
-    expect(page.get_by_role("heading", name="topk keep_rate=0.5 against dense")).to_be_visible(timeout=WAIT_MS)
+    page.get_by_role("link", name="topk keep_rate=0.5, deit_tiny_patch16_224").first.click(
+        timeout=WAIT_MS
+    )
+    expect(page.get_by_role("heading", name="topk keep_rate=0.5 against dense")).to_be_visible(
+        timeout=WAIT_MS
+    )
     watch.check()
     page.close()

@@ -1,4 +1,6 @@
-"""The page Promise on real stores: shares of methods, the chart with links, and the map along any two axes."""
+"""The page Promise on real stores: shares of methods, the chart with links, and the map along any
+two axes.
+"""
 
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import page_text
@@ -7,7 +9,9 @@ PAGE = "screens/promise.py"
 
 
 def test_shares_and_map(opened: Open, filled: str) -> None:
-    """A sentence for each method, with the points that it rests on; two charts: the promise and the map."""
+    """A sentence for each method, with the points that it rests on; two charts: the promise and the
+    map.
+    """
     page = opened(filled, PAGE, sweep="quickstart")
     words = page_text(page)
     assert "random (control): " in words
@@ -21,7 +25,10 @@ def test_axes_of_the_map_are_in_the_address(opened: Open, filled: str) -> None:
     """Rows and columns are chosen among what varies in the sweep, and a link keeps them."""
     page = opened(filled, PAGE, sweep="batches", down="Method", across="Arm")
     assert page.selectbox(key="down").options == ["Arm", "Method", "Batch"]
-    assert (page.selectbox(key="down").value, page.selectbox(key="across").value) == ("Method", "Arm")
+    assert (page.selectbox(key="down").value, page.selectbox(key="across").value) == (
+        "Method",
+        "Arm",
+    )
     page.selectbox(key="down").set_value("Batch").run()
     assert not page.exception
     assert page.selectbox(key="across").options == ["Arm", "Method"]

@@ -18,7 +18,9 @@ def promised(url: str, sweep: str = "quickstart") -> pd.DataFrame:
 
 
 def test_promise_against_speedup(filled: str) -> None:
-    """Every point lies at its promise; the diagonal and the half-way line span the chart; hover texts name the share."""
+    """Every point lies at its promise; the diagonal and the half-way line span the chart; hover
+    texts name the share.
+    """
     points = promised(filled)
     row = points[points["tokens"] == 196].set_index("arm").loc["topk keep_rate=0.5"]
     assert row["speedup_macs"] == pytest.approx(1 / (0.58 + 0.001), rel=1e-3)
@@ -27,7 +29,11 @@ def test_promise_against_speedup(filled: str) -> None:
     marks = [layer for layer in spec["layer"] if layer["mark"]["type"] == "point"]
     assert len(spec["datasets"][marks[0]["data"]["name"]]) == len(points)
     assert marks[0]["encoding"]["href"]["field"] == "href"
-    assert marks[0]["encoding"]["x"]["scale"]["type"] == marks[0]["encoding"]["y"]["scale"]["type"] == "log"
+    assert (
+        marks[0]["encoding"]["x"]["scale"]["type"]
+        == marks[0]["encoding"]["y"]["scale"]["type"]
+        == "log"
+    )
     assert {tip["title"] for tip in marks[0]["encoding"]["tooltip"]} >= {
         "Arm",
         "Promised by MACs",
@@ -35,7 +41,10 @@ def test_promise_against_speedup(filled: str) -> None:
         "Baseline, ms",
     }
     names = {
-        row["name"] for layer in spec["layer"] if layer["mark"]["type"] == "text" for row in spec["datasets"][layer["data"]["name"]]
+        row["name"]
+        for layer in spec["layer"]
+        if layer["mark"]["type"] == "text"
+        for row in spec["datasets"][layer["data"]["name"]]
     }
     assert names == {"", "all of the promise", "half of it", "nothing"}
     assert vl_convert.vegalite_to_svg(spec).startswith("<svg")
@@ -44,17 +53,24 @@ def test_promise_against_speedup(filled: str) -> None:
 
 
 def test_map_of_arms_and_batches(filled: str) -> None:
-    """A cell for each arm and batch, with the words of its break-even, darker where it pays earlier."""
+    """A cell for each arm and batch, with the words of its break-even, darker where it pays
+    earlier.
+    """
     found = sweep_break_evens("batches", "latency", filled)
     axes = axes_of(found)
     assert axes[:3] == ["arm", "method", "batch_size"]
     curves = label_curves(
-        in_scope(found, {"model": "deit_small_patch16_224", "batch_size": 1}, ("batch_size", "arm")), ("batch_size", "arm")
+        in_scope(
+            found, {"model": "deit_small_patch16_224", "batch_size": 1}, ("batch_size", "arm")
+        ),
+        ("batch_size", "arm"),
     )
     cells = map_frame(curves, "batch_size", "arm")
     columns, rows = values_of(curves, "batch_size"), values_of(curves, "arm")
     assert (columns, len(rows)) == (["1", "2"], 5)
-    assert set(zip(cells["column"], cells["row"], strict=True)) == {(one, other) for one in columns for other in rows}
+    assert set(zip(cells["column"], cells["row"], strict=True)) == {
+        (one, other) for one in columns for other in rows
+    }
     by = cells.set_index(["column", "row"])
     assert by.loc[("1", "tome r_ratio=0.02"), "text"] == "gains ≤ 5 %"
     assert by.loc[("1", "topk keep_rate=0.7"), "text"] == "16 to 64"
@@ -67,7 +83,9 @@ def test_map_of_arms_and_batches(filled: str) -> None:
 
 def test_a_method_has_its_earliest_arm(filled: str) -> None:
     """Along methods a cell shows the arm that pays first, and names it."""
-    found = label_curves(sweep_break_evens("quickstart", "latency", filled), ("batch_size", "method"))
+    found = label_curves(
+        sweep_break_evens("quickstart", "latency", filled), ("batch_size", "method")
+    )
     cells = map_frame(found, "batch_size", "method").set_index("row")
     assert cells.loc["topk", "label"].endswith("(of 2 arms the one that pays first)")
     with pytest.raises(ValueError, match="each curve needs several sizes"):
@@ -75,7 +93,9 @@ def test_a_method_has_its_earliest_arm(filled: str) -> None:
 
 
 def test_an_axis_leaves_the_labels_of_arms() -> None:
-    """With runtimes along an axis, an arm that overrides its runtime is the same arm as the one that does not."""
+    """With runtimes along an axis, an arm that overrides its runtime is the same arm as the one
+    that does not.
+    """
     condition = {
         "method": "topk",
         "baseline": "dense",

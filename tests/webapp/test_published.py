@@ -1,4 +1,6 @@
-"""Published points beside measured ones: drawn on request, hollow and named, and part of nothing else."""
+"""Published points beside measured ones: drawn on request, hollow and named, and part of nothing
+else.
+"""
 
 import shutil
 from pathlib import Path
@@ -32,18 +34,30 @@ def beside(filled: str, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def drawn(spec: dict[str, Any]) -> list[dict[str, Any]]:
     """The published points in the first panel's curves."""
-    layers = [layer for layer in spec["vconcat"][0]["vconcat"][0]["layer"] if "stroke" in layer["encoding"]]
+    layers = [
+        layer
+        for layer in spec["vconcat"][0]["vconcat"][0]["layer"]
+        if "stroke" in layer["encoding"]
+    ]
     return [row for layer in layers for row in spec["datasets"][layer["data"]["name"]]]
 
 
 def test_points_of_the_same_model_are_drawn(beside: str) -> None:
-    """Of all published points that of DeiT-Tiny stands in its panel at its tokens, as a hollow mark with its source."""
+    """Of all published points that of DeiT-Tiny stands in its panel at its tokens, as a hollow mark
+    with its source.
+    """
     points, break_evens = queries.labelled_speedups("quickstart", beside)
-    spec = curves.speedup_chart(points, break_evens, references=queries.references(beside)).to_dict()
+    spec = curves.speedup_chart(
+        points, break_evens, references=queries.references(beside)
+    ).to_dict()
     (point,) = drawn(spec)
     assert (point["published"], point["x"], point["label"]) == (TOME, 196, "ToMe")
     assert point["speedup"] == pytest.approx(3980 / 2558)
-    layer = next(layer for layer in spec["vconcat"][0]["vconcat"][0]["layer"] if "stroke" in layer["encoding"])
+    layer = next(
+        layer
+        for layer in spec["vconcat"][0]["vconcat"][0]["layer"]
+        if "stroke" in layer["encoding"]
+    )
     assert layer["mark"]["filled"] is False
     low, high = layer["encoding"]["y"]["scale"]["domain"]
     assert low < point["speedup"] < high
@@ -66,7 +80,9 @@ def test_places_along_the_axes(beside: str) -> None:
     assert published_points(found, points, "gmacs").empty
     base = points.assign(model="deit_base_patch16_224", batch_size=8)
     assert list(published_points(found, base, "gmacs")["x"]) == [78.52]
-    assert list(published_points(found, base, "gmacs_saved")["x"]) == [pytest.approx(1 - 24.73 / 78.52)]
+    assert list(published_points(found, base, "gmacs_saved")["x"]) == [
+        pytest.approx(1 - 24.73 / 78.52)
+    ]
     assert bare_model("timm/deit_base_patch16_224.fb_in1k") == "deit_base_patch16_224"
 
 
@@ -74,7 +90,9 @@ def test_a_panel_with_one_size_has_rows_for_them(beside: str) -> None:
     """Where arms are rows, a published point has a row of its own with its source in words."""
     points, break_evens = queries.labelled_speedups("quickstart", beside)
     single = points[points["tokens"] == 196]
-    spec = curves.speedup_chart(single, break_evens, references=queries.references(beside), show_flagged=True).to_dict()
+    spec = curves.speedup_chart(
+        single, break_evens, references=queries.references(beside), show_flagged=True
+    ).to_dict()
     panel = spec["vconcat"][0]
     layer = next(layer for layer in panel["layer"] if "stroke" in layer["encoding"])
     (point,) = spec["datasets"][layer["data"]["name"]]
@@ -82,12 +100,45 @@ def test_a_panel_with_one_size_has_rows_for_them(beside: str) -> None:
     assert point["row"] in layer["encoding"]["y"]["scale"]["domain"]
 
 
-def test_plot_draws_them_on_request(beside: str, filled: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`--references` puts the source into the file; a store without any names the command that imports some."""
+def test_plot_draws_them_on_request(
+    beside: str, filled: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`--references` puts the source into the file; a store without any names the command that
+    imports some.
+    """
     out = tmp_path / "x.svg"
-    assert main(["plot", "quickstart", "-o", str(out), "--axis", "tokens", "--references", "--db", beside]) == 0
+    assert (
+        main(
+            [
+                "plot",
+                "quickstart",
+                "-o",
+                str(out),
+                "--axis",
+                "tokens",
+                "--references",
+                "--db",
+                beside,
+            ]
+        )
+        == 0
+    )
     assert TOME in out.read_text()
-    assert main(["plot", "quickstart", "-o", str(tmp_path / "y.svg"), "--axis", "tokens", "--db", beside]) == 0
+    assert (
+        main(
+            [
+                "plot",
+                "quickstart",
+                "-o",
+                str(tmp_path / "y.svg"),
+                "--axis",
+                "tokens",
+                "--db",
+                beside,
+            ]
+        )
+        == 0
+    )
     assert "published" not in (tmp_path / "y.svg").read_text()
     assert main(["plot", "quickstart", "-o", str(out), "--references", "--db", filled]) == 2
     assert "breakeven import --reference" in capsys.readouterr().err
@@ -105,12 +156,19 @@ def test_the_page_has_a_switch(opened: Open, beside: str, filled: str) -> None:
     assert "published point" not in page_text(opened(filled, sweep="quickstart"))
 
 
-def test_no_published_model_of_the_sweep(filled: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """If no published point is of a model of the sweep the plot is refused, with the models that there are."""
+def test_no_published_model_of_the_sweep(
+    filled: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """If no published point is of a model of the sweep the plot is refused, with the models that
+    there are.
+    """
     url = str(tmp_path / "other.db")
     shutil.copy(filled, url)
     engine = connect(url)
     import_references(engine, [load_reference("tr_edwin")])
     engine.dispose()
-    assert main(["plot", "quickstart", "-o", str(tmp_path / "x.svg"), "--references", "--db", url]) == 2
+    assert (
+        main(["plot", "quickstart", "-o", str(tmp_path / "x.svg"), "--references", "--db", url])
+        == 2
+    )
     assert "the store holds some of deit_base_patch16_224" in capsys.readouterr().err

@@ -1,4 +1,6 @@
-"""The pages Accuracy and Language in a real browser: both themes, both widths, and a choice that stays in the address."""
+"""The pages Accuracy and Language in a real browser: both themes, both widths, and a choice that
+stays in the address.
+"""
 
 from collections.abc import Callable
 from typing import Literal
@@ -11,7 +13,9 @@ from tests.webapp.served import CHART, FITS, WAIT_MS, Watch, choose
 
 
 @pytest.fixture(scope="module")
-def addresses(served: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def addresses(
+    served: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("quality")
     return {
         "accuracy": served(accuracy_store(folder / "accuracy.db")) + "/accuracy?sweep=accurate",
@@ -27,9 +31,14 @@ LOOKS: tuple[tuple[Literal["light", "dark"], int], ...] = (("light", 1440), ("da
 @pytest.mark.parametrize("look", LOOKS)
 @pytest.mark.parametrize("name", PARTS)
 def test_the_pages_in_a_browser(
-    addresses: dict[str, str], browser: Browser, look: tuple[Literal["light", "dark"], int], name: str
+    addresses: dict[str, str],
+    browser: Browser,
+    look: tuple[Literal["light", "dark"], int],
+    name: str,
 ) -> None:
-    """All parts come up, nothing is wider than the window, no error, no request beyond this host."""
+    """All parts come up, nothing is wider than the window, no error, no request beyond this
+    host.
+    """
     (scheme, width), (last, charts) = look, PARTS[name]
     context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900})
     page = context.new_page()

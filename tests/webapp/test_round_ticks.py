@@ -17,7 +17,9 @@ from webapp.display import texts
     ],
 )
 def test_ticks(low: float, high: float, ticks: list[float]) -> None:
-    """Round numbers inside the span; a short span has equal steps, a very long one powers of ten."""
+    """Round numbers inside the span; a short span has equal steps, a very long one powers of
+    ten.
+    """
     assert round_ticks(low, high) == pytest.approx(ticks)
 
 
@@ -29,6 +31,9 @@ def test_number_of_ticks(decades: int) -> None:
 
 def test_the_sign_of_ratios() -> None:
     """Numbers followed by the letter become ratios; words, labels and hexadecimal numbers stay."""
-    assert texts.typeset("Use topk: 1.493x [1.4, 1.5], at most 1,024x.") == "Use topk: 1.493× [1.4, 1.5], at most 1,024×."
+    assert (
+        texts.typeset("Use topk: 1.493x [1.4, 1.5], at most 1,024x.")
+        == "Use topk: 1.493× [1.4, 1.5], at most 1,024×."
+    )
     for same in ("tiny_4xl", "224x224", "0x10", "v1.5x2", "max 2 x 3", "arm r=8xy"):
         assert texts.typeset(same) == same

@@ -1,4 +1,6 @@
-"""A sweep that a real `breakeven run` measures, watched in a real browser from its first job to its answer."""
+"""A sweep that a real `breakeven run` measures, watched in a real browser from its first job to its
+answer.
+"""
 
 import os
 import subprocess
@@ -18,12 +20,20 @@ RUN_MS = 200_000
 
 
 def test_a_run_is_watched_until_it_ends(browser: Browser, tmp_path: Path) -> None:
-    """The page follows the dispatcher without a reload; what was opened on it stays open; then the answer is there."""
+    """The page follows the dispatcher without a reload; what was opened on it stays open; then the
+    answer is there.
+    """
     (tmp_path / "tiny.yaml").write_text(SWEEP)
     url, log = str(tmp_path / "breakeven.db"), tmp_path / "run.log"
     command = [sys.executable, "-m", "orchestrator", "run", "tiny.yaml", "--db", url]
     with log.open("w") as out:
-        run = subprocess.Popen(command, cwd=tmp_path, stdout=out, stderr=out, env={**os.environ, "PYTHONPATH": str(ROOT)})
+        run = subprocess.Popen(
+            command,
+            cwd=tmp_path,
+            stdout=out,
+            stderr=out,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
     try:
         while not (tmp_path / "breakeven.db").exists():
             assert run.poll() is None, log.read_text()
@@ -40,7 +50,9 @@ def test_a_run_is_watched_until_it_ends(browser: Browser, tmp_path: Path) -> Non
             expect(page.get_by_text("Nothing is waiting or running.")).to_be_visible(timeout=RUN_MS)
             assert run.wait(timeout=60) in (0, 1), log.read_text()
             page.get_by_role("link", name="Answer", exact=True).click()
-            expect(page.get_by_role("heading", name="Does it run from one end to the other?")).to_be_visible(timeout=WAIT_MS)
+            expect(
+                page.get_by_role("heading", name="Does it run from one end to the other?")
+            ).to_be_visible(timeout=WAIT_MS)
             expect(page.locator(CHART).first).to_be_visible(timeout=WAIT_MS)
             watch.check()
             page.close()

@@ -22,8 +22,11 @@ def test_every_store_has_its_runs(opened: Open, filled: str, large: str) -> None
     """Counts and states of all sweeps, and the node that measured them."""
     for url in (filled, large):
         engine = connect(url)
-        with engine.begin() as connection:  # its dispatcher gives a sign now, however long ago the store was made
-            connection.exec_driver_sql("UPDATE job SET renewed_at = ? WHERE state = 'running'", (time.time(),))
+        # its dispatcher gives a sign now, however long ago the store was made
+        with engine.begin() as connection:
+            connection.exec_driver_sql(
+                "UPDATE job SET renewed_at = ? WHERE state = 'running'", (time.time(),)
+            )
         engine.dispose()
     for url, states in (
         (filled, {"batches": "running", "quickstart": "done"}),
@@ -37,11 +40,17 @@ def test_every_store_has_its_runs(opened: Open, filled: str, large: str) -> None
 
 
 def test_failures_have_their_reason_log_and_command(opened: Open, large: str) -> None:
-    """Of the sweep in the address; a hostile message stays text, and the log is a block of its own."""
+    """Of the sweep in the address; a hostile message stays text, and the log is a block of its
+    own.
+    """
     app = opened(large, PAGE, sweep="large")
     words = page_text(app)
     assert "out_of_memory: " in words
-    assert [block for block in app.get("html") if "simulated failure in &lt;b&gt;the&lt;/b&gt; arm" in block.proto.body]
+    assert [
+        block
+        for block in app.get("html")
+        if "simulated failure in &lt;b&gt;the&lt;/b&gt; arm" in block.proto.body
+    ]
     assert "breakeven run large --remeasure --only failed" in html_texts(app)
     assert any("Traceback" in code.value for code in app.code)
     app.selectbox(key="sweep").set_value("running").run()
@@ -49,30 +58,45 @@ def test_failures_have_their_reason_log_and_command(opened: Open, large: str) ->
 
 
 def test_a_sweep_at_work(opened: Open, tmp_path: Any) -> None:
-    """Jobs that run and wait, with the time left by those that ended; without any nothing is claimed."""
+    """Jobs that run and wait, with the time left by those that ended; without any nothing is
+    claimed.
+    """
     url = str(tmp_path / "work.db")
     engine = connect(url)
     jobs = [job(size) for size in (32, 64, 96, 128)]
     row = submit_sweep(engine, NewSweep("at work", "name: at work", "Does it pay?"), jobs, jobs)
     app = opened(url, PAGE)
-    assert "at work on cpu: 0 of 4 jobs ended, 0 running, 4 waiting, no dispatcher holds a job" in page_text(app)
+    assert (
+        "at work on cpu: 0 of 4 jobs ended, 0 running, 4 waiting, no dispatcher holds a job"
+        in page_text(app)
+    )
     (first,) = claim(engine, row, owner=owner(), limit=1)
     ended = outcome(first.job)
-    record(engine, first.row, owner(), ended.model_copy(update={"ended_at": ended.started_at + 36_000}))
+    record(
+        engine, first.row, owner(), ended.model_copy(update={"ended_at": ended.started_at + 36_000})
+    )
     claim(engine, row, owner=owner(), limit=1)
-    assert "1 of 4 jobs ended, 1 running, 2 waiting, about 30.0 h left" in page_text(opened(url, PAGE))
+    assert "1 of 4 jobs ended, 1 running, 2 waiting, about 30.0 h left" in page_text(
+        opened(url, PAGE)
+    )
     engine.dispose()
 
 
-@pytest.mark.parametrize("message", ["![x](http://example.invalid/a.png) $x$ :red[y]", "long " * 300])
+@pytest.mark.parametrize(
+    "message", ["![x](http://example.invalid/a.png) $x$ :red[y]", "long " * 300]
+)
 def test_messages_are_text(opened: Open, tmp_path: Any, message: str) -> None:
     """Markdown of a failure's message, or of a sweep's name, is shown letter by letter."""
     url = str(tmp_path / "hostile.db")
     engine = connect(url)
     requested = job(32)
-    submit_sweep(engine, NewSweep("**bold** <b>", "text", "# [q](http://example.invalid)"), [requested], [])
+    submit_sweep(
+        engine, NewSweep("**bold** <b>", "text", "# [q](http://example.invalid)"), [requested], []
+    )
     failing = Failure(arm=None, reason="error", message=message, detail=message)
-    failed = outcome(requested).model_copy(update={"arms": (), "samples": None, "failures": (failing,), "ended_at": time.time()})
+    failed = outcome(requested).model_copy(
+        update={"arms": (), "samples": None, "failures": (failing,), "ended_at": time.time()}
+    )
     record(engine, None, None, failed)
     engine.dispose()
     app = opened(url, PAGE)

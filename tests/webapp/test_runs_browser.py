@@ -1,4 +1,6 @@
-"""The pages Runs and SQL in a real browser: both themes, narrow, live progress without losing choices, results to keep."""
+"""The pages Runs and SQL in a real browser: both themes, narrow, live progress without losing
+choices, results to keep.
+"""
 
 import csv
 from pathlib import Path
@@ -18,12 +20,16 @@ from tests.webapp.simulated import job, outcome
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_runs_and_sql(app: str, browser: Browser, scheme: Literal["light", "dark"]) -> None:
-    """Both come up at 800 px with nothing cut off; an example is chosen, runs, stands in the address and is kept as CSV."""
+    """Both come up at 800 px with nothing cut off; an example is chosen, runs, stands in the
+    address and is kept as CSV.
+    """
     context = browser.new_context(color_scheme=scheme, viewport={"width": 800, "height": 900})
     page = context.new_page()
     watch = Watch(page, app)
     page.goto(f"{app}/runs?sweep=quickstart")
-    expect(page.get_by_text("breakeven run quickstart --remeasure --only failed")).to_be_visible(timeout=WAIT_MS)
+    expect(page.get_by_text("breakeven run quickstart --remeasure --only failed")).to_be_visible(
+        timeout=WAIT_MS
+    )
     expect(page.get_by_role("heading", name="Nodes and devices")).to_be_visible()
     page.wait_for_function(FITS, timeout=WAIT_MS)
     page.get_by_role("link", name="SQL", exact=True).click()
@@ -53,7 +59,9 @@ def test_progress_is_live(browser: Browser, tmp_path: Path) -> None:
         for ended in (1, 2):
             (queued,) = claim(engine, row, owner=owner(), limit=1)
             record(engine, queued.row, owner(), outcome(queued.job))
-            expect(page.get_by_text(f"live on cpu: {ended} of 3 jobs ended")).to_be_visible(timeout=WAIT_MS)
+            expect(page.get_by_text(f"live on cpu: {ended} of 3 jobs ended")).to_be_visible(
+                timeout=WAIT_MS
+            )
         watch.check()
         page.close()
     engine.dispose()

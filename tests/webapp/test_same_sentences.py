@@ -1,4 +1,6 @@
-"""The sentences on break-evens are the same in the app and in the report, for images and for language."""
+"""The sentences on break-evens are the same in the app and in the report, for images and for
+language.
+"""
 
 import re
 from html import unescape
@@ -23,16 +25,24 @@ def cards(app: AppTest) -> dict[str, str]:
     bodies = "".join(element.proto.body for element in app.get("html"))
     return {
         unescape(arm): unescape(text)
-        for arm, text in re.findall(r"<div><b>(.*?)</b></div><div style=\"font-size:1.1rem[^>]*>(.*?)<", bodies)
+        for arm, text in re.findall(
+            r"<div><b>(.*?)</b></div><div style=\"font-size:1.1rem[^>]*>(.*?)<", bodies
+        )
     }
 
 
 @pytest.mark.parametrize("axis", ["tokens", "GMACs"])
 def test_images(opened: Open, filled: str, axis: str) -> None:
-    """Each card has the line of the report for its arm; the report then has the verdicts along the axis."""
+    """Each card has the line of the report for its arm; the report then has the verdicts along the
+    axis.
+    """
     shown = cards(opened(filled, sweep="quickstart", axis=axis))
     sections = list(speedup_sections(load_report(filled, "quickstart")))
-    (lines,) = [[line.text for line in section.lines] for section in sections if section.title == f"Break-even in {axis}"]
+    (lines,) = [
+        [line.text for line in section.lines]
+        for section in sections
+        if section.title == f"Break-even in {axis}"
+    ]
     assert len(shown) == 3
     for arm, sentence in shown.items():
         assert any(line.startswith(f"{arm}: {sentence}. Along ") for line in lines)
@@ -48,9 +58,14 @@ def test_mean_times_that_disagree(opened: Open, tmp_path: Path) -> None:
     """An arm of which some forwards take three times as long: report and page have both numbers."""
     found = simulated.outcome(simulated.job(224))
     assert found.samples is not None
-    rows = [(row[0], row[1] * (3 if number % 4 == 1 else 1), *row[2:]) for number, row in enumerate(found.samples.seconds)]
+    rows = [
+        (row[0], row[1] * (3 if number % 4 == 1 else 1), *row[2:])
+        for number, row in enumerate(found.samples.seconds)
+    ]
     samples = found.samples.model_copy(update={"seconds": tuple(rows)})
-    url = store_outcomes(tmp_path / "uneven.db", "uneven", found.model_copy(update={"samples": samples}))
+    url = store_outcomes(
+        tmp_path / "uneven.db", "uneven", found.model_copy(update={"samples": samples})
+    )
     (section,) = answer_sections(load_report(url, "uneven"))
     (line,) = [each.text for each in section.lines if "by mean times" in each.text]
     assert f"{line[1:]}." in page_text(opened(url, sweep="uneven")).replace("×", "x")
@@ -58,9 +73,19 @@ def test_mean_times_that_disagree(opened: Open, tmp_path: Path) -> None:
 
 def test_language(opened: Open, tmp_path: Path) -> None:
     """Prompts are counted in prompt tokens in both."""
-    outcomes = [a_generation(a_generation_job(prompt, (larosa(0.5),)), (1.0, 1.4)) for prompt in (16, 64, 256)]
+    outcomes = [
+        a_generation(a_generation_job(prompt, (larosa(0.5),)), (1.0, 1.4))
+        for prompt in (16, 64, 256)
+    ]
     url = store_outcomes(tmp_path / "prompts.db", "prompts", *outcomes)
     ((arm, sentence),) = cards(opened(url, sweep="prompts", metric="time per output token")).items()
     assert sentence == "pays at every point measured, 16 to 256 prompt tokens"
-    texts = [line.text for section in generation_sections(load_report(url, "prompts")) for line in section.lines or ()]
-    assert any(text.startswith(f"{arm}, llama-220m, against dense: {sentence}. Along tokens: ") for text in texts)
+    texts = [
+        line.text
+        for section in generation_sections(load_report(url, "prompts"))
+        for line in section.lines or ()
+    ]
+    assert any(
+        text.startswith(f"{arm}, llama-220m, against dense: {sentence}. Along tokens: ")
+        for text in texts
+    )

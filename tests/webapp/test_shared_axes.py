@@ -1,4 +1,6 @@
-"""Curves and strip have one x axis, whichever arm is in colour: equal scales, and grid lines at the same pixels."""
+"""Curves and strip have one x axis, whichever arm is in colour: equal scales, and grid lines at the
+same pixels.
+"""
 
 from typing import Any
 
@@ -30,7 +32,9 @@ def quickstart(filled: str) -> Rows:
 
 def x_scale(spec: dict[str, Any]) -> dict[str, Any]:
     """The scale of x as Vega draws it."""
-    (found,) = [scale for scale in vl_convert.vegalite_to_vega(spec)["scales"] if scale["name"] == "x"]
+    (found,) = [
+        scale for scale in vl_convert.vegalite_to_vega(spec)["scales"] if scale["name"] == "x"
+    ]
     return {name: found.get(name) for name in ("type", "base", "domain", "zero", "nice")}
 
 
@@ -46,7 +50,13 @@ def grid(spec: dict[str, Any]) -> list[float]:
 
 
 @pytest.mark.parametrize(
-    ("sweep", "axis"), [("quickstart", "tokens"), ("quickstart", "gmacs"), ("saved", "gmacs_saved"), ("saved", "tokens")]
+    ("sweep", "axis"),
+    [
+        ("quickstart", "tokens"),
+        ("quickstart", "gmacs"),
+        ("saved", "gmacs_saved"),
+        ("saved", "tokens"),
+    ],
 )
 def test_one_axis(request: pytest.FixtureRequest, sweep: str, axis: Axis) -> None:
     """With every arm in colour, and with each alone."""
@@ -57,7 +67,9 @@ def test_one_axis(request: pytest.FixtureRequest, sweep: str, axis: Axis) -> Non
         for view in curves.panel_views(points, break_evens, axis, selected=arm):
             assert view.strip is not None
             above, below = (part.to_dict() for part in (view.curves, view.strip))
-            banded += any(layer["encoding"].get("x2", {}).get("field") == "x_high" for layer in above["layer"])
+            banded += any(
+                layer["encoding"].get("x2", {}).get("field") == "x_high" for layer in above["layer"]
+            )
             assert x_scale(above) == x_scale(below)
             assert x_scale(above)["zero"] is not True
             assert len(grid(above)) >= 2
@@ -70,7 +82,13 @@ def test_one_axis_in_a_file(saved: Rows) -> None:
     points, break_evens = saved
     (arm,) = curves_along(points, break_evens, "gmacs_saved")[0]["arm"].unique()
     spec = curves.speedup_chart(points, break_evens, "gmacs_saved", selected=arm).to_dict()
-    found = [scale for scale in vl_convert.vegalite_to_vega(spec)["scales"] if scale["name"].endswith("_x")]
+    found = [
+        scale
+        for scale in vl_convert.vegalite_to_vega(spec)["scales"]
+        if scale["name"].endswith("_x")
+    ]
     assert len(found) == 4  # two sizes
-    kinds = [{name: scale.get(name) for name in ("type", "domain", "zero", "nice")} for scale in found]
+    kinds = [
+        {name: scale.get(name) for name in ("type", "domain", "zero", "nice")} for scale in found
+    ]
     assert kinds == [kinds[0]] * 4

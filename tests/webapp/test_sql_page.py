@@ -38,19 +38,30 @@ def test_examples_find_rows(opened: Open, large: str, title: str) -> None:
 
 
 def test_the_share_that_arrives_is_that_of_promise(opened: Open, filled: str) -> None:
-    """The median over the points whose promise is more than nothing, those left out that a flag marks as wrong."""
+    """The median over the points whose promise is more than nothing, those left out that a flag
+    marks as wrong.
+    """
     sql = EXAMPLES["How much of the promise arrives"].replace("{sweep}", "quickstart")
     found = {
-        (row["method"], row["metric"]): row for row in frame_of(run_query(filled, sql, seconds=10, rows=100)).to_dict("records")
+        (row["method"], row["metric"]): row
+        for row in frame_of(run_query(filled, sql, seconds=10, rows=100)).to_dict("records")
     }
     points = queries.labelled_speedups("quickstart", filled)[0]
     right = points[~points["flags"].map(lambda flags: wrong(split_flags(flags))).astype(bool)]
-    parts = {(own["method"].iloc[0], own["metric"].iloc[0]): own for _, own in right.groupby(["method", "metric"])}
-    shares = {key: share for key, own in parts.items() if (share := realised_of(own["realised_share"]))}
+    parts = {
+        (own["method"].iloc[0], own["metric"].iloc[0]): own
+        for _, own in right.groupby(["method", "metric"])
+    }
+    shares = {
+        key: share for key, own in parts.items() if (share := realised_of(own["realised_share"]))
+    }
     assert shares.keys() == found.keys()
     assert len(right) < len(points)
     for key, share in shares.items():
-        assert (found[key]["median"], found[key]["points"]) == (pytest.approx(share.median, abs=0.005), share.points)
+        assert (found[key]["median"], found[key]["points"]) == (
+            pytest.approx(share.median, abs=0.005),
+            share.points,
+        )
 
 
 @pytest.mark.parametrize(
@@ -59,7 +70,13 @@ def test_the_share_that_arrives_is_that_of_promise(opened: Open, filled: str) ->
         ("DELETE FROM sweep", "only reading is allowed"),
         ("SELECT spedup FROM speedup", "did you mean speedup"),
         ("SELECT 1; SELECT 2", "one statement at a time"),
-        ("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n", "it took longer than 10 s"),
+        (
+            (
+                "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*)"
+                " FROM n"
+            ),
+            "it took longer than 10 s",
+        ),
     ],
 )
 def test_errors_are_plain(opened: Open, large: str, sql: str, why: str) -> None:
@@ -73,8 +90,14 @@ def test_an_empty_field_runs_nothing(opened: Open, filled: str) -> None:
 
 
 def test_results_can_be_kept() -> None:
-    """Columns of one name, blobs, and columns of mixed types fit a Parquet file; texts stay as they are."""
-    result = Result(("a", "a", "blob", "mixed"), [(1, "x", b"123", 1), (None, "=1+1", None, "one")], truncated=False)
+    """Columns of one name, blobs, and columns of mixed types fit a Parquet file; texts stay as they
+    are.
+    """
+    result = Result(
+        ("a", "a", "blob", "mixed"),
+        [(1, "x", b"123", 1), (None, "=1+1", None, "one")],
+        truncated=False,
+    )
     found = frame_of(result)
     assert list(found.columns) == ["a", "a (2)", "blob", "mixed"]
     again = pd.read_parquet(io.BytesIO(parquet(found)))
@@ -92,5 +115,7 @@ def test_every_view_fits_a_parquet_file(large: str) -> None:
 def test_views_are_documented_as_in_the_docs() -> None:
     """Every view, with the words of the table in docs/views.md."""
     page = (ROOT / "docs/views.md").read_text(encoding="utf-8")
-    assert dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \| [^|]+ \|$", page, re.MULTILINE)) == ONE_ROW_PER
+    assert (
+        dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \| [^|]+ \|$", page, re.MULTILINE)) == ONE_ROW_PER
+    )
     assert set(ONE_ROW_PER) == set(TABLES)

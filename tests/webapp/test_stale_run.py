@@ -1,4 +1,6 @@
-"""A run that gives no sign any more: it is no progress of another sweep, it has no time left, and it does not run."""
+"""A run that gives no sign any more: it is no progress of another sweep, it has no time left, and
+it does not run.
+"""
 
 from pathlib import Path
 
@@ -22,7 +24,9 @@ SILENT_S = 500.0
 
 @pytest.fixture
 def halted(tmp_path: Path) -> str:
-    """Sweep `done`, and sweep `halted`: of four jobs one is done and one is held by a process last heard of 500 s ago."""
+    """Sweep `done`, and sweep `halted`: of four jobs one is done and one is held by a process last
+    heard of 500 s ago.
+    """
     url = str(tmp_path / "halted.db")
     store_sweep(url, "done", [job(size) for size in (160, 192)], outcome)
     engine = connect(url)
@@ -32,13 +36,17 @@ def halted(tmp_path: Path) -> str:
     record(engine, first.row, OWNER, outcome(first.job))
     claim(engine, row, owner=OWNER, limit=1)
     with engine.begin() as connection:
-        connection.exec_driver_sql("UPDATE job SET renewed_at = renewed_at - ? WHERE state = 'running'", (SILENT_S,))
+        connection.exec_driver_sql(
+            "UPDATE job SET renewed_at = renewed_at - ? WHERE state = 'running'", (SILENT_S,)
+        )
     engine.dispose()
     return url
 
 
 def test_other_sweeps_are_not_progress_of_this_one(opened: Open, halted: str) -> None:
-    """Answer has the strip of the chosen sweep alone, without a time left once its dispatcher is silent."""
+    """Answer has the strip of the chosen sweep alone, without a time left once its dispatcher is
+    silent.
+    """
     assert not [text for text in html_texts(opened(halted, sweep="done")) if "jobs ended" in text]
     (own,) = [text for text in html_texts(opened(halted, sweep="halted")) if "jobs ended" in text]
     assert own.startswith("halted on cpu: 1 of 4 jobs ended")
@@ -49,7 +57,9 @@ def test_other_sweeps_are_not_progress_of_this_one(opened: Open, halted: str) ->
 def test_a_silent_run_does_not_run(opened: Open, halted: str) -> None:
     """Runs calls it interrupted, and counts no time that is left."""
     app = opened(halted, "screens/runs.py")
-    states = dict(zip(app.dataframe[0].value["sweep"], app.dataframe[0].value["state"], strict=True))
+    states = dict(
+        zip(app.dataframe[0].value["sweep"], app.dataframe[0].value["state"], strict=True)
+    )
     assert states == {"done": "done", "halted": "interrupted"}
     assert " left" not in page_text(app).partition("Failures")[0]
     assert SILENT_S > LEASE_S
@@ -62,6 +72,8 @@ def test_silence_grows_while_nothing_is_committed(halted: str) -> None:
     assert again is kept
     assert kept.heard_at is not None
     assert [kept.silent_s(kept.heard_at + later) for later in (1.0, 7200.0)] == [1.0, 7200.0]
-    words = [" ".join(progress_words(kept, kept.heard_at + later)) for later in (1.0, SILENT_S, 7200.0)]
+    words = [
+        " ".join(progress_words(kept, kept.heard_at + later)) for later in (1.0, SILENT_S, 7200.0)
+    ]
     assert [" left" in text for text in words] == [True, False, False]
     assert len(set(words)) == 3

@@ -9,7 +9,10 @@ from webapp.display import texts
 
 def test_places() -> None:
     """Tokens are whole and have the unit of their input, GMACs and shares have three digits."""
-    assert [axis_place(1234.4, "tokens", "prompt tokens"), axis_place(0.03481, "gmacs", "tokens")] == [
+    assert [
+        axis_place(1234.4, "tokens", "prompt tokens"),
+        axis_place(0.03481, "gmacs", "tokens"),
+    ] == [
         "1,234 prompt tokens",
         "0.0348 GMACs",
     ]
@@ -18,7 +21,11 @@ def test_places() -> None:
 
 def test_metrics_in_the_order_of_their_kinds() -> None:
     """Metrics come in the order of the declarations of their kinds, each once."""
-    assert texts.metrics_in(["ttft", "time_per_char", "ttft", "latency"]) == ["latency", "time_per_char", "ttft"]
+    assert texts.metrics_in(["ttft", "time_per_char", "ttft", "latency"]) == [
+        "latency",
+        "time_per_char",
+        "ttft",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -31,32 +38,66 @@ def test_metrics_in_the_order_of_their_kinds() -> None:
         ((1.006, 0.99, 1.03), "unclear", "is unclear: 1.006× [0.990, 1.030]"),
         ((1.5, None, float("nan")), "unclear", "is 1.500×, too few pairs for an interval"),
         ((1.5, 1.4, 1.6), "insufficient", "has too few pairs"),
-        ((1.5, 1.4, 1.6), "quarantined", "is quarantined, measured on a slowed machine alone: 1.500× [1.400, 1.600]"),
+        (
+            (1.5, 1.4, 1.6),
+            "quarantined",
+            "is quarantined, measured on a slowed machine alone: 1.500× [1.400, 1.600]",
+        ),
     ],
 )
-def test_a_single_point(bounds: tuple[float, float | None, float | None], verdict: str, sentence: str) -> None:
+def test_a_single_point(
+    bounds: tuple[float, float | None, float | None], verdict: str, sentence: str
+) -> None:
     """The sentence of a point follows from its verdict and its interval as printed."""
-    row = dict(zip(("speedup", "speedup_low", "speedup_high"), bounds, strict=True), verdict=verdict, floor=0.01, flags="")
+    row = dict(
+        zip(("speedup", "speedup_low", "speedup_high"), bounds, strict=True),
+        verdict=verdict,
+        floor=0.01,
+        flags="",
+    )
     assert texts.single_point(row) == sentence
-    assert texts.single_point(row | {"flags": "contended,thermal_slowdown"}) == f"{sentence}; flagged: contended, thermal_slowdown"
+    assert (
+        texts.single_point(row | {"flags": "contended,thermal_slowdown"})
+        == f"{sentence}; flagged: contended, thermal_slowdown"
+    )
 
 
-@pytest.mark.parametrize("verdict", ["faster", "same", "slower", "unclear", "insufficient", "quarantined"])
+@pytest.mark.parametrize(
+    "verdict", ["faster", "same", "slower", "unclear", "insufficient", "quarantined"]
+)
 def test_words_and_numbers_are_those_of_the_report(verdict: str) -> None:
-    """For intervals around no difference the page prints the word, the ratio and the interval of the report."""
+    """For intervals around no difference the page prints the word, the ratio and the interval of
+    the report.
+    """
     for low in (0.9, 0.989, 0.9996, 1.0003, 1.001, 1.02):
         for width in (0.0002, 0.004, 0.07):
             bounds = (low + width / 2, low, low + width)
-            row = dict(zip(("speedup", "speedup_low", "speedup_high"), bounds, strict=True), verdict=verdict, floor=0.01)
-            shown, printed = texts.speed(row), conclude(SPEEDUP, *bounds, verdict=verdict, floor=0.01)
+            row = dict(
+                zip(("speedup", "speedup_low", "speedup_high"), bounds, strict=True),
+                verdict=verdict,
+                floor=0.01,
+            )
+            shown, printed = (
+                texts.speed(row),
+                conclude(SPEEDUP, *bounds, verdict=verdict, floor=0.01),
+            )
             assert (shown.word, shown.interval) == (printed.word, printed.interval)
             assert shown.estimate == printed.estimate.replace("x", "×")
 
 
 def test_a_verdict_on_an_arm_that_removes_nothing() -> None:
     """The verdict is that of the interval, and its reason adds that no tokens are the cause."""
-    bounds = {"speedup": 0.971, "speedup_low": 0.954, "speedup_high": 0.988, "verdict": "slower", "floor": 0.02, "flags": ""}
+    bounds = {
+        "speedup": 0.971,
+        "speedup_low": 0.954,
+        "speedup_high": 0.988,
+        "verdict": "slower",
+        "floor": 0.02,
+        "flags": "",
+    }
     assert texts.interval_reason(bounds) == "the whole interval lies below 1"
-    assert texts.interval_reason(bounds | {"flags": "no_effect"}) == (
-        "the whole interval lies below 1; it removes nothing here, so that this is no effect of fewer tokens"
+    assert (
+        texts.interval_reason(bounds | {"flags": "no_effect"})
+        == "the whole interval lies below 1; it removes nothing here, so that this is no effect of"
+        " fewer tokens"
     )

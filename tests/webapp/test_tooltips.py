@@ -17,19 +17,37 @@ FIELDS = ("word", "none", "empty", "number", "nan")
 
 def chart(point: int) -> alt.Chart:
     """One large mark: at point 0 two of its rows have no value, at point 1 all have."""
-    columns = {"word": ["a", "b"], "none": [None, "x"], "empty": ["", "y"], "number": [0.0, 2.5], "nan": [float("nan"), 1.0]}
+    columns = {
+        "word": ["a", "b"],
+        "none": [None, "x"],
+        "empty": ["", "y"],
+        "number": [0.0, 2.5],
+        "nan": [float("nan"), 1.0],
+    }
     rows = pd.DataFrame(columns).iloc[[point]]
-    tips = [alt.Tooltip(f"{name}:{'Q' if name in {'number', 'nan'} else 'N'}", title=name.upper()) for name in FIELDS]
-    mark: alt.Chart = alt.Chart(rows, width=200, height=200).mark_rect(width=200, height=200).encode(tooltip=tips)
+    tips = [
+        alt.Tooltip(f"{name}:{'Q' if name in {'number', 'nan'} else 'N'}", title=name.upper())
+        for name in FIELDS
+    ]
+    mark: alt.Chart = (
+        alt.Chart(rows, width=200, height=200).mark_rect(width=200, height=200).encode(tooltip=tips)
+    )
     return mark
 
 
 def test_the_specification() -> None:
     """Lists of rows become one expression; single fields, values and data stay."""
-    spec = {"layer": [{"encoding": {"tooltip": [{"field": "a", "type": "nominal"}]}}, {"encoding": {"tooltip": {"value": None}}}]}
+    spec = {
+        "layer": [
+            {"encoding": {"tooltip": [{"field": "a", "type": "nominal"}]}},
+            {"encoding": {"tooltip": {"value": None}}},
+        ]
+    }
     found: Any = with_known_rows(spec | {"datasets": {"d": [{"encoding": {"tooltip": [1]}}]}})
     assert found["layer"][0]["encoding"]["tooltip"] == {
-        "value": {"expr": """merge(isValid(datum["a"]) && datum["a"] !== '' ? {"a": datum["a"]} : {})"""}
+        "value": {
+            "expr": """merge(isValid(datum["a"]) && datum["a"] !== '' ? {"a": datum["a"]} : {})"""
+        }
     }
     assert found["layer"][1] == spec["layer"][1]
     assert found["datasets"] == {"d": [{"encoding": {"tooltip": [1]}}]}
@@ -44,7 +62,9 @@ def test_a_chart_keeps_its_rows_for_others() -> None:
     assert "merge(" not in json.dumps(copy.to_dict())
 
 
-@pytest.mark.parametrize(("point", "rows"), [(0, "WORD a|NUMBER 0"), (1, "WORD b|NONE x|EMPTY y|NUMBER 2.5|NAN 1")])
+@pytest.mark.parametrize(
+    ("point", "rows"), [(0, "WORD a|NUMBER 0"), (1, "WORD b|NONE x|EMPTY y|NUMBER 2.5|NAN 1")]
+)
 def test_in_the_browser(browser: Browser, tmp_path: Path, point: int, rows: str) -> None:
     """In a saved file: zero is a value, `null`, NaN and an empty text are none."""
     file = tmp_path / "chart.html"

@@ -1,7 +1,8 @@
-"""Memory of caches while a small model reads a long text: `python -m tests.workers.cache_growth dynamic,virtual 16 100 1000`.
+"""Memory of caches while a small model reads a long text: `python -m tests.workers.cache_growth
+dynamic,virtual 16 100 1000`.
 
-Each cache has a process of its own, forked before anything ran. Prints one line of JSON for every length: what the cache reports of
-itself, and what the process holds beyond what it held before.
+Each cache has a process of its own, forked before anything ran. Prints one line of JSON for every
+length: what the cache reports of itself, and what the process holds beyond what it held before.
 """
 
 import ctypes
@@ -37,7 +38,9 @@ def private_bytes() -> int:
     """Anonymous memory of this process, page by page: the counters in `statm` lag behind."""
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
-    match = re.search(r"^Anonymous:\s+(\d+) kB$", Path("/proc/self/smaps_rollup").read_text(), re.MULTILINE)
+    match = re.search(
+        r"^Anonymous:\s+(\d+) kB$", Path("/proc/self/smaps_rollup").read_text(), re.MULTILINE
+    )
     assert match is not None
     return int(match[1]) * 1024
 
@@ -53,7 +56,12 @@ def write(kind: KvCache, lengths: list[int]) -> list[dict[str, Any]]:
         logits = lm.model(input_ids=text[:, done:length], cache=cache, logits_to_keep=1).logits
         output = int(logits[0, -1].argmax())
         del logits
-        row = {"kind": kind, "tokens": length, **cache_memory(cache)._asdict(), "process": private_bytes() - before}
+        row = {
+            "kind": kind,
+            "tokens": length,
+            **cache_memory(cache)._asdict(),
+            "process": private_bytes() - before,
+        }
         rows.append({**row, "output": output})
     return rows
 
@@ -69,7 +77,8 @@ def main(kinds: list[KvCache], lengths: list[int]) -> None:
                 sys.exit(f"{kind}: failed")
             continue
         with torch.inference_mode():
-            write(kind, [4, 5, 9])  # what is made once, such as buffers of the matrix products, is made here
+            # what is made once, such as buffers of the matrix products, is made here
+            write(kind, [4, 5, 9])
             for row in write(kind, lengths):
                 print(json.dumps(row))
         sys.stdout.flush()

@@ -1,4 +1,6 @@
-"""A small text, tokenizers trained on a part of it, and language models of three layers that read it."""
+"""A small text, tokenizers trained on a part of it, and language models of three layers that read
+it.
+"""
 
 from functools import cache
 from pydoc_data.topics import topics
@@ -15,10 +17,29 @@ from workers.data.tokenization import FastTokenizer, train_tokenizer
 from workers.models.language import LanguageModel
 
 TEXTS = tuple(
-    topics[name] for name in ("assignment", "if", "while", "for", "try", "with", "function", "class", "slicings", "lambda")
+    topics[name]
+    for name in (
+        "assignment",
+        "if",
+        "while",
+        "for",
+        "try",
+        "with",
+        "function",
+        "class",
+        "slicings",
+        "lambda",
+    )
 )
 CONFIGS: dict[Architecture, dict[str, Any]] = {
-    "gpt2": {"n_embd": 32, "n_layer": 3, "n_head": 2, "n_positions": 1024, "bos_token_id": None, "eos_token_id": None},
+    "gpt2": {
+        "n_embd": 32,
+        "n_layer": 3,
+        "n_head": 2,
+        "n_positions": 1024,
+        "bos_token_id": None,
+        "eos_token_id": None,
+    },
     **{
         architecture: {
             "hidden_size": 32,
@@ -49,15 +70,24 @@ def word_piece() -> Backend:
     backend = Backend(models.WordPiece(unk_token="[UNK]"))
     backend.pre_tokenizer = pre_tokenizers.Whitespace()
     backend.decoder = decoders.WordPiece()
-    backend.train_from_iterator(TEXTS, trainers.WordPieceTrainer(vocab_size=400, special_tokens=["[UNK]"], show_progress=False))
+    backend.train_from_iterator(
+        TEXTS,
+        trainers.WordPieceTrainer(vocab_size=400, special_tokens=["[UNK]"], show_progress=False),
+    )
     return backend
 
 
 @cache
 def lm(architecture: Architecture = "llama") -> LanguageModel:
-    """A random model of three layers, with weights large enough for a mistake to show; never change it."""
+    """A random model of three layers, with weights large enough for a mistake to show; never change
+    it.
+    """
     tokenizer = bytes_bpe()
-    config = {"model_type": architecture, "vocab_size": tokenizer.size + SPARE, **CONFIGS[architecture]}
+    config = {
+        "model_type": architecture,
+        "vocab_size": tokenizer.size + SPARE,
+        **CONFIGS[architecture],
+    }
     with torch.random.fork_rng(), torch.inference_mode(mode=False):
         torch.manual_seed(1)
         model = AutoModelForCausalLM.from_config(AutoConfig.for_model(**config))

@@ -1,4 +1,6 @@
-"""HostPages: pages of the operating system behind reserved addresses, mapped and unmapped as a GPU's are."""
+"""HostPages: pages of the operating system behind reserved addresses, mapped and unmapped as a
+GPU's are.
+"""
 
 import ctypes
 import mmap
@@ -19,7 +21,9 @@ NOWHERE = ctypes.c_void_p(-1).value
 
 @dataclass(eq=False)
 class HostPages:
-    """A driver (see `mapped_reservation.Driver`) whose memory is that of anonymous files; at most `limit` pages at a time."""
+    """A driver (see `mapped_reservation.Driver`) whose memory is that of anonymous files; at most
+    `limit` pages at a time.
+    """
 
     size: int = 1 << 16
     limit: int = 1000
@@ -37,7 +41,9 @@ class HostPages:
         return self.size
 
     def reserve(self, size: int) -> int:
-        address = self._map(None, size, PROT_NONE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE, -1)
+        address = self._map(
+            None, size, PROT_NONE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE, -1
+        )
         self.reserved[address] = size
         return address
 
@@ -61,7 +67,13 @@ class HostPages:
 
     def unmap(self, address: int, size: int) -> None:
         self.mapped.remove(address)
-        self._map(address, size, PROT_NONE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1)
+        self._map(
+            address,
+            size,
+            PROT_NONE,
+            mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
+            -1,
+        )
 
     def destroy(self, memory: int) -> None:
         self.memory.remove(memory)
@@ -84,7 +96,14 @@ class HostPages:
         return torch.frombuffer(array, dtype=torch.uint8)
 
     def _map(self, address: int | None, size: int, protection: int, flags: int, file: int) -> int:
-        found = SYSTEM.mmap(ctypes.c_void_p(address), ctypes.c_size_t(size), protection, flags, file, ctypes.c_long(0))
+        found = SYSTEM.mmap(
+            ctypes.c_void_p(address),
+            ctypes.c_size_t(size),
+            protection,
+            flags,
+            file,
+            ctypes.c_long(0),
+        )
         if found == NOWHERE:
             raise OSError(ctypes.get_errno(), "mmap")
         return int(found)

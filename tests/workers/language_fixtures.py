@@ -1,4 +1,6 @@
-"""A method for language models that counts its calls and does something besides, written into a folder of methods."""
+"""A method for language models that counts its calls and does something besides, written into a
+folder of methods.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -58,13 +60,19 @@ def apply(lm, params):
 
 
 def scripted_language_arm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Write a language method that counts its calls and does something besides, and give the arm that uses it."""
+    """Write a language method that counts its calls and does something besides, and give the arm
+    that uses it.
+    """
     folder = tmp_path / "methods"
     folder.mkdir()
     monkeypatch.setenv("BREAKEVEN_METHODS", str(folder))
 
-    def write(name: str, body: str = "pass", refusal: str | None = None, reset: str = "calls.clear()") -> Arm:
-        (folder / f"{name}.py").write_text(LANGUAGE_METHOD.format(body=body, refusal=repr(refusal), reset=reset))
+    def write(
+        name: str, body: str = "pass", refusal: str | None = None, reset: str = "calls.clear()"
+    ) -> Arm:
+        (folder / f"{name}.py").write_text(
+            LANGUAGE_METHOD.format(body=body, refusal=repr(refusal), reset=reset)
+        )
         return Arm(stack=(Step(method=name),))
 
     return write

@@ -1,4 +1,6 @@
-"""Small random models of architectures that are not described here, made from transformers' own configuration classes."""
+"""Small random models of architectures that are not described here, made from transformers' own
+configuration classes.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -37,13 +39,26 @@ _LATENT = {
 }
 ZOO: Mapping[str, dict[str, Any]] = {
     "qwen3": {**_GROUPED, "head_dim": 16},
-    "gemma2": {**_GROUPED, "sliding_window": 12, "layer_types": ["sliding_attention", "full_attention"]},
-    "gemma3_text": {**_GROUPED, "sliding_window": 12, "layer_types": ["sliding_attention", "full_attention"]},
+    "gemma2": {
+        **_GROUPED,
+        "sliding_window": 12,
+        "layer_types": ["sliding_attention", "full_attention"],
+    },
+    "gemma3_text": {
+        **_GROUPED,
+        "sliding_window": 12,
+        "layer_types": ["sliding_attention", "full_attention"],
+    },
     "olmo2": _GROUPED,
     "phi3": {**_GROUPED, "sliding_window": None, "pad_token_id": 0},
     "smollm3": {**_GROUPED, "no_rope_layers": [1, 0]},
     "granite": _GROUPED,
-    "mixtral": {**_GROUPED, "num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": None},
+    "mixtral": {
+        **_GROUPED,
+        "num_local_experts": 4,
+        "num_experts_per_tok": 2,
+        "sliding_window": None,
+    },
     "qwen2_moe": {**_EXPERTS, "num_experts": 4, "shared_expert_intermediate_size": 24},
     "qwen3_moe": {**_EXPERTS, "num_experts": 4},
     "falcon": {**_SIZES, "num_kv_heads": 2, "new_decoder_architecture": True},
@@ -53,7 +68,12 @@ ZOO: Mapping[str, dict[str, Any]] = {
     "opt": {**_SIZES, "ffn_dim": 48, "word_embed_proj_dim": 32},
     "deepseek_v3": {**_LATENT, "n_group": 1, "topk_group": 1},
     "deepseek_v2": {**_LATENT, "topk_method": "greedy", "moe_layer_freq": 1},
-    "glm4_moe_lite": {**_LATENT, "n_group": 1, "topk_group": 1, "mlp_layer_types": ["dense", "sparse"]},
+    "glm4_moe_lite": {
+        **_LATENT,
+        "n_group": 1,
+        "topk_group": 1,
+        "mlp_layer_types": ["dense", "sparse"],
+    },
     "qwen3_next": {
         **_EXPERTS,
         "num_experts": 4,
@@ -69,13 +89,17 @@ ZOO: Mapping[str, dict[str, Any]] = {
 
 
 def saved_from_zoo(folder: Path, architecture: str) -> Path:
-    """`folder` with a random model of the zoo, as transformers saves it, and its byte-level tokenizer."""
+    """`folder` with a random model of the zoo, as transformers saves it, and its byte-level
+    tokenizer.
+    """
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     config = {"bos_token_id": None, "eos_token_id": None, "pad_token_id": None, **ZOO[architecture]}
     with torch.random.fork_rng(), torch.inference_mode(mode=False), torch.no_grad():
         torch.manual_seed(0)
-        model: Any = AutoModelForCausalLM.from_config(AutoConfig.for_model(architecture, **config), dtype=torch.float32)
+        model: Any = AutoModelForCausalLM.from_config(
+            AutoConfig.for_model(architecture, **config), dtype=torch.float32
+        )
         for parameter in model.parameters():
             parameter.mul_(3)  # else every token looks alike
     model.save_pretrained(folder)

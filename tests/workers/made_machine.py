@@ -1,4 +1,6 @@
-"""A folder with `proc` and `sys` files of the kernel's documented formats, for counters that this machine may not have."""
+"""A folder with `proc` and `sys` files of the kernel's documented formats, for counters that this
+machine may not have.
+"""
 
 import contextlib
 from collections.abc import Iterator
@@ -33,9 +35,14 @@ class MadeMachine:
         return path
 
     def stat(self, busy: int, steal: int) -> None:
-        """Ticks of each core: user, nice, system, idle, iowait, irq, softirq, steal, guest, guest_nice."""
+        """Ticks of each core: user, nice, system, idle, iowait, irq, softirq, steal, guest,
+        guest_nice.
+        """
         rows = [f"cpu{core} {busy} 0 0 900 5 0 0 {steal} 0 0" for core in range(max(CORES) + 1)]
-        self.write("proc/stat", "\n".join(["cpu  1 2 3 4 5 6 7 8 9 10", *rows, "intr 12 0", "ctxt 99"]) + "\n")
+        self.write(
+            "proc/stat",
+            "\n".join(["cpu  1 2 3 4 5 6 7 8 9 10", *rows, "intr 12 0", "ctxt 99"]) + "\n",
+        )
 
     def thermal(self, core: int, times: int, milliseconds: int | None, package: int = 0) -> None:
         """Events of one core; `milliseconds` None: a kernel before 5.5."""
@@ -52,7 +59,10 @@ class MadeMachine:
     def cgroup2(self, path: str, usec: int, times: int) -> None:
         """The process is in the group at `path` of version 2."""
         self.write("proc/self/cgroup", f"0::/{path}\n")
-        text = f"usage_usec 5\nuser_usec 3\nsystem_usec 2\nnr_periods 20\nnr_throttled {times}\nthrottled_usec {usec}\n"
+        text = (
+            "usage_usec 5\nuser_usec 3\nsystem_usec 2\nnr_periods 20\nnr_throttled"
+            f" {times}\nthrottled_usec {usec}\n"
+        )
         self.write(f"sys/fs/cgroup/{path}/cpu.stat", text)
 
     def cgroup1(self, nanoseconds: int, times: int) -> None:
@@ -61,8 +71,12 @@ class MadeMachine:
         text = f"nr_periods 20\nnr_throttled {times}\nthrottled_time {nanoseconds}\n"
         self.write("sys/fs/cgroup/cpu,cpuacct/box/cpu.stat", text)
 
-    def energy(self, domain: str, name: str, microjoules: int | None, largest: int | None = 262_143_328_850) -> None:
-        """A domain of RAPL; `None`: that file cannot be read (a folder stands in its place, since tests may run as root)."""
+    def energy(
+        self, domain: str, name: str, microjoules: int | None, largest: int | None = 262_143_328_850
+    ) -> None:
+        """A domain of RAPL; `None`: that file cannot be read (a folder stands in its place, since
+        tests may run as root).
+        """
         folder = f"sys/class/powercap/{domain}"
         self.write(f"{folder}/name", f"{name}\n")
         if largest is not None:

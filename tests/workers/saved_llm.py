@@ -13,14 +13,33 @@ from sweeps.model.method import Architecture
 from tests.workers.tiny_llms import CONFIGS
 from workers.data.tokenization import train_tokenizer
 
-NAMES = ("assignment", "if", "while", "for", "try", "with", "function", "class", "slicings", "lambda")
+NAMES = (
+    "assignment",
+    "if",
+    "while",
+    "for",
+    "try",
+    "with",
+    "function",
+    "class",
+    "slicings",
+    "lambda",
+)
 TEXTS = tuple(topics[name] for name in NAMES)
 TOKENS = 300
 
 
 def saved(folder: Path, architecture: Architecture = "llama", **more: Any) -> Path:
-    """`folder` with a random model of 2 layers, and its byte-level tokenizer; `more` goes into the configuration."""
-    config = {**CONFIGS[architecture], "vocab_size": TOKENS, "bos_token_id": None, "eos_token_id": None, **more}
+    """`folder` with a random model of 2 layers, and its byte-level tokenizer; `more` goes into the
+    configuration.
+    """
+    config = {
+        **CONFIGS[architecture],
+        "vocab_size": TOKENS,
+        "bos_token_id": None,
+        "eos_token_id": None,
+        **more,
+    }
     with torch.random.fork_rng(), torch.inference_mode(mode=False):
         torch.manual_seed(0)
         model: Any = AutoModelForCausalLM.from_config(AutoConfig.for_model(architecture, **config))

@@ -1,4 +1,6 @@
-"""A method for vision models that counts its calls and does something besides, written into a folder of methods."""
+"""A method for vision models that counts its calls and does something besides, written into a
+folder of methods.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -53,8 +55,12 @@ def apply(model, params):
 def scripted_arm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Write a method file that does something wrong, and give the arm that uses it."""
 
-    def write(name: str, body: str = "pass", *, refusal: str | None = None, promise: str = "") -> Arm:
-        (tmp_path / f"{name}.py").write_text(FAULTY.format(body=body, refusal=repr(refusal), promise=promise))
+    def write(
+        name: str, body: str = "pass", *, refusal: str | None = None, promise: str = ""
+    ) -> Arm:
+        (tmp_path / f"{name}.py").write_text(
+            FAULTY.format(body=body, refusal=repr(refusal), promise=promise)
+        )
         return Arm(stack=(Step(method=name),))
 
     monkeypatch.setenv("BREAKEVEN_METHODS", str(tmp_path))

@@ -1,4 +1,6 @@
-"""Accuracy jobs on real models: what an evaluation holds, what arms lose, and what becomes of arms and data that fail."""
+"""Accuracy jobs on real models: what an evaluation holds, what arms lose, and what becomes of arms
+and data that fail.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,7 +50,14 @@ def job(*arms: Arm, condition: Condition = DIGITS, images: int | None = 40, **fi
     """All other arms against the first."""
     pairs = tuple(Pair(0, index) for index in range(1, len(arms)))
     return Job(
-        **{"kind": "accuracy", "condition": condition, "arms": arms, "pairs": pairs, "protocol": Protocol(images=images), **fields}
+        **{
+            "kind": "accuracy",
+            "condition": condition,
+            "arms": arms,
+            "pairs": pairs,
+            "protocol": Protocol(images=images),
+            **fields,
+        }
     )
 
 
@@ -76,13 +85,17 @@ def folder(tmp_path: Path) -> Condition:
     for index in range(12):
         place = tmp_path / "images" / "abc"[index % 3]
         place.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(random.integers(0, 256, (40, 50, 3), dtype=np.uint8)).save(place / f"{index}.png")
+        Image.fromarray(random.integers(0, 256, (40, 50, 3), dtype=np.uint8)).save(
+            place / f"{index}.png"
+        )
     (tmp_path / "images" / "class_map.txt").write_text("a 7\nb 2\nc 5\n")
     return DIGITS.model_copy(update={"data": f"imagefolder:{tmp_path / 'images'}"})
 
 
 def test_the_evaluation_is_what_the_model_predicts() -> None:
-    """Predicted classes, ranks, margins and KL are those of a plain forward of the same images, in their order."""
+    """Predicted classes, ranks, margins and KL are those of a plain forward of the same images, in
+    their order.
+    """
     outcome = run(job(DENSE, HALF))
     assert not outcome.failures
     assert outcome.predictions is not None
@@ -92,7 +105,11 @@ def test_the_evaluation_is_what_the_model_predicts() -> None:
     model = load_vision(DIGITS, torch.device("cpu")).model
     prepare = Preprocessing(model, DIGITS, {32})
     with torch.inference_mode():
-        logits = model(torch.stack([prepare(found.read(place), "")[32] for place in places])).double().numpy()
+        logits = (
+            model(torch.stack([prepare(found.read(place), "")[32] for place in places]))
+            .double()
+            .numpy()
+        )
     labels = found.labels[places]
     assert unpack(outcome.predictions.labels, "i2").tolist() == labels.tolist()
     predicted, rank, margin = answers(outcome)[0]
@@ -106,7 +123,9 @@ def test_the_evaluation_is_what_the_model_predicts() -> None:
 
 
 def test_what_an_arm_loses() -> None:
-    """Metrics are what `stats.classification` computes from the predictions; a baseline loses nothing."""
+    """Metrics are what `stats.classification` computes from the predictions; a baseline loses
+    nothing.
+    """
     outcome = run(job(DENSE, HALF, ALL))
     assert outcome.predictions is not None
     dense, half, everything = outcome.arms
@@ -134,12 +153,22 @@ def test_what_an_arm_loses() -> None:
     assert neutral["top1"] == metrics(dense)["top1"]
 
 
-def test_neither_batch_size_nor_runtime_nor_batching_matters(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another batch size, a runtime that this device has not, and other batches: the answers are the same."""
+def test_neither_batch_size_nor_runtime_nor_batching_matters(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another batch size, a runtime that this device has not, and other batches: the answers are
+    the same.
+    """
     first = run(job(DENSE, HALF))
     monkeypatch.setattr(accuracy, "LARGEST_BATCH", 32)
     graph = HALF.model_copy(update={"overrides": Overrides(runtime="cudagraph")})
-    second = run(job(DENSE, graph, condition=DIGITS.model_copy(update={"batch_size": 7, "runtime": "compile"})))
+    second = run(
+        job(
+            DENSE,
+            graph,
+            condition=DIGITS.model_copy(update={"batch_size": 7, "runtime": "compile"}),
+        )
+    )
     assert not second.failures
     for index in (0, 1):
         for one, other in zip(answers(first)[index], answers(second)[index], strict=True):
@@ -148,8 +177,14 @@ def test_neither_batch_size_nor_runtime_nor_batching_matters(monkeypatch: pytest
 
 
 def test_arms_of_other_types_and_sizes() -> None:
-    """An arm in half precision and one on a smaller image are evaluated beside the dense one, on the same images."""
-    arms = (DENSE, Arm(overrides=Overrides(dtype="bfloat16")), Arm(overrides=Overrides(image_size=16)))
+    """An arm in half precision and one on a smaller image are evaluated beside the dense one, on
+    the same images.
+    """
+    arms = (
+        DENSE,
+        Arm(overrides=Overrides(dtype="bfloat16")),
+        Arm(overrides=Overrides(image_size=16)),
+    )
     outcome = run(job(*arms))
     assert not outcome.failures
     half, small_image = (metrics(arm) for arm in outcome.arms[1:])
@@ -164,7 +199,9 @@ def test_two_baselines() -> None:
     pairs = (Pair(2, 1), Pair(0, 1), Pair(0, 2))
     outcome = run(job(DENSE, HALF, ALL, pairs=pairs))
     assert outcome.predictions is not None
-    assert [(pair.baseline, pair.arm) for pair in outcome.predictions.pairs] == list(map(tuple, pairs))
+    assert [(pair.baseline, pair.arm) for pair in outcome.predictions.pairs] == list(
+        map(tuple, pairs)
+    )
     found = compare_predictions(outcome.predictions, 2, 1)
     assert found.kl is not None
     assert metrics(outcome.arms[1])["kl"] == pytest.approx(found.kl.value)
@@ -180,7 +217,9 @@ def test_two_baselines() -> None:
     ],
 )
 def test_an_arm_that_fails_on_the_way(scripted_arm: Any, body: str, reason: str) -> None:
-    """An arm that goes wrong among the images is a failure of its own; the others are evaluated on all of them."""
+    """An arm that goes wrong among the images is a failure of its own; the others are evaluated on
+    all of them.
+    """
     outcome = run(job(DENSE, scripted_arm("broken", LATE + body), HALF))
     assert [(failure.arm, failure.reason) for failure in outcome.failures] == [(1, reason)]
     assert "while evaluating broken" in outcome.failures[0].message
@@ -200,14 +239,18 @@ def test_all_arms_fail(scripted_arm: Any) -> None:
 
 
 def test_a_baseline_that_fails(scripted_arm: Any) -> None:
-    """Arms whose baseline failed keep their answers to the images; only what compares them is missing."""
+    """Arms whose baseline failed keep their answers to the images; only what compares them is
+    missing.
+    """
     outcome = run(job(scripted_arm("broken", LATE + "raise RuntimeError('on purpose')"), HALF))
     assert [failure.arm for failure in outcome.failures] == [0]
     assert set(metrics(outcome.arms[0])) == {"top1", "top5", "diversity"}
 
 
 def test_some_of_the_models_classes(folder: Condition) -> None:
-    """With a class map only the outputs that it names compete, and labels and predictions are outputs of the model."""
+    """With a class map only the outputs that it names compete, and labels and predictions are
+    outputs of the model.
+    """
     outcome = run(job(DENSE, HALF, condition=folder, images=None))
     assert not outcome.failures
     assert outcome.predictions is not None
@@ -220,7 +263,9 @@ def test_some_of_the_models_classes(folder: Condition) -> None:
 
 
 def test_unreadable_images(folder: Condition) -> None:
-    """Images that cannot be read are named and flagged, and the rest is evaluated; if none can, that is the answer."""
+    """Images that cannot be read are named and flagged, and the rest is evaluated; if none can,
+    that is the answer.
+    """
     root = Path((folder.data or "").removeprefix("imagefolder:"))
     (root / "b" / "4.png").write_text("no image")
     before = run(job(DENSE, HALF, condition=folder, images=None))
@@ -240,10 +285,18 @@ def test_unreadable_images(folder: Condition) -> None:
     [
         ({"data": None}, "unsupported", "needs data"),
         ({"data": "imagefolder:/nowhere"}, "error", "/nowhere is not on this machine"),
-        ({"model": "test_vit", "image_size": 64}, "unsupported", "the data has 10 classes and the model's head 1000"),
+        (
+            {"model": "test_vit", "image_size": 64},
+            "unsupported",
+            "the data has 10 classes and the model's head 1000",
+        ),
         ({"corruption": "rain", "severity": 1}, "unsupported", "there are brightness, contrast"),
         ({"corruption": "jpeg"}, "unsupported", "severity None"),
-        ({"model": "test_vit", "image_size": 64, "weights": "trained"}, "unsupported", "there is a recipe for digits_vit_64"),
+        (
+            {"model": "test_vit", "image_size": 64, "weights": "trained"},
+            "unsupported",
+            "there is a recipe for digits_vit_64",
+        ),
     ],
 )
 def test_jobs_that_cannot_be(fields: dict[str, Any], reason: str, message: str) -> None:
@@ -255,7 +308,9 @@ def test_jobs_that_cannot_be(fields: dict[str, Any], reason: str, message: str) 
 
 
 def test_time_that_is_up_is_no_failure_of_an_arm(scripted_arm: Any) -> None:
-    """When the time-out ends the pass over the images the whole job fails, and the message names how far it came."""
+    """When the time-out ends the pass over the images the whole job fails, and the message names
+    how far it came.
+    """
     slow = scripted_arm("slow", LATE + "time.sleep(60)")
     run(job(DENSE))  # loading the model is not what is to be cut short here
     with alarm(5):
@@ -265,9 +320,13 @@ def test_time_that_is_up_is_no_failure_of_an_arm(scripted_arm: Any) -> None:
 
 
 def test_corruptions_change_the_listing_and_the_answers() -> None:
-    """A corrupted evaluation is another one, the same each time, and its images are harder to distinguish for a model."""
+    """A corrupted evaluation is another one, the same each time, and its images are harder to
+    distinguish for a model.
+    """
     noisy = DIGITS.model_copy(update={"corruption": "gaussian_noise", "severity": 5})
-    clean, first, second = (run(job(DENSE, condition=condition)) for condition in (DIGITS, noisy, noisy))
+    clean, first, second = (
+        run(job(DENSE, condition=condition)) for condition in (DIGITS, noisy, noisy)
+    )
     assert clean.predictions is not None
     assert first.predictions is not None
     assert first.predictions == second.predictions
@@ -298,8 +357,13 @@ def _refuse_more_than(most: int, x: Tensor) -> None:
 
 
 def test_divergence_by_hand() -> None:
-    """KL of two distributions over two classes, and none of equal ones, whatever is added to the logits."""
-    one, other = torch.tensor([[0.8, 0.2], [0.5, 0.5]]).double(), torch.tensor([[0.5, 0.5], [0.5, 0.5]]).double()
+    """KL of two distributions over two classes, and none of equal ones, whatever is added to the
+    logits.
+    """
+    one, other = (
+        torch.tensor([[0.8, 0.2], [0.5, 0.5]]).double(),
+        torch.tensor([[0.5, 0.5], [0.5, 0.5]]).double(),
+    )
     found = divergence(one.log() + 3, other.log())
     expected = 0.8 * np.log(0.8 / 0.5) + 0.2 * np.log(0.2 / 0.5)
     assert found.tolist() == pytest.approx([expected, 0], abs=1e-12)

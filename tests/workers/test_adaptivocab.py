@@ -1,4 +1,6 @@
-"""AdaptiVocab as a method: exact at its neutral setting, shared weights, promises on MACs, counters, its control, and bad input."""
+"""AdaptiVocab as a method: exact at its neutral setting, shared weights, promises on MACs,
+counters, its control, and bad input.
+"""
 
 import dataclasses
 import json
@@ -16,7 +18,15 @@ from tests.workers.tiny_vits import calm
 from workers import methods
 from workers.errors import DataError, Unsupported
 from workers.methods.language import adaptivocab
-from workers.methods.language.adaptivocab import EXAMPLES, NEUTRAL, Params, apply, macs, refuses, skipped
+from workers.methods.language.adaptivocab import (
+    EXAMPLES,
+    NEUTRAL,
+    Params,
+    apply,
+    macs,
+    refuses,
+    skipped,
+)
 from workers.vocabulary.build import VocabularyRecipe, build_vocabulary
 from workers.vocabulary.ngram_tokenizer import PatchTokenizer, UnusableVocabulary
 
@@ -37,15 +47,21 @@ def domain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def logits(made: Any, text: str = HELD_OUT) -> torch.Tensor:
     """Of the first 60 of the text's tokens."""
-    found: torch.Tensor = made.model(input_ids=torch.tensor([made.tokenizer.encode(text)[:60]])).logits
+    found: torch.Tensor = made.model(
+        input_ids=torch.tensor([made.tokenizer.encode(text)[:60]])
+    ).logits
     return found
 
 
 def test_a_written_default_is_the_same_arm() -> None:
-    """`segmentation` and `rows` at their defaults, written or not; the authors' ways are other arms."""
+    """`segmentation` and `rows` at their defaults, written or not; the authors' ways are other
+    arms.
+    """
 
     def arm(**params: Any) -> str:
-        return Arm(stack=(Step(method="adaptivocab", params=Params(**params).model_dump(mode="json")),)).arm_id
+        return Arm(
+            stack=(Step(method="adaptivocab", params=Params(**params).model_dump(mode="json")),)
+        ).arm_id
 
     assert arm() == arm(segmentation="longest") == arm(rows="tokens") == "f4741aa7abd6db04"
     assert arm(ngrams=20, mode="replace") == "4d829f13ce3b1566"
@@ -54,11 +70,18 @@ def test_a_written_default_is_the_same_arm() -> None:
 
 
 def test_rows_from_the_text_of_an_n_gram(domain: str) -> None:
-    """Where tokens are replaced some first rows are others than those of an n-token's own tokens; the tokens stay the same."""
+    """Where tokens are replaced some first rows are others than those of an n-token's own tokens;
+    the tokens stay the same.
+    """
     given = lm("llama")
-    own, again = (apply(given, Params(ngrams=60, mode="replace", data=domain, rows=rows)) for rows in ("tokens", "text"))
+    own, again = (
+        apply(given, Params(ngrams=60, mode="replace", data=domain, rows=rows))
+        for rows in ("tokens", "text")
+    )
     assert own.tokenizer.encode(HELD_OUT) == again.tokenizer.encode(HELD_OUT)
-    same = (own.model.get_input_embeddings().weight == again.model.get_input_embeddings().weight).all(1)
+    same = (
+        own.model.get_input_embeddings().weight == again.model.get_input_embeddings().weight
+    ).all(1)
     assert 0 < int((~same).sum()) < 60
     assert own.weights_hash != again.weights_hash
 
@@ -66,7 +89,10 @@ def test_rows_from_the_text_of_an_n_gram(domain: str) -> None:
 def test_segmentation_is_the_tokenizers(domain: str) -> None:
     """By score the same text is cut otherwise, and what is made of it has an origin of its own."""
     given = lm("llama")
-    longest, scored = (apply(given, Params(ngrams=60, data=domain, segmentation=way)) for way in ("longest", "score"))
+    longest, scored = (
+        apply(given, Params(ngrams=60, data=domain, segmentation=way))
+        for way in ("longest", "score")
+    )
     assert longest.tokenizer.encode(HELD_OUT) != scored.tokenizer.encode(HELD_OUT)
     assert scored.tokenizer.decode(scored.tokenizer.encode(HELD_OUT)) == HELD_OUT
     assert longest.weights_hash != scored.weights_hash
@@ -80,41 +106,60 @@ def test_it_is_registered_for_language_models() -> None:
 
 @pytest.mark.parametrize("architecture", tuple(CONFIGS))
 def test_neutral_is_exact(architecture: Any) -> None:
-    """Without n-tokens and without tuning it is the given model on the given weights: same tokens, same logits, bit for bit."""
+    """Without n-tokens and without tuning it is the given model on the given weights: same tokens,
+    same logits, bit for bit.
+    """
     given = lm(architecture)
     made = apply(given, NEUTRAL)
     assert made.model is not given.model
     assert made.tokenizer is given.tokenizer
     assert torch.equal(logits(made), logits(given))
-    assert [id(parameter) for parameter in made.model.parameters()] == [id(parameter) for parameter in given.model.parameters()]
+    assert [id(parameter) for parameter in made.model.parameters()] == [
+        id(parameter) for parameter in given.model.parameters()
+    ]
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=str)
 def test_every_example_runs(example: Params, domain: str) -> None:
-    """Fewer tokens for a text of the domain, which comes back; finite logits for each token of the vocabulary."""
+    """Fewer tokens for a text of the domain, which comes back; finite logits for each token of the
+    vocabulary.
+    """
     given = lm()
     params = example.model_copy(update={"data": domain})
     made = apply(given, params)
     tokens = made.tokenizer.encode(HELD_OUT)
     assert made.tokenizer.decode(tokens) == HELD_OUT
     assert (len(tokens) < len(given.tokenizer.encode(HELD_OUT))) == (params.ngrams > 0)
-    assert logits(made).shape[-1] == made.network.vocabulary == made.tokenizer.size + SPARE == made.model.config.vocab_size
+    assert (
+        logits(made).shape[-1]
+        == made.network.vocabulary
+        == made.tokenizer.size + SPARE
+        == made.model.config.vocab_size
+    )
     assert logits(made).isfinite().all()
     added = params.ngrams if params.mode == "append" else 0
     assert made.network.vocabulary == given.network.vocabulary + added
     assert made.weights_hash != given.weights_hash
-    assert macs(params, given.network, 5, 7) == (1 + 7) * (made.network.head_macs - given.network.head_macs)
+    assert macs(params, given.network, 5, 7) == (1 + 7) * (
+        made.network.head_macs - given.network.head_macs
+    )
     assert skipped(params, given.network, 7) == 0
 
 
 @pytest.mark.parametrize("steps", [0, 1])
 def test_weights_are_shared_where_they_are_unchanged(steps: int, domain: str) -> None:
-    """All but embedding and head, and with tuning all but these and the outer layers, are the given model's own tensors."""
+    """All but embedding and head, and with tuning all but these and the outer layers, are the given
+    model's own tensors.
+    """
     given = lm()
     made = apply(given, Params(ngrams=10, finetune_steps=steps, data=domain))
     own = {id(parameter) for parameter in given.model.parameters()}
     new = {name for name, parameter in made.model.named_parameters() if id(parameter) not in own}
-    outer = {name for name, _ in made.model.named_parameters() if ".layers.0." in name or ".layers.2." in name}
+    outer = {
+        name
+        for name, _ in made.model.named_parameters()
+        if ".layers.0." in name or ".layers.2." in name
+    }
     assert new == {"model.embed_tokens.weight", "lm_head.weight"} | (outer if steps else set())
 
 
@@ -129,7 +174,9 @@ def test_the_given_model_stays_as_it_was(domain: str) -> None:
 
 
 def test_counters_count_what_ran(domain: str) -> None:
-    """They count how many tokens a text was and would have been, since the last reset, and nothing of how it was built."""
+    """They count how many tokens a text was and would have been, since the last reset, and nothing
+    of how it was built.
+    """
     made = apply(lm(), Params(ngrams=20, finetune_steps=1, data=domain))
     (counters,) = made.counters
     assert set(counters.metrics().values()) == {0}
@@ -149,24 +196,38 @@ def test_counters_count_what_ran(domain: str) -> None:
 
 
 def test_the_control_reads_the_same_text(domain: str) -> None:
-    """`ngrams: 0` with steps has the tokenizer as it was and tuned weights of the same names, and is not the given model."""
+    """`ngrams: 0` with steps has the tokenizer as it was and tuned weights of the same names, and
+    is not the given model.
+    """
     given = lm()
     control = apply(given, Params(ngrams=0, finetune_steps=2, data=domain))
     adapted = apply(given, Params(ngrams=10, finetune_steps=2, data=domain))
     assert control.tokenizer.encode(HELD_OUT) == given.tokenizer.encode(HELD_OUT)
     assert not torch.equal(logits(control), logits(given))
     own = {id(parameter) for parameter in given.model.parameters()}
-    new = [{name for name, each in made.model.named_parameters() if id(each) not in own} for made in (control, adapted)]
+    new = [
+        {name for name, each in made.model.named_parameters() if id(each) not in own}
+        for made in (control, adapted)
+    ]
     assert new[0] == new[1]
     assert control.network == given.network
 
 
 def test_built_and_tuned_once(domain: str, tmp_path: Path) -> None:
-    """A second arm finds both artifacts, which are JSON and safetensors, and gets the same model."""
+    """A second arm finds both artifacts, which are JSON and safetensors, and gets the same
+    model.
+    """
     params = Params(ngrams=10, finetune_steps=2, data=domain)
     first = apply(lm(), params)
-    files = {file: file.stat().st_mtime_ns for file in (tmp_path / "cache").iterdir() if file.suffix != ".lock"}
-    assert sorted((file.name.split("-")[0], file.suffix) for file in files) == [("tuned", ".safetensors"), ("vocabulary", ".json")]
+    files = {
+        file: file.stat().st_mtime_ns
+        for file in (tmp_path / "cache").iterdir()
+        if file.suffix != ".lock"
+    }
+    assert sorted((file.name.split("-")[0], file.suffix) for file in files) == [
+        ("tuned", ".safetensors"),
+        ("vocabulary", ".json"),
+    ]
     second = apply(lm(), params)
     assert {file: file.stat().st_mtime_ns for file in files} == files
     assert torch.equal(logits(first), logits(second))
@@ -174,7 +235,9 @@ def test_built_and_tuned_once(domain: str, tmp_path: Path) -> None:
 
 
 def test_a_vocabulary_made_before(domain: str, tmp_path: Path) -> None:
-    """`file` is used as it is, when it fits tokenizer, model and parameters; what differs is named."""
+    """`file` is used as it is, when it fits tokenizer, model and parameters; what differs is
+    named.
+    """
     tokenizer, given = bytes_bpe(), lm()
     file = tmp_path / "own.json"
     build_vocabulary(tokenizer, TEXTS, VocabularyRecipe(ngrams=15)).write(file)
@@ -186,7 +249,9 @@ def test_a_vocabulary_made_before(domain: str, tmp_path: Path) -> None:
         apply(given, Params(ngrams=15, mode="replace", file=str(file)))
     other = {**json.loads(file.read_text()), "tokenizer": "0123456789abcdef"}
     file.write_text(json.dumps(other))
-    with pytest.raises(UnusableVocabulary, match=r"made for another tokenizer \(0123456789abcdef, "):
+    with pytest.raises(
+        UnusableVocabulary, match=r"made for another tokenizer \(0123456789abcdef, "
+    ):
         apply(given, Params(ngrams=15, file=str(file)))
 
 
@@ -197,13 +262,17 @@ def test_a_pickle_is_a_usage_error() -> None:
 
 
 def test_what_cannot_be_done() -> None:
-    """A text that is none, one too short, a patch over a patch, more tokens than there are: each has its message."""
+    """A text that is none, one too short, a patch over a patch, more tokens than there are: each
+    has its message.
+    """
     given = lm()
     with pytest.raises(DataError, match="is not a text"):
         apply(given, Params(data="nothing"))
     with pytest.raises(UnusableVocabulary, match="request at most that many"):
         apply(given, Params(ngrams=100_000))
-    patched = PatchTokenizer(bytes_bpe(), build_vocabulary(bytes_bpe(), TEXTS, VocabularyRecipe(ngrams=5)))
+    patched = PatchTokenizer(
+        bytes_bpe(), build_vocabulary(bytes_bpe(), TEXTS, VocabularyRecipe(ngrams=5))
+    )
     with pytest.raises(UnusableVocabulary, match="patched already"):
         apply(dataclasses.replace(given, tokenizer=patched), Params(ngrams=5))
     with pytest.raises(Unsupported, match="first method of a stack"):
@@ -212,8 +281,16 @@ def test_what_cannot_be_done() -> None:
             Params(ngrams=5),
         )
     network = languages()["tiny_lm"]
-    assert "2048 tokens cannot be replaced" in (refuses(Params(ngrams=2048, mode="replace"), network) or "")
+    assert "2048 tokens cannot be replaced" in (
+        refuses(Params(ngrams=2048, mode="replace"), network) or ""
+    )
     assert refuses(Params(ngrams=2048), network) is None
-    for wrong in ({"ngrams": -1}, {"mode": "swap"}, {"init": "zero"}, {"finetune_steps": -1}, {"learning_rate": 0}):
+    for wrong in (
+        {"ngrams": -1},
+        {"mode": "swap"},
+        {"init": "zero"},
+        {"finetune_steps": -1},
+        {"learning_rate": 0},
+    ):
         with pytest.raises(ValidationError):
             Params.model_validate(wrong)

@@ -1,4 +1,6 @@
-"""Token counts aligned to hardware tiles, and r beyond the cap: what is promised, and what is recorded."""
+"""Token counts aligned to hardware tiles, and r beyond the cap: what is promised, and what is
+recorded.
+"""
 
 import math
 
@@ -21,19 +23,33 @@ ALIGNING = sorted(name for name, method in FOUND.items() if "align" in method.Pa
 def arm(name, **params):
     """An arm of one step, its parameters spelled out as planning does."""
     method = FOUND[name]
-    return Arm(stack=(Step(method=name, params=method.Params(**params).model_dump(mode="json"), version=method.VERSION),))
+    return Arm(
+        stack=(
+            Step(
+                method=name,
+                params=method.Params(**params).model_dump(mode="json"),
+                version=method.VERSION,
+            ),
+        )
+    )
 
 
 def mlps(name, **params):
     return [block.mlp for block in methods.promised_tokens(arm(name, **params), DEIT_S, 224)]
 
 
-@given(st.lists(st.integers(0, 300), min_size=1, max_size=12), st.integers(0, 5), st.integers(1, 128))
+@given(
+    st.lists(st.integers(0, 300), min_size=1, max_size=12), st.integers(0, 5), st.integers(1, 128)
+)
 def test_rounds_up_to_a_multiple_of_what_is_there(counts, prefix, align):
-    """Never fewer than requested, never more than there were, less than one tile too many, and a multiple unless none is gone."""
+    """Never fewer than requested, never more than there were, less than one tile too many, and a
+    multiple unless none is gone.
+    """
     counts = sorted(counts, reverse=True)
     patches = counts[0] + 7
-    for requested, kept in zip(counts, rounded := aligned(counts, patches, prefix, align), strict=True):
+    for requested, kept in zip(
+        counts, rounded := aligned(counts, patches, prefix, align), strict=True
+    ):
         assert requested <= kept <= patches
         assert kept == patches or ((kept + prefix) % align == 0 and kept - requested < align)
     assert list(rounded) == sorted(rounded, reverse=True)
@@ -42,21 +58,27 @@ def test_rounds_up_to_a_multiple_of_what_is_there(counts, prefix, align):
 
 
 def test_keeps_whole_tiles():
-    """TopK at keep rate 0.5 of 197 tokens: 99, 50 and 26 tokens become 128, 64 and 64 when aligned to 64."""
+    """TopK at keep rate 0.5 of 197 tokens: 99, 50 and 26 tokens become 128, 64 and 64 when aligned
+    to 64.
+    """
     assert mlps("topk", keep_rate=0.5) == [197] * 3 + [99] * 3 + [50] * 3 + [26] * 3
     assert mlps("topk", keep_rate=0.5, align=64) == [197] * 3 + [128] * 3 + [64] * 6
     assert mlps("topk", keep_rate=0.7, align=64) == [197] * 3 + [192] * 3 + [128] * 6
 
 
 def test_merges_wait_until_a_tile_is_full():
-    """ToMe at r=13 goes down a tile at a time, and ends within a tile of where it would have ended."""
+    """ToMe at r=13 goes down a tile at a time, and ends within a tile of where it would have
+    ended.
+    """
     assert mlps("tome", r=13, align=64) == [192] * 5 + [128] * 5 + [65, 64]
     assert mlps("tome", r=13)[-1] == 41
 
 
 @pytest.mark.parametrize("name", ALIGNING)
 def test_every_method_rounds_up(name):
-    """With `align` no block has fewer tokens than without, none has a tile more, and how many came on top is recorded."""
+    """With `align` no block has fewer tokens than without, none has a tile more, and how many came
+    on top is recorded.
+    """
     plain = FOUND[name].EXAMPLES[0]
     params = plain.model_copy(update={"align": 32})
     network = DEIT_S
@@ -70,7 +92,9 @@ def test_every_method_rounds_up(name):
 
 
 def test_r_beyond_the_cap_is_capped_and_recorded():
-    """r=100 of 196 tokens is more than half of them in every block, and is recorded so; r=13 never is, and nothing is recorded."""
+    """r=100 of 196 tokens is more than half of them in every block, and is recorded so; r=13 never
+    is, and nothing is recorded.
+    """
     assert solve(arm("tome", r=100), DEIT_S, 224).values == {"r_capped_blocks": 12}
     assert solve(arm("tome", r=(98, 98)), DEIT_S, 224).values == {"r_capped_blocks": 1}
     assert solve(arm("tome", r=13), DEIT_S, 224).values == {}

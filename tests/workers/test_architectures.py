@@ -1,4 +1,6 @@
-"""Architectures that are not described here run dense, with caches, an adapted vocabulary and quality; rows are skipped in none."""
+"""Architectures that are not described here run dense, with caches, an adapted vocabulary and
+quality; rows are skipped in none.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,15 +39,27 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 def place(places: dict[str, str], architecture: str) -> dict[str, str]:
     folder = Path(places["root"]) / architecture
-    return {"model": str(folder if folder.exists() else saved_from_zoo(folder, architecture)), "data": places["data"]}
+    return {
+        "model": str(folder if folder.exists() else saved_from_zoo(folder, architecture)),
+        "data": places["data"],
+    }
 
 
 def answered(where: dict[str, str], kind: Any, *arms: Arm, **condition: Any) -> Outcome:
     """A job without a fresh process for each arm; each arm is compared with the first."""
-    requested = {"threads": 1, "prompt_tokens": PROMPT, "new_tokens": NEW, "decoding": "teacher_forcing", **where, **condition}
+    requested = {
+        "threads": 1,
+        "prompt_tokens": PROMPT,
+        "new_tokens": NEW,
+        "decoding": "teacher_forcing",
+        **where,
+        **condition,
+    }
     pairs = tuple(Pair(0, index) for index in range(1, len(arms)))
     protocol = Protocol(pairs_min=2, pairs_max=2, characters=600)
-    job = Job(kind=kind, condition=Condition(**requested), arms=arms, pairs=pairs, protocol=protocol)
+    job = Job(
+        kind=kind, condition=Condition(**requested), arms=arms, pairs=pairs, protocol=protocol
+    )
     return run(job, pass_seconds=0.01, isolated=False) if kind == "generation" else run(job)
 
 
@@ -55,7 +69,13 @@ def metrics(arm: ArmOutcome) -> dict[str, float]:
 
 def step(method: str, **params: Any) -> Arm:
     module = methods.of_modality("language")[method]
-    stack = (Step(method=method, params=module.Params(**params).model_dump(mode="json"), version=module.VERSION),)
+    stack = (
+        Step(
+            method=method,
+            params=module.Params(**params).model_dump(mode="json"),
+            version=module.VERSION,
+        ),
+    )
     return Arm(stack=stack)
 
 
@@ -76,7 +96,9 @@ def plain(lm: LanguageModel) -> Any:
 
 def products(counter: FlopCounterMode) -> Array:
     """MACs with weights, and of attention."""
-    by_product = {str(name): flops // 2 for name, flops in counter.get_flop_counts()["Global"].items()}
+    by_product = {
+        str(name): flops // 2 for name, flops in counter.get_flop_counts()["Global"].items()
+    }
     weights = sum(by_product.get(name, 0) for name in ("aten.mm", "aten.addmm"))
     return np.array([weights, sum(by_product.values()) - weights])
 
@@ -85,7 +107,10 @@ def one_by_one(lm: LanguageModel, tokens: int) -> Array:
     """At `n`, the `products` of `n` tokens but the first, read one by one, by torch's counter."""
     model = plain(lm)
     one_B1 = torch.zeros((1, 1), dtype=torch.long)
-    cache, counted = model(input_ids=one_B1, use_cache=True, logits_to_keep=1).cache, [np.zeros(2)] * 2
+    cache, counted = (
+        model(input_ids=one_B1, use_cache=True, logits_to_keep=1).cache,
+        [np.zeros(2)] * 2,
+    )
     for _ in range(tokens - 1):
         with FlopCounterMode(display=False) as counter:
             model(input_ids=one_B1, cache=cache, use_cache=True, logits_to_keep=1)
@@ -96,20 +121,27 @@ def one_by_one(lm: LanguageModel, tokens: int) -> Array:
 def at_once(lm: LanguageModel, tokens: int) -> Array:
     """The `products` of a prompt, by torch's counter; attention over the full square."""
     with FlopCounterMode(display=False) as counter:
-        plain(lm)(input_ids=torch.zeros((1, tokens), dtype=torch.long), use_cache=True, logits_to_keep=1)
+        plain(lm)(
+            input_ids=torch.zeros((1, tokens), dtype=torch.long), use_cache=True, logits_to_keep=1
+        )
     return products(counter)
 
 
 @pytest.mark.parametrize("architecture", ["gemma2", "mixtral", "qwen3_next"])
 def test_generation(places: dict[str, str], architecture: str) -> None:
-    """A whole job: dense with every cache is timed, and one that cannot hold what a layer keeps is unsupported with the reason."""
+    """A whole job: dense with every cache is timed, and one that cannot hold what a layer keeps is
+    unsupported with the reason.
+    """
     arms = [DENSE, *(Arm(overrides=Overrides(kv_cache=kind)) for kind in ("static", "virtual"))]
     outcome = answered(place(places, architecture), "generation", *arms)
     refused = {failure.arm: failure for failure in outcome.failures}
     assert set(refused) == ({2} if architecture in LINEAR else set()), refused
     for failure in refused.values():
         assert failure.reason == "unsupported"
-        assert "kv_cache 'virtual' cannot hold the state of layer 0 (LinearAttention" in failure.message
+        assert (
+            "kv_cache 'virtual' cannot hold the state of layer 0 (LinearAttention"
+            in failure.message
+        )
     for arm in outcome.arms:
         found = metrics(arm)
         assert found["tokens_decoded"] == NEW
@@ -120,36 +152,57 @@ def test_generation(places: dict[str, str], architecture: str) -> None:
 
 @pytest.mark.parametrize("architecture", ZOO)
 def test_macs_are_counted(places: dict[str, str], architecture: str) -> None:
-    """MACs of the prompt are those that torch counts at once, with causal attention, and of what follows token by token.
+    """MACs of the prompt are those that torch counts at once, with causal attention, and of what
+    follows token by token.
 
     Beyond a sliding window too.
     """
     lm = load_language(Condition(**place(places, architecture)))
     counted = one_by_one(lm, PROMPT + NEW)
-    # What a layer's first token costs is no step of `one_by_one`; between it and the second one lies one more key of attention.
+    # What a layer's first token costs is no step of `one_by_one`; between it and the second one
+    # lies one more key of attention.
     first = 3 * counted[2] - counted[3]
-    assert lm.macs(PROMPT, NEW) - lm.macs(PROMPT, 0) == (counted[PROMPT + NEW] - counted[PROMPT]).sum()
+    assert (
+        lm.macs(PROMPT, NEW) - lm.macs(PROMPT, 0) == (counted[PROMPT + NEW] - counted[PROMPT]).sum()
+    )
     assert lm.macs(PROMPT, 0) == at_once(lm, PROMPT)[0] + (first + counted[PROMPT])[1]
 
 
 @pytest.mark.parametrize("architecture", ["deepseek_v3", "deepseek_v2", "glm4_moe_lite"])
 def test_macs_of_latent_attention(places: dict[str, str], architecture: str) -> None:
-    """A prompt's latents are expanded once, a decoded token's with all before it, and the matrix that expands them is read once."""
+    """A prompt's latents are expanded once, a decoded token's with all before it, and the matrix
+    that expands them is read once.
+    """
     lm = load_language(Condition(**place(places, architecture)))
     weights, attention = at_once(lm, 256)
-    assert lm.macs(256, 0) == weights + attention * 257 / (2 * 256)  # causal: half of the square, the diagonal included
+    # causal: half of the square, the diagonal included
+    assert lm.macs(256, 0) == weights + attention * 257 / (2 * 256)
     counted = one_by_one(lm, 40)
     assert lm.macs(32, 8) - lm.macs(32, 0) == (counted[40] - counted[32]).sum()
     model, experts = lm.model, lm.model.config
     used = {3: experts.num_experts_per_tok / experts.n_routed_experts, 2: 1.0, 1: 0.0}
-    sizes = [used[each.dim()] * each.numel() for name, each in model.named_parameters() if "embed_tokens" not in name]
+    sizes = [
+        used[each.dim()] * each.numel()
+        for name, each in model.named_parameters()
+        if "embed_tokens" not in name
+    ]
     assert lm.weights_read == sum(sizes)
 
 
 def test_experts_count_where_tokens_are_sent_to(places: dict[str, str]) -> None:
-    """Two of Mixtral's four experts: an independent sum of all matrices, and of attention over 30 tokens."""
+    """Two of Mixtral's four experts: an independent sum of all matrices, and of attention over 30
+    tokens.
+    """
     lm = load_language(Condition(**place(places, "mixtral")))
-    width, heads, kv_heads, head_dim, mlp, layers, vocabulary = 32, 4, 2, 8, 48, 2, lm.network.vocabulary
+    width, heads, kv_heads, head_dim, mlp, layers, vocabulary = (
+        32,
+        4,
+        2,
+        8,
+        48,
+        2,
+        lm.network.vocabulary,
+    )
     matrices = width * head_dim * 2 * (heads + kv_heads) + width * 4 + 2 * 3 * width * mlp
     attention = 2 * heads * head_dim * 30 * 31 // 2
     assert lm.macs(24, 6) == layers * (30 * matrices + attention) + 7 * width * vocabulary
@@ -158,35 +211,56 @@ def test_experts_count_where_tokens_are_sent_to(places: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("architecture", ZOO)
 def test_batches_of_unequal_prompts(places: dict[str, str], architecture: str) -> None:
-    """A prompt that is padded beside a longer one goes on as it does alone, in every cache that the model takes."""
+    """A prompt that is padded beside a longer one goes on as it does alone, in every cache that the
+    model takes.
+    """
     lm = load_language(Condition(**place(places, architecture)))
-    texts = passages(held_out(Condition(**place(places, architecture))), lm.tokenizer, PROMPT, NEW, 2)
-    shorter = texts[1]._replace(prompt=lm.tokenizer.decode(lm.tokenizer.encode(texts[1].prompt)[4:]))
-    for kind in ("dynamic", "static") if architecture in LINEAR else ("dynamic", "static", "virtual"):
+    texts = passages(
+        held_out(Condition(**place(places, architecture))), lm.tokenizer, PROMPT, NEW, 2
+    )
+    shorter = texts[1]._replace(
+        prompt=lm.tokenizer.decode(lm.tokenizer.encode(texts[1].prompt)[4:])
+    )
+    for kind in (
+        ("dynamic", "static") if architecture in LINEAR else ("dynamic", "static", "virtual")
+    ):
         alone = Workload((shorter,), "greedy", kind, NEW).run(lm)
         both = Workload((texts[0], shorter), "greedy", kind, NEW).run(lm)
-        assert both.texts[1][: len(shorter.continuation)] == alone.texts[0][: len(shorter.continuation)]
+        assert (
+            both.texts[1][: len(shorter.continuation)]
+            == alone.texts[0][: len(shorter.continuation)]
+        )
 
 
 @pytest.mark.parametrize("architecture", ZOO)
 def test_greedy_tokens_are_those_of_generate(places: dict[str, str], architecture: str) -> None:
-    """The loop and the caches that are chosen here give the tokens of transformers' own `generate`."""
+    """The loop and the caches that are chosen here give the tokens of transformers' own
+    `generate`.
+    """
     where = place(places, architecture)
     lm, condition = load_language(Condition(**where)), Condition(**where)
     (passage,) = passages(held_out(condition), lm.tokenizer, PROMPT, NEW, 1)
     chosen: list[int] = []
     work = Workload((passage,), "greedy", "dynamic", NEW)
-    work.run(lm, check=lambda logits_BV: chosen.append(int(logits_BV[0, : lm.tokenizer.size].argmax())))
+    work.run(
+        lm, check=lambda logits_BV: chosen.append(int(logits_BV[0, : lm.tokenizer.size].argmax()))
+    )
     prompt_BT = torch.tensor([lm.tokenizer.encode(passage.prompt)])
     wanted = lm.model.generate(
-        prompt_BT, attention_mask=torch.ones_like(prompt_BT), max_new_tokens=len(chosen), do_sample=False, pad_token_id=0
+        prompt_BT,
+        attention_mask=torch.ones_like(prompt_BT),
+        max_new_tokens=len(chosen),
+        do_sample=False,
+        pad_token_id=0,
     )
     assert chosen == wanted[0, PROMPT:].tolist()
 
 
 @pytest.mark.parametrize("architecture", ZOO)
 def test_quality_and_vocabulary(places: dict[str, str], architecture: str) -> None:
-    """Bits per byte are measured, with an adapted vocabulary too; rows are skipped in no such model, and the reason names that."""
+    """Bits per byte are measured, with an adapted vocabulary too; rows are skipped in no such
+    model, and the reason names that.
+    """
     where = place(places, architecture)
     vocabulary = step("adaptivocab", ngrams=12, data=where["data"], finetune_steps=1)
     outcome = answered(where, "quality", DENSE, vocabulary, step("topk_activation", sparsity=0.5))
@@ -194,7 +268,8 @@ def test_quality_and_vocabulary(places: dict[str, str], architecture: str) -> No
     (failure,) = outcome.failures
     assert failure.reason == "unsupported"
     assert (
-        "rows of matrices are skipped in architectures whose layers are described here, which are llama, qwen2" in failure.message
+        "rows of matrices are skipped in architectures whose layers are described here, which are"
+        " llama, qwen2" in failure.message
     )
     assert f"is a {architecture}" in failure.message
     dense, adapted = outcome.arms

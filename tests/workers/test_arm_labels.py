@@ -40,12 +40,18 @@ from workers.methods.arm_labels import arm_label, params_label
     ],
 )
 def test_labels(method: str, params: str | None, without: str, label: str) -> None:
-    """A label has the method's amounts and the parameters that differ from its defaults, less the one that is left out."""
+    """A label has the method's amounts and the parameters that differ from its defaults, less the
+    one that is left out.
+    """
     assert params_label(method, params, without=without) == label
 
 
 def test_label_of_a_jobs_arm() -> None:
     """Overrides of the condition and the replicate number follow in brackets."""
-    arm = Arm(stack=(Step(method="tome", params={"r": 13, "prop_attn": True}),), overrides=Overrides(dtype="float16"), replicate=2)
+    arm = Arm(
+        stack=(Step(method="tome", params={"r": 13, "prop_attn": True}),),
+        overrides=Overrides(dtype="float16"),
+        replicate=2,
+    )
     assert arm_label(arm) == 'tome r=13 [dtype="float16" replicate=2]'
     assert arm_label(DENSE) == "dense"

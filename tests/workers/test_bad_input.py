@@ -1,4 +1,6 @@
-"""Bad input and failures, from the sweep file to the failure row: each has its own words, and the sweep goes on."""
+"""Bad input and failures, from the sweep file to the failure row: each has its own words, and the
+sweep goes on.
+"""
 
 import pytest
 import timm
@@ -24,13 +26,22 @@ jobs: {{latency: {{pairs: {{min: 6, max: 6}}, budget: 1s}}}}
 
 def expanded(arm, model="test_vit", extra=""):
     text = TEXT.format(arm=arm, model=model, extra=extra)
-    return expand_file("trial.yaml", text=text, methods=methods.of_modality("vision"), networks=networks(), auto="cpu")
+    return expand_file(
+        "trial.yaml",
+        text=text,
+        methods=methods.of_modality("vision"),
+        networks=networks(),
+        auto="cpu",
+    )
 
 
 @pytest.mark.parametrize(
     ("arm", "message"),
     [
-        ("{method: topk, keep_rate: 1.2}", r"trial.yaml:5: methods\[0\].keep_rate: .*less than or equal to 1, not 1.2"),
+        (
+            "{method: topk, keep_rate: 1.2}",
+            r"trial.yaml:5: methods\[0\].keep_rate: .*less than or equal to 1, not 1.2",
+        ),
         ("{method: topk, keep_rate: 0}", r"methods\[0\].keep_rate: .*greater than 0, not 0"),
         ("{method: topk}", r"methods\[0\]: give either keep_rate or budget"),
         ("{method: tome}", r"methods\[0\]: give either r, r_ratio or budget"),
@@ -38,13 +49,22 @@ def expanded(arm, model="test_vit", extra=""):
         ("{method: tome, r: -1}", r"methods\[0\].r"),
         ("{method: topk, budget: {gmac: 1}}", "unknown key 'gmac'; did you mean 'gmacs'"),
         ("{method: topk, budget: 2.7}", r"trial.yaml:5: methods\[0\].budget: .*\{gmacs: 2.7\}"),
-        ("{method: topk, budget: 0.8}", r"trial.yaml:5: methods\[0\].budget: .*\{gmacs_ratio: 0.8\}"),
+        (
+            "{method: topk, budget: 0.8}",
+            r"trial.yaml:5: methods\[0\].budget: .*\{gmacs_ratio: 0.8\}",
+        ),
         ("{method: topk, budget: 80%}", r"methods\[0\].budget: .*\{gmacs_ratio: 0.8\}"),
         ("{method: tome, budget: [0.5, 0.8]}", r"methods\[0\].budget\[0\]: .*\{gmacs_ratio: 0.5\}"),
         ("{method: topk, budget: true}", r"methods\[0\].budget: needs a mapping, not true"),
         ("{method: topk, budget: {gmacs: -1}}", r"methods\[0\].budget.gmacs: .*greater than 0"),
-        ("{method: topk, budget: {gmacs_ratio: 1.5}}", r"methods\[0\].budget.gmacs_ratio: .*less than or equal to 1"),
-        ("{method: topk, budget: {gmacs: 1, gmacs_ratio: 0.5}}", "give either gmacs or gmacs_ratio, not both"),
+        (
+            "{method: topk, budget: {gmacs_ratio: 1.5}}",
+            r"methods\[0\].budget.gmacs_ratio: .*less than or equal to 1",
+        ),
+        (
+            "{method: topk, budget: {gmacs: 1, gmacs_ratio: 0.5}}",
+            "give either gmacs or gmacs_ratio, not both",
+        ),
         ("{method: topk, keep_rate: 0.5, align: 0}", r"methods\[0\].align"),
         (
             "{method: topk, keep_rate: 0.5, layers: {list: [99]}}",
@@ -54,7 +74,9 @@ def expanded(arm, model="test_vit", extra=""):
     ],
 )
 def test_usage_errors(arm, message):
-    """What no model could run is an error of the file, which names line, key and what would be right."""
+    """What no model could run is an error of the file, which names line, key and what would be
+    right.
+    """
     with pytest.raises(SweepError, match=message):
         expanded(arm)
 
@@ -67,13 +89,19 @@ def test_usage_errors(arm, message):
             "unsupported",
             "topk: a budget of 1e-06 GMACs is out of reach at 64 pixels",
         ),
-        ("{method: tome, budget: {gmacs: 50}}", "unsupported", "tome: a budget of 50 GMACs is out of reach at 64 pixels"),
+        (
+            "{method: tome, budget: {gmacs: 50}}",
+            "unsupported",
+            "tome: a budget of 50 GMACs is out of reach at 64 pixels",
+        ),
         ("{method: dense, runtime: cudagraph}", "unsupported", "needs a CUDA device"),
         ("{method: dense, dtype: float16}", "not_a_number", "logits are not finite"),
     ],
 )
 def test_failure_rows(tmp_path, arm, reason, message):
-    """What only this point cannot run is a failure row of that arm with the reason; the arm beside it is measured."""
+    """What only this point cannot run is a failure row of that arm with the reason; the arm beside
+    it is measured.
+    """
     model = timm.create_model("test_vit", img_size=64)
     weights = {name: value.detach().clone() for name, value in model.state_dict().items()}
     weights["head.bias"] += 1e5  # finite in float32, beyond what float16 can hold
@@ -91,15 +119,23 @@ def test_what_is_not_a_number_everywhere_fails_every_arm(tmp_path):
     model = timm.create_model("test_vit", img_size=64)
     weights = {name: value.detach() * float("nan") for name, value in model.state_dict().items()}
     save_file(weights, tmp_path / "nan.safetensors")
-    job = expanded("{method: tome, r: 2}", extra=f", checkpoint: '{tmp_path / 'nan.safetensors'}'").jobs[0]
+    job = expanded(
+        "{method: tome, r: 2}", extra=f", checkpoint: '{tmp_path / 'nan.safetensors'}'"
+    ).jobs[0]
     outcome = run(job, pass_seconds=0.05)
-    assert [(row.arm, row.reason) for row in outcome.failures] == [(arm, "not_a_number") for arm in range(3)]
+    assert [(row.arm, row.reason) for row in outcome.failures] == [
+        (arm, "not_a_number") for arm in range(3)
+    ]
     assert outcome.samples is None
 
 
 def test_a_layer_beyond_one_of_two_models_fails_there_only():
-    """Where one model of the sweep is deep enough, the sweep is valid, and the other model's arm has a failure with the reason."""
-    expansion = expanded("{method: topk, keep_rate: 0.5, layers: {list: [11]}}", model="deit_tiny_patch16_224")
+    """Where one model of the sweep is deep enough, the sweep is valid, and the other model's arm
+    has a failure with the reason.
+    """
+    expansion = expanded(
+        "{method: topk, keep_rate: 0.5, layers: {list: [11]}}", model="deit_tiny_patch16_224"
+    )
     assert run(expansion.jobs[0], pass_seconds=0.05).failures == ()
     shallow = expansion.jobs[0].model_copy(
         update={"condition": expansion.jobs[0].condition.model_copy(update={"model": "test_vit"})}
@@ -110,9 +146,14 @@ def test_a_layer_beyond_one_of_two_models_fails_there_only():
 
 
 def test_what_was_solved_is_recorded():
-    """A solved budget, a capped r and aligned tokens stand beside the measurement, which is of what was promised."""
+    """A solved budget, a capped r and aligned tokens stand beside the measurement, which is of what
+    was promised.
+    """
     for arm, recorded in (
-        ("{method: topk, layers: {list: [1]}, budget: {gmacs_ratio: 0.8}}", {"keep_rate", "gmacs", "gmacs_budget"}),
+        (
+            "{method: topk, layers: {list: [1]}, budget: {gmacs_ratio: 0.8}}",
+            {"keep_rate", "gmacs", "gmacs_budget"},
+        ),
         ("{method: tome, r: 1000}", {"r_capped_blocks"}),
         ("{method: topk, keep_rate: 0.3, layers: {list: [1]}, align: 8}", {"align_extra_tokens"}),
     ):

@@ -24,12 +24,16 @@ from workers.training.train_vit import augmented, splits, train_vit
 from workers.training.weights import obtain, trained
 
 TRAINED = Condition(model="digits_vit_64", image_size=32, weights="trained")
-BRIEF = Recipe(model="digits_vit_64", epochs=1, batch_size=64, learning_rate=1e-3, images=64, accuracy=0.0)
+BRIEF = Recipe(
+    model="digits_vit_64", epochs=1, batch_size=64, learning_rate=1e-3, images=64, accuracy=0.0
+)
 
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A cache of this test's own, and one thread: more gain little on a model this small, and lose much on a busy machine."""
+    """A cache of this test's own, and one thread: more gain little on a model this small, and lose
+    much on a busy machine.
+    """
     monkeypatch.setenv("BREAKEVEN_CACHE", str(tmp_path / "cache"))
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -51,9 +55,13 @@ def wanted(_: int) -> str:
 
 
 def test_the_recipe_is_part_of_the_identity() -> None:
-    """Weights trained on demand have the hash of their recipe, all others none; a model without a recipe is refused."""
+    """Weights trained on demand have the hash of their recipe, all others none; a model without a
+    recipe is refused.
+    """
     assert set(recipe_hash(TRAINED)) == {"recipe"}
-    assert recipe_hash(TRAINED) != recipe_hash(TRAINED.model_copy(update={"model": "digits_vit_256"}))
+    assert recipe_hash(TRAINED) != recipe_hash(
+        TRAINED.model_copy(update={"model": "digits_vit_256"})
+    )
     assert recipe_hash(TRAINED.model_copy(update={"weights": "random"})) == {}
     with pytest.raises(ValueError, match="no recipe for test_vit"):
         recipe_hash(TRAINED.model_copy(update={"model": "test_vit"}))
@@ -81,11 +89,13 @@ def test_nothing_is_left_of_what_fails(cache: Path) -> None:
 
 
 def test_a_maker_that_is_killed_leaves_no_lock_and_nothing_half_made(cache: Path) -> None:
-    """The kernel lets go of the lock of a process that dies by kill -9; the next one removes what it had begun, and makes anew."""
+    """The kernel lets go of the lock of a process that dies by kill -9; the next one removes what
+    it had begun, and makes anew.
+    """
     half = (
-        "import os, signal; from workers.cache import cached\n"
-        "def make(folder): folder.mkdir(); (folder / 'half').write_text('x'); os.kill(os.getpid(), signal.SIGKILL)\n"
-        "cached('thing', make)"
+        "import os, signal; from workers.cache import cached\ndef make(folder): folder.mkdir();"
+        " (folder / 'half').write_text('x'); os.kill(os.getpid(), signal.SIGKILL)\ncached('thing',"
+        " make)"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     killed = subprocess.run([sys.executable, "-c", half], env=environment, check=False)
@@ -96,7 +106,9 @@ def test_a_maker_that_is_killed_leaves_no_lock_and_nothing_half_made(cache: Path
 
 
 def test_weights_come_from_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One epoch of training changes the weights, writes them with their facts, and the next process gets the same file."""
+    """One epoch of training changes the weights, writes them with their facts, and the next process
+    gets the same file.
+    """
     monkeypatch.setattr(recipes, "RECIPES", {"digits_vit_64": BRIEF})
     with torch.inference_mode():  # as jobs run
         model = load_vision(TRAINED, torch.device("cpu")).model
@@ -105,26 +117,39 @@ def test_weights_come_from_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     with safe_open(file, "pt") as saved:
         facts = json.loads(saved.metadata()["breakeven"])
         assert set(saved.keys()) == set(model.state_dict())
-        assert all(torch.equal(saved.get_tensor(name), value) for name, value in model.state_dict().items())
+        assert all(
+            torch.equal(saved.get_tensor(name), value) for name, value in model.state_dict().items()
+        )
     assert facts["recipe"] == BRIEF.model_dump()
     assert 0 < facts["accuracy"] < 1
-    untrained = load_vision(TRAINED.model_copy(update={"weights": "random"}), torch.device("cpu")).model
+    untrained = load_vision(
+        TRAINED.model_copy(update={"weights": "random"}), torch.device("cpu")
+    ).model
     assert not torch.equal(untrained.head.weight, model.head.weight)
     assert obtain(BRIEF).stat().st_mtime_ns == before
 
 
 def test_what_is_not_good_enough_is_not_kept(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Training that ends below what its recipe requires is an error with that reason, and leaves no weights."""
+    """Training that ends below what its recipe requires is an error with that reason, and leaves no
+    weights.
+    """
     monkeypatch.setattr("workers.training.train_vit.fit_vit", lambda model, *_: model.eval())
-    with pytest.raises(TrainingTargetMissed, match=r"digits_vit_64 has \d+\.\d% of the held-out digits right; 97.0% are required"):
+    with pytest.raises(
+        TrainingTargetMissed,
+        match=r"digits_vit_64 has \d+\.\d% of the held-out digits right; 97.0% are required",
+    ):
         trained("digits_vit_64")
     assert not list(cache.glob("*.safetensors"))
 
 
 def test_augmentation_moves_images_a_little() -> None:
-    """Strength 0 leaves images as they are; strength 1 moves each by its own amount and adds nothing but background."""
+    """Strength 0 leaves images as they are; strength 1 moves each by its own amount and adds
+    nothing but background.
+    """
     torch.manual_seed(0)
-    learnt, _ = splits(load_vision(TRAINED.model_copy(update={"weights": "random"}), torch.device("cpu")).model)
+    learnt, _ = splits(
+        load_vision(TRAINED.model_copy(update={"weights": "random"}), torch.device("cpu")).model
+    )
     x = learnt.x_BCHW[:50]
     torch.testing.assert_close(augmented(x, 0.0), x, rtol=1e-4, atol=1e-4)
     changed = augmented(x, 1.0)
@@ -136,7 +161,9 @@ def test_augmentation_moves_images_a_little() -> None:
 
 @pytest.mark.slow
 def test_training_on_demand(tmp_path: Path) -> None:
-    """The shipped recipe reaches 97 % of the held-out digits; the seconds are printed, not tested: they depend on the machine."""
+    """The shipped recipe reaches 97 % of the held-out digits; the seconds are printed, not tested:
+    they depend on the machine.
+    """
     file = tmp_path / "weights.safetensors"
     started = time.monotonic()
     train_vit(RECIPES["digits_vit_64"], file)

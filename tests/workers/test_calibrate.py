@@ -1,4 +1,6 @@
-"""What calibration finds: rotations that gather what inputs carry, thresholds that cut where promised, and what is kept."""
+"""What calibration finds: rotations that gather what inputs carry, thresholds that cut where
+promised, and what is kept.
+"""
 
 import dataclasses
 
@@ -27,7 +29,9 @@ def speaker_of(architecture):
 
 @pytest.mark.parametrize("architecture", ["llama", "phi"])
 def test_rotations_gather_what_inputs_carry(architecture):
-    """Orthogonal, sorted, and uncorrelated: half of the rotated directions carry more of h1 than half of the native ones can."""
+    """Orthogonal, sorted, and uncorrelated: half of the rotated directions carry more of h1 than
+    half of the native ones can.
+    """
     lm = speaker_of(architecture)
     turns = calibrate.rotations(lm, "topics", TOKENS)
     assert len(turns) == lm.network.layers
@@ -36,7 +40,9 @@ def test_rotations_gather_what_inputs_carry(architecture):
     folded = fuse(lm.model, lm.network, None)
     for index, layer in enumerate(architectures.layers(folded, MODULE_NAMES[architecture])):
         place = layer.get_submodule("self_attn.q_proj")
-        place.register_forward_pre_hook(lambda _, given, index=index: read.setdefault(index, []).append(given[0][0]))
+        place.register_forward_pre_hook(
+            lambda _, given, index=index: read.setdefault(index, []).append(given[0][0])
+        )
     with torch.no_grad():
         for part_1T in parts:
             folded(part_1T)
@@ -49,7 +55,9 @@ def test_rotations_gather_what_inputs_carry(architecture):
 
 
 def test_what_was_calibrated_is_found_again(tmp_path):
-    """The same model and text are read once; another text, number of tokens or origin has a file of its own."""
+    """The same model and text are read once; another text, number of tokens or origin has a file of
+    its own.
+    """
     lm = speaker_of("gpt2")
     first = calibrate.rotations(lm, "topics", TOKENS)
     (file,) = tmp_path.glob("rotations-*.safetensors")
@@ -60,7 +68,9 @@ def test_what_was_calibrated_is_found_again(tmp_path):
     assert file.stat().st_mtime_ns == made
     calibrate.rotations(lm, "topics", TOKENS // 2)
     calibrate.rotations(dataclasses.replace(lm, weights_hash="another"), "topics", TOKENS)
-    (tmp_path / "own.txt").write_text("\n\n".join(f"Sentence number {number} of a text of one's own." for number in range(100)))
+    (tmp_path / "own.txt").write_text(
+        "\n\n".join(f"Sentence number {number} of a text of one's own." for number in range(100))
+    )
     calibrate.rotations(lm, f"text:{tmp_path / 'own.txt'}", TOKENS)
     assert len(list(tmp_path.glob("rotations-*.safetensors"))) == 4
 
@@ -68,7 +78,9 @@ def test_what_was_calibrated_is_found_again(tmp_path):
 def test_quantiles_of_a_histogram():
     """A threshold found in bins leaves out the requested share, within what a bin is wide."""
     x = torch.randn(200_000, generator=torch.Generator().manual_seed(0)) * 3
-    counts = torch.bincount(x.abs().view(torch.int32) >> calibrate.BIN_SHIFT, minlength=calibrate.BINS)
+    counts = torch.bincount(
+        x.abs().view(torch.int32) >> calibrate.BIN_SHIFT, minlength=calibrate.BINS
+    )
     for share in (0.01, 0.25, 0.4, 0.5, 0.6, 0.9, 0.999):
         threshold = calibrate._quantile(counts, share)
         assert float((x.abs() < threshold).float().mean()) == pytest.approx(share, abs=2e-3)
@@ -89,9 +101,18 @@ def test_text_that_is_too_short_is_an_error(tmp_path):
     """The message names how many tokens there are, how many are requested, and what to do."""
     (tmp_path / "short.txt").write_text("\n\n".join(f"Paragraph {number}." for number in range(12)))
     with pytest.raises(
-        Unsupported, match=r"calibration: the text text:\S+ has \d+ tokens and 1024 are requested; give a longer one"
+        Unsupported,
+        match=(
+            r"calibration: the text text:\S+ has \d+ tokens and 1024 are requested; give a"
+            r" longer one"
+        ),
     ):
-        teal.apply(speaker_of("llama"), teal.Params(sparsity=0.5, data=f"text:{tmp_path / 'short.txt'}", calibration_tokens=1024))
+        teal.apply(
+            speaker_of("llama"),
+            teal.Params(
+                sparsity=0.5, data=f"text:{tmp_path / 'short.txt'}", calibration_tokens=1024
+            ),
+        )
 
 
 def test_positions_bound_the_windows():

@@ -1,4 +1,6 @@
-"""Decoded tokens one shape each: compiled or captured once, the same as eager ones, and refused where shapes change."""
+"""Decoded tokens one shape each: compiled or captured once, the same as eager ones, and refused
+where shapes change.
+"""
 
 import copy
 import gc
@@ -29,14 +31,21 @@ from workers.models.share_weights import clone_shared
 from workers.run import run
 
 calm = pytest.fixture(autouse=True)(calm)
-TEXT = "The quick brown fox jumps over the lazy dog, twice; then it sleeps (as foxes do) until 7 in the morning. "
+TEXT = (
+    "The quick brown fox jumps over the lazy dog, twice; then it sleeps (as foxes do) until 7 in"
+    " the morning. "
+)
 ALONE = (Passage(TEXT[:40], TEXT[40:48]),)
 TOGETHER = (*ALONE, Passage(TEXT[5:30], TEXT[30:36]))
 STATIC = Arm(overrides=Overrides(kv_cache="static"))
 COMPILED = Arm(overrides=Overrides(kv_cache="static", runtime="compile"))
 
 
-def agree(one: tuple[Tensor, tuple[str, ...]], other: tuple[Tensor, tuple[str, ...]], tolerance: float = 1e-4) -> None:
+def agree(
+    one: tuple[Tensor, tuple[str, ...]],
+    other: tuple[Tensor, tuple[str, ...]],
+    tolerance: float = 1e-4,
+) -> None:
     """Raises unless logits are close and texts equal."""
     torch.testing.assert_close(one[0], other[0], rtol=tolerance, atol=tolerance)
     assert one[1] == other[1]
@@ -47,13 +56,17 @@ def logits_of(
 ) -> tuple[Tensor, tuple[str, ...]]:
     """What each token was chosen by, [tokens, B, V], and the texts, over a static cache."""
     seen: list[Tensor] = []
-    done = Workload(passages, decoding, "static", 8).run(lm, check=lambda logits_BV: seen.append(logits_BV.clone()))
+    done = Workload(passages, decoding, "static", 8).run(
+        lm, check=lambda logits_BV: seen.append(logits_BV.clone())
+    )
     return torch.stack(seen), done.texts
 
 
 @pytest.mark.parametrize("architecture", get_args(Architecture))
 def test_one_graph_gives_what_eager_steps_give(architecture: Architecture) -> None:
-    """Logits and texts are the same on every architecture, and further runs compile nothing anew."""
+    """Logits and texts are the same on every architecture, and further runs compile nothing
+    anew.
+    """
     passages = TOGETHER if architecture in ("gpt2", "mistral", "phi") else ALONE
     decoding: Decoding = "greedy" if architecture in ("qwen2", "mistral") else "teacher_forcing"
     lm, graphs = tiny_llm(architecture), []
@@ -81,7 +94,9 @@ def test_a_compiled_arm_leaves_neither_weights_nor_cache_behind() -> None:
 
 
 def test_every_run_gets_the_same_cache_and_it_is_empty() -> None:
-    """Compiled code is bound to the memory of the cache, which holds nothing of the run before; another size is another cache."""
+    """Compiled code is bound to the memory of the cache, which holds nothing of the run before;
+    another size is another cache.
+    """
     lm = tiny_llm("llama")
     steps = CompiledSteps(lm, backend="eager")
     cache = steps.cache(2, 8)
@@ -90,7 +105,11 @@ def test_every_run_gets_the_same_cache_and_it_is_empty() -> None:
     kept = layer.keys.data_ptr()
     assert int(cache.get_seq_length()) == 5
     assert steps.cache(2, 8) is cache
-    assert (int(cache.get_seq_length()), layer.keys.data_ptr(), int(layer.keys.count_nonzero())) == (0, kept, 0)
+    assert (
+        int(cache.get_seq_length()),
+        layer.keys.data_ptr(),
+        int(layer.keys.count_nonzero()),
+    ) == (0, kept, 0)
     assert torch.equal(forward(lm, cache, prompt(2, 5)), first)
     assert steps.cache(1, 8) is not cache
     assert int(steps.cache(1, 8).get_max_length()) == 8
@@ -98,19 +117,34 @@ def test_every_run_gets_the_same_cache_and_it_is_empty() -> None:
 
 @pytest.mark.parametrize("kv_cache", ["dynamic", "virtual", None])
 def test_a_cache_that_grows_has_no_one_shape(tmp_path: Path, kv_cache: Any) -> None:
-    """With any other cache than the static one compiling is refused, and the message names the reason and what to write."""
+    """With any other cache than the static one compiling is refused, and the message names the
+    reason and what to write.
+    """
     condition = Condition(model=str(saved(tmp_path)), kv_cache=kv_cache, runtime="compile")
-    why = f"with kv_cache {kv_cache or 'dynamic'} every token makes the cache longer; write kv_cache: static"
+    why = (
+        f"with kv_cache {kv_cache or 'dynamic'} every token makes the cache longer; write kv_cache:"
+        " static"
+    )
     with pytest.raises(Unsupported, match=why):
         build_language(condition, Arm(), {})
 
 
 def test_what_cannot_be_compiled_or_captured_is_refused(tmp_path: Path) -> None:
-    """Row-skipping kernels, CUDA graphs without CUDA, and a cache with a sliding window each give their reason."""
-    condition = Condition(model=str(saved(tmp_path / "plain")), kv_cache="static", runtime="compile")
+    """Row-skipping kernels, CUDA graphs without CUDA, and a cache with a sliding window each give
+    their reason.
+    """
+    condition = Condition(
+        model=str(saved(tmp_path / "plain")), kv_cache="static", runtime="compile"
+    )
     for method in ("larosa", "teal", "topk_activation"):
-        step = Step(method=method, params={"sparsity": 0.5}, version=methods.of_modality("language")[method].VERSION)
-        with pytest.raises(Unsupported, match=f"{method} cannot run with runtime compile: the row-skipping kernels"):
+        step = Step(
+            method=method,
+            params={"sparsity": 0.5},
+            version=methods.of_modality("language")[method].VERSION,
+        )
+        with pytest.raises(
+            Unsupported, match=f"{method} cannot run with runtime compile: the row-skipping kernels"
+        ):
             build_language(condition, Arm(stack=(step,)), {})
     with pytest.raises(Unsupported, match="needs a CUDA device, and this arm runs on cpu"):
         build_language(condition, Arm(overrides=Overrides(runtime="cudagraph")), {})
@@ -132,10 +166,14 @@ def job(folder: Path, *arms: Arm) -> Job:
     return Job(kind="generation", condition=condition, arms=arms, pairs=pairs, protocol=protocol)
 
 
-def test_compiling_is_in_the_first_call_and_in_no_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compiling_is_in_the_first_call_and_in_no_sample(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A compiled arm is measured like any other; an arm that cannot be compiled fails alone."""
     compile_ = torch.compile
-    monkeypatch.setattr(torch, "compile", lambda *args, **options: compile_(*args, backend="eager", **options))
+    monkeypatch.setattr(
+        torch, "compile", lambda *args, **options: compile_(*args, backend="eager", **options)
+    )
     refused = Arm(overrides=Overrides(kv_cache="dynamic", runtime="compile"))
     outcome = run(job(tmp_path, STATIC, COMPILED, refused), pass_seconds=0.05, isolated=False)
     assert [(failure.arm, failure.reason) for failure in outcome.failures] == [(2, "unsupported")]
@@ -144,13 +182,17 @@ def test_compiling_is_in_the_first_call_and_in_no_sample(tmp_path: Path, monkeyp
     eager, compiled = outcome.arms
     assert not eager.flags
     assert not compiled.flags
-    assert cast(float, compiled.first_call_s) > 5 * median(compiled for _, compiled, _ in outcome.samples.seconds)
+    assert cast(float, compiled.first_call_s) > 5 * median(
+        compiled for _, compiled, _ in outcome.samples.seconds
+    )
     assert compiled.tokens_final == eager.tokens_final == 29
 
 
 @pytest.mark.slow
 def test_the_code_generator_gives_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With torch's own code generator logits and texts are those of eager steps; a fresh process finds the code and runs it."""
+    """With torch's own code generator logits and texts are those of eager steps; a fresh process
+    finds the code and runs it.
+    """
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "code"))
     requested = job(tmp_path, COMPILED)
     outcome = run(requested, pass_seconds=0.05)
@@ -164,9 +206,13 @@ def test_the_code_generator_gives_the_same(tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU: CUDA graphs")
 @pytest.mark.parametrize("passages", [ALONE, TOGETHER])
 @pytest.mark.parametrize("architecture", get_args(Architecture))
-def test_a_captured_step_gives_what_eager_steps_give(architecture: Architecture, passages: tuple[Passage, ...]) -> None:
+def test_a_captured_step_gives_what_eager_steps_give(
+    architecture: Architecture, passages: tuple[Passage, ...]
+) -> None:
     """Logits and texts are the same in the run that captures and in those that replay."""
-    lm = replace(tiny_llm(architecture), model=copy.deepcopy(tiny_llm(architecture).model).to("cuda"))
+    lm = replace(
+        tiny_llm(architecture), model=copy.deepcopy(tiny_llm(architecture).model).to("cuda")
+    )
     captured = replace(lm, steps=CapturedSteps(lm))
     for _ in range(3):
         agree(logits_of(captured, passages), logits_of(lm, passages), 1e-3)

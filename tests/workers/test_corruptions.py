@@ -25,7 +25,9 @@ def distance(one: Image.Image, other: Image.Image) -> float:
 @pytest.mark.parametrize("mode", ["L", "RGB"])
 @pytest.mark.parametrize("corruption", CORRUPTIONS)
 def test_each_severity_is_worse(corruption: str, mode: str) -> None:
-    """A corrupted image has the size and mode it had, and is the farther from what it was the higher the severity."""
+    """A corrupted image has the size and mode it had, and is the farther from what it was the
+    higher the severity.
+    """
     before = picture(mode)
     after = [corrupt(before, corruption, severity, "a.png") for severity in range(1, 6)]
     assert all((image.size, image.mode) == (before.size, mode) for image in after)
@@ -37,14 +39,19 @@ def test_each_severity_is_worse(corruption: str, mode: str) -> None:
 
 @pytest.mark.parametrize("corruption", CORRUPTIONS)
 def test_the_same_image_each_time(corruption: str) -> None:
-    """The same name gives the same image; where chance plays a part, another name or severity gives other noise."""
-    one, again, other = (np.asarray(corrupt(picture(), corruption, 2, name)) for name in ("a", "a", "b"))
+    """The same name gives the same image; where chance plays a part, another name or severity gives
+    other noise.
+    """
+    one, again, other = (
+        np.asarray(corrupt(picture(), corruption, 2, name)) for name in ("a", "a", "b")
+    )
     assert np.array_equal(one, again)
     assert np.array_equal(one, other) != corruption.endswith("noise")
 
 
 @pytest.mark.parametrize(
-    ("corruption", "sigma"), [("gaussian_noise", 0.08), ("shot_noise", (0.5 / 60) ** 0.5), ("speckle_noise", 0.5 * 0.15)]
+    ("corruption", "sigma"),
+    [("gaussian_noise", 0.08), ("shot_noise", (0.5 / 60) ** 0.5), ("speckle_noise", 0.5 * 0.15)],
 )
 def test_noise_is_as_strong_as_published(corruption: str, sigma: float) -> None:
     """On even grey the noise has the mean 0 and the published standard deviation."""
@@ -55,7 +62,9 @@ def test_noise_is_as_strong_as_published(corruption: str, sigma: float) -> None:
 
 
 def test_impulse_noise_hits_the_published_share() -> None:
-    """A share of 27 % of the values is hit at severity 5, half of them made white and half black."""
+    """A share of 27 % of the values is hit at severity 5, half of them made white and half
+    black.
+    """
     grey = Image.fromarray(np.full((224, 224, 3), 128, np.uint8))
     values = np.asarray(corrupt(grey, "impulse_noise", 5, "grey"))
     assert np.mean(values == 0) == pytest.approx(0.135, rel=0.05)
@@ -63,7 +72,9 @@ def test_impulse_noise_hits_the_published_share() -> None:
 
 
 def test_contrast_and_brightness_by_hand() -> None:
-    """Contrast draws values towards the channel's mean; brightness adds to the largest channel and keeps the hue."""
+    """Contrast draws values towards the channel's mean; brightness adds to the largest channel and
+    keeps the hue.
+    """
     half = Image.fromarray(np.repeat(np.array([[[0, 0, 0], [200, 100, 50]]], np.uint8), 2, 0))
     flat = np.asarray(corrupt(half, "contrast", 3, "half"), float)
     assert flat[0, 0] == pytest.approx([100 * 0.8, 50 * 0.8, 25 * 0.8], abs=1)
@@ -74,7 +85,9 @@ def test_contrast_and_brightness_by_hand() -> None:
 
 
 def test_blur_is_a_share_of_the_picture() -> None:
-    """A picture half as large is blurred half as many pixels wide, so that both lose the same detail."""
+    """A picture half as large is blurred half as many pixels wide, so that both lose the same
+    detail.
+    """
     large = corrupt(picture("L", 224), "gaussian_blur", 4, "edge")
     small = corrupt(picture("L", 112), "gaussian_blur", 4, "edge")
     assert distance(large.resize((112, 112), Image.Resampling.BOX), small) < 1.5

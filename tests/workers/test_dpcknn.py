@@ -1,4 +1,6 @@
-"""Density peaks: the clusters of a case with known answer, the definition followed by loops, and what merging conserves."""
+"""Density peaks: the clusters of a case with known answer, the definition followed by loops, and
+what merging conserves.
+"""
 
 import math
 
@@ -15,40 +17,66 @@ calm = pytest.fixture(autouse=True)(calm)
 
 
 def clusters_by_loops(x, count, neighbours):
-    """The definition, token by token: centres in the order of density times peak distance, and the centre of each token."""
+    """The definition, token by token: centres in the order of density times peak distance, and the
+    centre of each token.
+    """
     n = len(x)
     distance = [[float((a - b).square().mean()) ** 0.5 for b in x] for a in x]
     nearest = min(neighbours, n - 1)
     others = [sorted(distance[i][j] ** 2 for j in range(n) if j != i) for i in range(n)]
     density = [math.exp(-sum(row[:nearest]) / nearest) for row in others]
-    peak = [min((distance[i][j] for j in range(n) if density[j] > density[i]), default=max(distance[i])) for i in range(n)]
+    peak = [
+        min((distance[i][j] for j in range(n) if density[j] > density[i]), default=max(distance[i]))
+        for i in range(n)
+    ]
     centres = sorted(range(n), key=lambda i: -density[i] * peak[i])[:count]
-    return [centres.index(i) if i in centres else min(range(count), key=lambda c: distance[i][centres[c]]) for i in range(n)]
+    return [
+        centres.index(i)
+        if i in centres
+        else min(range(count), key=lambda c: distance[i][centres[c]])
+        for i in range(n)
+    ]
 
 
 @pytest.mark.parametrize(("count", "neighbours"), [(1, 5), (4, 3), (7, 2), (19, 50)])
 def test_clusters_as_defined(count, neighbours):
-    """Batched assignment gives every token the cluster that the definition gives it, image by image."""
+    """Batched assignment gives every token the cluster that the definition gives it, image by
+    image.
+    """
     x = torch.randn(3, 20, 6, dtype=torch.float64)
     found = assign(squared_distances(x), torch.arange(count)[None], neighbours)
     assert found.tolist() == [clusters_by_loops(image.float(), count, neighbours) for image in x]
 
 
 def clusters_of_the_code(x, count, neighbours):
-    """The clustering of TCFormer's code token by token, without its noise: the token is a neighbour of itself."""
+    """The clustering of TCFormer's code token by token, without its noise: the token is a neighbour
+    of itself.
+    """
     n = len(x)
     distance = [[float((a - b).norm()) / len(a) ** 0.5 for b in x] for a in x]
     nearest = min(neighbours, n)
-    density = [math.exp(-sum(each**2 for each in sorted(row)[:nearest]) / nearest) for row in distance]
+    density = [
+        math.exp(-sum(each**2 for each in sorted(row)[:nearest]) / nearest) for row in distance
+    ]
     largest = max(map(max, distance))
-    peak = [min((distance[i][j] for j in range(n) if density[j] > density[i]), default=largest) for i in range(n)]
+    peak = [
+        min((distance[i][j] for j in range(n) if density[j] > density[i]), default=largest)
+        for i in range(n)
+    ]
     centres = sorted(range(n), key=lambda i: -density[i] * peak[i])[:count]
-    return [centres.index(i) if i in centres else min(range(count), key=lambda c: distance[i][centres[c]]) for i in range(n)]
+    return [
+        centres.index(i)
+        if i in centres
+        else min(range(count), key=lambda c: distance[i][centres[c]])
+        for i in range(n)
+    ]
 
 
 @pytest.mark.parametrize(("count", "neighbours"), [(1, 5), (4, 3), (7, 4), (10, 5), (19, 50)])
 def test_density_of_the_code(count, neighbours):
-    """`density: code` counts a token among its own neighbours and clusters as the authors' code does."""
+    """`density: code` counts a token among its own neighbours and clusters as the authors' code
+    does.
+    """
     x = torch.randn(6, 20, 6, dtype=torch.float64)
     number, distance = torch.arange(count)[None], squared_distances(x)
     assert assign(distance, number, neighbours, own=True).tolist() == [
@@ -60,7 +88,9 @@ def test_density_of_the_code_differs_and_reaches_the_model():
     """The authors' density makes other clusters than the papers', in the method as well."""
     dpcknn, pictures = of_modality("vision")["dpcknn"], images(2)
     ours, theirs = (
-        dpcknn.apply(small("plain"), dpcknn.Params(keep_rate=0.4, layers=(1,), neighbours=3, density=density))(pictures)
+        dpcknn.apply(
+            small("plain"), dpcknn.Params(keep_rate=0.4, layers=(1,), neighbours=3, density=density)
+        )(pictures)
         for density in (None, "code")
     )
     assert not torch.allclose(ours, theirs, atol=1e-4)
@@ -77,7 +107,9 @@ def test_finds_separate_groups():
 
 
 def test_merging_conserves():
-    """Sizes keep their sum and tokens their weighted sum, prefix tokens stay, and every merged token is a mean of its cluster."""
+    """Sizes keep their sum and tokens their weighted sum, prefix tokens stay, and every merged
+    token is a mean of its cluster.
+    """
     x, size = torch.randn(2, 23, 5), torch.randint(1, 5, (2, 23, 1)).float()
     size[:, :3] = 1
     out, sizes = merge_clusters(3, 6, 4, like=x)(x, size, None)
@@ -99,7 +131,9 @@ def test_equal_tokens():
 
 
 def test_the_authors_counts_and_means():
-    """`counts: image` rounds down shares of all patch tokens; `means: plain` weighs all tokens alike, and no size goes on."""
+    """`counts: image` rounds down shares of all patch tokens; `means: plain` weighs all tokens
+    alike, and no size goes on.
+    """
     dpcknn = of_modality("vision")["dpcknn"]
     network = networks()["deit_small_patch16_224"]
     ours = dpcknn.Params(keep_rate=0.7)
@@ -120,7 +154,10 @@ def test_the_authors_counts_and_means():
 
 def test_ids_of_arms_are_pinned():
     """Golden: parameters that are not named have their defaults."""
-    known = {"dpcknn": ({"keep_rate": 0.5}, "9341eae5349e1aea"), "hquota": ({"r": 13}, "47d18a1f38725c0b")}
+    known = {
+        "dpcknn": ({"keep_rate": 0.5}, "9341eae5349e1aea"),
+        "hquota": ({"r": 13}, "47d18a1f38725c0b"),
+    }
     for name, (requested, arm_id) in known.items():
         method = of_modality("vision")[name]
         params = method.Params.model_validate(requested).model_dump(mode="json")

@@ -1,4 +1,6 @@
-"""The fingerprint of a machine: torch-free, stable, and without anything that changes from hour to hour."""
+"""The fingerprint of a machine: torch-free, stable, and without anything that changes from hour to
+hour.
+"""
 
 import json
 import os
@@ -33,19 +35,32 @@ print(json.dumps([devices(), environment_of("cpu").environment_id, "torch" in sy
 
 
 def elsewhere(**variables: str) -> list[object]:
-    """Devices, identity and whether torch was imported, as another process with these variables sees them."""
+    """Devices, identity and whether torch was imported, as another process with these variables
+    sees them.
+    """
     result = subprocess.run(
-        [sys.executable, "-c", SCRIPT], cwd=PROJECT, env=os.environ | variables, capture_output=True, text=True, check=True
+        [sys.executable, "-c", SCRIPT],
+        cwd=PROJECT,
+        env=os.environ | variables,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     found: list[object] = json.loads(result.stdout)
     return found
 
 
 def test_the_same_machine_has_the_same_identity_in_any_process() -> None:
-    """Neither thread settings nor hidden GPUs, both of which Ray sets, change the CPU's identity; torch is not needed."""
+    """Neither thread settings nor hidden GPUs, both of which Ray sets, change the CPU's identity;
+    torch is not needed.
+    """
     here = environment_of("cpu").environment_id
     assert elsewhere()[1:] == [here, False]
-    assert elsewhere(CUDA_VISIBLE_DEVICES="", OMP_NUM_THREADS="1", HOSTNAME="elsewhere") == [["cpu"], here, False]
+    assert elsewhere(CUDA_VISIBLE_DEVICES="", OMP_NUM_THREADS="1", HOSTNAME="elsewhere") == [
+        ["cpu"],
+        here,
+        False,
+    ]
 
 
 def test_the_fingerprint_holds_what_can_change_a_time() -> None:
@@ -53,7 +68,9 @@ def test_the_fingerprint_holds_what_can_change_a_time() -> None:
     environment = environment_of("cpu")
     assert environment.device_name == environment.facts["cpu"] != ""
     assert environment.facts["cores"] == f"{cores():g}"
-    assert {name: environment.facts[name] for name in LIBRARIES} == {name: version(name) for name in LIBRARIES}
+    assert {name: environment.facts[name] for name in LIBRARIES} == {
+        name: version(name) for name in LIBRARIES
+    }
     assert environment.facts["python"] == platform.python_version()
     assert platform.node() not in environment.model_dump_json()
 
@@ -77,15 +94,26 @@ def test_cgroup_folders_exist() -> None:
 
 def test_a_device_that_is_not_here_is_refused() -> None:
     """With every GPU hidden there is no CUDA environment, and the message names what there is."""
-    script = "from workers.measure.machine.environment import environment_of; environment_of('cuda')"
+    script = (
+        "from workers.measure.machine.environment import environment_of; environment_of('cuda')"
+    )
     hidden = os.environ | {"CUDA_VISIBLE_DEVICES": ""}
-    result = subprocess.run([sys.executable, "-c", script], cwd=PROJECT, env=hidden, capture_output=True, text=True, check=False)
+    result = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=PROJECT,
+        env=hidden,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert result.returncode == 1
     assert "LookupError: no CUDA device here" in result.stderr
 
 
 def test_the_allocator_of_cuda_is_a_fact(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Either name of its variable counts, the same setting is the same fact, and the CPU's identity knows nothing of it."""
+    """Either name of its variable counts, the same setting is the same fact, and the CPU's identity
+    knows nothing of it.
+    """
     before = environment_of("cpu").environment_id
     for name in ALLOCATOR_VARIABLES:
         monkeypatch.delenv(name, raising=False)
@@ -111,11 +139,15 @@ def test_every_device_here_has_an_environment_of_its_own() -> None:
 
 
 def test_the_commit_is_that_of_the_checkout() -> None:
-    """The commit git names, marked when tracked files differ from it; an unpacked archive has none."""
+    """The commit git names, marked when tracked files differ from it; an unpacked archive has
+    none.
+    """
     if not (PROJECT / ".git").exists():
         assert commit() is None
         return
-    head = subprocess.run(["git", "-C", str(PROJECT), "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
+    head = subprocess.run(
+        ["git", "-C", str(PROJECT), "rev-parse", "HEAD"], capture_output=True, text=True, check=True
+    )
     assert (commit() or "").removesuffix("-dirty") == head.stdout.strip()
 
 
@@ -132,14 +164,19 @@ def test_a_library_that_is_not_installed_is_no_fact(monkeypatch: pytest.MonkeyPa
 
 
 def test_gpu_is_found_by_its_uuid() -> None:
-    """CUDA counts the fastest GPU first and NVML by bus: an index means the GPU that CUDA names, unless both count by bus."""
+    """CUDA counts the fastest GPU first and NVML by bus: an index means the GPU that CUDA names,
+    unless both count by bus.
+    """
     uuids = ("GPU-aa", "GPU-ab", "GPU-c")
     assert place_of_gpu("0", uuids, "", lambda: "GPU-c") == 2
     assert place_of_gpu("1", uuids, "FASTEST_FIRST", lambda: "GPU-aa") == 0
     assert place_of_gpu("1", uuids, "PCI_BUS_ID", lambda: "GPU-c") == 1
     assert place_of_gpu("1", uuids, "", lambda: None) == 1
     assert place_of_gpu("GPU-ab", uuids, "", lambda: "GPU-c") == 1
-    assert (place_of_gpu("3", uuids, "PCI_BUS_ID", lambda: None), place_of_gpu("GPU-x", uuids, "", lambda: None)) == (None, None)
+    assert (
+        place_of_gpu("3", uuids, "PCI_BUS_ID", lambda: None),
+        place_of_gpu("GPU-x", uuids, "", lambda: None),
+    ) == (None, None)
 
 
 DRIVER = """
@@ -153,11 +190,23 @@ extern "C" int cuDeviceGetUuid(unsigned char* uuid, int device) {
 
 
 def test_uuid_of_cuda_is_written_as_nvml_writes_it(tmp_path: Path) -> None:
-    """Through a library with the functions of CUDA's driver; none without one, or where it has no device."""
+    """Through a library with the functions of CUDA's driver; none without one, or where it has no
+    device.
+    """
     assert cuda_uuid(str(tmp_path / "none.so")) is None
-    for name, text in {"driver": DRIVER, "empty": DRIVER.replace("return 0; }\nextern", "return 100; }\nextern", 1)}.items():
+    for name, text in {
+        "driver": DRIVER,
+        "empty": DRIVER.replace("return 0; }\nextern", "return 100; }\nextern", 1),
+    }.items():
         (tmp_path / f"{name}.cpp").write_text(text)
-        command = ["c++", "-shared", "-fPIC", str(tmp_path / f"{name}.cpp"), "-o", str(tmp_path / f"{name}.so")]
+        command = [
+            "c++",
+            "-shared",
+            "-fPIC",
+            str(tmp_path / f"{name}.cpp"),
+            "-o",
+            str(tmp_path / f"{name}.so"),
+        ]
         subprocess.run(command, check=True)
     assert cuda_uuid(str(tmp_path / "driver.so")) == "GPU-00112233-4455-6677-8899-aabbccddeeff"
     assert cuda_uuid(str(tmp_path / "empty.so")) is None

@@ -13,7 +13,9 @@ DEIT_B = networks()["deit_base_patch16_224"]
 
 
 def attended(batch, count, heads=3, width=8):
-    """What a block's attention leaves, at random: the matrix is formed here, so that it can be looked at."""
+    """What a block's attention leaves, at random: the matrix is formed here, so that it can be
+    looked at.
+    """
     q, k, v = torch.randn(3, batch, heads, count, width).unbind(0)
     attention = (q @ k.mT * width**-0.5).softmax(-1)
     x = torch.randn(batch, count, heads * width)
@@ -23,7 +25,9 @@ def attended(batch, count, heads=3, width=8):
 @pytest.mark.parametrize("fused_attention", [True, False])
 @pytest.mark.parametrize(("prefix", "kept"), [(1, 4), (2, 1), (5, 9)])
 def test_fuses_what_it_drops(prefix, kept, fused_attention):
-    """Image by image: the best tokens by the class token's attention in order, then the sum of the rest times their attention."""
+    """Image by image: the best tokens by the class token's attention in order, then the sum of the
+    rest times their attention.
+    """
     seen, x = attended(2, 16), torch.randn(2, 16, 24)
     given = seen._replace(attention_BHNN=None) if fused_attention else seen
     out, size = keep_best_and_fuse(prefix, 16 - prefix, kept, like=x)(x, None, given)
@@ -31,13 +35,19 @@ def test_fuses_what_it_drops(prefix, kept, fused_attention):
     for image, row, result in zip(x, seen.attention_BHNN[:, :, 0].mean(1), out, strict=True):
         patches = sorted(range(prefix, 16), key=lambda place: -float(row[place]))
         fused = sum(image[place] * row[place] for place in patches[kept:])
-        torch.testing.assert_close(result, torch.stack([*image[:prefix], *image[patches[:kept]], fused]))
+        torch.testing.assert_close(
+            result, torch.stack([*image[:prefix], *image[patches[:kept]], fused])
+        )
 
 
 def test_counts_the_fused_token():
-    """keep_rate 0.1 at blocks 3, 6 and 9 of DeiT-B leaves 22, 5 and 3 tokens, the class token and the fused one among them."""
+    """keep_rate 0.1 at blocks 3, 6 and 9 of DeiT-B leaves 22, 5 and 3 tokens, the class token and
+    the fused one among them.
+    """
     stages = Params(keep_rate=0.1)
-    assert [block.mlp for block in tokens(stages, DEIT_B, 224)] == [197] * 3 + [22] * 3 + [5] * 3 + [3] * 3
+    assert [block.mlp for block in tokens(stages, DEIT_B, 224)] == [197] * 3 + [22] * 3 + [
+        5
+    ] * 3 + [3] * 3
     assert macs(stages, DEIT_B, 224) == (197 + 22 + 5) * (768 + 768)
 
 
@@ -51,7 +61,9 @@ def test_published_macs():
 
 
 def test_no_fused_token_for_a_single_one():
-    """Where one token only would be dropped nothing changes, and aligned counts have the fused token among them."""
+    """Where one token only would be dropped nothing changes, and aligned counts have the fused
+    token among them.
+    """
     assert dict(Params(keep_rate=0.95, layers=(0,)).kept(20)) == {0: 20}
     assert dict(Params(keep_rate=0.9, layers=(0,)).kept(20)) == {0: 19}
     assert dict(Params(keep_rate=0.5, layers=(0, 1), align=8).kept(25, prefix=1)) == {0: 15, 1: 15}

@@ -1,4 +1,6 @@
-"""What a contributor adds to the workers, done as the README describes: a method, a timed metric, a kind."""
+"""What a contributor adds to the workers, done as the README describes: a method, a timed metric, a
+kind.
+"""
 
 import ast
 import re
@@ -28,7 +30,8 @@ TECHNIQUES = ("token_reduction", "activation_sparsity", "vocabulary")
 QUICK = Protocol(pairs_min=6, pairs_max=6)
 VISION = Condition(model="deit_tiny_patch16_224", image_size=32, threads=1)
 SHARED = {"budget", "align", "inflect"}
-"""Parameters of the interface `token_reduction/schedules.py` that `workers/arms/budget.py` solves by."""
+"""Parameters of the interface `token_reduction/schedules.py` that `workers/arms/budget.py` solves
+by."""
 WORDS = {
     "random",
     "truncate",
@@ -45,14 +48,23 @@ WORDS = {
     "tau",
 }
 WORDS |= {"kernel", "prefill", "quota", "energy", "rows", "fused"}
-"""Words with another meaning elsewhere: random weights, a temperature of a GPU, a margin of a logit, symbols of statistics, what a
-GPU runs, the phases of a language model, what a cgroup allows, rows of a table, a fused attention."""
-PUBLISHED = ("sweeps/analysis/audit", "sweeps/references", "store/write/references.py", "store/schema/references.py")
+"""Words with another meaning elsewhere: random weights, a temperature of a GPU, a margin of a
+logit, symbols of statistics, what a GPU runs, the phases of a language model, what a cgroup allows,
+rows of a table, a fused attention."""
+PUBLISHED = (
+    "sweeps/analysis/audit",
+    "sweeps/importers/references",
+    "sweeps/references",
+    "store/write/references.py",
+    "store/schema/references.py",
+)
 """Columns of published tables, `keep_rate` among them, whatever methods are here."""
-TOY = MetricSpec(name="toy", unit="ms", label="a toy", read="round", compared="ratio", better="lower")
+TOY = MetricSpec(
+    name="toy", unit="ms", label="a toy", read="round", compared="ratio", better="lower"
+)
 VISION_METHOD = '''
     """Scales the input."""
-    from sweeps import method
+    from sweeps.model import method
     PAPER = "none"
     VERSION = 1
     class Params(method.Params):
@@ -69,7 +81,7 @@ VISION_METHOD = '''
 '''
 LANGUAGE_METHOD = '''
     """Scales the logits."""
-    from sweeps import method
+    from sweeps.model import method
     MODALITY = "language"
     PAPER = "none"
     VERSION = 1
@@ -112,7 +124,9 @@ KIND = '''
 
 @pytest.fixture
 def declared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The declarations of a toy metric in `sweeps/model/metrics.py` and of a toy kind in `sweeps/model/kinds.py`."""
+    """The declarations of a toy metric in `sweeps/model/metrics.py` and of a toy kind in
+    `sweeps/model/kinds.py`.
+    """
     monkeypatch.setitem(METRICS, "toy", TOY)
     toy_kind = replace(KINDS["latency"], name="toy_kind", metrics=("latency", "toy"))
     monkeypatch.setitem(KINDS, "toy_kind", toy_kind)
@@ -140,21 +154,35 @@ def toy_arm(factor: float) -> Arm:
 
 
 def test_a_vision_method_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file in a folder of methods is planned, refused, counted and timed; nothing else names it."""
+    """A file in a folder of methods is planned, refused, counted and timed; nothing else names
+    it.
+    """
     (tmp_path / "toy_method.py").write_text(dedent(VISION_METHOD))
     monkeypatch.setenv(methods.VARIABLE, str(tmp_path))
     outcome = run(job("latency", VISION, DENSE, toy_arm(2), toy_arm(0)), pass_seconds=0.05)
-    assert [(failure.arm, failure.message.rpartition(": ")[2]) for failure in outcome.failures] == [(2, "no factor")]
+    assert [(failure.arm, failure.message.rpartition(": ")[2]) for failure in outcome.failures] == [
+        (2, "no factor")
+    ]
     assert [arm.gmacs_overhead for arm in outcome.arms] == [0, 0.007]
     assert metrics(outcome, 1)["latency"][0] > 0
 
 
-def test_a_language_method_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, language: Condition) -> None:
-    """The same for a language model, with a counter of the method's own, which is declared nowhere."""
+def test_a_language_method_is_one_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, language: Condition
+) -> None:
+    """The same for a language model, with a counter of the method's own, which is declared
+    nowhere.
+    """
     (tmp_path / "toy_method.py").write_text(dedent(LANGUAGE_METHOD))
     monkeypatch.setenv(methods.VARIABLE, str(tmp_path))
-    outcome = run(job("generation", language, DENSE, toy_arm(2), toy_arm(0)), pass_seconds=0.05, isolated=False)
-    assert [(failure.arm, failure.message.rpartition(": ")[2]) for failure in outcome.failures] == [(2, "no factor")]
+    outcome = run(
+        job("generation", language, DENSE, toy_arm(2), toy_arm(0)),
+        pass_seconds=0.05,
+        isolated=False,
+    )
+    assert [(failure.arm, failure.message.rpartition(": ")[2]) for failure in outcome.failures] == [
+        (2, "no factor")
+    ]
     assert outcome.arms[1].gmacs_overhead == pytest.approx(1000 * (24 + 5) / 1e9)
     assert metrics(outcome, 1)["toy_calls"] == (6, "1")
 
@@ -162,9 +190,13 @@ def test_a_language_method_is_one_file(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_timed_metric_is_a_declaration_and_its_measurement(
     declared: None, monkeypatch: pytest.MonkeyPatch, language: Condition
 ) -> None:
-    """One more part of a run in `arms/generation_workload.py` is a series of the samples and a metric in the declared unit."""
+    """One more part of a run in `arms/generation_workload.py` is a series of the samples and a
+    metric in the declared unit.
+    """
     parts = Run.parts_s.fget
-    monkeypatch.setattr(Run, "parts_s", property(lambda run: {**parts(run), "toy": run.tokenizer_s}))
+    monkeypatch.setattr(
+        Run, "parts_s", property(lambda run: {**parts(run), "toy": run.tokenizer_s})
+    )
     outcome = run(job("generation", language, DENSE), pass_seconds=0.05, isolated=False)
     assert not outcome.failures
     assert outcome.samples is not None
@@ -174,8 +206,12 @@ def test_a_timed_metric_is_a_declaration_and_its_measurement(
     assert value == pytest.approx(1e3 * metrics(outcome, 0)["tokenizer_s"][0])
 
 
-def test_a_kind_is_one_file_of_the_workers(declared: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file `kinds/NAME.py` runs the jobs of its kind; what it does not declare is the pipeline's."""
+def test_a_kind_is_one_file_of_the_workers(
+    declared: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file `kinds/NAME.py` runs the jobs of its kind; what it does not declare is the
+    pipeline's.
+    """
     (tmp_path / "toy_kind.py").write_text(dedent(KIND))
     monkeypatch.setitem(KINDS, "toy_kind", replace(KINDS["latency"], name="toy_kind"))
     monkeypatch.setattr(workers.kinds, "__path__", [*workers.kinds.__path__, str(tmp_path)])
@@ -187,7 +223,9 @@ def test_a_kind_is_one_file_of_the_workers(declared: None, tmp_path: Path, monke
 
 
 def test_values_are_made_by_their_declarations(declared: None) -> None:
-    """The unit is the declared one; a name that is not declared is an error, and so is a counter named like a metric."""
+    """The unit is the declared one; a name that is not declared is an error, and so is a counter
+    named like a metric.
+    """
     assert metric_value("toy", 1.0).unit == "ms"
     assert metric_value("cka_block_3", 1.0).unit == "1"
     assert metric_value("zeroshot_piqa_bits_per_byte", 1.0).unit == "bit"
@@ -198,13 +236,24 @@ def test_values_are_made_by_their_declarations(declared: None) -> None:
 
 
 def test_no_method_and_no_parameter_is_named_outside_its_file() -> None:
-    """A method and a parameter are named in their own file and their technique's folder, and in no other string of the source."""
+    """A method and a parameter are named in their own file and their technique's folder, and in no
+    other string of the source.
+    """
     known = methods.every()
-    names = set(known) | {field for method in known.values() for field in method.Params.model_fields}
+    names = set(known) | {
+        field for method in known.values() for field in method.Params.model_fields
+    }
     names -= SHARED | WORDS | set(Condition.model_fields)
     assert {"tome", "larosa", "keep_rate", "calibration_tokens", "finetune_steps"} <= names
-    own = [ROOT / "workers" / folder for folder in ("methods/vision", "methods/language", *TECHNIQUES)]
-    files = [file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py") if "migrations" not in file.parts]
+    own = [
+        ROOT / "workers" / folder for folder in ("methods/vision", "methods/language", *TECHNIQUES)
+    ]
+    files = [
+        file
+        for folder in FOLDERS
+        for file in (ROOT / folder).rglob("*.py")
+        if "migrations" not in file.parts
+    ]
     own += [ROOT / path for path in PUBLISHED]
     files = [file for file in files if not any(file.is_relative_to(folder) for folder in own)]
     assert len(files) > 150
@@ -218,11 +267,20 @@ def test_no_method_and_no_parameter_is_named_outside_its_file() -> None:
 
 
 def test_no_method_is_named_in_a_longer_text_of_the_pipeline() -> None:
-    """Messages and names of classes and functions of the workers' pipeline name no method either."""
+    """Messages and names of classes and functions of the workers' pipeline name no method
+    either.
+    """
     names = "|".join(set(methods.every()) - WORDS)
-    pipeline = [ROOT / "workers" / folder for folder in ("kinds", "arms", "models", "measure", "data", "training", "kv_caches")]
+    pipeline = [
+        ROOT / "workers" / folder
+        for folder in ("kinds", "arms", "models", "measure", "data", "training", "kv_caches")
+    ]
     files = [ROOT / "workers" / "run.py", ROOT / "workers" / "methods" / "__init__.py"]
     files += [file for folder in pipeline for file in folder.glob("*.py")]
     assert len(files) > 50
     pattern = re.compile(rf"\b({names})\b", re.IGNORECASE)
-    assert [(file.name, match[0]) for file in files for match in pattern.finditer(file.read_text(encoding="utf-8"))] == []
+    assert [
+        (file.name, match[0])
+        for file in files
+        for match in pattern.finditer(file.read_text(encoding="utf-8"))
+    ] == []

@@ -26,7 +26,9 @@ def on_a_circle(*degrees):
 
 
 def test_known_answer():
-    """On a quarter of a circle it takes the other end, then the middle, then what is left farthest off, and leaves the rest."""
+    """On a quarter of a circle it takes the other end, then the middle, then what is left farthest
+    off, and leaves the rest.
+    """
     near = similarity(on_a_circle(0.0, 10.0, 25.0, 50.0, 90.0))
     assert farthest_first(near, torch.tensor([[0]]), 4).tolist() == [[0, 4, 3, 2, 1]]
     assert farthest_first(near, torch.tensor([[3]]), 3).tolist()[0][:3] == [3, 0, 4]
@@ -35,24 +37,35 @@ def test_known_answer():
 
 
 def test_each_step_maximises_the_least_distance():
-    """Each token chosen is, image by image, as far from those before as any token is: what loops over all distances find."""
+    """Each token chosen is, image by image, as far from those before as any token is: what loops
+    over all distances find.
+    """
     points = torch.randn(3, 40, 6)
     order = farthest_first(similarity(points), torch.tensor([[7, 2], [0, 39], [5, 6]]), 25)
-    for image, chosen in zip(torch.nn.functional.normalize(points, dim=-1), order.tolist(), strict=True):
+    for image, chosen in zip(
+        torch.nn.functional.normalize(points, dim=-1), order.tolist(), strict=True
+    ):
         apart = torch.cdist(image, image)
         for step in range(2, 25):
-            least = [min(float(apart[place, other]) for other in chosen[:step]) for place in range(40)]
+            least = [
+                min(float(apart[place, other]) for other in chosen[:step]) for place in range(40)
+            ]
             assert least[chosen[step]] == pytest.approx(max(least), abs=1e-3)
         assert sorted(chosen) == list(range(40))
 
 
 def test_no_token_is_farther_than_twice_the_best_choice():
-    """Its guarantee: the farthest token from the chosen is at most twice as far as with the best choice of as many (by angle)."""
+    """Its guarantee: the farthest token from the chosen is at most twice as far as with the best
+    choice of as many (by angle).
+    """
     for points in torch.randn(5, 1, 9, 3):
         cosines = similarity(points)
         order = farthest_first(cosines, torch.tensor([[0]]), 3)[0].tolist()
         angle = cosines[0].clamp(-1, 1).acos()
-        best = min(float(angle[:, list(choice)].amin(1).max()) for choice in itertools.combinations(range(9), 3))
+        best = min(
+            float(angle[:, list(choice)].amin(1).max())
+            for choice in itertools.combinations(range(9), 3)
+        )
         assert float(angle[:, order[:3]].amin(1).max()) <= 2 * best + 1e-3
 
 

@@ -1,25 +1,38 @@
-"""Features of vision models: how alike two are, how far their tokens differ, and which tokens stand for an image."""
+"""Features of vision models: how alike two are, how far their tokens differ, and which tokens stand
+for an image.
+"""
 
 import pytest
 import torch
 
 from tests.workers.tiny_vits import small
-from workers.measure.profiling.feature_similarity import FeatureSimilarity, diversity, feature, features
+from workers.measure.profiling.feature_similarity import (
+    FeatureSimilarity,
+    diversity,
+    feature,
+    features,
+)
 
 
 def test_diversity_by_hand() -> None:
-    """Equal tokens have none, orthogonal ones a cosine distance of 1, opposite ones 2; of a single token it is not known."""
+    """Equal tokens have none, orthogonal ones a cosine distance of 1, opposite ones 2; of a single
+    token it is not known.
+    """
     equal, orthogonal, opposite = (
         torch.tensor([[1.0, 0], [2, 0]]),
         torch.tensor([[1.0, 0], [0, 3]]),
         torch.tensor([[1.0, 0], [-1, 0]]),
     )
-    assert diversity(torch.stack([equal, orthogonal, opposite])).tolist() == pytest.approx([0, 1, 2], abs=1e-6)
+    assert diversity(torch.stack([equal, orthogonal, opposite])).tolist() == pytest.approx(
+        [0, 1, 2], abs=1e-6
+    )
     assert diversity(torch.ones(2, 1, 4)).isnan().all()
 
 
 def test_cka_of_known_features() -> None:
-    """CKA is 1 for features turned and scaled, about 0 for features that have nothing in common, and the angle is the angle."""
+    """CKA is 1 for features turned and scaled, about 0 for features that have nothing in common,
+    and the angle is the angle.
+    """
     torch.manual_seed(0)
     turned, common, right = FeatureSimilarity(), FeatureSimilarity(), FeatureSimilarity()
     rotation = torch.linalg.qr(torch.randn(8, 8, dtype=torch.double))[0]
@@ -39,7 +52,9 @@ def test_cka_of_known_features() -> None:
 
 @pytest.mark.parametrize("make", ["plain", "registers", "average", "average_with_registers", "map"])
 def test_features_of_every_make(make: str) -> None:
-    """The class token after each block, or the mean of the patch tokens; merged tokens count by their sizes."""
+    """The class token after each block, or the mean of the patch tokens; merged tokens count by
+    their sizes.
+    """
     model, x = small(make), torch.randn(2, 3, 40, 40)
     with torch.inference_mode(), features(model) as found:
         model(x)
@@ -47,7 +62,12 @@ def test_features_of_every_make(make: str) -> None:
     assert len(found) == 2
     assert found[0].blocks_LBD.shape == (4, 2, 48)
     assert torch.equal(found[0].blocks_LBD, found[1].blocks_LBD)
-    tokens, sizes = torch.randn(2, model.num_prefix_tokens + 3, 48), torch.ones(2, model.num_prefix_tokens + 3, 1)
+    tokens, sizes = (
+        torch.randn(2, model.num_prefix_tokens + 3, 48),
+        torch.ones(2, model.num_prefix_tokens + 3, 1),
+    )
     sizes[:, -1] = 2
     copies = torch.cat([tokens, tokens[:, -1:]], 1)
-    torch.testing.assert_close(feature(tokens, sizes, model), feature(copies, None, model), rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(
+        feature(tokens, sizes, model), feature(copies, None, model), rtol=1e-5, atol=1e-6
+    )

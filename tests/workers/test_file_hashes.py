@@ -1,4 +1,6 @@
-"""Content hashes of data: a change of any file shows, unchanged files are read once, and a bad cache costs time only."""
+"""Content hashes of data: a change of any file shows, unchanged files are read once, and a bad
+cache costs time only.
+"""
 
 import json
 import os
@@ -17,7 +19,9 @@ HOUR_AGO = 1_000_000_000
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache of its own, and files that count as old at once: a status change cannot be set back."""
+    """A cache of its own, and files that count as old at once: a status change cannot be set
+    back.
+    """
     folder = tmp_path / "cache"
     monkeypatch.setenv("BREAKEVEN_CACHE", str(folder))
     monkeypatch.setattr(file_hashes, "SETTLED_NS", -HOUR_AGO)
@@ -78,8 +82,12 @@ def times_put_back(data: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [same_size, renamed, relabelled, times_put_back])
-def test_a_change_that_keeps_names_and_sizes_changes_the_identity(data: Path, change: Callable[[Path], None]) -> None:
-    """Swapped images, another label and a file whose times were put back: all of the same size, and each another hash."""
+def test_a_change_that_keeps_names_and_sizes_changes_the_identity(
+    data: Path, change: Callable[[Path], None]
+) -> None:
+    """Swapped images, another label and a file whose times were put back: all of the same size, and
+    each another hash.
+    """
     before = requested(data)
     assert requested(data) == before
     change(data)
@@ -97,15 +105,26 @@ def test_unchanged_files_are_read_once(data: Path) -> None:
     assert 5_000_000 <= bytes_read(data) < 5_500_000
 
 
-def test_a_file_that_changed_just_now_is_read_again(data: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Within a tick of the file system's clock a second change would not show, so that no hash of a new file is kept."""
+def test_a_file_that_changed_just_now_is_read_again(
+    data: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within a tick of the file system's clock a second change would not show, so that no hash of a
+    new file is kept.
+    """
     monkeypatch.setattr(file_hashes, "SETTLED_NS", 2_000_000_000)
     content_hashes(str(data))
-    (kept,) = (json.loads(file.read_text())["files"] for file in cache.rglob("*.json")) if cache.exists() else ({},)
+    (kept,) = (
+        (json.loads(file.read_text())["files"] for file in cache.rglob("*.json"))
+        if cache.exists()
+        else ({},)
+    )
     assert kept == {}
 
 
-@pytest.mark.parametrize("damage", ["", "{", "[]", '{"format": 1, "files": {"ant/0.png": [1, 2]}}', '{"format": 99, "files": {}}'])
+@pytest.mark.parametrize(
+    "damage",
+    ["", "{", "[]", '{"format": 1, "files": {"ant/0.png": [1, 2]}}', '{"format": 99, "files": {}}'],
+)
 def test_a_damaged_cache_costs_time_only(data: Path, cache: Path, damage: str) -> None:
     """What cannot be read is made anew."""
     before = content_hashes(str(data))
@@ -116,7 +135,9 @@ def test_a_damaged_cache_costs_time_only(data: Path, cache: Path, damage: str) -
 
 
 def test_a_cache_that_cannot_be_written_costs_time_only(data: Path, cache: Path) -> None:
-    """With a home that is no folder (root may write read-only ones) hashes are the same, without a warning."""
+    """With a home that is no folder (root may write read-only ones) hashes are the same, without a
+    warning.
+    """
     before = content_hashes(str(data))
     (file,) = cache.rglob("*.json")
     file.unlink()
@@ -128,7 +149,9 @@ def test_a_cache_that_cannot_be_written_costs_time_only(data: Path, cache: Path)
 def test_several_at_once_leave_a_whole_cache(data: Path, cache: Path) -> None:
     """Listings at the same time give the same hashes, and no part of a file stays."""
     found: list[dict[str, str]] = []
-    threads = [threading.Thread(target=lambda: found.append(content_hashes(str(data)))) for _ in range(8)]
+    threads = [
+        threading.Thread(target=lambda: found.append(content_hashes(str(data)))) for _ in range(8)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -140,7 +163,9 @@ def test_several_at_once_leave_a_whole_cache(data: Path, cache: Path) -> None:
 
 
 def test_reading_is_shown(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The observer gets how much is read of how much; the second time nothing is, and it gets nothing."""
+    """The observer gets how much is read of how much; the second time nothing is, and it gets
+    nothing.
+    """
     monkeypatch.setattr(file_hashes, "REPORT_S", 0.0)
     seen: list[tuple[int, int]] = []
     content_hashes(str(data), lambda read, total: seen.append((read, total)))
@@ -153,7 +178,9 @@ def test_reading_is_shown(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_was_read_before_an_interruption_is_kept(data: Path, cache: Path) -> None:
-    """A file that cannot be read ends it with that error; the hashes of those before it are in the cache."""
+    """A file that cannot be read ends it with that error; the hashes of those before it are in the
+    cache.
+    """
     (data / "unreadable.png").symlink_to("/proc/self/mem")
     with pytest.raises(OSError, match="Input/output error"):
         content_hashes(str(data))

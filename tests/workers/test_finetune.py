@@ -1,4 +1,6 @@
-"""Light fine-tuning: which weights move, on which text, what is kept, and that a model learns the domain."""
+"""Light fine-tuning: which weights move, on which text, what is kept, and that a model learns the
+domain.
+"""
 
 import copy
 import dataclasses
@@ -37,7 +39,9 @@ def untied(architecture: Architecture = "llama", ngrams: int = 10) -> LanguageMo
     vocabulary = build_vocabulary(bytes_bpe(), TEXTS, VocabularyRecipe(ngrams=ngrams))
     model = with_vocabulary(given.model, vocabulary, "exp", untie=True)
     patch = PatchTokenizer(bytes_bpe(), vocabulary)
-    return dataclasses.replace(given, model=model, tokenizer=patch, network=resized(given.network, model))
+    return dataclasses.replace(
+        given, model=model, tokenizer=patch, network=resized(given.network, model)
+    )
 
 
 def nats(made: LanguageModel, text: str) -> float:
@@ -48,24 +52,33 @@ def nats(made: LanguageModel, text: str) -> float:
 
 
 @pytest.mark.parametrize("architecture", tuple(CONFIGS))
-def test_the_first_and_the_last_layer_move_and_those_between_do_not(architecture: Architecture) -> None:
+def test_the_first_and_the_last_layer_move_and_those_between_do_not(
+    architecture: Architecture,
+) -> None:
     """Embedding, head, first and last layer change, all of them; no other parameter is tuned."""
     made = untied(architecture)
     weights, losses = tune(made, TEXTS, BRIEF)
     assert len(losses) == 2
     assert sorted(weights) == sorted(tuned_names(made.model, made.network.layers))
-    layers = {name.split("layers.")[-1].split("h.")[-1][0] for name in weights if ".layers." in name or ".h." in name}
+    layers = {
+        name.split("layers.")[-1].split("h.")[-1][0]
+        for name in weights
+        if ".layers." in name or ".h." in name
+    }
     assert layers == {"0", "2"}
     for name, values in weights.items():
         if name.endswith("k_proj.bias"):
-            continue  # a key's bias adds the same to all of a query's logits: rounding alone moves it
+            # a key's bias adds the same to all of a query's logits: rounding alone moves it
+            continue
         assert not torch.equal(values, made.model.get_parameter(name)), name
     for part in (made.model.get_input_embeddings(), made.model.get_output_embeddings()):
         assert any(part.weight is made.model.get_parameter(name) for name in weights)
 
 
 def test_the_given_model_stays_as_it_was() -> None:
-    """Tuning reads the shared tensors only: none changes, none is left to be trained, none has a gradient."""
+    """Tuning reads the shared tensors only: none changes, none is left to be trained, none has a
+    gradient.
+    """
     made = untied()
     before = {name: parameter.clone() for name, parameter in made.model.named_parameters()}
     tune(made, TEXTS, BRIEF)
@@ -85,7 +98,9 @@ def test_it_learns() -> None:
 
 
 def test_the_same_text_for_any_tokenizer() -> None:
-    """Pieces are cut by characters, so that the control reads the same ones: whole lines, and together the whole text."""
+    """Pieces are cut by characters, so that the control reads the same ones: whole lines, and
+    together the whole text.
+    """
     pieces = list(cut(TEXTS, 300))
     assert "".join(pieces) == "".join(TEXTS)
     assert max(map(len, pieces)) <= 300
@@ -94,7 +109,9 @@ def test_the_same_text_for_any_tokenizer() -> None:
 
 
 def test_the_same_seed_gives_the_same_weights() -> None:
-    """Two runs are bit for bit equal, another seed is not, and the caller's random state is not touched."""
+    """Two runs are bit for bit equal, another seed is not, and the caller's random state is not
+    touched.
+    """
     made = untied()
     torch.manual_seed(5)
     state = torch.get_rng_state()
@@ -108,7 +125,9 @@ def test_the_same_seed_gives_the_same_weights() -> None:
 
 
 def test_kept_as_safetensors_with_facts(cache: Path) -> None:
-    """One file with weights and what tuning wrote down, made once; a copy gets its weights and shares all others."""
+    """One file with weights and what tuning wrote down, made once; a copy gets its weights and
+    shares all others.
+    """
     made = untied()
     file = tuned(made, TEXTS, BRIEF, made_of="a")
     written = file.stat().st_mtime_ns
@@ -137,7 +156,9 @@ def test_a_model_in_half_precision_is_tuned_in_float32() -> None:
     file = tuned(half, TEXTS, BRIEF, made_of="a")
     assert file != tuned(untied(), TEXTS, BRIEF, made_of="a")
     assert {values.dtype for values in load_file(file).values()} == {torch.float32}
-    assert {parameter.dtype for parameter in with_weights(half.model, file).parameters()} == {torch.bfloat16}
+    assert {parameter.dtype for parameter in with_weights(half.model, file).parameters()} == {
+        torch.bfloat16
+    }
 
 
 def test_weights_of_inference_mode_can_be_tuned() -> None:
@@ -159,7 +180,9 @@ def test_what_cannot_be_tuned() -> None:
 
 @pytest.mark.parametrize("steps", [1, 2, 10, 100])
 def test_the_learning_rate_rises_and_falls(steps: int) -> None:
-    """Up to the highest in a tenth of the steps, then down, never to zero while there are steps left."""
+    """Up to the highest in a tenth of the steps, then down, never to zero while there are steps
+    left.
+    """
     shares = [warmup_cosine(step, steps, offset=1) for step in range(steps)]
     assert max(shares) == 1
     assert min(shares) > 0

@@ -1,4 +1,6 @@
-"""Generation jobs on a small model in a folder: what an outcome holds, and what becomes of arms that fail."""
+"""Generation jobs on a small model in a folder: what an outcome holds, and what becomes of arms
+that fail.
+"""
 
 import itertools
 from collections.abc import Iterable
@@ -23,7 +25,8 @@ from workers.models.language import load_language
 from workers.run import run
 
 QUICK = Protocol(pairs_min=7, pairs_max=7)
-"""An odd number of rounds, whose median is one of them: the median rate is then exactly one over the median time."""
+"""An odd number of rounds, whose median is one of them: the median rate is then exactly one over
+the median time."""
 
 scripted_language_arm = pytest.fixture(scripted_language_arm)
 
@@ -35,12 +38,27 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {"model": str(saved(folder / "model")), "data": written(folder / "text")}
 
 
-def job(place: dict[str, str], arms: Iterable[Arm], protocol: Protocol = QUICK, **condition: Any) -> Job:
+def job(
+    place: dict[str, str], arms: Iterable[Arm], protocol: Protocol = QUICK, **condition: Any
+) -> Job:
     """A job of short texts on one thread, each arm compared with the first."""
     arms = tuple(arms)
-    fields = {"threads": 1, "prompt_tokens": 24, "new_tokens": 6, "kv_cache": "dynamic", "decoding": "teacher_forcing", **place}
+    fields = {
+        "threads": 1,
+        "prompt_tokens": 24,
+        "new_tokens": 6,
+        "kv_cache": "dynamic",
+        "decoding": "teacher_forcing",
+        **place,
+    }
     pairs = tuple(Pair(0, index) for index in range(1, len(arms)))
-    return Job(kind="generation", condition=Condition(**{**fields, **condition}), arms=arms, pairs=pairs, protocol=protocol)
+    return Job(
+        kind="generation",
+        condition=Condition(**{**fields, **condition}),
+        arms=arms,
+        pairs=pairs,
+        protocol=protocol,
+    )
 
 
 def answered(requested: Job, **options: Any) -> Outcome:
@@ -57,9 +75,18 @@ def reasons(outcome: Outcome) -> dict[int | None, str]:
 
 
 def test_an_outcome_holds_everything_that_was_measured(place: dict[str, str]):
-    """Times of the whole and of its parts in the same rounds, MACs, memory of the cache, and rates that follow from the times."""
+    """Times of the whole and of its parts in the same rounds, MACs, memory of the cache, and rates
+    that follow from the times.
+    """
     outcome = answered(
-        job(place, [DENSE, Arm(overrides=Overrides(kv_cache="static")), Arm(overrides=Overrides(kv_cache="virtual"))])
+        job(
+            place,
+            [
+                DENSE,
+                Arm(overrides=Overrides(kv_cache="static")),
+                Arm(overrides=Overrides(kv_cache="virtual")),
+            ],
+        )
     )
     assert not outcome.failures
     samples = outcome.samples
@@ -83,20 +110,31 @@ def test_an_outcome_holds_everything_that_was_measured(place: dict[str, str]):
         assert found["kv_bytes_resident"] >= found["kv_bytes_needed"]
         assert found["peak_gb_per_s"] > 0.1
         assert found["peak_gb_per_s"] >= found["achieved_gb_per_s"]
-        times = [row[other] for row in samples.series["tpot"] for other in range(4) if samples.arms[other] == arm.arm]
+        times = [
+            row[other]
+            for row in samples.series["tpot"]
+            for other in range(4)
+            if samples.arms[other] == arm.arm
+        ]
         assert found["tpot"] == pytest.approx(1e3 * median(times))
-        assert found["decode_tokens_per_s"] == pytest.approx(median(1 / seconds for seconds in times))
+        assert found["decode_tokens_per_s"] == pytest.approx(
+            median(1 / seconds for seconds in times)
+        )
         assert found["tpot_p95"] >= found["tpot"] / 2
         assert found["ttft"] > 1e3 * found["tokenizer_s"] / 2 > 0
         assert "peak_rss" in found
         assert not {"kernel_calls", "energy_per_token", "peak_rss_isolated"} & set(found)
         for row in range(7):
-            whole, ttft, tpot, char = (table[row][column] for table in (samples.seconds, *samples.series.values()))
+            whole, ttft, tpot, char = (
+                table[row][column] for table in (samples.seconds, *samples.series.values())
+            )
             assert ttft + 5 * tpot < whole
             assert char * found["characters"] == pytest.approx(whole, rel=0.2)
         assert sorted(samples.order[0]) == [0, 1, 2, 3]
     assert len({metrics(arm)["characters"] for arm in outcome.arms}) == 1
-    assert metrics(outcome.arms[2])["kv_bytes_virtual"] > metrics(outcome.arms[1])["kv_bytes_virtual"]
+    assert (
+        metrics(outcome.arms[2])["kv_bytes_virtual"] > metrics(outcome.arms[1])["kv_bytes_virtual"]
+    )
     assert Outcome.model_validate_json(outcome.model_dump_json()) == outcome
 
 
@@ -113,7 +151,9 @@ def test_greedy_batches_in_another_type(place: dict[str, str]):
 
 
 def test_failing_arms_fail_alone(place: dict[str, str], scripted_language_arm: Any):
-    """Each failure has its own reason, and the other arms are measured as if alone; a method's counters become rows."""
+    """Each failure has its own reason, and the other arms are measured as if alone; a method's
+    counters become rows.
+    """
     arms = [
         DENSE,
         scripted_language_arm("refusing", refusal="not today"),
@@ -125,7 +165,14 @@ def test_failing_arms_fail_alone(place: dict[str, str], scripted_language_arm: A
         Arm(stack=(Step(method="tome"),)),
     ]
     outcome = answered(job(place, arms))
-    assert reasons(outcome) == {1: "unsupported", 2: "not_a_number", 3: "out_of_memory", 4: "error", 6: "unsupported", 7: "error"}
+    assert reasons(outcome) == {
+        1: "unsupported",
+        2: "not_a_number",
+        3: "out_of_memory",
+        4: "error",
+        6: "unsupported",
+        7: "error",
+    }
     assert "not today" in next(failure.message for failure in outcome.failures if failure.arm == 1)
     assert outcome.samples is not None
     assert outcome.samples.arms == (0, 5, 0)
@@ -143,11 +190,15 @@ def sparse(method: str, **more: Any) -> Arm:
     calibrated = {} if method == "topk_activation" else {"calibration_tokens": 64}
     module = methods.of_modality("language")[method]
     params = module.Params(sparsity=0.5, **calibrated, **more)
-    return Arm(stack=(Step(method=method, params=params.model_dump(mode="json"), version=module.VERSION),))
+    return Arm(
+        stack=(Step(method=method, params=params.model_dump(mode="json"), version=module.VERSION),)
+    )
 
 
 def test_macs_are_those_of_what_ran_and_not_of_the_promise(place: dict[str, str]):
-    """Two sequences at once fall back to dense products: no kernel call, no MACs left out, every weight read."""
+    """Two sequences at once fall back to dense products: no kernel call, no MACs left out, every
+    weight read.
+    """
     outcome = answered(job(place, [DENSE, *map(sparse, SPARSE)], batch_size=2))
     assert not outcome.failures
     dense, network = outcome.arms[0], load_language(Condition(**place)).network
@@ -158,12 +209,16 @@ def test_macs_are_those_of_what_ran_and_not_of_the_promise(place: dict[str, str]
         assert arm.gmacs == dense.gmacs
         assert found["gmacs_tpot"] == metrics(dense)["gmacs_tpot"]
         adapters = 4 * 1e9 * found["gmacs_overhead_tpot"]
-        assert found["achieved_gb_per_s"] * found["tpot"] / 1e3 * 1e9 == pytest.approx(weights + adapters)
+        assert found["achieved_gb_per_s"] * found["tpot"] / 1e3 * 1e9 == pytest.approx(
+            weights + adapters
+        )
 
 
 @pytest.mark.parametrize("method", SPARSE)
 def test_macs_left_out_are_counted(place: dict[str, str], method: str):
-    """One sequence: MACs and bandwidth follow from the sparsity that the kernels reached; TEAL's is not the requested one."""
+    """One sequence: MACs and bandwidth follow from the sparsity that the kernels reached; TEAL's is
+    not the requested one.
+    """
     outcome = answered(job(place, [DENSE, sparse(method)]))
     assert not outcome.failures
     dense, arm = outcome.arms
@@ -181,10 +236,14 @@ def test_macs_left_out_are_counted(place: dict[str, str], method: str):
 
 
 def test_quality_counts_the_macs_that_were_left_out(place: dict[str, str], tmp_path: Path):
-    """The same in a quality job, where masked tokens stand for decoded ones; LaRoSA's online form leaves none out."""
+    """The same in a quality job, where masked tokens stand for decoded ones; LaRoSA's online form
+    leaves none out.
+    """
     arms = [DENSE, sparse("teal"), sparse("larosa", form="online")]
     place = {**place, "model": str(saved(tmp_path / "model", max_position_embeddings=1024))}
-    requested = job(place, arms, QUICK.model_copy(update={"characters": 3000})).model_copy(update={"kind": "quality"})
+    requested = job(place, arms, QUICK.model_copy(update={"characters": 3000})).model_copy(
+        update={"kind": "quality"}
+    )
     outcome = run(requested)
     assert not outcome.failures
     dense, teal, online = outcome.arms
@@ -197,7 +256,9 @@ def test_quality_counts_the_macs_that_were_left_out(place: dict[str, str], tmp_p
 
 def test_a_failing_baseline_fails_its_arms(place: dict[str, str], scripted_language_arm: Any):
     """An arm whose only baseline failed is not measured, with that reason."""
-    outcome = answered(job(place, [scripted_language_arm("broken", "raise ValueError('broken')"), DENSE]))
+    outcome = answered(
+        job(place, [scripted_language_arm("broken", "raise ValueError('broken')"), DENSE])
+    )
     assert reasons(outcome) == {0: "error", 1: "error"}
     assert "its baseline broken" in outcome.failures[1].message
 
@@ -212,12 +273,16 @@ def test_a_prompt_that_is_too_long_is_answered_at_once(place: dict[str, str]):
 
 def test_text_that_is_not_here_fails_the_job(place: dict[str, str], tmp_path: Path):
     """Neither a missing text nor one that is too short is any arm's fault."""
-    assert reasons(answered(job(place, [DENSE], data=f"text:{tmp_path / 'no.txt'}"))) == {None: "error"}
+    assert reasons(answered(job(place, [DENSE], data=f"text:{tmp_path / 'no.txt'}"))) == {
+        None: "error"
+    }
     (tmp_path / "a.txt").write_text("short")
     assert reasons(answered(job(place, [DENSE], data=f"text:{tmp_path}"))) == {None: "unsupported"}
 
 
-def test_an_arm_that_generates_another_text_is_flagged(place: dict[str, str], monkeypatch: pytest.MonkeyPatch):
+def test_an_arm_that_generates_another_text_is_flagged(
+    place: dict[str, str], monkeypatch: pytest.MonkeyPatch
+):
     """A run that decoded other tokens than the first one breaks the identity and is marked."""
     plain, count = Workload.run, itertools.count()
 
@@ -232,25 +297,35 @@ def test_an_arm_that_generates_another_text_is_flagged(place: dict[str, str], mo
 
 
 def test_rounds_end_when_all_times_are_known_well_enough(place: dict[str, str]):
-    """A width that every ratio meets ends the rounds at the first look; one that none can meet, at the budget."""
+    """A width that every ratio meets ends the rounds at the first look; one that none can meet, at
+    the budget.
+    """
     arms = [DENSE, Arm(replicate=1)]
-    wide = answered(job(place, arms, Protocol(pairs_min=6, pairs_max=1000, half_width=0.999, budget_s=10)))
+    wide = answered(
+        job(place, arms, Protocol(pairs_min=6, pairs_max=1000, half_width=0.999, budget_s=10))
+    )
     assert wide.samples is not None
     assert wide.samples.stopped in ("half_width", "plateau")
-    narrow = answered(job(place, arms, Protocol(pairs_min=6, pairs_max=10_000, half_width=1e-9, budget_s=0.2)))
+    narrow = answered(
+        job(place, arms, Protocol(pairs_min=6, pairs_max=10_000, half_width=1e-9, budget_s=0.2))
+    )
     assert narrow.samples is not None
     assert narrow.samples.stopped in ("budget", "plateau")
 
 
 def test_lengths_have_defaults(place: dict[str, str]):
     """A condition that leaves the lengths open gets the documented ones."""
-    outcome = answered(job(place, [DENSE], prompt_tokens=None, new_tokens=None, kv_cache=None, decoding=None))
+    outcome = answered(
+        job(place, [DENSE], prompt_tokens=None, new_tokens=None, kv_cache=None, decoding=None)
+    )
     assert outcome.arms[0].tokens == PROMPT_TOKENS
 
 
 @pytest.mark.slow
 def test_a_fresh_process_for_each_arm(place: dict[str, str]):
-    """What an arm takes alone is read in a process of its own: its load time, and a peak that holds at least its weights."""
+    """What an arm takes alone is read in a process of its own: its load time, and a peak that holds
+    at least its weights.
+    """
     outcome = answered(job(place, [DENSE]), isolated=True)
     found = metrics(outcome.arms[0])
     assert not outcome.arms[0].flags

@@ -1,4 +1,6 @@
-"""The decode loop against transformers' own `generate` and full forwards, and the texts that it is run on."""
+"""The decode loop against transformers' own `generate` and full forwards, and the texts that it is
+run on.
+"""
 
 from dataclasses import replace
 from typing import Any, get_args
@@ -19,13 +21,25 @@ from workers.models.share_weights import clone_shared
 
 calm = pytest.fixture(autouse=True)(calm)
 ARCHITECTURES = get_args(Architecture)
-TEXT = "The quick brown fox jumps over the lazy dog, twice; then it sleeps (as foxes do) until 7 in the morning. " * 3
+TEXT = (
+    "The quick brown fox jumps over the lazy dog, twice; then it sleeps (as foxes do) until 7 in"
+    " the morning. " * 3
+)
 PROMPT, CONTINUATION = TEXT[:40], TEXT[40:60]
 
 
-def workload(decoding: Any = "teacher_forcing", kv_cache: Any = "dynamic", texts: Any = ((PROMPT, CONTINUATION),)) -> Workload:
+def workload(
+    decoding: Any = "teacher_forcing",
+    kv_cache: Any = "dynamic",
+    texts: Any = ((PROMPT, CONTINUATION),),
+) -> Workload:
     """The text, read with one token per character."""
-    return Workload(tuple(Passage(*each) for each in texts), decoding, kv_cache, max(len(new) for _, new in texts))
+    return Workload(
+        tuple(Passage(*each) for each in texts),
+        decoding,
+        kv_cache,
+        max(len(new) for _, new in texts),
+    )
 
 
 def logits(lm: Any, work: Workload) -> Any:
@@ -42,7 +56,12 @@ def test_greedy_tokens_are_those_of_generate(architecture: Architecture, kv_cach
     lm = tiny_llm(architecture)
     prompt = torch.tensor([lm.tokenizer.encode(PROMPT)])
     theirs = lm.model.generate(
-        prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=20, do_sample=False, use_cache=True, pad_token_id=0
+        prompt,
+        attention_mask=torch.ones_like(prompt),
+        max_new_tokens=20,
+        do_sample=False,
+        use_cache=True,
+        pad_token_id=0,
     )
     run = workload("greedy", kv_cache).run(lm)
     assert run.texts == (lm.tokenizer.decode(theirs[0, 40:].tolist()),)
@@ -60,13 +79,17 @@ def test_greedy_reaches_the_upper_ids_of_a_tokenizer_with_gaps():
     with torch.no_grad():
         model.lm_head.weight.zero_()
         model.lm_head.bias.copy_(torch.nn.functional.one_hot(torch.tensor(95), 96) * 9.0)
-    run = workload("greedy", texts=(("abcdef", "gh"),)).run(replace(lm, model=model, tokenizer=gapped))
+    run = workload("greedy", texts=(("abcdef", "gh"),)).run(
+        replace(lm, model=model, tokenizer=gapped)
+    )
     assert set(run.texts[0].replace(" ", "")) == {"z"}
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_replay_is_a_full_forward_in_steps(architecture: Architecture):
-    """Fed the text's own continuation, the loop finds at every step what one forward of the whole text finds there."""
+    """Fed the text's own continuation, the loop finds at every step what one forward of the whole
+    text finds there.
+    """
     lm = tiny_llm(architecture)
     tokens = torch.tensor([lm.tokenizer.encode(PROMPT + CONTINUATION)])
     whole = lm.model(tokens).logits[0, 39:59]
@@ -76,12 +99,16 @@ def test_replay_is_a_full_forward_in_steps(architecture: Architecture):
 @pytest.mark.parametrize("kv_cache", ["dynamic", "static"])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_sequences_of_unequal_length_do_not_meet(architecture: Architecture, kv_cache: str):
-    """In a batch of prompts and continuations of other lengths each sequence gets the logits that it gets alone."""
+    """In a batch of prompts and continuations of other lengths each sequence gets the logits that
+    it gets alone.
+    """
     texts = ((PROMPT, CONTINUATION), (TEXT[5:30], TEXT[30:42]))
     together = logits(tiny_llm(architecture), workload(kv_cache=kv_cache, texts=texts))
     for place, text in enumerate(texts):
         alone = logits(tiny_llm(architecture), workload(texts=(text,)))
-        torch.testing.assert_close(together[: len(text[1]), place], alone[:, 0], rtol=1e-3, atol=1e-3)
+        torch.testing.assert_close(
+            together[: len(text[1]), place], alone[:, 0], rtol=1e-3, atol=1e-3
+        )
     run = workload(kv_cache=kv_cache, texts=texts).run(tiny_llm(architecture))
     assert run.texts == (CONTINUATION, TEXT[30:42])
     assert (run.prompt_tokens, run.decoded, run.cached) == (65, 32, 59)
@@ -89,7 +116,9 @@ def test_sequences_of_unequal_length_do_not_meet(architecture: Architecture, kv_
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_macs_agree_with_a_counter_of_torch(architecture: Architecture):
-    """The formula is within 0.1 % of what torch counts, less the half of the attention matrix that a causal model need not form."""
+    """The formula is within 0.1 % of what torch counts, less the half of the attention matrix that
+    a causal model need not form.
+    """
     lm, work = tiny_llm(architecture), workload()
     model = clone_shared(lm.model)
     model.set_attn_implementation("eager")
@@ -104,7 +133,9 @@ def test_macs_agree_with_a_counter_of_torch(architecture: Architecture):
 
 
 def test_times_add_up():
-    """The first token, the tokens after it and the tokenizer are parts of the whole, none of them empty."""
+    """The first token, the tokens after it and the tokenizer are parts of the whole, none of them
+    empty.
+    """
     run = workload().run(tiny_llm("llama"))
     assert len(run.steps_s) == 19
     assert all(step > 0 for step in run.steps_s)
@@ -114,7 +145,9 @@ def test_times_add_up():
 
 
 def test_passages_have_so_many_tokens():
-    """Texts of the documents, one behind the other, that have the requested number of tokens when encoded by themselves."""
+    """Texts of the documents, one behind the other, that have the requested number of tokens when
+    encoded by themselves.
+    """
     found = passages([TEXT], Letters(), 40, 20, 3)
     assert "".join(part for passage in found for part in passage) == TEXT[:180]
     assert all((len(prompt), len(continuation)) == (40, 20) for prompt, continuation in found)
@@ -131,7 +164,9 @@ class Forgetful(Letters):
 
 
 def test_texts_that_cannot_be_cut():
-    """No passage is made up where the tokenizer keeps no number of tokens, and none of an empty text."""
+    """No passage is made up where the tokenizer keeps no number of tokens, and none of an empty
+    text.
+    """
     with pytest.raises(Unsupported, match="keep their number"):
         passages([TEXT], Forgetful(), 40, 20, 1)
     with pytest.raises(Unsupported, match="no tokens"):
@@ -140,14 +175,21 @@ def test_texts_that_cannot_be_cut():
 
 def test_what_is_too_long_or_too_short_is_not_run():
     """A prompt beyond the model's positions and a single new token are refused with the numbers."""
-    with pytest.raises(Unsupported, match=rf"a prompt of 250 tokens and 20 new ones are 270, and llama has {POSITIONS} positions"):
+    with pytest.raises(
+        Unsupported,
+        match=(
+            rf"a prompt of 250 tokens and 20 new ones are 270, and llama has {POSITIONS} positions"
+        ),
+    ):
         workload(texts=((TEXT[:250], CONTINUATION),)).run(tiny_llm("llama"))
     with pytest.raises(Unsupported, match="at least 2 are needed"):
         workload(texts=((PROMPT, "x"),)).run(tiny_llm("llama"))
 
 
 def test_methods_are_prepared_before_every_run():
-    """What counts for a method starts anew with each run, and the tokens that open a text are read."""
+    """What counts for a method starts anew with each run, and the tokens that open a text are
+    read.
+    """
     called: list[int] = []
 
     class Calls:

@@ -1,4 +1,6 @@
-"""Samples of a GPU as readings and flags, on stand-ins for the device's queries: no GPU is needed."""
+"""Samples of a GPU as readings and flags, on stand-ins for the device's queries: no GPU is
+needed.
+"""
 
 from types import SimpleNamespace
 from typing import Any
@@ -7,13 +9,21 @@ import pynvml
 import pytest
 
 from sweeps.model.system_metrics import SYSTEM_METRICS, SYSTEM_SERIES
-from workers.measure.machine.gpu_samples import EVENT_REASONS, GPU_QUERIES, GpuSamples, foreign_mib, slowdowns
+from workers.measure.machine.gpu_samples import (
+    EVENT_REASONS,
+    GPU_QUERIES,
+    GpuSamples,
+    foreign_mib,
+    slowdowns,
+)
 
 MIB = 2**20
 
 
 def test_gpu_samples_become_readings_and_flags() -> None:
-    """Thermal and hardware reasons are slowdowns; a power cap, idle clocks and a lone process are only read."""
+    """Thermal and hardware reasons are slowdowns; a power cap, idle clocks and a lone process are
+    only read.
+    """
     capped, heat = EVENT_REASONS["sw_power_cap"], EVENT_REASONS["hw_thermal_slowdown"]
     graphics = GpuSamples()
     graphics.values = {
@@ -51,7 +61,16 @@ def test_gpu_samples_become_readings_and_flags() -> None:
     ("names", "flags"),
     [
         ([], set()),
-        (["gpu_idle", "sw_power_cap", "applications_clocks_setting", "sync_boost", "display_clock_setting"], set()),
+        (
+            [
+                "gpu_idle",
+                "sw_power_cap",
+                "applications_clocks_setting",
+                "sync_boost",
+                "display_clock_setting",
+            ],
+            set(),
+        ),
         (["sw_thermal_slowdown"], {"thermal_slowdown"}),
         (["hw_slowdown", "hw_thermal_slowdown"], {"thermal_slowdown"}),
         (["hw_slowdown", "hw_power_brake_slowdown"], {"power_brake"}),
@@ -93,7 +112,13 @@ def refused(_: Any) -> float:
 def test_what_the_device_does_not_offer_is_absent() -> None:
     """Queries that are refused or know nothing leave no reading, and no column of a series."""
     device = SimpleNamespace(clock=1500.0)
-    samples = GpuSamples({"sm_clock": lambda handle: handle.clock, "power": refused, "memory_foreign": lambda _: None})
+    samples = GpuSamples(
+        {
+            "sm_clock": lambda handle: handle.clock,
+            "power": refused,
+            "memory_foreign": lambda _: None,
+        }
+    )
     samples.add(device)
     device.clock = 1410.0
     samples.add(device)

@@ -1,4 +1,6 @@
-"""Counters of the host, read from made files of the kernel's formats: both versions of cgroups, heat, clocks, what is missing."""
+"""Counters of the host, read from made files of the kernel's formats: both versions of cgroups,
+heat, clocks, what is missing.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,7 +41,9 @@ def test_what_is_not_there_is_absent(made: MadeMachine) -> None:
 def test_unreadable_files_are_absent(made: MadeMachine) -> None:
     """Folders in place of files, and texts that are no numbers."""
     for core in CORES:
-        (made.root / f"sys/devices/system/cpu/cpu{core}/cpufreq/scaling_cur_freq").mkdir(parents=True)
+        (made.root / f"sys/devices/system/cpu/cpu{core}/cpufreq/scaling_cur_freq").mkdir(
+            parents=True
+        )
         made.write(f"sys/devices/system/cpu/cpu{core}/thermal_throttle/core_throttle_count", "?\n")
     (made.root / "proc/stat").mkdir(parents=True)
     made.write("proc/self/cgroup", "0::/\n")
@@ -59,7 +63,10 @@ def test_cpu_time_of_the_cores(made: MadeMachine) -> None:
 def test_cores_that_are_offline_have_no_row(made: MadeMachine) -> None:
     """The first of two rows is that of the first core that is online, whatever its number."""
     made.write(ONLINE, f"{CORES[-1]},{CORES[-1] + 8}\n")
-    made.write("proc/stat", "cpu  9 0 0 0 0 0 0 0 0 0\ncpu7 300 0 0 0 0 0 0 4 0 0\ncpu9 1 0 0 0 0 0 0 0 0 0\n")
+    made.write(
+        "proc/stat",
+        "cpu  9 0 0 0 0 0 0 0 0 0\ncpu7 300 0 0 0 0 0 0 4 0 0\ncpu9 1 0 0 0 0 0 0 0 0 0\n",
+    )
     found = HostCounters(THREADS, made.root).look()
     assert (found["busy"], found["stolen"]) == (pytest.approx(300 * TICK), pytest.approx(4 * TICK))
 
@@ -96,11 +103,17 @@ def test_heat_of_cores_and_package(made: MadeMachine) -> None:
 def test_frequency_as_set_or_as_listed(made: MadeMachine) -> None:
     """The mean over the cores; what psutil lists where there is no governor."""
     made.write("proc/cpuinfo", CPUINFO)
-    listed = [each.current for core, each in enumerate(psutil.cpu_freq(percpu=True)) if core in CORES[:FREQUENCY_CORES]]
+    listed = [
+        each.current
+        for core, each in enumerate(psutil.cpu_freq(percpu=True))
+        if core in CORES[:FREQUENCY_CORES]
+    ]
     if not Path("/sys/devices/system/cpu/cpu0/cpufreq").exists():
         assert listed == [mhz for core, mhz in enumerate((2599.998, 3100.25)) if core in CORES]
     if listed:
-        assert HostCounters(THREADS, made.root).look()["mhz"] == pytest.approx(sum(listed) / len(listed))
+        assert HostCounters(THREADS, made.root).look()["mhz"] == pytest.approx(
+            sum(listed) / len(listed)
+        )
     for core in CORES:
         made.frequency(core, 2_000_000)
     counters = HostCounters(THREADS, made.root)
@@ -119,7 +132,9 @@ def test_a_processor_without_a_listed_frequency(made: MadeMachine) -> None:
 
 
 def test_everything_that_changes_meanwhile_is_a_reading(made: MadeMachine) -> None:
-    """Heat, quota, energy, clocks and steal between the start and the end of a block, and between its rounds."""
+    """Heat, quota, energy, clocks and steal between the start and the end of a block, and between
+    its rounds.
+    """
     made.stat(busy=100, steal=0)
     made.cgroup2("box", usec=0, times=0)
     made.energy("intel-rapl:0", "package-0", 90, largest=100)
@@ -145,7 +160,11 @@ def test_everything_that_changes_meanwhile_is_a_reading(made: MadeMachine) -> No
     assert set(readings) <= set(SYSTEM_METRICS)
     assert seen.series is not None
     assert set(seen.series) <= set(SYSTEM_SERIES)
-    assert (seen.series["rounds"], seen.series["cpu_mhz"], seen.series["cpu_energy_j"]) == ((1.0,), (3000.0,), (0.0,))
+    assert (seen.series["rounds"], seen.series["cpu_mhz"], seen.series["cpu_energy_j"]) == (
+        (1.0,),
+        (3000.0,),
+        (0.0,),
+    )
 
 
 def counters(**values: float) -> dict[str, float]:
@@ -159,12 +178,22 @@ def counters(**values: float) -> dict[str, float]:
         ({"throttled": 1.0}, {"throttled": 1.2}, {"quota_throttled"}),
         ({"thermal": 5.0}, {"thermal": 5.0}, set()),
         ({"thermal": 5.0}, {"thermal": 6.0}, {"thermal_slowdown"}),  # of unknown duration
-        ({"thermal": 5.0, "thermal_s": 1.0}, {"thermal": 6.0, "thermal_s": 1.001}, set()),  # a millisecond
-        ({"thermal": 5.0, "thermal_s": 1.0}, {"thermal": 6.0, "thermal_s": 2.0}, {"thermal_slowdown"}),
+        (
+            {"thermal": 5.0, "thermal_s": 1.0},
+            {"thermal": 6.0, "thermal_s": 1.001},
+            set(),
+        ),  # a millisecond
+        (
+            {"thermal": 5.0, "thermal_s": 1.0},
+            {"thermal": 6.0, "thermal_s": 2.0},
+            {"thermal_slowdown"},
+        ),
     ],
     ids=["short quota", "quota", "no heat", "heat of old kernels", "short heat", "heat"],
 )
-def test_slowdowns_of_more_than_a_hundredth_are_flagged(before: dict[str, float], after: dict[str, float], flags: set[str]) -> None:
+def test_slowdowns_of_more_than_a_hundredth_are_flagged(
+    before: dict[str, float], after: dict[str, float], flags: set[str]
+) -> None:
     """Less moves no median, and is only read."""
     found = cpu_findings(counters(**before), counters(**after) | {"wall": 10.0}, THREADS)
     assert found[1] == flags

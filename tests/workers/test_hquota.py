@@ -1,4 +1,6 @@
-"""What hquota selects, merges and adjusts, against the plainest code that does the same, and its schedule."""
+"""What hquota selects, merges and adjusts, against the plainest code that does the same, and its
+schedule.
+"""
 
 import math
 
@@ -23,36 +25,58 @@ def some(quota=0.3, kept=KEPT, sized=True):
     torch.manual_seed(4)
     x, feature = torch.randn(2, PREFIX + PATCHES, 5), torch.randn(2, PREFIX + PATCHES, 8)
     size = torch.randint(1, 5, (2, PREFIX + PATCHES, 1)).float() if sized else None
-    inflow = torch.randn(2, 3, PREFIX + PATCHES, PREFIX + PATCHES).softmax(-1).sum(2)[:, :, PREFIX:].mT
-    groups = group(inflow, None if size is None else size[:, PREFIX:], feature, prefix=PREFIX, kept=kept, quota=quota)
+    inflow = (
+        torch.randn(2, 3, PREFIX + PATCHES, PREFIX + PATCHES).softmax(-1).sum(2)[:, :, PREFIX:].mT
+    )
+    groups = group(
+        inflow,
+        None if size is None else size[:, PREFIX:],
+        feature,
+        prefix=PREFIX,
+        kept=kept,
+        quota=quota,
+    )
     return x, size, inflow, feature, groups
 
 
 @pytest.mark.parametrize(("quota", "hubs"), [(0, 1), (0.2, 4), (0.5, 9), (1, 18)])
 def test_prefix_and_hubs_are_kept(quota, hubs):
-    """Prefix tokens stay first; then come as many hubs as the quota allows, those with the most inflow times size."""
+    """Prefix tokens stay first; then come as many hubs as the quota allows, those with the most
+    inflow times size.
+    """
     _, size, inflow, _, groups = some(quota)
     strength = inflow.sum(-1) * size[:, PREFIX:, 0]
-    for order, best in zip(groups.order_BN.tolist(), strength.argsort(-1, descending=True).tolist(), strict=True):
+    for order, best in zip(
+        groups.order_BN.tolist(), strength.argsort(-1, descending=True).tolist(), strict=True
+    ):
         assert order[:PREFIX] == [0, 1]
         assert order[PREFIX : PREFIX + hubs] == [PREFIX + place for place in best[:hubs]]
         assert sorted(order) == list(range(PREFIX + PATCHES))
 
 
 def test_the_rest_of_the_kept_are_farthest_first():
-    """After the hubs each kept token is the one whose signature is least like any kept before, by cosine."""
+    """After the hubs each kept token is the one whose signature is least like any kept before, by
+    cosine.
+    """
     _, _, inflow, _, groups = some(quota=0.2)
-    for signature, order in zip(inflow, (groups.order_BN[:, PREFIX:] - PREFIX).tolist(), strict=True):
+    for signature, order in zip(
+        inflow, (groups.order_BN[:, PREFIX:] - PREFIX).tolist(), strict=True
+    ):
         unit = normalize(signature, dim=-1)
         for step in range(4, KEPT):
             others = [place for place in range(PATCHES) if place not in order[:step]]
-            worst = {place: max(float(unit[place] @ unit[other]) for other in order[:step]) for place in others}
+            worst = {
+                place: max(float(unit[place] @ unit[other]) for other in order[:step])
+                for place in others
+            }
             assert worst[order[step]] == pytest.approx(min(worst.values()), abs=1e-6)
 
 
 @pytest.mark.parametrize("sized", [True, False])
 def test_merges_as_loops_do(sized):
-    """Each removed token goes to the kept one with the most similar feature; the merged token is the mean weighted by size."""
+    """Each removed token goes to the kept one with the most similar feature; the merged token is
+    the mean weighted by size.
+    """
     x, size, _, feature, groups = some(sized=sized)
     out, sizes = merge_groups(x, size, groups, PREFIX, MergeAdjustment())
     size = torch.ones(2, PREFIX + PATCHES, 1) if size is None else size
@@ -62,7 +86,9 @@ def test_merges_as_loops_do(sized):
         kept, removed = order[PREFIX : PREFIX + KEPT], order[PREFIX + KEPT :]
         parts = {place: [place] for place in order[: PREFIX + KEPT]}
         for place in removed:
-            parts[max(kept, key=lambda target, own=place: float(unit[own] @ unit[target]))].append(place)
+            parts[max(kept, key=lambda target, own=place: float(unit[own] @ unit[target]))].append(
+                place
+            )
         for row, places in enumerate(parts.values()):
             total = sum(size[image, place] for place in places)
             mean = sum(x[image, place] * size[image, place] for place in places) / total
@@ -73,7 +99,9 @@ def test_merges_as_loops_do(sized):
 
 
 def test_unmerge_gives_each_token_what_its_group_became():
-    """Every token comes back at its place: kept and prefix tokens as themselves after the merge, removed ones as their target."""
+    """Every token comes back at its place: kept and prefix tokens as themselves after the merge,
+    removed ones as their target.
+    """
     x, _, _, _, groups = some(sized=False)
     merged, sizes = merge_groups(x, None, groups, PREFIX, MergeAdjustment())
     back = unmerge(merged, groups, PREFIX)
@@ -97,9 +125,20 @@ def test_groups_are_deterministic():
     assert torch.equal(groups.target_BR[1:], alone.target_BR)
 
 
-@pytest.mark.parametrize("params", [{}, {"merge": "v"}, {"match": "xnorm"}, {"place": "around"}, {"place": "around", "merge": "v"}])
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"merge": "v"},
+        {"match": "xnorm"},
+        {"place": "around"},
+        {"place": "around", "merge": "v"},
+    ],
+)
 def test_twins_merge_without_loss(params):
-    """Of patch tokens in equal pairs one of each is kept; with sizes in the attention the class token stays as it was."""
+    """Of patch tokens in equal pairs one of each is kept; with sizes in the attention the class
+    token stays as it was.
+    """
     patches, model = torch.randn(2, 8, 48), small("plain", 32)
     x = torch.cat((torch.randn(2, 1, 48), patches, patches.flip(1)), 1)
     for layers in ((0,), (1,)):
@@ -108,10 +147,14 @@ def test_twins_merge_without_loss(params):
 
 
 def adjusted(**parts):
-    """Merged tokens of `some` adjusted, and what they were adjusted from: (adjusted, merged, sizes, alone, similarity)."""
+    """Merged tokens of `some` adjusted, and what they were adjusted from: (adjusted, merged, sizes,
+    alone, similarity).
+    """
     x, size, _, _, groups = some()
     out, sizes = merge_groups(x, size, groups, PREFIX, MergeAdjustment())
-    alone = torch.stack([image[order] for image, order in zip(x, groups.order_BN[:, PREFIX:], strict=True)])
+    alone = torch.stack(
+        [image[order] for image, order in zip(x, groups.order_BN[:, PREFIX:], strict=True)]
+    )
     kept, kept_sizes = out[:, PREFIX:], sizes[:, PREFIX:]
     both, _ = merge_groups(x, size, groups, PREFIX, MergeAdjustment(**parts))
     result = adjust(kept, kept_sizes, alone, groups.similarity_BRK, MergeAdjustment(**parts))
@@ -121,7 +164,9 @@ def adjusted(**parts):
 
 
 def test_adjustment_by_default_does_nothing():
-    """With the parts at their neutral values, and with only caps and exponents given, the mean stays the mean."""
+    """With the parts at their neutral values, and with only caps and exponents given, the mean
+    stays the mean.
+    """
     for parts in ({}, {"beta": 0.1, "delta": 1, "top_r": 3}, {"tau": 1e9}):
         result, merged, *_ = adjusted(**parts)
         assert torch.equal(result, merged)
@@ -134,7 +179,9 @@ def test_stabiliser_keeps_a_share_of_the_token_itself():
 
 
 def test_eta_is_the_alpha_of_the_authors_code():
-    """Restated from `methods/ours/merges/kv_merge.py` of token_reduction_JM: a kept token is (1 - alpha) mean + alpha centre."""
+    """Restated from `methods/ours/merges/kv_merge.py` of token_reduction_JM: a kept token is (1 -
+    alpha) mean + alpha centre.
+    """
     alpha = 0.15
     x, _, _, _, groups = some(sized=False)
     found, _ = merge_groups(x, None, groups, PREFIX, MergeAdjustment(eta=alpha))
@@ -142,13 +189,19 @@ def test_eta_is_the_alpha_of_the_authors_code():
         order, target = groups.order_BN[image].tolist(), groups.target_BR[image].tolist()
         for kept in range(KEPT):
             centre = x[image, order[PREFIX + kept]]
-            members = [order[PREFIX + KEPT + row] for row, into in enumerate(target) if into == kept]
+            members = [
+                order[PREFIX + KEPT + row] for row, into in enumerate(target) if into == kept
+            ]
             mean = torch.stack([centre, *(x[image, place] for place in members)]).mean(0)
-            torch.testing.assert_close(found[image, PREFIX + kept], (1 - alpha) * mean + alpha * centre, rtol=0, atol=1e-6)
+            torch.testing.assert_close(
+                found[image, PREFIX + kept], (1 - alpha) * mean + alpha * centre, rtol=0, atol=1e-6
+            )
 
 
 def test_push_goes_toward_similar_removed_tokens():
-    """Each kept token goes toward the mean of its most similar removed tokens by alpha times their cosine, at most by its cap."""
+    """Each kept token goes toward the mean of its most similar removed tokens by alpha times their
+    cosine, at most by its cap.
+    """
     result, merged, sizes, alone, similarity = adjusted(alpha=0.15, beta=0.05, delta=0.5, top_r=2)
     capped = 0
     for image in range(2):
@@ -158,16 +211,22 @@ def test_push_goes_toward_similar_removed_tokens():
             cap = 0.05 * math.sqrt(float(sizes[image, kept, 0] / sizes[image].mean()))
             capped += step > cap
             toward = alone[image, KEPT + near].mean(0)
-            torch.testing.assert_close(result[image, kept], merged[image, kept].lerp(toward, min(step, cap)))
+            torch.testing.assert_close(
+                result[image, kept], merged[image, kept].lerp(toward, min(step, cap))
+            )
     assert 0 < capped < 2 * KEPT
 
 
 def test_size_normalisation():
-    """Re-centred tokens have the mean weighted by size, no length is above tau times the mean length, and n weights by size."""
+    """Re-centred tokens have the mean weighted by size, no length is above tau times the mean
+    length, and n weights by size.
+    """
     result, merged, sizes, *_ = adjusted(recentre=True)
     weighted = (merged * sizes).sum(1) / sizes.sum(1)
     torch.testing.assert_close(result.mean(1), weighted)
-    torch.testing.assert_close(result - result.mean(1, keepdim=True), merged - merged.mean(1, keepdim=True))
+    torch.testing.assert_close(
+        result - result.mean(1, keepdim=True), merged - merged.mean(1, keepdim=True)
+    )
     result, merged, *_ = adjusted(tau=1.1)
     limit = 1.1 * merged.norm(dim=-1).mean(1, keepdim=True)
     torch.testing.assert_close(result.norm(dim=-1), torch.minimum(merged.norm(dim=-1), limit))
@@ -176,10 +235,25 @@ def test_size_normalisation():
 
 
 def test_schedule_after_the_attention():
-    """Early blocks are bold, the middle is careful, the last blocks are free, and no block removes more than half."""
+    """Early blocks are bold, the middle is careful, the last blocks are free, and no block removes
+    more than half.
+    """
     bold = Params(keep_rate=0.95, early_keep=0.66, last_free=4)
     assert bold.removed(12, 196) == {0: 66, 1: 44, 2: 29, 3: 2, 4: 2, 5: 2, 6: 2, 7: 2}
-    assert [block.mlp for block in hquota.tokens(bold, DEIT_S, 224)] == [131, 87, 58, 56, 54, 52, 50, 48, 48, 48, 48, 48]
+    assert [block.mlp for block in hquota.tokens(bold, DEIT_S, 224)] == [
+        131,
+        87,
+        58,
+        56,
+        54,
+        52,
+        50,
+        48,
+        48,
+        48,
+        48,
+        48,
+    ]
     assert Params(r=20, layers="early").removed(12, 196) == {0: 20, 1: 20, 2: 20}
     assert Params(r=(4, 0, 9), layers=(0, 3, 5)).removed(12, 196) == {0: 4, 5: 9}
     assert Params(r=100, layers=(2, 1)).removed(12, 196) == {1: 98, 2: 49}
@@ -189,7 +263,9 @@ def test_schedule_after_the_attention():
 
 
 def test_schedule_around_the_attention():
-    """All tokens are back in every block, and groups are held while the blocks follow each other and remove as many."""
+    """All tokens are back in every block, and groups are held while the blocks follow each other
+    and remove as many.
+    """
     params = Params(keep_rate=0.75, place="around", layers=(0, 1, 2, 3, 6, 7))
     removed = params.removed(12, 196)
     assert removed == dict.fromkeys((0, 1, 2, 3, 6, 7), 49)
@@ -197,11 +273,17 @@ def test_schedule_around_the_attention():
     assert Params(r=9, place="around", hold=1).grouping({0: 9, 1: 9}) == (0, 1)
     early = Params(r=9, early_keep=0.68, place="around", hold=12)
     assert early.grouping(early.removed(12, 196)) == (0, 3)
-    assert hquota.tokens(params, DEIT_S, 224)[3:6] == (BlockTokens(148, 197), BlockTokens(197, 197), BlockTokens(197, 197))
+    assert hquota.tokens(params, DEIT_S, 224)[3:6] == (
+        BlockTokens(148, 197),
+        BlockTokens(197, 197),
+        BlockTokens(197, 197),
+    )
 
 
 def test_as_many_tokens_as_tome():
-    """At r=13 it leaves ToMe's tokens in each block of DeiT-S, at the published MACs, and adds less than one per cent to them."""
+    """At r=13 it leaves ToMe's tokens in each block of DeiT-S, at the published MACs, and adds less
+    than one per cent to them.
+    """
     params = Params(r=13)
     promised = hquota.tokens(params, DEIT_S, 224)
     assert [block.mlp for block in promised] == [197 - 13 * block for block in range(1, 13)]
@@ -212,14 +294,22 @@ def test_as_many_tokens_as_tome():
 @pytest.mark.parametrize(
     "name",
     [
-        *(f"deit_{size}{distilled}_patch16_224" for size in ("tiny", "small", "base") for distilled in ("", "_distilled")),
+        *(
+            f"deit_{size}{distilled}_patch16_224"
+            for size in ("tiny", "small", "base")
+            for distilled in ("", "_distilled")
+        ),
         "deit3_small_patch16_224",
         "vit_small_patch14_reg4_dinov2",
     ],
 )
 def test_does_not_refuse(name):
     """It runs on the models of the reports, with class, distillation and register tokens."""
-    for params in (Params(r=13), Params(keep_rate=0.6, last_free=2), Params(keep_rate=0.66, layers="early", place="around")):
+    for params in (
+        Params(r=13),
+        Params(keep_rate=0.6, last_free=2),
+        Params(keep_rate=0.66, layers="early", place="around"),
+    ):
         assert hquota.refuses(params, networks()[name]) is None
 
 
@@ -244,14 +334,22 @@ def test_impossible_parameters(params, message):
 
 
 def test_layers_that_are_not_there():
-    """Layers beyond the model, and more numbers than blocks, are refused with the network's name."""
-    assert "block 12, but deit_small_patch16_224 has the blocks 0 to 11" in hquota.refuses(Params(r=1, layers=(3, 12)), DEIT_S)
+    """Layers beyond the model, and more numbers than blocks, are refused with the network's
+    name.
+    """
+    assert "block 12, but deit_small_patch16_224 has the blocks 0 to 11" in hquota.refuses(
+        Params(r=1, layers=(3, 12)), DEIT_S
+    )
     assert "r lists 13 blocks, but 12 of" in hquota.refuses(Params(r=(1,) * 13), DEIT_S)
-    assert "r lists 4 blocks, but 3 of" in hquota.refuses(Params(r=(1,) * 4, layers="early"), DEIT_S)
+    assert "r lists 4 blocks, but 3 of" in hquota.refuses(
+        Params(r=(1,) * 4, layers="early"), DEIT_S
+    )
 
 
 def test_an_absolute_clip_is_a_length():
-    """With `clip: absolute` no merged token is longer than tau, and shorter ones stay as they are; without it tau is a share."""
+    """With `clip: absolute` no merged token is longer than tau, and shorter ones stay as they are;
+    without it tau is a share.
+    """
     x = torch.randn(2, 6, 4) * torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])[:, None]
     sizes, similarity = torch.ones(2, 6, 1), torch.rand(2, 3, 6)
     alone = torch.randn(2, 9, 4)

@@ -1,4 +1,6 @@
-"""Models of the hub: found in its cache without a network, downloaded from a server, and a clear message where there is none."""
+"""Models of the hub: found in its cache without a network, downloaded from a server, and a clear
+message where there is none.
+"""
 
 import functools
 import json
@@ -25,7 +27,11 @@ from workers.run import run
 
 calm = pytest.fixture(autouse=True)(calm)
 COMMIT = "c0ffee" + "0" * 34
-REFUSALS = {"gated": (403, "GatedRepo"), "nobody": (404, "RepoNotFound"), "bare": (404, "EntryNotFound")}
+REFUSALS = {
+    "gated": (403, "GatedRepo"),
+    "nobody": (404, "RepoNotFound"),
+    "bare": (404, "EntryNotFound"),
+}
 
 
 def point(name: str) -> Condition:
@@ -33,7 +39,9 @@ def point(name: str) -> Condition:
 
 
 def cached(home: Path, name: str, commit: str = COMMIT) -> Path:
-    """A small model in a cache of the hub below `home`, laid out as `huggingface_hub` does; returns its folder."""
+    """A small model in a cache of the hub below `home`, laid out as `huggingface_hub` does; returns
+    its folder.
+    """
     place = home / "hub" / f"models--{name.replace('/', '--')}"
     folder = place / "snapshots" / commit
     (place / "refs").mkdir(parents=True)
@@ -51,7 +59,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class Hub(BaseHTTPRequestHandler):
-    """Hands out the files of a folder as `org/name`; of other owners, the hub's answers for models that are not available."""
+    """Hands out the files of a folder as `org/name`; of other owners, the hub's answers for models
+    that are not available.
+    """
 
     def __init__(self, *arguments: object, folder: Path) -> None:
         self.folder = folder
@@ -70,7 +80,11 @@ class Hub(BaseHTTPRequestHandler):
         body = b"" if error else file.read_bytes()
         self.send_response(status)
         fields = {"X-Error-Code": error} if error else {"ETag": f'"{sha256(body).hexdigest()}"'}
-        for key, value in {**fields, "X-Repo-Commit": COMMIT, "Content-Length": str(len(body))}.items():
+        for key, value in {
+            **fields,
+            "X-Repo-Commit": COMMIT,
+            "Content-Length": str(len(body)),
+        }.items():
             self.send_header(key, value)
         self.end_headers()
         return body
@@ -83,11 +97,17 @@ class Hub(BaseHTTPRequestHandler):
 def hub(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A hub on this machine; the folder holds what it hands out."""
     folder = home / "served"
-    with ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Hub, folder=saved(folder))) as server:
+    with ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(Hub, folder=saved(folder))
+    ) as server:
         at = f"http://127.0.0.1:{server.server_port}"
         monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
         monkeypatch.setattr(constants, "ENDPOINT", at)
-        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", at + "/{repo_id}/resolve/{revision}/{filename}")
+        monkeypatch.setattr(
+            constants,
+            "HUGGINGFACE_CO_URL_TEMPLATE",
+            at + "/{repo_id}/resolve/{revision}/{filename}",
+        )
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield folder
         server.shutdown()
@@ -100,7 +120,9 @@ def test_a_cached_model_needs_no_network(home: Path) -> None:
     lm, newer = load_language(point("org/name")), load_language(point("org/newer"))
     assert (lm.network.name, lm.network.architecture) == ("org/name", "llama")
     tokens = torch.tensor([lm.tokenizer.encode("an assignment")])
-    assert torch.equal(lm.model(tokens).logits, load_language(point(str(folder))).model(tokens).logits)
+    assert torch.equal(
+        lm.model(tokens).logits, load_language(point(str(folder))).model(tokens).logits
+    )
     assert lm.weights_hash != newer.weights_hash
 
 
@@ -108,7 +130,9 @@ def test_a_model_is_downloaded_once(hub: Path, home: Path, monkeypatch: pytest.M
     """What the hub hands out is loaded, and from then on needs no network."""
     lm = load_language(point("org/name"))
     assert lm.tokenizer.size == lm.network.vocabulary
-    assert (home / "hub" / "models--org--name" / "snapshots" / COMMIT / "model.safetensors").is_file()
+    assert (
+        home / "hub" / "models--org--name" / "snapshots" / COMMIT / "model.safetensors"
+    ).is_file()
     assert hub.is_dir()
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     assert load_language(point("org/name")).weights_hash == lm.weights_hash
@@ -118,7 +142,10 @@ def test_a_model_is_downloaded_once(hub: Path, home: Path, monkeypatch: pytest.M
     ("name", "message"),
     [
         ("gated/one", "gated/one: the model is gated: accept the terms .* set HF_TOKEN"),
-        ("nobody/has-this", "nobody/has-this: the hub has no such model, or it is private: correct the name"),
+        (
+            "nobody/has-this",
+            "nobody/has-this: the hub has no such model, or it is private: correct the name",
+        ),
         ("bare/one", "bare/one: config.json or tokenizer.json is missing"),
     ],
 )
@@ -131,7 +158,9 @@ def test_what_the_hub_refuses(name: str, message: str) -> None:
 
 def test_what_a_cache_lacks(home: Path) -> None:
     """A model, or a file of one, that is neither here nor to be had."""
-    with pytest.raises(OSError, match=r"org/none: it is not complete in .*hub, .* connect the workers to a network"):
+    with pytest.raises(
+        OSError, match=r"org/none: it is not complete in .*hub, .* connect the workers to a network"
+    ):
         load_language(point("org/none"))
     (cached(home, "org/silent") / "tokenizer.json").unlink()
     with pytest.raises(OSError, match="org/silent: it is not complete in"):
@@ -152,17 +181,30 @@ def test_code_of_others_is_not_run(home: Path) -> None:
 
 def requested(name: str, text: str, **options: Any) -> Outcome:
     """The outcome of a generation job on a model."""
-    condition = Condition(model=name, weights="pretrained", data=text, prompt_tokens=16, new_tokens=4, threads=1)
+    condition = Condition(
+        model=name, weights="pretrained", data=text, prompt_tokens=16, new_tokens=4, threads=1
+    )
     protocol = Protocol(pairs_min=2, pairs_max=2)
     arms = (DENSE, Arm(replicate=1))
-    return run(Job(kind="generation", condition=condition, arms=arms, pairs=(Pair(0, 1),), protocol=protocol), **options)
+    return run(
+        Job(
+            kind="generation",
+            condition=condition,
+            arms=arms,
+            pairs=(Pair(0, 1),),
+            protocol=protocol,
+        ),
+        **options,
+    )
 
 
 def test_a_job_on_a_model_that_is_not_here(home: Path) -> None:
     """One failure row that names what to do; it is no answer, so that the job is tried again."""
     outcome = requested("org/none", written(home / "text"))
     assert [(failure.arm, failure.reason) for failure in outcome.failures] == [(None, "error")]
-    assert outcome.failures[0].message.startswith("before any arm could run: org/none: it is not complete in ")
+    assert outcome.failures[0].message.startswith(
+        "before any arm could run: org/none: it is not complete in "
+    )
 
 
 @pytest.mark.slow

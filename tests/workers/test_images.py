@@ -1,4 +1,6 @@
-"""Image folders and Hugging Face data sets on disk: order, classes, class maps, what is broken, and timm's preprocessing."""
+"""Image folders and Hugging Face data sets on disk: order, classes, class maps, what is broken, and
+timm's preprocessing.
+"""
 
 import io
 import json
@@ -50,7 +52,11 @@ def table(levels: list[int], labels: list[int], names: list[str] | None = None) 
     column = [{"bytes": written(level), "path": f"{level}.png"} for level in levels]
     found = pa.table({"image": column, "label": labels})
     features = {"image": {"_type": "Image"}, "label": {"_type": "ClassLabel", "names": names}}
-    return found.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})}) if names else found
+    return (
+        found.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
+        if names
+        else found
+    )
 
 
 def levels(data: str) -> list[int]:
@@ -60,7 +66,9 @@ def levels(data: str) -> list[int]:
 
 
 def test_a_folder_of_class_folders(tmp_path: Path) -> None:
-    """Classes and images come in the order of their names, deeper folders included; other files and hidden ones are no images."""
+    """Classes and images come in the order of their names, deeper folders included; other files and
+    hidden ones are no images.
+    """
     data = folder(tmp_path, cat=2, ant=1)
     (tmp_path / "cat" / "more").mkdir()
     (tmp_path / "cat" / "more" / "x.PNG").write_bytes(written(9))
@@ -75,13 +83,17 @@ def test_a_folder_of_class_folders(tmp_path: Path) -> None:
 
 
 def test_numbers_are_ordered_as_numbers(tmp_path: Path) -> None:
-    """Class folders named by numbers, as in ImageNet-V2, are in the order of the numbers: 10 comes after 9."""
+    """Class folders named by numbers, as in ImageNet-V2, are in the order of the numbers: 10 comes
+    after 9.
+    """
     found = images(folder(tmp_path, **{"10": 1, "9": 1, "0": 1}))
     assert found.classes == ("0", "9", "10")
 
 
 def test_a_class_map_names_some_of_the_outputs(tmp_path: Path) -> None:
-    """With class_map.txt the classes stand for the outputs that it names, and need not be all; what is wrong in it is named."""
+    """With class_map.txt the classes stand for the outputs that it names, and need not be all; what
+    is wrong in it is named.
+    """
     data = folder(tmp_path, cat=1, ant=1)
     with pytest.raises(DataError, match="2 classes and the model's head 1000"):
         images(data).outputs(1000)
@@ -108,7 +120,9 @@ def test_nothing_there(tmp_path: Path, form: str) -> None:
 
 
 def test_parquet(tmp_path: Path) -> None:
-    """Parquet files are read row group by row group, in the order of their names, with the names of the classes."""
+    """Parquet files are read row group by row group, in the order of their names, with the names of
+    the classes.
+    """
     (tmp_path / "data").mkdir()
     for part, (shades, labels) in enumerate([([1, 2, 3], [0, 1, 1]), ([4, 5], [1, 0])]):
         file = tmp_path / "data" / f"test-0000{part}-of-00002.parquet"
@@ -123,7 +137,9 @@ def test_parquet(tmp_path: Path) -> None:
 
 
 def test_saved_to_disk(tmp_path: Path) -> None:
-    """What `datasets` saves, Arrow streams in a folder for each split, is read the same way; a split has to be named."""
+    """What `datasets` saves, Arrow streams in a folder for each split, is read the same way; a
+    split has to be named.
+    """
     for split, shade in (("test", 7), ("train", 8)):
         (tmp_path / split).mkdir()
         with pa.OSFile(str(tmp_path / split / "data-00000-of-00001.arrow"), "wb") as sink:
@@ -134,11 +150,15 @@ def test_saved_to_disk(tmp_path: Path) -> None:
         images(f"huggingface:{tmp_path}")
     with pytest.raises(DataError, match="no split 'val'"):
         images(f"huggingface:{tmp_path}#val")
-    assert levels(f"huggingface:{tmp_path}#train") == levels(f"huggingface:{tmp_path}/train") == [8, 8]
+    assert (
+        levels(f"huggingface:{tmp_path}#train") == levels(f"huggingface:{tmp_path}/train") == [8, 8]
+    )
 
 
 def test_columns_without_meaning(tmp_path: Path) -> None:
-    """A table without images or classes, labels that are no classes, and a broken file are named."""
+    """A table without images or classes, labels that are no classes, and a broken file are
+    named.
+    """
     file = tmp_path / "x.parquet"
     data = f"huggingface:{file}"
     pq.write_table(pa.table({"text": ["a"], "label": [0]}), file)
@@ -156,7 +176,9 @@ def test_columns_without_meaning(tmp_path: Path) -> None:
 
 
 def test_the_listing_changes_with_the_files(tmp_path: Path) -> None:
-    """The hash for the identity is that of names and contents: stable, and another one when a file is added or changed."""
+    """The hash for the identity is that of names and contents: stable, and another one when a file
+    is added or changed.
+    """
     condition = Condition(model="test_vit", image_size=64, data=folder(tmp_path, cat=2))
     before = data_hash(condition)
     assert before == data_hash(condition)
@@ -172,17 +194,26 @@ def test_the_listing_changes_with_the_files(tmp_path: Path) -> None:
 def test_preprocessing_is_timms(tmp_path: Path) -> None:
     """An image goes through timm's own evaluation transform for the model, at each arm's size."""
     image = Image.fromarray(np.random.default_rng(0).integers(0, 256, (90, 120, 3), dtype=np.uint8))
-    found = Preprocessing(MODEL, Condition(model="test_vit", image_size=64), {64, 96, WIDE})(image, "x")
+    found = Preprocessing(MODEL, Condition(model="test_vit", image_size=64), {64, 96, WIDE})(
+        image, "x"
+    )
     for size in (64, 96, WIDE):
-        config = {**timm.data.resolve_model_data_config(MODEL), "input_size": (3, *image_shape(size))}
+        config = {
+            **timm.data.resolve_model_data_config(MODEL),
+            "input_size": (3, *image_shape(size)),
+        }
         expected = timm.data.create_transform(**config, is_training=False)(image)
         assert torch.equal(found[size], expected)
 
 
 def test_corruption_comes_before_normalisation() -> None:
-    """The corruption is that of the cut-out picture at the condition's size; another size gets the same picture, resized."""
+    """The corruption is that of the cut-out picture at the condition's size; another size gets the
+    same picture, resized.
+    """
     condition = Condition(model="test_vit", image_size=64, corruption="pixelate", severity=5)
-    image = Image.fromarray(np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)).resize((90, 90))
+    image = Image.fromarray(
+        np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
+    ).resize((90, 90))
     prepare = Preprocessing(MODEL, condition, {64, 32, WIDE})
     found = prepare(image, "x")
     clean = Preprocessing(MODEL, condition.model_copy(update={"corruption": None}), {64})
@@ -198,8 +229,14 @@ def test_unreadable_images_are_named_and_the_rest_is_read(tmp_path: Path, thread
     """Broken, cut-off and empty files are named; all others come in order, in batches."""
     data = folder(tmp_path, cat=12)
     whole = io.BytesIO()
-    Image.fromarray(np.random.default_rng(0).integers(0, 256, (40, 40, 3), dtype=np.uint8)).save(whole, "PNG")
-    for name, content in (("3.png", b"no image"), ("5.png", whole.getvalue()[:2000]), ("7.png", b"")):
+    Image.fromarray(np.random.default_rng(0).integers(0, 256, (40, 40, 3), dtype=np.uint8)).save(
+        whole, "PNG"
+    )
+    for name, content in (
+        ("3.png", b"no image"),
+        ("5.png", whole.getvalue()[:2000]),
+        ("7.png", b""),
+    ):
         (tmp_path / "cat" / name).write_bytes(content)
     found = images(data)
     prepare = Preprocessing(MODEL, Condition(model="test_vit", image_size=64), {64})

@@ -14,7 +14,14 @@ from sweeps.model.protocol import Protocol
 from sweeps.stats.two_way import Rounds
 from workers.measure.process.timeout import TimedOut
 from workers.measure.readings.timer import SampleTime, TimedStep
-from workers.measure.timing.interleaved import PLATEAU, ArmError, by_column, calibrate, time_rounds, warm_up
+from workers.measure.timing.interleaved import (
+    PLATEAU,
+    ArmError,
+    by_column,
+    calibrate,
+    time_rounds,
+    warm_up,
+)
 
 NEVER = float("inf")
 
@@ -38,18 +45,28 @@ def timed(steps: list[TimedStep], pairs: list[Pair], protocol: Protocol, **chang
 
 def test_stops_at_the_first_look_when_the_interval_is_narrow() -> None:
     """Quiet arms need no more than the fewest pairs."""
-    samples = timed([noisy(1, 0.001, 1), noisy(2, 0.001, 2)], [Pair(0, 1)], Protocol(pairs_min=30, half_width=0.02))
+    samples = timed(
+        [noisy(1, 0.001, 1), noisy(2, 0.001, 2)],
+        [Pair(0, 1)],
+        Protocol(pairs_min=30, half_width=0.02),
+    )
     assert samples.stopped == "half_width"
     assert len(samples.seconds) == len(samples.order) == 30
-    assert Rounds(samples.seconds, samples.arms).contrast(0, 1).effect == pytest.approx(math.log(0.5), abs=0.01)
+    assert Rounds(samples.seconds, samples.arms).contrast(0, 1).effect == pytest.approx(
+        math.log(0.5), abs=0.01
+    )
 
 
 def test_looks_only_on_schedule() -> None:
-    """Rounds end at `pairs_min` or where they have grown by a quarter, so that no lucky moment in between can end them."""
+    """Rounds end at `pairs_min` or where they have grown by a quarter, so that no lucky moment in
+    between can end them.
+    """
     ends = set()
     for noise in (0.02, 0.03, 0.04, 0.05):
         steps = [noisy(1, noise, 1), noisy(1, noise, 2)]
-        samples = timed(steps, [Pair(0, 1)], Protocol(pairs_min=30, pairs_max=3000, half_width=0.012))
+        samples = timed(
+            steps, [Pair(0, 1)], Protocol(pairs_min=30, pairs_max=3000, half_width=0.012)
+        )
         assert samples.stopped in ("half_width", "plateau")
         ends.add(len(samples.seconds))
     assert len(ends) >= 3
@@ -64,8 +81,13 @@ def test_every_ratio_must_be_narrow() -> None:
 
 
 def test_stops_when_more_rounds_of_this_visit_would_hardly_help() -> None:
-    """What differs between visits keeps the interval wider than requested, however many rounds one of them adds."""
-    steps, protocol = [noisy(1, 0.02, 1), noisy(1, 0.02, 2)], Protocol(pairs_max=10_000, half_width=0.001, budget_s=60)
+    """What differs between visits keeps the interval wider than requested, however many rounds one
+    of them adds.
+    """
+    steps, protocol = (
+        [noisy(1, 0.02, 1), noisy(1, 0.02, 2)],
+        Protocol(pairs_max=10_000, half_width=0.001, budget_s=60),
+    )
     samples = timed(steps, [Pair(0, 1)], protocol)
     assert samples.stopped == "plateau"
     assert len(samples.seconds) < 1000
@@ -74,20 +96,26 @@ def test_stops_when_more_rounds_of_this_visit_would_hardly_help() -> None:
 
 def test_stops_at_pairs_max() -> None:
     """Noise that never narrows enough ends at the most pairs requested, also between two looks."""
-    samples = timed([noisy(1, 0.2, 1), noisy(1, 0.2, 2)], [Pair(0, 1)], Protocol(pairs_min=30, pairs_max=44))
+    samples = timed(
+        [noisy(1, 0.2, 1), noisy(1, 0.2, 2)], [Pair(0, 1)], Protocol(pairs_min=30, pairs_max=44)
+    )
     assert (samples.stopped, len(samples.seconds)) == ("pairs_max", 44)
 
 
 def test_a_spent_budget_cuts_even_the_fewest_pairs() -> None:
     """A budget of a microsecond gives one round: what was planned as "at most" is at most."""
-    samples = timed([noisy(1, 0.2, 1), noisy(1, 0.2, 2)], [Pair(0, 1)], Protocol(pairs_min=31, budget_s=1e-6))
+    samples = timed(
+        [noisy(1, 0.2, 1), noisy(1, 0.2, 2)], [Pair(0, 1)], Protocol(pairs_min=31, budget_s=1e-6)
+    )
     assert (samples.stopped, len(samples.seconds)) == ("budget", 1)
 
 
 def test_the_deadline_cuts_even_the_fewest_pairs() -> None:
     """A job about to be killed hands back what it has."""
     deadline = time.monotonic() - 1
-    samples = timed([noisy(1, 0.2, 1), noisy(1, 0.2, 2)], [Pair(0, 1)], Protocol(), deadline=deadline)
+    samples = timed(
+        [noisy(1, 0.2, 1), noisy(1, 0.2, 2)], [Pair(0, 1)], Protocol(), deadline=deadline
+    )
     assert (samples.stopped, len(samples.seconds)) == ("budget", 1)
 
 
@@ -98,7 +126,9 @@ def test_without_pairs_the_medians_decide() -> None:
 
 
 def test_each_round_runs_every_arm_once_in_a_random_but_repeatable_order() -> None:
-    """All orders of three arms turn up, the same ones for the same seed, and `order` holds what really ran."""
+    """All orders of three arms turn up, the same ones for the same seed, and `order` holds what
+    really ran.
+    """
     ran: list[int] = []
 
     def step(column: int) -> TimedStep:
@@ -122,8 +152,15 @@ def test_each_round_runs_every_arm_once_in_a_random_but_repeatable_order() -> No
 
 
 def test_rows_keep_the_columns_whatever_the_order() -> None:
-    """The cell of an arm holds that arm's time in every round, and `arms` names the job's arm behind it."""
-    samples = timed([lambda: 1.0, lambda: 2.0, lambda: 4.0], [Pair(0, 3)], Protocol(pairs_min=6, pairs_max=6), arms=(0, 3, 5))
+    """The cell of an arm holds that arm's time in every round, and `arms` names the job's arm
+    behind it.
+    """
+    samples = timed(
+        [lambda: 1.0, lambda: 2.0, lambda: 4.0],
+        [Pair(0, 3)],
+        Protocol(pairs_min=6, pairs_max=6),
+        arms=(0, 3, 5),
+    )
     assert set(samples.seconds) == {(1.0, 2.0, 4.0)}
     assert samples.arms == (0, 3, 5)
     assert samples.event_seconds is None
@@ -143,7 +180,9 @@ def test_an_arm_may_have_two_columns() -> None:
         return run
 
     dense, arm = step("dense", 1.0), step("arm", 2.0)
-    samples = timed([dense, arm, dense], [Pair(3, 5)], Protocol(pairs_min=12, pairs_max=12), arms=(3, 5, 3))
+    samples = timed(
+        [dense, arm, dense], [Pair(3, 5)], Protocol(pairs_min=12, pairs_max=12), arms=(3, 5, 3)
+    )
     assert (ran.count("dense"), ran.count("arm")) == (24, 12)
     assert samples.arms == (3, 5, 3)
     assert {tuple(round(cell) for cell in row) for row in samples.seconds} == {(1, 2, 1)}
@@ -153,7 +192,9 @@ def test_an_arm_may_have_two_columns() -> None:
 
 
 def test_bursts_run_each_arm_once_in_one_go_between_rounds() -> None:
-    """After the first and every 20 rounds, `burst` samples of each arm, a value for each; an arm of two columns has one."""
+    """After the first and every 20 rounds, `burst` samples of each arm, a value for each; an arm of
+    two columns has one.
+    """
     ran: list[int] = []
 
     def step(place: int, seconds: float) -> TimedStep:
@@ -167,7 +208,15 @@ def test_bursts_run_each_arm_once_in_one_go_between_rounds() -> None:
     protocol = Protocol(pairs_min=41, pairs_max=41)
     steps = [arm, dense, arm]
     samples = time_rounds(
-        steps, 2, arms=(5, 3, 5), pairs=[Pair(5, 3)], protocol=protocol, seed="", stopwatch=clock, deadline=NEVER, burst=3
+        steps,
+        2,
+        arms=(5, 3, 5),
+        pairs=[Pair(5, 3)],
+        protocol=protocol,
+        seed="",
+        stopwatch=clock,
+        deadline=NEVER,
+        burst=3,
     )
     assert samples.bursts == ((2.0, 1.0),) * 3
     assert len(ran) == 41 * 3 * 2 + 3 * 2 * 2 * 3
@@ -180,14 +229,23 @@ def test_bursts_run_each_arm_once_in_one_go_between_rounds() -> None:
 def test_bursts_change_no_order_of_the_rounds() -> None:
     """A job with bursts runs its rounds in the order of one without."""
     steps, protocol = [lambda: 1.0, lambda: 2.0], Protocol(pairs_min=30, pairs_max=30)
-    assert timed(steps, [Pair(0, 1)], protocol, burst=4).order == timed(steps, [Pair(0, 1)], protocol).order
+    assert (
+        timed(steps, [Pair(0, 1)], protocol, burst=4).order
+        == timed(steps, [Pair(0, 1)], protocol).order
+    )
 
 
 def test_further_times_find_their_columns() -> None:
-    """An arm of two columns took its times in the order in which these ran, in each round another."""
+    """An arm of two columns took its times in the order in which these ran, in each round
+    another.
+    """
     orders = [(0, 1, 2), (2, 1, 0), (1, 2, 0)]
     series = {3: [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 5: [10.0, 20.0, 30.0]}
-    assert by_column(series, (3, 5, 3), orders) == ((1.0, 10.0, 2.0), (4.0, 20.0, 3.0), (6.0, 30.0, 5.0))
+    assert by_column(series, (3, 5, 3), orders) == (
+        (1.0, 10.0, 2.0),
+        (4.0, 20.0, 3.0),
+        (6.0, 30.0, 5.0),
+    )
 
 
 def test_further_times_must_be_known_well_enough_too() -> None:
@@ -196,10 +254,16 @@ def test_further_times_must_be_known_well_enough_too() -> None:
     parts: list[tuple[float, float]] = []
 
     def noisy_parts(orders: Sequence[tuple[int, ...]]) -> list[list[tuple[float, float]]]:
-        parts.extend((source.lognormvariate(0, 0.15), source.lognormvariate(0, 0.15)) for _ in orders[len(parts) :])
+        parts.extend(
+            (source.lognormvariate(0, 0.15), source.lognormvariate(0, 0.15))
+            for _ in orders[len(parts) :]
+        )
         return [list(parts)]
 
-    steps, protocol = [noisy(1, 0.0001, 1), noisy(1, 0.0001, 2)], Protocol(pairs_min=30, pairs_max=150, half_width=0.015)
+    steps, protocol = (
+        [noisy(1, 0.0001, 1), noisy(1, 0.0001, 2)],
+        Protocol(pairs_min=30, pairs_max=150, half_width=0.015),
+    )
     assert timed(steps, [Pair(0, 1)], protocol, parts=noisy_parts).stopped == "pairs_max"
     assert timed(steps, [Pair(0, 1)], protocol).stopped != "pairs_max"
 
@@ -217,7 +281,9 @@ def test_device_time_stands_beside_wall_time() -> None:
 
 @pytest.mark.parametrize("fault", [RuntimeError("no"), TimedOut("late")])
 def test_an_error_names_its_arm(fault: BaseException) -> None:
-    """What a step raises arrives with the step's column, in calibration, warm-up and rounds alike."""
+    """What a step raises arrives with the step's column, in calibration, warm-up and rounds
+    alike.
+    """
 
     def raising() -> None:
         raise fault
@@ -266,10 +332,14 @@ def test_warm_up_gives_up_and_is_not_steady() -> None:
     source = iter(range(1000, 0, -1))
     warmup = warm_up([lambda: 1.1 ** next(source)], 1, seed="a", stopwatch=clock, deadline=NEVER)
     assert not warmup.steady
-    assert not warm_up([lambda: 1.0], 1, seed="a", stopwatch=clock, deadline=time.monotonic() - 1).steady
+    assert not warm_up(
+        [lambda: 1.0], 1, seed="a", stopwatch=clock, deadline=time.monotonic() - 1
+    ).steady
 
 
 def test_the_inner_loop_is_what_the_fastest_arm_needs() -> None:
-    """Equal for all arms: an arm with fewer forwards per sample would pay for cold caches more often."""
+    """Equal for all arms: an arm with fewer forwards per sample would pay for cold caches more
+    often.
+    """
     assert calibrate([lambda: 1e-4, lambda: 1.0], clock) >= 10
     assert calibrate([lambda: 1.0, lambda: 2.0], clock) == 1

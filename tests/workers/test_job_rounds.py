@@ -1,4 +1,6 @@
-"""The rounds of latency jobs: two columns of the baseline, bursts, a budget that binds, and what removes nothing."""
+"""The rounds of latency jobs: two columns of the baseline, bursts, a budget that binds, and what
+removes nothing.
+"""
 
 import time
 from dataclasses import replace
@@ -18,9 +20,13 @@ MANY = 10**6
 
 
 def test_a_job_out_of_time_keeps_its_pairs_and_skips_its_passes() -> None:
-    """A time-out too short for the fewest pairs hands back those that are in; what was skipped is flagged and absent."""
+    """A time-out too short for the fewest pairs hands back those that are in; what was skipped is
+    flagged and absent.
+    """
     run(job([DENSE]), pass_seconds=PASS_S)  # loading the model is not what is to be cut short here
-    outcome = run(job([DENSE, TOPK], Protocol(pairs_min=MANY, pairs_max=MANY, budget_s=60, timeout_s=4)))
+    outcome = run(
+        job([DENSE, TOPK], Protocol(pairs_min=MANY, pairs_max=MANY, budget_s=60, timeout_s=4))
+    )
     assert outcome.samples is not None
     assert outcome.samples.stopped == "budget"
     assert 1 <= len(outcome.samples.seconds) < MANY
@@ -34,20 +40,29 @@ def test_time_is_kept_for_the_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rounds beyond the fewest end when as much time is left as the arms' passes take."""
     init = LatencyKind.__init__
 
-    def with_a_counter(kind: LatencyKind, requested: Job, failures: FailureCollector, **options: float) -> None:
+    def with_a_counter(
+        kind: LatencyKind, requested: Job, failures: FailureCollector, **options: float
+    ) -> None:
         init(kind, requested, failures, **options)
         kind.passes = [replace(each, reserve_s=6.0, needed_s=lambda _: 1.0) for each in kind.passes]
 
     monkeypatch.setattr(LatencyKind, "__init__", with_a_counter)
     run(job([DENSE]), pass_seconds=PASS_S)
-    outcome = run(job([DENSE, TOPK], Protocol(pairs_min=2, pairs_max=MANY, half_width=0.0001, budget_s=60, timeout_s=24)))
+    outcome = run(
+        job(
+            [DENSE, TOPK],
+            Protocol(pairs_min=2, pairs_max=MANY, half_width=0.0001, budget_s=60, timeout_s=24),
+        )
+    )
     assert outcome.samples is not None
     assert outcome.samples.stopped in {"budget", "plateau"}
     assert not any("pass_skipped" in arm.flags for arm in outcome.arms)
 
 
 def test_a_cpu_has_no_pass_for_its_energy() -> None:
-    """No counter of energy is read on a CPU, so its arms are not run for seconds in a pass of their own."""
+    """No counter of energy is read on a CPU, so its arms are not run for seconds in a pass of their
+    own.
+    """
     started = time.monotonic()
     outcome = run(job([DENSE, TOPK]), pass_seconds=100)
     assert time.monotonic() - started < 60
@@ -57,8 +72,13 @@ def test_a_cpu_has_no_pass_for_its_energy() -> None:
 
 
 def test_the_budget_cuts_even_the_fewest_pairs() -> None:
-    """What was planned as "at most" is at most: fewer pairs than requested are handed back, and the arms are measured."""
-    outcome = run(job([DENSE, TOPK], Protocol(pairs_min=MANY, pairs_max=MANY, budget_s=0.3)), pass_seconds=PASS_S)
+    """What was planned as "at most" is at most: fewer pairs than requested are handed back, and the
+    arms are measured.
+    """
+    outcome = run(
+        job([DENSE, TOPK], Protocol(pairs_min=MANY, pairs_max=MANY, budget_s=0.3)),
+        pass_seconds=PASS_S,
+    )
     assert outcome.samples is not None
     assert outcome.samples.stopped == "budget"
     assert 1 <= len(outcome.samples.seconds) < MANY
@@ -73,7 +93,9 @@ def test_bursts_are_taken_every_20_rounds() -> None:
     assert len(outcome.samples.bursts or ()) == 3, "after rounds 1, 21 and 41"
     for arm in outcome.arms:
         assert "consistency_check_failed" not in arm.flags
-        assert {metric.n for metric in arm.metrics if metric.name in ("throughput", "steady_ratio")} == {3}
+        assert {
+            metric.n for metric in arm.metrics if metric.name in ("throughput", "steady_ratio")
+        } == {3}
 
 
 def test_the_baseline_of_most_pairs_is_timed_twice() -> None:
@@ -83,14 +105,18 @@ def test_the_baseline_of_most_pairs_is_timed_twice() -> None:
     assert outcome.samples is not None
     assert outcome.samples.arms == (0, 1, 2, 1)
     assert all(sorted(order) == [0, 1, 2, 3] for order in outcome.samples.order)
-    assert [metric.n for arm in outcome.arms for metric in arm.metrics if metric.name == "latency"] == [6, 12, 6]
+    assert [
+        metric.n for arm in outcome.arms for metric in arm.metrics if metric.name == "latency"
+    ] == [6, 12, 6]
     lone = run(job([DENSE]), pass_seconds=PASS_S)
     assert lone.samples is not None
     assert lone.samples.arms == (0,)
 
 
 def test_a_method_that_removes_nothing_at_a_size_is_flagged() -> None:
-    """ToMe that merges 6 % of 4 tokens merges none; an arm with overrides, or slowed, does something else than the baseline."""
+    """ToMe that merges 6 % of 4 tokens merges none; an arm with overrides, or slowed, does
+    something else than the baseline.
+    """
     tome = Step(method="tome", params={"r_ratio": 0.06})
     arms = [
         DENSE,

@@ -1,4 +1,6 @@
-"""Visits to a job: models copied anew, two copies of the baseline, no arm after itself, the least rounds whatever the budget."""
+"""Visits to a job: models copied anew, two copies of the baseline, no arm after itself, the least
+rounds whatever the budget.
+"""
 
 from collections import Counter
 from itertools import chain, pairwise
@@ -25,13 +27,17 @@ def kind_of(one: Job) -> LatencyKind:
 
 
 def test_a_visit_measures_like_a_job() -> None:
-    """Pairs for its budget, equal warm-up, memory and throughput; every column is counted, and nothing is flagged as unsteady."""
+    """Pairs for its budget, equal warm-up, memory and throughput; every column is counted, and
+    nothing is flagged as unsteady.
+    """
     outcome = run(job([DENSE, TOPK], VISIT), pass_seconds=PASS_S)
     assert not outcome.failures
     assert outcome.samples is not None
     assert outcome.samples.arms == (0, 1, 0)
     assert 3 <= len(outcome.samples.seconds) <= 50
-    assert {arm.warmup_forwards for arm in outcome.arms} == {VISIT_WARMUP * outcome.samples.inner[0]}
+    assert {arm.warmup_forwards for arm in outcome.arms} == {
+        VISIT_WARMUP * outcome.samples.inner[0]
+    }
     assert "warmup_not_converged" not in outcome.flags
     assert all("consistency_check_failed" not in arm.flags for arm in outcome.arms)
     assert {"latency", "throughput", "peak_rss"} <= metrics(outcome.arms[1]).keys()
@@ -44,7 +50,9 @@ def test_a_visit_measures_like_a_job() -> None:
 
 def test_a_later_visit_sees_what_an_arm_changed() -> None:
     """Weights written to at the second visit, after a first that changed nothing."""
-    visits = [job([DENSE, TOPK], VISIT, seed=5).model_copy(update={"round": turn}) for turn in range(2)]
+    visits = [
+        job([DENSE, TOPK], VISIT, seed=5).model_copy(update={"round": turn}) for turn in range(2)
+    ]
     assert not run(visits[0], pass_seconds=PASS_S).suspects
     prepare = LatencyKind.prepare
 
@@ -70,13 +78,16 @@ def test_the_least_rounds_come_before_the_budget() -> None:
 
 
 def test_every_visit_copies_the_weights_once() -> None:
-    """Arms of a visit share weights with each other, and none with the kept model or another visit; both slots are copies."""
+    """Arms of a visit share weights with each other, and none with the kept model or another visit;
+    both slots are copies.
+    """
     first, second = (kind_of(job([DENSE, TOPK], VISIT)) for _ in range(2))
     dense, topk = (first.prepare(index) for index in (0, 1))
     twin, other = first.twin(dense), second.prepare(0)
 
     dense_at, topk_at, twin_at, other_at, kept_at = (
-        next(iter(model.parameters())).data_ptr() for model in (dense.model, topk.model, twin.model, other.model, first.kept.model)
+        next(iter(model.parameters())).data_ptr()
+        for model in (dense.model, topk.model, twin.model, other.model, first.kept.model)
     )
     assert twin.model is not dense.model
     assert dense_at == topk_at == twin_at
@@ -85,7 +96,9 @@ def test_every_visit_copies_the_weights_once() -> None:
 
 
 def test_a_compiled_arm_is_made_once() -> None:
-    """Compiling takes longer than many visits: later ones run what the first has made, which is one copy in both slots."""
+    """Compiling takes longer than many visits: later ones run what the first has made, which is one
+    copy in both slots.
+    """
     compiled = Arm(overrides=Overrides(runtime="compile"))
     jobs = [job([DENSE, compiled], VISIT).model_copy(update={"round": turn}) for turn in range(2)]
     first, second = (kind_of(one).prepare(1) for one in jobs)
@@ -95,7 +108,9 @@ def test_a_compiled_arm_is_made_once() -> None:
 
 @pytest.mark.parametrize("arms", [(0, 1, 2, 3, 4, 0), (0, 1, 2, 0), (0, 1, 0)])
 def test_no_arm_follows_itself_where_another_order_exists(arms: tuple[int, ...]) -> None:
-    """Also from one round to the next; with three columns, two of one arm, every second round begins with what ended the last."""
+    """Also from one round to the next; with three columns, two of one arm, every second round
+    begins with what ended the last.
+    """
     orders: list[tuple[int, ...]] = []
     for turn in range(200):
         orders.append(spread_order(arms, f"seed:{turn}", orders[-1][-1] if orders else None))

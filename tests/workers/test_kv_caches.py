@@ -1,4 +1,6 @@
-"""Caches of keys and values: the same tokens from all of them, and memory behind the tokens that there are."""
+"""Caches of keys and values: the same tokens from all of them, and memory behind the tokens that
+there are.
+"""
 
 import gc
 import json
@@ -14,7 +16,16 @@ import pytest
 import torch
 
 from sweeps.model.condition import KvCache
-from tests.workers.tiny_llms import CONFIGS, POSITIONS, decode_with, forward, greedy, kv_bytes, prompt, tiny_llm
+from tests.workers.tiny_llms import (
+    CONFIGS,
+    POSITIONS,
+    decode_with,
+    forward,
+    greedy,
+    kv_bytes,
+    prompt,
+    tiny_llm,
+)
 from workers.errors import Unsupported
 from workers.kv_caches import CacheMemory, cache_memory, make_cache
 from workers.kv_caches.virtual import VirtualLayer
@@ -46,9 +57,13 @@ def resident(cache: Any) -> int:
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize("architecture", list(CONFIGS))
 def test_all_caches_give_the_same_tokens(architecture: Any, batch: int) -> None:
-    """Greedy tokens of every architecture (grouped heads, biases, absolute positions) do not depend on the cache."""
+    """Greedy tokens of every architecture (grouped heads, biases, absolute positions) do not depend
+    on the cache.
+    """
     lm = tiny_llm(architecture)
-    dynamic, static, virtual = (decode_with(lm, kind, batch, 20, 30) for kind in ("dynamic", "static", "virtual"))
+    dynamic, static, virtual = (
+        decode_with(lm, kind, batch, 20, 30) for kind in ("dynamic", "static", "virtual")
+    )
     assert len(dynamic.unique()) > 3
     assert torch.equal(static, dynamic)
     assert torch.equal(virtual, dynamic)
@@ -57,7 +72,9 @@ def test_all_caches_give_the_same_tokens(architecture: Any, batch: int) -> None:
 @pytest.mark.parametrize("dtype", HALF)
 @pytest.mark.parametrize("architecture", list(CONFIGS))
 def test_virtual_is_exact_in_half_precision(architecture: Any, dtype: torch.dtype) -> None:
-    """In half precision too, the virtual cache gives the dynamic one's logits to the last bit, token after token."""
+    """In half precision too, the virtual cache gives the dynamic one's logits to the last bit,
+    token after token.
+    """
     lm = tiny_llm(architecture, dtype)
     caches = [make_cache(kind, lm, 2, 40) for kind in ("dynamic", "virtual")]
     for tokens in (prompt(2, 20), *prompt(2, 20).split(1, dim=1)):
@@ -66,7 +83,9 @@ def test_virtual_is_exact_in_half_precision(architecture: Any, dtype: torch.dtyp
 
 
 def test_long_context_in_pieces() -> None:
-    """A context over dozens of pages, read in pieces of all sizes, is what it is when it is read at once."""
+    """A context over dozens of pages, read in pieces of all sizes, is what it is when it is read at
+    once.
+    """
     lm = tiny_llm("qwen2")
     text = prompt(2, POSITIONS)
     cache = make_cache("virtual", lm, 2, POSITIONS)
@@ -78,12 +97,20 @@ def test_long_context_in_pieces() -> None:
 
 @pytest.mark.parametrize("kind", ["static", "virtual"])
 def test_generate_takes_the_cache(kind: KvCache) -> None:
-    """The library's own `generate`, padding on the left included, runs on the cache and gives the tokens that it gives without."""
+    """The library's own `generate`, padding on the left included, runs on the cache and gives the
+    tokens that it gives without.
+    """
     lm = tiny_llm("llama")
     text = prompt(2, 12)
     mask = torch.ones_like(text)
     mask[0, :5] = 0
-    options = {"attention_mask": mask, "max_new_tokens": 20, "do_sample": False, "pad_token_id": 0, "disable_compile": True}
+    options = {
+        "attention_mask": mask,
+        "max_new_tokens": 20,
+        "do_sample": False,
+        "pad_token_id": 0,
+        "disable_compile": True,
+    }
     expected = lm.model.generate(text, **options)
     cache = make_cache(kind, lm, 2, 32)
     assert torch.equal(lm.model.generate(text, cache=cache, **options), expected)
@@ -91,8 +118,11 @@ def test_generate_takes_the_cache(kind: KvCache) -> None:
 
 
 def test_sliding_window() -> None:
-    """With a sliding window the tokens stay those of the dynamic cache, and the pages behind the window are given back."""
-    lm = tiny_llm("mistral", head_dim=128, num_key_value_heads=4, sliding_window=10)  # 2 KiB for a token: 2 tokens to a page
+    """With a sliding window the tokens stay those of the dynamic cache, and the pages behind the
+    window are given back.
+    """
+    # 2 KiB for a token: 2 tokens to a page
+    lm = tiny_llm("mistral", head_dim=128, num_key_value_heads=4, sliding_window=10)
     cache = make_cache("virtual", lm, 1, 200)
     output = greedy(lm, cache, prompt(1, 50), 100)
     assert torch.equal(output, decode_with(lm, "dynamic", 1, 50, 100))
@@ -104,7 +134,9 @@ def test_sliding_window() -> None:
 
 
 def test_crop() -> None:
-    """After a crop the pages of the removed tokens are gone, and the next tokens are those of a dynamic cache."""
+    """After a crop the pages of the removed tokens are gone, and the next tokens are those of a
+    dynamic cache.
+    """
     lm = tiny_llm("llama", torch.float32)
     text = prompt(1, 200)
     caches = [make_cache(kind, lm, 1, 230) for kind in ("dynamic", "virtual")]
@@ -124,7 +156,9 @@ def test_crop() -> None:
 
 
 def test_reset_gives_memory_back_and_keeps_addresses() -> None:
-    """After a reset no page is left, and the next text is written at the same addresses and read right."""
+    """After a reset no page is left, and the next text is written at the same addresses and read
+    right.
+    """
     lm = tiny_llm("phi")
     cache = make_cache("virtual", lm, 2, 100)
     first = greedy(lm, cache, prompt(2, 50), 20)
@@ -154,18 +188,27 @@ def test_another_batch() -> None:
     lm = tiny_llm("gpt2")
     cache = make_cache("virtual", lm, 2, 100)
     greedy(lm, cache, prompt(2, 10), 5)
-    with pytest.raises(ValueError, match=r"holds 14 tokens of 2 sequences in torch.float32; a tensor of shape \(3, 4, 1, 16\)"):
+    with pytest.raises(
+        ValueError,
+        match=r"holds 14 tokens of 2 sequences in torch.float32; a tensor of shape \(3, 4, 1, 16\)",
+    ):
         layers(cache)[0].update(torch.zeros(3, 4, 1, 16), torch.zeros(3, 4, 1, 16))
     cache.reset()
     assert torch.equal(greedy(lm, cache, prompt(3, 10), 5), decode_with(lm, "dynamic", 3, 10, 5))
 
 
 def test_beyond_the_reservation() -> None:
-    """One token more than was reserved is an error that names what to reserve; what was there stays usable."""
+    """One token more than was reserved is an error that names what to reserve; what was there stays
+    usable.
+    """
     lm = tiny_llm("llama")
-    cache = make_cache("virtual", lm, 1, POSITIONS + 4)  # longer than the model's own positions, if requested
+    # longer than the model's own positions, if requested
+    cache = make_cache("virtual", lm, 1, POSITIONS + 4)
     forward(lm, cache, prompt(1, POSITIONS + 4))
-    with pytest.raises(ValueError, match=r"reserved for 260 tokens of each sequence.*make it with tokens=261 or more"):
+    with pytest.raises(
+        ValueError,
+        match=r"reserved for 260 tokens of each sequence.*make it with tokens=261 or more",
+    ):
         forward(lm, cache, prompt(1, 1))
     assert cache.get_seq_length() == POSITIONS + 4
 
@@ -191,7 +234,9 @@ def test_sequences_are_picked() -> None:
 @pytest.mark.parametrize("batch", [1, 4])
 @pytest.mark.parametrize("kind", ["dynamic", "static", "virtual"])
 def test_memory_is_what_the_tokens_need(kind: KvCache, batch: int) -> None:
-    """Needed bytes are those of the geometry; only the static cache holds more than them and a page for each tensor."""
+    """Needed bytes are those of the geometry; only the static cache holds more than them and a page
+    for each tensor.
+    """
     lm = tiny_llm("mistral", head_dim=64)
     cache = make_cache(kind, lm, batch, POSITIONS)
     assert cache_memory(cache)[:2] == (0, 0)
@@ -203,7 +248,11 @@ def test_memory_is_what_the_tokens_need(kind: KvCache, batch: int) -> None:
         assert memory.virtual == (memory.needed if kind == "dynamic" else whole)
         expected = whole if kind == "static" else memory.needed
         # A tensor of the other two begins anywhere in a page, and may so touch one more.
-        assert expected <= memory.resident <= expected + PAGE * TENSORS * (1 if kind == "virtual" else 2)
+        assert (
+            expected
+            <= memory.resident
+            <= expected + PAGE * TENSORS * (1 if kind == "virtual" else 2)
+        )
 
 
 def test_reservations_are_dropped_with_the_cache() -> None:
@@ -220,9 +269,13 @@ def test_reservations_are_dropped_with_the_cache() -> None:
 
 
 def test_what_cannot_be_had() -> None:
-    """More addresses than there are, an unknown kind, and a GPU where there is none are refused with the reason."""
+    """More addresses than there are, an unknown kind, and a GPU where there is none are refused
+    with the reason.
+    """
     lm = tiny_llm("llama")
-    with pytest.raises(Unsupported, match=r"does not reserve .* GiB of address space .*vm.overcommit_memory=2"):
+    with pytest.raises(
+        Unsupported, match=r"does not reserve .* GiB of address space .*vm.overcommit_memory=2"
+    ):
         make_cache("virtual", lm, 1, 1 << 50)
     with pytest.raises(ValueError, match="kv_cache 'paged' is not one of dynamic, static, virtual"):
         make_cache("paged", lm, 1, 10)
@@ -230,13 +283,34 @@ def test_what_cannot_be_had() -> None:
 
 @pytest.mark.slow
 def test_memory_of_a_fresh_process() -> None:
-    """At every length the process grows by what the tokens need and a page for each tensor, and by no more than with `dynamic`."""
-    lengths, tensors, slack = (16, 17, 150, 600, 601), 16, 1 << 20  # activations and their like, which no cache can help
-    command = [sys.executable, "-m", "tests.workers.cache_growth", "dynamic,virtual", *map(str, lengths)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    """At every length the process grows by what the tokens need and a page for each tensor, and by
+    no more than with `dynamic`.
+    """
+    # activations and their like, which no cache can help
+    lengths, tensors, slack = (
+        (16, 17, 150, 600, 601),
+        16,
+        1 << 20,
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "tests.workers.cache_growth",
+        "dynamic,virtual",
+        *map(str, lengths),
+    ]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in done.stdout.splitlines()]
-    dynamic, virtual = ([row for row in rows if row["kind"] == kind] for kind in ("dynamic", "virtual"))
+    dynamic, virtual = (
+        [row for row in rows if row["kind"] == kind] for kind in ("dynamic", "virtual")
+    )
     assert len(dynamic) == len(lengths)
     for theirs, ours in zip(dynamic, virtual, strict=True):
         allowed = 1.1 * ours["needed"] + PAGE * tensors

@@ -15,7 +15,9 @@ from workers.models.share_weights import clone_shared
 
 
 def one_by_one(lm: LanguageModel, tokens: int) -> int:
-    """MACs of reading so many tokens one after the other, by torch's counter, with eager attention."""
+    """MACs of reading so many tokens one after the other, by torch's counter, with eager
+    attention.
+    """
     model: Any = clone_shared(lm.model)
     model.set_attn_implementation("eager")
     cache = make_cache("dynamic", lm, 1, POSITIONS)
@@ -38,7 +40,9 @@ def one_by_one(lm: LanguageModel, tokens: int) -> int:
     ],
 )
 def test_macs_by_geometry(architecture: Architecture, more: dict[str, Any]) -> None:
-    """The closed form is what is multiplied: attention over the tokens before and including each, or over a window of them."""
+    """The closed form is what is multiplied: attention over the tokens before and including each,
+    or over a window of them.
+    """
     lm = tiny_llm(architecture, **more)
     network = lm.network
     assert network.macs(20, 9) == one_by_one(lm, 29) - 19 * network.head_macs

@@ -33,7 +33,9 @@ def reasons(outcome: Outcome) -> dict[int | None, str]:
 
 
 def test_an_outcome_holds_everything_that_was_measured() -> None:
-    """Times, MACs, tokens, parameters, memory and throughput of both arms; nothing invented for what a CPU has not."""
+    """Times, MACs, tokens, parameters, memory and throughput of both arms; nothing invented for
+    what a CPU has not.
+    """
     before = time.time()
     outcome = run(job([DENSE, TOPK], batch_size=3))
     assert not outcome.failures
@@ -46,7 +48,9 @@ def test_an_outcome_holds_everything_that_was_measured() -> None:
     assert all(seconds > 0 for row in samples.seconds for seconds in row)
     assert samples.event_seconds is None
     assert samples.bursts is not None
-    assert [len(row) for row in samples.bursts] == [2], "one burst of each arm in the first 20 rounds"
+    assert [len(row) for row in samples.bursts] == [2], (
+        "one burst of each arm in the first 20 rounds"
+    )
     network = networks()[MODEL]
     dense, topk = outcome.arms
     assert dense.gmacs == network.macs(SIZE, network.dense_tokens(SIZE)) / 1e9
@@ -62,7 +66,14 @@ def test_an_outcome_holds_everything_that_was_measured() -> None:
         assert arm.first_call_s is not None
         assert arm.first_call_s > 0
         assert arm.warmup_forwards == dense.warmup_forwards
-        assert set(found) == {"latency", "outlier_share", "throughput", "steady_ratio", "peak_rss", "rss_before"}
+        assert set(found) == {
+            "latency",
+            "outlier_share",
+            "throughput",
+            "steady_ratio",
+            "peak_rss",
+            "rss_before",
+        }
         assert found["peak_rss"] >= found["rss_before"] > 50
         assert 0 <= found["outlier_share"] <= 1
         assert "token_trace_mismatch" not in arm.flags
@@ -84,7 +95,9 @@ def test_an_outcome_holds_everything_that_was_measured() -> None:
 
 
 def test_arms_may_override_the_condition() -> None:
-    """An arm at another size or in another dtype is measured in the same job, each on its own input."""
+    """An arm at another size or in another dtype is measured in the same job, each on its own
+    input.
+    """
     wide = Rectangle(height=32, width=48)
     other = [Arm(overrides=Overrides(image_size=size)) for size in (64, wide)]
     other.append(Arm(overrides=Overrides(dtype="bfloat16")))
@@ -104,18 +117,27 @@ def test_a_batch_or_time_mistake_breaks_the_identity(batch: int) -> None:
     assert consistent(Forwards(forwards=3, images=3 * batch), 3, batch)
     assert not consistent(Forwards(forwards=6, images=6 * batch), 3, batch)
     assert not consistent(Forwards(forwards=3, images=3 * batch - 1), 3, batch)
-    assert consistent(Forwards(forwards=3, images=3), 3, batch) == (batch == 1), "the reports' mistake: the batch was always 1"
+    assert consistent(Forwards(forwards=3, images=3), 3, batch) == (batch == 1), (
+        "the reports' mistake: the batch was always 1"
+    )
 
 
 def test_energy_by_hand() -> None:
-    """10 J in 2 s for 5 images are 2 J each at 5 W; there is no metric of what was not made, or where nothing can be read."""
-    found = [(metric.name, metric.value, metric.unit) for metric in Energy(10, 2).metrics({"image": 5, "char": 0}, 3)]
+    """10 J in 2 s for 5 images are 2 J each at 5 W; there is no metric of what was not made, or
+    where nothing can be read.
+    """
+    found = [
+        (metric.name, metric.value, metric.unit)
+        for metric in Energy(10, 2).metrics({"image": 5, "char": 0}, 3)
+    ]
     assert found == [("energy_per_image", 2, "J"), ("mean_power", 5, "W")]
     assert Energy().metrics({"image": 5}, 3) == []
 
 
 def test_failing_arms_fail_alone(scripted_arm: Any) -> None:
-    """Each failure has its reason, arm, message and traceback, and the other arms are measured as if alone."""
+    """Each failure has its reason, arm, message and traceback, and the other arms are measured as
+    if alone.
+    """
     arms = [
         DENSE,
         scripted_arm("refusing", refusal="not today"),
@@ -127,7 +149,14 @@ def test_failing_arms_fail_alone(scripted_arm: Any) -> None:
         TOPK,
     ]
     outcome = run(job(arms), pass_seconds=PASS_S)
-    assert reasons(outcome) == {1: "unsupported", 2: "not_a_number", 3: "out_of_memory", 4: "error", 5: "error", 6: "error"}
+    assert reasons(outcome) == {
+        1: "unsupported",
+        2: "not_a_number",
+        3: "out_of_memory",
+        4: "error",
+        5: "error",
+        6: "error",
+    }
     found = {failure.arm: failure for failure in outcome.failures}
     assert "not today" in found[1].message
     assert "logits are not finite" in found[2].message
@@ -144,7 +173,10 @@ def test_failing_arms_fail_alone(scripted_arm: Any) -> None:
 def test_a_failing_baseline_fails_its_pairs_with_its_reason(scripted_arm: Any) -> None:
     """An arm whose only baseline failed is not measured; one that has another baseline is."""
     pairs = [Pair(0, 1), Pair(0, 2), Pair(3, 2)]
-    outcome = run(job([scripted_arm("broken", "raise ValueError('broken')"), TOPK, TOPK, DENSE], pairs=pairs), pass_seconds=PASS_S)
+    outcome = run(
+        job([scripted_arm("broken", "raise ValueError('broken')"), TOPK, TOPK, DENSE], pairs=pairs),
+        pass_seconds=PASS_S,
+    )
     assert reasons(outcome) == {0: "error", 1: "error"}
     assert "its baseline broken" in outcome.failures[1].message
     assert "broken" in outcome.failures[1].message
@@ -172,18 +204,26 @@ def test_a_model_that_cannot_be_loaded_fails_the_whole_job() -> None:
 
 def test_a_broken_promise_of_tokens_is_flagged(scripted_arm: Any) -> None:
     """A method that promises fewer tokens than its blocks see is measured and marked."""
-    outcome = run(job([DENSE, scripted_arm("liar", promise="[:-1] + ((1, 1),)")]), pass_seconds=PASS_S)
-    assert [arm.flags for arm in outcome.arms if "token_trace_mismatch" in arm.flags] == [outcome.arms[1].flags]
+    outcome = run(
+        job([DENSE, scripted_arm("liar", promise="[:-1] + ((1, 1),)")]), pass_seconds=PASS_S
+    )
+    assert [arm.flags for arm in outcome.arms if "token_trace_mismatch" in arm.flags] == [
+        outcome.arms[1].flags
+    ]
     assert not outcome.failures
 
 
 @pytest.mark.alone
 def test_a_time_out_while_timing_is_the_jobs_and_no_answer(scripted_arm: Any) -> None:
-    """Which arm meets the alarm is chance: no arm is blamed, nothing is answered, and the comparisons stay open."""
+    """Which arm meets the alarm is chance: no arm is blamed, nothing is answered, and the
+    comparisons stay open.
+    """
     arms = [DENSE, scripted_arm("hanging", "if len(calls) > 12: time.sleep(60)"), TOPK]
     run(job([DENSE]), pass_seconds=PASS_S)  # loading the model is not what is to be cut short here
     with alarm(4):
-        outcome = run(job(arms, Protocol(pairs_min=6, pairs_max=6, timeout_s=4)), pass_seconds=PASS_S)
+        outcome = run(
+            job(arms, Protocol(pairs_min=6, pairs_max=6, timeout_s=4)), pass_seconds=PASS_S
+        )
     assert reasons(outcome) == {None: "error"}
     assert not ANSWERING_FAILURES & {failure.reason for failure in outcome.failures}
     assert outcome.samples is None
@@ -200,8 +240,12 @@ def test_a_time_out_while_timing_is_the_jobs_and_no_answer(scripted_arm: Any) ->
         (22e-6, 20e-6, 1, False),
     ],
 )
-def test_event_times_lie_in_the_wall_time_within_a_tolerance(device_s: float, wall_s: float, inner: int, fits: bool) -> None:
-    """Two clocks read one sample: a thousandth, and a microsecond for the two events of a sample, contradict nothing."""
+def test_event_times_lie_in_the_wall_time_within_a_tolerance(
+    device_s: float, wall_s: float, inner: int, fits: bool
+) -> None:
+    """Two clocks read one sample: a thousandth, and a microsecond for the two events of a sample,
+    contradict nothing.
+    """
     assert possible(np.array([device_s / 2, device_s]), np.array([wall_s, wall_s]), inner) is fits
 
 
@@ -212,7 +256,9 @@ LATE = """if "_run_alone" in {frame.function for frame in __import__("inspect").
 
 @pytest.mark.alone
 def test_a_time_out_after_timing_leaves_the_times(scripted_arm: Any) -> None:
-    """The alarm rings while an arm runs alone for its memory: that pass is skipped, and the arm is answered by its samples."""
+    """The alarm rings while an arm runs alone for its memory: that pass is skipped, and the arm is
+    answered by its samples.
+    """
     arms = [DENSE, scripted_arm("late", LATE), TOPK]
     protocol = Protocol(pairs_min=6, pairs_max=6, budget_s=0.1, timeout_s=8)
     run(job([DENSE]), pass_seconds=PASS_S)

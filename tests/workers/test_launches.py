@@ -1,4 +1,6 @@
-"""How many operators each method adds to a forward: on a GPU each is a launch, which is what small batches pay for."""
+"""How many operators each method adds to a forward: on a GPU each is a launch, which is what small
+batches pay for.
+"""
 
 import pytest
 import torch
@@ -38,7 +40,8 @@ class Operators(TorchDispatchMode):
 
 def operators(model, batch):
     """Operators of one forward of a batch."""
-    # Not in inference mode, where composite operators are dispatched whole and hide what they are made of.
+    # Not in inference mode, where composite operators are dispatched whole and hide what they are
+    # made of.
     with torch.no_grad(), Operators() as seen:
         model(images(batch))
     return seen.count
@@ -46,9 +49,15 @@ def operators(model, batch):
 
 @pytest.mark.parametrize(("name", "batch"), BUDGET)
 def test_a_reducing_block_adds_few_operators(name, batch):
-    """Every block that reduces adds no more operators to those of the unmodified model than its budget allows, and some."""
+    """Every block that reduces adds no more operators to those of the unmodified model than its
+    budget allows, and some.
+    """
     method, model = of_modality("vision")[name], small("plain")
-    amount = {"r": (2, 2, 2, 2)} if name in ("tome", "pitome") else {"keep_rate": 0.8, "layers": (0, 1, 2, 3)}
+    amount = (
+        {"r": (2, 2, 2, 2)}
+        if name in ("tome", "pitome")
+        else {"keep_rate": 0.8, "layers": (0, 1, 2, 3)}
+    )
     added = operators(method.apply(model, method.Params(**amount)), batch) - operators(model, batch)
     assert 0 < added <= 4 * BUDGET[name, batch]
 

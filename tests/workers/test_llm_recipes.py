@@ -1,4 +1,6 @@
-"""Language models from folders and sizes: what is loaded, what is shared, and what cannot be used."""
+"""Language models from folders and sizes: what is loaded, what is shared, and what cannot be
+used.
+"""
 
 import json
 from pathlib import Path
@@ -36,7 +38,11 @@ def test_a_folder_is_what_was_saved(tmp_path: Path, architecture: Architecture):
     """Geometry, weights and tokenizer of a saved model come back, on every architecture."""
     folder = saved(tmp_path, architecture)
     lm = load_language(point(folder))
-    assert (lm.network.architecture, lm.network.layers, lm.network.vocabulary) == (architecture, 2, TOKENS)
+    assert (lm.network.architecture, lm.network.layers, lm.network.vocabulary) == (
+        architecture,
+        2,
+        TOKENS,
+    )
     assert lm.tokenizer.decode(lm.tokenizer.encode(TEXTS[0])) == TEXTS[0]
     weights = load_file(folder / "model.safetensors")
     state = lm.model.state_dict()
@@ -47,19 +53,29 @@ def test_a_folder_is_what_was_saved(tmp_path: Path, architecture: Architecture):
 
 
 def test_arms_share_weights(tmp_path: Path):
-    """Arms of one dtype stand on the same memory in modules of their own; another dtype has its own; attention is each arm's."""
+    """Arms of one dtype stand on the same memory in modules of their own; another dtype has its
+    own; attention is each arm's.
+    """
     condition = point(saved(tmp_path))
     dense, eager, half = (
         build_language(condition, Arm(overrides=Overrides(**own)), {})
         for own in ({}, {"attention": "eager"}, {"dtype": "bfloat16"})
     )
-    pointers = [[parameter.data_ptr() for parameter in each.model.parameters()] for each in (dense, eager, half)]
+    pointers = [
+        [parameter.data_ptr() for parameter in each.model.parameters()]
+        for each in (dense, eager, half)
+    ]
     assert pointers[0] == pointers[1]
     assert not set(pointers[0]) & set(pointers[2])
     assert dense.model is not eager.model
-    assert (dense.model.config._attn_implementation, eager.model.config._attn_implementation) == ("sdpa", "eager")
+    assert (dense.model.config._attn_implementation, eager.model.config._attn_implementation) == (
+        "sdpa",
+        "eager",
+    )
     assert shared_language(condition, {}).model.config._attn_implementation == "sdpa"
-    torch.testing.assert_close(dense.model(PROMPT).logits, eager.model(PROMPT).logits, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(
+        dense.model(PROMPT).logits, eager.model(PROMPT).logits, rtol=1e-4, atol=1e-4
+    )
     assert half.model(PROMPT).logits.dtype == torch.bfloat16
     assert half.weights_hash == dense.weights_hash
 
@@ -145,10 +161,22 @@ def with_a_broken_tokenizer(folder: Path) -> None:
         (with_a_pickle, "save its pickled weights again as safetensors: nothing is unpickled here"),
         (without_a_tokenizer, r"holds no tokenizer.json, .*AutoTokenizer.from_pretrained"),
         (with_a_weight_missing, "1 weights are missing, the first being model.norm.weight"),
-        (of_another_width, r"model.layers.0.mlp.down_proj.weight has the shape \[64, 96\], and by config.json \[64, 128\]"),
-        (of_another_vocabulary, rf"has the shape \[{TOKENS}, 64\], and by config.json \[{TOKENS + 20}, 64\]"),
+        (
+            of_another_width,
+            (
+                r"model.layers.0.mlp.down_proj.weight has the shape \[64, 96\], and by config.json"
+                r" \[64, 128\]"
+            ),
+        ),
+        (
+            of_another_vocabulary,
+            rf"has the shape \[{TOKENS}, 64\], and by config.json \[{TOKENS + 20}, 64\]",
+        ),
         (of_another_kind, "model_type 'mamba' is not supported: it has no keys and values"),
-        (of_no_kind, "model type `unheard_of` but Transformers does not recognize this architecture"),
+        (
+            of_no_kind,
+            "model type `unheard_of` but Transformers does not recognize this architecture",
+        ),
         (quantised, r"its weights are quantised \(awq\), which is not supported"),
         (masked, "is an encoder with a decoder; only causal language models"),
         (with_code, "custom code"),
@@ -168,10 +196,15 @@ def test_folders_that_cannot_be_used(tmp_path: Path, damage: Any, message: str):
 
 
 def test_models_that_are_not_here(tmp_path: Path):
-    """A folder that is not there, and a word that is no model, are unsupported, with a message that names what would be right."""
+    """A folder that is not there, and a word that is no model, are unsupported, with a message that
+    names what would be right.
+    """
     with pytest.raises(Unsupported, match="there is no folder"):
         load_language(point(tmp_path / "missing"))
-    with pytest.raises(Unsupported, match=r"llama is not a language model: write a folder .* or llama-15m, llama-220m"):
+    with pytest.raises(
+        Unsupported,
+        match=r"llama is not a language model: write a folder .* or llama-15m, llama-220m",
+    ):
         load_language(Condition(model="llama"))
 
 
@@ -188,9 +221,18 @@ def test_what_language_models_do_not_do(tmp_path: Path):
 
 def test_a_size_has_random_weights(monkeypatch: pytest.MonkeyPatch):
     """The seed decides the weights, another dtype rounds the same ones, and the tokenizer fits."""
-    monkeypatch.setattr(tokenization, "trained_tokenizer", lambda size: FastTokenizer(train_tokenizer(TEXTS, min(size, TOKENS))))
+    monkeypatch.setattr(
+        tokenization,
+        "trained_tokenizer",
+        lambda size: FastTokenizer(train_tokenizer(TEXTS, min(size, TOKENS))),
+    )
     monkeypatch.setattr(tokenization, "tokenizer_recipe", str)
-    small = {**CONFIGS["tiny_lm"], "num_hidden_layers": 1, "hidden_size": 32, "intermediate_size": 64}
+    small = {
+        **CONFIGS["tiny_lm"],
+        "num_hidden_layers": 1,
+        "hidden_size": 32,
+        "intermediate_size": 64,
+    }
     monkeypatch.setattr("workers.models.language.CONFIGS", {"tiny_lm": small})
     one, same, other = (load_language(Condition(model="tiny_lm", seed=seed)) for seed in (1, 1, 2))
     assert torch.equal(one.model(PROMPT).logits, same.model(PROMPT).logits)
@@ -203,7 +245,9 @@ def test_a_size_has_random_weights(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_scored_tokens_count_as_decoded_during_their_forward_only(tmp_path: Path):
-    """Only while a text is scored do its tokens stand for decoded ones, also after a forward that fails."""
+    """Only while a text is scored do its tokens stand for decoded ones, also after a forward that
+    fails.
+    """
     model = load_language(point(saved(tmp_path / "one")))
     seen: list[int | None] = []
     hook = model.model.register_forward_pre_hook(lambda *_: seen.append(model.scoring.decoded_from))
@@ -216,14 +260,20 @@ def test_scored_tokens_count_as_decoded_during_their_forward_only(tmp_path: Path
 
 
 def test_a_tokenizer_has_the_tokens_that_begin_a_text():
-    """Special tokens that a tokenizer puts before every text are found, and none where it puts none."""
+    """Special tokens that a tokenizer puts before every text are found, and none where it puts
+    none.
+    """
     from tokenizers.processors import TemplateProcessing
 
     backend = train_tokenizer(TEXTS, TOKENS)
     assert FastTokenizer(backend).bos_ids == ()
-    backend.post_processor = TemplateProcessing(single="<|endoftext|> $A", special_tokens=[("<|endoftext|>", 0)])
+    backend.post_processor = TemplateProcessing(
+        single="<|endoftext|> $A", special_tokens=[("<|endoftext|>", 0)]
+    )
     assert FastTokenizer(backend).bos_ids == (0,)
-    assert FastTokenizer(backend).encode("a") == FastTokenizer(train_tokenizer(TEXTS, TOKENS)).encode("a")
+    assert FastTokenizer(backend).encode("a") == FastTokenizer(
+        train_tokenizer(TEXTS, TOKENS)
+    ).encode("a")
 
 
 def test_ids_of_a_tokenizer_may_have_gaps():
@@ -235,7 +285,9 @@ def test_ids_of_a_tokenizer_may_have_gaps():
 
 
 def test_training_a_tokenizer_is_repeatable():
-    """Two trainings give the same tokenizer, every byte comes back, and too few tokens for that are refused."""
+    """Two trainings give the same tokenizer, every byte comes back, and too few tokens for that are
+    refused.
+    """
     assert train_tokenizer(TEXTS, TOKENS).to_str() == train_tokenizer(TEXTS, TOKENS).to_str()
     tokenizer = FastTokenizer(train_tokenizer(TEXTS, TOKENS))
     text = "\x00 \U0001f600 é\r\n\tdef  x"

@@ -1,4 +1,6 @@
-"""Likelihoods against sums by hand: after a context, after nothing, and of a text that is longer than the model's positions."""
+"""Likelihoods against sums by hand: after a context, after nothing, and of a text that is longer
+than the model's positions.
+"""
 
 import math
 from dataclasses import replace
@@ -29,12 +31,16 @@ def by_hand(lm: Any, before: list[int], scored: list[int]) -> float:
 @pytest.mark.parametrize("context", ["", "a", "so it was that"])
 @pytest.mark.parametrize("scored", ["x", " said"])
 def test_a_text_after_another(opening: tuple[int, ...], context: str, scored: str) -> None:
-    """The sum over the second text's tokens; where nothing stands before it, its first token costs what chance would."""
+    """The sum over the second text's tokens; where nothing stands before it, its first token costs
+    what chance would.
+    """
     lm = replace(tiny_llm("llama"), bos_ids=opening)
     encode = lm.tokenizer.encode
     with torch.inference_mode():
         output = score(lm, Window(context, scored))
-    assert output.log_p == pytest.approx(by_hand(lm, [*opening, *encode(context)], encode(scored)), rel=1e-4)
+    assert output.log_p == pytest.approx(
+        by_hand(lm, [*opening, *encode(context)], encode(scored)), rel=1e-4
+    )
     assert output.log_p_TV.exp().sum(-1) == pytest.approx(torch.ones(len(scored)), rel=1e-4)
 
 
@@ -54,7 +60,9 @@ def test_greedy_is_what_the_model_would_generate() -> None:
 @pytest.mark.parametrize("opening", [(), (5,)])
 @pytest.mark.parametrize("length", [7, 256, 700])
 def test_a_whole_text_by_parts(opening: tuple[int, ...], length: int) -> None:
-    """Every token is scored once; from the second part on after the half of the positions before it."""
+    """Every token is scored once; from the second part on after the half of the positions before
+    it.
+    """
     lm = replace(tiny_llm("llama"), bos_ids=opening)
     text = ("how much wood would a woodchuck chuck " * 20)[:length]
     tokens = lm.tokenizer.encode(text)
@@ -78,7 +86,9 @@ def test_a_whole_text_by_parts(opening: tuple[int, ...], length: int) -> None:
 
 @pytest.mark.parametrize(("before", "start"), [([], 1), ([3], 1), ([3, 4, 5], 3)])
 def test_the_forward_stands_for_decoding(before: list[int], start: int) -> None:
-    """Tokens after those that stand before the text count as decoded, and at least one is a prompt."""
+    """Tokens after those that stand before the text count as decoded, and at least one is a
+    prompt.
+    """
     lm = tiny_llm("gpt2")
     seen: list[int | None] = []
     hook = lm.model.register_forward_pre_hook(lambda *_: seen.append(lm.scoring.decoded_from))

@@ -7,7 +7,9 @@ from workers.measure.readings.memory import MIB, peak_memory
 
 
 def growth(mebibytes: int) -> float:
-    """MiB by which a block's peak exceeds what was resident before it, when the block fills so much memory."""
+    """MiB by which a block's peak exceeds what was resident before it, when the block fills so much
+    memory.
+    """
     with peak_memory("cpu") as peak:
         torch.ones(mebibytes * MIB // 4)
     values = {metric.name: metric.value for metric in peak.metrics}
@@ -17,7 +19,9 @@ def growth(mebibytes: int) -> float:
 
 
 def test_the_peak_is_that_of_the_block() -> None:
-    """A small block after a large one shows its own peak, though the memory was freed long before each block's end."""
+    """A small block after a large one shows its own peak, though the memory was freed long before
+    each block's end.
+    """
     growth(1)
     large, small = growth(200), growth(50)
     assert large == pytest.approx(200, abs=15)

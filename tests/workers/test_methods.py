@@ -1,4 +1,6 @@
-"""What every method must keep to, tested for all method files on several makes of model, and how methods are found."""
+"""What every method must keep to, tested for all method files on several makes of model, and how
+methods are found.
+"""
 
 import subprocess
 import sys
@@ -30,19 +32,25 @@ CASES = [
 ]
 WIDE = Rectangle(height=24, width=40)
 ONE_EACH = [pytest.param(method, method.EXAMPLES[0], id=name) for name, method in FOUND.items()]
-DEIT_S, DEIT_B, DEIT_TI = (networks()[f"deit_{size}_patch16_224"] for size in ("small", "base", "tiny"))
+DEIT_S, DEIT_B, DEIT_TI = (
+    networks()[f"deit_{size}_patch16_224"] for size in ("small", "base", "tiny")
+)
 
 calm = pytest.fixture(autouse=True)(calm)
 
 
 def arm(name, **params):
     """An arm of one step, its parameters spelled out as planning does."""
-    return Arm(stack=(Step(method=name, params=FOUND[name].Params(**params).model_dump(mode="json")),))
+    return Arm(
+        stack=(Step(method=name, params=FOUND[name].Params(**params).model_dump(mode="json")),)
+    )
 
 
 @pytest.mark.parametrize(("method", "params", "make"), CASES)
 def test_promises_and_delivers_its_tokens(method, params, make):
-    """The tokens that the method promises for each block are those that its tensors have, and a patch token is always left."""
+    """The tokens that the method promises for each block are those that its tensors have, and a
+    patch token is always left.
+    """
     seen = trace(method.apply(small(make), params), images())
     promised = method.tokens(params, small_network(make), SIZE)
     assert seen.blocks == promised
@@ -50,7 +58,9 @@ def test_promises_and_delivers_its_tokens(method, params, make):
     assert seen.batch == 2
 
 
-@pytest.mark.parametrize(("method", "params"), [case.values[:2] for case in CASES if case.values[2] == "plain"])
+@pytest.mark.parametrize(
+    ("method", "params"), [case.values[:2] for case in CASES if case.values[2] == "plain"]
+)
 def test_a_rectangle_is_as_good_as_a_square(method, params):
     """Of 24 x 40 pixels the method leaves what it promises of 15 patches."""
     seen = trace(method.apply(small("plain", WIDE), params), images(2, WIDE))
@@ -60,13 +70,17 @@ def test_a_rectangle_is_as_good_as_a_square(method, params):
 
 @pytest.mark.parametrize(("method", "params", "make"), CASES)
 def test_each_image_for_itself(method, params, make):
-    """A batch gives what its images give one by one, again and again; the given model stays as it was and shares its weights."""
+    """A batch gives what its images give one by one, again and again; the given model stays as it
+    was and shares its weights.
+    """
     model = small(make)
     before = model(images())
     weights = {name: value.data_ptr() for name, value in model.state_dict().items()}
     applied = method.apply(model, params)
     together = applied(images())
-    torch.testing.assert_close(together, torch.cat([applied(image[None]) for image in images()]), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        together, torch.cat([applied(image[None]) for image in images()]), rtol=1e-4, atol=1e-5
+    )
     assert torch.equal(applied(images()), together)
     assert torch.equal(model(images()), before)
     assert {name: value.data_ptr() for name, value in model.state_dict().items()} == weights
@@ -75,14 +89,27 @@ def test_each_image_for_itself(method, params, make):
 
 @pytest.mark.parametrize(("method", "params", "make"), CASES)
 def test_analytic_macs_equal_counted_ones(method, params, make):
-    """The network on the tokens it saw, plus what the method adds, is what an independent counter finds, to 0.1 %."""
+    """The network on the tokens it saw, plus what the method adds, is what an independent counter
+    finds, to 0.1 %.
+    """
     network = small_network(make)
-    model = build_vision(VisionModel(small(make), network), Condition(model=make, image_size=SIZE, attention="eager"), DENSE)
+    model = build_vision(
+        VisionModel(small(make), network),
+        Condition(model=make, image_size=SIZE, attention="eager"),
+        DENSE,
+    )
     with FlopCounterMode(display=False) as counter:
         method.apply(model, params)(images(1))
-    analytic = network.macs(SIZE, method.tokens(params, network, SIZE)) + method.macs(params, network, SIZE)
-    if method.__name__.endswith(("topk", "evit")):  # eager attention has formed the class token's row already
-        dropping = [block.attention for block in method.tokens(params, network, SIZE) if block.mlp < block.attention]
+    analytic = network.macs(SIZE, method.tokens(params, network, SIZE)) + method.macs(
+        params, network, SIZE
+    )
+    # eager attention has formed the class token's row already
+    if method.__name__.endswith(("topk", "evit")):
+        dropping = [
+            block.attention
+            for block in method.tokens(params, network, SIZE)
+            if block.mlp < block.attention
+        ]
         analytic -= sum(dropping) * network.heads * network.head_dim
     assert counter.get_total_flops() / 2 == pytest.approx(analytic, rel=1e-3)
 
@@ -93,14 +120,21 @@ def test_exact_at_its_neutral_setting(name, make):
     """Where nothing is to be done the method changes nothing."""
     method, network = FOUND[name], small_network(make)
     if method.refuses(method.NEUTRAL, network) is None:
-        torch.testing.assert_close(method.apply(small(make), method.NEUTRAL)(images()), small(make)(images()), rtol=0, atol=1e-5)
+        torch.testing.assert_close(
+            method.apply(small(make), method.NEUTRAL)(images()),
+            small(make)(images()),
+            rtol=0,
+            atol=1e-5,
+        )
         assert method.tokens(method.NEUTRAL, network, SIZE) == network.dense_tokens(SIZE)
         assert method.macs(method.NEUTRAL, network, SIZE) == 0
 
 
 @pytest.mark.parametrize(("method", "params"), ONE_EACH)
 def test_prefix_tokens_stay_first(method, params):
-    """Class and register tokens leave every block at their places: each is nearest to itself in the dense model."""
+    """Class and register tokens leave every block at their places: each is nearest to itself in the
+    dense model.
+    """
 
     def prefixes(model):
         seen = []
@@ -112,14 +146,18 @@ def test_prefix_tokens_stay_first(method, params):
 
     prefix = small_network("registers").prefix_tokens
     for ours, dense in zip(
-        prefixes(method.apply(small("registers"), params)), prefixes(clone_shared(small("registers"))), strict=True
+        prefixes(method.apply(small("registers"), params)),
+        prefixes(clone_shared(small("registers"))),
+        strict=True,
     ):
         assert torch.equal(torch.cdist(ours, dense).argmin(-1), torch.arange(prefix).expand(2, -1))
 
 
 @pytest.mark.parametrize(("method", "params"), ONE_EACH)
 def test_two_forwards_at_once(method, params):
-    """Nothing is kept between forwards: one that starts in the middle of another disturbs neither."""
+    """Nothing is kept between forwards: one that starts in the middle of another disturbs
+    neither.
+    """
     model = method.apply(small("plain"), params)
     alone, other = model(images(1)), model(images(2))
     trunk = next(part.blocks for part in model.modules() if hasattr(part, "blocks"))
@@ -136,12 +174,21 @@ def test_two_forwards_at_once(method, params):
 
 @pytest.mark.parametrize(("method", "params"), ONE_EACH)
 def test_traces_as_one_graph(method, params):
-    """torch.compile takes the model as one graph and keeps its answer, or the method gives the reason and is refused."""
+    """torch.compile takes the model as one graph and keeps its answer, or the method gives the
+    reason and is refused.
+    """
     model = small("registers")
     if (reason := params.eager_only()) is not None:
-        refused = Arm(stack=(Step(method=method.__name__.split(".")[-1]),), overrides=Overrides(runtime="compile"))
+        refused = Arm(
+            stack=(Step(method=method.__name__.split(".")[-1]),),
+            overrides=Overrides(runtime="compile"),
+        )
         with pytest.raises(Exception, match=reason):
-            build_vision(VisionModel(model, small_network("registers")), Condition(model="registers", image_size=SIZE), refused)
+            build_vision(
+                VisionModel(model, small_network("registers")),
+                Condition(model="registers", image_size=SIZE),
+                refused,
+            )
         return
     applied = method.apply(model, params)
     compiled = torch.compile(applied, fullgraph=True, backend="eager", dynamic=False)
@@ -149,12 +196,19 @@ def test_traces_as_one_graph(method, params):
 
 
 def test_topk_keeps_a_share_at_each_stage():
-    """keep_rate 0.1 at blocks 3, 6 and 9 of DeiT-B leaves 20, 2 and 1 patch tokens at 224 pixels, and the published MACs."""
+    """keep_rate 0.1 at blocks 3, 6 and 9 of DeiT-B leaves 20, 2 and 1 patch tokens at 224 pixels,
+    and the published MACs.
+    """
     stages = arm("topk", keep_rate=0.1)
-    assert [block.mlp for block in methods.promised_tokens(stages, DEIT_B, 224)] == [197] * 3 + [21] * 3 + [3] * 3 + [2] * 3
-    assert [block.mlp for block in methods.promised_tokens(stages, DEIT_B, 448)] == [785] * 3 + [80] * 3 + [9] * 3 + [2] * 3
+    assert [block.mlp for block in methods.promised_tokens(stages, DEIT_B, 224)] == [197] * 3 + [
+        21
+    ] * 3 + [3] * 3 + [2] * 3
+    assert [block.mlp for block in methods.promised_tokens(stages, DEIT_B, 448)] == [785] * 3 + [
+        80
+    ] * 3 + [9] * 3 + [2] * 3
     gmacs = [
-        [DEIT_B.macs(size, methods.promised_tokens(own, DEIT_B, size)) / 1e9 for size in (224, 448)] for own in (stages, DENSE)
+        [DEIT_B.macs(size, methods.promised_tokens(own, DEIT_B, size)) / 1e9 for size in (224, 448)]
+        for own in (stages, DENSE)
     ]
     assert [round(one, 3) for one in gmacs[0]] == [5.552, 24.727]
     assert [round(one, 2) for one in gmacs[1]] == [17.56, 78.50]
@@ -162,13 +216,18 @@ def test_topk_keeps_a_share_at_each_stage():
 
 
 @pytest.mark.parametrize(
-    ("keep_rate", "left"), [(0.9, [176, 158, 142]), (0.7, [137, 96, 67]), (0.5, [98, 49, 24]), (0.25, [49, 12, 3])]
+    ("keep_rate", "left"),
+    [(0.9, [176, 158, 142]), (0.7, [137, 96, 67]), (0.5, [98, 49, 24]), (0.25, [49, 12, 3])],
 )
 @pytest.mark.parametrize("name", ["topk", "random", "truncate", "dpcknn"])
 def test_counts_of_the_paper(name, keep_rate, left):
-    """`counts: image` keeps the tokens that the code of topk's `PAPER` keeps of 196, at its four rates."""
+    """`counts: image` keeps the tokens that the code of topk's `PAPER` keeps of 196, at its four
+    rates.
+    """
     params = FOUND[name].Params(keep_rate=keep_rate, counts="image")
-    assert [block.mlp - 1 for block in FOUND[name].tokens(params, DEIT_S, 224)] == [196] * 3 + [n for n in left for _ in range(3)]
+    assert [block.mlp - 1 for block in FOUND[name].tokens(params, DEIT_S, 224)] == [196] * 3 + [
+        n for n in left for _ in range(3)
+    ]
 
 
 def test_counts_of_the_paper_meet_a_budget():
@@ -176,35 +235,54 @@ def test_counts_of_the_paper_meet_a_budget():
     solved = solve(arm("topk", counts="image", budget={"gmacs": 3.0}), DEIT_S, 224)
     spent = DEIT_S.macs(224, methods.promised_tokens(solved.arm, DEIT_S, 224)) / 1e9
     assert 2.95 < spent < 3.0
-    assert [block.mlp for block in FOUND["topk"].tokens(FOUND["topk"].Params(keep_rate=0.01, counts="image"), DEIT_S, 224)][-1] == 2
+    assert [
+        block.mlp
+        for block in FOUND["topk"].tokens(
+            FOUND["topk"].Params(keep_rate=0.01, counts="image"), DEIT_S, 224
+        )
+    ][-1] == 2
 
 
 def test_keep_rate_rounds_up_as_written():
-    """The share is rounded up as a decimal number: 0.55 of 100 tokens is 55, though floating point gives a little more."""
+    """The share is rounded up as a decimal number: 0.55 of 100 tokens is 55, though floating point
+    gives a little more.
+    """
     assert dict(FOUND["topk"].Params(keep_rate=0.55, layers=(1, 0)).kept(100)) == {0: 55, 1: 31}
 
 
 def test_tome_merges_at_most_half():
-    """r=13 on DeiT-S takes 13 tokens a block and the published MACs; r=100 takes half of the patch tokens each time."""
+    """r=13 on DeiT-S takes 13 tokens a block and the published MACs; r=100 takes half of the patch
+    tokens each time.
+    """
     merging = arm("tome", r=13)
-    assert [block.mlp for block in methods.promised_tokens(merging, DEIT_S, 224)] == [197 - 13 * block for block in range(1, 13)]
+    assert [block.mlp for block in methods.promised_tokens(merging, DEIT_S, 224)] == [
+        197 - 13 * block for block in range(1, 13)
+    ]
     assert round(DEIT_S.macs(224, methods.promised_tokens(merging, DEIT_S, 224)) / 1e9, 3) == 2.703
     assert round(DEIT_S.macs(224, DEIT_S.dense_tokens(224)) / 1e9, 3) == 4.599
     capped = methods.promised_tokens(arm("tome", r=100), DEIT_S, 224)
     assert [block.mlp for block in capped] == [99, 50, 26, 14, 8, 5, 3, 2, 2, 2, 2, 2]
-    assert [block.mlp for block in methods.promised_tokens(arm("tome", r=16), DEIT_S, 224)][-2:] == [21, 11]
+    assert [block.mlp for block in methods.promised_tokens(arm("tome", r=16), DEIT_S, 224)][
+        -2:
+    ] == [21, 11]
 
 
 @pytest.mark.parametrize(("network", "percent"), [(DEIT_S, 0.13), (DEIT_TI, 0.47)])
 def test_tome_matching_adds_little(network, percent):
-    """The similarities cost 0.13 % of DeiT-S with r=13, and 0.47 % of DeiT-Ti, which has fewer heads to average over."""
+    """The similarities cost 0.13 % of DeiT-S with r=13, and 0.47 % of DeiT-Ti, which has fewer
+    heads to average over.
+    """
     merging = arm("tome", r=13)
-    share = methods.method_macs(merging, network, 224) / network.macs(224, methods.promised_tokens(merging, network, 224))
+    share = methods.method_macs(merging, network, 224) / network.macs(
+        224, methods.promised_tokens(merging, network, 224)
+    )
     assert round(100 * share, 2) == percent
 
 
 def test_tome_amounts():
-    """A ramp keeps its mean and truncates, a list ends in zeros, and a ratio is a share of the patch tokens present."""
+    """A ramp keeps its mean and truncates, a list ends in zeros, and a ratio is a share of the
+    patch tokens present.
+    """
     params = FOUND["tome"].Params
     assert params(r=16, inflect=-1).requested(12)[:3] == (32, 29, 26)
     assert params(r=16, inflect=-1).requested(12)[-1] == 0
@@ -239,7 +317,9 @@ def test_impossible_parameters(name, params, message):
 
 
 def test_refusals():
-    """A method gives the reason why it cannot run on a network; a stack in which two methods remove tokens is refused too."""
+    """A method gives the reason why it cannot run on a network; a stack in which two methods remove
+    tokens is refused too.
+    """
     without_class = networks()["vit_base_patch16_siglip_224"]
     assert "no class token" in methods.stack_refusal(arm("topk", keep_rate=0.5), without_class)
     assert methods.stack_refusal(arm("random", keep_rate=0.5), without_class) is None
@@ -248,28 +328,42 @@ def test_refusals():
     )
     assert "r lists 13 blocks" in methods.stack_refusal(arm("tome", r=(1,) * 13), DEIT_TI)
     both = Arm(stack=arm("topk", keep_rate=0.5).stack + arm("tome", r=2).stack)
-    assert methods.stack_refusal(both, DEIT_TI) == "topk and tome both change the number of tokens; only one method of a stack can"
+    assert (
+        methods.stack_refusal(both, DEIT_TI)
+        == "topk and tome both change the number of tokens; only one method of a stack can"
+    )
     slowed = Arm(stack=arm("tome", r=2).stack + arm("slowed").stack)
     assert methods.stack_refusal(slowed, DEIT_TI) is None
-    assert methods.promised_tokens(slowed, DEIT_TI, 224) == methods.promised_tokens(arm("tome", r=2), DEIT_TI, 224)
+    assert methods.promised_tokens(slowed, DEIT_TI, 224) == methods.promised_tokens(
+        arm("tome", r=2), DEIT_TI, 224
+    )
 
 
 def test_unknown_names_and_versions():
-    """A step that names no method, or another version of it than is installed, is never run as something else."""
-    with pytest.raises(InvalidMethod, match="no method 'dyvit' for vision models; there are dpcknn, evit, "):
+    """A step that names no method, or another version of it than is installed, is never run as
+    something else.
+    """
+    with pytest.raises(
+        InvalidMethod, match="no method 'dyvit' for vision models; there are dpcknn, evit, "
+    ):
         methods.promised_tokens(Arm(stack=(Step(method="dyvit"),)), DEIT_TI, 224)
     with pytest.raises(InvalidMethod, match="version 99 of 'topk'"):
-        methods.promised_tokens(Arm(stack=(Step(method="topk", params={"keep_rate": 0.5}, version=99),)), DEIT_TI, 224)
+        methods.promised_tokens(
+            Arm(stack=(Step(method="topk", params={"keep_rate": 0.5}, version=99),)), DEIT_TI, 224
+        )
 
 
 def test_listed_without_torch():
     """Methods are listed, and promise tokens, without importing torch or timm."""
     program = (
-        "import sys\nfrom sweeps.geometry.vit_catalogue import networks\nfrom workers.methods import of_modality\n"
-        "for each in of_modality('vision').values(): each.tokens(each.EXAMPLES[0], networks()['deit_tiny_patch16_224'], 224)\n"
-        "print(sorted({'torch', 'timm', 'ray'} & set(sys.modules)))"
+        "import sys\nfrom sweeps.geometry.vit_catalogue import networks\nfrom workers.methods"
+        " import of_modality\nfor each in of_modality('vision').values():"
+        " each.tokens(each.EXAMPLES[0], networks()['deit_tiny_patch16_224'],"
+        " 224)\nprint(sorted({'torch', 'timm', 'ray'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "[]"
 
 
@@ -285,12 +379,17 @@ def apply(model, params): return model
 
 
 def test_a_method_of_ones_own(tmp_path, monkeypatch):
-    """A file in a folder that $BREAKEVEN_METHODS names is a method, and is none any more when the variable is gone."""
+    """A file in a folder that $BREAKEVEN_METHODS names is a method, and is none any more when the
+    variable is gone.
+    """
     (tmp_path / "mine.py").write_text(OWN)
     monkeypatch.setenv("BREAKEVEN_METHODS", str(tmp_path))
     assert set(methods.of_modality("vision")) == {"mine", *FOUND}
     assert methods.of_modality("vision")["mine"].VERSION == 3
-    assert methods.promised_tokens(Arm(stack=(Step(method="mine", version=3),)), DEIT_TI, 32) == (BlockTokens(5, 5),) * 12
+    assert (
+        methods.promised_tokens(Arm(stack=(Step(method="mine", version=3),)), DEIT_TI, 32)
+        == (BlockTokens(5, 5),) * 12
+    )
     monkeypatch.delenv("BREAKEVEN_METHODS")
     assert set(methods.of_modality("vision")) == set(FOUND)
 
@@ -313,7 +412,9 @@ def test_a_method_of_ones_own(tmp_path, monkeypatch):
     ],
 )
 def test_a_method_that_lacks_a_part(tmp_path, monkeypatch, name, text, message):
-    """A method file that cannot be used is left out, with a line that names the file and what is missing; the others work."""
+    """A method file that cannot be used is left out, with a line that names the file and what is
+    missing; the others work.
+    """
     (tmp_path / f"{name}.py").write_text(text)
     (tmp_path / "works.py").write_text(OWN)
     monkeypatch.setenv("BREAKEVEN_METHODS", str(tmp_path))

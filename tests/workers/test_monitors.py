@@ -1,4 +1,6 @@
-"""What the monitors read in a quiet block, of a busy neighbour, of hand-made counters, and between rounds."""
+"""What the monitors read in a quiet block, of a busy neighbour, of hand-made counters, and between
+rounds.
+"""
 
 import math
 import multiprocessing
@@ -9,12 +11,28 @@ import time
 import pytest
 
 from sweeps.model.system_metrics import SYSTEM_METRICS
-from workers.measure.machine.monitors import FOREIGN_S, MAX_READINGS, READING_SHARE, SERIES_PERIOD_S, Series, cpu_findings, watch
+from workers.measure.machine.monitors import (
+    FOREIGN_S,
+    MAX_READINGS,
+    READING_SHARE,
+    SERIES_PERIOD_S,
+    Series,
+    cpu_findings,
+    watch,
+)
 
 pytestmark = pytest.mark.alone
 
 CORES = len(os.sched_getaffinity(0))
-ZERO = {"wall": 0.0, "own": 0.0, "load": 0.5, "involuntary": 3.0, "busy": 100.0, "stolen": 2.0, "throttled": 0.0}
+ZERO = {
+    "wall": 0.0,
+    "own": 0.0,
+    "load": 0.5,
+    "involuntary": 3.0,
+    "busy": 100.0,
+    "stolen": 2.0,
+    "throttled": 0.0,
+}
 
 
 def spin(seconds: float, begun: "multiprocessing.synchronize.Event | None" = None) -> None:
@@ -31,7 +49,14 @@ def test_readings_of_real_work() -> None:
     with watch("cpu", CORES) as seen:
         spin(0.3)
     assert all(math.isfinite(value) for value in seen.readings.values())
-    assert {"seconds", "load_before", "load_after", "process_cores", "foreign_cores", "stolen_cores"} <= set(seen.readings)
+    assert {
+        "seconds",
+        "load_before",
+        "load_after",
+        "process_cores",
+        "foreign_cores",
+        "stolen_cores",
+    } <= set(seen.readings)
     assert seen.readings["seconds"] >= 0.3
     with watch("cpu", CORES) as idle:
         time.sleep(0.3)
@@ -69,7 +94,9 @@ def test_own_work_alone_is_no_contention() -> None:
 
 
 def test_foreign_and_stolen_time_count_alike() -> None:
-    """Two foreign seconds in ten are contention, be they another process' or another virtual machine's."""
+    """Two foreign seconds in ten are contention, be they another process' or another virtual
+    machine's.
+    """
     assert cpu_findings(ZERO, later(busy=112.0), CORES)[1] == {"contended"}
     assert cpu_findings(ZERO, later(stolen=4.0), CORES)[1] == {"contended"}
     assert not cpu_findings(ZERO, later(busy=110.5, stolen=2.4), CORES)[1]
@@ -103,14 +130,21 @@ def test_what_the_machine_does_not_offer_is_absent() -> None:
 
 
 def test_readings_of_this_machine_are_declared_and_finite() -> None:
-    """Whatever this kernel offers, before, after and between rounds; a second look at once takes no reading."""
+    """Whatever this kernel offers, before, after and between rounds; a second look at once takes no
+    reading.
+    """
     with watch("cpu", CORES) as seen:
         for rounds in (1, 2, 3):
             seen.look(rounds)
     assert set(seen.readings) <= set(SYSTEM_METRICS)
     assert seen.series is not None
     assert seen.series["rounds"] == (1.0,)
-    assert all(math.isfinite(value) for column in seen.series.values() for value in column if value is not None)
+    assert all(
+        math.isfinite(value)
+        for column in seen.series.values()
+        for value in column
+        if value is not None
+    )
 
 
 class Clock:
@@ -144,7 +178,11 @@ def test_readings_between_rounds_are_apart() -> None:
     first, second, *_ = (value for value in columns["seconds"] if value is not None)
     assert second - first >= SERIES_PERIOD_S
     columns = after_rounds(Clock(), 3, round_s=2.0).columns()
-    assert columns == {"seconds": (2.0, 4.0, 6.0), "rounds": (1.0, 2.0, 3.0), "load": (1.0, 2.0, 3.0)}
+    assert columns == {
+        "seconds": (2.0, 4.0, 6.0),
+        "rounds": (1.0, 2.0, 3.0),
+        "load": (1.0, 2.0, 3.0),
+    }
     assert Series(Clock().read, Clock()).columns() is None
 
 
@@ -156,7 +194,9 @@ def test_slow_readings_are_rare() -> None:
 
 
 def test_a_long_series_is_thinned() -> None:
-    """However many rounds: a bounded number of readings over the whole time, in order, the first among them."""
+    """However many rounds: a bounded number of readings over the whole time, in order, the first
+    among them.
+    """
     columns = after_rounds(Clock(), 20_000, round_s=0.25).columns()
     assert columns is not None
     seconds = [value for value in columns["seconds"] if value is not None]

@@ -1,4 +1,6 @@
-"""The patch tokenizer: any text comes back, tokens are counted, and what does not fit is refused."""
+"""The patch tokenizer: any text comes back, tokens are counted, and what does not fit is
+refused.
+"""
 
 import json
 import pickle
@@ -27,7 +29,10 @@ from workers.vocabulary.ngram_tokenizer import (
 )
 
 MODES: tuple[Mode, ...] = ("append", "replace")
-BUILT = {mode: build_vocabulary(bytes_bpe(), TEXTS, VocabularyRecipe(ngrams=60, mode=mode)) for mode in MODES}
+BUILT = {
+    mode: build_vocabulary(bytes_bpe(), TEXTS, VocabularyRecipe(ngrams=60, mode=mode))
+    for mode in MODES
+}
 PATCHED = {mode: PatchTokenizer(bytes_bpe(), vocabulary) for mode, vocabulary in BUILT.items()}
 
 
@@ -35,7 +40,9 @@ PATCHED = {mode: PatchTokenizer(bytes_bpe(), vocabulary) for mode, vocabulary in
 @settings(max_examples=300, deadline=None)
 @given(
     text=st.text()
-    | st.lists(st.sampled_from(["if", "\n\n", "  ", "the ", "statement", "…", "\x00", "é", "🧑‍🚀", END])).map("".join)
+    | st.lists(
+        st.sampled_from(["if", "\n\n", "  ", "the ", "statement", "…", "\x00", "é", "🧑‍🚀", END])
+    ).map("".join)
 )
 @example("")
 @example("👩‍👩‍👧 \x00\x1b[0m\r\n\t")
@@ -43,7 +50,9 @@ PATCHED = {mode: PatchTokenizer(bytes_bpe(), vocabulary) for mode, vocabulary in
 @example("x" * 300)
 @example(TEXTS[0])
 def test_any_text_comes_back(mode: Mode, text: str) -> None:
-    """Emoji, control characters, special tokens, nothing at all: decode(encode(text)) is the text, each time."""
+    """Emoji, control characters, special tokens, nothing at all: decode(encode(text)) is the text,
+    each time.
+    """
     patched = PATCHED[mode]
     tokens = patched.encode(text)
     assert patched.decode(tokens) == text
@@ -63,16 +72,26 @@ def test_segmentation_by_score_keeps_the_text(mode: Mode) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_counts_against_the_naive_scan_on_the_text(mode: Mode) -> None:
-    """The text is cut into as many tokens as a scan in the order of length finds, fewer than before, and so are the counts."""
+    """The text is cut into as many tokens as a scan in the order of length finds, fewer than
+    before, and so are the counts.
+    """
     patched, vocabulary = PATCHED[mode], BUILT[mode]
     patched.reset()
     found = [patched.encode(text) for text in TEXTS]
     below = [bytes_bpe().encode(text) for text in TEXTS]
-    parts = [[part for token in each for part in vocabulary.removed.get(token, (token,))] for each in below]
+    parts = [
+        [part for token in each for part in vocabulary.removed.get(token, (token,))]
+        for each in below
+    ]
     numbered = dict(zip(vocabulary.ngrams, vocabulary.ids, strict=True))
     assert found == [scan(each, numbered) for each in parts]
     counts = patched.metrics()
-    assert counts["encoded_tokens"] == sum(map(len, found)) < counts["encoded_tokens_base"] == sum(map(len, below))
+    assert (
+        counts["encoded_tokens"]
+        == sum(map(len, found))
+        < counts["encoded_tokens_base"]
+        == sum(map(len, below))
+    )
     assert [patched.decode(each) for each in found] == list(TEXTS)
     used = sum(token in set(vocabulary.ids) for each in found for token in each)
     assert patched.metrics()["decoded_ntokens"] == used > 0
@@ -80,16 +99,24 @@ def test_counts_against_the_naive_scan_on_the_text(mode: Mode) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_no_removed_token_is_left(mode: Mode) -> None:
-    """With `replace` the vocabulary keeps its size, and the numbers of what is removed mean n-tokens; with `append` it grows."""
+    """With `replace` the vocabulary keeps its size, and the numbers of what is removed mean
+    n-tokens; with `append` it grows.
+    """
     vocabulary = BUILT[mode]
-    assert PATCHED[mode].size == vocabulary.size == bytes_bpe().size + (60 if mode == "append" else 0)
+    assert (
+        PATCHED[mode].size == vocabulary.size == bytes_bpe().size + (60 if mode == "append" else 0)
+    )
     assert list(vocabulary.removed) == (list(vocabulary.ids) if mode == "replace" else [])
-    for token in [token for text in TEXTS for token in PATCHED[mode].expand(PATCHED[mode].encode(text))]:
+    for token in [
+        token for text in TEXTS for token in PATCHED[mode].expand(PATCHED[mode].encode(text))
+    ]:
         assert token not in vocabulary.removed
 
 
 def test_a_tokenizer_that_pads_and_truncates_does_neither_below_a_patch() -> None:
-    """Settings for training that a tokenizer.json may hold cut no text, and the given tokenizer keeps them."""
+    """Settings for training that a tokenizer.json may hold cut no text, and the given tokenizer
+    keeps them.
+    """
     backend = Backend.from_str(bytes_bpe().backend.to_str())
     backend.enable_truncation(3)
     backend.enable_padding(length=8)
@@ -117,7 +144,9 @@ class Bomb:
         return Path.touch, (self.file,)
 
 
-@pytest.mark.parametrize("name", ["patch_tokenizer.pkl", "added_ngrams.PICKLE", "embedding.pt", "disguised.json"])
+@pytest.mark.parametrize(
+    "name", ["patch_tokenizer.pkl", "added_ngrams.PICKLE", "embedding.pt", "disguised.json"]
+)
 def test_nothing_is_unpickled(name: str, tmp_path: Path) -> None:
     """A pickle is refused with what to convert, whatever its name, and its code does not run."""
     file = tmp_path / name
@@ -135,12 +164,17 @@ def test_nothing_is_unpickled(name: str, tmp_path: Path) -> None:
         ('{"tokenizer": "a", "tokens": 9, "ngrams": [[1]]}', "at least two"),
         ('{"tokenizer": "a", "tokens": 9, "ngrams": [[1, 9]]}', "holds 9, which is no token"),
         ('{"tokenizer": "a", "tokens": 9, "ngrams": [[1, 2], [1, 2]]}', "is listed twice"),
-        ('{"tokenizer": "a", "tokens": 9, "removed": {"3": [1, 2]}, "ngrams": [[3, 2]]}', "holds 3, which is removed"),
+        (
+            '{"tokenizer": "a", "tokens": 9, "removed": {"3": [1, 2]}, "ngrams": [[3, 2]]}',
+            "holds 3, which is removed",
+        ),
         ('{"tokenizer": "a", "tokens": 9, "removed": {"3": [1, 2]}}', "does not shrink"),
         ('{"tokenizer": "a", "tokens": 9, "ngram": [[1, 2]]}', "ngram: Extra"),
     ],
 )
-def test_broken_files_are_errors_that_name_the_place(text: str, message: str, tmp_path: Path) -> None:
+def test_broken_files_are_errors_that_name_the_place(
+    text: str, message: str, tmp_path: Path
+) -> None:
     """A file that is no whole vocabulary is refused by name and reason."""
     file = tmp_path / "vocabulary.json"
     file.write_text(text)
@@ -157,7 +191,9 @@ def test_a_missing_file(tmp_path: Path) -> None:
 
 def test_a_vocabulary_of_another_tokenizer_is_refused() -> None:
     """Numbers mean other tokens there: the hash of the tokenizer differs."""
-    with pytest.raises(UnusableVocabulary, match=r"was made for another tokenizer .* leave `file` out"):
+    with pytest.raises(
+        UnusableVocabulary, match=r"was made for another tokenizer .* leave `file` out"
+    ):
         PatchTokenizer(bytes_bpe(400), BUILT["append"])
 
 
@@ -202,20 +238,33 @@ def test_order_of_the_n_grams_does_not_matter() -> None:
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 def test_tokenizers_like_sentencepiece(kind: str) -> None:
-    """Words that begin with a mark instead of a space, and bytes where letters lack: texts survive, in fewer tokens."""
+    """Words that begin with a mark instead of a space, and bytes where letters lack: texts survive,
+    in fewer tokens.
+    """
     marks = ["<unk>", *(f"<0x{byte:02X}>" for byte in range(256))]
     if kind == "bpe":
         below = Backend(models.BPE(byte_fallback=True, unk_token="<unk>"))
-        trainer: Any = trainers.BpeTrainer(vocab_size=500, special_tokens=marks, show_progress=False)
+        trainer: Any = trainers.BpeTrainer(
+            vocab_size=500, special_tokens=marks, show_progress=False
+        )
     else:
         below = Backend(models.Unigram())
-        trainer = trainers.UnigramTrainer(vocab_size=500, special_tokens=marks, unk_token="<unk>", show_progress=False)
+        trainer = trainers.UnigramTrainer(
+            vocab_size=500, special_tokens=marks, unk_token="<unk>", show_progress=False
+        )
     below.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first")
-    parts = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    parts = [
+        decoders.Replace("▁", " "),
+        decoders.ByteFallback(),
+        decoders.Fuse(),
+        decoders.Strip(" ", 1, 0),
+    ]
     below.decoder = decoders.Sequence(parts)
     below.train_from_iterator(TEXTS, trainer)
     patched = PatchTokenizer(below, build_vocabulary(below, TEXTS, VocabularyRecipe(ngrams=20)))
     for text in TEXTS:
         plain = below.encode(text, add_special_tokens=False).ids
-        assert patched.decode(patched.encode(text)) == below.decode(plain, skip_special_tokens=False)
+        assert patched.decode(patched.encode(text)) == below.decode(
+            plain, skip_special_tokens=False
+        )
         assert len(patched.encode(text)) < len(plain)

@@ -1,4 +1,6 @@
-"""N-grams in token sequences: the trie finds what a scan of all n-grams finds, longest first or by score."""
+"""N-grams in token sequences: the trie finds what a scan of all n-grams finds, longest first or by
+score.
+"""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,28 +13,45 @@ from workers.vocabulary.ngram_tokenizer import replace_ngrams, trie
     tokens=st.lists(st.integers(0, 3), max_size=40),
     ngrams=st.sets(st.lists(st.integers(0, 3), min_size=2, max_size=5).map(tuple), max_size=12),
 )
-def test_the_longest_match_is_what_a_scan_of_all_n_grams_finds(tokens: list[int], ngrams: set[tuple[int, ...]]) -> None:
-    """On random strings over four tokens, where n-grams overlap and contain each other, the trie and the naive scan agree."""
+def test_the_longest_match_is_what_a_scan_of_all_n_grams_finds(
+    tokens: list[int], ngrams: set[tuple[int, ...]]
+) -> None:
+    """On random strings over four tokens, where n-grams overlap and contain each other, the trie
+    and the naive scan agree.
+    """
     numbered = {ngram: 100 + index for index, ngram in enumerate(sorted(ngrams))}
     assert replace_ngrams(tokens, trie(numbered)) == scan(tokens, numbered)
 
 
 def test_longest_match_by_hand() -> None:
-    """Where a longer n-gram begins but does not end, the longest that did is taken, and the scan goes on right behind it."""
+    """Where a longer n-gram begins but does not end, the longest that did is taken, and the scan
+    goes on right behind it.
+    """
     root = trie({(1, 2): 10, (1, 2, 3, 4): 11, (3, 3): 12})
     assert replace_ngrams([1, 2, 3, 3, 1, 2, 3, 4, 1], root) == [10, 12, 11, 1]
 
 
 @given(
     tokens=st.lists(st.integers(0, 3), max_size=40),
-    ngrams=st.lists(st.lists(st.integers(0, 3), min_size=2, max_size=5).map(tuple), max_size=12, unique=True),
+    ngrams=st.lists(
+        st.lists(st.integers(0, 3), min_size=2, max_size=5).map(tuple), max_size=12, unique=True
+    ),
 )
-def test_segmentation_by_score_is_the_authors_scan(tokens: list[int], ngrams: list[tuple[int, ...]]) -> None:
-    """At each token all n-grams are tried in the order of their scores, and the first that begins there is taken."""
+def test_segmentation_by_score_is_the_authors_scan(
+    tokens: list[int], ngrams: list[tuple[int, ...]]
+) -> None:
+    """At each token all n-grams are tried in the order of their scores, and the first that begins
+    there is taken.
+    """
     numbered = {ngram: 100 + index for index, ngram in enumerate(ngrams)}
     wanted, at = [], 0
     while at < len(tokens):
-        first = next((ngram for ngram in ngrams if tuple(tokens[at : at + len(ngram)]) == ngram), None)
+        first = next(
+            (ngram for ngram in ngrams if tuple(tokens[at : at + len(ngram)]) == ngram), None
+        )
         wanted.append(tokens[at] if first is None else numbered[first])
         at += len(first or (0,))
-    assert replace_ngrams(tokens, trie(numbered), {token: token for token in numbered.values()}) == wanted
+    assert (
+        replace_ngrams(tokens, trie(numbered), {token: token for token in numbered.values()})
+        == wanted
+    )

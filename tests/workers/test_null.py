@@ -1,4 +1,6 @@
-"""Null test and positive control: equal arms are not called different, also beside a busy neighbour, and slowed ones not equal."""
+"""Null test and positive control: equal arms are not called different, also beside a busy
+neighbour, and slowed ones not equal.
+"""
 
 import pytest
 
@@ -6,7 +8,8 @@ from tests.benchmarks.null import Row, busy_neighbour, compare, in_new_process, 
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
 PAIRS = {"visits": 6, "pairs_min": 5, "pairs_max": 5, "budget_s": 120.0}
-"""In each of 6 visits, fewer than in the sweeps: the rate of false alarms depends on no width of the intervals.
+"""In each of 6 visits, fewer than in the sweeps: the rate of false alarms depends on no width of
+the intervals.
 
 The budget is never to be spent."""
 FALSE_MARGIN = 1.01
@@ -14,15 +17,18 @@ FALSE_MARGIN = 1.01
 ENOUGH_S = 3.0
 """For each visit to one of the five sizes; a quiet machine needs less."""
 SLOWED = 1 / 1.05
-"""The speed-up of an arm that waits after each forward for 5 % of the time that this forward took."""
+"""The speed-up of an arm that waits after each forward for 5 % of the time that this forward
+took."""
 EXACT_PX = 128
 """From this size on the wait is all that slows a forward."""
 NARROW = 0.03
-"""An interval of a slowdown of 5 % with a smaller half-width cannot hold 1, though it lies 1 % beside the truth."""
+"""An interval of a slowdown of 5 % with a smaller half-width cannot hold 1, though it lies 1 %
+beside the truth."""
 
 
 def check_equal(title: str, rows: list[Row]) -> None:
-    """All are `same` or `unclear`, but for one at most, and no other speed-up of more than 1 % is claimed.
+    """All are `same` or `unclear`, but for one at most, and no other speed-up of more than 1 % is
+    claimed.
 
     Each interval misses with a probability of 1 %, so that one of 20 does in up to every sixth run.
     """
@@ -32,11 +38,16 @@ def check_equal(title: str, rows: list[Row]) -> None:
     assert counts["insufficient"] == 0
     assert all(row.speedup.pairs == 30 for row in rows)
     assert all(row.speedup.low > 0 for row in rows)
-    assert sum(row.speedup.low > FALSE_MARGIN or row.speedup.high < 1 / FALSE_MARGIN for row in rows) <= 1
+    assert (
+        sum(row.speedup.low > FALSE_MARGIN or row.speedup.high < 1 / FALSE_MARGIN for row in rows)
+        <= 1
+    )
 
 
 def test_equal_arms_are_not_called_different() -> None:
-    """At most 1 of 20 A/A comparisons is called faster or slower, whatever the machine is doing meanwhile."""
+    """At most 1 of 20 A/A comparisons is called faster or slower, whatever the machine is doing
+    meanwhile.
+    """
     check_equal("A/A, dense against dense", in_new_process(compare, "null", **PAIRS))
 
 
@@ -48,11 +59,13 @@ def test_equal_arms_are_not_called_different_beside_a_busy_neighbour() -> None:
 
 
 def test_no_verdict_contradicts_a_slowdown_of_5_percent() -> None:
-    """No arm slowed by 5 % is called faster or same, intervals hold its speed-up of 1 / 1.05, and narrow ones are `slower`.
+    """No arm slowed by 5 % is called faster or same, intervals hold its speed-up of 1 / 1.05, and
+    narrow ones are `slower`.
 
     Small forwards are slowed by about 1 % more (see `workers/methods/vision/slowed.py`).
 
-    How often it is seen in how much time depends on the machine: `python -m tests.benchmarks.null` counts that.
+    How often it is seen in how much time depends on the machine: `python -m tests.benchmarks.null`
+    counts that.
     """
     rows = in_new_process(compare, "slowed", visits=4, budget_s=ENOUGH_S)
     counts = show("dense against dense slowed by 5 %", rows)
@@ -60,7 +73,12 @@ def test_no_verdict_contradicts_a_slowdown_of_5_percent() -> None:
     assert counts["faster"] + counts["same"] == 0
     assert [row for row in rows if row.verdict == "insufficient" and row.stopped != "budget"] == []
     assert sum(row.speedup.low / FALSE_MARGIN > SLOWED for row in rows) <= 1
-    assert sum(row.speedup.high * FALSE_MARGIN < SLOWED for row in rows if row.image_size >= EXACT_PX) <= 1
-    narrow = [row for row in rows if row.verdict != "insufficient" and row.speedup.half_width < NARROW]
+    assert (
+        sum(row.speedup.high * FALSE_MARGIN < SLOWED for row in rows if row.image_size >= EXACT_PX)
+        <= 1
+    )
+    narrow = [
+        row for row in rows if row.verdict != "insufficient" and row.speedup.half_width < NARROW
+    ]
     assert {row.verdict for row in narrow} <= {"slower"}
     assert counts["slower"] >= 1

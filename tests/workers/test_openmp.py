@@ -1,4 +1,6 @@
-"""How threads wait, and whether they are pinned: set before torch is loaded, checked after, and stored."""
+"""How threads wait, and whether they are pinned: set before torch is loaded, checked after, and
+stored.
+"""
 
 import importlib
 import json
@@ -42,33 +44,51 @@ def job(**condition: Any) -> Job:
     )
 
 
-def measured(requested: Job, **variables: str) -> tuple[Outcome, dict[str, list[int]], list[str | None]]:
-    """The outcome of a job in a new process, where its threads might run, and OpenMP's variables."""
+def measured(
+    requested: Job, **variables: str
+) -> tuple[Outcome, dict[str, list[int]], list[str | None]]:
+    """The outcome of a job in a new process, where its threads might run, and OpenMP's
+    variables.
+    """
     command = [sys.executable, "-c", IN_EFFECT, requested.model_dump_json()]
-    done = subprocess.run(command, cwd=PROJECT, env=variables, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        command, cwd=PROJECT, env=variables, capture_output=True, text=True, check=True
+    )
     outcome, places, found = json.loads(done.stdout)
     return Outcome.model_validate(outcome), places, found
 
 
 def test_threads_spin_briefly_unless_the_condition_requests_otherwise() -> None:
     """Whatever the environment of the process had requested; nothing is pinned."""
-    outcome, places, variables = measured(job(), OMP_WAIT_POLICY="ACTIVE", GOMP_SPINCOUNT="9000", OMP_PROC_BIND="true")
+    outcome, places, variables = measured(
+        job(), OMP_WAIT_POLICY="ACTIVE", GOMP_SPINCOUNT="9000", OMP_PROC_BIND="true"
+    )
     assert not outcome.failures
     assert variables == [None, "1000", None]
-    assert (outcome.system_metrics["threads_spin"], outcome.system_metrics["threads_pinned"]) == (0, 0)
+    assert (outcome.system_metrics["threads_spin"], outcome.system_metrics["threads_pinned"]) == (
+        0,
+        0,
+    )
     assert outcome.cores is None
     assert set(map(tuple, places.values())) == {allowed_cores()}
 
 
 def test_spinning_pinned_threads_are_set_and_stored() -> None:
-    """Each thread has a core of its own, which the outcome names; neither counts as a change by an arm, nor as an environment."""
+    """Each thread has a core of its own, which the outcome names; neither counts as a change by an
+    arm, nor as an environment.
+    """
     outcome, places, variables = measured(job(wait_policy="active", pinning="cores"))
     assert not outcome.failures
     assert "state_changed" not in outcome.flags
     assert variables == ["ACTIVE", None, "close"]
-    assert (outcome.system_metrics["threads_spin"], outcome.system_metrics["threads_pinned"]) == (1, 1)
+    assert (outcome.system_metrics["threads_spin"], outcome.system_metrics["threads_pinned"]) == (
+        1,
+        1,
+    )
     assert outcome.cores == physical_first(allowed_cores())
-    assert {core for held in places.values() if len(held) == 1 for core in held} == set(allowed_cores())
+    assert {core for held in places.values() if len(held) == 1 for core in held} == set(
+        allowed_cores()
+    )
     assert {arm.threads for arm in outcome.arms} == {len(allowed_cores())}
     assert outcome.environment == environment_of("cpu")
 
@@ -87,23 +107,38 @@ def test_spare_cores_have_no_thread() -> None:
 
 
 def test_a_process_with_another_policy_refuses_the_job() -> None:
-    """Torch was loaded with threads that spin briefly: nothing is measured, and the message has both and what to do."""
+    """Torch was loaded with threads that spin briefly: nothing is measured, and the message has
+    both and what to do.
+    """
     importlib.import_module("torch")
     (failure,) = run(job(wait_policy="active")).failures
     assert (failure.arm, failure.reason) == (None, "error")
-    assert "started with threads whose wait is brief, and the job needs threads whose wait is active" in failure.message
+    assert (
+        "started with threads whose wait is brief, and the job needs threads whose wait is active"
+        in failure.message
+    )
     assert "start a new process" in failure.message
 
 
 def test_the_command_starts_a_process_for_each_policy(tmp_path: Path) -> None:
     """Job files of several policies are answered by one command, each as it requests."""
-    wanted = {"1.json": job(), "2.json": job(wait_policy="active"), "3.json": job(pinning="cores"), "4.json": job()}
+    wanted = {
+        "1.json": job(),
+        "2.json": job(wait_policy="active"),
+        "3.json": job(pinning="cores"),
+        "4.json": job(),
+    }
     for name, each in wanted.items():
         (tmp_path / name).write_text(each.model_dump_json())
     command = [sys.executable, "-m", "workers.run", str(tmp_path), "--out", str(tmp_path / "out")]
     subprocess.run(command, cwd=PROJECT, check=True)
-    found = {name: Outcome.model_validate_json((tmp_path / "out" / name).read_text()) for name in wanted}
-    readings = {name: (each.system_metrics["threads_spin"], each.system_metrics["threads_pinned"]) for name, each in found.items()}
+    found = {
+        name: Outcome.model_validate_json((tmp_path / "out" / name).read_text()) for name in wanted
+    }
+    readings = {
+        name: (each.system_metrics["threads_spin"], each.system_metrics["threads_pinned"])
+        for name, each in found.items()
+    }
     assert readings == {"1.json": (0, 0), "2.json": (1, 0), "3.json": (0, 1), "4.json": (0, 0)}
     processes = [each.process for each in found.values()]
     assert processes[0] == processes[3]

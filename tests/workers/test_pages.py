@@ -1,4 +1,6 @@
-"""Pages behind caches: on a CPU by being touched, on a GPU by being mapped, and given back either way."""
+"""Pages behind caches: on a CPU by being touched, on a GPU by being mapped, and given back either
+way.
+"""
 
 import gc
 import mmap
@@ -60,11 +62,16 @@ def test_host_pages_come_and_go() -> None:
 
 
 def test_mapped_pages_follow_the_tokens() -> None:
-    """Over mapped pages the layer returns what the dynamic cache returns, with memory for a few tokens ahead and no more."""
+    """Over mapped pages the layer returns what the dynamic cache returns, with memory for a few
+    tokens ahead and no more.
+    """
     lm = tiny_llm("llama")
     pages = HostPages(size=4096)
     cache = make_cache("virtual", lm, 1, POSITIONS)
-    cache.layers[:] = [VirtualLayer(POSITIONS, reserving=lambda size, _: MappedReservation(size, pages)) for _ in cache.layers]
+    cache.layers[:] = [
+        VirtualLayer(POSITIONS, reserving=lambda size, _: MappedReservation(size, pages))
+        for _ in cache.layers
+    ]
     output = greedy(lm, cache, prompt(1, 20), 60)
     assert torch.equal(output, decode_with(lm, "dynamic", 1, 20, 60))
     ahead = 16 * kv_bytes(lm.network, 1, 4)
@@ -79,7 +86,9 @@ def test_mapped_pages_follow_the_tokens() -> None:
 
 
 def test_mapped_pages_are_unmapped_when_memory_is_short() -> None:
-    """When no page is left, those that were released are taken, from whichever reservation; with none of them it is an error."""
+    """When no page is left, those that were released are taken, from whichever reservation; with
+    none of them it is an error.
+    """
     pages = HostPages(limit=6)
     size = pages.size
     one, other = MappedReservation(8 * size, pages), MappedReservation(8 * size, pages)
@@ -90,7 +99,9 @@ def test_mapped_pages_are_unmapped_when_memory_is_short() -> None:
     other.grow(3 * size)
     assert (one.resident(), other.resident()) == (2 * size, 3 * size)
     assert (pages.settled, pages.spared) == (1, 1)
-    assert one.values(torch.uint8)[: 2 * size].unique().tolist() == [7], "what is in use is not taken"
+    assert one.values(torch.uint8)[: 2 * size].unique().tolist() == [7], (
+        "what is in use is not taken"
+    )
     other.grow(4 * size)
     with pytest.raises(MemoryError):
         one.grow(3 * size)
@@ -98,7 +109,9 @@ def test_mapped_pages_are_unmapped_when_memory_is_short() -> None:
 
 
 def test_a_page_to_which_access_is_refused_is_not_left_mapped() -> None:
-    """Its memory and its addresses are given back, and the page can be mapped once access is granted."""
+    """Its memory and its addresses are given back, and the page can be mapped once access is
+    granted.
+    """
     pages = HostPages()
     reservation = MappedReservation(8 * pages.size, pages)
     pages.forbidden = True
@@ -149,21 +162,34 @@ print(values[: 200 << 10].unique().tolist())
 
 
 def test_pages_in_use_stay_after_a_reset_of_a_part_of_a_page() -> None:
-    """200 rows of 1 KiB are 3.1 pages: after a reset and regrowth, no page in use is taken when another reservation needs memory.
+    """200 rows of 1 KiB are 3.1 pages: after a reset and regrowth, no page in use is taken when
+    another reservation needs memory.
 
     In a process of its own, which an unmapped page would kill.
     """
-    done = subprocess.run([sys.executable, "-c", REGROWN], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", REGROWN], capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stdout.strip()) == (0, "[7]"), done.stderr
 
 
-STEPS = st.lists(st.tuples(st.integers(0, 1), st.sampled_from(["grow", "crop", "slide", "trim", "reset"]), st.integers(0, 300)))
+STEPS = st.lists(
+    st.tuples(
+        st.integers(0, 1),
+        st.sampled_from(["grow", "crop", "slide", "trim", "reset"]),
+        st.integers(0, 300),
+    )
+)
 
 
 @settings(deadline=None)
 @given(STEPS, st.sampled_from([100, 256, 1000]), st.integers(1, 300))
-def test_mapped_pages_hold_what_is_kept(steps: list[tuple[int, str, int]], row: int, rows: int) -> None:
-    """After any grow, crop, slide, trim and reset, what a cache may touch is mapped, not idle, and holds what was written."""
+def test_mapped_pages_hold_what_is_kept(
+    steps: list[tuple[int, str, int]], row: int, rows: int
+) -> None:
+    """After any grow, crop, slide, trim and reset, what a cache may touch is mapped, not idle, and
+    holds what was written.
+    """
     pages = HostPages(size=4096, limit=400)
     both = [MappedReservation(rows * row, pages) for _ in range(2)]
     kept = [range(0), range(0)]
@@ -173,7 +199,11 @@ def test_mapped_pages_hold_what_is_kept(steps: list[tuple[int, str, int]], row: 
         if action == "grow":
             end = max(held.stop, min(at, rows))
             one.grow((end + 16) * row)
-            assert set(range(held.start * row // one.page, -(-end * row // one.page))) <= set(one._mapped) or end == held.start
+            assert (
+                set(range(held.start * row // one.page, -(-end * row // one.page)))
+                <= set(one._mapped)
+                or end == held.start
+            )
             for token in range(held.stop, end):
                 values[token * row : (token + 1) * row] = 1 + token % 255
             kept[which] = range(held.start, end)
@@ -192,10 +222,16 @@ def test_mapped_pages_hold_what_is_kept(steps: list[tuple[int, str, int]], row: 
             kept[which] = range(0)
         for reservation, tokens in zip(both, kept, strict=True):
             if tokens:
-                touched = covering(ByteSpan(tokens.start * row, tokens.stop * row), reservation.page)
-                numbers = set(range(touched.start // reservation.page, touched.end // reservation.page))
+                touched = covering(
+                    ByteSpan(tokens.start * row, tokens.stop * row), reservation.page
+                )
+                numbers = set(
+                    range(touched.start // reservation.page, touched.end // reservation.page)
+                )
                 assert numbers <= set(reservation._mapped), "a touched page is mapped"
-                assert not numbers & reservation._idle, "a touched page is not one that may be unmapped"
+                assert not numbers & reservation._idle, (
+                    "a touched page is not one that may be unmapped"
+                )
                 for token in (tokens.start, tokens[-1]):
                     held_bytes = reservation.values(torch.uint8)[token * row : (token + 1) * row]
                     assert held_bytes.unique().tolist() == [1 + token % 255]
@@ -210,9 +246,13 @@ def test_no_gpu() -> None:
         cuda_driver(torch.device("cuda"))
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU: CUDA's virtual memory management")
+@pytest.mark.skipif(
+    not torch.cuda.is_available(), reason="needs a GPU: CUDA's virtual memory management"
+)
 def test_pages_of_a_gpu() -> None:
-    """On a GPU the virtual cache gives the tokens of the dynamic one, on whole pages, some mapped ahead; `trim` gives them back."""
+    """On a GPU the virtual cache gives the tokens of the dynamic one, on whole pages, some mapped
+    ahead; `trim` gives them back.
+    """
     import copy
     import dataclasses
 

@@ -1,11 +1,21 @@
-"""How methods are fitted into blocks: what does nothing changes nothing, and a reduction is handed what it is promised."""
+"""How methods are fitted into blocks: what does nothing changes nothing, and a reduction is handed
+what it is promised.
+"""
 
 import pytest
 import torch
 
 from tests.workers.tiny_vits import MAKES, calm, images, small
 from workers.token_reduction import patch_vit
-from workers.token_reduction.patch_vit import MergeAroundAttention, Merged, attend, attention_before, attention_matrix, fit, project
+from workers.token_reduction.patch_vit import (
+    MergeAroundAttention,
+    Merged,
+    attend,
+    attention_before,
+    attention_matrix,
+    fit,
+    project,
+)
 
 calm = pytest.fixture(autouse=True)(calm)
 NOTHING_AROUND = MergeAroundAttention(
@@ -17,9 +27,16 @@ NOTHING_AROUND = MergeAroundAttention(
 
 @pytest.mark.parametrize("make", MAKES)
 def test_nothing_done_changes_nothing(make):
-    """Blocks fitted with a reduction that keeps all, and with a merge around the attention that merges none, answer as before."""
+    """Blocks fitted with a reduction that keeps all, and with a merge around the attention that
+    merges none, answer as before.
+    """
     dense = small(make)(images())
-    after = fit(small(make), {0: lambda x, size, _: (x, size), 2: lambda x, size, _: (x, size)}, inflow=True, proportional=True)
+    after = fit(
+        small(make),
+        {0: lambda x, size, _: (x, size), 2: lambda x, size, _: (x, size)},
+        inflow=True,
+        proportional=True,
+    )
     torch.testing.assert_close(after(images()), dense, rtol=0, atol=1e-5)
     around = fit(small(make), {1: NOTHING_AROUND, 3: NOTHING_AROUND})
     torch.testing.assert_close(around(images()), dense, rtol=0, atol=1e-5)
@@ -27,7 +44,9 @@ def test_nothing_done_changes_nothing(make):
 
 @pytest.mark.parametrize("make", ["plain", "normed", "map"])
 def test_attention_before(make):
-    """The matrix and keys computed for a choice alone, and the parts projected alone, are those of the attention itself."""
+    """The matrix and keys computed for a choice alone, and the parts projected alone, are those of
+    the attention itself.
+    """
     attn, x = small(make).blocks[1].attn, torch.randn(2, 9, 48)
     attn.fused_attn = False
     _, attended = attend(attn, x, None)
@@ -40,20 +59,29 @@ def test_attention_before(make):
 @pytest.mark.parametrize("cache_bytes", [0, 1 << 20])
 @pytest.mark.parametrize("sized", [False, True])
 def test_inflow_image_by_image(monkeypatch, cache_bytes, sized):
-    """Image by image or all at once, the output is that of fused attention, the inflow the column sums of the matrix."""
+    """Image by image or all at once, the output is that of fused attention, the inflow the column
+    sums of the matrix.
+    """
     B, H, N, d = 5, 3, 7, 16
     q, k, v = torch.randn(B, N, 3, H, d).permute(2, 0, 3, 1, 4).unbind(0)
     bias = torch.rand(B, 1, 1, N) if sized else None
     monkeypatch.setattr(patch_vit, "CACHE_BYTES", cache_bytes)
     y, inflow = patch_vit.attend_with_inflow(q, k, v, 0.25, bias)
-    torch.testing.assert_close(y, torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=bias))
+    torch.testing.assert_close(
+        y, torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=bias)
+    )
     matrix = attention_matrix(q, k, 0.25, bias).tolist()
-    expected = [[[sum(matrix[b][h][i][j] for i in range(N)) for j in range(N)] for h in range(H)] for b in range(B)]
+    expected = [
+        [[sum(matrix[b][h][i][j] for i in range(N)) for j in range(N)] for h in range(H)]
+        for b in range(B)
+    ]
     torch.testing.assert_close(inflow, torch.tensor(expected))
 
 
 def test_what_a_reduction_is_handed():
-    """The inflow is summed only where requested; what attention read and returned are the block's own, layer scale included."""
+    """The inflow is summed only where requested; what attention read and returned are the block's
+    own, layer scale included.
+    """
     block, seen = small("registers").blocks[2], []
 
     def look(x, size, attended):
@@ -61,7 +89,11 @@ def test_what_a_reduction_is_handed():
         return x, size
 
     came_in = []
-    block_in = small("registers").blocks[2].register_forward_pre_hook(lambda _, args: came_in.append(args[0]))
+    block_in = (
+        small("registers")
+        .blocks[2]
+        .register_forward_pre_hook(lambda _, args: came_in.append(args[0]))
+    )
     small("registers")(images())
     block_in.remove()
     fit(small("registers"), {2: look}, inflow=True)(images())
@@ -77,7 +109,9 @@ def test_what_a_reduction_is_handed():
 
 
 def test_groups_are_handed_on():
-    """A block that groups nothing gets the groups of the last block that did, and a second forward starts anew."""
+    """A block that groups nothing gets the groups of the last block that did, and a second forward
+    starts anew.
+    """
     seen = []
 
     def around(name):
@@ -85,7 +119,9 @@ def test_groups_are_handed_on():
             seen.append(groups)
             return Merged(read, None, None)
 
-        return MergeAroundAttention((lambda _attn, _read: name) if name else None, merge, lambda update, _: update)
+        return MergeAroundAttention(
+            (lambda _attn, _read: name) if name else None, merge, lambda update, _: update
+        )
 
     model = fit(small("plain"), {0: around("a"), 1: around(None), 2: around("b"), 3: around(None)})
     model(images())
@@ -95,9 +131,13 @@ def test_groups_are_handed_on():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_the_matrix_is_that_of_the_formula(dtype):
-    """Scale and bias inside of the product give the softmax of scaled logits plus bias, whatever the strides of the heads."""
+    """Scale and bias inside of the product give the softmax of scaled logits plus bias, whatever
+    the strides of the heads.
+    """
     q, k, _ = torch.randn(2, 7, 3, 3, 8, dtype=dtype).permute(2, 0, 3, 1, 4)
     bias = torch.rand(2, 1, 1, 7, dtype=dtype)
     expected = ((q.double() * 0.3) @ k.double().mT + bias.double()).softmax(-1)
     tolerance = 1e-6 if dtype == torch.float32 else 2e-2
-    torch.testing.assert_close(attention_matrix(q, k, 0.3, bias).double(), expected, rtol=0, atol=tolerance)
+    torch.testing.assert_close(
+        attention_matrix(q, k, 0.3, bias).double(), expected, rtol=0, atol=tolerance
+    )

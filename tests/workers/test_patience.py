@@ -19,11 +19,16 @@ from workers.run import run
 
 pytestmark = pytest.mark.alone
 CORES = len(os.sched_getaffinity(0))
-BUSY = "import sys, time\nend = time.monotonic() + float(sys.argv[1])\nwhile time.monotonic() < end: pass"
+BUSY = (
+    "import sys, time\nend = time.monotonic() + float(sys.argv[1])\nwhile time.monotonic() < end:"
+    " pass"
+)
 
 
 def counters(wall: float, foreign: float) -> dict[str, float]:
-    """The counters after so many seconds, in which other processes used the cores for `foreign` seconds."""
+    """The counters after so many seconds, in which other processes used the cores for `foreign`
+    seconds.
+    """
     return {"wall": wall, "own": 0.0, "load": 0.0, "busy": foreign, "stolen": 0.0}
 
 
@@ -41,7 +46,9 @@ def busy_cores(seconds: float) -> Iterator[None]:
 
 
 def test_short_contention_is_waited_out() -> None:
-    """Until others have used none of the cores for a while: two foreign seconds of three, then of six, and no more."""
+    """Until others have used none of the cores for a while: two foreign seconds of three, then of
+    six, and no more.
+    """
     read = iter([counters(0, 0), counters(3, 2), counters(6, 4), counters(9, 4)])
     patience = ContentionWait(CORES, limit_s=30.0, read=lambda: next(read))
     patience.wait()

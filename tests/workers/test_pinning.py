@@ -1,4 +1,6 @@
-"""Shares of a host's cores: disjoint, equal, whole physical cores; and a process that is pinned to one."""
+"""Shares of a host's cores: disjoint, equal, whole physical cores; and a process that is pinned to
+one.
+"""
 
 import json
 import subprocess
@@ -12,7 +14,12 @@ from hypothesis import strategies as st
 from sweeps.model.condition import Condition
 from sweeps.model.job import DENSE, Job, Pair
 from workers.measure.machine.environment import PROJECT, environment_of, usable_cores
-from workers.measure.machine.pinning import divide_cores, parse_core_list, share_of_gpu, thread_siblings
+from workers.measure.machine.pinning import (
+    divide_cores,
+    parse_core_list,
+    share_of_gpu,
+    thread_siblings,
+)
 from workers.run import run
 
 
@@ -23,24 +30,34 @@ def paired(count: int) -> dict[int, tuple[int, int]]:
 
 def test_hyperthreads_stay_together() -> None:
     """Two GPUs on eight physical cores of two threads each."""
-    assert divide_cores(range(16), paired(8), 2) == [(0, 1, 2, 3, 8, 9, 10, 11), (4, 5, 6, 7, 12, 13, 14, 15)]
+    assert divide_cores(range(16), paired(8), 2) == [
+        (0, 1, 2, 3, 8, 9, 10, 11),
+        (4, 5, 6, 7, 12, 13, 14, 15),
+    ]
 
 
 def test_what_is_left_over_is_in_no_share() -> None:
-    """So that all GPUs have as many; cores of which nothing is known stand alone; forbidden threads are left out."""
+    """So that all GPUs have as many; cores of which nothing is known stand alone; forbidden threads
+    are left out.
+    """
     assert divide_cores(range(7), {}, 3) == [(0, 1), (2, 3), (4, 5)]
     assert divide_cores({0, 1, 2, 3, 8}, paired(8), 2) == [(0, 1, 8), (2, 3)]
 
 
 def test_fewer_cores_than_gpus_are_refused() -> None:
     """Two threads of one core are no two cores."""
-    with pytest.raises(ValueError, match=r"a physical core for each of the 2 GPUs, and jobs may use 1; .* exclusive: node"):
+    with pytest.raises(
+        ValueError,
+        match=r"a physical core for each of the 2 GPUs, and jobs may use 1; .* exclusive: node",
+    ):
         divide_cores({0, 1}, {0: (0, 1), 1: (0, 1)}, 2)
 
 
 @given(st.sets(st.integers(0, 63), min_size=1), st.integers(1, 8), st.sampled_from([1, 16, 32]))
 def test_shares_are_disjoint_and_allowed(allowed: set[int], count: int, half: int) -> None:
-    """For any mask: no core twice, none that is forbidden, no physical core in two shares, as many physical cores in each."""
+    """For any mask: no core twice, none that is forbidden, no physical core in two shares, as many
+    physical cores in each.
+    """
     threads = {core: (core % half, core % half + half) for core in range(2 * half)}
     groups = {frozenset({core, *threads.get(core, ())} & allowed) for core in allowed}
     if len(groups) < count:
@@ -89,8 +106,12 @@ print(json.dumps([own, sorted(threads), cores(), torch.get_num_threads(), pinned
 
 
 def test_pinned_process_has_its_share_and_the_same_environment() -> None:
-    """All threads of torch are held to it and are as many; the fingerprint is that of the whole machine."""
-    done = subprocess.run([sys.executable, "-c", PINNED], cwd=PROJECT, capture_output=True, text=True, check=True)
+    """All threads of torch are held to it and are as many; the fingerprint is that of the whole
+    machine.
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", PINNED], cwd=PROJECT, capture_output=True, text=True, check=True
+    )
     own, threads, may_use, used, held, identity = json.loads(done.stdout)
     assert threads == [[own]]
     assert may_use <= 1
@@ -106,9 +127,15 @@ def test_a_quota_is_divided_among_the_shares() -> None:
 
 
 def test_job_on_one_gpu_is_refused_without_cores_of_its_own() -> None:
-    """`python -m workers.run` pins nothing, so its times would not be those of the condition; it is no answer."""
+    """`python -m workers.run` pins nothing, so its times would not be those of the condition; it is
+    no answer.
+    """
     condition = Condition(model="m", image_size=32, exclusive="device")
-    job = Job(condition=condition, arms=(DENSE, DENSE.model_copy(update={"replicate": 1})), pairs=(Pair(0, 1),))
+    job = Job(
+        condition=condition,
+        arms=(DENSE, DENSE.model_copy(update={"replicate": 1})),
+        pairs=(Pair(0, 1),),
+    )
     (failure,) = run(job).failures
     assert (failure.arm, failure.reason) == (None, "error")
     assert "exclusive: device needs a worker that is pinned to its GPU's cores" in failure.message

@@ -21,11 +21,16 @@ def cosine(a, b):
 def energy_by_loops(keys, margin, alpha):
     """Section 3.2 of the paper, token by token."""
     like = [[cosine(a, b) for b in keys] for a in keys]
-    return [sum(c if c >= margin else alpha * (math.exp(c - margin) - 1) for c in row) / len(row) for row in like]
+    return [
+        sum(c if c >= margin else alpha * (math.exp(c - margin) - 1) for c in row) / len(row)
+        for row in like
+    ]
 
 
 def merged_by_loops(x, size, keys, *, prefix, r, margin, alpha):
-    """Merging of one image, pair by pair: the tokens and sizes as lists, prefix, protected and merged ones."""
+    """Merging of one image, pair by pair: the tokens and sizes as lists, prefix, protected and
+    merged ones.
+    """
     score = energy_by_loops(keys[prefix:], margin, alpha)
     order = [place + prefix for place in sorted(range(len(score)), key=lambda place: -score[place])]
     into = order[1 : 2 * r : 2]
@@ -33,7 +38,10 @@ def merged_by_loops(x, size, keys, *, prefix, r, margin, alpha):
     for source in order[: 2 * r : 2]:
         parts[max(into, key=lambda place: cosine(keys[source], keys[place]))].append(source)
     sizes = [sum(size[each] for each in group) for group in parts.values()]
-    tokens = [sum(x[each] * size[each] for each in group) / total for group, total in zip(parts.values(), sizes, strict=True)]
+    tokens = [
+        sum(x[each] * size[each] for each in group) / total
+        for group, total in zip(parts.values(), sizes, strict=True)
+    ]
     return torch.stack(tokens), torch.stack(sizes)
 
 
@@ -50,8 +58,12 @@ def test_merges_as_in_the_paper(prefix, r):
         x, seen = torch.randn(3, 20, 6), attended(3, 20)
         out, sizes = merge_alike(prefix, r, Energy(0.4, 0.7))(x, size, seen)
         plain = torch.ones(3, 20, 1) if size is None else size
-        for image, weights, keys, merged, total in zip(x, plain, seen.k_BHNd.mean(1), out, sizes, strict=True):
-            expected, expected_sizes = merged_by_loops(image, weights, keys, prefix=prefix, r=r, margin=0.4, alpha=0.7)
+        for image, weights, keys, merged, total in zip(
+            x, plain, seen.k_BHNd.mean(1), out, sizes, strict=True
+        ):
+            expected, expected_sizes = merged_by_loops(
+                image, weights, keys, prefix=prefix, r=r, margin=0.4, alpha=0.7
+            )
             torch.testing.assert_close(merged, expected)
             torch.testing.assert_close(total, expected_sizes)
 
@@ -62,7 +74,9 @@ def test_energy(margin, alpha):
     keys = torch.randn(12, 5)
     unit = keys / keys.norm(dim=-1, keepdim=True)
     expected = torch.tensor(energy_by_loops(keys, margin, alpha))
-    torch.testing.assert_close(Energy(margin, alpha).of((unit @ unit.mT)[None])[0], expected, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        Energy(margin, alpha).of((unit @ unit.mT)[None])[0], expected, rtol=1e-4, atol=1e-5
+    )
 
 
 def test_protects_what_is_rare():
@@ -78,7 +92,9 @@ def test_protects_what_is_rare():
 
 
 def test_the_papers_ratio():
-    """Keeping 92.5 % of the tokens in every block of DeiT-S takes the 2.9 to 3.0 GMACs of the paper's table 5."""
+    """Keeping 92.5 % of the tokens in every block of DeiT-S takes the 2.9 to 3.0 GMACs of the
+    paper's table 5.
+    """
     deit_s = networks()["deit_small_patch16_224"]
     left = [block.mlp - 1 for block in tokens(Params(r_ratio=0.075), deit_s, 224)]
     assert left[:3] == [182, 169, 157]
@@ -88,9 +104,10 @@ def test_the_papers_ratio():
 def published(model, pictures, r):
     """The logits of the authors' DeiT code, restated for one image and one token after the other.
 
-    Energy: mean of ELU(cosine - margin), margin 0.75 (1 - block / depth). In the first half of the blocks (rounded up) the tokens
-    in the order of energy are split into even and odd ranks, and the r even ones most like an odd one are merged into it; then the
-    2r with the highest energy alone are split so, and all even ones merged. Means are weighted by size, attention is not.
+    Energy: mean of ELU(cosine - margin), margin 0.75 (1 - block / depth). In the first half of the
+    blocks (rounded up) the tokens in the order of energy are split into even and odd ranks, and the
+    r even ones most like an odd one are merged into it; then the 2r with the highest energy alone
+    are split so, and all even ones merged. Means are weighted by size, attention is not.
     """
     return torch.stack([published_alone(model, picture, r) for picture in pictures])
 
@@ -106,7 +123,11 @@ def published_alone(model, picture, r):
         keys, margin = k.mean(0), 0.75 - 0.75 * number / depth
         rows = range(1, tokens)
         gap = {(a, b): cosine(keys[a], keys[b]) - margin for a in rows for b in rows}
-        energy = {a: sum(gap[a, b] if gap[a, b] > 0 else math.exp(gap[a, b]) - 1 for b in rows) / len(rows) for a in rows}
+        energy = {
+            a: sum(gap[a, b] if gap[a, b] > 0 else math.exp(gap[a, b]) - 1 for b in rows)
+            / len(rows)
+            for a in rows
+        }
         order = sorted(rows, key=lambda a: -energy[a])
         chosen = order if number < math.ceil(depth / 2) else order[: 2 * r]
         best = {a: max(chosen[1::2], key=lambda b, a=a: gap[a, b]) for a in chosen[::2]}
@@ -123,7 +144,9 @@ def published_alone(model, picture, r):
 
 @pytest.mark.parametrize("r", [1, 3, 5])
 def test_energy_code_is_the_authors_code(r):
-    """`energy: code` gives the logits of a plain restatement of the published code; `paper` does not."""
+    """`energy: code` gives the logits of a plain restatement of the published code; `paper` does
+    not.
+    """
     model, pictures = small("plain"), images(2)
     found = pitome.apply(model, Params(r=r, energy="code"))(pictures)
     torch.testing.assert_close(found, published(model, pictures, r), rtol=1e-4, atol=1e-5)
@@ -131,7 +154,9 @@ def test_energy_code_is_the_authors_code(r):
 
 
 def test_energy_code_sets_what_the_code_sets():
-    """Margin and attention of the code come with it unless they are given, in identities too; `paper` is as nothing."""
+    """Margin and attention of the code come with it unless they are given, in identities too;
+    `paper` is as nothing.
+    """
     code = Params(r=2, energy="code")
     assert (code.margin, code.prop_attn) == (0.75, False)
     assert Params.model_validate_json(code.model_dump_json(), strict=True) == code

@@ -1,4 +1,6 @@
-"""Priority of the process that is timed: raised to the normal one where the system allows it, else flagged."""
+"""Priority of the process that is timed: raised to the normal one where the system allows it, else
+flagged.
+"""
 
 import multiprocessing
 import os
@@ -34,7 +36,9 @@ def forbid() -> None:
 
 
 def raised_where_allowed() -> tuple[bool, bool, int]:
-    """Whether the system allows the normal priority to a process of a lower one; what `raise_priority` returns and leaves."""
+    """Whether the system allows the normal priority to a process of a lower one; what
+    `raise_priority` returns and leaves.
+    """
     os.nice(max(0, LOW - nice()))
     try:
         os.setpriority(os.PRIO_PROCESS, 0, 0)
@@ -62,7 +66,9 @@ def high() -> tuple[bool, int, int]:
 
 
 def flags_of_jobs() -> tuple[tuple[bool, ...], ...]:
-    """Of a job at any priority, and of one at a low priority that cannot be raised: its flag, and whether it was low."""
+    """Of a job at any priority, and of one at a low priority that cannot be raised: its flag, and
+    whether it was low.
+    """
     requested = job([DENSE, TOPK])
     first = "low_priority" in run(requested, pass_seconds=0.05).flags, nice() > 0
     os.nice(max(0, LOW - nice()))
@@ -92,7 +98,9 @@ def test_a_normal_or_higher_priority_is_left_alone() -> None:
 
 
 def test_only_a_job_timed_at_a_low_priority_is_flagged() -> None:
-    """The flag `low_priority` is there if the priority stayed low, and only then; the arms are measured all the same."""
+    """The flag `low_priority` is there if the priority stayed low, and only then; the arms are
+    measured all the same.
+    """
     first, second = elsewhere(flags_of_jobs)
     assert first[0] is first[1]
     assert second == (True, True)

@@ -1,4 +1,6 @@
-"""What a method leaves behind in its process: found, reported, and restored or left to another process."""
+"""What a method leaves behind in its process: found, reported, and restored or left to another
+process.
+"""
 
 import copy
 import os
@@ -38,7 +40,9 @@ def job(*steps: Step, **condition: object) -> Job:
     """Dense against arms of one step each, as short as the protocol allows."""
     arms = (DENSE, *(Arm(stack=(step,)) for step in steps))
     return Job(
-        condition=Condition(**{"model": "deit_tiny_patch16_224", "image_size": 32, "threads": 1, **condition}),
+        condition=Condition(
+            **{"model": "deit_tiny_patch16_224", "image_size": 32, "threads": 1, **condition}
+        ),
         arms=arms,
         pairs=tuple(Pair(0, index) for index in range(1, len(arms))),
         protocol=Protocol(pairs_min=6, pairs_max=6, half_width=0.5, budget_s=0.1, timeout_s=60.0),
@@ -56,21 +60,30 @@ def flagged(outcome: Outcome) -> list[int]:
 
 
 def test_threads_set_while_building_reach_no_arm() -> None:
-    """`set_num_threads(7)` under `threads: 1`: every arm is timed with 1, and the arm that did it is named."""
+    """`set_num_threads(7)` under `threads: 1`: every arm is timed with 1, and the arm that did it
+    is named.
+    """
     outcome = measured(job(untidy("threads"), TIDY))
     assert [arm.threads for arm in outcome.arms] == [1, 1, 1]
     assert flagged(outcome) == [1]
     assert FLAG not in outcome.flags
-    assert outcome.notes == ('while preparing untidy(what="threads"): CPU threads of torch changed from 1 to 7',)
+    assert outcome.notes == (
+        'while preparing untidy(what="threads"): CPU threads of torch changed from 1 to 7',
+    )
     assert torch.get_num_threads() == 1
 
 
 def test_threads_set_in_the_forward_pass_are_those_of_that_arm_alone() -> None:
-    """The arm's own samples ran with 7 threads, which its row records; those of the others ran with 1."""
+    """The arm's own samples ran with 7 threads, which its row records; those of the others ran with
+    1.
+    """
     outcome = measured(job(untidy("threads", when="forward"), TIDY))
     assert [arm.threads for arm in outcome.arms] == [1, 7, 1]
     assert flagged(outcome) == [1]
-    assert 'while timing untidy(what="threads", when="forward"): CPU threads of torch changed from 1 to 7' in outcome.notes
+    assert (
+        'while timing untidy(what="threads", when="forward"): CPU threads of torch changed from 1'
+        " to 7" in outcome.notes
+    )
 
 
 @pytest.mark.parametrize(
@@ -98,24 +111,34 @@ def test_changed_settings_are_put_back_and_named(what: str, when: str, named: li
 def test_settings_changed_in_an_accuracy_job_are_put_back() -> None:
     """Not only where times are taken: the arms after the one at fault answer in a clean process."""
     requested = job(untidy("dtype", when="forward"), model="digits_vit_64", data="digits")
-    outcome = run(requested.model_copy(update={"kind": "accuracy", "protocol": Protocol(images=16)}))
+    outcome = run(
+        requested.model_copy(update={"kind": "accuracy", "protocol": Protocol(images=16)})
+    )
     assert (outcome.failures, flagged(outcome)) == ((), [1])
     assert torch.get_default_dtype() == torch.float32
 
 
-def test_variables_that_torch_sets_while_it_compiles_are_no_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A compiled arm is not flagged for what inductor notes in the environment; the same variables changed later would be."""
+def test_variables_that_torch_sets_while_it_compiles_are_no_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A compiled arm is not flagged for what inductor notes in the environment; the same variables
+    changed later would be.
+    """
     monkeypatch.delenv("_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR", raising=False)
     before = ProcessState()
     os.environ["_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR"] = "16"
     assert before.restore() == []
     os.environ["_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR"] = "24"
     (change,) = before.restore()
-    assert change == Change("environment variables were changed: _TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR", restored=True)
+    assert change == Change(
+        "environment variables were changed: _TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR", restored=True
+    )
 
 
 def test_what_changes_no_time_is_named_once_and_stays() -> None:
-    """Only a new process is without it; what it would inherit is restored, and needs one all the same."""
+    """Only a new process is without it; what it would inherit is restored, and needs one all the
+    same.
+    """
     before, mask, interval = ProcessState(), os.umask(0o077), sys.getswitchinterval()
     sys.setswitchinterval(0.5)
     try:
@@ -130,17 +153,31 @@ def test_what_changes_no_time_is_named_once_and_stays() -> None:
     assert os.umask(mask) == mask
 
 
-EVERYONE = [("linear", "building"), ("linear", "forward"), ("clock", "building"), ("attention", "forward"), ("hook", "building")]
+EVERYONE = [
+    ("linear", "building"),
+    ("linear", "forward"),
+    ("clock", "building"),
+    ("attention", "forward"),
+    ("hook", "building"),
+]
 WRITTEN = [("weights", "building"), ("weights", "forward"), ("late weights", "forward")]
 
 
 @pytest.mark.parametrize(("what", "when"), EVERYONE + WRITTEN)
-def test_arm_that_changes_all_others_is_named_and_they_are_left_to_another_process(what: str, when: str) -> None:
-    """Nothing is answered with wrong numbers: the outcome names the arm, its process is unfit, and the others are to be apart."""
+def test_arm_that_changes_all_others_is_named_and_they_are_left_to_another_process(
+    what: str, when: str
+) -> None:
+    """Nothing is answered with wrong numbers: the outcome names the arm, its process is unfit, and
+    the others are to be apart.
+    """
     before = torch.nn.functional.linear, time.perf_counter
     requested = job(untidy(what, when=when), TIDY)
     outcome = run(requested, pass_seconds=0.05)
-    assert (outcome.suspects, outcome.samples, outcome.arms) == ((1, 2) if what == "late weights" else (1,), None, ())
+    assert (outcome.suspects, outcome.samples, outcome.arms) == (
+        (1, 2) if what == "late weights" else (1,),
+        None,
+        (),
+    )
     assert [(failure.arm, failure.reason) for failure in outcome.failures] == [(None, "error")]
     assert (outcome.flags, outcome.system_metrics[WORKER_UNFIT]) == ((FLAG,), 1.0)
     others, own = requested.apart(outcome.suspects)
@@ -152,7 +189,9 @@ def test_arm_that_changes_all_others_is_named_and_they_are_left_to_another_proce
 
 @pytest.mark.parametrize("what", ["linear", "weights"])
 def test_arm_that_changes_all_others_is_flagged_where_it_is_measured(what: str) -> None:
-    """Apart from the others the arm has its numbers, which are marked as wrong with its baseline's, in a process for it alone."""
+    """Apart from the others the arm has its numbers, which are marked as wrong with its baseline's,
+    in a process for it alone.
+    """
     outcome = measured(job(untidy(what)))
     assert outcome.samples is not None
     assert outcome.suspects == ()
@@ -164,7 +203,9 @@ def test_arm_that_changes_all_others_is_flagged_where_it_is_measured(what: str) 
 def test_arm_that_changes_all_others_in_an_accuracy_job() -> None:
     """Not only where times are taken."""
     requested = job(untidy("weights", when="forward"), TIDY, model="digits_vit_64", data="digits")
-    outcome = run(requested.model_copy(update={"kind": "accuracy", "protocol": Protocol(images=16)}))
+    outcome = run(
+        requested.model_copy(update={"kind": "accuracy", "protocol": Protocol(images=16)})
+    )
     assert (outcome.suspects, outcome.predictions) == ((1,), None)
 
 
@@ -177,7 +218,11 @@ def test_a_file_that_replaces_a_function_when_it_is_imported_changes_nothing(
     before = torch.nn.functional.linear
     outcome = measured(job(TIDY))
     assert torch.nn.functional.linear is before
-    assert (flagged(outcome), FLAG in outcome.flags, WORKER_UNFIT in outcome.system_metrics) == ([], False, False)
+    assert (flagged(outcome), FLAG in outcome.flags, WORKER_UNFIT in outcome.system_metrics) == (
+        [],
+        False,
+        False,
+    )
 
 
 @pytest.mark.parametrize(
@@ -185,27 +230,52 @@ def test_a_file_that_replaces_a_function_when_it_is_imported_changes_nothing(
     [
         ("linear", ["torch.nn.functional.linear was replaced"]),
         ("modes", ["deterministic algorithms changed", "autocast on cpu changed"]),
-        ("process", ["umask changed", "SIGALRM changed", "ITIMER_PROF changed", "garbage collector changed"]),
+        (
+            "process",
+            [
+                "umask changed",
+                "SIGALRM changed",
+                "ITIMER_PROF changed",
+                "garbage collector changed",
+            ],
+        ),
     ],
 )
 def test_parts_are_answered_by_new_processes(tmp_path: Path, what: str, named: list[str]) -> None:
-    """`python -m workers.run` gives an outcome for each part: that of the others is clean, that of the arm is flagged."""
+    """`python -m workers.run` gives an outcome for each part: that of the others is clean, that of
+    the arm is flagged.
+    """
     (tmp_path / "job.json").write_text(job(untidy(what), TIDY).model_dump_json())
     command = [sys.executable, "-m", "workers.run", str(tmp_path / "job.json")]
     variables = {**os.environ, "BREAKEVEN_METHODS": str(FAULTS)}
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2], env=variables)
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[2],
+        env=variables,
+    )
     found = [Outcome.model_validate_json(line) for line in done.stdout.splitlines()]
-    assert [(each.job.arms[1].stack[0].method, FLAG in each.flags) for each in found] == [("topk", False), ("untidy", True)]
+    assert [(each.job.arms[1].stack[0].method, FLAG in each.flags) for each in found] == [
+        ("topk", False),
+        ("untidy", True),
+    ]
     assert len({each.process for each in found}) == 2
     assert all(each.samples is not None for each in found)
     tidy, own = found
     assert (tidy.notes, WORKER_UNFIT in tidy.system_metrics) == ((), False)
     assert (flagged(own), own.system_metrics[WORKER_UNFIT]) == ([1], 1.0)
-    assert all(any(re.search(f"while preparing untidy.*{name}", note) for note in own.notes) for name in named), own.notes
+    assert all(
+        any(re.search(f"while preparing untidy.*{name}", note) for note in own.notes)
+        for name in named
+    ), own.notes
 
 
 def test_checksum_shows_every_byte_and_costs_less_than_a_forward() -> None:
-    """One bit, an exchange of two values, another dtype's odd sizes; and reading all weights takes less CPU time than a forward."""
+    """One bit, an exchange of two values, another dtype's odd sizes; and reading all weights takes
+    less CPU time than a forward.
+    """
     model = torch.nn.Sequential(torch.nn.Linear(2048, 2048), torch.nn.Linear(3, 5)).bfloat16()
     before = checksums(model)
     assert checksums(copy.deepcopy(model)) == before
@@ -213,7 +283,9 @@ def test_checksum_shows_every_byte_and_costs_less_than_a_forward() -> None:
         for name, weight in model.named_parameters():
             kept = weight.clone()
             weight.view(-1)[-1] = weight.view(-1)[-1] + 1
-            assert {key for key, value in checksums(model).items() if value != before[key]} == {name}
+            assert {key for key, value in checksums(model).items() if value != before[key]} == {
+                name
+            }
             weight.copy_(kept)
         first = model.get_parameter("0.weight")
         first[[0, 7]] = first[[7, 0]]
@@ -234,12 +306,18 @@ def test_children_left_by_a_job_are_killed_and_noted() -> None:
     outcome = measured(job(untidy("child"), TIDY))
     assert flagged(outcome) == [1]
     assert FLAG in outcome.flags
-    pid = int(next(note for note in outcome.notes if "child processes" in note).rpartition("(")[2].rstrip(")"))
+    pid = int(
+        next(note for note in outcome.notes if "child processes" in note)
+        .rpartition("(")[2]
+        .rstrip(")")
+    )
     assert not psutil.pid_exists(pid)
 
 
 def test_process_that_grew_or_kept_a_thread_is_unfit() -> None:
-    """In a process of its own, because the thread stays: 190 MB a job and a thread cannot be put back."""
+    """In a process of its own, because the thread stays: 190 MB a job and a thread cannot be put
+    back.
+    """
     code = """
         import sys, os
         from tests.workers.test_process_state import FLAG, TIDY, flagged, job, measured, untidy
@@ -265,11 +343,16 @@ def test_process_that_grew_or_kept_a_thread_is_unfit() -> None:
     lines = done.stdout.splitlines()
     assert lines[0] == "None None"
     assert lines[1] == "1.0 180.0 0"
-    assert lines[2] == '1.0 [1] while preparing untidy(what="thread"): threads were left running: untidy'
+    assert (
+        lines[2]
+        == '1.0 [1] while preparing untidy(what="thread"): threads were left running: untidy'
+    )
 
 
 def test_look_between_samples_takes_microseconds() -> None:
-    """What is looked at after each sample costs less than a hundredth of the shortest sample, 1 ms."""
+    """What is looked at after each sample costs less than a hundredth of the shortest sample,
+    1 ms.
+    """
     from workers.measure.readings.timer import SampleTime
 
     def nothing() -> None:

@@ -1,4 +1,6 @@
-"""Profile jobs on real models on a CPU: classes of time that add up, MACs that agree with the model's, peaks, and phases."""
+"""Profile jobs on real models on a CPU: classes of time that add up, MACs that agree with the
+model's, peaks, and phases.
+"""
 
 from pathlib import Path
 
@@ -29,7 +31,8 @@ scripted_arm = pytest.fixture(method_files)
 NOTHING = Arm(stack=(Step(method="truncate", params={"keep_rate": 1.0}),))
 """The same token counts as the unmodified model."""
 TRIALS = 3
-"""Intervals of 99 % exclude a difference of nothing at times, but a bias makes all of three jobs do so."""
+"""Intervals of 99 % exclude a difference of nothing at times, but a bias makes all of three jobs do
+so."""
 
 
 def profile_job(*arms: Arm, **condition: object) -> Job:
@@ -43,7 +46,9 @@ def vision() -> Outcome:
 
 
 def test_a_vision_model_is_profiled(vision: Outcome) -> None:
-    """One profile for each arm, whose classes add up to the wall without a profiler; no samples are kept."""
+    """One profile for each arm, whose classes add up to the wall without a profiler; no samples are
+    kept.
+    """
     assert not vision.failures
     assert vision.samples is None
     assert vision.profiles is not None
@@ -57,21 +62,29 @@ def test_a_vision_model_is_profiled(vision: Outcome) -> None:
         assert set(profile.times) == {"device", "host"}
         assert sum(profile.times.values()) == pytest.approx(profile.wall_s)
         assert profile.times["device"] > 0
-        assert sum(each.seconds for each in profile.activities) == pytest.approx(profile.times["device"]), "one clock for both"
+        assert sum(each.seconds for each in profile.activities) == pytest.approx(
+            profile.times["device"]
+        ), "one clock for both"
         assert profile.rounds is not None
         assert FEWEST <= profile.rounds <= ROUNDS
-        assert profile.forwards == profile.rounds * (2 if profile.arm == 0 else 1), "the baseline has two columns"
+        assert profile.forwards == profile.rounds * (2 if profile.arm == 0 else 1), (
+            "the baseline has two columns"
+        )
         assert profile.launches > 50
         assert profile.allocations is not None
         assert profile.allocated_bytes is not None
         assert profile.allocated_bytes > profile.allocations > 0
-        assert [each.seconds for each in profile.activities] == sorted((each.seconds for each in profile.activities), reverse=True)
+        assert [each.seconds for each in profile.activities] == sorted(
+            (each.seconds for each in profile.activities), reverse=True
+        )
         assert {each.activity for each in profile.activities} == {"operator"}
     assert Outcome.model_validate_json(vision.model_dump_json()) == vision
 
 
 def test_differences_stand_beside_the_first_arm(vision: Outcome) -> None:
-    """Both other arms have them, they add up to that of the walls, and half of the tokens save time in operators."""
+    """Both other arms have them, they add up to that of the walls, and half of the tokens save time
+    in operators.
+    """
     assert vision.profiles is not None
     dense, *others = vision.profiles
     assert (dense.baseline, dense.speedup, dense.changes) == (None, None, {})
@@ -80,14 +93,18 @@ def test_differences_stand_beside_the_first_arm(vision: Outcome) -> None:
         assert profile.speedup is not None
         assert dense.wall_s is not None
         assert profile.wall_s == pytest.approx(dense.wall_s / profile.speedup.value)
-        assert sum(each.value for each in profile.changes.values()) == pytest.approx(1 / profile.speedup.value - 1)
+        assert sum(each.value for each in profile.changes.values()) == pytest.approx(
+            1 / profile.speedup.value - 1
+        )
         for name, change in profile.changes.items():
             seconds = profile.times[name] - dense.times[name]
             assert change.value == pytest.approx(seconds / dense.wall_s, abs=1e-6)
 
 
 def exact(figure: IntervalEstimate) -> IntervalEstimate:
-    """The same figure with an interval that holds it alone, which no noise of the machine widens."""
+    """The same figure with an interval that holds it alone, which no noise of the machine
+    widens.
+    """
     return IntervalEstimate(value=figure.value, low=figure.value, high=figure.value)
 
 
@@ -101,8 +118,12 @@ def differing(profile: ArmProfile) -> list[str]:
 
 
 def test_nothing_saved_is_nothing_found() -> None:
-    """`free` that keeps all tokens beside the unmodified model, on 64 pixels: no class differs, and none is missing."""
-    planned = job([DENSE, NOTHING], Protocol(pairs_min=30, pairs_max=30), image_size=64).model_copy(update={"kind": "profile"})
+    """`free` that keeps all tokens beside the unmodified model, on 64 pixels: no class differs, and
+    none is missing.
+    """
+    planned = job([DENSE, NOTHING], Protocol(pairs_min=30, pairs_max=30), image_size=64).model_copy(
+        update={"kind": "profile"}
+    )
 
     def differences() -> list[str]:
         outcome = run(planned)
@@ -148,7 +169,10 @@ def test_an_explanation_follows(vision: Outcome) -> None:
     assert topk.speedup is not None
     assert topk.launches > dense.launches
     known = topk.model_copy(
-        update={"speedup": exact(topk.speedup), "changes": {name: exact(each) for name, each in topk.changes.items()}}
+        update={
+            "speedup": exact(topk.speedup),
+            "changes": {name: exact(each) for name, each in topk.changes.items()},
+        }
     )
     found = explain_wall(dense, known, "cpu")
     assert found is not None
@@ -157,7 +181,9 @@ def test_an_explanation_follows(vision: Outcome) -> None:
     measured = explain_wall(dense, topk, "cpu")
     assert measured is not None
     concludes = topk.speedup.low is not None
-    assert measured.startswith("profiled in too few rounds for their noise") != concludes, "only an interval shows a difference"
+    assert measured.startswith("profiled in too few rounds for their noise") != concludes, (
+        "only an interval shows a difference"
+    )
 
 
 def test_a_failing_arm_has_no_profile(scripted_arm) -> None:
@@ -168,11 +194,28 @@ def test_a_failing_arm_has_no_profile(scripted_arm) -> None:
 
 
 def test_a_language_model_is_profiled_in_two_phases(tmp_path: Path) -> None:
-    """Prefill and one decode step apart, each with its own wall; a static cache beside the dynamic one."""
+    """Prefill and one decode step apart, each with its own wall; a static cache beside the dynamic
+    one.
+    """
     place = {"model": str(saved(tmp_path / "model")), "data": written(tmp_path / "text")}
-    condition = Condition(threads=1, prompt_tokens=24, new_tokens=6, kv_cache="dynamic", decoding="teacher_forcing", **place)
+    condition = Condition(
+        threads=1,
+        prompt_tokens=24,
+        new_tokens=6,
+        kv_cache="dynamic",
+        decoding="teacher_forcing",
+        **place,
+    )
     arms = (DENSE, Arm(overrides=Overrides(kv_cache="static")))
-    outcome = run(Job(kind="generation_profile", condition=condition, arms=arms, pairs=(Pair(0, 1),), protocol=QUICK))
+    outcome = run(
+        Job(
+            kind="generation_profile",
+            condition=condition,
+            arms=arms,
+            pairs=(Pair(0, 1),),
+            protocol=QUICK,
+        )
+    )
     assert not outcome.failures
     assert outcome.profiles is not None
     assert [(profile.arm, profile.phase) for profile in outcome.profiles] == [
@@ -186,7 +229,9 @@ def test_a_language_model_is_profiled_in_two_phases(tmp_path: Path) -> None:
         runs = profile.rounds * (2 if profile.arm == 0 else 1)
         assert profile.forwards == (runs if profile.phase == "prefill" else runs * steps)
         assert gmacs_of(profile) is not None
-        assert sum(each.seconds for each in profile.activities) == pytest.approx(profile.times["device"])
+        assert sum(each.seconds for each in profile.activities) == pytest.approx(
+            profile.times["device"]
+        )
     prefill, decode = outcome.profiles[:2]
     assert (gmacs_of(prefill) or 0) > 5 * (gmacs_of(decode) or 0)
     assert metrics(outcome.arms[0])["decode_wall"] == pytest.approx(1e3 * (decode.wall_s or 0))
@@ -197,10 +242,18 @@ def test_a_language_model_is_profiled_in_two_phases(tmp_path: Path) -> None:
 def test_a_language_model_beside_itself(tmp_path: Path) -> None:
     """A replicate: no class of prefill or decode step differs."""
     place = {"model": str(saved(tmp_path / "model")), "data": written(tmp_path / "text")}
-    condition = Condition(threads=1, prompt_tokens=24, new_tokens=6, decoding="teacher_forcing", **place)
+    condition = Condition(
+        threads=1, prompt_tokens=24, new_tokens=6, decoding="teacher_forcing", **place
+    )
     protocol = Protocol(pairs_min=20, pairs_max=20)
     arms = (DENSE, Arm(replicate=1))
-    planned = Job(kind="generation_profile", condition=condition, arms=arms, pairs=(Pair(0, 1),), protocol=protocol)
+    planned = Job(
+        kind="generation_profile",
+        condition=condition,
+        arms=arms,
+        pairs=(Pair(0, 1),),
+        protocol=protocol,
+    )
 
     def differences() -> list[str]:
         outcome = run(planned)
@@ -214,14 +267,29 @@ def test_a_language_model_beside_itself(tmp_path: Path) -> None:
 
 def test_an_arm_that_fails_under_the_profiler(scripted_arm) -> None:
     """A failure of its own, and the others are profiled, in rounds without it."""
-    outcome = run(profile_job(DENSE, scripted_arm("shy", "if torch.autograd._profiler_enabled(): raise ValueError('seen')"), TOPK))
-    assert [(failure.arm, "profiling shy" in failure.message) for failure in outcome.failures] == [(1, True)]
+    outcome = run(
+        profile_job(
+            DENSE,
+            scripted_arm("shy", "if torch.autograd._profiler_enabled(): raise ValueError('seen')"),
+            TOPK,
+        )
+    )
+    assert [(failure.arm, "profiling shy" in failure.message) for failure in outcome.failures] == [
+        (1, True)
+    ]
     assert [profile.arm for profile in outcome.profiles or ()] == [0, 2]
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_process_that_profiled_a_gpu_times_no_more(device: Device) -> None:
-    """Torch leaves CUPTI attached to it, so that the next job gets a new process; a CPU's profiler leaves nothing."""
-    requested = Job(kind="profile", condition=Condition(model=MODEL, image_size=SIZE, device=device), arms=(DENSE,), pairs=())
+    """Torch leaves CUPTI attached to it, so that the next job gets a new process; a CPU's profiler
+    leaves nothing.
+    """
+    requested = Job(
+        kind="profile",
+        condition=Condition(model=MODEL, image_size=SIZE, device=device),
+        arms=(DENSE,),
+        pairs=(),
+    )
     result = PhaseProfiler().result(requested, KindResult())
     assert (WORKER_UNFIT in result.system_metrics) == (device == "cuda")

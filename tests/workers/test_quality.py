@@ -1,4 +1,6 @@
-"""Quality jobs: likelihoods against sums by hand, the same text for any tokenizer, and differences from the baseline."""
+"""Quality jobs: likelihoods against sums by hand, the same text for any tokenizer, and differences
+from the baseline.
+"""
 
 import math
 from dataclasses import replace
@@ -34,13 +36,22 @@ HALF = Arm(overrides=Overrides(dtype="bfloat16"))
 def place(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """A model in a folder, and a text."""
     folder = tmp_path_factory.mktemp("quality")
-    return {"model": str(saved(folder / "model", max_position_embeddings=1024)), "data": written(folder / "text")}
+    return {
+        "model": str(saved(folder / "model", max_position_embeddings=1024)),
+        "data": written(folder / "text"),
+    }
 
 
 def job(place: dict[str, str], arms: Any, characters: int | None = None) -> Job:
     pairs = tuple(Pair(0, index) for index in range(1, len(arms)))
     point = Condition(threads=1, **place)
-    return Job(kind="quality", condition=point, arms=tuple(arms), pairs=pairs, protocol=Protocol(characters=characters))
+    return Job(
+        kind="quality",
+        condition=point,
+        arms=tuple(arms),
+        pairs=pairs,
+        protocol=Protocol(characters=characters),
+    )
 
 
 def metrics(arm: ArmOutcome) -> dict[str, float]:
@@ -48,7 +59,9 @@ def metrics(arm: ArmOutcome) -> dict[str, float]:
 
 
 def test_likelihood_by_hand(place: dict[str, str]):
-    """The score of a text is the sum over its tokens of minus the log probability given all tokens before, context included."""
+    """The score of a text is the sum over its tokens of minus the log probability given all tokens
+    before, context included.
+    """
     lm = load_language(Condition(**place))
     window = Window("Before this there was ", "an assignment, and then another.")
     output = score(lm, window)
@@ -63,7 +76,9 @@ def test_likelihood_by_hand(place: dict[str, str]):
 
 
 def test_an_outcome_holds_the_scores_of_all_windows(place: dict[str, str]):
-    """Bits per byte are those of the text's bytes; equal arms agree everywhere, and another dtype a little less."""
+    """Bits per byte are those of the text's bytes; equal arms agree everywhere, and another dtype a
+    little less.
+    """
     outcome = run(job(place, [DENSE, Arm(replicate=1), HALF]))
     assert not outcome.failures
     text, scores = scoring_windows(corpus(place["data"]).held_out), outcome.text_scores
@@ -100,20 +115,27 @@ def test_fewer_characters(place: dict[str, str]):
 
 
 class Doubled:
-    """A tokenizer with a second token for every one, which it uses at even places: the same text in other tokens."""
+    """A tokenizer with a second token for every one, which it uses at even places: the same text in
+    other tokens.
+    """
 
     def __init__(self, inner: Any, size: int) -> None:
         self.inner, self.size = inner, size
 
     def encode(self, text: str) -> list[int]:
-        return [token + (self.size // 2) * (place % 2) for place, token in enumerate(self.inner.encode(text))]
+        return [
+            token + (self.size // 2) * (place % 2)
+            for place, token in enumerate(self.inner.encode(text))
+        ]
 
     def decode(self, tokens: Any) -> str:
         return str(self.inner.decode([token % (self.size // 2) for token in tokens]))
 
 
 def test_bits_per_byte_depend_on_no_tokens():
-    """A tokenizer with two equal names for every token costs exactly one bit per token, and the text's bytes stay what they are."""
+    """A tokenizer with two equal names for every token costs exactly one bit per token, and the
+    text's bytes stay what they are.
+    """
     lm = tiny_llm("gpt2", tie_word_embeddings=False)
     wide: Any = tiny_llm("gpt2", tie_word_embeddings=False, vocab_size=192)
     state = {name: value.clone() for name, value in lm.model.state_dict().items()}
@@ -123,18 +145,27 @@ def test_bits_per_byte_depend_on_no_tokens():
     other = replace(wide, tokenizer=Doubled(lm.tokenizer, 192))
     window = Window("some text before ", "and some that is scored")
     one, two = score(lm, window), score(other, window)
-    nll = [-float(output.log_p_TV.gather(1, torch.tensor(output.tokens[-output.scored :])[:, None]).sum()) for output in (one, two)]
+    nll = [
+        -float(
+            output.log_p_TV.gather(1, torch.tensor(output.tokens[-output.scored :])[:, None]).sum()
+        )
+        for output in (one, two)
+    ]
     assert two.tokens != one.tokens
     assert nll[1] == pytest.approx(nll[0] + 23 * math.log(2), rel=1e-4)
 
 
 def test_long_contexts_are_cut_and_long_texts_refused():
-    """Where the positions do not suffice the context goes first; a scored part that is too long alone is refused."""
+    """Where the positions do not suffice the context goes first; a scored part that is too long
+    alone is refused.
+    """
     lm = tiny_llm("llama")
     output = score(lm, Window("x" * 300, "y" * 100))
     assert len(output.tokens) == 256
     assert output.scored == 100
-    with pytest.raises(Unsupported, match="300 tokens are read at once, and llama has 256 positions"):
+    with pytest.raises(
+        Unsupported, match="300 tokens are read at once, and llama has 256 positions"
+    ):
         score(lm, Window("x", "y" * 300))
 
 
@@ -147,7 +178,10 @@ def test_failing_arms_fail_alone(place: dict[str, str], scripted_language_arm: A
         scripted_language_arm("counting"),
     ]
     outcome = run(job(place, arms, 800))
-    assert {failure.arm: failure.reason for failure in outcome.failures} == {1: "not_a_number", 2: "unsupported"}
+    assert {failure.arm: failure.reason for failure in outcome.failures} == {
+        1: "not_a_number",
+        2: "unsupported",
+    }
     assert [arm.arm for arm in outcome.arms] == [0, 3]
     assert outcome.text_scores is not None
     assert [arm.arm for arm in outcome.text_scores.arms] == [0, 3]
@@ -159,5 +193,7 @@ def test_text_without_a_long_document(place: dict[str, str], tmp_path: Path):
     for number in range(12):
         (tmp_path / f"{number}.txt").write_text(f"number {number}")
     outcome = run(job({**place, "data": f"text:{tmp_path}"}, [DENSE]))
-    assert [(failure.arm, failure.reason) for failure in outcome.failures] == [(None, "unsupported")]
+    assert [(failure.arm, failure.reason) for failure in outcome.failures] == [
+        (None, "unsupported")
+    ]
     assert "no document long enough" in outcome.failures[0].message

@@ -28,8 +28,14 @@ def folder(made: MadeMachine) -> Path:
 
 
 def test_packages_and_memory_count_once(made: MadeMachine) -> None:
-    """Parts of a package, the whole platform and the second way to the same counter are left out."""
-    assert [each.name for each in energy_domains(folder(made))] == ["intel-rapl:0", "intel-rapl:0:1", "intel-rapl:1"]
+    """Parts of a package, the whole platform and the second way to the same counter are left
+    out.
+    """
+    assert [each.name for each in energy_domains(folder(made))] == [
+        "intel-rapl:0",
+        "intel-rapl:0:1",
+        "intel-rapl:1",
+    ]
     energy = PackageEnergy(folder(made))
     assert energy.joules() == 0
     made.energy("intel-rapl:0", "package-0", 8_000_000)
@@ -66,7 +72,9 @@ def test_what_cannot_be_read_is_absent(tmp_path: Path) -> None:
     made.energy("intel-rapl:0", "package-0", 1)
     made.energy("intel-rapl:1", "package-1", None)
     assert PackageEnergy(folder(made)).joules() is None
-    assert energy_problem(folder(made)).startswith(f"{folder(made)}/intel-rapl:1/energy_uj cannot be read by this user")
+    assert energy_problem(folder(made)).startswith(
+        f"{folder(made)}/intel-rapl:1/energy_uj cannot be read by this user"
+    )
 
 
 def test_a_counter_that_disappears_leaves_no_number(made: MadeMachine) -> None:

@@ -1,4 +1,6 @@
-"""Recordings of torch's profiler: what of a real one on a CPU is read, and events of a GPU, made by hand, by class."""
+"""Recordings of torch's profiler: what of a real one on a CPU is read, and events of a GPU, made by
+hand, by class.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,14 +22,29 @@ from workers.models import cpp_build
 MAIN = 1
 
 
-def event(name: str, start_us: float, end_us: float, identity: int = 0, *, gpu: bool = False) -> FunctionEvent:
-    """An event as torch reads it from kineto: `identity` is the correlation of a call with what it started."""
+def event(
+    name: str, start_us: float, end_us: float, identity: int = 0, *, gpu: bool = False
+) -> FunctionEvent:
+    """An event as torch reads it from kineto: `identity` is the correlation of a call with what it
+    started.
+    """
     device = DeviceType.CUDA if gpu else DeviceType.CPU
-    return FunctionEvent(identity, name, MAIN, start_us, end_us, device_type=device, use_device="cuda", input_shapes=[])
+    return FunctionEvent(
+        identity,
+        name,
+        MAIN,
+        start_us,
+        end_us,
+        device_type=device,
+        use_device="cuda",
+        input_shapes=[],
+    )
 
 
 def gpu_forward(start: float) -> list[FunctionEvent]:
-    """100 us: 10 of Python, a launch of 4, a kernel of 30 that waited 6, a copy of 20 right behind it, and a wait to the end."""
+    """100 us: 10 of Python, a launch of 4, a kernel of 30 that waited 6, a copy of 20 right behind
+    it, and a wait to the end.
+    """
     return [
         event("breakeven:forward", start, start + 100),
         event("breakeven:forward", start + 20, start + 70, gpu=True),
@@ -40,27 +57,42 @@ def gpu_forward(start: float) -> list[FunctionEvent]:
 
 
 def profiled(
-    phase: Phase, recorded: TorchRecording, *, wall_s: float, device: Device, detailed: Sequence[TorchRecording] = ()
+    phase: Phase,
+    recorded: TorchRecording,
+    *,
+    wall_s: float,
+    device: Device,
+    detailed: Sequence[TorchRecording] = (),
 ) -> Profiled:
     """The profile of one arm whose every marked forward is a round."""
     tables: dict[Phase, PhaseTable] = {}
     add_rounds(tables, recorded, [[[window]] for window in recorded.windows], [0], device)
     table = tables.get(phase, PhaseTable())
     fitted = PhaseRounds(tables["forward"].times, [0], device)
-    return profile_phase(phase, ArmWall(0, wall_s), table=table, fitted=fitted, columns=[0], detailed=detailed)
+    return profile_phase(
+        phase, ArmWall(0, wall_s), table=table, fitted=fitted, columns=[0], detailed=detailed
+    )
 
 
 def test_a_gpu_timeline_by_hand() -> None:
-    """Kernels and copies are device time, the range on the GPU is not; gaps are launch, wait and Python."""
+    """Kernels and copies are device time, the range on the GPU is not; gaps are launch, wait and
+    Python.
+    """
     events = [each for start in (0, 1000, 2000) for each in gpu_forward(start)]
     recorded = read_events(events, 4)
     assert [window.phase for window in recorded.windows] == ["forward"] * 3
-    assert [run.name for run, _ in recorded.runs][:2] == ["gemm_kernel", "Memcpy DtoH (Device -> Pageable)"]
+    assert [run.name for run, _ in recorded.runs][:2] == [
+        "gemm_kernel",
+        "Memcpy DtoH (Device -> Pageable)",
+    ]
     found, possible = profiled("forward", recorded, device="cuda", wall_s=90e-6)
     assert possible
     assert found.profiled_wall_s == pytest.approx(100e-6)
-    # device 50; the gaps of 10 (launch), 30 (wait) and 10 (Python) share the 40 that the wall of 90 leaves
-    assert found.times == pytest.approx({"device": 50e-6, "launch": 8e-6, "sync": 24e-6, "host": 8e-6, "idle": 0.0})
+    # device 50; the gaps of 10 (launch), 30 (wait) and 10 (Python) share the 40 that the wall of 90
+    # leaves
+    assert found.times == pytest.approx(
+        {"device": 50e-6, "launch": 8e-6, "sync": 24e-6, "host": 8e-6, "idle": 0.0}
+    )
     assert sum(found.times.values()) == pytest.approx(90e-6)
     assert (found.launches, found.forwards, found.kernel_time_share) == (2, 3, 1.0)
     assert [(each.name, each.activity, each.count) for each in found.activities] == [
@@ -83,7 +115,10 @@ def test_kernels_share_the_work_of_their_operator() -> None:
     product.append_kernel("split", 0, 10.0)
     product.append_kernel("sum", 0, 20.0)
     recorded = read_events([event("breakeven:forward", 0, 100), product], 4)
-    assert [(name, work.macs) for name, _, work in recorded.kernel_work] == [("split", 20), ("sum", 40)]
+    assert [(name, work.macs) for name, _, work in recorded.kernel_work] == [
+        ("split", 20),
+        ("sum", 40),
+    ]
 
 
 def test_no_forward_of_a_phase_is_an_error() -> None:
@@ -117,7 +152,9 @@ def test_a_real_recording_on_a_cpu() -> None:
 
 
 def test_kinetos_own_events_are_those_of_torch() -> None:
-    """Marks, names and own times of operators are those of torch's tree, which takes longer to make."""
+    """Marks, names and own times of operators are those of torch's tree, which takes longer to
+    make.
+    """
     left = torch.randn(50, 60)
     with torch.inference_mode(), Recording("cpu") as recording:
         for _ in range(3):
@@ -127,7 +164,10 @@ def test_kinetos_own_events_are_those_of_torch() -> None:
     assert [window.phase for window in bare.windows] == [window.phase for window in full.windows]
     for one, other in zip(bare.windows, full.windows, strict=True):
         assert one.end - one.start == pytest.approx(other.end - other.start)
-    runs = [sorted((run for run, _ in each.operators), key=lambda run: run.start) for each in (bare, full)]
+    runs = [
+        sorted((run for run, _ in each.operators), key=lambda run: run.start)
+        for each in (bare, full)
+    ]
     assert [run.name for run in runs[0]] == [run.name for run in runs[1]]
     assert [run.own_s for run in runs[0]] == pytest.approx([run.own_s for run in runs[1]])
     steps = [[run.start - own[0].start for run in own] for own in runs]
@@ -147,7 +187,9 @@ def test_nothing_is_recorded_after_the_stop() -> None:
 
 
 def test_compiled_code_is_seen_by_its_name(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
-    """A call of a library is no operator of torch; in a recording it has a mark that counts as one."""
+    """A call of a library is no operator of torch; in a recording it has a mark that counts as
+    one.
+    """
     source = tmp_path / "toy.cpp"
     monkeypatch.setattr(cpp_build, "_LOADED", {source: {"twice": lambda number: 2 * number}})
     with cpp_build.observed_functions(called), Recording("cpu") as recording:

@@ -1,4 +1,6 @@
-"""The registry of methods: both modalities by name, without torch, and a message for a file that lacks a part."""
+"""The registry of methods: both modalities by name, without torch, and a message for a file that
+lacks a part.
+"""
 
 import os
 import re
@@ -16,7 +18,7 @@ from workers import methods
 from workers.methods import InvalidMethod
 
 LANGUAGE_METHOD = '''"""Leaves nothing out."""
-from sweeps import method
+from sweeps.model import method
 MODALITY = "language"
 PAPER = "none"
 VERSION = 2
@@ -42,15 +44,22 @@ def test_modalities_are_apart() -> None:
     assert set(found) == {*methods.of_modality("vision"), *methods.of_modality("language")}
     assert not {*methods.of_modality("vision")} & {*methods.of_modality("language")}
     assert {modality_of(method) for method in found.values()} == {"vision", "language"}
-    assert all(isinstance(method, LanguageMethod) for method in methods.of_modality("language").values())
+    assert all(
+        isinstance(method, LanguageMethod) for method in methods.of_modality("language").values()
+    )
 
 
 def test_a_language_method_is_one_file(folder: Path) -> None:
-    """A file with MODALITY is found, counts MACs, refuses, and cannot be applied as a vision method."""
+    """A file with MODALITY is found, counts MACs, refuses, and cannot be applied as a vision
+    method.
+    """
     (folder / "plain.py").write_text(LANGUAGE_METHOD)
     arm, network = Arm(stack=(Step(method="plain", version=2),)), languages()["llama-15m"]
     assert methods.of_modality("language")["plain"].VERSION == 2
-    assert (methods.method_macs(arm, network, 5, 10), methods.skipped_macs(arm, network, 10)) == (35, 10)
+    assert (methods.method_macs(arm, network, 5, 10), methods.skipped_macs(arm, network, 10)) == (
+        35,
+        10,
+    )
     assert methods.stack_refusal(arm, network) is None
     assert methods.stack_refusal(arm, languages()["gpt2"]) == "plain: has no gate"
     with pytest.raises(InvalidMethod, match="there is no method 'plain'"):
@@ -67,7 +76,9 @@ def test_a_language_method_is_one_file(folder: Path) -> None:
     ],
 )
 def test_a_file_that_lacks_a_part(folder: Path, wrong: str, message: str) -> None:
-    """It is left out, with a line that names the file and the part; a job that needs it fails with that line."""
+    """It is left out, with a line that names the file and the part; a job that needs it fails with
+    that line.
+    """
     (folder / "broken.py").write_text(wrong)
     assert "broken" not in methods.every()
     assert re.search(rf"broken\.py: .*{message}", methods.left_out()["broken"])
@@ -77,16 +88,22 @@ def test_a_file_that_lacks_a_part(folder: Path, wrong: str, message: str) -> Non
 
 def test_a_module_beside_a_method_is_imported_last(folder: Path) -> None:
     """A method may use its neighbours, which hide none of our packages and no library."""
-    (folder / "plain.py").write_text(LANGUAGE_METHOD.replace("VERSION = 2", "from neighbour_of_plain import VERSION"))
+    (folder / "plain.py").write_text(
+        LANGUAGE_METHOD.replace("VERSION = 2", "from neighbour_of_plain import VERSION")
+    )
     (folder / "neighbour_of_plain.py").write_text('"""Not a method."""\nVERSION = 7\n')
     assert methods.every()["plain"].VERSION == 7
     assert sys.path[-1] == str(folder.resolve())
 
 
 def test_a_method_does_not_see_the_store(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither when its file is imported for planning nor in a worker, whose environment lacks the variable."""
+    """Neither when its file is imported for planning nor in a worker, whose environment lacks the
+    variable.
+    """
     monkeypatch.setenv("BREAKEVEN_DB", "postgresql://user:password@host/db")
-    (folder / "plain.py").write_text(LANGUAGE_METHOD + "\nimport os\nSEEN = os.environ.get('BREAKEVEN_DB')\n")
+    (folder / "plain.py").write_text(
+        LANGUAGE_METHOD + "\nimport os\nSEEN = os.environ.get('BREAKEVEN_DB')\n"
+    )
     assert cast(Any, methods.every()["plain"]).SEEN is None
     assert os.environ["BREAKEVEN_DB"] == "postgresql://user:password@host/db"
 
@@ -94,6 +111,7 @@ def test_a_method_does_not_see_the_store(folder: Path, monkeypatch: pytest.Monke
 def test_no_method_imports_torch_or_transformers() -> None:
     """Planning reads all of them in a process that never loads either."""
     program = (
-        "import sys\nfrom workers.methods import every\nevery()\nassert not {'torch', 'transformers', 'timm'} & set(sys.modules)"
+        "import sys\nfrom workers.methods import every\nevery()\nassert not {'torch',"
+        " 'transformers', 'timm'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

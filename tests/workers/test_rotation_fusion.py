@@ -1,4 +1,6 @@
-"""Norms and rotations absorbed into weights: the same logits on every architecture, and nothing done to the given model."""
+"""Norms and rotations absorbed into weights: the same logits on every architecture, and nothing
+done to the given model.
+"""
 
 from typing import get_args
 
@@ -26,7 +28,9 @@ def uneven(architecture, **more):
     for module in model.modules():
         if "Norm" in type(module).__name__:
             for name, parameter in module.named_parameters(recurse=False):
-                changed = parameter.detach() + 0.5 * torch.randn(parameter.shape, generator=generator)
+                changed = parameter.detach() + 0.5 * torch.randn(
+                    parameter.shape, generator=generator
+                )
                 setattr(module, name, nn.Parameter(changed, requires_grad=False))
         if isinstance(module, nn.Embedding):
             module.weight = nn.Parameter(module.weight.detach() + 0.3, requires_grad=False)
@@ -43,7 +47,9 @@ def logits(model):
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_absorbed_models_agree(architecture, tied):
-    """Folded norms alone, and rotations with adapters, change no logit by 1e-4; tied heads are cloned; the given model stays."""
+    """Folded norms alone, and rotations with adapters, change no logit by 1e-4; tied heads are
+    cloned; the given model stays.
+    """
     lm, model = uneven(architecture, tie_word_embeddings=tied)
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     wanted = logits(model)
@@ -53,8 +59,13 @@ def test_absorbed_models_agree(architecture, tied):
         assert (logits(absorbed) - wanted).abs().max() < 1e-4
         parts = MODULE_NAMES[architecture]
         head = absorbed.get_submodule(parts.head)
-        assert head.weight.data_ptr() != absorbed.get_submodule(parts.embeddings[0]).weight.data_ptr()
-        assert not any("Norm" in type(module).__name__ and not isinstance(module, UnitNorm) for module in absorbed.modules())
+        assert (
+            head.weight.data_ptr() != absorbed.get_submodule(parts.embeddings[0]).weight.data_ptr()
+        )
+        assert not any(
+            "Norm" in type(module).__name__ and not isinstance(module, UnitNorm)
+            for module in absorbed.modules()
+        )
     assert torch.equal(logits(model), wanted)
     assert before
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
@@ -62,7 +73,9 @@ def test_absorbed_models_agree(architecture, tied):
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_first_and_last_rotation_need_no_adapter(architecture):
-    """There is an adapter between any two layers, orthogonal, and none before the first layer or behind the last."""
+    """There is an adapter between any two layers, orthogonal, and none before the first layer or
+    behind the last.
+    """
     lm = tiny_llm(architecture)
     turns = random_rotations(lm.network)
     absorbed = fuse(lm.model, lm.network, turns)
@@ -76,7 +89,9 @@ def test_first_and_last_rotation_need_no_adapter(architecture):
 
 
 def test_rotation_changes_what_the_layers_read():
-    """The matrices read the stream in the layer's own basis: the rotated model's inputs are the folded model's, rotated."""
+    """The matrices read the stream in the layer's own basis: the rotated model's inputs are the
+    folded model's, rotated.
+    """
     lm, model = uneven("phi")
     turns, read = random_rotations(lm.network), {}
     for name, absorbed in {
@@ -85,7 +100,9 @@ def test_rotation_changes_what_the_layers_read():
     }.items():
         for index, layer in enumerate(architectures.layers(absorbed, MODULE_NAMES["phi"])):
             place = layer.get_submodule("mlp.fc1")
-            place.register_forward_pre_hook(lambda _, given, key=(name, index): read.__setitem__(key, given[0]))
+            place.register_forward_pre_hook(
+                lambda _, given, key=(name, index): read.__setitem__(key, given[0])
+            )
         logits(absorbed)
     for index, turn_DD in enumerate(turns):
         assert torch.allclose(read["rotated", index], read["folded", index] @ turn_DD, atol=1e-4)
@@ -94,14 +111,21 @@ def test_rotation_changes_what_the_layers_read():
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_laid_out_models_are_the_same(architecture):
-    """Matrices stored [inputs, outputs] give the same logits; where they are stored so already, memory is shared."""
+    """Matrices stored [inputs, outputs] give the same logits; where they are stored so already,
+    memory is shared.
+    """
     lm = tiny_llm(architecture)
     made = lay_out(lm.model, lm.network)
     assert (logits(made) - logits(lm.model)).abs().max() < 1e-5
-    for before, after in zip(*(architectures.layers(model, MODULE_NAMES[architecture]) for model in (lm.model, made)), strict=True):
+    for before, after in zip(
+        *(architectures.layers(model, MODULE_NAMES[architecture]) for model in (lm.model, made)),
+        strict=True,
+    ):
         for names in MODULE_NAMES[architecture].readers:
             for name in names:
-                old, new = (architectures.matrix(layer.get_submodule(name)) for layer in (before, after))
+                old, new = (
+                    architectures.matrix(layer.get_submodule(name)) for layer in (before, after)
+                )
                 assert new.is_contiguous()
                 assert torch.equal(old, new)
                 assert (old.data_ptr() == new.data_ptr()) is (architecture == "gpt2")
@@ -117,7 +141,9 @@ def test_half_precision_is_absorbed_in_double():
 
 
 def test_arms_share_what_is_made_once():
-    """While one arm holds it, the next gets the same model; another recipe has its own; and nothing else keeps it."""
+    """While one arm holds it, the next gets the same model; another recipe has its own; and nothing
+    else keeps it.
+    """
     lm, calls = tiny_llm("llama"), []
 
     def make():
@@ -134,5 +160,7 @@ def test_arms_share_what_is_made_once():
 
 def test_unknown_matrices_are_refused():
     """A matrix that another method has replaced is named."""
-    with pytest.raises(Unsupported, match="a matrix is a Bilinear, which this method cannot change"):
+    with pytest.raises(
+        Unsupported, match="a matrix is a Bilinear, which this method cannot change"
+    ):
         architectures.matrix(nn.Bilinear(2, 2, 2))

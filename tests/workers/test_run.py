@@ -1,4 +1,6 @@
-"""The command `python -m workers.run`: what it prints, what it refuses, and what it does without."""
+"""The command `python -m workers.run`: what it prints, what it refuses, and what it does
+without.
+"""
 
 import json
 import os
@@ -39,25 +41,42 @@ def write(path: Path, text: str) -> Path:
 
 
 def test_prints_the_outcome_and_nothing_else(tmp_path: Path) -> None:
-    """Standard output is one outcome in JSON, in a process that has neither Ray nor the store nor the app."""
+    """Standard output is one outcome in JSON, in a process that has neither Ray nor the store nor
+    the app.
+    """
     path = write(tmp_path / "job.json", job().model_dump_json())
     result = subprocess.run(
-        [sys.executable, "-c", ALONE, str(path)], cwd=PROJECT, capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, "-c", ALONE, str(path)],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
     )
     assert result.returncode == 0, result.stderr
     assert Outcome.model_validate_json(result.stdout).job == job()
 
 
 @pytest.mark.slow
-def test_a_folder_gives_a_file_for_each_job(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Outcomes land in the requested folder, named like the jobs, and standard output stays empty."""
+def test_a_folder_gives_a_file_for_each_job(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Outcomes land in the requested folder, named like the jobs, and standard output stays
+    empty.
+    """
     jobs = tmp_path / "jobs"
     jobs.mkdir()
     for seed in (1, 2):
         write(jobs / f"{seed}.json", job(seed).model_dump_json())
     assert main([str(jobs), "--out", str(tmp_path / "out")]) == 0
-    found = {path.name: Outcome.model_validate_json(path.read_text()) for path in (tmp_path / "out").iterdir()}
-    assert {name: outcome.job.condition.seed for name, outcome in found.items()} == {"1.json": 1, "2.json": 2}
+    found = {
+        path.name: Outcome.model_validate_json(path.read_text())
+        for path in (tmp_path / "out").iterdir()
+    }
+    assert {name: outcome.job.condition.seed for name, outcome in found.items()} == {
+        "1.json": 1,
+        "2.json": 2,
+    }
     assert capfd.readouterr().out == ""
 
 
@@ -70,14 +89,31 @@ runpy.run_module("workers.run", run_name="__main__", alter_sys=True)
 
 @pytest.mark.parametrize("policy", [None, "active"])
 def test_progress_and_interruption(tmp_path: Path, policy: Literal["active"] | None) -> None:
-    """Each job is announced; Ctrl-C ends in one line with exit code 130, also in a process of the job's own, outcomes are kept."""
+    """Each job is announced; Ctrl-C ends in one line with exit code 130, also in a process of the
+    job's own, outcomes are kept.
+    """
     (tmp_path / "jobs").mkdir()
     write(tmp_path / "jobs/1.json", job().model_dump_json())
-    long = job().model_copy(update={"protocol": Protocol(pairs_min=100_000, pairs_max=100_000, budget_s=200, timeout_s=300)})
-    long = long.model_copy(update={"condition": long.condition.model_copy(update={"wait_policy": policy})})
+    long = job().model_copy(
+        update={
+            "protocol": Protocol(pairs_min=100_000, pairs_max=100_000, budget_s=200, timeout_s=300)
+        }
+    )
+    long = long.model_copy(
+        update={"condition": long.condition.model_copy(update={"wait_policy": policy})}
+    )
     write(tmp_path / "jobs/2.json", long.model_dump_json())
-    command = [sys.executable, "-c", INTERRUPTIBLE, str(tmp_path / "jobs"), "--out", str(tmp_path / "out")]
-    with subprocess.Popen(command, cwd=PROJECT, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+    command = [
+        sys.executable,
+        "-c",
+        INTERRUPTIBLE,
+        str(tmp_path / "jobs"),
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    with subprocess.Popen(
+        command, cwd=PROJECT, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
         try:
             assert process.stderr is not None
             shown = [process.stderr.readline()]
@@ -89,14 +125,27 @@ def test_progress_and_interruption(tmp_path: Path, policy: Literal["active"] | N
         finally:
             process.kill()
     assert process.returncode == INTERRUPTED, rest
-    assert [name for line in shown for name in ("1.json", "2.json") if name in line] == ["1.json", "2.json"], shown
+    assert [name for line in shown for name in ("1.json", "2.json") if name in line] == [
+        "1.json",
+        "2.json",
+    ], shown
     assert len(rest) == 1, rest
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["1.json"]
 
 
-def test_what_is_not_answered_shows_in_the_exit_code(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """A job that ended in an unforeseen error is printed like any other, named on standard error, and makes the exit code 1."""
-    broken = job().model_copy(update={"condition": Condition(model="deit_tiny_patch16_224", image_size=32, weights="missing.pt")})
+def test_what_is_not_answered_shows_in_the_exit_code(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A job that ended in an unforeseen error is printed like any other, named on standard error,
+    and makes the exit code 1.
+    """
+    broken = job().model_copy(
+        update={
+            "condition": Condition(
+                model="deit_tiny_patch16_224", image_size=32, weights="missing.pt"
+            )
+        }
+    )
     assert main([str(write(tmp_path / "job.json", broken.model_dump_json()))]) == 1
     printed = capfd.readouterr()
     assert Outcome.model_validate_json(printed.out).failures
@@ -117,7 +166,10 @@ def test_a_bad_file_is_refused_before_anything_runs(
 ) -> None:
     """Exit code 2, the file and the key named, and the good job beside it is not started."""
     good = write(tmp_path / "good.json", job().model_dump_json())
-    assert main([str(good), str(write(tmp_path / "bad.json", text)), "--out", str(tmp_path / "out")]) == 2
+    assert (
+        main([str(good), str(write(tmp_path / "bad.json", text)), "--out", str(tmp_path / "out")])
+        == 2
+    )
     printed = capfd.readouterr()
     assert printed.out == ""
     assert "bad.json" in printed.err
@@ -126,7 +178,9 @@ def test_a_bad_file_is_refused_before_anything_runs(
 
 
 def test_wrong_usage_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Missing files, empty folders, outcomes that would collide or overwrite a job: each has its own message and exit code 2."""
+    """Missing files, empty folders, outcomes that would collide or overwrite a job: each has its
+    own message and exit code 2.
+    """
     good = write(tmp_path / "good.json", job().model_dump_json())
     twin = tmp_path / "twin"
     twin.mkdir()

@@ -1,4 +1,6 @@
-"""Ways of running a model: compiled, captured, in mixed precision; and the time that compiling may take."""
+"""Ways of running a model: compiled, captured, in mixed precision; and the time that compiling may
+take.
+"""
 
 import gc
 import time
@@ -31,7 +33,9 @@ def keeping(count, layer):
 
 
 def test_many_compiled_arms_stay_compiled():
-    """More arms than torch's limit of recompilations allows are each compiled once; none falls back to eager unseen."""
+    """More arms than torch's limit of recompilations allows are each compiled once; none falls back
+    to eager unseen.
+    """
     graphs = []
 
     def backend(graph, _):
@@ -57,19 +61,27 @@ def test_a_compiled_arm_leaves_no_weights_behind():
 
 
 def test_each_job_gets_the_time_that_compiling_takes():
-    """A job may take its time-out and, for each arm that is compiled, that of a compilation; an eager override needs none."""
+    """A job may take its time-out and, for each arm that is compiled, that of a compilation; an
+    eager override needs none.
+    """
     protocol = Protocol(timeout_s=60, compile_timeout_s=100)
     point = Condition(model="test_vit", image_size=64)
     eager = Job(condition=point, arms=(DENSE, COMPILED), pairs=(Pair(0, 1),), protocol=protocol)
     assert (eager.compiled, eager.timeout_s) == ((1,), 160)
-    both = Job(condition=point.model_copy(update={"runtime": "compile"}), arms=(DENSE, COMPILED), protocol=protocol)
+    both = Job(
+        condition=point.model_copy(update={"runtime": "compile"}),
+        arms=(DENSE, COMPILED),
+        protocol=protocol,
+    )
     assert (both.compiled, both.timeout_s) == ((0, 1), 260)
     one = both.model_copy(update={"arms": (DENSE, Arm(overrides=Overrides(runtime="eager")))})
     assert (one.compiled, one.timeout_s) == ((0,), 160)
 
 
 def test_compiling_has_a_limit_of_its_own():
-    """What is not compiled in time is given up, and the alarm around it has stood still meanwhile."""
+    """What is not compiled in time is given up, and the alarm around it has stood still
+    meanwhile.
+    """
     with alarm(1.0):
         with pytest.raises(CompilationTimedOut, match=r"not compiled after 0\.2 s"), compiling(0.2):
             time.sleep(5)
@@ -80,8 +92,12 @@ def test_compiling_has_a_limit_of_its_own():
 
 
 def test_compiling_does_not_shorten_the_measuring():
-    """The job's deadline moves on by what compiling took, also after another arm hung; a failed compilation does not restart it."""
-    failures = FailureCollector(Job(condition=Condition(model="test_vit", image_size=64), arms=(DENSE,)))
+    """The job's deadline moves on by what compiling took, also after another arm hung; a failed
+    compilation does not restart it.
+    """
+    failures = FailureCollector(
+        Job(condition=Condition(model="test_vit", image_size=64), arms=(DENSE,))
+    )
     failures.deadline -= 100  # as if the job had run for so long
     for _ in range(2):
         before = failures.left_s
@@ -95,7 +111,9 @@ def test_compiling_does_not_shorten_the_measuring():
 
 
 def test_autocast_computes_in_half_precision_on_a_cpu():
-    """autocast-float16 runs on a CPU: weights stay float32, products come in float16, near the float32 answer."""
+    """autocast-float16 runs on a CPU: weights stay float32, products come in float16, near the
+    float32 answer.
+    """
     model = Autocast(clone_shared(small("plain")))
     out = model(images())
     assert out.dtype == torch.float16
@@ -115,16 +133,23 @@ def test_arms_and_baselines_override_the_runtime():
     point = Condition(model="plain", image_size=SIZE)
     assert isinstance(build_vision(loaded, point, COMPILED), Compiled)
     eager = Arm(overrides=Overrides(runtime="eager"))
-    assert not isinstance(build_vision(loaded, point.model_copy(update={"runtime": "compile"}), eager), Compiled)
+    assert not isinstance(
+        build_vision(loaded, point.model_copy(update={"runtime": "compile"}), eager), Compiled
+    )
 
 
 def test_cuda_graphs_on_a_cpu_are_a_failure_row():
-    """A sweep that requests CUDA graphs where there is no CUDA gets a reason for that arm and an answer for the others."""
+    """A sweep that requests CUDA graphs where there is no CUDA gets a reason for that arm and an
+    answer for the others.
+    """
     graph = Arm(overrides=Overrides(runtime="cudagraph"))
     topk = Arm(stack=(Step(method="topk", params={"keep_rate": 0.5, "layers": [3]}),))
     point = Condition(model="deit_tiny_patch16_224", image_size=32, threads=1)
     job = Job(
-        condition=point, arms=(DENSE, graph, topk), pairs=(Pair(0, 1), Pair(0, 2)), protocol=Protocol(pairs_min=6, pairs_max=6)
+        condition=point,
+        arms=(DENSE, graph, topk),
+        pairs=(Pair(0, 1), Pair(0, 2)),
+        protocol=Protocol(pairs_min=6, pairs_max=6),
     )
     outcome = run(job, pass_seconds=0.1)
     assert [(row.arm, row.reason) for row in outcome.failures] == [(1, "unsupported")]
@@ -135,13 +160,24 @@ def test_cuda_graphs_on_a_cpu_are_a_failure_row():
 
 @pytest.mark.slow
 def test_compiled_arms_are_measured_like_any_other(monkeypatch, tmp_path):
-    """With torch's own code generator: first calls stand apart, count against no time-out, and are shorter once code is on disk."""
+    """With torch's own code generator: first calls stand apart, count against no time-out, and are
+    shorter once code is on disk.
+    """
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     stages = [Step(method="topk", params={"keep_rate": rate, "layers": [0]}) for rate in (0.5, 0.6)]
-    arms = (DENSE, *(Arm(stack=(step,)) for step in stages), Arm(overrides=Overrides(runtime="eager")))
+    arms = (
+        DENSE,
+        *(Arm(stack=(step,)) for step in stages),
+        Arm(overrides=Overrides(runtime="eager")),
+    )
     point = Condition(model="test_vit", image_size=64, runtime="compile", threads=1)
     protocol = Protocol(pairs_min=6, pairs_max=6, timeout_s=30, compile_timeout_s=300)
-    job = Job(condition=point, arms=arms, pairs=tuple(Pair(0, arm) for arm in (1, 2, 3)), protocol=protocol)
+    job = Job(
+        condition=point,
+        arms=arms,
+        pairs=tuple(Pair(0, arm) for arm in (1, 2, 3)),
+        protocol=protocol,
+    )
     with alarm(protocol.timeout_s):
         outcome = run(job, pass_seconds=0.1)
     assert not outcome.failures
@@ -150,7 +186,10 @@ def test_compiled_arms_are_measured_like_any_other(monkeypatch, tmp_path):
     first = [arm.first_call_s for arm in outcome.arms]
     print("\nfirst calls in seconds:", [round(each, 2) for each in first])
     assert first[0] > 10 * first[3]
-    assert not {flag for arm in outcome.arms for flag in arm.flags} & {"token_trace_mismatch", "consistency_check_failed"}
+    assert not {flag for arm in outcome.arms for flag in arm.flags} & {
+        "token_trace_mismatch",
+        "consistency_check_failed",
+    }
     with alarm(protocol.timeout_s):
         again = run(job.model_copy(update={"round": 1}), pass_seconds=0.1)
     print("once more:", [round(arm.first_call_s, 2) for arm in again.arms])

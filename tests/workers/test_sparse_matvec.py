@@ -29,22 +29,34 @@ def _cache(tmp_path_factory):
 
 
 def available(dtype):
-    return [route for route in ("cpp", "embedding_bag") if sparse_matvec.unfit(route, torch.empty(1, 1, dtype=dtype)) is None]
+    return [
+        route
+        for route in ("cpp", "embedding_bag")
+        if sparse_matvec.unfit(route, torch.empty(1, 1, dtype=dtype)) is None
+    ]
 
 
 def test_library_is_built_here():
-    """Where there is a compiler the library is built and loaded, for both dtypes; else the reason is given."""
+    """Where there is a compiler the library is built and loaded, for both dtypes; else the reason
+    is given.
+    """
     if cpp_build.missing_reason(sparse_matvec.SPARSE_MATVEC_CPP) is not None:
-        pytest.skip(f"no compiled kernel: {cpp_build.missing_reason(sparse_matvec.SPARSE_MATVEC_CPP)}")
+        pytest.skip(
+            f"no compiled kernel: {cpp_build.missing_reason(sparse_matvec.SPARSE_MATVEC_CPP)}"
+        )
     assert all(
-        sparse_matvec.compiled(name, torch.empty(1, dtype=dtype)) for name in sparse_matvec._SIGNATURES for dtype in TOLERANCE
+        sparse_matvec.compiled(name, torch.empty(1, dtype=dtype))
+        for name in sparse_matvec._SIGNATURES
+        for dtype in TOLERANCE
     )
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_products_agree_with_dense_ones(dtype, threads):
-    """Odd shapes, one to all inputs, with and without a bias, one and two threads: every route gives the masked dense product."""
+    """Odd shapes, one to all inputs, with and without a bias, one and two threads: every route
+    gives the masked dense product.
+    """
     generator, before = torch.Generator().manual_seed(0), torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
@@ -53,29 +65,54 @@ def test_products_agree_with_dense_ones(dtype, threads):
             x_I = torch.randn(inputs, generator=generator).to(dtype)
             bias_O = torch.randn(outputs, generator=generator).to(dtype)
             for kept in {1, max(1, inputs // 2), inputs}:
-                wanted_O = sparse_matvec.mask_largest(x_I[None], kept)[0].double() @ weight_IO.double()
+                wanted_O = (
+                    sparse_matvec.mask_largest(x_I[None], kept)[0].double() @ weight_IO.double()
+                )
                 for route, bias in itertools.product(available(dtype), (None, bias_O)):
-                    y_O = sparse_matvec.product(route, sparse_matvec.largest(x_I, kept), weight_IO, bias)
+                    y_O = sparse_matvec.product(
+                        route, sparse_matvec.largest(x_I, kept), weight_IO, bias
+                    )
                     assert y_O.dtype == dtype
                     error_O = y_O.double() - wanted_O - (0 if bias is None else bias.double())
-                    assert error_O.abs().max() <= TOLERANCE[dtype] * (wanted_O.abs().max() + 3), (route, inputs, outputs, kept)
+                    assert error_O.abs().max() <= TOLERANCE[dtype] * (wanted_O.abs().max() + 3), (
+                        route,
+                        inputs,
+                        outputs,
+                        kept,
+                    )
     finally:
         torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
 def test_readers_of_one_vector_are_served_at_once(dtype):
-    """One call chooses the inputs as `largest` or `above` do and gives every reader the product that it would get alone."""
+    """One call chooses the inputs as `largest` or `above` do and gives every reader the product
+    that it would get alone.
+    """
     if "cpp" not in available(dtype):
-        pytest.skip(f"no compiled kernel: {cpp_build.missing_reason(sparse_matvec.SPARSE_MATVEC_CPP)}")
+        pytest.skip(
+            f"no compiled kernel: {cpp_build.missing_reason(sparse_matvec.SPARSE_MATVEC_CPP)}"
+        )
     generator = torch.Generator().manual_seed(0)
     for inputs in SIZES:
-        weights = [torch.randn(inputs, outputs, generator=generator).to(dtype) for outputs in (1, 40, 17)]
+        weights = [
+            torch.randn(inputs, outputs, generator=generator).to(dtype) for outputs in (1, 40, 17)
+        ]
         biases = [None, torch.randn(40, generator=generator).to(dtype), None]
         readers = copy.deepcopy(sparse_matvec.Readers(weights, biases))
         x_I = torch.randn(inputs, generator=generator).to(dtype)
-        for kept, threshold in ((1, 0.0), (max(1, inputs // 2), 0.0), (inputs, 0.0), (None, 0.5), (None, 100.0)):
-            active = sparse_matvec.above(x_I, threshold) if kept is None else sparse_matvec.largest(x_I, kept)
+        for kept, threshold in (
+            (1, 0.0),
+            (max(1, inputs // 2), 0.0),
+            (inputs, 0.0),
+            (None, 0.5),
+            (None, 100.0),
+        ):
+            active = (
+                sparse_matvec.above(x_I, threshold)
+                if kept is None
+                else sparse_matvec.largest(x_I, kept)
+            )
             products, read = readers.products(x_I, kept, threshold)
             assert read == active.read
             for y_O, weight_IO, bias_O in zip(products, weights, biases, strict=True):
@@ -84,7 +121,9 @@ def test_readers_of_one_vector_are_served_at_once(dtype):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 def test_exactly_so_many_of_the_largest_are_chosen(dtype):
-    """Every choice has the requested size, in order of place, and nothing left out is larger than what is kept."""
+    """Every choice has the requested size, in order of place, and nothing left out is larger than
+    what is kept.
+    """
     for inputs in SIZES:
         x_I = torch.randn(inputs, generator=torch.Generator().manual_seed(inputs)).to(dtype)
         for kept in {1, max(1, inputs // 3), max(1, inputs - 1)}:
@@ -98,12 +137,21 @@ def test_exactly_so_many_of_the_largest_are_chosen(dtype):
 
 
 def test_equal_magnitudes_go_by_place():
-    """Ties never make the choice larger: the first of equal values are kept, whatever their sign."""
+    """Ties never make the choice larger: the first of equal values are kept, whatever their
+    sign.
+    """
     x_I = torch.tensor([1.0, -2.0, 2.0, 0.5, -2.0, 1.0])
     if cpp_build.missing_reason(sparse_matvec.SPARSE_MATVEC_CPP) is None:
         assert sparse_matvec.largest(x_I, 2).index_K.tolist() == [1, 2]
         assert sparse_matvec.largest(x_I, 4).index_K.tolist() == [0, 1, 2, 4]
-        assert sparse_matvec.mask_largest(x_I[None], 4)[0].tolist() == [1.0, -2.0, 2.0, 0.0, -2.0, 0.0]
+        assert sparse_matvec.mask_largest(x_I[None], 4)[0].tolist() == [
+            1.0,
+            -2.0,
+            2.0,
+            0.0,
+            -2.0,
+            0.0,
+        ]
     assert sparse_matvec.largest(torch.zeros(9), 4).read == 4
 
 
@@ -118,7 +166,9 @@ def one_by_one(x_I, kept):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 def test_ties_are_cut_at_the_lowest_index_on_every_route(dtype):
-    """Of values many of which are equal, infinite or NaN, the compiled code and torch (float16) keep the same as a reference."""
+    """Of values many of which are equal, infinite or NaN, the compiled code and torch (float16)
+    keep the same as a reference.
+    """
     generator = torch.Generator().manual_seed(3)
     for inputs in (2, 9, 64, 1000):
         place_NI = torch.randint(len(AWKWARD), (4, inputs), generator=generator)
@@ -128,14 +178,21 @@ def test_ties_are_cut_at_the_lowest_index_on_every_route(dtype):
             for x_I, masked_I in zip(x_NI, masked_NI, strict=True):
                 wanted = one_by_one(x_I, kept)
                 assert sparse_matvec.largest(x_I, kept).index_K.tolist() == wanted
-                left_out = torch.ones(inputs, dtype=torch.bool).scatter(0, torch.tensor(wanted), value=False)
-                assert torch.equal(masked_I.masked_fill(left_out, 5).nan_to_num(7), x_I.masked_fill(left_out, 5).nan_to_num(7))
+                left_out = torch.ones(inputs, dtype=torch.bool).scatter(
+                    0, torch.tensor(wanted), value=False
+                )
+                assert torch.equal(
+                    masked_I.masked_fill(left_out, 5).nan_to_num(7),
+                    x_I.masked_fill(left_out, 5).nan_to_num(7),
+                )
                 assert not masked_I[left_out].any()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 def test_thresholds_keep_the_same_on_every_route(dtype):
-    """NaN is above every threshold, and everything is above one that is NaN or negative, as in `mask_above`."""
+    """NaN is above every threshold, and everything is above one that is NaN or negative, as in
+    `mask_above`.
+    """
     x_I = torch.tensor(AWKWARD, dtype=dtype)
     for threshold in (0.0, 1.0, torch.inf, torch.nan, -1.0):
         wanted = [place for place, value in enumerate(AWKWARD) if not abs(value) <= threshold]
@@ -162,8 +219,12 @@ print("works")
 
 
 def test_a_nan_of_all_ones_is_chosen_like_any_other():
-    """The largest bit pattern there is overflows no count. In a process of its own, which a wrong count would kill."""
-    done = subprocess.run([sys.executable, "-c", ALL_ONES], capture_output=True, text=True, check=False)
+    """The largest bit pattern there is overflows no count. In a process of its own, which a wrong
+    count would kill.
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", ALL_ONES], capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stdout.strip()) == (0, "works"), done.stderr
 
 
@@ -185,14 +246,25 @@ int main() {{
 
 
 def test_nothing_may_be_kept(tmp_path):
-    """No input is chosen and the product is the bias, without an overflow: compiled so that one ends the program."""
+    """No input is chosen and the product is the bias, without an overflow: compiled so that one
+    ends the program.
+    """
     compiler = next((found for name in cpp_build.COMPILERS if (found := shutil.which(name))), None)
     if compiler is None:
         pytest.skip("no C++ compiler")
     file = tmp_path / "nothing.cpp"
     file.write_text(NOTHING_KEPT.format(source=sparse_matvec.SPARSE_MATVEC_CPP))
     checks = ("-fsanitize=signed-integer-overflow,bounds", "-fsanitize-undefined-trap-on-error")
-    command = [compiler, "-std=c++17", "-O1", "-Wno-unknown-pragmas", *checks, str(file), "-o", str(tmp_path / "nothing")]
+    command = [
+        compiler,
+        "-std=c++17",
+        "-O1",
+        "-Wno-unknown-pragmas",
+        *checks,
+        str(file),
+        "-o",
+        str(tmp_path / "nothing"),
+    ]
     subprocess.run(command, check=True)
     assert subprocess.run([str(tmp_path / "nothing")], check=False).returncode == 0
 
@@ -215,7 +287,11 @@ def test_what_is_not_a_number_is_never_hidden():
     assert sparse_matvec.above(x_I, 100.0).value_K.isnan().any()
     assert sparse_matvec.mask_above(x_I, 100.0).isnan().any()
     for route in available(torch.float32):
-        assert sparse_matvec.product(route, sparse_matvec.above(x_I, 100.0), torch.ones(4, 3), None).isnan().all()
+        assert (
+            sparse_matvec.product(route, sparse_matvec.above(x_I, 100.0), torch.ones(4, 3), None)
+            .isnan()
+            .all()
+        )
 
 
 def test_threshold_keeps_what_is_above_it():
@@ -230,7 +306,10 @@ def test_threshold_keeps_what_is_above_it():
         masked_I = sparse_matvec.mask_above(x_I, threshold)
         assert masked_I.nonzero()[:, 0].tolist() == wanted
     for route in available(torch.float32):
-        assert torch.equal(sparse_matvec.product(route, sparse_matvec.above(x_I, 5.0), torch.ones(5, 2), bias_O), bias_O)
+        assert torch.equal(
+            sparse_matvec.product(route, sparse_matvec.above(x_I, 5.0), torch.ones(5, 2), bias_O),
+            bias_O,
+        )
 
 
 def test_masks_are_choices_of_each_vector():
@@ -240,16 +319,25 @@ def test_masks_are_choices_of_each_vector():
         masked_NI = sparse_matvec.mask_largest(x_NI, kept)
         for x_I, masked_I in zip(x_NI, masked_NI, strict=True):
             active = sparse_matvec.largest(x_I, kept)
-            wanted_I = x_I if active.index_K is None else torch.zeros(33).scatter(0, active.index_K.long(), active.value_K)
+            wanted_I = (
+                x_I
+                if active.index_K is None
+                else torch.zeros(33).scatter(0, active.index_K.long(), active.value_K)
+            )
             assert torch.equal(masked_I, wanted_I)
 
 
 def test_choice_of_a_route():
-    """`auto` gives a route that runs; one that cannot is refused with the reason; half precision has only torch's own."""
+    """`auto` gives a route that runs; one that cannot is refused with the reason; half precision
+    has only torch's own.
+    """
     weight_IO = torch.randn(64, 48)
     assert sparse_matvec.select_route("auto", weight_IO, 32) in available(torch.float32)
     assert sparse_matvec.select_route("embedding_bag", weight_IO, 32) == "embedding_bag"
-    with pytest.raises(Unsupported, match="kernel triton: triton runs on CUDA devices only, and the model is on cpu"):
+    with pytest.raises(
+        Unsupported,
+        match="kernel triton: triton runs on CUDA devices only, and the model is on cpu",
+    ):
         sparse_matvec.select_route("triton", weight_IO, 32)
     assert sparse_matvec.select_route("auto", weight_IO.half(), 32) == "embedding_bag"
     with pytest.raises(Unsupported, match="kernel cpp: "):
@@ -257,21 +345,46 @@ def test_choice_of_a_route():
 
 
 def test_one_openmp_runtime():
-    """The library runs on the OpenMP runtime that torch has loaded: two of them would fight over the cores."""
+    """The library runs on the OpenMP runtime that torch has loaded: two of them would fight over
+    the cores.
+    """
     if cpp_build.missing_reason(sparse_matvec.SPARSE_MATVEC_CPP) is not None:
-        pytest.skip(f"no compiled kernel: {cpp_build.missing_reason(sparse_matvec.SPARSE_MATVEC_CPP)}")
-    sparse_matvec.product("cpp", sparse_matvec.everything(torch.ones(512)), torch.ones(512, 512), None)
-    assert any("sparse_matvec-" in line for line in Path("/proc/self/maps").read_text().splitlines())
-    loaded = set(re.findall(r"(/\S*/lib(?:gomp|iomp5|omp)[-.\w]*\.so[.\w]*)$", Path("/proc/self/maps").read_text(), re.MULTILINE))
+        pytest.skip(
+            f"no compiled kernel: {cpp_build.missing_reason(sparse_matvec.SPARSE_MATVEC_CPP)}"
+        )
+    sparse_matvec.product(
+        "cpp", sparse_matvec.everything(torch.ones(512)), torch.ones(512, 512), None
+    )
+    assert any(
+        "sparse_matvec-" in line for line in Path("/proc/self/maps").read_text().splitlines()
+    )
+    loaded = set(
+        re.findall(
+            r"(/\S*/lib(?:gomp|iomp5|omp)[-.\w]*\.so[.\w]*)$",
+            Path("/proc/self/maps").read_text(),
+            re.MULTILINE,
+        )
+    )
     assert cpp_build._openmp() in loaded
-    assert len({Path(path).resolve() for path in loaded if "/torch/" in path or path.startswith(("/usr", "/lib"))}) == 1
+    assert (
+        len(
+            {
+                Path(path).resolve()
+                for path in loaded
+                if "/torch/" in path or path.startswith(("/usr", "/lib"))
+            }
+        )
+        == 1
+    )
 
 
 def test_no_compiler_is_a_reason(monkeypatch, tmp_path):
     """Without a compiler, and with one that fails, building gives the reason."""
     monkeypatch.setenv("BREAKEVEN_CACHE", str(tmp_path))
     monkeypatch.setenv("CXX", "no-such-compiler")
-    with pytest.raises(cpp_build.NotBuilt, match="no C\\+\\+ compiler: none of no-such-compiler is on the path"):
+    with pytest.raises(
+        cpp_build.NotBuilt, match="no C\\+\\+ compiler: none of no-such-compiler is on the path"
+    ):
         cpp_build.build_library(sparse_matvec.SPARSE_MATVEC_CPP)
     monkeypatch.setenv("CXX", "false")
     with pytest.raises(cpp_build.NotBuilt, match="false failed: no message"):
@@ -279,7 +392,9 @@ def test_no_compiler_is_a_reason(monkeypatch, tmp_path):
 
 
 def test_torch_alone_is_enough(without_compiler):
-    """On a machine without a compiler the same functions select and multiply with torch's operators."""
+    """On a machine without a compiler the same functions select and multiply with torch's
+    operators.
+    """
     reason = cpp_build.missing_reason(sparse_matvec.SPARSE_MATVEC_CPP)
     assert reason is not None
     assert "no C++ compiler" in reason
@@ -290,5 +405,8 @@ def test_torch_alone_is_enough(without_compiler):
     assert (masked_I != 0).sum() == 12 == active.read
     close = functools.partial(torch.testing.assert_close, rtol=1e-5, atol=1e-5)
     close(sparse_matvec.product("embedding_bag", active, weight_IO, None), masked_I @ weight_IO)
-    close(sparse_matvec.product("embedding_bag", sparse_matvec.everything(x_I), weight_IO, None), x_I @ weight_IO)
+    close(
+        sparse_matvec.product("embedding_bag", sparse_matvec.everything(x_I), weight_IO, None),
+        x_I @ weight_IO,
+    )
     assert torch.equal(sparse_matvec.above(x_I, 0.5).value_K, x_I[x_I.abs() > 0.5])

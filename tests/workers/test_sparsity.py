@@ -1,4 +1,6 @@
-"""Sparsity by arithmetic: the MACs that larosa, teal and topk_activation add and leave out, and what they refuse."""
+"""Sparsity by arithmetic: the MACs that larosa, teal and topk_activation add and leave out, and
+what they refuse.
+"""
 
 import pytest
 from pydantic import ValidationError
@@ -13,15 +15,23 @@ METHODS = (larosa, teal, topk_activation)
 
 
 def test_macs_by_hand():
-    """phi-2 at 50 %: 1280 of 2560 inputs of q, k, v, o and fc1, and 5120 of 10240 of fc2, in each of 32 layers; 31 adapters."""
+    """phi-2 at 50 %: 1280 of 2560 inputs of q, k, v, o and fc1, and 5120 of 10240 of fc2, in each
+    of 32 layers; 31 adapters.
+    """
     phi = languages()["phi-2"]
     params = larosa.Params(sparsity=0.5)
     layer = 1280 * 3 * 2560 + 1280 * 2560 + 1280 * 10240 + 5120 * 2560
     assert larosa.skipped(params, phi, 7) == 7 * 32 * layer
     assert larosa.macs(params, phi, 5, 7) == (5 + 7) * 31 * 2560**2
     online = larosa.Params(sparsity=0.5, form="online")
-    assert (larosa.macs(online, phi, 5, 7), larosa.skipped(online, phi, 7)) == (7 * 32 * 2 * 2560**2, 0)
-    assert larosa.macs(online.model_copy(update={"prefill": 0.4}), phi, 5, 7) == (2 + 7) * 32 * 2 * 2560**2
+    assert (larosa.macs(online, phi, 5, 7), larosa.skipped(online, phi, 7)) == (
+        7 * 32 * 2 * 2560**2,
+        0,
+    )
+    assert (
+        larosa.macs(online.model_copy(update={"prefill": 0.4}), phi, 5, 7)
+        == (2 + 7) * 32 * 2 * 2560**2
+    )
     llama = languages()["llama-220m"]
     assert larosa.macs(online, llama, 5, 1) == 4 * 4 * 2048**2
     for method in (teal, topk_activation):
@@ -32,26 +42,44 @@ def test_macs_by_hand():
 def test_inputs_cover_a_layer():
     """The four inputs of a layer account for all of its matrices, on every size that is known."""
     for network in languages().values():
-        assert sum(one.width * one.outputs for one in sparsity_params.inputs(network)) == network.layer_macs
+        assert (
+            sum(one.width * one.outputs for one in sparsity_params.inputs(network))
+            == network.layer_macs
+        )
 
 
 def test_allocation_keeps_the_macs():
-    """However uneven the coefficients, as many MACs are left out; more than all of an input is refused by name."""
+    """However uneven the coefficients, as many MACs are left out; more than all of an input is
+    refused by name.
+    """
     network = languages()["llama-220m"]
     for coefficients in (None, (0.8, 1.2, 0.8, 1.2), (3.0, 1.0, 1.0, 2.0)):
         shares = sparsity_params.spread(0.4, coefficients, network)
         left_out = sparsity_params.skipped_by_token(network, shares) / network.layers
         assert left_out / network.layer_macs == pytest.approx(0.4, abs=1e-3)
-    params = topk_activation.Params(sparsity=0.9, allocation=(0.8, 1.2, 0.8, 1.2)).model_dump(mode="json")
-    arm = Arm(stack=(Step(method="topk_activation", params=params, version=topk_activation.VERSION),))
-    assert stack_refusal(arm, network) == (
-        "topk_activation: allocation requests a sparsity of 1.17 in h2, which must stay below 1; give h2 a smaller coefficient"
+    params = topk_activation.Params(sparsity=0.9, allocation=(0.8, 1.2, 0.8, 1.2)).model_dump(
+        mode="json"
+    )
+    arm = Arm(
+        stack=(Step(method="topk_activation", params=params, version=topk_activation.VERSION),)
+    )
+    assert (
+        stack_refusal(arm, network)
+        == "topk_activation: allocation requests a sparsity of 1.17 in h2, which must stay below 1;"
+        " give h2 a smaller coefficient"
     )
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__.rpartition(".")[2])
 @pytest.mark.parametrize(
-    "wrong", [{"sparsity": 1.0}, {"sparsity": -0.1}, {"sparsity": 0.5, "prefill": 2}, {"sparsity": 0.5, "kernel": "avx"}, {}]
+    "wrong",
+    [
+        {"sparsity": 1.0},
+        {"sparsity": -0.1},
+        {"sparsity": 0.5, "prefill": 2},
+        {"sparsity": 0.5, "kernel": "avx"},
+        {},
+    ],
 )
 def test_impossible_parameters_are_errors(method, wrong):
     """Sparsity lies in [0, 1) and must be given; other words and shares are refused."""

@@ -1,4 +1,6 @@
-"""larosa, teal and topk_activation: exact at their neutral setting, as sparse as promised, and counters that show their path."""
+"""larosa, teal and topk_activation: exact at their neutral setting, as sparse as promised, and
+counters that show their path.
+"""
 
 import dataclasses
 import json
@@ -51,7 +53,10 @@ def decoded(lm, ids=IDS, prompt=1):
     with torch.inference_mode():
         cache = DynamicCache()
         found = [prepared(lm).model(ids[:, :prompt], cache=cache).logits]
-        found += [lm.model(ids[:, place : place + 1], cache=cache).logits for place in range(prompt, ids.shape[1])]
+        found += [
+            lm.model(ids[:, place : place + 1], cache=cache).logits
+            for place in range(prompt, ids.shape[1])
+        ]
     return torch.cat(found, 1)
 
 
@@ -62,7 +67,9 @@ def counted(lm):
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__.rpartition(".")[2])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_neutral_is_exact_and_runs_on_the_kernels(method, architecture):
-    """At sparsity 0 scoring and decoding agree with the dense model within 1e-4, every matrix by its kernel, for every token."""
+    """At sparsity 0 scoring and decoding agree with the dense model within 1e-4, every matrix by
+    its kernel, for every token.
+    """
     given = speaker_of(architecture)
     wanted = scored(given)
     arm = method.apply(given, params_of(method, sparsity=0))
@@ -77,12 +84,19 @@ def test_neutral_is_exact_and_runs_on_the_kernels(method, architecture):
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__.rpartition(".")[2])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_decoding_and_scoring_agree(method, architecture):
-    """One token at a time by the kernels, and all at once by masks, leave the same inputs out: what quality reads is what runs."""
+    """One token at a time by the kernels, and all at once by masks, leave the same inputs out: what
+    quality reads is what runs.
+    """
     arm = method.apply(speaker_of(architecture), params_of(method, sparsity=0.4))
     one_by_one = decoded(arm)
     by_kernels = counted(arm)
     assert (scored(arm) - one_by_one).abs().max() < 1e-4
-    assert by_kernels["masked_calls"] == by_kernels["fallback_calls"] == counted(arm)["kernel_calls"] == 0
+    assert (
+        by_kernels["masked_calls"]
+        == by_kernels["fallback_calls"]
+        == counted(arm)["kernel_calls"]
+        == 0
+    )
     assert counted(arm)["achieved_sparsity"] == pytest.approx(by_kernels["achieved_sparsity"])
     assert (one_by_one - scored(speaker_of(architecture))).abs().max() > 0.01
 
@@ -91,7 +105,9 @@ def test_decoding_and_scoring_agree(method, architecture):
 @pytest.mark.parametrize("method", [larosa, topk_activation], ids=["larosa", "topk_activation"])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_promised_and_achieved_sparsity_are_equal(architecture, method, allocation):
-    """What `skipped` promises of a decoded token is what the kernels left out, exactly, and near what was requested."""
+    """What `skipped` promises of a decoded token is what the kernels left out, exactly, and near
+    what was requested.
+    """
     given = speaker_of(architecture)
     options = {"rotation": "random"} if method is larosa else {}
     params = params_of(method, sparsity=0.4, allocation=allocation, **options)
@@ -118,7 +134,9 @@ def test_thresholds_meet_the_share_on_their_text():
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_online_and_absorbed_agree(architecture):
-    """Rotating forth and back leaves out what absorbed rotations do: equal losses; it skips nothing, and no kernel runs."""
+    """Rotating forth and back leaves out what absorbed rotations do: equal losses; it skips
+    nothing, and no kernel runs.
+    """
     given = speaker_of(architecture)
     absorbed = larosa.apply(given, params_of(larosa, sparsity=0.5))
     online = larosa.apply(given, params_of(larosa, sparsity=0.5, form="online"))
@@ -136,7 +154,9 @@ def test_online_and_absorbed_agree(architecture):
 
 
 def test_prompts_are_dense_and_counted():
-    """A prompt goes through all rows, as the dense model's does, each matrix counted as a fallback; tokens after it are sparse."""
+    """A prompt goes through all rows, as the dense model's does, each matrix counted as a fallback;
+    tokens after it are sparse.
+    """
     given = speaker_of("qwen2")
     arm = topk_activation.apply(given, topk_activation.Params(sparsity=0.5))
     logits = decoded(arm, prompt=8)
@@ -147,7 +167,9 @@ def test_prompts_are_dense_and_counted():
 
 
 def test_scored_windows_begin_with_a_prompt():
-    """Of a window whose later part stands for decoded tokens, the earlier part is treated as a prompt is."""
+    """Of a window whose later part stands for decoded tokens, the earlier part is treated as a
+    prompt is.
+    """
     arm = topk_activation.apply(speaker_of("llama"), topk_activation.Params(sparsity=0.5))
     with torch.inference_mode():
         logits = prepared(arm).scored_logits(IDS, 8)
@@ -156,7 +178,9 @@ def test_scored_windows_begin_with_a_prompt():
 
 
 def test_part_of_a_prompt_can_be_sparse():
-    """With `prefill: 0.5` the first half of a prompt is dense and the second as sparse as decoded tokens are."""
+    """With `prefill: 0.5` the first half of a prompt is dense and the second as sparse as decoded
+    tokens are.
+    """
     given = speaker_of("llama")
     half = topk_activation.apply(given, topk_activation.Params(sparsity=0.5, prefill=0.5))
     whole = topk_activation.apply(given, topk_activation.Params(sparsity=0.5, prefill=1))
@@ -167,8 +191,13 @@ def test_part_of_a_prompt_can_be_sparse():
 
 
 def test_several_sequences_fall_back_visibly():
-    """Batches are decoded densely: the model's own logits, no kernel call, and nothing counts as left out."""
-    given, ids = speaker_of("gpt2"), torch.randint(VOCABULARY, (3, 6), generator=torch.Generator().manual_seed(3))
+    """Batches are decoded densely: the model's own logits, no kernel call, and nothing counts as
+    left out.
+    """
+    given, ids = (
+        speaker_of("gpt2"),
+        torch.randint(VOCABULARY, (3, 6), generator=torch.Generator().manual_seed(3)),
+    )
     arm = topk_activation.apply(given, topk_activation.Params(sparsity=0.5))
     assert (decoded(arm, ids) - scored(given, ids)).abs().max() < 1e-4
     proof = counted(arm)
@@ -181,7 +210,9 @@ def test_routes_agree_and_are_counted():
     given = speaker_of("qwen2")
     arms = {}
     for kernel in ("auto", "embedding_bag"):
-        arms[kernel] = topk_activation.apply(given, topk_activation.Params(sparsity=0.5, kernel=kernel))
+        arms[kernel] = topk_activation.apply(
+            given, topk_activation.Params(sparsity=0.5, kernel=kernel)
+        )
     assert (decoded(arms["auto"]) - decoded(arms["embedding_bag"])).abs().max() < 1e-4
     proof = counted(arms["embedding_bag"])
     assert proof["kernel_calls_embedding_bag"] == proof["kernel_calls"] > 0
@@ -204,16 +235,23 @@ def test_half_precision_runs(dtype):
 def test_two_of_a_kind_do_not_stack():
     """A second method that changes the same matrices is refused with the reason."""
     arm = topk_activation.apply(speaker_of("llama"), topk_activation.Params(sparsity=0.5))
-    with pytest.raises(Unsupported, match="a matrix is a RowSkippingLinear, which this method cannot change"):
+    with pytest.raises(
+        Unsupported, match="a matrix is a RowSkippingLinear, which this method cannot change"
+    ):
         topk_activation.apply(arm, topk_activation.Params(sparsity=0.5))
 
 
 def test_arms_share_their_weights():
-    """Two sparsities of one method hold the same tensors, also on twins of the model, as arms are built."""
+    """Two sparsities of one method hold the same tensors, also on twins of the model, as arms are
+    built.
+    """
     given = speaker_of("llama")
     for method, options in ((topk_activation, {}), (larosa, {"rotation": "random"})):
         arms = [
-            method.apply(dataclasses.replace(given, model=clone_shared(given.model)), method.Params(sparsity=sparsity, **options))
+            method.apply(
+                dataclasses.replace(given, model=clone_shared(given.model)),
+                method.Params(sparsity=sparsity, **options),
+            )
             for sparsity in (0.2, 0.5)
         ]
         pointers = [{parameter.data_ptr() for parameter in arm.model.parameters()} for arm in arms]
@@ -240,7 +278,9 @@ def test_choices_hold_nothing_afterwards():
 
 
 def test_calibrated_allocation_is_no_worse(tmp_path, monkeypatch):
-    """The search begins with equal coefficients and keeps what lowers the loss; what it found is on disk with every loss."""
+    """The search begins with equal coefficients and keeps what lowers the loss; what it found is on
+    disk with every loss.
+    """
     monkeypatch.setenv("BREAKEVEN_CACHE", str(tmp_path))
     given = speaker_of("llama")
     arm = larosa.apply(given, params_of(larosa, sparsity=0.5, allocation="calibrated"))

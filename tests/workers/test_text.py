@@ -20,7 +20,9 @@ def paragraphs(documents):
 
 
 def test_topics_are_split_by_document():
-    """Both parts of the topics are large, nothing that is held out can be learnt by heart, and the split is always the same."""
+    """Both parts of the topics are large, nothing that is held out can be learnt by heart, and the
+    split is always the same.
+    """
     text = corpus("topics")
     corpus.cache_clear()
     assert corpus("topics") == text
@@ -32,7 +34,9 @@ def test_topics_are_split_by_document():
 
 
 def test_the_split_does_not_depend_on_order():
-    """Documents in another order give the same parts; another document may change them, and the hash shows it."""
+    """Documents in another order give the same parts; another document may change them, and the
+    hash shows it.
+    """
     documents = {f"name {number}": f"text {number} " * 20 for number in range(30)}
     train, held_out = split_documents(documents)
     assert split_documents(dict(reversed(documents.items()))) == (train, held_out)
@@ -49,7 +53,9 @@ def test_few_documents_are_split_each():
 
 
 def test_held_out_paragraphs_leave_the_other_part():
-    """A long paragraph that both parts hold is left to the held-out one only; short ones are headings and stay."""
+    """A long paragraph that both parts hold is left to the held-out one only; short ones are
+    headings and stay.
+    """
     long, short = "the same long sentence in several documents " * 2, "Heading"
     documents = {str(number): f"{short}\n\n{long}\n\nown text {number}" for number in range(20)}
     train, held_out = split_documents(documents)
@@ -61,17 +67,24 @@ def test_held_out_paragraphs_leave_the_other_part():
 
 
 def test_docstrings_are_read_without_importing(tmp_path: Path):
-    """Modules, classes and functions give their docstrings; broken files and tests are left out, and no code runs."""
+    """Modules, classes and functions give their docstrings; broken files and tests are left out,
+    and no code runs.
+    """
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "no.py").write_text('"""Not this."""')
     (tmp_path / "broken.py").write_text('"""Nor this.""" (')
-    code = '"""Module."""\nraise SystemExit\nclass A:\n    """Class."""\n    def f(self):\n        """Function."""'
+    code = (
+        '"""Module."""\nraise SystemExit\nclass A:\n    """Class."""\n    def f(self):\n       '
+        ' """Function."""'
+    )
     (tmp_path / "one.py").write_text(code)
     assert list(docstrings(tmp_path)) == [("one.py", ["Module.", "Class.", "Function."])]
 
 
 def test_a_folder_of_text(tmp_path: Path):
-    """A folder's *.txt are documents; its hash is in the job's contents and changes with the text."""
+    """A folder's *.txt are documents; its hash is in the job's contents and changes with the
+    text.
+    """
     for number in range(12):
         (tmp_path / f"{number}.txt").write_text(f"document {number} " * 30)
     (tmp_path / "picture.png").write_bytes(b"\xff\xfe")
@@ -86,7 +99,8 @@ def test_a_folder_of_text(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("content", "message"), [(b"", "too short"), (b"one paragraph", "too short"), (b"\xff\xfe\x00", "not text in UTF-8")]
+    ("content", "message"),
+    [(b"", "too short"), (b"one paragraph", "too short"), (b"\xff\xfe\x00", "not text in UTF-8")],
 )
 def test_unusable_text(tmp_path: Path, content: bytes, message: str):
     """Text that is too short, or none at all, is an error with that reason."""
@@ -97,7 +111,9 @@ def test_unusable_text(tmp_path: Path, content: bytes, message: str):
 
 
 def test_text_that_is_not_here(tmp_path: Path):
-    """A path that is not there, a folder without text, and a name that is no text have messages of their own."""
+    """A path that is not there, a folder without text, and a name that is no text have messages of
+    their own.
+    """
     with pytest.raises(FileNotFoundError):
         corpus(f"text:{tmp_path / 'missing.txt'}")
     with pytest.raises(DataError, match=r"contains no \*\.txt"):
@@ -107,7 +123,9 @@ def test_text_that_is_not_here(tmp_path: Path):
 
 
 def test_windows_cover_documents_without_overlap():
-    """Scored parts follow each other up to the end of each document, each behind the text before it, and cuts come before words."""
+    """Scored parts follow each other up to the end of each document, each behind the text before
+    it, and cuts come before words.
+    """
     documents = ["word " * 700, "short", "x" * 2000]
     found = scoring_windows(documents)
     for text in (documents[0], documents[2]):

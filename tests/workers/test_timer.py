@@ -6,7 +6,14 @@ import pytest
 import torch
 
 from workers.measure.readings import timer
-from workers.measure.readings.timer import MIN_RESOLUTIONS, MIN_SAMPLE_S, bandwidth, inner_loop, resolution, stopwatch
+from workers.measure.readings.timer import (
+    MIN_RESOLUTIONS,
+    MIN_SAMPLE_S,
+    bandwidth,
+    inner_loop,
+    resolution,
+    stopwatch,
+)
 
 pytestmark = pytest.mark.alone
 
@@ -18,7 +25,9 @@ def test_resolution_is_a_tiny_positive_time() -> None:
 
 @pytest.mark.parametrize("forward_s", [1e-7, 3e-5, 4e-4, 1e-3, 0.2])
 def test_a_sample_is_as_long_as_promised_and_no_longer_than_needed(forward_s: float) -> None:
-    """The inner loop reaches both minimum lengths, and one forward less would not (unless it is a single one)."""
+    """The inner loop reaches both minimum lengths, and one forward less would not (unless it is a
+    single one).
+    """
     inner = inner_loop(forward_s)
     needed = max(MIN_SAMPLE_S, MIN_RESOLUTIONS * resolution())
     assert inner * forward_s >= needed * (1 - 1e-9)
@@ -26,7 +35,9 @@ def test_a_sample_is_as_long_as_promised_and_no_longer_than_needed(forward_s: fl
 
 
 def test_cpu_time_is_per_forward() -> None:
-    """Of ten sleeps of 2 ms each takes a tenth of what all of them take together, and 2 ms at least."""
+    """Of ten sleeps of 2 ms each takes a tenth of what all of them take together, and 2 ms at
+    least.
+    """
     calls = []
 
     def step() -> None:
@@ -42,7 +53,9 @@ def test_cpu_time_is_per_forward() -> None:
 
 
 def test_the_peak_of_reading_is_the_best_of_all_moments(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A first moment under load does not stay the peak, later calls never lower it, and nothing that ran lies above it."""
+    """A first moment under load does not stay the peak, later calls never lower it, and nothing
+    that ran lies above it.
+    """
     slow = 0.001
     monkeypatch.setattr(timer, "_FASTEST", {("cpu", torch.get_num_threads()): slow})
     first = bandwidth("cpu")

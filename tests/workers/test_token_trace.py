@@ -17,7 +17,9 @@ calm = pytest.fixture(autouse=True)(calm)
 
 
 def built(arm=DENSE, make="plain"):
-    return build_vision(VisionModel(small(make), small_network(make)), Condition(model=make, image_size=SIZE), arm)
+    return build_vision(
+        VisionModel(small(make), small_network(make)), Condition(model=make, image_size=SIZE), arm
+    )
 
 
 @pytest.mark.parametrize("make", MAKES)
@@ -34,16 +36,25 @@ def test_analytic_macs_of_every_make(make):
     with FlopCounterMode(display=False) as counter:
         built(Arm(overrides=Overrides(attention="eager")), make)(images(1))
     network = small_network(make)
-    assert counter.get_total_flops() / 2 == pytest.approx(network.macs(SIZE, network.dense_tokens(SIZE)), rel=1e-3)
+    assert counter.get_total_flops() / 2 == pytest.approx(
+        network.macs(SIZE, network.dense_tokens(SIZE)), rel=1e-3
+    )
 
 
-@pytest.mark.parametrize(("size", "keep_rate", "gmacs"), [(224, 1, 17.56), (448, 1, 78.50), (224, 0.1, 5.552), (448, 0.1, 24.727)])
+@pytest.mark.parametrize(
+    ("size", "keep_rate", "gmacs"),
+    [(224, 1, 17.56), (448, 1, 78.50), (224, 0.1, 5.552), (448, 0.1, 24.727)],
+)
 def test_published_macs_of_a_real_model(size, keep_rate, gmacs):
-    """DeiT-B on the meta device sees the tokens and takes the MACs that were published, by the counter and by the formula."""
+    """DeiT-B on the meta device sees the tokens and takes the MACs that were published, by the
+    counter and by the formula.
+    """
     condition = Condition(model="deit_base_patch16_224", image_size=size, attention="eager")
     with torch.device("meta"):
         loaded = load_vision(condition, torch.device("meta"))
-        model = build_vision(loaded, condition, Arm(stack=(Step(method="topk", params={"keep_rate": keep_rate}),)))
+        model = build_vision(
+            loaded, condition, Arm(stack=(Step(method="topk", params={"keep_rate": keep_rate}),))
+        )
         x = torch.empty(1, 3, size, size)
     seen = trace(model, x)
     with FlopCounterMode(display=False) as counter:
@@ -75,10 +86,17 @@ def test_a_block_that_runs_twice_is_an_error():
 
 
 @pytest.mark.parametrize(
-    "stack", [(), (Step(method="tome", params={"r": 2}),), (Step(method="slowed", params={"fraction": 0.01}),)]
+    "stack",
+    [
+        (),
+        (Step(method="tome", params={"r": 2}),),
+        (Step(method="slowed", params={"fraction": 0.01}),),
+    ],
 )
 def test_counts_its_own_forwards_only(stack):
-    """The count has the forwards and images of this arm, and none of another arm's that runs in between."""
+    """The count has the forwards and images of this arm, and none of another arm's that runs in
+    between.
+    """
     model, other = built(Arm(stack=stack)), built()
     with count_forwards(model) as seen:
         for batch in (1, 2, 3):
@@ -91,9 +109,18 @@ def test_counts_its_own_forwards_only(stack):
 def test_a_compiled_arm_is_traced_and_counted(monkeypatch):
     """A compiled arm is traced through the model that was compiled, and its calls are counted."""
     compile_ = torch.compile
-    monkeypatch.setattr(torch, "compile", lambda *args, **kwargs: compile_(*args, backend="eager", **kwargs))
-    model = built(Arm(stack=(Step(method="tome", params={"r": 2}),), overrides=Overrides(runtime="compile")))
-    assert trace(model, images()).blocks == (BlockTokens(26, 24), BlockTokens(24, 22), BlockTokens(22, 20), BlockTokens(20, 18))
+    monkeypatch.setattr(
+        torch, "compile", lambda *args, **kwargs: compile_(*args, backend="eager", **kwargs)
+    )
+    model = built(
+        Arm(stack=(Step(method="tome", params={"r": 2}),), overrides=Overrides(runtime="compile"))
+    )
+    assert trace(model, images()).blocks == (
+        BlockTokens(26, 24),
+        BlockTokens(24, 22),
+        BlockTokens(22, 20),
+        BlockTokens(20, 18),
+    )
     with count_forwards(model) as seen:
         model(images(2))
         model(images(2))

@@ -38,14 +38,20 @@ compiled = pytest.mark.skipif(MISSING is not None, reason=f"no compiled kernel h
         (1, 9, 1, 4, 4, 0, 0),
     ],
 )
-def test_compiled_merging_agrees_with_torch(batch, tokens, heads, head_dim, channels, prefix, r, sized, threads):  # noqa: PLR0917
-    """Odd shapes, prefix tokens, sizes, strided keys and none to merge: the same tokens in the same order, with the same sizes."""
+def test_compiled_merging_agrees_with_torch(
+    batch, tokens, heads, head_dim, channels, prefix, r, sized, threads
+):
+    """Odd shapes, prefix tokens, sizes, strided keys and none to merge: the same tokens in the same
+    order, with the same sizes.
+    """
     torch.manual_seed(tokens)
     x = torch.randn(batch, tokens, channels)
     keys = torch.randn(batch, tokens, 3, heads, head_dim).permute(2, 0, 3, 1, 4)[1]
     sizes = torch.randint(1, 5, (batch, tokens, 1)).float() if sized else None
     before, used = x.clone(), torch.get_num_threads()
-    expected, expected_sizes = merge_matched(x, sizes, bipartite_match(keys.sum(1), bipartite_sets(prefix, tokens, x.device), r))
+    expected, expected_sizes = merge_matched(
+        x, sizes, bipartite_match(keys.sum(1), bipartite_sets(prefix, tokens, x.device), r)
+    )
     torch.set_num_threads(threads)
     try:
         for layout in (keys, keys.mT.contiguous().mT):
@@ -59,7 +65,9 @@ def test_compiled_merging_agrees_with_torch(batch, tokens, heads, head_dim, chan
 
 @compiled
 def test_what_is_not_a_number_stays_so():
-    """NaN among the keys neither stops the sort nor goes unseen: the tokens are counted as ever, and NaN tokens come out as NaN."""
+    """NaN among the keys neither stops the sort nor goes unseen: the tokens are counted as ever,
+    and NaN tokens come out as NaN.
+    """
     x, keys = torch.randn(2, 21, 6), torch.randn(2, 2, 21, 4)
     keys[1, :, 3:9], x[1, 3:9] = torch.nan, torch.nan
     found, sizes = merge_similar_cpp(x, keys, None, 1, 7)
@@ -75,16 +83,23 @@ def test_a_model_predicts_the_same_with_compiled_merging(name):
     """Logits with `implementation: native` are those of the torch code."""
     tome, model = of_modality("vision")["tome"], small(name)
     x = images(2)
-    by_torch, natively = (tome.apply(model, tome.Params(r=3, implementation=each)) for each in ("torch", "native"))
+    by_torch, natively = (
+        tome.apply(model, tome.Params(r=3, implementation=each)) for each in ("torch", "native")
+    )
     with torch.inference_mode():
         torch.testing.assert_close(natively(x), by_torch(x), rtol=0, atol=1e-5)
 
 
 @compiled
-@pytest.mark.parametrize(("prefix", "tokens", "kept", "hubs"), [(0, 2, 1, 1), (1, 30, 17, 1), (2, 197, 150, 45), (1, 64, 63, 63)])
+@pytest.mark.parametrize(
+    ("prefix", "tokens", "kept", "hubs"),
+    [(0, 2, 1, 1), (1, 30, 17, 1), (2, 197, 150, 45), (1, 64, 63, 63)],
+)
 @pytest.mark.parametrize("sized", [False, True])
 def test_groups_are_those_of_torch(prefix, tokens, kept, hubs, sized):
-    """Farthest-first places are equal, with ties too, and so are the merged tokens and sizes to rounding."""
+    """Farthest-first places are equal, with ties too, and so are the merged tokens and sizes to
+    rounding.
+    """
     signature = torch.randint(0, 3, (5, tokens, 3)).float() + 0.1
     unit = torch.nn.functional.normalize(signature, dim=-1)
     likeness = unit @ unit.mT
@@ -94,9 +109,14 @@ def test_groups_are_those_of_torch(prefix, tokens, kept, hubs, sized):
     assert torch.equal(order, farthest_first_numpy(likeness, first, kept))
     order = torch.cat((torch.arange(prefix).expand(5, -1), order + prefix), 1)
     target = torch.randint(0, kept, (5, tokens - kept))
-    x, size = torch.randn(5, prefix + tokens, 19), torch.randint(1, 9, (5, prefix + tokens, 1)).float() if sized else None
+    x, size = (
+        torch.randn(5, prefix + tokens, 19),
+        torch.randint(1, 9, (5, prefix + tokens, 1)).float() if sized else None,
+    )
     for found, expected in zip(
-        tome_cpp.merge_groups_cpp(x, size, order, target, prefix), merge_groups_torch(x, size, order, target, prefix), strict=True
+        tome_cpp.merge_groups_cpp(x, size, order, target, prefix),
+        merge_groups_torch(x, size, order, target, prefix),
+        strict=True,
     ):
         torch.testing.assert_close(found, expected)
 
@@ -104,7 +124,9 @@ def test_groups_are_those_of_torch(prefix, tokens, kept, hubs, sized):
 @compiled
 def test_order_is_whole_where_likeness_is_not_a_number():
     """Places stay inside of the tensor where tokens are not numbers."""
-    order = tome_cpp.farthest_first_cpp(torch.full((2, 6, 6), float("nan")), torch.zeros(2, 1, dtype=torch.int64), 3)
+    order = tome_cpp.farthest_first_cpp(
+        torch.full((2, 6, 6), float("nan")), torch.zeros(2, 1, dtype=torch.int64), 3
+    )
     assert order.min() >= 0
     assert order.max() < 6
 
@@ -113,12 +135,19 @@ def test_order_is_whole_where_likeness_is_not_a_number():
 @pytest.mark.parametrize("name", ["plain", "distilled", "registers", "average"])
 @pytest.mark.parametrize("example", range(len(of_modality("vision")["hquota"].EXAMPLES)))
 def test_hquota_computes_the_same_with_compiled_code(name, example):
-    """Logits with `implementation: native` are those of the torch code, for all examples of the method."""
+    """Logits with `implementation: native` are those of the torch code, for all examples of the
+    method.
+    """
     hquota, model, x = of_modality("vision")["hquota"], small(name), images(2)
     params = hquota.EXAMPLES[example]
-    layers = params.layers if isinstance(params.layers, str) else tuple(each for each in params.layers if each < len(model.blocks))
+    layers = (
+        params.layers
+        if isinstance(params.layers, str)
+        else tuple(each for each in params.layers if each < len(model.blocks))
+    )
     by_torch, natively = (
-        hquota.apply(model, params.model_copy(update={"implementation": each, "layers": layers})) for each in ("torch", "native")
+        hquota.apply(model, params.model_copy(update={"implementation": each, "layers": layers}))
+        for each in ("torch", "native")
     )
     with torch.inference_mode():
         torch.testing.assert_close(natively(x), by_torch(x), rtol=0, atol=1e-5)
@@ -129,9 +158,15 @@ def test_other_types_are_refused():
     """Half precision is refused before anything runs, and where autocast introduces it later."""
     tome = of_modality("vision")["tome"]
     with pytest.raises(
-        Unsupported, match=r"native cannot run here: the compiled kernel takes float32 on a CPU, not torch\.bfloat16"
+        Unsupported,
+        match=(
+            r"native cannot run here: the compiled kernel takes float32 on a CPU, not"
+            r" torch\.bfloat16"
+        ),
     ):
-        tome.apply(copy.deepcopy(small("plain")).bfloat16(), tome.Params(r=3, implementation="native"))
+        tome.apply(
+            copy.deepcopy(small("plain")).bfloat16(), tome.Params(r=3, implementation="native")
+        )
     with pytest.raises(Unsupported, match=r"not torch\.float16 on cpu"):
         merge_similar_cpp(torch.randn(1, 5, 4), torch.randn(1, 1, 5, 4).half(), None, 1, 1)
 
@@ -141,8 +176,15 @@ def test_it_is_no_part_of_a_compiled_graph():
     """With `runtime: compile` the arm is refused with the reason; the torch code is not."""
     step = Step(method="tome", params={"r": 3, "implementation": "native"}, version=1)
     arm = Arm(stack=(step,), overrides=Overrides(runtime="compile"))
-    with pytest.raises(Unsupported, match="tome cannot run with runtime compile: its compiled kernel is no operator of torch"):
-        build_vision(VisionModel(small("plain"), small_network("plain")), Condition(model="plain", image_size=SIZE), arm)
+    with pytest.raises(
+        Unsupported,
+        match="tome cannot run with runtime compile: its compiled kernel is no operator of torch",
+    ):
+        build_vision(
+            VisionModel(small("plain"), small_network("plain")),
+            Condition(model="plain", image_size=SIZE),
+            arm,
+        )
 
 
 @compiled
@@ -158,28 +200,44 @@ def test_it_is_no_part_of_a_compiled_graph():
     ],
 )
 def test_the_route_that_runs_is_recorded(method, own, params, implementation):
-    """By default the arm takes the compiled implementation where it can, and its outcome names the one that ran; dense has none."""
+    """By default the arm takes the compiled implementation where it can, and its outcome names the
+    one that ran; dense has none.
+    """
     requested = of_modality("vision")[method].Params(r=2, **params).model_dump(mode="json")
     arm = Arm(stack=(Step(method=method, params=requested),), overrides=Overrides(**own))
     protocol = Protocol(pairs_min=2, pairs_max=2, budget_s=0.01)
     condition = Condition(model="test_vit", image_size=64, threads=1)
-    outcome = run(Job(condition=condition, arms=(DENSE, arm), pairs=(Pair(0, 1),), protocol=protocol), pass_seconds=0.01)
+    outcome = run(
+        Job(condition=condition, arms=(DENSE, arm), pairs=(Pair(0, 1),), protocol=protocol),
+        pass_seconds=0.01,
+    )
     assert not outcome.failures
     assert [each.implementation for each in outcome.arms] == [None, implementation]
 
 
 @pytest.mark.parametrize(
     ("own", "implementation"),
-    [({"device": "cuda"}, "torch"), ({"runtime": "compile"}, "torch"), ({"dtype": "autocast-float16"}, "torch")],
+    [
+        ({"device": "cuda"}, "torch"),
+        ({"runtime": "compile"}, "torch"),
+        ({"dtype": "autocast-float16"}, "torch"),
+    ],
 )
 def test_where_the_compiled_route_cannot_run_auto_is_torch(own, implementation):
-    """On a GPU, inside of compiled graphs and where autocast changes types, the tensor code runs."""
+    """On a GPU, inside of compiled graphs and where autocast changes types, the tensor code
+    runs.
+    """
     tome = of_modality("vision")["tome"]
-    assert tome.Params(r=2).choose(Condition(model="test_vit", image_size=64, **own)).implementation == implementation
+    assert (
+        tome.Params(r=2).choose(Condition(model="test_vit", image_size=64, **own)).implementation
+        == implementation
+    )
 
 
 def test_without_a_compiler_auto_is_torch(without_compiler):
-    """Where the compiled code cannot be made the arm runs all the same, by torch, and its outcome has that implementation."""
+    """Where the compiled code cannot be made the arm runs all the same, by torch, and its outcome
+    has that implementation.
+    """
     params = of_modality("vision")["tome"].Params(r=2).model_dump(mode="json")
     job = Job(
         condition=Condition(model="test_vit", image_size=64, threads=1),
@@ -210,7 +268,9 @@ def test_the_automatic_choice_is_the_default(method, params, arm_id):
 
 @compiled
 def test_equal_similarities_go_to_the_first():
-    """Among equal tokens the first of B takes, and the first of A are merged, whatever the width of the pieces."""
+    """Among equal tokens the first of B takes, and the first of A are merged, whatever the width of
+    the pieces.
+    """
     for tokens in (9, 33, 35, 67, 101, 120):
         x, keys = torch.arange(tokens * 2.0).view(1, tokens, 2), torch.ones(1, 1, tokens, 4)
         keys[:, :, 0] = -1
@@ -224,5 +284,7 @@ def test_equal_similarities_go_to_the_first():
 def test_a_machine_without_a_compiler_gives_the_reason(monkeypatch):
     """Without a compiler the reason names what was looked for."""
     monkeypatch.setenv("CXX", "no-such-compiler")
-    with pytest.raises(cpp_build.NotBuilt, match="no C\\+\\+ compiler: none of no-such-compiler is on the path"):
+    with pytest.raises(
+        cpp_build.NotBuilt, match="no C\\+\\+ compiler: none of no-such-compiler is on the path"
+    ):
         cpp_build.build_library(tome_cpp.TOME_CPP)

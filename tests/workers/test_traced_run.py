@@ -1,4 +1,6 @@
-"""One arm alone for an outside profiler: the ranges that it makes, as torch's own profiler sees them, and the command."""
+"""One arm alone for an outside profiler: the ranges that it makes, as torch's own profiler sees
+them, and the command.
+"""
 
 from collections import Counter
 from collections.abc import Callable
@@ -23,12 +25,19 @@ def ranges(call: Callable[[], object]) -> Counter[str]:
     """How often each range was made."""
     with profile(activities=[ProfilerActivity.CPU]) as found:
         call()
-    return Counter(event.name for event in found.events() or () if event.name.startswith(("breakeven:", "block ", "reduction")))
+    return Counter(
+        event.name
+        for event in found.events() or ()
+        if event.name.startswith(("breakeven:", "block ", "reduction"))
+    )
 
 
-@pytest.mark.parametrize(("arm", "side", "reductions"), [(0, "baseline", 0), (1, "arm", 3), (2, "arm", 12)])
+@pytest.mark.parametrize(
+    ("arm", "side", "reductions"), [(0, "baseline", 0), (1, "arm", 3), (2, "arm", 12)]
+)
 def test_ranges_of_a_vision_model(arm: int, side: str, reductions: int) -> None:
-    """Exactly the requested forwards, each with its blocks and reductions, inside the ranges that tie them to a comparison.
+    """Exactly the requested forwards, each with its blocks and reductions, inside the ranges that
+    tie them to a comparison.
 
     Warm-up is in none but those of blocks, which the model keeps.
     """
@@ -47,7 +56,14 @@ def test_ranges_of_a_vision_model(arm: int, side: str, reductions: int) -> None:
 def test_ranges_of_a_language_model(tmp_path: Path) -> None:
     """Forwards are decode steps, over as many runs as they take; each run has its prefill."""
     place = {"model": str(saved(tmp_path / "model")), "data": written(tmp_path / "text")}
-    condition = Condition(threads=1, prompt_tokens=24, new_tokens=6, kv_cache="dynamic", decoding="teacher_forcing", **place)
+    condition = Condition(
+        threads=1,
+        prompt_tokens=24,
+        new_tokens=6,
+        kv_cache="dynamic",
+        decoding="teacher_forcing",
+        **place,
+    )
     requested = Job(kind="generation", condition=condition, arms=(DENSE,), protocol=Protocol())
     found = ranges(lambda: run_traced(requested, 0, 7))
     assert found[FORWARD_RANGE] == 7
@@ -59,16 +75,27 @@ def test_ties_of_arms() -> None:
     """As the arm of its first comparison, or as the baseline; an arm in no comparison has none."""
     requested = job([DENSE, TOPK, TOME], pairs=[Pair(0, 1)])
     (comparison,) = requested.comparison_ids()
-    assert [tie_of(requested, arm) for arm in range(3)] == [(comparison, "baseline"), (comparison, "arm"), None]
+    assert [tie_of(requested, arm) for arm in range(3)] == [
+        (comparison, "baseline"),
+        (comparison, "arm"),
+        None,
+    ]
 
 
-def test_the_command_prints_how_to_record_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_how_to_record_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Command lines of both tools, and what ran; no outcome is written."""
     path = tmp_path / "job.json"
     path.write_text(job([DENSE, TOPK]).model_dump_json())
     assert main([str(path), "--arm", "1", "--forwards", "2"]) == 0
     shown = capsys.readouterr().out
-    for tool in ("nsys profile", "nsys export --type sqlite", "ncu --profile-from-start off --nvtx", "breakeven import"):
+    for tool in (
+        "nsys profile",
+        "nsys export --type sqlite",
+        "ncu --profile-from-start off --nvtx",
+        "breakeven import",
+    ):
         assert tool in shown
     assert f"-m workers.run {path} --arm 1 --forwards 2" in shown
     assert "2 forwards of arm 1, topk" in shown
@@ -83,7 +110,9 @@ def test_the_command_prints_how_to_record_it(tmp_path: Path, capsys: pytest.Capt
         (["--arm", "1", "--forwards", "0"], "at least one forward"),
     ],
 )
-def test_wrong_arms(arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_arms(
+    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A message names what the job has; nothing runs."""
     path = tmp_path / "job.json"
     path.write_text(job([DENSE, TOPK]).model_dump_json())

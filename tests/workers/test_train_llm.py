@@ -21,7 +21,15 @@ from workers.training.recipes import LANGUAGE_RECIPES, LanguageRecipe, recipe_ha
 from workers.training.train_llm import LAST, train_llm
 from workers.training.weights import obtain
 
-BRIEF = LanguageRecipe(model="tiny_lm", data="topics", steps=30, batch_size=1, tokens=64, learning_rate=3e-3, perplexity=1e9)
+BRIEF = LanguageRecipe(
+    model="tiny_lm",
+    data="topics",
+    steps=30,
+    batch_size=1,
+    tokens=64,
+    learning_rate=3e-3,
+    perplexity=1e9,
+)
 
 
 def facts(folder: Path) -> dict[str, Any]:
@@ -45,7 +53,10 @@ def test_every_trained_model_has_a_recipe():
     """The sweep's names are those of the recipes, and a model without one is refused."""
     assert set(LANGUAGE_RECIPES) == set(TRAINED_LANGUAGE) <= set(CONFIGS)
     assert all(name == recipe.model for name, recipe in LANGUAGE_RECIPES.items())
-    hashes = {name: recipe_hash(Condition(model=name, weights="trained"))["recipe"] for name in LANGUAGE_RECIPES}
+    hashes = {
+        name: recipe_hash(Condition(model=name, weights="trained"))["recipe"]
+        for name in LANGUAGE_RECIPES
+    }
     assert len(set(hashes.values())) == len(hashes)
     assert recipe_hash(Condition(model="tiny_lm")) == {}
     with pytest.raises(ValueError, match="no recipe for llama-15m"):
@@ -68,14 +79,21 @@ def test_folders_are_kept_whole_or_not_at_all(cache: Path):
 
 
 def test_training_learns_and_writes_its_facts(monkeypatch: pytest.MonkeyPatch):
-    """The loss falls within a few steps, facts record the result, and the model is loaded from the cache like any folder."""
+    """The loss falls within a few steps, facts record the result, and the model is loaded from the
+    cache like any folder.
+    """
     monkeypatch.setattr(recipes, "LANGUAGE_RECIPES", {"tiny_lm": BRIEF})
     with torch.inference_mode():  # as jobs run
         lm = load_language(Condition(model="tiny_lm", weights="trained"))
     folder = obtain(BRIEF)
     before = (folder / "facts.json").stat().st_mtime_ns
     found = facts(folder)
-    assert {file.name for file in folder.iterdir()} >= {"config.json", "model.safetensors", "tokenizer.json", "facts.json"}
+    assert {file.name for file in folder.iterdir()} >= {
+        "config.json",
+        "model.safetensors",
+        "tokenizer.json",
+        "facts.json",
+    }
     assert found["recipe"] == BRIEF.model_dump()
     assert found["losses"][-1] < found["losses"][0] - 0.5
     assert 1 < found["perplexity"] < CONFIGS["tiny_lm"]["vocab_size"]
@@ -83,7 +101,9 @@ def test_training_learns_and_writes_its_facts(monkeypatch: pytest.MonkeyPatch):
     assert found["seconds"] > 0
     assert lm.tokenizer.size == 2048
     assert lm.weights_hash == BRIEF.hash
-    assert lm.network == load_language(Condition(model=str(folder))).network.model_copy(update={"name": "tiny_lm"})
+    assert lm.network == load_language(Condition(model=str(folder))).network.model_copy(
+        update={"name": "tiny_lm"}
+    )
     assert obtain(BRIEF) == folder
     assert (folder / "facts.json").stat().st_mtime_ns == before
 
@@ -97,12 +117,19 @@ def test_training_is_repeatable(tmp_path: Path):
         train_llm(recipe.model_copy(update={"seed": seed}), tmp_path / name)
         losses.append(facts(tmp_path / name)["losses"])
     assert losses[0] == losses[1] != losses[2]
-    assert (tmp_path / "one" / "model.safetensors").read_bytes() == (tmp_path / "two" / "model.safetensors").read_bytes()
+    assert (tmp_path / "one" / "model.safetensors").read_bytes() == (
+        tmp_path / "two" / "model.safetensors"
+    ).read_bytes()
 
 
 def test_what_is_not_good_enough_is_not_kept(cache: Path):
-    """Training that ends above its recipe's perplexity is an error with that reason, and leaves nothing."""
-    with pytest.raises(TrainingTargetMissed, match=r"tiny_lm has perplexity \d+\.\d on held-out text; at most 2 is required"):
+    """Training that ends above its recipe's perplexity is an error with that reason, and leaves
+    nothing.
+    """
+    with pytest.raises(
+        TrainingTargetMissed,
+        match=r"tiny_lm has perplexity \d+\.\d on held-out text; at most 2 is required",
+    ):
         obtain(BRIEF.model_copy(update={"steps": 1, "perplexity": 2.0}))
     assert not [file for file in cache.iterdir() if file.is_dir()]
 
@@ -118,12 +145,17 @@ def test_the_learning_rate_rises_and_falls():
 
 @pytest.mark.slow
 def test_training_on_demand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """The shipped trial recipe reaches the perplexity that it requires; the seconds are printed: they depend on the machine."""
+    """The shipped trial recipe reaches the perplexity that it requires; the seconds are printed:
+    they depend on the machine.
+    """
     monkeypatch.undo()
     monkeypatch.setenv("BREAKEVEN_CACHE", str(tmp_path / "cache"))
     started = time.monotonic()
     found = facts(obtain(LANGUAGE_RECIPES["tiny_lm_smoke"]))
     seconds = time.monotonic() - started
-    print(f"\ntiny_lm_smoke: perplexity {found['perplexity']:.0f} in {seconds:.0f} s, load {os.getloadavg()[0]:.1f}")
+    print(
+        f"\ntiny_lm_smoke: perplexity {found['perplexity']:.0f} in {seconds:.0f} s, load"
+        f" {os.getloadavg()[0]:.1f}"
+    )
     assert json.dumps(found)
     assert found["perplexity"] <= LANGUAGE_RECIPES["tiny_lm_smoke"].perplexity

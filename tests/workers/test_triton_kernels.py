@@ -1,4 +1,6 @@
-"""The Triton kernels against tensor code, run by Triton's interpreter on the CPU, in one process for all."""
+"""The Triton kernels against tensor code, run by Triton's interpreter on the CPU, in one process
+for all.
+"""
 
 import json
 import os
@@ -90,10 +92,14 @@ print(json.dumps(failures))
 
 @pytest.fixture(scope="module")
 def failures() -> dict[str, str]:
-    """By name, the tracebacks of the programs that failed where `TRITON_INTERPRET` was set before Triton was imported."""
+    """By name, the tracebacks of the programs that failed where `TRITON_INTERPRET` was set before
+    Triton was imported.
+    """
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", ALL],
-        input=json.dumps({"selection": SELECTION, "farthest first": FARTHEST_FIRST, "split-K": SPLIT_K}),
+        input=json.dumps(
+            {"selection": SELECTION, "farthest first": FARTHEST_FIRST, "split-K": SPLIT_K}
+        ),
         capture_output=True,
         text=True,
         check=False,
@@ -105,7 +111,9 @@ def failures() -> dict[str, str]:
 
 
 def test_fused_selection_agrees_with_torch(failures: dict[str, str]) -> None:
-    """Odd shapes, strided inputs, prefix tokens and half precision: the kernel keeps the tokens that topk keeps, in its order."""
+    """Odd shapes, strided inputs, prefix tokens and half precision: the kernel keeps the tokens
+    that topk keeps, in its order.
+    """
     assert "selection" not in failures, failures["selection"]
 
 
@@ -115,5 +123,7 @@ def test_farthest_first_agrees_with_numpy(failures: dict[str, str]) -> None:
 
 
 def test_split_k_agrees_with_torch(failures: dict[str, str]) -> None:
-    """Odd shapes, both index types, no index, half precision: the sum of the active rows; the others are not even read."""
+    """Odd shapes, both index types, no index, half precision: the sum of the active rows; the
+    others are not even read.
+    """
     assert "split-K" not in failures, failures["split-K"]

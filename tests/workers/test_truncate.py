@@ -1,4 +1,6 @@
-"""The method that cuts tokens for nothing: its token counts are those of the schedules it copies, and nothing is added."""
+"""The method that cuts tokens for nothing: its token counts are those of the schedules it copies,
+and nothing is added.
+"""
 
 from typing import Any
 
@@ -31,17 +33,26 @@ def test_its_schedule_is_the_other_method_s(method: str, params: dict[str, Any],
     """Block for block the same tokens, and no MACs of its own."""
     other = methods.of_modality("vision")[method]
     requested = FREE.Params(**params)
-    assert FREE.tokens(requested, DEIT_S, size) == other.tokens(other.Params(**params), DEIT_S, size)
+    assert FREE.tokens(requested, DEIT_S, size) == other.tokens(
+        other.Params(**params), DEIT_S, size
+    )
     assert FREE.macs(requested, DEIT_S, size) == 0
 
 
 @pytest.mark.parametrize("size", [32, 96, 224])
-@pytest.mark.parametrize("params", [{"keep_rate": 0.7}, {"keep_rate": 0.1, "layers": (2, 5, 8)}, {"keep_rate": 0.62, "align": 64}])
+@pytest.mark.parametrize(
+    "params",
+    [{"keep_rate": 0.7}, {"keep_rate": 0.1, "layers": (2, 5, 8)}, {"keep_rate": 0.62, "align": 64}],
+)
 def test_a_fused_token_counts(params: dict[str, Any], size: int) -> None:
-    """With one token more in each reducing block the schedule is that of a method that fuses what it drops."""
+    """With one token more in each reducing block the schedule is that of a method that fuses what
+    it drops.
+    """
     other = methods.of_modality("vision")["evit"]
     requested = FREE.Params(**params, fused=True)
-    assert FREE.tokens(requested, DEIT_S, size) == other.tokens(other.Params(**params), DEIT_S, size)
+    assert FREE.tokens(requested, DEIT_S, size) == other.tokens(
+        other.Params(**params), DEIT_S, size
+    )
 
 
 def test_the_first_tokens_stay() -> None:
@@ -74,16 +85,23 @@ def test_one_schedule_is_needed(params: dict[str, Any], message: str) -> None:
 
 @pytest.mark.parametrize("params", [{"keep_rate": 1.0}, {"r": 0}, {"keep_rate": 0.99}])
 def test_nothing_cut_is_no_effect(params: dict[str, Any]) -> None:
-    """Where all tokens stay, as by rounding on a small input, the flag of other methods is raised; else it is not."""
+    """Where all tokens stay, as by rounding on a small input, the flag of other methods is raised;
+    else it is not.
+    """
     arm = Arm(stack=(Step(method="truncate", params=params),))
     assert methods.without_effect(arm, DEIT_S, 32)
-    assert not methods.without_effect(Arm(stack=(Step(method="truncate", params={"keep_rate": 0.5}),)), DEIT_S, 32)
+    assert not methods.without_effect(
+        Arm(stack=(Step(method="truncate", params={"keep_rate": 0.5}),)), DEIT_S, 32
+    )
     assert not methods.without_effect(Arm(stack=(Step(method="slowed"),)), DEIT_S, 32)
 
 
 def test_its_purpose_is_known() -> None:
     """Controls and ceilings are no optimisations; a stack with one of them is none either."""
-    assert {name: methods.purpose(name) for name in ("truncate", "slowed", "topk", "dense", "topk+slowed", "unknown")} == {
+    assert {
+        name: methods.purpose(name)
+        for name in ("truncate", "slowed", "topk", "dense", "topk+slowed", "unknown")
+    } == {
         "truncate": "ceiling",
         "slowed": "control",
         "topk": "optimisation",

@@ -29,13 +29,21 @@ def overriding(**fields):
 
 
 def built(make, arm=DENSE, **condition):
-    return build_vision(VisionModel(small(make), small_network(make)), Condition(model=make, image_size=SIZE, **condition), arm)
+    return build_vision(
+        VisionModel(small(make), small_network(make)),
+        Condition(model=make, image_size=SIZE, **condition),
+        arm,
+    )
 
 
 def test_random_weights_are_seeded():
-    """The same seed gives the same weights and images, another seed others; torch's own generator is left alone."""
+    """The same seed gives the same weights and images, another seed others; torch's own generator
+    is left alone.
+    """
     state = torch.get_rng_state()
-    one, again, other = (load_vision(TINY.model_copy(update={"seed": seed}), CPU) for seed in (0, 0, 1))
+    one, again, other = (
+        load_vision(TINY.model_copy(update={"seed": seed}), CPU) for seed in (0, 0, 1)
+    )
     assert torch.equal(torch.get_rng_state(), state)
     x = example_input(TINY, one.network)
     assert x.shape == (1, 3, 64, 64)
@@ -49,11 +57,17 @@ def test_random_weights_are_seeded():
     ("fields", "message"),
     [
         ({"model": "resnet18"}, "resnet18 is not supported: convolutional network"),
-        ({"image_size": 40}, "image_size 40 is not a multiple of test_vit's patch size 16; near by: 32 or 48"),
+        (
+            {"image_size": 40},
+            "image_size 40 is not a multiple of test_vit's patch size 16; near by: 32 or 48",
+        ),
         ({"weights": "archive.npz"}, "NumPy archive"),
         ({"weights": "broken.pt"}, "does not hold the weights of this model"),
         ({"weights": "pickled.pt"}, "does not hold the weights of this model"),
-        ({"model": "test_vit4", "weights": "pretrained"}, "timm has no pretrained weights for test_vit4"),
+        (
+            {"model": "test_vit4", "weights": "pretrained"},
+            "timm has no pretrained weights for test_vit4",
+        ),
     ],
 )
 def test_what_cannot_be_loaded(tmp_path, monkeypatch, fields, message):
@@ -74,25 +88,41 @@ def test_a_checkpoint_that_is_not_there(tmp_path):
 
 @pytest.mark.parametrize("file", ["weights.safetensors", "weights.pt"])
 def test_checkpoints_are_read_at_any_size(tmp_path, file):
-    """A checkpoint gives back the very weights; at another image size only the position embeddings are resampled."""
+    """A checkpoint gives back the very weights; at another image size only the position embeddings
+    are resampled.
+    """
     saved = load_vision(TINY.model_copy(update={"seed": 7}), CPU).model.state_dict()
-    save_file(saved, tmp_path / file) if file.endswith("safetensors") else torch.save(saved, tmp_path / file)
-    same = load_vision(TINY.model_copy(update={"weights": str(tmp_path / file)}), CPU).model.state_dict()
+    save_file(saved, tmp_path / file) if file.endswith("safetensors") else torch.save(
+        saved, tmp_path / file
+    )
+    same = load_vision(
+        TINY.model_copy(update={"weights": str(tmp_path / file)}), CPU
+    ).model.state_dict()
     assert saved
     assert all(torch.equal(same[name], saved[name]) for name in saved)
-    larger = load_vision(Condition(model="test_vit", image_size=96, weights=str(tmp_path / file)), CPU).model.state_dict()
+    larger = load_vision(
+        Condition(model="test_vit", image_size=96, weights=str(tmp_path / file)), CPU
+    ).model.state_dict()
     assert {name for name in saved if not torch.equal(saved[name], larger[name])} == {"pos_embed"}
     assert larger["pos_embed"].shape == (1, 37, 64)
 
 
 def test_arms_share_weights_and_nothing_else():
-    """Arms are modules of their own, so that hooks on one see nothing of another, over the very same weights."""
+    """Arms are modules of their own, so that hooks on one see nothing of another, over the very
+    same weights.
+    """
     loaded = VisionModel(small("plain"), small_network("plain"))
     condition = Condition(model="plain", image_size=SIZE)
-    one, two = (build_vision(loaded, condition, arm) for arm in (DENSE, overriding(attention="eager")))
+    one, two = (
+        build_vision(loaded, condition, arm) for arm in (DENSE, overriding(attention="eager"))
+    )
     assert not set(map(id, one.modules())) & set(map(id, (*two.modules(), *loaded.model.modules())))
     weights = [value.data_ptr() for value in loaded.model.parameters()]
-    assert [value.data_ptr() for value in one.parameters()] == [value.data_ptr() for value in two.parameters()] == weights
+    assert (
+        [value.data_ptr() for value in one.parameters()]
+        == [value.data_ptr() for value in two.parameters()]
+        == weights
+    )
 
 
 @pytest.mark.parametrize("make", MAKES)
@@ -107,7 +137,9 @@ def test_manual_attention_computes_the_same(make):
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
 @pytest.mark.parametrize("make", MAKES)
 def test_our_block_is_timms(make, attention):
-    """A block with nothing to remove, and sizes of one in its attention, computes what timm's block computes."""
+    """A block with nothing to remove, and sizes of one in its attention, computes what timm's block
+    computes.
+    """
     model = built(make, attention=attention)
     tokens = small_network(make).dense_tokens(SIZE)[0].attention
     x, ones = torch.randn(2, tokens, 48), torch.ones(2, tokens, 1)
@@ -116,46 +148,78 @@ def test_our_block_is_timms(make, attention):
         ours, sizes = ReducingBlock(block, None, proportional=True)(x, ones)
         torch.testing.assert_close(ours, expected, rtol=1e-4, atol=1e-5)
         assert sizes is ones
-        torch.testing.assert_close(ReducingBlock(block, None, proportional=False)(x, None)[0], expected, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(
+            ReducingBlock(block, None, proportional=False)(x, None)[0],
+            expected,
+            rtol=1e-4,
+            atol=1e-5,
+        )
 
 
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
 def test_a_size_counts_like_copies(attention):
     """Attention to a token of size 3 is attention to three copies of it."""
     attn = built("plain", attention=attention).blocks[0].attn
-    x, sizes = torch.randn(2, 5, 48), torch.tensor([1.0, 3, 1, 2, 1]).view(1, 5, 1).expand(2, -1, -1)
+    x, sizes = (
+        torch.randn(2, 5, 48),
+        torch.tensor([1.0, 3, 1, 2, 1]).view(1, 5, 1).expand(2, -1, -1),
+    )
     copies = x.repeat_interleave(torch.tensor([1, 3, 1, 2, 1]), dim=1)
-    torch.testing.assert_close(attend(attn, x, sizes)[0], attn(copies)[:, [0, 1, 4, 5, 7]], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        attend(attn, x, sizes)[0], attn(copies)[:, [0, 1, 4, 5, 7]], rtol=1e-4, atol=1e-5
+    )
 
 
-@pytest.mark.parametrize("make", ["plain", "distilled", "registers", "average", "average_with_registers"])
+@pytest.mark.parametrize(
+    "make", ["plain", "distilled", "registers", "average", "average_with_registers"]
+)
 def test_merging_equal_tokens_loses_nothing(make):
-    """Where patches come in equal copies, only copies are merged, and the answer is the dense model's: sizes are carried right."""
+    """Where patches come in equal copies, only copies are merged, and the answer is the dense
+    model's: sizes are carried right.
+    """
     model = clone_shared(small(make))
     model.pos_embed = torch.nn.Parameter(torch.zeros_like(model.pos_embed))
-    shades = torch.randn(3, 8, 8).repeat(1, 5, 5) + torch.randn(2, 1, 5, 5).bernoulli(0.3).kron(torch.ones(1, 1, 8, 8)) * 2
-    torch.testing.assert_close(tome.apply(model, tome.Params(r=(4, 2)))(shades), model(shades), rtol=1e-3, atol=1e-4)
+    shades = (
+        torch.randn(3, 8, 8).repeat(1, 5, 5)
+        + torch.randn(2, 1, 5, 5).bernoulli(0.3).kron(torch.ones(1, 1, 8, 8)) * 2
+    )
+    torch.testing.assert_close(
+        tome.apply(model, tome.Params(r=(4, 2)))(shades), model(shades), rtol=1e-3, atol=1e-4
+    )
     assert not torch.allclose(
-        tome.apply(model, tome.Params(r=(8, 2), prop_attn=False))(shades), model(shades), rtol=1e-3, atol=1e-4
+        tome.apply(model, tome.Params(r=(8, 2), prop_attn=False))(shades),
+        model(shades),
+        rtol=1e-3,
+        atol=1e-4,
     )
 
 
 @pytest.mark.parametrize("size", [24, Rectangle(height=24, width=40)])
 @pytest.mark.parametrize("make", MAKES)
 def test_an_arm_at_another_size(make, size):
-    """An arm that overrides the image size runs at that size on the same weights, position embeddings resampled."""
+    """An arm that overrides the image size runs at that size on the same weights, position
+    embeddings resampled.
+    """
     model = built(make, overriding(image_size=size))
     assert model(images(2, size)).shape == (2, 7)
-    own = {name for name, value in model.named_parameters() if value.data_ptr() != small(make).get_parameter(name).data_ptr()}
+    own = {
+        name
+        for name, value in model.named_parameters()
+        if value.data_ptr() != small(make).get_parameter(name).data_ptr()
+    }
     assert own == {"pos_embed"}
     with pytest.raises(Unsupported, match="not a multiple"):
         built(make, overriding(image_size=25))
 
 
-@pytest.mark.parametrize("stack", [(), (TOME,), (Step(method="topk", params={"keep_rate": 0.5, "layers": [1]}),)])
+@pytest.mark.parametrize(
+    "stack", [(), (TOME,), (Step(method="topk", params={"keep_rate": 0.5, "layers": [1]}),)]
+)
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "autocast-float16"])
 def test_other_types(dtype, stack):
-    """An arm in half precision has its own weights (autocast shares them) and its input comes in its type."""
+    """An arm in half precision has its own weights (autocast shares them) and its input comes in
+    its type.
+    """
     loaded, condition = load_vision(TINY, CPU), TINY.model_copy(update={"dtype": dtype})
     model = build_vision(loaded, condition, Arm(stack=stack))
     x = example_input(condition, loaded.network)
@@ -171,16 +235,27 @@ def test_other_types(dtype, stack):
 def test_values_of_inputs():
     """Random ones differ, by the seed alone; zeros are what the condition requests."""
     network = small_network("plain")
-    random, zeros = (example_input(TINY.model_copy(update={"inputs": inputs}), network) for inputs in (None, "zeros"))
+    random, zeros = (
+        example_input(TINY.model_copy(update={"inputs": inputs}), network)
+        for inputs in (None, "zeros")
+    )
     assert random.shape == zeros.shape
     assert (random.count_nonzero() == random.numel(), zeros.count_nonzero() == 0) == (True, True)
 
 
 def test_arms_of_one_type_share_its_weights():
-    """One copy of the model for each type, however many arms run on it; another image size has its own position embeddings."""
+    """One copy of the model for each type, however many arms run on it; another image size has its
+    own position embeddings.
+    """
     loaded, condition = load_vision(TINY, CPU), TINY.model_copy(update={"dtype": "float16"})
     arms = [Arm(), Arm(stack=(TOME,)), overriding(image_size=2 * TINY.pixels)]
-    weights = [{name: value.data_ptr() for name, value in build_vision(loaded, condition, arm).named_parameters()} for arm in arms]
+    weights = [
+        {
+            name: value.data_ptr()
+            for name, value in build_vision(loaded, condition, arm).named_parameters()
+        }
+        for arm in arms
+    ]
     assert weights[0] == weights[1]
     assert {name for name in weights[0] if weights[0][name] != weights[2][name]} == {"pos_embed"}
     single = {value.data_ptr() for value in build_vision(loaded, TINY, Arm()).parameters()}
@@ -201,7 +276,9 @@ def test_refusals_become_unsupported():
 
 def test_strange_blocks_are_refused():
     """Tokens are removed from timm's plain blocks only; anything else is named."""
-    strange = VisionTransformer(img_size=32, embed_dim=48, depth=2, num_heads=3, block_fn=ParallelScalingBlock)
+    strange = VisionTransformer(
+        img_size=32, embed_dim=48, depth=2, num_heads=3, block_fn=ParallelScalingBlock
+    )
     with pytest.raises(Unsupported, match="made of ParallelScalingBlock"):
         fit(strange, {})
     with pytest.raises(Unsupported, match="made of ReducingBlock"):
@@ -210,7 +287,9 @@ def test_strange_blocks_are_refused():
 
 @pytest.mark.alone
 def test_slowed_takes_its_share():
-    """Each forward takes at least the requested share longer than its layers, and gives the same answer."""
+    """Each forward takes at least the requested share longer than its layers, and gives the same
+    answer.
+    """
     model = slowed.apply(small("plain"), slowed.Params(fraction=0.5))
     marks = []
     model.patch_embed.register_forward_pre_hook(lambda *_: marks.append(time.perf_counter()))
@@ -223,5 +302,7 @@ def test_slowed_takes_its_share():
 @pytest.mark.slow
 def test_a_compiled_arm_computes_the_same():
     """torch.compile with its own code generator gives the eager arm's answer."""
-    eager, compiled = (built("plain", Arm(stack=(TOME,)), runtime=runtime) for runtime in ("eager", "compile"))
+    eager, compiled = (
+        built("plain", Arm(stack=(TOME,)), runtime=runtime) for runtime in ("eager", "compile")
+    )
     torch.testing.assert_close(compiled(images()), eager(images()), rtol=1e-4, atol=1e-5)

@@ -1,4 +1,6 @@
-"""Embeddings and heads for n-tokens: the formulas by hand, what is shared, and what stays as it was."""
+"""Embeddings and heads for n-tokens: the formulas by hand, what is shared, and what stays as it
+was.
+"""
 
 from typing import get_args
 
@@ -14,7 +16,14 @@ from tests.workers.tiny_vits import calm
 from workers.errors import Unsupported
 from workers.vocabulary.build import Mode, VocabularyRecipe, build_vocabulary
 from workers.vocabulary.ngram_tokenizer import Vocabulary, split_again, tokenizer_hash
-from workers.vocabulary.vocab_embeddings import Init, extended, mixture_weights, ngram_rows, resized, with_vocabulary
+from workers.vocabulary.vocab_embeddings import (
+    Init,
+    extended,
+    mixture_weights,
+    ngram_rows,
+    resized,
+    with_vocabulary,
+)
 
 calm = pytest.fixture(autouse=True)(calm)
 ARCHITECTURES = tuple(CONFIGS)
@@ -27,7 +36,9 @@ def vocabulary(count: int = 12, mode: Mode = "append") -> Vocabulary:
 
 
 def test_exponential_rows_by_hand() -> None:
-    """Of three tokens the nearest counts 4/7, the next 2/7, the farthest 1/7: the last one to read, the first one to generate."""
+    """Of three tokens the nearest counts 4/7, the next 2/7, the farthest 1/7: the last one to read,
+    the first one to generate.
+    """
     assert mixture_weights(3, "exp", "last").tolist() == pytest.approx([1 / 7, 2 / 7, 4 / 7])
     assert mixture_weights(3, "exp", "first").tolist() == pytest.approx([4 / 7, 2 / 7, 1 / 7])
     ngrams = [(0, 1, 2), (3, 0)]
@@ -38,16 +49,22 @@ def test_exponential_rows_by_hand() -> None:
 
 
 def test_the_ablations_by_hand() -> None:
-    """The mean is equal at both ends; `last_first` reads the last token's row and generates by the first one's."""
+    """The mean is equal at both ends; `last_first` reads the last token's row and generates by the
+    first one's.
+    """
     ngrams = [(0, 1, 2)]
     for toward in ("last", "first"):
-        torch.testing.assert_close(ngram_rows(TABLE_VD, ngrams, "mean", toward), torch.tensor([[7 / 3, 70 / 3]]))
+        torch.testing.assert_close(
+            ngram_rows(TABLE_VD, ngrams, "mean", toward), torch.tensor([[7 / 3, 70 / 3]])
+        )
     assert ngram_rows(TABLE_VD, ngrams, "last_first", "last").tolist() == [[4.0, 40.0]]
     assert ngram_rows(TABLE_VD, ngrams, "last_first", "first").tolist() == [[1.0, 10.0]]
 
 
 def test_drawn_rows() -> None:
-    """Random rows have each column's mean and deviation, and differ by seed and by end, but not from call to call."""
+    """Random rows have each column's mean and deviation, and differ by seed and by end, but not
+    from call to call.
+    """
     ngrams = [(0, 1)] * 4000
     drawn_ND = ngram_rows(TABLE_VD, ngrams, "random", "last", seed=3)
     torch.testing.assert_close(drawn_ND.mean(0), TABLE_VD.mean(0), rtol=0.1, atol=0)
@@ -60,23 +77,40 @@ def test_drawn_rows() -> None:
 
 
 def test_rows_from_an_n_grams_text_by_hand() -> None:
-    """As in the authors' code: the text is split again by the unmodified tokenizer, here into a removed token and one more."""
+    """As in the authors' code: the text is split again by the unmodified tokenizer, here into a
+    removed token and one more.
+    """
     letters = {"a": 0, "b": 1, "d": 2, "ab": 3, "abd": 4}
     tokenizer = Backend(models.BPE(vocab=letters, merges=[("a", "b"), ("ab", "d")]))
-    known = Vocabulary(tokenizer="", tokens=5, removed={3: (0, 1), 4: (0, 1, 2)}, ngrams=((0, 1), (0, 1, 2), (0, 1, 0), (2, 2)))
+    known = Vocabulary(
+        tokenizer="",
+        tokens=5,
+        removed={3: (0, 1), 4: (0, 1, 2)},
+        ngrams=((0, 1), (0, 1, 2), (0, 1, 0), (2, 2)),
+    )
     runs = split_again(tokenizer, known.ngrams)
     assert runs == ((3,), (4,), (3, 0), (2, 2))
     table_VD = torch.tensor([[1.0], [10.0], [100.0], [1000.0], [7.0]])
-    read_WD, said_WD = (extended(table_VD, known, "exp", toward, runs=runs) for toward in ("last", "first"))
+    read_WD, said_WD = (
+        extended(table_VD, known, "exp", toward, runs=runs) for toward in ("last", "first")
+    )
     assert [known.ids[place] for place in range(4)] == [3, 4, 5, 6]
-    assert read_WD.flatten().tolist() == pytest.approx([1, 10, 100, 1000, 7, (1000 + 2 * 1) / 3, 100])
-    assert said_WD.flatten().tolist() == pytest.approx([1, 10, 100, 1000, 7, (2 * 1000 + 1) / 3, 100])
+    assert read_WD.flatten().tolist() == pytest.approx(
+        [1, 10, 100, 1000, 7, (1000 + 2 * 1) / 3, 100]
+    )
+    assert said_WD.flatten().tolist() == pytest.approx(
+        [1, 10, 100, 1000, 7, (2 * 1000 + 1) / 3, 100]
+    )
     own_WD = extended(table_VD, known, "exp", "last")
-    assert own_WD.flatten().tolist()[3:] == pytest.approx([7, (1 + 20 + 400) / 7, (1 + 20 + 4) / 7, 100])
+    assert own_WD.flatten().tolist()[3:] == pytest.approx(
+        [7, (1 + 20 + 400) / 7, (1 + 20 + 4) / 7, 100]
+    )
 
 
 def test_where_the_rows_go() -> None:
-    """The first n-tokens take the rows of the removed tokens, the others follow the last token; rows of none stay the last."""
+    """The first n-tokens take the rows of the removed tokens, the others follow the last token;
+    rows of none stay the last.
+    """
     known = Vocabulary(tokenizer="", tokens=4, removed={1: (0, 0)}, ngrams=((2, 3), (0, 2)))
     table_WD = extended(TABLE_VD, known, "mean", "last")
     assert table_WD.tolist() == [[1.0, 10.0], [6.0, 60.0], [4.0, 40.0], [8.0, 80.0], [2.5, 25.0]]
@@ -90,7 +124,9 @@ def test_where_the_rows_go() -> None:
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("mode", get_args(Mode))
 def test_old_tokens_keep_their_logits(architecture: Architecture, mode: Mode) -> None:
-    """For a text in tokens that stay, the logits of all that stay are those of the model as it was."""
+    """For a text in tokens that stay, the logits of all that stay are those of the model as it
+    was.
+    """
     given = lm(architecture)
     known = vocabulary(mode=mode)
     made = with_vocabulary(given.model, known, "exp")
@@ -106,13 +142,21 @@ def test_old_tokens_keep_their_logits(architecture: Architecture, mode: Mode) ->
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_only_embedding_and_head_are_new(architecture: Architecture) -> None:
-    """Every other parameter is the given model's own tensor, and the given one is as it was, tied where it was tied."""
+    """Every other parameter is the given model's own tensor, and the given one is as it was, tied
+    where it was tied.
+    """
     given = lm(architecture)
     before = {name: parameter.clone() for name, parameter in given.model.named_parameters()}
     made = with_vocabulary(given.model, vocabulary(), "exp")
-    new = {id(parameter) for part in (made.get_input_embeddings(), made.get_output_embeddings()) for parameter in part.parameters()}
+    new = {
+        id(parameter)
+        for part in (made.get_input_embeddings(), made.get_output_embeddings())
+        for parameter in part.parameters()
+    }
     own = {parameter.data_ptr() for parameter in given.model.parameters()}
-    assert {(id(parameter) in new) != (parameter.data_ptr() in own) for parameter in made.parameters()} == {True}
+    assert {
+        (id(parameter) in new) != (parameter.data_ptr() in own) for parameter in made.parameters()
+    } == {True}
     for name, parameter in given.model.named_parameters():
         assert torch.equal(parameter, before[name])
     tied = given.model.get_input_embeddings().weight is given.model.get_output_embeddings().weight
@@ -133,20 +177,37 @@ class TwoTables(torch.nn.Embedding):
 
 @pytest.mark.parametrize("family", ["gpt2", "opt", "gpt_bigcode"])
 def test_a_table_of_positions_may_be_as_long_as_the_vocabulary(family: str) -> None:
-    """What is read at positions has no row for each token, and stays as it is; a table that is read at tokens is refused."""
+    """What is read at positions has no row for each token, and stays as it is; a table that is read
+    at tokens is refused.
+    """
     rows = bytes_bpe().size + SPARE
-    sizes = {"n_embd": 32, "n_layer": 1, "n_head": 2, "n_positions": rows, "hidden_size": 32, "num_hidden_layers": 1}
+    sizes = {
+        "n_embd": 32,
+        "n_layer": 1,
+        "n_head": 2,
+        "n_positions": rows,
+        "hidden_size": 32,
+        "num_hidden_layers": 1,
+    }
     sizes |= {"num_attention_heads": 2, "ffn_dim": 32, "word_embed_proj_dim": 32}
     positions = rows - 2 if family == "opt" else rows  # to which opt adds two rows
-    config = {"vocab_size": rows, "max_position_embeddings": positions, **(CONFIGS["gpt2"] | sizes if family != "opt" else sizes)}
+    config = {
+        "vocab_size": rows,
+        "max_position_embeddings": positions,
+        **(CONFIGS["gpt2"] | sizes if family != "opt" else sizes),
+    }
     model = AutoModelForCausalLM.from_config(AutoConfig.for_model(family, **config)).eval()
-    (table,) = [part for name, part in model.named_modules() if name.endswith(("wpe", "embed_positions"))]
+    (table,) = [
+        part for name, part in model.named_modules() if name.endswith(("wpe", "embed_positions"))
+    ]
     assert len(table.weight) == len(model.get_input_embeddings().weight) == rows
     made = with_vocabulary(model, vocabulary(), "mean")
     assert len(made.get_input_embeddings().weight) == rows + 12
     tokens = torch.tensor([bytes_bpe().encode(TEXTS[1])[:30]])
     size = bytes_bpe().size
-    torch.testing.assert_close(made(input_ids=tokens).logits[..., :size], model(input_ids=tokens).logits[..., :size])
+    torch.testing.assert_close(
+        made(input_ids=tokens).logits[..., :size], model(input_ids=tokens).logits[..., :size]
+    )
     model.set_input_embeddings(TwoTables(rows, 32))
     with pytest.raises(Unsupported):
         with_vocabulary(model, vocabulary(), "mean")
@@ -154,11 +215,16 @@ def test_a_table_of_positions_may_be_as_long_as_the_vocabulary(family: str) -> N
 
 @pytest.mark.parametrize("init", get_args(Init))
 def test_a_tied_head_stays_tied_where_it_can(init: Init) -> None:
-    """Means are the same rows at both ends; other first rows need a head of its own, and so does tuning."""
+    """Means are the same rows at both ends; other first rows need a head of its own, and so does
+    tuning.
+    """
     given = lm("gpt2")
     made = with_vocabulary(given.model, vocabulary(), init)
     assert resized(given.network, made).tied == (init == "mean")
-    assert resized(given.network, with_vocabulary(given.model, vocabulary(), init, untie=True)).tied is False
+    assert (
+        resized(given.network, with_vocabulary(given.model, vocabulary(), init, untie=True)).tied
+        is False
+    )
     assert resized(given.network, made).vocabulary == bytes_bpe().size + 12 + SPARE
 
 

@@ -35,11 +35,16 @@ def test_other_parts_are_left_out():
 
 
 def test_one_model_per_line_and_sorted():
-    """The file reads well in a diff: sorted, one model per line, and rewriting it changes nothing."""
+    """The file reads well in a diff: sorted, one model per line, and rewriting it changes
+    nothing.
+    """
     text = FILE.read_text(encoding="utf-8")
     assert list(json.loads(text)) == sorted(networks())
     assert len(text.splitlines()) == len(networks()) + 2
-    assert written({name: known.model_dump(exclude={"name"}) for name, known in networks().items()}) == text
+    assert (
+        written({name: known.model_dump(exclude={"name"}) for name, known in networks().items()})
+        == text
+    )
 
 
 @pytest.mark.slow
@@ -50,7 +55,9 @@ def test_the_catalogue_is_current():
 
 @pytest.mark.slow
 def test_every_model_takes_another_size():
-    """Every model of the catalogue is built at another image size than its own, and has the position embeddings for it."""
+    """Every model of the catalogue is built at another image size than its own, and has the
+    position embeddings for it.
+    """
     for name, network in networks().items():
         size = 3 * network.patch
         with torch.device("meta"):

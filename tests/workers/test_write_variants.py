@@ -1,4 +1,6 @@
-"""Names of timm beyond the catalogue: tagged weights, models that are not supported and why, heads of checkpoints."""
+"""Names of timm beyond the catalogue: tagged weights, models that are not supported and why, heads
+of checkpoints.
+"""
 
 import json
 from pathlib import Path
@@ -23,10 +25,14 @@ CPU = torch.device("cpu")
 
 
 def test_every_model_of_timm_is_known_or_has_a_reason() -> None:
-    """No name of timm is an unknown word: it is in the catalogue, or the file gives the reason that the code finds now."""
+    """No name of timm is an unknown word: it is in the catalogue, or the file gives the reason that
+    the code finds now.
+    """
     written = {key: names.split() for key, names in json.loads(UNSUPPORTED.read_text()).items()}
     assert unsupported() == written
-    assert {*networks(), *(name for names in written.values() for name in names)} >= set(timm.list_models())
+    assert {*networks(), *(name for names in written.values() for name in names)} >= set(
+        timm.list_models()
+    )
     for name in timm.list_models():
         if name not in networks():
             assert "is not supported: " in not_known(name, [*networks()]), name
@@ -54,12 +60,16 @@ def test_reasons(name: str, why: str) -> None:
 def test_unknown_words_and_tags() -> None:
     """A misspelt name still has its neighbour, and a tag that does not exist those that do."""
     assert "did you mean 'vit_base_patch16_224'" in not_known("vit_base_patch16_244", [*networks()])
-    assert "no weights with the tag 'mea'; did you mean 'mae'" in not_known("vit_base_patch16_224.mea", [*networks()])
+    assert "no weights with the tag 'mea'; did you mean 'mae'" in not_known(
+        "vit_base_patch16_224.mea", [*networks()]
+    )
     assert reason("swin_tiny_patch4_window7_224") == "windowed attention"
 
 
 def test_every_tag_is_there() -> None:
-    """All weights that timm lists for a model of the catalogue, unless their model is made of other parts."""
+    """All weights that timm lists for a model of the catalogue, unless their model is made of other
+    parts.
+    """
     known = json.loads(VARIANTS.read_text())
     assert set(networks()) <= set(known)
     listed = {name for name in timm.list_pretrained() if name.partition(".")[0] in networks()}
@@ -67,17 +77,26 @@ def test_every_tag_is_there() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["vit_base_patch16_224.mae", "vit_base_patch16_224.augreg_in21k", "vit_small_patch16_224.augreg_in21k_ft_in1k"]
+    "name",
+    [
+        "vit_base_patch16_224.mae",
+        "vit_base_patch16_224.augreg_in21k",
+        "vit_small_patch16_224.augreg_in21k_ft_in1k",
+    ],
 )
 def test_a_tag_has_the_geometry_that_timm_builds(name: str) -> None:
-    """Outputs, pooling and image size of a tag are those of timm's model under that name, and so are the MACs."""
+    """Outputs, pooling and image size of a tag are those of timm's model under that name, and so
+    are the MACs.
+    """
     model = meta(name)
     assert networks()[name] == geometry_of(name.partition(".")[0], model)
     assert classes(name) == model.num_classes
 
 
 def test_a_tagged_model_runs(tmp_path: Path) -> None:
-    """A tagged name is loaded, reduced and counted like a bare one; here with random weights, nothing being downloaded."""
+    """A tagged name is loaded, reduced and counted like a bare one; here with random weights,
+    nothing being downloaded.
+    """
     tome = of_modality("vision")["tome"]
     arm = Arm(stack=(Step(method="tome", params=tome.Params(r=2).model_dump(mode="json")),))
     job = Job(
@@ -93,11 +112,15 @@ def test_a_tagged_model_runs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", [".safetensors", ".pth"])
 def test_a_checkpoint_with_a_head_of_its_own(tmp_path: Path, suffix: str) -> None:
-    """A model fine-tuned to 5 classes keeps its 5 outputs, gives the logits of the model that was saved, and has its MACs."""
+    """A model fine-tuned to 5 classes keeps its 5 outputs, gives the logits of the model that was
+    saved, and has its MACs.
+    """
     torch.manual_seed(0)
     tuned = timm.create_model("test_vit", num_classes=5, img_size=64).eval()
     file = tmp_path / f"tuned{suffix}"
-    save_file(tuned.state_dict(), file) if suffix == ".safetensors" else torch.save({"state_dict": tuned.state_dict()}, file)
+    save_file(tuned.state_dict(), file) if suffix == ".safetensors" else torch.save(
+        {"state_dict": tuned.state_dict()}, file
+    )
     found = load_vision(Condition(model="test_vit", image_size=64, weights=str(file)), CPU)
     x = torch.randn(2, 3, 64, 64)
     with torch.inference_mode():
@@ -106,7 +129,9 @@ def test_a_checkpoint_with_a_head_of_its_own(tmp_path: Path, suffix: str) -> Non
 
 
 def test_a_head_that_does_not_fit_the_data(tmp_path: Path) -> None:
-    """A 1000-class head on digits, or a checkpoint's 5 on another number of folders, is refused before anything runs."""
+    """A 1000-class head on digits, or a checkpoint's 5 on another number of folders, is refused
+    before anything runs.
+    """
     with pytest.raises(DataError, match="digits has 10 classes, the head of test_vit has 1000"):
         check_head(Condition(model="test_vit", image_size=32, data="digits"))
     check_head(Condition(model="digits_vit_64", image_size=32, data="digits", weights="trained"))

@@ -1,4 +1,6 @@
-"""Zero-shot tasks: continuations against sums by hand, a task of lm-eval's from files, and what happens where one cannot be run."""
+"""Zero-shot tasks: continuations against sums by hand, a task of lm-eval's from files, and what
+happens where one cannot be run.
+"""
 
 import json
 import logging
@@ -29,29 +31,50 @@ calm = pytest.fixture(autouse=True)(calm)
 scripted_language_arm = pytest.fixture(scripted_language_arm)
 third_party = pytest.mark.filterwarnings("default")  # lm-eval and datasets warn of themselves
 TEXTS = {"simple": "The if statement is", "empty": "", "spaced": "A class definition \n "}
-CHOICES = ([" used for conditional execution", " never", " a loop", " x"], [" one", " two"], ["yes", "no", "perhaps"])
+CHOICES = (
+    [" used for conditional execution", " never", " a loop", " x"],
+    [" one", " two"],
+    ["yes", "no", "perhaps"],
+)
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """A model in a folder, and a text."""
     folder = tmp_path_factory.mktemp("zeroshot")
-    return {"model": str(saved(folder / "model", max_position_embeddings=1024)), "data": written(folder / "text")}
+    return {
+        "model": str(saved(folder / "model", max_position_embeddings=1024)),
+        "data": written(folder / "text"),
+    }
 
 
 def requested(
-    place: dict[str, str], tasks: Sequence[str], arms: Sequence[Arm] = (DENSE, Arm(replicate=1)), documents: int | None = None
+    place: dict[str, str],
+    tasks: Sequence[str],
+    arms: Sequence[Arm] = (DENSE, Arm(replicate=1)),
+    documents: int | None = None,
 ) -> Outcome:
     """The answer to a quality job with these tasks."""
     protocol = Protocol(characters=400, tasks=tuple(tasks), documents=documents)
     pairs = tuple(Pair(0, index) for index in range(1, len(arms)))
-    return run(Job(kind="quality", condition=Condition(threads=1, **place), arms=tuple(arms), pairs=pairs, protocol=protocol))
+    return run(
+        Job(
+            kind="quality",
+            condition=Condition(threads=1, **place),
+            arms=tuple(arms),
+            pairs=pairs,
+            protocol=protocol,
+        )
+    )
 
 
 def task(folder: Path, **more: Any) -> str:
     """The path of a task of three questions in `folder`, with the fields in `more` set."""
     data = folder / "questions.json"
-    rows = [{"text": text, "choices": choices, "right": 0} for text, choices in zip(TEXTS.values(), CHOICES, strict=True)]
+    rows = [
+        {"text": text, "choices": choices, "right": 0}
+        for text, choices in zip(TEXTS.values(), CHOICES, strict=True)
+    ]
     data.write_text("\n".join(map(json.dumps, rows)))
     kwargs = {"data_files": {"test": str(data)}, "cache_dir": str(folder / "cache")}
     fields = {
@@ -65,7 +88,10 @@ def task(folder: Path, **more: Any) -> str:
         "doc_to_choice": "{{choices}}",
         "doc_to_target": "right",
         "target_delimiter": "",
-        "metric_list": [{"metric": name, "aggregation": "mean", "higher_is_better": True} for name in ("acc", "acc_norm")],
+        "metric_list": [
+            {"metric": name, "aggregation": "mean", "higher_is_better": True}
+            for name in ("acc", "acc_norm")
+        ],
         **more,
     }
     file = folder / "three.yaml"
@@ -83,7 +109,9 @@ def lost(arm: ArmOutcome) -> dict[str, Any]:
 
 
 def test_white_space_belongs_to_the_continuation() -> None:
-    """What is scored after the context's last word is its white space and the continuation; nothing at all is certain."""
+    """What is scored after the context's last word is its white space and the continuation; nothing
+    at all is certain.
+    """
     lm = tiny_llm("llama")
     with torch.inference_mode():
         expected = score(lm, Window("It was", "  so")).log_p
@@ -94,14 +122,18 @@ def test_white_space_belongs_to_the_continuation() -> None:
 
 
 def test_what_an_arm_loses_is_paired() -> None:
-    """The same two shares differ by a narrower interval where the documents that are right are the same ones."""
+    """The same two shares differ by a narrower interval where the documents that are right are the
+    same ones.
+    """
     baseline = TaskResults([], {"zeroshot_a_acc": [True] * 60 + [False] * 40}, complete=True)
     alike, other = (
         TaskResults([], {"zeroshot_a_acc": right, "zeroshot_b_acc": [True]}, complete=True)
         for right in ([True] * 50 + [False] * 50, [False] * 40 + [True] * 50 + [False] * 10)
     )
     (near,), (far,) = drops(baseline, alike), drops(baseline, other)
-    assert [(row.name, row.unit, row.n) for row in (near, far)] == [("zeroshot_a_acc_drop", "1", 100)] * 2
+    assert [(row.name, row.unit, row.n) for row in (near, far)] == [
+        ("zeroshot_a_acc_drop", "1", 100)
+    ] * 2
     assert near.value == far.value == pytest.approx(0.1)
     assert near.low is not None
     assert near.high is not None
@@ -114,7 +146,9 @@ def test_what_an_arm_loses_is_paired() -> None:
 def test_without_lm_eval_there_is_a_flag_and_no_number(
     place: dict[str, str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Bits per byte are measured all the same, each arm is flagged, and the log names once for each task what to do."""
+    """Bits per byte are measured all the same, each arm is flagged, and the log names once for each
+    task what to do.
+    """
     monkeypatch.setitem(sys.modules, "lm_eval", None)
     with caplog.at_level(logging.WARNING, "workers"):
         outcome = requested(place, ["hellaswag", "piqa", "hellaswag"])
@@ -122,7 +156,10 @@ def test_without_lm_eval_there_is_a_flag_and_no_number(
     assert [arm.flags for arm in outcome.arms] == [(UNAVAILABLE,)] * 2
     assert outcome.text_scores is not None
     assert not any(shots(arm) for arm in outcome.arms)
-    assert [record.args[0] for record in caplog.records if isinstance(record.args, tuple)] == ["hellaswag", "piqa"]
+    assert [record.args[0] for record in caplog.records if isinstance(record.args, tuple)] == [
+        "hellaswag",
+        "piqa",
+    ]
     assert "uv pip install lm-eval" in caplog.text
 
 
@@ -133,11 +170,19 @@ def test_without_tasks_nothing_is_flagged(place: dict[str, str]) -> None:
 
 @third_party
 def test_a_task_from_files_by_hand(place: dict[str, str], tmp_path: Path) -> None:
-    """Accuracies are those of the choices' likelihoods, the plain ones and those per character, with lm-eval's standard error."""
-    pytest.importorskip("lm_eval", reason="lm-eval is no dependency; uv run --with lm-eval pytest runs this")
+    """Accuracies are those of the choices' likelihoods, the plain ones and those per character,
+    with lm-eval's standard error.
+    """
+    pytest.importorskip(
+        "lm_eval", reason="lm-eval is no dependency; uv run --with lm-eval pytest runs this"
+    )
     before = dict(os.environ)
     outcome = requested(place, [task(tmp_path)])
-    assert {name: value for name, value in os.environ.items() if before.get(name) != value and "OFFLINE" in name} == {}
+    assert {
+        name: value
+        for name, value in os.environ.items()
+        if before.get(name) != value and "OFFLINE" in name
+    } == {}
     assert not outcome.failures
     assert [arm.flags for arm in outcome.arms] == [(), ()]
     lm = load_language(Condition(**place))
@@ -146,14 +191,19 @@ def test_a_task_from_files_by_hand(place: dict[str, str], tmp_path: Path) -> Non
         for text, choices in zip(TEXTS.values(), CHOICES, strict=True):
             likelihoods = [score_continuation(lm, text, choice)[0] for choice in choices]
             right["acc"] += likelihoods[0] == max(likelihoods)
-            by_length = [value / len(choice) for value, choice in zip(likelihoods, choices, strict=True)]
+            by_length = [
+                value / len(choice) for value, choice in zip(likelihoods, choices, strict=True)
+            ]
             right["acc_norm"] += by_length[0] == max(by_length)
     assert not lost(outcome.arms[0])
-    assert {name: row.value for name, row in lost(outcome.arms[1]).items()} == {f"zeroshot_three_{name}_drop": 0 for name in right}
+    assert {name: row.value for name, row in lost(outcome.arms[1]).items()} == {
+        f"zeroshot_three_{name}_drop": 0 for name in right
+    }
     for arm in outcome.arms:
         found = shots(arm)
         assert {name: (row.value, row.n, row.unit) for name, row in found.items()} == {
-            f"zeroshot_three_{name}": (pytest.approx(count / 3), 3, "1") for name, count in right.items()
+            f"zeroshot_three_{name}": (pytest.approx(count / 3), 3, "1")
+            for name, count in right.items()
         }
         for row in found.values():
             assert (row.low is None) == (row.value in {0, 1})
@@ -166,9 +216,15 @@ def test_a_task_from_files_by_hand(place: dict[str, str], tmp_path: Path) -> Non
 
 
 @third_party
-def test_fewer_documents_and_what_is_lost_on_them(place: dict[str, str], tmp_path: Path, scripted_language_arm: Any) -> None:
-    """Two of three documents, the same for every arm; what an arm loses is the difference of the accuracies, with an interval."""
-    pytest.importorskip("lm_eval", reason="lm-eval is no dependency; uv run --with lm-eval pytest runs this")
+def test_fewer_documents_and_what_is_lost_on_them(
+    place: dict[str, str], tmp_path: Path, scripted_language_arm: Any
+) -> None:
+    """Two of three documents, the same for every arm; what an arm loses is the difference of the
+    accuracies, with an interval.
+    """
+    pytest.importorskip(
+        "lm_eval", reason="lm-eval is no dependency; uv run --with lm-eval pytest runs this"
+    )
     arms = [DENSE, scripted_language_arm("upside_down", "output = -output")]
     outcome = requested(place, [task(tmp_path)], arms, documents=2)
     assert not outcome.failures
@@ -187,15 +243,30 @@ def test_fewer_documents_and_what_is_lost_on_them(place: dict[str, str], tmp_pat
     ("fields", "message"),
     [
         ({"dataset_path": "nobody/has_this", "dataset_kwargs": {}}, "nobody/has_this"),
-        ({"output_type": "generate_until", "doc_to_choice": None, "metric_list": [{"metric": "exact_match"}]}, "generate_until"),
+        (
+            {
+                "output_type": "generate_until",
+                "doc_to_choice": None,
+                "metric_list": [{"metric": "exact_match"}],
+            },
+            "generate_until",
+        ),
         ({"metric_list": [{"metric": "nonsense"}]}, "is not run"),
     ],
 )
 def test_a_task_that_cannot_be_run_here(
-    place: dict[str, str], tmp_path: Path, fields: dict[str, Any], message: str, caplog: pytest.LogCaptureFixture
+    place: dict[str, str],
+    tmp_path: Path,
+    fields: dict[str, Any],
+    message: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Missing data, tasks that want text generated and unknown metrics give a flag, and the other task its numbers."""
-    pytest.importorskip("lm_eval", reason="lm-eval is no dependency; uv run --with lm-eval pytest runs this")
+    """Missing data, tasks that want text generated and unknown metrics give a flag, and the other
+    task its numbers.
+    """
+    pytest.importorskip(
+        "lm_eval", reason="lm-eval is no dependency; uv run --with lm-eval pytest runs this"
+    )
     (tmp_path / "good").mkdir()
     (tmp_path / "bad").mkdir()
     bad = task(tmp_path / "bad", **fields)
@@ -209,10 +280,18 @@ def test_a_task_that_cannot_be_run_here(
 
 
 @third_party
-def test_an_arm_that_fails_in_a_task_fails_alone(place: dict[str, str], tmp_path: Path, scripted_language_arm: Any) -> None:
+def test_an_arm_that_fails_in_a_task_fails_alone(
+    place: dict[str, str], tmp_path: Path, scripted_language_arm: Any
+) -> None:
     """What the model raises is a failure of that arm and no flag of the task."""
-    pytest.importorskip("lm_eval", reason="lm-eval is no dependency; uv run --with lm-eval pytest runs this")
-    arms = [DENSE, scripted_language_arm("short", "assert output.shape[1] > 30, 'too short'"), scripted_language_arm("counting")]
+    pytest.importorskip(
+        "lm_eval", reason="lm-eval is no dependency; uv run --with lm-eval pytest runs this"
+    )
+    arms = [
+        DENSE,
+        scripted_language_arm("short", "assert output.shape[1] > 30, 'too short'"),
+        scripted_language_arm("counting"),
+    ]
     outcome = requested(place, [task(tmp_path)], arms)
     assert [(failure.arm, failure.reason) for failure in outcome.failures] == [(1, "error")]
     assert "while running zero-shot tasks with short(): too short" in outcome.failures[0].message
@@ -220,5 +299,7 @@ def test_an_arm_that_fails_in_a_task_fails_alone(place: dict[str, str], tmp_path
     assert [arm.flags for arm in outcome.arms] == [(), ()]
     assert outcome.text_scores is not None
     assert [arm.arm for arm in outcome.text_scores.arms] == [0, 2]
-    calls = next(metric.value for metric in outcome.arms[1].metrics if metric.name == "kernel_calls")
+    calls = next(
+        metric.value for metric in outcome.arms[1].metrics if metric.name == "kernel_calls"
+    )
     assert calls == outcome.text_scores.windows

@@ -1,4 +1,6 @@
-"""Small language models of every architecture, with weights large enough for a mistake to show, and their outputs."""
+"""Small language models of every architecture, with weights large enough for a mistake to show, and
+their outputs.
+"""
 
 from collections.abc import Sequence
 from functools import cache
@@ -31,7 +33,13 @@ CONFIGS: dict[Architecture, dict[str, Any]] = {
     "qwen2": {**SIZES, "num_key_value_heads": 2},
     "mistral": {**SIZES, "num_key_value_heads": 1, "sliding_window": None},
     "phi": {**SIZES, "num_key_value_heads": 4},
-    "gpt2": {"n_embd": 64, "n_layer": 2, "n_head": 4, "vocab_size": VOCABULARY, "n_positions": POSITIONS},
+    "gpt2": {
+        "n_embd": 64,
+        "n_layer": 2,
+        "n_head": 4,
+        "vocab_size": VOCABULARY,
+        "n_positions": POSITIONS,
+    },
 }
 
 
@@ -57,22 +65,38 @@ class FoldedBytes:
 
 
 @cache
-def tiny_llm(architecture: Architecture, dtype: torch.dtype = torch.float32, **more: Any) -> LanguageModel:
-    """A model of 2 layers in evaluation mode; `more` goes into its configuration. Never change it."""
+def tiny_llm(
+    architecture: Architecture, dtype: torch.dtype = torch.float32, **more: Any
+) -> LanguageModel:
+    """A model of 2 layers in evaluation mode; `more` goes into its configuration. Never change
+    it.
+    """
     logging.set_verbosity_error()
-    config = {**CONFIGS[architecture], "bos_token_id": None, "eos_token_id": None, "pad_token_id": None, **more}
+    config = {
+        **CONFIGS[architecture],
+        "bos_token_id": None,
+        "eos_token_id": None,
+        "pad_token_id": None,
+        **more,
+    }
     with torch.random.fork_rng(), torch.inference_mode(mode=False):
         torch.manual_seed(0)
-        model: Any = AutoModelForCausalLM.from_config(AutoConfig.for_model(architecture, **config), dtype=dtype)
+        model: Any = AutoModelForCausalLM.from_config(
+            AutoConfig.for_model(architecture, **config), dtype=dtype
+        )
         model.eval().requires_grad_(requires_grad=False)
         for parameter in model.parameters():
             parameter.mul_(3)
     network = from_config(architecture, {"model_type": architecture, **config})
-    return LanguageModel(model=model, tokenizer=Letters(), network=network, weights_hash=architecture)
+    return LanguageModel(
+        model=model, tokenizer=Letters(), network=network, weights_hash=architecture
+    )
 
 
 def kv_bytes(network: LanguageNetwork, tokens: int, bytes_per_value: int) -> int:
-    """Bytes that keys and values of `tokens` tokens of one sequence need in all layers: those that a next token attends to."""
+    """Bytes that keys and values of `tokens` tokens of one sequence need in all layers: those that
+    a next token attends to.
+    """
     near = min(tokens, (network.window or tokens + 1) - 1)
     kept = (network.layers - network.windowed) * tokens + network.windowed * near
     return 2 * kept * network.kv_heads * network.head_dim * bytes_per_value
@@ -80,7 +104,9 @@ def kv_bytes(network: LanguageNetwork, tokens: int, bytes_per_value: int) -> int
 
 def prompt(batch: int, tokens: int) -> Tensor:
     """Random tokens, `[B, tokens]`, the same each time."""
-    return torch.randint(0, VOCABULARY, (batch, tokens), generator=torch.Generator().manual_seed(batch))
+    return torch.randint(
+        0, VOCABULARY, (batch, tokens), generator=torch.Generator().manual_seed(batch)
+    )
 
 
 def forward(lm: LanguageModel, cache: Any, tokens_BN: Tensor) -> Tensor:

@@ -1,4 +1,6 @@
-"""Small vision transformers of every make that the catalogue knows, with weights large enough for a mistake to show."""
+"""Small vision transformers of every make that the catalogue knows, with weights large enough for a
+mistake to show.
+"""
 
 from collections.abc import Iterator
 from functools import cache, partial
@@ -24,15 +26,26 @@ MAKES: dict[str, Any] = {
     "average": partial(VisionTransformer, class_token=False, global_pool="avg"),
     "average_with_registers": partial(VisionTransformer, reg_tokens=2, global_pool="avg"),
     "map": partial(VisionTransformer, global_pool="map", qkv_bias=False),
-    "normed": partial(VisionTransformer, qk_norm=True, scale_attn_norm=True, scale_mlp_norm=True, pre_norm=True),
+    "normed": partial(
+        VisionTransformer, qk_norm=True, scale_attn_norm=True, scale_mlp_norm=True, pre_norm=True
+    ),
     "gated": partial(VisionTransformer, mlp_layer=SwiGLU),
 }
 
 
 @cache
 def small(make: str, image_size: ImageSize = SIZE) -> Any:
-    """A transformer of 4 blocks, 48 channels and 3 heads on `image_size` pixels, in evaluation mode; never change it."""
-    model: Any = MAKES[make](img_size=image_shape(image_size), patch_size=8, embed_dim=48, depth=4, num_heads=3, num_classes=7)
+    """A transformer of 4 blocks, 48 channels and 3 heads on `image_size` pixels, in evaluation
+    mode; never change it.
+    """
+    model: Any = MAKES[make](
+        img_size=image_shape(image_size),
+        patch_size=8,
+        embed_dim=48,
+        depth=4,
+        num_heads=3,
+        num_classes=7,
+    )
     if make == "gated":
         for block in model.blocks:
             block.attn.gate = nn.Linear(48, 48)
@@ -50,11 +63,15 @@ def small_network(make: str) -> Network:
 
 def images(batch: int = 2, image_size: ImageSize = SIZE) -> Tensor:
     """Random images, always the same."""
-    return torch.randn(batch, 3, *image_shape(image_size), generator=torch.Generator().manual_seed(2))
+    return torch.randn(
+        batch, 3, *image_shape(image_size), generator=torch.Generator().manual_seed(2)
+    )
 
 
 def calm() -> Iterator[None]:
-    """Runs a test in inference mode on one thread: tensors this small gain nothing from more, and lose much on a busy machine."""
+    """Runs a test in inference mode on one thread: tensors this small gain nothing from more, and
+    lose much on a busy machine.
+    """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     with torch.inference_mode():

@@ -16,8 +16,15 @@ DENSE = Arm()
 TOPK = Arm(stack=(Step(method="topk", params={"keep_rate": 0.5, "layers": [3, 6, 9]}),))
 
 
-def job(arms: Iterable[Arm], protocol: Protocol = QUICK, pairs: Iterable[Pair] | None = None, **condition: Any) -> Job:
-    """A job on the smallest input and one thread, each arm compared with the first unless `pairs` are given."""
+def job(
+    arms: Iterable[Arm],
+    protocol: Protocol = QUICK,
+    pairs: Iterable[Pair] | None = None,
+    **condition: Any,
+) -> Job:
+    """A job on the smallest input and one thread, each arm compared with the first unless `pairs`
+    are given.
+    """
     arms = tuple(arms)
     pairs = [Pair(0, index) for index in range(1, len(arms))] if pairs is None else pairs
     point = Condition(**({"model": MODEL, "image_size": SIZE, "threads": 1} | condition))

@@ -1,4 +1,6 @@
-"""Widgets of the page Choose: what advice is requested; every input is a query parameter, so that a link shows the same advice."""
+"""Widgets of the page Choose: what advice is requested; every input is a query parameter, so that a
+link shows the same advice.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import get_args
@@ -19,7 +21,9 @@ MOST = 10_000_000
 
 
 def choose_request(known: pd.DataFrame) -> AdviceRequest:
-    """The request that the widgets and the address hold; `known` are rows of `measured_conditions`, at least one."""
+    """The request that the widgets and the address hold; `known` are rows of `measured_conditions`,
+    at least one.
+    """
     unknown: list[str] = []
     newest = known.sort_values(["at", "points"]).iloc[-1]
     models = sorted(known["model"].unique())
@@ -39,19 +43,44 @@ def choose_request(known: pd.DataFrame) -> AdviceRequest:
     options = {"device": devices, "runtime": runtimes, "metric": metrics}
     values = {"model": model, "device": device, "runtime": runtime, "metric": metric}
     drawn = {
-        name: value for name, value in values.items() if name == "model" or len(options[name]) > (1 if name == "metric" else 2)
+        name: value
+        for name, value in values.items()
+        if name == "model" or len(options[name]) > (1 if name == "metric" else 2)
     }
     _seed_numbers({"tokens": tokens, "batch": batch})  # first: the next line may begin the run anew
-    filters.seed_choices({name: value for name, value in drawn.items() if st.session_state.get(name) != value})
+    filters.seed_choices(
+        {name: value for name, value in drawn.items() if st.session_state.get(name) != value}
+    )
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        st.selectbox("Model", models, index=None, key="model", bind="query-params", required=True, width=280)
-        at_tokens = st.number_input("Tokens", 1, MOST, None, 1, key="tokens", bind="query-params", width=130, help=TOKENS_HELP)
-        at_batch = st.number_input("Batch", 1, MOST, None, 1, key="batch", bind="query-params", width=130)
+        st.selectbox(
+            "Model", models, index=None, key="model", bind="query-params", required=True, width=280
+        )
+        at_tokens = st.number_input(
+            "Tokens",
+            1,
+            MOST,
+            None,
+            1,
+            key="tokens",
+            bind="query-params",
+            width=130,
+            help=TOKENS_HELP,
+        )
+        at_batch = st.number_input(
+            "Batch", 1, MOST, None, 1, key="batch", bind="query-params", width=130
+        )
         for name in ("device", "runtime", "metric"):
             if name in drawn:
                 label = {"metric": "Rank by"}.get(name, name.capitalize())
                 st.selectbox(
-                    label, options[name], index=None, key=name, bind="query-params", required=True, width=190, format_func=_word
+                    label,
+                    options[name],
+                    index=None,
+                    key=name,
+                    bind="query-params",
+                    required=True,
+                    width=190,
+                    format_func=_word,
                 )
         drop = st.number_input(
             *("Loss at most", 0.0, None, None, 0.1),
@@ -76,11 +105,16 @@ def choose_request(known: pd.DataFrame) -> AdviceRequest:
 
 
 TOKENS_HELP = "Of the unmodified model: patch tokens of an image, or tokens of the prompt"
-DROP_HELP = "Quality that an arm may lose by the upper end of its interval: points of top-1, or bits per byte; empty: any"
+DROP_HELP = (
+    "Quality that an arm may lose by the upper end of its interval: points of top-1, or bits per"
+    " byte; empty: any"
+)
 
 
 def _held(key: str, options: Sequence[str], default: str, label: str, unknown: list[str]) -> str:
-    """What a widget holds, or else the address; `default` where that is no option, which is noted."""
+    """What a widget holds, or else the address; `default` where that is no option, which is
+    noted.
+    """
     state = st.session_state.get(key)
     found = state if state is not None else st.query_params.get(key)
     if found is None or found in options:
@@ -92,26 +126,40 @@ def _held(key: str, options: Sequence[str], default: str, label: str, unknown: l
 
 def _number(key: str, default: int, unknown: list[str]) -> int:
     state, given = st.session_state.get(key), st.query_params.get(key)
-    if state is not None and str(state).isdigit():  # another page has a list of choices by this name
+    # another page has a list of choices by this name
+    if state is not None and str(state).isdigit():
         return int(state)
     if given is not None:
         if given.isascii() and given.isdigit() and 1 <= int(given) <= MOST:
             return int(given)
-        unknown.append(f"{key.capitalize()} {given} of the address is no whole number from 1 on; {default} is shown.")
+        unknown.append(
+            f"{key.capitalize()} {given} of the address is no whole number from 1 on; {default} is"
+            " shown."
+        )
     return default
 
 
 def _seed_numbers(values: dict[str, int]) -> None:
     """As `filters.seed_choices`, for numbers."""
-    missing = {key: value for key, value in values.items() if not isinstance(st.session_state.get(key), int)}
+    missing = {
+        key: value
+        for key, value in values.items()
+        if not isinstance(st.session_state.get(key), int)
+    }
     st.session_state.update(missing)
-    wrong = {key: str(value) for key, value in missing.items() if st.query_params.get(key) != str(value)}
+    wrong = {
+        key: str(value) for key, value in missing.items() if st.query_params.get(key) != str(value)
+    }
     st.query_params.update(wrong)
 
 
 def _often(counts: Mapping[int, int]) -> list[int]:
-    """The values that were timed at least half as often as any, smallest first; 1 where there is none."""
-    return sorted(value for value, number in counts.items() if 2 * number >= max(counts.values())) or [1]
+    """The values that were timed at least half as often as any, smallest first; 1 where there is
+    none.
+    """
+    return sorted(
+        value for value, number in counts.items() if 2 * number >= max(counts.values())
+    ) or [1]
 
 
 def _word(name: str) -> str:

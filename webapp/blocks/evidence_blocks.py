@@ -28,18 +28,25 @@ from workers.methods.arm_labels import arm_label
 DIFFERING = 0.005
 """From this share on it is explained why the ratio of medians is not the speed-up."""
 TABLE_STYLE = (
-    "<style>.rows{border-collapse:collapse;width:100%;margin:0}.rows td,.rows th{text-align:left;vertical-align:top;"
-    "padding:6px 20px 6px 0;border:0;border-bottom:1px solid rgba(128,133,145,.25);overflow-wrap:anywhere;font-size:.9rem}"
-    ".rows th{font-weight:600;width:13rem}.rows td:last-child{padding-right:0}"
-    ".rows .mark{white-space:nowrap;overflow-wrap:normal}.rows .quiet{opacity:.68}</style>"
+    "<style>.rows{border-collapse:collapse;width:100%;margin:0}.rows td,.rows"
+    " th{text-align:left;vertical-align:top;padding:6px 20px 6px 0;border:0;border-bottom:1px solid"
+    " rgba(128,133,145,.25);overflow-wrap:anywhere;font-size:.9rem}.rows"
+    " th{font-weight:600;width:13rem}.rows td:last-child{padding-right:0}.rows"
+    " .mark{white-space:nowrap;overflow-wrap:normal}.rows .quiet{opacity:.68}</style>"
 )
 
 
-def show_rows(rows: Iterable[Sequence[str]], *, quiet: int | None = None, mark: int | None = None) -> None:
-    """A table of texts that wrap, the first of each row as its head; column `quiet` is muted, `mark` holds a word in one line."""
+def show_rows(
+    rows: Iterable[Sequence[str]], *, quiet: int | None = None, mark: int | None = None
+) -> None:
+    """A table of texts that wrap, the first of each row as its head; column `quiet` is muted,
+    `mark` holds a word in one line.
+    """
     lines, looks = [], {quiet: " class=quiet", mark: " class=mark"}
     for head, *cells in rows:
-        own = [f"<td{looks.get(place, '')}>{escape(cell)}</td>" for place, cell in enumerate(cells, 1)]
+        own = [
+            f"<td{looks.get(place, '')}>{escape(cell)}</td>" for place, cell in enumerate(cells, 1)
+        ]
         lines.append(f"<tr><th>{escape(head)}</th>{''.join(own)}</tr>")
     st.html(f"{TABLE_STYLE}<table class=rows>{''.join(lines)}</table>")
 
@@ -51,27 +58,41 @@ def title(found: PointEvidence) -> None:
     ran = condition_columns(dict(comparison.arm.condition(comparison.condition)))
     condition = {name: value for name, value in ran.items() if value is not None}
     threads = next((row["threads"] for row in found.effects if row["threads"]), None)
-    condition |= {"device_name": found.device_name, "kind": comparison.kind} | ({"threads": threads} if threads else {})
+    condition |= {"device_name": found.device_name, "kind": comparison.kind} | (
+        {"threads": threads} if threads else {}
+    )
     plain.sentence(f"{describe_condition(condition)}; {comparison.kind}", "muted")
 
 
 def answer_of(found: PointEvidence, metric: str) -> None:
     """The answer by each metric, that of `metric` first, and what its flags mean."""
     flags: dict[str, None] = {}
-    newest = next((each.failure for each in reversed(found.attempts) if each.failure is not None), None)
+    newest = next(
+        (each.failure for each in reversed(found.attempts) if each.failure is not None), None
+    )
     if found.failed and newest is not None:
         plain.sentence(f"Failed, {newest.reason.replace('_', ' ')}: {newest.message}", "strong")
     for row in sorted(found.effects, key=lambda row: row["metric"] != metric):
         flags |= dict.fromkeys(split_flags(row["flags"]))
-        phrase, beside = _answer_words(dict(row) | {"pairs_min": found.attempts[-1].protocol.pairs_min, "pairs": row["n"]})
+        phrase, beside = _answer_words(
+            dict(row) | {"pairs_min": found.attempts[-1].protocol.pairs_min, "pairs": row["n"]}
+        )
         spec = METRICS[row["metric"]]
         if row["metric"] == metric:
             plain.sentence(f"{phrase[:1].upper()}{phrase[1:]}", "strong")
             plain.sentence(f"{spec.label[:1].upper()}{spec.label[1:]}: {beside}")
         else:
-            plain.sentence("; ".join(filter(None, (f"{spec.label[:1].upper()}{spec.label[1:]}: {phrase}", beside))), "muted")
+            plain.sentence(
+                "; ".join(
+                    filter(None, (f"{spec.label[:1].upper()}{spec.label[1:]}: {phrase}", beside))
+                ),
+                "muted",
+            )
     if flags:
-        show_rows((flag, FLAGS[flag].meaning if flag in FLAGS else "not declared", _weight(flag)) for flag in flags)
+        show_rows(
+            (flag, FLAGS[flag].meaning if flag in FLAGS else "not declared", _weight(flag))
+            for flag in flags
+        )
 
 
 def _answer_words(row: Mapping[str, Any]) -> tuple[str, str]:
@@ -83,7 +104,10 @@ def _answer_words(row: Mapping[str, Any]) -> tuple[str, str]:
     between = " → ".join(f"{value:,.4g}" for value in values if value is not None) + f" {spec.unit}"
     if row["effect"] is None:
         return between, ""
-    ends, rule_of = (row["effect"], row["effect_low"], row["effect_high"]), {"verdict": row["verdict"], "floor": row["floor"]}
+    ends, rule_of = (
+        (row["effect"], row["effect_low"], row["effect_high"]),
+        {"verdict": row["verdict"], "floor": row["floor"]},
+    )
     if spec.compared == "difference":
         return texts.loss_phrase(conclude_change(spec, *ends, **rule_of)), between
     if spec.compared == "amount":
@@ -93,35 +117,54 @@ def _answer_words(row: Mapping[str, Any]) -> tuple[str, str]:
         return few, medians
     ratio = values[0] / values[1]
     if abs(ratio / row["effect"] - 1) >= DIFFERING and row["verdict"] != "insufficient":
-        medians += f"; the ratio of these medians is {ratio:.3f}×, the speed-up is that of the pairs, in which drift cancels"
+        medians += (
+            f"; the ratio of these medians is {ratio:.3f}×, the speed-up is that of the pairs, in"
+            " which drift cancels"
+        )
     return conclude(texts.SHOWN, *ends, **rule_of).phrase, medians
 
 
 def _weight(flag: str) -> str:
     spec = FLAGS.get(flag)
     if spec is None or spec.wrong:
-        return "the figures are not those of the question" + ("; quarantined" if spec and spec.quarantine else "")
-    return "only information" if spec.harmless else "the figures stand, with more noise or without a part"
+        return "the figures are not those of the question" + (
+            "; quarantined" if spec and spec.quarantine else ""
+        )
+    return (
+        "only information"
+        if spec.harmless
+        else "the figures stand, with more noise or without a part"
+    )
 
 
 def pairs(found: PointEvidence, frames: PointFrames) -> None:
     """Every pair in time order, and the readings of the machine below them."""
     st.subheader("Every pair in the order of time", anchor=False)
     st.caption(
-        "Each dot is a pair: the baseline's time over the arm's in one round. The line is the speed-up by all pairs until then, "
-        "with the interval that it had; attempts are added one after the other. None is left out: triangles lie beyond the edge."
+        "Each dot is a pair: the baseline's time over the arm's in one round. The line is the"
+        " speed-up by all pairs until then, with the interval that it had; attempts are added one"
+        " after the other. None is left out: triangles lie beyond the edge."
     )
     metric = frames.timed.metric.name
     _draw(found, pair_chart(frames.pairs), "pairs", frames.pairs.pairs)
     present = [name for name in RATES if name in set(frames.readings["reading"])]
-    changing = [name for name in present if frames.readings.loc[frames.readings["reading"] == name, "value"].nunique() > 1]
+    changing = [
+        name
+        for name in present
+        if frames.readings.loc[frames.readings["reading"] == name, "value"].nunique() > 1
+    ]
     for name in changing:
         rows = frames.readings[frames.readings["reading"] == name]
         draw_chart(reading_chart(rows, RATES[name], frames.pairs), f"reading-{name}")
     constant = [name for name in present if name not in changing]
     values = frames.readings.drop_duplicates("reading").set_index("reading")["value"]
     if constant:
-        plain.sentence("Throughout: " + "; ".join(f"{RATES[name]} {values[name]:,.4g}" for name in constant) + ".", "muted")
+        plain.sentence(
+            "Throughout: "
+            + "; ".join(f"{RATES[name]} {values[name]:,.4g}" for name in constant)
+            + ".",
+            "muted",
+        )
     if not present:
         plain.sentence("No readings between rounds: the machine offered none.", "muted")
     st.download_button(
@@ -135,9 +178,17 @@ def pairs(found: PointEvidence, frames: PointFrames) -> None:
 
 
 def _draw(found: PointEvidence, chart: alt.LayerChart, name: str, data: pd.DataFrame) -> None:
-    """A chart with its files, which hold the newest sweep that requests the comparison; without them where none does."""
+    """A chart with its files, which hold the newest sweep that requests the comparison; without
+    them where none does.
+    """
     sweep = found.requested_by[0].name if found.requested_by else ""
-    show_chart(chart, name=f"{name}-{found.comparison_id}", data=data, scope_or_sweep=sweep, downloads=bool(sweep))
+    show_chart(
+        chart,
+        name=f"{name}-{found.comparison_id}",
+        data=data,
+        scope_or_sweep=sweep,
+        downloads=bool(sweep),
+    )
 
 
 def rule(frames: PointFrames) -> None:
@@ -152,13 +203,25 @@ def noise(found: PointEvidence, frames: PointFrames) -> None:
     marks = {True: "a doubt", False: "–"}
     show_rows(((line.check, line.statement, marks[line.noise]) for line in frames.findings), mark=2)
     st.caption(
-        "Attempts by themselves, the baseline's two columns against each other (errors within the process alone), and the answer."
+        "Attempts by themselves, the baseline's two columns against each other (errors within the"
+        " process alone), and the answer."
     )
-    _draw(found, attempt_chart(frames.attempts, frames.timed.metric.floor), "attempts", frames.attempts)
+    _draw(
+        found,
+        attempt_chart(frames.attempts, frames.timed.metric.floor),
+        "attempts",
+        frames.attempts,
+    )
     measured = max(each.ended_at for each in found.attempts)
     for each in found.calibrations.values():
-        sd = f"SD {each['process_sd']:.4f} ({each['tau']:.4f} [{each['tau_low']:.4f}, {each['tau_high']:.4f}] estimated)"
-        made = f"{each['processes']} processes, {each['contrasts']} contrasts, models {each['size_class']}"
+        sd = (
+            f"SD {each['process_sd']:.4f} ({each['tau']:.4f} [{each['tau_low']:.4f},"
+            f" {each['tau_high']:.4f}] estimated)"
+        )
+        made = (
+            f"{each['processes']} processes, {each['contrasts']} contrasts, models"
+            f" {each['size_class']}"
+        )
         before = measured - each["created_at"]
         when = f"{age(abs(before))} {'before' if before >= 0 else 'after'} the newest attempt"
         plain.sentence(f"Calibration {each['calibration_id']}, made {when}: {sd}; {made}", "muted")
@@ -186,7 +249,9 @@ def failed_attempts(found: PointEvidence) -> None:
     for each in reversed(failed):
         if each.failure is not None:
             when = f"Attempt {each.attempt}, {timestamp(each.ended_at)[:19]}Z"
-            plain.sentence(f"{when}: {each.failure.reason.replace('_', ' ')}: {each.failure.message}")
+            plain.sentence(
+                f"{when}: {each.failure.reason.replace('_', ' ')}: {each.failure.message}"
+            )
             if each.failure.detail:
                 plain.text_block(each.failure.detail)
 
@@ -199,32 +264,63 @@ def provenance(found: PointEvidence) -> None:
         for timed in found.timed[:1]
         for (row, *_), part in zip(timed.attempts, timed.pooling.parts, strict=True)
     }
-    show_rows((_attempt_row(each, speeds.get(each.attempt)) for each in reversed(found.attempts)), quiet=2)
-    versions = {step: str(version) for arm in (found.comparison.arm, found.comparison.baseline) for step, version in arm.versions}
+    show_rows(
+        (_attempt_row(each, speeds.get(each.attempt)) for each in reversed(found.attempts)), quiet=2
+    )
+    versions = {
+        step: str(version)
+        for arm in (found.comparison.arm, found.comparison.baseline)
+        for step, version in arm.versions
+    }
     ids = {
         "Comparison": found.comparison_id,
         "Question": found.question_id,
         "Environment": found.place.environment,
         "Host": found.place.host or "any: the answer does not depend on it",
         "Device": found.device_name,
-        "Versions of methods": ", ".join(f"{name} {version}" for name, version in versions.items()) or "none: no method",
-        "Analysis version": ", ".join(sorted({str(row["analysis_version"]) for row in found.effects})),
-        "Content hashes": json.dumps(dict(found.content_hashes)) if found.content_hashes else "none",
+        "Versions of methods": (
+            ", ".join(f"{name} {version}" for name, version in versions.items())
+            or "none: no method"
+        ),
+        "Analysis version": ", ".join(
+            sorted({str(row["analysis_version"]) for row in found.effects})
+        ),
+        "Content hashes": (
+            json.dumps(dict(found.content_hashes)) if found.content_hashes else "none"
+        ),
         **{f"Environment: {name}": value for name, value in found.facts.items()},
     }
     show_rows(ids.items())
 
 
 def _attempt_row(each: StoredAttempt, speed: float | None) -> tuple[str, str, str]:
-    """`speed` of the machine in a visit that the answer rests on, as a share of the quickest known one."""
+    """`speed` of the machine in a visit that the answer rests on, as a share of the quickest known
+    one.
+    """
     span = f"{timestamp(each.started_at)[:19]}Z, {duration(each.ended_at - each.started_at)}"
-    state = "the answer rests on it" if each.used else "not used" if each.failure is None else f"failed: {each.failure.reason}"
+    state = (
+        "the answer rests on it"
+        if each.used
+        else "not used"
+        if each.failure is None
+        else f"failed: {each.failure.reason}"
+    )
     state += "" if speed is None else f", at {speed:.2f} of the quickest known speed"
     precision = each.protocol
-    requested = f"{precision.pairs_min} to {precision.pairs_max} pairs, ±{100 * precision.half_width:g} %, {precision.budget_s:g} s"
+    requested = (
+        f"{precision.pairs_min} to {precision.pairs_max} pairs, ±{100 * precision.half_width:g} %,"
+        f" {precision.budget_s:g} s"
+    )
     ended = "" if each.stopped is None else f"; timing ended by {each.stopped.replace('_', ' ')}"
-    own = [flag for joined in (each.flags, each.baseline_flags, each.arm_flags) for flag in split_flags(joined)]
-    ran = f"job {each.job_id}, execution {each.n}, round {each.round}, process {each.process or 'not known'}, {each.source}"
+    own = [
+        flag
+        for joined in (each.flags, each.baseline_flags, each.arm_flags)
+        for flag in split_flags(joined)
+    ]
+    ran = (
+        f"job {each.job_id}, execution {each.n}, round {each.round}, process"
+        f" {each.process or 'not known'}, {each.source}"
+    )
     notes = "".join(f"; {note}" for note in each.notes)
     return (
         f"Attempt {each.attempt}",
@@ -240,11 +336,16 @@ def readings(found: PointEvidence) -> None:
         return
     with st.expander(f"Readings of the machine in {count(len(known), 'attempt')}"):
         names = [name for name in SYSTEM_METRICS if any(name in each.readings for each in known)]
-        names += sorted({name for each in known for name in each.readings if name.startswith(REASON)} - set(names))
+        names += sorted(
+            {name for each in known for name in each.readings if name.startswith(REASON)}
+            - set(names)
+        )
         heads = ("", *(f"attempt {each.attempt}" for each in known), "")
         rows = []
         for name in names:
-            values = (f"{each.readings[name]:,.4g}" if name in each.readings else "–" for each in known)
+            values = (
+                f"{each.readings[name]:,.4g}" if name in each.readings else "–" for each in known
+            )
             rows.append((name, *values, SYSTEM_METRICS.get(name, SYSTEM_METRICS[f"{REASON}*"])))
         show_rows([heads, *rows])
 
@@ -257,7 +358,14 @@ def again(found: PointEvidence) -> None:
         st.code(f"breakeven run point-{found.question_id}.yaml --remeasure", language="bash")
         plain.text_block(text)
         file = f"point-{found.question_id}.yaml"
-        st.download_button("This sweep file", text, file, "application/yaml", on_click="ignore", icon=":material/download:")
+        st.download_button(
+            "This sweep file",
+            text,
+            file,
+            "application/yaml",
+            on_click="ignore",
+            icon=":material/download:",
+        )
     for sweep in found.requested_by:
         with st.expander(f"Sweep file of revision {sweep.revision} that requests it"):
             plain.sentence(sweep.name)
@@ -269,7 +377,12 @@ def elsewhere(found: PointEvidence) -> None:
     links = []
     for row in found.elsewhere:
         environment, host = str(row["environment"]), str(row["host"])
-        label = f"{row['device_name']}, host {host or 'any'}, environment {environment[:8]}, {str(row['measured_at'])[:10]}"
+        label = (
+            f"{row['device_name']}, host {host or 'any'}, environment {environment[:8]},"
+            f" {str(row['measured_at'])[:10]}"
+        )
         links.append(plain.link(label, point_link(found.comparison_id, environment, host)))
-    history = plain.link("History of this question", page_link("compare", question=found.question_id))
+    history = plain.link(
+        "History of this question", page_link("compare", question=found.question_id)
+    )
     st.html(f"<p>{history}{'; also answered on ' if links else ''}{'; '.join(links)}</p>")

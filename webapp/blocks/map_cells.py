@@ -1,4 +1,6 @@
-"""Cells of the break-even map: the axes that a sweep offers, and for each pair of their values the break-even there."""
+"""Cells of the break-even map: the axes that a sweep offers, and for each pair of their values the
+break-even there.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -40,17 +42,24 @@ MAX_CELLS = 1200
 
 
 def axes_of(curves: pd.DataFrame) -> list[str]:
-    """The axes along which these rows of `store.read.token_break_evens` differ, in the order of `MAP_AXES`, arms in any case.
+    """The axes along which these rows of `store.read.token_break_evens` differ, in the order of
+    `MAP_AXES`, arms in any case.
 
     Where nothing else varies the model is one, so that a map has columns.
     """
     columns = {"against": "baseline_id", "arm": "params"}
-    found = [name for name in MAP_AXES if name == "arm" or curves[columns.get(name, name)].nunique(dropna=False) > 1]
+    found = [
+        name
+        for name in MAP_AXES
+        if name == "arm" or curves[columns.get(name, name)].nunique(dropna=False) > 1
+    ]
     return found if set(found) - {"arm", "method"} else [*found, "model"]
 
 
 def label_curves(curves: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
-    """With the labels `arm` and `against`; what an axis states already is left out of the labels of arms."""
+    """With the labels `arm` and `against`; what an axis states already is left out of the labels of
+    arms.
+    """
     shown = [name for name in QUALIFIERS if name in axes]
     plain = curves.assign(**dict.fromkeys(shown))
     plain["params"] = plain["params"].map(lambda params: _without(params, shown))
@@ -59,30 +68,42 @@ def label_curves(curves: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
 
 
 def in_scope(curves: pd.DataFrame, fixed: Mapping[str, Any], axes: Sequence[str]) -> pd.DataFrame:
-    """The curves with the fixed values of a scope, but for those along an axis and what differs with it."""
+    """The curves with the fixed values of a scope, but for those along an axis and what differs
+    with it.
+    """
     columns = {"against": "baseline_id"}
     free = {columns.get(name, name) for name in axes}
     free |= set(WITH_DEVICE) if free & {"device_name", "host"} else set()
     kept = pd.Series(data=True, index=curves.index)
     for name, value in fixed.items():
         if name in curves and name not in free:
-            kept &= curves[name].isna() if value is None or pd.isna(value) else curves[name].astype(str) == str(value)
+            kept &= (
+                curves[name].isna()
+                if value is None or pd.isna(value)
+                else curves[name].astype(str) == str(value)
+            )
     return curves[kept]
 
 
 def map_frame(curves: pd.DataFrame, across: str, down: str) -> pd.DataFrame:
-    """A row for each cell: `column`, `row`, `label` (of its arm), `sentence`, `reason`, and how it is drawn (`with_colors`).
+    """A row for each cell: `column`, `row`, `label` (of its arm), `sentence`, `reason`, and how it
+    is drawn (`with_colors`).
 
-    Of several arms in a cell the one that pays from the fewest tokens on is shown; of several curves of one arm what they agree on.
+    Of several arms in a cell the one that pays from the fewest tokens on is shown; of several
+    curves of one arm what they agree on.
     """
     places: dict[tuple[str, str], dict[str, dict[tuple[str, str, str], list[Any]]]] = {}
     for curve in curves.itertuples():
         at = value_text(getattr(curve, across)), value_text(getattr(curve, down))
         here = places.setdefault(at, {}).setdefault(str(curve.arm), {})
-        here.setdefault((str(curve.curve_id), str(curve.environment), str(curve.host)), []).append(curve)
+        here.setdefault((str(curve.curve_id), str(curve.environment), str(curve.host)), []).append(
+            curve
+        )
     rows, found = [], []
     for (column, row), arms in places.items():
-        cells = [alike([break_even_cell(one) for one in several.values()]) for several in arms.values()]
+        cells = [
+            alike([break_even_cell(one) for one in several.values()]) for several in arms.values()
+        ]
         place = earliest(cells)
         name, several = list(arms.items())[place]
         label = name + (f" (of {len(arms)} arms the one that pays first)" if len(arms) > 1 else "")
@@ -96,7 +117,9 @@ def values_of(curves: pd.DataFrame, axis: str) -> list[str]:
     """The values along an axis, numbers by size."""
     values = curves[axis].dropna().unique()
     known = sorted(values) if curves[axis].dtype.kind in "iuf" else sorted(values, key=str)
-    return [value_text(value) for value in known] + ([value_text(None)] if curves[axis].isna().any() else [])
+    return [value_text(value) for value in known] + (
+        [value_text(None)] if curves[axis].isna().any() else []
+    )
 
 
 def value_text(value: Any) -> str:
@@ -112,4 +135,11 @@ def _without(params: str | None, names: Sequence[str]) -> str | None:
     value = json.loads(params)
     if not isinstance(value, list):
         return canonical({key: own for key, own in value.items() if key not in names})
-    return canonical([step if "method" in step else {key: own for key, own in step.items() if key not in names} for step in value])
+    return canonical(
+        [
+            step
+            if "method" in step
+            else {key: own for key, own in step.items() if key not in names}
+            for step in value
+        ]
+    )

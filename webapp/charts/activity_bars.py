@@ -1,4 +1,6 @@
-"""Bars of kernels or operators by how much longer or shorter they run in an arm than in its baseline."""
+"""Bars of kernels or operators by how much longer or shorter they run in an arm than in its
+baseline.
+"""
 
 import altair as alt
 import pandas as pd
@@ -16,17 +18,33 @@ SLOWER_COLOR, FASTER_COLOR = "#c2500c", "#00795a"
 def activity_chart(differences: pd.DataFrame) -> alt.LayerChart | alt.FacetChart:
     """The largest differences of time per forward, longer ones first.
 
-    `differences` has a row for each kernel or operator: `name`, `baseline_ms`, `arm_ms`, `difference_ms`, `baseline_count`,
-    `arm_count` (runs in a forward; 0 where it does not run). Raises `ValueError` without a row.
+    `differences` has a row for each kernel or operator: `name`, `baseline_ms`, `arm_ms`,
+    `difference_ms`, `baseline_count`, `arm_count` (runs in a forward; 0 where it does not run).
+    Raises `ValueError` without a row.
     """
     if differences.empty:
         raise ValueError("no kernel or operator to draw")
-    largest = differences.loc[differences["difference_ms"].abs().sort_values(ascending=False, kind="stable").index[:MAX_ACTIVITIES]]
+    largest = differences.loc[
+        differences["difference_ms"]
+        .abs()
+        .sort_values(ascending=False, kind="stable")
+        .index[:MAX_ACTIVITIES]
+    ]
     drawn = largest.sort_values("difference_ms", ascending=False, kind="stable")
-    drawn = drawn.assign(row=_distinct_names(list(drawn["name"])), longer=drawn["difference_ms"] > 0)
+    drawn = drawn.assign(
+        row=_distinct_names(list(drawn["name"])), longer=drawn["difference_ms"] > 0
+    )
     y = alt.Y("row:N", sort=list(drawn["row"]), title=None, axis=plain_rows(labelLimit=320))
-    x = alt.X("difference_ms:Q", title="Arm less baseline, time of one forward, ms", axis=alt.Axis(tickCount=8))
-    color = alt.Color("longer:N", scale=alt.Scale(domain=[True, False], range=[SLOWER_COLOR, FASTER_COLOR]), legend=None)
+    x = alt.X(
+        "difference_ms:Q",
+        title="Arm less baseline, time of one forward, ms",
+        axis=alt.Axis(tickCount=8),
+    )
+    color = alt.Color(
+        "longer:N",
+        scale=alt.Scale(domain=[True, False], range=[SLOWER_COLOR, FASTER_COLOR]),
+        legend=None,
+    )
     texts = [
         alt.Tooltip("name:N", title="Name"),
         alt.Tooltip("baseline_ms:Q", title="Baseline, ms", format=".3~g"),

@@ -1,4 +1,6 @@
-"""Map of corruptions and severities: how much accuracy an arm loses on each, beside its baseline on the same images."""
+"""Map of corruptions and severities: how much accuracy an arm loses on each, beside its baseline on
+the same images.
+"""
 
 import altair as alt
 import pandas as pd
@@ -10,9 +12,11 @@ CELL = 34
 
 
 def corruption_chart(rows: pd.DataFrame) -> alt.LayerChart | alt.FacetChart:
-    """Cells by `corruption` and `severity`, coloured by `top1_drop` in points (above 0: the arm loses), blank where not measured.
+    """Cells by `corruption` and `severity`, coloured by `top1_drop` in points (above 0: the arm
+    loses), blank where not measured.
 
-    `rows` are those of one arm in the view `accuracy`, with `word` (the verdict). Raises `ValueError` without a corruption.
+    `rows` are those of one arm in the view `accuracy`, with `word` (the verdict). Raises
+    `ValueError` without a corruption.
     """
     drawn = rows.dropna(subset=["corruption", "severity", "top1_drop"])
     if drawn.empty:
@@ -25,7 +29,9 @@ def corruption_chart(rows: pd.DataFrame) -> alt.LayerChart | alt.FacetChart:
     color = alt.Color(
         "top1_drop:Q",
         scale=alt.Scale(scheme="blueorange", domain=[-most, most], domainMid=0),
-        legend=alt.Legend(title="Top-1 lost, points", orient="top", gradientLength=180, format="+.2~f"),
+        legend=alt.Legend(
+            title="Top-1 lost, points", orient="top", gradientLength=180, format="+.2~f"
+        ),
     )
     texts = [
         alt.Tooltip("corruption:N", title="Corruption"),

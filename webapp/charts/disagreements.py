@@ -6,15 +6,19 @@ import pandas as pd
 from webapp.charts.encodings import GREY
 from webapp.charts.row_labels import row_axis, row_step, wrapped
 
-_SIDES = {"only_baseline_correct": "only the baseline is right", "only_arm_correct": "only the arm is right"}
+_SIDES = {
+    "only_baseline_correct": "only the baseline is right",
+    "only_arm_correct": "only the arm is right",
+}
 _COLORS = ("#c2500c", "#00795a")
 
 
 def disagreement_chart(rows: pd.DataFrame) -> alt.LayerChart | alt.FacetChart:
-    """Bars to the left for images that only the baseline has right, to the right for those that only the arm has.
+    """Bars to the left for images that only the baseline has right, to the right for those that
+    only the arm has.
 
-    `rows` are those of the view `accuracy` with a `label` each: `only_baseline_correct`, `only_arm_correct`, `images`,
-    `mcnemar_p`. Raises `ValueError` where none is known.
+    `rows` are those of the view `accuracy` with a `label` each: `only_baseline_correct`,
+    `only_arm_correct`, `images`, `mcnemar_p`. Raises `ValueError` where none is known.
     """
     known = rows.dropna(subset=list(_SIDES))
     if known.empty:
@@ -26,9 +30,16 @@ def disagreement_chart(rows: pd.DataFrame) -> alt.LayerChart | alt.FacetChart:
     ]
     drawn = pd.concat(parts).assign(row=lambda frame: frame["label"].map(wrapped))
     color = alt.Color(
-        "side:N", scale=alt.Scale(domain=list(_SIDES.values()), range=list(_COLORS)), legend=alt.Legend(title=None, orient="top")
+        "side:N",
+        scale=alt.Scale(domain=list(_SIDES.values()), range=list(_COLORS)),
+        legend=alt.Legend(title=None, orient="top"),
     )
-    x = alt.X("shown:Q", axis=alt.Axis(title="Images", labelExpr="format(abs(datum.value), ',')", tickMinStep=1, tickCount=8))
+    x = alt.X(
+        "shown:Q",
+        axis=alt.Axis(
+            title="Images", labelExpr="format(abs(datum.value), ',')", tickMinStep=1, tickCount=8
+        ),
+    )
     texts = [
         alt.Tooltip("label:N", title="Arm"),
         alt.Tooltip("side:N", title="Images"),

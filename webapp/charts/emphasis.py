@@ -1,4 +1,6 @@
-"""Which arms of a panel stand out in colour, in which order arms are named, and what their lines are called at the right."""
+"""Which arms of a panel stand out in colour, in which order arms are named, and what their lines
+are called at the right.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -22,16 +24,28 @@ LINE_PX = 15
 
 
 def ranked_arms(points: pd.DataFrame, break_evens: pd.DataFrame) -> list[str]:
-    """The arms of some points, best first: by their curve along the axis of `break_evens`, then by the highest interval.
+    """The arms of some points, best first: by their curve along the axis of `break_evens`, then by
+    the highest interval.
 
     Controls, which are not for use, come last.
     """
-    control = {arm: purpose(method) != "optimisation" for arm, method in zip(points["arm"], points["method"], strict=True)}
+    control = {
+        arm: purpose(method) != "optimisation"
+        for arm, method in zip(points["arm"], points["method"], strict=True)
+    }
     merits = {arm: merit_of(rows) for arm, rows in rows_by_arm(break_evens).items()}
     low = points["speedup_low"].fillna(points["speedup"]).mask(undecided(points))
-    gains: dict[Any, float] = points.assign(low=low).groupby("arm", sort=True)["low"].max().fillna(0.0).to_dict()
+    gains: dict[Any, float] = (
+        points.assign(low=low).groupby("arm", sort=True)["low"].max().fillna(0.0).to_dict()
+    )
     return sorted(
-        map(str, gains), key=lambda arm: (control[arm], *(-value for value in merits.get(arm, (0, 0.0))), -gains[arm], arm)
+        map(str, gains),
+        key=lambda arm: (
+            control[arm],
+            *(-value for value in merits.get(arm, (0, 0.0))),
+            -gains[arm],
+            arm,
+        ),
     )
 
 
@@ -43,8 +57,12 @@ def rows_by_arm(break_evens: pd.DataFrame) -> dict[str, list[Any]]:
     return found
 
 
-def emphasised_arms(ranked: Sequence[str], methods: Mapping[str, str], selected: str | None = None) -> list[str]:
-    """The arms in colour: the selected one, all of a few, or the best of each of the `methods` of the arms."""
+def emphasised_arms(
+    ranked: Sequence[str], methods: Mapping[str, str], selected: str | None = None
+) -> list[str]:
+    """The arms in colour: the selected one, all of a few, or the best of each of the `methods` of
+    the arms.
+    """
     if selected in ranked:
         return [str(selected)]
     if len(ranked) <= ALL_COLOURED:
@@ -61,10 +79,14 @@ def short_label(arm: str) -> str:
 
 
 def line_ends(points: pd.DataFrame, arms: Sequence[str], span: Extent, height: int) -> pd.DataFrame:
-    """A row for each of the arms with its `label` and the `place` of it on the axis of speed-ups, apart enough to be read."""
+    """A row for each of the arms with its `label` and the `place` of it on the axis of speed-ups,
+    apart enough to be read.
+    """
     room = math.log(span.high / span.low) * LINE_PX / height
     last = points.sort_values("x").groupby("arm")["speedup"].last()
-    rows: list[dict[str, Any]] = sorted(({"arm": arm, "at": math.log(last[arm])} for arm in arms), key=lambda row: row["at"])
+    rows: list[dict[str, Any]] = sorted(
+        ({"arm": arm, "at": math.log(last[arm])} for arm in arms), key=lambda row: row["at"]
+    )
     for _ in range(50):  # neighbours that overlap move apart by the same distance
         for below, above in pairwise(rows):
             if (missing := room - (above["at"] - below["at"])) > 1e-9:
@@ -72,4 +94,10 @@ def line_ends(points: pd.DataFrame, arms: Sequence[str], span: Extent, height: i
                 above["at"] += missing / 2
     low, high = math.log(span.low), math.log(span.high)
     places = [math.exp(min(max(row["at"], low), high)) for row in rows]
-    return pd.DataFrame({"arm": [row["arm"] for row in rows], "place": places, "label": [short_label(row["arm"]) for row in rows]})
+    return pd.DataFrame(
+        {
+            "arm": [row["arm"] for row in rows],
+            "place": places,
+            "label": [short_label(row["arm"]) for row in rows],
+        }
+    )

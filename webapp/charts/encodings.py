@@ -1,4 +1,6 @@
-"""Encodings that curves and forest plots share: points with their hover text, colours of arms, and the labels at the right."""
+"""Encodings that curves and forest plots share: points with their hover text, colours of arms, and
+the labels at the right.
+"""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -18,12 +20,17 @@ SHAPES: Mapping[str, str] = {
     "within floor": "M-1,-0.4L1,-0.4L1,0.4L-1,0.4Z",
     "slower": "triangle-down",
     "probably slower": "M0,0.87L-1,-0.87L1,-0.87ZM0,0.29L0.5,-0.58L-0.5,-0.58Z",
-    "unclear": "M-1,0A1,1,0,1,1,1,0A1,1,0,1,1,-1,0ZM-0.55,0A0.55,0.55,0,1,0,0.55,0A0.55,0.55,0,1,0,-0.55,0Z",
+    "unclear": (
+        "M-1,0A1,1,0,1,1,1,0A1,1,0,1,1,-1,0ZM-0.55,0A0.55,0.55,0,1,0,0.55,0A0.55,0.55,0,1,0,-0.55,0Z"
+    ),
     "too few pairs": "cross",
     "quarantined": "M-0.9,-1L-0.3,-1L-0.3,1L-0.9,1ZM0.3,-1L0.9,-1L0.9,1L0.3,1Z",
-    "no interval": "M-1,-0.6L-0.6,-1L0,-0.4L0.6,-1L1,-0.6L0.4,0L1,0.6L0.6,1L0,0.4L-0.6,1L-1,0.6L-0.4,0Z",
+    "no interval": (
+        "M-1,-0.6L-0.6,-1L0,-0.4L0.6,-1L1,-0.6L0.4,0L1,0.6L0.6,1L0,0.4L-0.6,1L-1,0.6L-0.4,0Z"
+    ),
 }
-"""Shapes of the words of `sweeps.analysis.labels`; hollow ones (not clear) are outlines, so that the legend has them too."""
+"""Shapes of the words of `sweeps.analysis.labels`; hollow ones (not clear) are outlines, so that
+the legend has them too."""
 MAIN_WORDS = frozenset({"faster", "same", "slower", "unclear"})
 """Words that the legend shows even if no point has them."""
 
@@ -45,18 +52,28 @@ BLUE = "#3f7fbf"
 
 def arm_color(styles: Mapping[str, ArmStyle]) -> alt.Color:
     """The colour of an arm; the labels at the right are its legend."""
-    return alt.Color("arm:N", scale=alt.Scale(domain=list(styles), range=[style.color for style in styles.values()]), legend=None)
+    return alt.Color(
+        "arm:N",
+        scale=alt.Scale(domain=list(styles), range=[style.color for style in styles.values()]),
+        legend=None,
+    )
 
 
 def point_marks(points: pd.DataFrame) -> alt.Chart:
     """The points with all their columns as hover text; the caller adds x, y and colour."""
     words = MAIN_WORDS | set(points["word"])
     entries = [word for word in SHAPES if word in words]
-    legend = alt.Legend(title=None, orient="top", symbolFillColor=GREY, symbolStrokeWidth=0, values=entries)
-    # Panels share this scale: with the words of one panel alone it would give those of the others wrong shapes.
+    legend = alt.Legend(
+        title=None, orient="top", symbolFillColor=GREY, symbolStrokeWidth=0, values=entries
+    )
+    # Panels share this scale: with the words of one panel alone it would give those of the others
+    # wrong shapes.
     shapes = alt.Scale(domain=list(SHAPES), range=list(SHAPES.values()))
-    known = [name for name in HOVER if name in points and points[name].replace("", None).notna().any()]
-    known = [name for name in known if name != "tokens" or "prompt_tokens" not in known]  # they are the same
+    known = [
+        name for name in HOVER if name in points and points[name].replace("", None).notna().any()
+    ]
+    # they are the same
+    known = [name for name in known if name != "tokens" or "prompt_tokens" not in known]
     made: alt.Chart = (
         alt.Chart(points)
         .mark_point(filled=True, size=65)
@@ -70,22 +87,28 @@ def point_marks(points: pd.DataFrame) -> alt.Chart:
 
 
 def clickable(mark: alt.Chart) -> alt.Chart:
-    """The mark, each of whose points is a link to its evidence (`/point?id=…`); for charts of the app.
+    """The mark, each of whose points is a link to its evidence (`/point?id=…`); for charts of the
+    app.
 
-    A link works in layered, concatenated and faceted charts alike, opens in a new tab on request, and Back returns to the address
-    with all choices. The mark's own data frame has the columns `comparison_id`, `environment` and `host`. Raises `TypeError` for a
-    mark without a data frame of its own.
+    A link works in layered, concatenated and faceted charts alike, opens in a new tab on request,
+    and Back returns to the address with all choices. The mark's own data frame has the columns
+    `comparison_id`, `environment` and `host`. Raises `TypeError` for a mark without a data frame of
+    its own.
     """
     rows = mark.data
     if not isinstance(rows, pd.DataFrame):
         raise TypeError("a clickable mark needs a data frame of its own")
     linked: alt.Chart = mark.properties(data=with_links(rows))
-    made: alt.Chart = linked.encode(href=alt.Href("href:N"), description=alt.DescriptionValue(LINKED))
+    made: alt.Chart = linked.encode(
+        href=alt.Href("href:N"), description=alt.DescriptionValue(LINKED)
+    )
     return made
 
 
 def with_links(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows with `href`, the address of the evidence of each that has a `comparison_id` (the newest where no host is known)."""
+    """The rows with `href`, the address of the evidence of each that has a `comparison_id` (the
+    newest where no host is known).
+    """
     if "comparison_id" not in rows:
         return rows
     places = rows.reindex(columns=list(POINT_KEY)).astype(object)
@@ -94,13 +117,17 @@ def with_links(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def layered(*marks: alt.Chart, **properties: Any) -> alt.LayerChart | alt.FacetChart:
-    """Marks above each other; those without a hover text of their own show none, in place of all their columns."""
+    """Marks above each other; those without a hover text of their own show none, in place of all
+    their columns.
+    """
     silent = [mark if has_tooltip(mark) else mark.encode(tooltip=NO_TOOLTIP) for mark in marks]
     return alt.layer(*silent, **properties)
 
 
 def not_empty(*marks: alt.Chart) -> Iterator[alt.Chart]:
-    """The marks whose own data frame has rows; others only make a chart slow, unless their axes are wanted."""
+    """The marks whose own data frame has rows; others only make a chart slow, unless their axes are
+    wanted.
+    """
     return (mark for mark in marks if not (isinstance(mark.data, pd.DataFrame) and mark.data.empty))
 
 
@@ -113,12 +140,16 @@ def has_tooltip(mark: alt.Chart) -> bool:
 def _tooltip(name: str) -> alt.Tooltip:
     column = COLUMNS[name]
     kind = "Q" if column.chart_format else "N"
-    return alt.Tooltip(f"{name}:{kind}", title=column.title, format=column.chart_format or alt.Undefined)
+    return alt.Tooltip(
+        f"{name}:{kind}", title=column.title, format=column.chart_format or alt.Undefined
+    )
 
 
 def arm_axis(texts: Mapping[str, str], styles: Mapping[str, ArmStyle]) -> alt.Axis:
     """An axis on the right: the text of every arm, with a tick that is drawn like its line."""
-    tests = [(f"datum.value === {json.dumps(texts[name])}", style) for name, style in styles.items()]
+    tests = [
+        (f"datum.value === {json.dumps(texts[name])}", style) for name, style in styles.items()
+    ]
     return alt.Axis(
         orient="right",
         title=None,
@@ -129,8 +160,14 @@ def arm_axis(texts: Mapping[str, str], styles: Mapping[str, ArmStyle]) -> alt.Ax
         offset=14,
         tickSize=26,
         tickWidth=3,
-        tickColor={"condition": [{"test": test, "value": style.color} for test, style in tests], "value": GREY},
-        tickDash={"condition": [{"test": test, "value": style.dash} for test, style in tests], "value": [1, 0]},
+        tickColor={
+            "condition": [{"test": test, "value": style.color} for test, style in tests],
+            "value": GREY,
+        },
+        tickDash={
+            "condition": [{"test": test, "value": style.dash} for test, style in tests],
+            "value": [1, 0],
+        },
         labelLimit=0,
         labelPadding=8,
     )

@@ -21,16 +21,21 @@ def interval_chart(
     tooltip: Sequence[alt.Tooltip] = (),
     selection: alt.Parameter | None = None,
 ) -> alt.LayerChart | alt.FacetChart:
-    """A row for each `label` in the order of `rows`, with `value`, and `low` and `high` where an interval is known.
+    """A row for each `label` in the order of `rows`, with `value`, and `low` and `high` where an
+    interval is known.
 
-    A rule stands at `none`, the value of no difference, with a band of `floor` beside it: differences that count as none. `colors`
-    maps labels to colours. Ratios (a `none` of 1) have a logarithmic axis. Raises `ValueError` without a value.
+    A rule stands at `none`, the value of no difference, with a band of `floor` beside it:
+    differences that count as none. `colors` maps labels to colours. Ratios (a `none` of 1) have a
+    logarithmic axis. Raises `ValueError` without a value.
     """
     drawn = rows.dropna(subset=["value"])
     if drawn.empty:
         raise ValueError("nothing was measured of it")
     labels = list(dict.fromkeys(drawn["label"]))
-    drawn = drawn.assign(row=drawn["label"].map(wrapped), color=[(colors or {}).get(name, "#1a70b8") for name in drawn["label"]])
+    drawn = drawn.assign(
+        row=drawn["label"].map(wrapped),
+        color=[(colors or {}).get(name, "#1a70b8") for name in drawn["label"]],
+    )
     ratio = none == 1
     scale = alt.Scale(type="log" if ratio else "linear", zero=False, nice=not ratio, padding=12)
     ends_of = pd.concat([drawn[name].astype(float) for name in ("value", "low", "high")]).dropna()
@@ -51,12 +56,24 @@ def interval_chart(
     if none is not None:
         ends = (none / (1 + floor), none * (1 + floor)) if ratio else (none - floor, none + floor)
         band = alt.Chart(pd.DataFrame({"from": [ends[0]], "to": [ends[1]], "none": [none]}))
-        layers += [band.mark_rect(color=GREY, opacity=0.22).encode(alt.X("from:Q", scale=scale), alt.X2("to:Q"))] if floor else []
+        layers += (
+            [
+                band.mark_rect(color=GREY, opacity=0.22).encode(
+                    alt.X("from:Q", scale=scale), alt.X2("to:Q")
+                )
+            ]
+            if floor
+            else []
+        )
         layers.append(band.mark_rule(color=GREY).encode(alt.X("none:Q", scale=scale)))
     known = drawn.dropna(subset=["low", "high"])
     if len(known):
         bar = alt.Chart(known).mark_rule(strokeWidth=3, opacity=0.45, strokeCap="round")
         layers.append(bar.encode(alt.X("low:Q", scale=scale), alt.X2("high:Q"), y, color))
-    mark = alt.Chart(drawn).mark_point(size=75, filled=True, opacity=1).encode(x, y, color, tooltip=texts)
+    mark = (
+        alt.Chart(drawn)
+        .mark_point(size=75, filled=True, opacity=1)
+        .encode(x, y, color, tooltip=texts)
+    )
     layers.append(mark if selection is None else mark.add_params(selection))
     return alt.layer(*layers).properties(height=row_step(labels))

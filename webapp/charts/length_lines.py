@@ -11,11 +11,18 @@ from webapp.display.arm_style import ArmStyle
 
 
 def length_chart(
-    rows: pd.DataFrame, title: str, styles: Mapping[str, ArmStyle], *, better: str = "", height: int = 360
+    rows: pd.DataFrame,
+    title: str,
+    styles: Mapping[str, ArmStyle],
+    *,
+    better: str = "",
+    height: int = 360,
 ) -> alt.LayerChart | alt.FacetChart:
-    """`value` against `prompt_tokens`, both axes logarithmic, a line for each `arm` that `styles` names.
+    """`value` against `prompt_tokens`, both axes logarithmic, a line for each `arm` that `styles`
+    names.
 
-    `rows` have `arm`, `prompt_tokens`, `value`, and `flags`. `better` is `lower` or `higher`. Raises `ValueError` without a value.
+    `rows` have `arm`, `prompt_tokens`, `value`, and `flags`. `better` is `lower` or `higher`.
+    Raises `ValueError` without a value.
     """
     drawn = rows.dropna(subset=["value", "prompt_tokens"])
     drawn = drawn[drawn["value"] > 0]
@@ -28,7 +35,9 @@ def length_chart(
     x = alt.X(
         "prompt_tokens:Q",
         scale=alt.Scale(type="log", base=2, nice=False, padding=16),
-        axis=alt.Axis(values=ticks, title="Tokens of the prompt", format="d", labelOverlap="greedy"),
+        axis=alt.Axis(
+            values=ticks, title="Tokens of the prompt", format="d", labelOverlap="greedy"
+        ),
     )
     y = alt.Y(
         "value:Q",
@@ -36,7 +45,11 @@ def length_chart(
         axis=alt.Axis(title=f"{title}{note}", values=heights, format="~s", labelOverlap="greedy"),
     )
     color = arm_color(named)
-    dash = alt.StrokeDash("arm:N", scale=alt.Scale(domain=list(named), range=[style.dash for style in named.values()]), legend=None)
+    dash = alt.StrokeDash(
+        "arm:N",
+        scale=alt.Scale(domain=list(named), range=[style.dash for style in named.values()]),
+        legend=None,
+    )
     texts = [
         alt.Tooltip("arm:N", title="Arm"),
         alt.Tooltip("prompt_tokens:Q", title="Tokens of the prompt", format=",.0f"),
@@ -44,5 +57,9 @@ def length_chart(
         alt.Tooltip("flags:N", title="Flags"),
     ]
     lines = alt.Chart(drawn).mark_line(strokeWidth=2).encode(x, y, color, dash)
-    marks = alt.Chart(drawn).mark_point(filled=True, size=65, opacity=1).encode(x, y, color, tooltip=texts)
+    marks = (
+        alt.Chart(drawn)
+        .mark_point(filled=True, size=65, opacity=1)
+        .encode(x, y, color, tooltip=texts)
+    )
     return alt.layer(lines, marks).properties(height=height)

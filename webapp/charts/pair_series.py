@@ -1,4 +1,6 @@
-"""Charts of one comparison as pure functions: its pairs in time order with readings beside them, its attempts, and its times."""
+"""Charts of one comparison as pure functions: its pairs in time order with readings beside them,
+its attempts, and its times.
+"""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -15,7 +17,8 @@ ORANGE = "#cf7c28"
 PAIR_MARGIN = 58
 """Pixels left of every chart along pairs, so that they lie below each other."""
 PAIRS_HEIGHT, READING_HEIGHT, TIMES_HEIGHT, ROW_HEIGHT, ROWS_BESIDE = 400, 104, 300, 28, 130
-"""Pixels with axes, legend and title, as a page counts them; `ROWS_BESIDE` is what these take beside rows."""
+"""Pixels with axes, legend and title, as a page counts them; `ROWS_BESIDE` is what these take
+beside rows."""
 
 
 class PairFrames(NamedTuple):
@@ -41,7 +44,12 @@ class PairFrames(NamedTuple):
     def span(self) -> Extent:
         """Of the ratios: the middle 98 % of pairs, the last interval and no difference."""
         last = self.running.iloc[-1]
-        ends = [*self.pairs["ratio"].quantile([0.01, 0.99]), last["speedup"], last["low"], last["high"]]
+        ends = [
+            *self.pairs["ratio"].quantile([0.01, 0.99]),
+            last["speedup"],
+            last["low"],
+            last["high"],
+        ]
         known = [end for end in ends if pd.notna(end) and end > 0]
         low, high = min(*known, 1 / (1 + 2 * self.floor)), max(*known, 1 + 2 * self.floor)
         room = (high / low) ** 0.06
@@ -49,9 +57,11 @@ class PairFrames(NamedTuple):
 
 
 def pair_chart(frames: PairFrames) -> alt.LayerChart:
-    """The ratio of each pair in time order, and the pooled speed-up with its interval as pairs were added.
+    """The ratio of each pair in time order, and the pooled speed-up with its interval as pairs were
+    added.
 
-    Pairs beyond the axis are drawn at its edge as triangles that point outwards, with their ratio as hover text: none is left out.
+    Pairs beyond the axis are drawn at its edge as triangles that point outwards, with their ratio
+    as hover text: none is left out.
     """
     span = frames.span
     scale, inside = ratio_scale(span), frames.pairs["ratio"].between(*span)
@@ -62,12 +72,20 @@ def pair_chart(frames: PairFrames) -> alt.LayerChart:
         ),
         kind=frames.pairs["outlying"].map({True: "far outside the others", False: "pair"}),
     )
-    x = alt.X("number:Q", scale=frames.x, axis=alt.Axis(title="Pairs in the order of time", grid=False, format="d"))
+    x = alt.X(
+        "number:Q",
+        scale=frames.x,
+        axis=alt.Axis(title="Pairs in the order of time", grid=False, format="d"),
+    )
     y_axis = ratio_axis(span, "")
     y_axis.title = None
     y_axis.minExtent = y_axis.maxExtent = PAIR_MARGIN
-    band = alt.Chart(pd.DataFrame({"floor_low": [1 / (1 + frames.floor)], "floor_high": [1 + frames.floor]}))
-    running = frames.running.assign(low_drawn=frames.running["low"].clip(*span), high_drawn=frames.running["high"].clip(*span))
+    band = alt.Chart(
+        pd.DataFrame({"floor_low": [1 / (1 + frames.floor)], "floor_high": [1 + frames.floor]})
+    )
+    running = frames.running.assign(
+        low_drawn=frames.running["low"].clip(*span), high_drawn=frames.running["high"].clip(*span)
+    )
     dots = alt.Chart(shown).mark_point(filled=True, size=22)
     hover = [
         alt.Tooltip("attempt:Q", title="Attempt"),
@@ -77,7 +95,9 @@ def pair_chart(frames: PairFrames) -> alt.LayerChart:
         alt.Tooltip("arm_ms:Q", title="Arm, ms", format=",.4~r"),
     ]
     colour = alt.Scale(domain=["pair", "far outside the others"], range=[GREY, ORANGE])
-    shapes = alt.Scale(domain=["inside", "above", "below"], range=["circle", "triangle-up", "triangle-down"])
+    shapes = alt.Scale(
+        domain=["inside", "above", "below"], range=["circle", "triangle-up", "triangle-down"]
+    )
     line_hover = [
         alt.Tooltip("number:Q", title="Pairs"),
         alt.Tooltip("speedup:Q", title="Speed-up", format=".4f"),
@@ -87,21 +107,34 @@ def pair_chart(frames: PairFrames) -> alt.LayerChart:
     starts = alt.Chart(frames.starts)
     return _layered(
         PAIRS_HEIGHT,
-        band.mark_rect(color=GREY, opacity=0.2).encode(alt.Y("floor_low:Q", scale=scale), alt.Y2("floor_high:Q")),
+        band.mark_rect(color=GREY, opacity=0.2).encode(
+            alt.Y("floor_low:Q", scale=scale), alt.Y2("floor_high:Q")
+        ),
         band.mark_rule(color=GREY, strokeWidth=1.2).encode(alt.YDatum(1, scale=scale)),
         dots.encode(
             x,
             alt.Y("drawn:Q", scale=scale, axis=y_axis),
-            color=alt.Color("kind:N", scale=colour, legend=alt.Legend(title=None, orient="top", symbolType="circle")),
+            color=alt.Color(
+                "kind:N",
+                scale=colour,
+                legend=alt.Legend(title=None, orient="top", symbolType="circle"),
+            ),
             shape=alt.Shape("place:N", scale=shapes, legend=None),
             opacity=alt.value(0.75),
             tooltip=hover,
         ),
         alt.Chart(running.dropna(subset=["low", "high"]))
         .mark_area(color=BLUE, opacity=0.22, clip=True)
-        .encode(x, alt.Y("low_drawn:Q", scale=scale), alt.Y2("high_drawn:Q"), alt.Detail("attempt:N")),
+        .encode(
+            x, alt.Y("low_drawn:Q", scale=scale), alt.Y2("high_drawn:Q"), alt.Detail("attempt:N")
+        ),
         alt.Chart(running)
-        .mark_line(color=BLUE, strokeWidth=2.2, clip=True, point={"size": 18, "filled": True, "color": BLUE})
+        .mark_line(
+            color=BLUE,
+            strokeWidth=2.2,
+            clip=True,
+            point={"size": 18, "filled": True, "color": BLUE},
+        )
         .encode(x, alt.Y("speedup:Q", scale=scale), alt.Detail("attempt:N"), tooltip=line_hover),
         *([_boundaries(starts, frames.x)] if len(frames.starts) > 1 else []),
         *([_boundary_labels(starts, frames.x)] if len(frames.starts) > 1 else []),
@@ -110,12 +143,22 @@ def pair_chart(frames: PairFrames) -> alt.LayerChart:
 
 
 def reading_chart(rows: pd.DataFrame, title: str, frames: PairFrames) -> alt.LayerChart:
-    """One reading of the machine below the pairs: rows with `number`, `attempt` and `value`, on the same x axis."""
-    x = alt.X("number:Q", scale=frames.x, axis=alt.Axis(title=None, labels=False, ticks=False, grid=False))
+    """One reading of the machine below the pairs: rows with `number`, `attempt` and `value`, on the
+    same x axis.
+    """
+    x = alt.X(
+        "number:Q", scale=frames.x, axis=alt.Axis(title=None, labels=False, ticks=False, grid=False)
+    )
     low, high = float(rows["value"].min()), float(rows["value"].max())
     room = max(0.12 * (high - low), 0.02 * abs(high), 1e-3)
-    scale = alt.Scale(domain=[max(low - room, 0.0) if low >= 0 else low - room, high + room], nice=False, zero=False)
-    axis = alt.Axis(title=None, tickCount=3, minExtent=PAIR_MARGIN, maxExtent=PAIR_MARGIN, format=".3~g")
+    scale = alt.Scale(
+        domain=[max(low - room, 0.0) if low >= 0 else low - room, high + room],
+        nice=False,
+        zero=False,
+    )
+    axis = alt.Axis(
+        title=None, tickCount=3, minExtent=PAIR_MARGIN, maxExtent=PAIR_MARGIN, format=".3~g"
+    )
     y = alt.Y("value:Q", scale=scale, axis=axis)
     hover = [
         alt.Tooltip("attempt:Q", title="Attempt"),
@@ -126,7 +169,9 @@ def reading_chart(rows: pd.DataFrame, title: str, frames: PairFrames) -> alt.Lay
     starts = alt.Chart(frames.starts)
     return _layered(
         READING_HEIGHT,
-        chart.mark_line(color=GREY, strokeWidth=1.6, interpolate="step-before").encode(x, y, alt.Detail("attempt:N")),
+        chart.mark_line(color=GREY, strokeWidth=1.6, interpolate="step-before").encode(
+            x, y, alt.Detail("attempt:N")
+        ),
         chart.mark_point(color=GREY, filled=True, size=12).encode(x, y, tooltip=hover),
         *([_boundaries(starts, frames.x)] if len(frames.starts) > 1 else []),
         title=_heading(title),
@@ -134,7 +179,8 @@ def reading_chart(rows: pd.DataFrame, title: str, frames: PairFrames) -> alt.Lay
 
 
 def attempt_chart(rows: pd.DataFrame, floor: float) -> alt.LayerChart:
-    """A row for each attempt, each baseline against itself, and the pooled speed-up: `row`, `speedup`, `low`, `high` and `kind`.
+    """A row for each attempt, each baseline against itself, and the pooled speed-up: `row`,
+    `speedup`, `low`, `high` and `kind`.
 
     `kind` is `arm`, `baseline against itself` or `pooled`; rows without an interval have NaN there.
     """
@@ -144,8 +190,12 @@ def attempt_chart(rows: pd.DataFrame, floor: float) -> alt.LayerChart:
     scale = ratio_scale(span)
     order: Sequence[str] = list(dict.fromkeys(rows["row"]))
     y = alt.Y("row:N", sort=order, axis=plain_rows(title=None))
-    kinds = alt.Scale(domain=["arm", "baseline against itself", "pooled"], range=[BLUE, GREY, ORANGE])
-    colour = alt.Color("kind:N", scale=kinds, legend=alt.Legend(title=None, orient="top", symbolType="circle"))
+    kinds = alt.Scale(
+        domain=["arm", "baseline against itself", "pooled"], range=[BLUE, GREY, ORANGE]
+    )
+    colour = alt.Color(
+        "kind:N", scale=kinds, legend=alt.Legend(title=None, orient="top", symbolType="circle")
+    )
     band = alt.Chart(pd.DataFrame({"floor_low": [1 / (1 + floor)], "floor_high": [1 + floor]}))
     hover = [
         alt.Tooltip("row:N", title="Of"),
@@ -156,30 +206,48 @@ def attempt_chart(rows: pd.DataFrame, floor: float) -> alt.LayerChart:
     bounded = alt.Chart(rows.dropna(subset=["low", "high"]))
     return _layered(
         ROW_HEIGHT * len(order) + ROWS_BESIDE,
-        band.mark_rect(color=GREY, opacity=0.2).encode(alt.X("floor_low:Q", scale=scale), alt.X2("floor_high:Q")),
+        band.mark_rect(color=GREY, opacity=0.2).encode(
+            alt.X("floor_low:Q", scale=scale), alt.X2("floor_high:Q")
+        ),
         band.mark_rule(color=GREY, strokeWidth=1.2).encode(alt.XDatum(1, scale=scale)),
         bounded.mark_rule(strokeWidth=3, opacity=0.5, strokeCap="round", clip=True).encode(
             alt.X("low:Q", scale=scale), alt.X2("high:Q"), y, colour
         ),
         alt.Chart(rows)
         .mark_point(filled=True, size=60, clip=True)
-        .encode(alt.X("speedup:Q", scale=scale, axis=ratio_axis(span, "Speed-up")), y, colour, tooltip=hover),
+        .encode(
+            alt.X("speedup:Q", scale=scale, axis=ratio_axis(span, "Speed-up")),
+            y,
+            colour,
+            tooltip=hover,
+        ),
     )
 
 
 def time_chart(times: pd.DataFrame) -> alt.LayerChart:
-    """The distribution of the two arms' times: the share of times, `share`, that are at most `ms`, for each `side`.
+    """The distribution of the two arms' times: the share of times, `share`, that are at most `ms`,
+    for each `side`.
 
     The longest 1 % may lie beyond the axis.
     """
     reach = float(times.groupby("side")["ms"].quantile(0.99).max()) * 1.05
     scale = alt.Scale(type="log", domain=[float(times["ms"].min()) * 0.98, reach], nice=False)
-    x = alt.X("ms:Q", scale=scale, axis=log_axis(float(times["ms"].min()) * 0.98, reach, "Time of a forward, ms", grid=False))
+    x = alt.X(
+        "ms:Q",
+        scale=scale,
+        axis=log_axis(float(times["ms"].min()) * 0.98, reach, "Time of a forward, ms", grid=False),
+    )
     y_axis = alt.Axis(
-        title="Share of times at most so long", format=".0%", minExtent=PAIR_MARGIN, maxExtent=PAIR_MARGIN, tickCount=5
+        title="Share of times at most so long",
+        format=".0%",
+        minExtent=PAIR_MARGIN,
+        maxExtent=PAIR_MARGIN,
+        tickCount=5,
     )
     sides = alt.Scale(domain=["baseline", "arm"], range=[GREY, BLUE])
-    colour = alt.Color("side:N", scale=sides, legend=alt.Legend(title=None, orient="top", symbolType="stroke"))
+    colour = alt.Color(
+        "side:N", scale=sides, legend=alt.Legend(title=None, orient="top", symbolType="stroke")
+    )
     medians = times.groupby("side", as_index=False)["ms"].median()
     return _layered(
         TIMES_HEIGHT,
@@ -188,7 +256,14 @@ def time_chart(times: pd.DataFrame) -> alt.LayerChart:
         .encode(x, alt.Y("share:Q", axis=y_axis, scale=alt.Scale(domain=[0, 1])), colour),
         alt.Chart(medians)
         .mark_rule(strokeDash=[4, 3], clip=True)
-        .encode(x, colour, tooltip=[alt.Tooltip("side:N", title="Median of"), alt.Tooltip("ms:Q", title="ms", format=".4~r")]),
+        .encode(
+            x,
+            colour,
+            tooltip=[
+                alt.Tooltip("side:N", title="Median of"),
+                alt.Tooltip("ms:Q", title="ms", format=".4~r"),
+            ],
+        ),
     )
 
 
@@ -204,11 +279,15 @@ def _layered(height: int, *layers: alt.Chart, **properties: Any) -> alt.LayerCha
 
 def _boundaries(starts: alt.Chart, scale: alt.Scale) -> alt.Chart:
     """A line where each attempt begins."""
-    made: alt.Chart = starts.mark_rule(color=GREY, strokeDash=[3, 3], strokeWidth=1).encode(alt.X("number:Q", scale=scale))
+    made: alt.Chart = starts.mark_rule(color=GREY, strokeDash=[3, 3], strokeWidth=1).encode(
+        alt.X("number:Q", scale=scale)
+    )
     return made
 
 
 def _boundary_labels(starts: alt.Chart, scale: alt.Scale) -> alt.Chart:
     text = starts.mark_text(align="left", baseline="top", dx=3, dy=2, fontSize=10, color=GREY)
-    made: alt.Chart = text.encode(alt.X("number:Q", scale=scale), y=alt.value(0), text=alt.Text("label:N"))
+    made: alt.Chart = text.encode(
+        alt.X("number:Q", scale=scale), y=alt.value(0), text=alt.Text("label:N")
+    )
     return made

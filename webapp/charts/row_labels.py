@@ -1,4 +1,6 @@
-"""Labels of rows: long ones continue on further lines, so that charts keep their width and nothing is cut."""
+"""Labels of rows: long ones continue on further lines, so that charts keep their width and nothing
+is cut.
+"""
 
 import textwrap
 from collections.abc import Sequence
@@ -15,7 +17,9 @@ CENTRED: dict[str, Any] = {"labelBaseline": "middle", "labelFlush": False}
 
 
 def wrapped(label: str) -> str:
-    """A label with a line break after at most `LINE_LETTERS` characters, at spaces where there are some."""
+    """A label with a line break after at most `LINE_LETTERS` characters, at spaces where there are
+    some.
+    """
     return "\n".join(textwrap.wrap(label, LINE_LETTERS) or [""])
 
 
@@ -35,7 +39,12 @@ def row_axis(labels: Sequence[str], title: str | None = None, **more: Any) -> al
         **CENTRED,
         **more,
     )
-    return alt.Y("row:N", scale=alt.Scale(domain=[wrapped(label) for label in labels]), title=title, axis=axis)
+    return alt.Y(
+        "row:N",
+        scale=alt.Scale(domain=[wrapped(label) for label in labels]),
+        title=title,
+        axis=axis,
+    )
 
 
 def row_step(labels: Sequence[str]) -> alt.Step:

@@ -27,7 +27,9 @@ class Extent(NamedTuple):
 
 
 def x_span(values: pd.Series, axis: Axis = "tokens") -> Extent:
-    """Some room beside the values; a share saved may be zero or below, so that its axis is linear."""
+    """Some room beside the values; a share saved may be zero or below, so that its axis is
+    linear.
+    """
     low, high = float(values.min()), float(values.max())
     if axis == "gmacs_saved":
         room = max(0.04 * (high - low), 0.01)
@@ -37,7 +39,9 @@ def x_span(values: pd.Series, axis: Axis = "tokens") -> Extent:
 
 
 def y_span(*columns: pd.Series) -> Extent:
-    """Symmetric around 1, so that twice as fast stands as far above the rule as half as fast stands below it."""
+    """Symmetric around 1, so that twice as fast stands as far above the rule as half as fast stands
+    below it.
+    """
     values = pd.concat([column.astype(float) for column in columns]).dropna()
     most = max(1.05, *(max(value, 1 / value) for value in values)) ** 1.08
     return Extent(1 / most, most)
@@ -50,7 +54,9 @@ def x_scale(span: Extent, axis: Axis = "tokens") -> alt.Scale:
 
 
 def x_axis(axis: Axis, values: pd.Series, title: str | None = None) -> alt.Axis:
-    """Ticks at the tokens measured, at 1, 2 and 5 times powers of ten GMACs, or at tenths saved; only the grid without a title."""
+    """Ticks at the tokens measured, at 1, 2 and 5 times powers of ten GMACs, or at tenths saved;
+    only the grid without a title.
+    """
     if axis == "tokens":
         ticks = sorted({float(x) for x in values})
     elif axis == "gmacs_saved":
@@ -67,7 +73,9 @@ def x_axis(axis: Axis, values: pd.Series, title: str | None = None) -> alt.Axis:
 
 
 def x_title(axis: Axis, points: pd.DataFrame, work: str | None) -> str:
-    """The title of the axis; `work` is what was timed, whose MACs these are, such as `the prompt`."""
+    """The title of the axis; `work` is what was timed, whose MACs these are, such as `the
+    prompt`.
+    """
     titles: Mapping[Axis, str] = {
         "tokens": size_of(points).tokens,
         "gmacs": f"GMACs of {work} with the unmodified model (papers say GFLOPs)",
@@ -78,11 +86,15 @@ def x_title(axis: Axis, points: pd.DataFrame, work: str | None) -> str:
 
 def log_axis(low: float, high: float, title: str, **more: Any) -> alt.Axis:
     """A logarithmic axis of positive values with round ticks, each of which has its number."""
-    return alt.Axis(title=title, values=round_ticks(low, high), format="~r", labelOverlap="greedy", **more)
+    return alt.Axis(
+        title=title, values=round_ticks(low, high), format="~r", labelOverlap="greedy", **more
+    )
 
 
 def round_ticks(low: float, high: float) -> list[float]:
-    """Round numbers from `low` to `high`, about evenly apart on a logarithmic axis: as dense as `MAX_ROUND` allows."""
+    """Round numbers from `low` to `high`, about evenly apart on a logarithmic axis: as dense as
+    `MAX_ROUND` allows.
+    """
     if low >= high:
         return [low]
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
@@ -90,14 +102,22 @@ def round_ticks(low: float, high: float) -> list[float]:
     powers = [10.0**power for power in range(first, last + 1, (last - first) // MAX_ROUND + 1)]
     best = [tick for tick in powers if low <= tick <= high]
     for digits in ROUND_DIGITS:
-        ticks = [tick for power in decades for digit in digits if low <= (tick := float(f"{digit}e{power}")) <= high]
+        ticks = [
+            tick
+            for power in decades
+            for digit in digits
+            if low <= (tick := float(f"{digit}e{power}")) <= high
+        ]
         best = ticks if len(ticks) <= MAX_ROUND else best
     if len(best) >= FEWEST_ROUND:
         return best
     rough = (high - low) / FEWEST_ROUND
     size = 10.0 ** math.floor(math.log10(rough))
     step = next(size * digit for digit in (1, 2, 5, 10) if size * digit >= rough)
-    return [float(f"{place * step:.12g}") for place in range(math.ceil(low / step), math.floor(high / step) + 1)]
+    return [
+        float(f"{place * step:.12g}")
+        for place in range(math.ceil(low / step), math.floor(high / step) + 1)
+    ]
 
 
 def ratio_scale(span: Extent) -> alt.Scale:
@@ -105,7 +125,9 @@ def ratio_scale(span: Extent) -> alt.Scale:
 
 
 def ratio_axis(span: Extent, title: str) -> alt.Axis:
-    return alt.Axis(title=title, values=ratio_ticks(span), labelExpr="format(datum.value, '.3~r') + '×'")
+    return alt.Axis(
+        title=title, values=ratio_ticks(span), labelExpr="format(datum.value, '.3~r') + '×'"
+    )
 
 
 def ratio_ticks(span: Extent) -> list[float]:

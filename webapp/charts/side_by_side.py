@@ -1,4 +1,6 @@
-"""Charts of two sides: the speed-ups of one against those of the other, and the history of one question."""
+"""Charts of two sides: the speed-ups of one against those of the other, and the history of one
+question.
+"""
 
 from typing import Any
 
@@ -18,10 +20,15 @@ SIDE_HEIGHT, HISTORY_HEIGHT = 520, 420
 def side_chart(rows: pd.DataFrame) -> alt.LayerChart:
     """Both speed-ups of each question with their intervals; on the diagonal they are equal.
 
-    `rows` have `a`, `a_low`, `a_high`, `b`, `b_low`, `b_high`, `label`, `group` (a key of `SIDE_COLOURS`), `finding`, and
-    `comparison_id`, `environment` and `host` of the second side, to which a point leads.
+    `rows` have `a`, `a_low`, `a_high`, `b`, `b_low`, `b_high`, `label`, `group` (a key of
+    `SIDE_COLOURS`), `finding`, and `comparison_id`, `environment` and `host` of the second side, to
+    which a point leads.
     """
-    ends = pd.concat([rows[name] for name in ("a", "a_low", "a_high", "b", "b_low", "b_high")]).astype(float).dropna()
+    ends = (
+        pd.concat([rows[name] for name in ("a", "a_low", "a_high", "b", "b_low", "b_high")])
+        .astype(float)
+        .dropna()
+    )
     room = (max(ends.max(), 1.05) / min(ends.min(), 0.95)) ** 0.04
     span = Extent(min(ends.min(), 0.95) / room, max(ends.max(), 1.05) * room)
     scale = ratio_scale(span)
@@ -45,10 +52,18 @@ def side_chart(rows: pd.DataFrame) -> alt.LayerChart:
     made: Any = alt.layer(
         alt.Chart(middle).mark_rule(color=GREY, opacity=0.6).encode(alt.X("one:Q", scale=scale)),
         alt.Chart(middle).mark_rule(color=GREY, opacity=0.6).encode(alt.Y("one:Q", scale=scale)),
-        alt.Chart(ends_of).mark_line(color=GREY, strokeDash=[5, 4]).encode(alt.X("x:Q", scale=scale), alt.Y("y:Q", scale=scale)),
-        wide.mark_rule(opacity=0.4, strokeWidth=1.5).encode(alt.X("a_low:Q", scale=scale), alt.X2("a_high:Q"), y, colour),
-        tall.mark_rule(opacity=0.4, strokeWidth=1.5).encode(x, alt.Y("b_low:Q", scale=scale), alt.Y2("b_high:Q"), colour),
-        clickable(alt.Chart(rows).mark_point(filled=True, size=60)).encode(x, y, colour, tooltip=hover),
+        alt.Chart(ends_of)
+        .mark_line(color=GREY, strokeDash=[5, 4])
+        .encode(alt.X("x:Q", scale=scale), alt.Y("y:Q", scale=scale)),
+        wide.mark_rule(opacity=0.4, strokeWidth=1.5).encode(
+            alt.X("a_low:Q", scale=scale), alt.X2("a_high:Q"), y, colour
+        ),
+        tall.mark_rule(opacity=0.4, strokeWidth=1.5).encode(
+            x, alt.Y("b_low:Q", scale=scale), alt.Y2("b_high:Q"), colour
+        ),
+        clickable(alt.Chart(rows).mark_point(filled=True, size=60)).encode(
+            x, y, colour, tooltip=hover
+        ),
     ).properties(height=SIDE_HEIGHT)
     found: alt.LayerChart = made
     return found
@@ -57,8 +72,8 @@ def side_chart(rows: pd.DataFrame) -> alt.LayerChart:
 def history_chart(points: pd.DataFrame, floor: float) -> alt.LayerChart:
     """Answers and attempts of one question by when they were measured, with intervals.
 
-    `points` have `at` (UTC), `speedup`, `low`, `high`, `what` (`answer` or `attempt`), `series` (place and version), `pairs`,
-    `flags`, `comparison_id`, `environment` and `host`.
+    `points` have `at` (UTC), `speedup`, `low`, `high`, `what` (`answer` or `attempt`), `series`
+    (place and version), `pairs`, `flags`, `comparison_id`, `environment` and `host`.
     """
     ends = pd.concat([points["speedup"], points["low"], points["high"]]).astype(float).dropna()
     low, high = min(ends.min(), 1 / (1 + 2 * floor)), max(ends.max(), 1 + 2 * floor)
@@ -70,9 +85,15 @@ def history_chart(points: pd.DataFrame, floor: float) -> alt.LayerChart:
     legend = alt.Legend(title=None, orient="top", columns=1, labelLimit=700, symbolType="circle")
     colour = alt.Color("series:N", scale=alt.Scale(domain=series, range=colours), legend=legend)
     kinds = alt.Scale(domain=["answer", "attempt"], range=["diamond", "circle"])
-    shape = alt.Shape("what:N", scale=kinds, legend=alt.Legend(title=None, orient="top", symbolFillColor=GREY, symbolStrokeWidth=0))
+    shape = alt.Shape(
+        "what:N",
+        scale=kinds,
+        legend=alt.Legend(title=None, orient="top", symbolFillColor=GREY, symbolStrokeWidth=0),
+    )
     x = alt.X(
-        "at:T", axis=alt.Axis(title="Measured, UTC", labelOverlap="greedy", grid=False), scale=alt.Scale(type="utc", padding=24)
+        "at:T",
+        axis=alt.Axis(title="Measured, UTC", labelOverlap="greedy", grid=False),
+        scale=alt.Scale(type="utc", padding=24),
     )
     y = alt.Y("speedup:Q", scale=scale, axis=ratio_axis(span, "Speed-up"))
     hover = [
@@ -89,11 +110,17 @@ def history_chart(points: pd.DataFrame, floor: float) -> alt.LayerChart:
     thick = alt.condition("datum.what === 'answer'", alt.value(3.0), alt.value(1.2))
     bounded = alt.Chart(points.dropna(subset=["low", "high"]))
     made: Any = alt.layer(
-        band.mark_rect(color=GREY, opacity=0.2).encode(alt.Y("floor_low:Q", scale=scale), alt.Y2("floor_high:Q")),
+        band.mark_rect(color=GREY, opacity=0.2).encode(
+            alt.Y("floor_low:Q", scale=scale), alt.Y2("floor_high:Q")
+        ),
         band.mark_rule(color=GREY, strokeWidth=1.2).encode(alt.YDatum(1, scale=scale)),
-        bounded.mark_rule(opacity=0.5).encode(x, alt.Y("low:Q", scale=scale), alt.Y2("high:Q"), colour, size=thick),
+        bounded.mark_rule(opacity=0.5).encode(
+            x, alt.Y("low:Q", scale=scale), alt.Y2("high:Q"), colour, size=thick
+        ),
         clickable(alt.Chart(points).mark_point(filled=True)).encode(
-            *(x, y, colour, shape), size=alt.condition("datum.what === 'answer'", alt.value(110), alt.value(36)), tooltip=hover
+            *(x, y, colour, shape),
+            size=alt.condition("datum.what === 'answer'", alt.value(110), alt.value(36)),
+            tooltip=hover,
         ),
     ).properties(height=HISTORY_HEIGHT)
     found: alt.LayerChart = made

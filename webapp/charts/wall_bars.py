@@ -1,4 +1,6 @@
-"""Bars of where the wall of a forward goes: classes of time of baseline and arm, and by how much each class differs."""
+"""Bars of where the wall of a forward goes: classes of time of baseline and arm, and by how much
+each class differs.
+"""
 
 from collections.abc import Sequence
 
@@ -17,7 +19,8 @@ CLASS_COLORS = {
     "waits": "#8a7000",
     "idle": "#808591",
 }
-"""By the names of `store.read.profiling.explanations.CLASSES_OF_TIME`: contrast 3 or more on white and on the dark theme."""
+"""By the names of `store.read.profiling.explanations.CLASSES_OF_TIME`: contrast 3 or more on white
+and on the dark theme."""
 BAR_ROW = 30
 """Pixels of a bar with its room."""
 
@@ -25,13 +28,16 @@ BAR_ROW = 30
 def wall_chart(parts: pd.DataFrame) -> alt.LayerChart | alt.FacetChart:
     """Stacked bars, one for each `place` and `side`, in the order of the rows.
 
-    `parts` has a row for each class of time: `place` (such as `224 px`), `side` (`baseline` or `arm`), `time_class` (a name of
-    `CLASS_COLORS`), `ms`, and `wall_ms` (the sum). Raises `ValueError` without a row.
+    `parts` has a row for each class of time: `place` (such as `224 px`), `side` (`baseline` or
+    `arm`), `time_class` (a name of `CLASS_COLORS`), `ms`, and `wall_ms` (the sum). Raises
+    `ValueError` without a row.
     """
     if parts.empty:
         raise ValueError("no profile to draw")
     classes = _classes(parts["time_class"])
-    drawn = parts.assign(row=parts["place"] + ", " + parts["side"], order=parts["time_class"].map(classes.index))
+    drawn = parts.assign(
+        row=parts["place"] + ", " + parts["side"], order=parts["time_class"].map(classes.index)
+    )
     rows = list(dict.fromkeys(drawn["row"]))
     y = alt.Y("row:N", sort=rows, title=None, axis=plain_rows())
     texts = [
@@ -44,7 +50,12 @@ def wall_chart(parts: pd.DataFrame) -> alt.LayerChart | alt.FacetChart:
         alt.Chart(drawn)
         .mark_bar(height=18)
         .encode(
-            alt.X("ms:Q", stack="zero", title="Wall time of one forward without a profiler, ms", axis=alt.Axis(tickCount=8)),
+            alt.X(
+                "ms:Q",
+                stack="zero",
+                title="Wall time of one forward without a profiler, ms",
+                axis=alt.Axis(tickCount=8),
+            ),
             y,
             _class_color(classes),
             alt.Order("order:Q"),
@@ -61,10 +72,11 @@ def wall_chart(parts: pd.DataFrame) -> alt.LayerChart | alt.FacetChart:
 
 
 def difference_chart(differences: pd.DataFrame) -> alt.LayerChart | alt.FacetChart:
-    """Bars of how much longer (above 0) or shorter each class of time is in the arm than in its baseline.
+    """Bars of how much longer (above 0) or shorter each class of time is in the arm than in its
+    baseline.
 
-    `differences` has a row for each `place` and `time_class`: `ms`, and `ms_low` and `ms_high` where an interval is known. Raises
-    `ValueError` without a row.
+    `differences` has a row for each `place` and `time_class`: `ms`, and `ms_low` and `ms_high`
+    where an interval is known. Raises `ValueError` without a row.
     """
     if differences.empty:
         raise ValueError("no pair of profiles to draw")
@@ -72,21 +84,32 @@ def difference_chart(differences: pd.DataFrame) -> alt.LayerChart | alt.FacetCha
     drawn = differences.assign(row=differences["place"] + ", " + differences["time_class"])
     rows = list(dict.fromkeys(drawn["row"]))
     y = alt.Y("row:N", sort=rows, title=None, axis=plain_rows())
-    x = alt.X("ms:Q", title="Arm less baseline, wall time of one forward, ms", axis=alt.Axis(tickCount=8))
+    x = alt.X(
+        "ms:Q", title="Arm less baseline, wall time of one forward, ms", axis=alt.Axis(tickCount=8)
+    )
     known = drawn.dropna(subset=["ms_low", "ms_high"])
     texts = [
         alt.Tooltip("row:N", title="Class of time"),
         alt.Tooltip("ms:Q", title="Arm less baseline, ms", format="+.3~g"),
         *(
-            [alt.Tooltip("ms_low:Q", title="at least", format="+.3~g"), alt.Tooltip("ms_high:Q", title="at most", format="+.3~g")]
+            [
+                alt.Tooltip("ms_low:Q", title="at least", format="+.3~g"),
+                alt.Tooltip("ms_high:Q", title="at most", format="+.3~g"),
+            ]
             if len(known)
             else []
         ),
     ]
     bars = alt.Chart(drawn).mark_bar(height=14).encode(x, y, _class_color(classes), tooltip=texts)
     zero = alt.Chart(pd.DataFrame({"zero": [0.0]})).mark_rule(color=GREY).encode(alt.X("zero:Q"))
-    interval = alt.Chart(known).mark_rule(strokeWidth=2, color=GREY).encode(alt.X("ms_low:Q"), alt.X2("ms_high:Q"), y)
-    return alt.layer(zero, bars, *([interval] if len(known) else [])).properties(height=alt.Step(24))
+    interval = (
+        alt.Chart(known)
+        .mark_rule(strokeWidth=2, color=GREY)
+        .encode(alt.X("ms_low:Q"), alt.X2("ms_high:Q"), y)
+    )
+    return alt.layer(zero, bars, *([interval] if len(known) else [])).properties(
+        height=alt.Step(24)
+    )
 
 
 def _classes(names: "pd.Series[str]") -> Sequence[str]:

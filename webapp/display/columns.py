@@ -1,4 +1,6 @@
-"""Columns of the public views as people read them: titles and number formats of tables and hover texts."""
+"""Columns of the public views as people read them: titles and number formats of tables and hover
+texts.
+"""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -46,7 +48,9 @@ COLUMNS: Mapping[str, ShownColumn] = {
     "word": ShownColumn("Verdict"),
     "reason": ShownColumn("Because"),
     "medians": ShownColumn("Medians"),
-    "realised_share": ShownColumn("Realised share", "percent", ".0%", "Logarithm of the speed-up over that of the promise"),
+    "realised_share": ShownColumn(
+        "Realised share", "percent", ".0%", "Logarithm of the speed-up over that of the promise"
+    ),
     "theory": ShownColumn("If time followed MACs", "%.3f×", ".3f"),
     "pairs": ShownColumn("Pairs", "%d", "d"),
     "rounds": ShownColumn("Rounds", "%d", "d"),
@@ -54,19 +58,36 @@ COLUMNS: Mapping[str, ShownColumn] = {
     "only_arm_correct": ShownColumn("Only the arm right", "%d", ",d", "Images"),
     "mcnemar_p": ShownColumn("McNemar's exact p", "%.2g", ".2~g"),
     "flags": ShownColumn("Flags"),
-    "top1": ShownColumn("Top-1, %", "%.2f", help="Share of images whose most likely class is right"),
-    "top5": ShownColumn("Top-5, %", "%.2f", help="Share of images whose class is among the five most likely"),
-    "kl": ShownColumn("KL, nat", "%.2g", help=f"KL divergence of the outputs from the baseline's; {KL_COVERAGE}"),
-    "margin_change": ShownColumn("Margin change, logit", "%.2g", help="Between the two most likely classes, against the baseline"),
+    "top1": ShownColumn(
+        "Top-1, %", "%.2f", help="Share of images whose most likely class is right"
+    ),
+    "top5": ShownColumn(
+        "Top-5, %", "%.2f", help="Share of images whose class is among the five most likely"
+    ),
+    "kl": ShownColumn(
+        "KL, nat", "%.2g", help=f"KL divergence of the outputs from the baseline's; {KL_COVERAGE}"
+    ),
+    "margin_change": ShownColumn(
+        "Margin change, logit",
+        "%.2g",
+        help="Between the two most likely classes, against the baseline",
+    ),
     "margin_change_p05": ShownColumn(
-        "Margin change at 5 %, logit", "%.2g", help="5 % quantile: that of the images whose margin shrinks most"
+        "Margin change at 5 %, logit",
+        "%.2g",
+        help="5 % quantile: that of the images whose margin shrinks most",
     ),
     "perplexity": ShownColumn("Perplexity", "%.4g", help="Per token"),
-    "top1_agreement": ShownColumn("Same token, %", "%.2f", help="How often the most likely token is the baseline's"),
-    "loss": ShownColumn("Loss", help="By how much the arm is worse, with its 95 % interval; below zero it is better"),
+    "top1_agreement": ShownColumn(
+        "Same token, %", "%.2f", help="How often the most likely token is the baseline's"
+    ),
+    "loss": ShownColumn(
+        "Loss", help="By how much the arm is worse, with its 95 % interval; below zero it is better"
+    ),
     "quality_verdict": ShownColumn("Quality"),
     "control_change": ShownColumn(
-        "Against its control", help="Bits per byte against the same tuning without what the method adds, on the same text"
+        "Against its control",
+        help="Bits per byte against the same tuning without what the method adds, on the same text",
     ),
 }
 

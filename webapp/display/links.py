@@ -1,4 +1,6 @@
-"""Addresses of pages: relative ones, so that they also hold behind a prefix, with every choice as a query parameter."""
+"""Addresses of pages: relative ones, so that they also hold behind a prefix, with every choice as a
+query parameter.
+"""
 
 from typing import NoReturn
 from urllib.parse import urlencode
@@ -12,16 +14,25 @@ POINT_KEY = ("comparison_id", "environment", "host")
 
 
 def page_link(path: str, **query: str | int | float | None) -> str:
-    """The address of a page with these query parameters, such as `explain?sweep=quickstart`; `None` is left out."""
+    """The address of a page with these query parameters, such as `explain?sweep=quickstart`; `None`
+    is left out.
+    """
     given = {name: str(value) for name, value in query.items() if value is not None}
     return f"{path or './'}?{urlencode(given)}" if given else path or "./"
 
 
 def point_link(comparison_id: str, environment: str | None = None, host: str | None = None) -> str:
-    """The address of the evidence of one point of the view `speedup` or `effect`: of the newest answer where the place is open."""
+    """The address of the evidence of one point of the view `speedup` or `effect`: of the newest
+    answer where the place is open.
+    """
     return page_link(EVIDENCE, id=comparison_id, environment=environment, host=host)
 
 
 def open_point(comparison_id: str, environment: str, host: str) -> NoReturn:
-    """Leaves the running page for the evidence of a point; for choices in tables. Points of charts are links."""
-    st.switch_page("screens/point.py", query_params={"id": comparison_id, "environment": environment, "host": host})
+    """Leaves the running page for the evidence of a point; for choices in tables. Points of charts
+    are links.
+    """
+    st.switch_page(
+        "screens/point.py",
+        query_params={"id": comparison_id, "environment": environment, "host": host},
+    )

@@ -1,4 +1,6 @@
-"""The answer of a panel in words: one sentence, and a card for each method with its best arm; from rows of the views alone."""
+"""The answer of a panel in words: one sentence, and a card for each method with its best arm; from
+rows of the views alone.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -48,7 +50,12 @@ def answers_of_panel(panel: Panel, axis: Axis) -> PanelAnswers:
     right = panel.points[~flagged(panel.points)]
     counted = pd.concat([right, panel.points[~panel.points["arm"].isin(right["arm"])]])
     known = PanelAnswers(
-        panel, axis, counted, ranked_arms(panel.points, panel.break_evens), rows_by_arm(panel.break_evens), curves={}
+        panel,
+        axis,
+        counted,
+        ranked_arms(panel.points, panel.break_evens),
+        rows_by_arm(panel.break_evens),
+        curves={},
     )
     return known if panel.single(axis) else known._replace(curves=_curves(known))
 
@@ -64,7 +71,9 @@ def answer_sentence(known: PanelAnswers) -> str:
     found_best = texts.speed(best)
     label = METRICS[best["metric"]].label
     return answer_of_points(
-        len(known.counted), f"{best['arm']}, {found_best.numbers} in {label} ({found_best.word}) against {best['against']}"
+        len(known.counted),
+        f"{best['arm']}, {found_best.numbers} in {label} ({found_best.word}) against"
+        f" {best['against']}",
     )
 
 
@@ -89,30 +98,50 @@ def first_clear_tokens(known: PanelAnswers) -> int:
 
 
 def method_cards(known: PanelAnswers, quality: Mapping[str, str]) -> list[MethodCard]:
-    """A card for each method, best first; `quality` has the cost in quality of arms in words, where it is known."""
+    """A card for each method, best first; `quality` has the cost in quality of arms in words, where
+    it is known.
+    """
     methods = dict(zip(known.panel.points["arm"], known.panel.points["method"], strict=True))
     families: dict[str, list[str]] = {}
     for arm in known.ranked:
         families.setdefault(methods[arm], []).append(arm)
     random = known.panel.about["weights"] == "random" and not quality
-    unknown = "quality: not known, the weights are random" if random else "quality: not measured in this sweep"
-    return [_card(known, method, arms, quality.get(arms[0], unknown)) for method, arms in families.items()]
+    unknown = (
+        "quality: not known, the weights are random"
+        if random
+        else "quality: not measured in this sweep"
+    )
+    return [
+        _card(known, method, arms, quality.get(arms[0], unknown))
+        for method, arms in families.items()
+    ]
 
 
 def quality_words(points: pd.DataFrame, effects: pd.DataFrame, spec: MetricSpec) -> dict[str, str]:
-    """The change in quality of each arm that was evaluated, with the data; `effects` are rows of the view `effect`."""
+    """The change in quality of each arm that was evaluated, with the data; `effects` are rows of
+    the view `effect`.
+    """
     rows = quality_rows(effects, spec.name)
     if rows.empty:
         return {}
     own = points.drop(columns=["data", "corruption", "severity"], errors="ignore")
     found = join_quality(own, rows).drop_duplicates("arm").assign(state="measured", reason="")
     known = [row for row in found.itertuples() if not is_missing(row.effect)]
-    return {str(row.arm): f"{spec.label} {texts.loss_phrase(conclude_quality(row, spec))} on {data_text(row)}" for row in known}
+    return {
+        str(
+            row.arm
+        ): f"{spec.label} {texts.loss_phrase(conclude_quality(row, spec))} on {data_text(row)}"
+        for row in known
+    }
 
 
 def data_text(row: Any) -> str:
     """The data of a row of an evaluation: `digits`, `digits with fog, severity 3`."""
-    return str(row.data) if is_missing(row.corruption) else f"{row.data} with {row.corruption}, severity {row.severity:.0f}"
+    return (
+        str(row.data)
+        if is_missing(row.corruption)
+        else f"{row.data} with {row.corruption}, severity {row.severity:.0f}"
+    )
 
 
 def _card(known: PanelAnswers, method: str, arms: Sequence[str], quality: str) -> MethodCard:
@@ -123,10 +152,18 @@ def _card(known: PanelAnswers, method: str, arms: Sequence[str], quality: str) -
     if known.panel.single(axis):
         headline, lines = texts.single_point(points[0]), []
     else:
-        headline, lines = known.curves[arm].sentence, _speeds(points, rows, axis, size_of(own).token_unit)
+        headline, lines = (
+            known.curves[arm].sentence,
+            _speeds(points, rows, axis, size_of(own).token_unit),
+        )
     pairs = own["pairs"].astype(int)
-    span = f"{pairs.min():,}" if pairs.min() == pairs.max() else f"{pairs.min():,} to {pairs.max():,}"
-    lines.append(f"{count(len(points), 'point')} of {span} pairs" + ("" if len(own) == len(own[~flagged(own)]) else ", flagged"))
+    span = (
+        f"{pairs.min():,}" if pairs.min() == pairs.max() else f"{pairs.min():,} to {pairs.max():,}"
+    )
+    lines.append(
+        f"{count(len(points), 'point')} of {span} pairs"
+        + ("" if len(own) == len(own[~flagged(own)]) else ", flagged")
+    )
     lines.append(quality)
     if len(arms) > 1:
         lines.append(f"{count(len(arms) - 1, 'more arm')} below")
@@ -135,14 +172,25 @@ def _card(known: PanelAnswers, method: str, arms: Sequence[str], quality: str) -
     return MethodCard(title, arm, headline, lines, str(rows[0].why) if rows else "")
 
 
-def _speeds(points: Sequence[Mapping[Any, Any]], rows: Sequence[Any], axis: Axis, unit: str) -> list[str]:
-    """The first clear gain of a curve that pays from some point on, and the best speed-up; `points` are in order along the axis."""
+def _speeds(
+    points: Sequence[Mapping[Any, Any]], rows: Sequence[Any], axis: Axis, unit: str
+) -> list[str]:
+    """The first clear gain of a curve that pays from some point on, and the best speed-up; `points`
+    are in order along the axis.
+    """
     decided = [row for row in points if row["verdict"] not in texts.UNDECIDED]
     best = max(decided or points, key=lambda row: row["speedup" if decided else "pairs"])
-    first = next((row for row in points if _gain(row)), None) if rows and merit_of(rows)[0] >= 2 else None
+    first = (
+        next((row for row in points if _gain(row)), None)
+        if rows and merit_of(rows)[0] >= 2
+        else None
+    )
     firsts = {"first clear gain": first} if first is not None and first is not best else {}
     chosen = firsts | {"best speed-up" if decided else "no speed-up yet": best}
-    return [f"{word}, at {_place(row, axis, unit)}: {texts.speed_numbers(row)}" for word, row in chosen.items()]
+    return [
+        f"{word}, at {_place(row, axis, unit)}: {texts.speed_numbers(row)}"
+        for word, row in chosen.items()
+    ]
 
 
 def _place(row: Mapping[Any, Any], axis: Axis, unit: str) -> str:
@@ -163,5 +211,7 @@ def _curves(known: PanelAnswers) -> dict[str, CurveAnswer]:
         sentence = describe_break_even(rows, unit)
         verdict, merit = (str(rows[0].verdict), merit_of(rows)) if rows else ("unclear", (0, 0.0))
         method = str(methods[arm])
-        found[arm] = CurveAnswer(method, arm, sentence, verdict, merit, purpose(method) == "optimisation")
+        found[arm] = CurveAnswer(
+            method, arm, sentence, verdict, merit, purpose(method) == "optimisation"
+        )
     return found

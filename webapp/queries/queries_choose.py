@@ -1,4 +1,6 @@
-"""What the page Choose reads: what there is advice on, the advice, the policy, and the sweeps that would measure more."""
+"""What the page Choose reads: what there is advice on, the advice, the policy, and the sweeps that
+would measure more.
+"""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -8,9 +10,21 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from store.read.advice.advice import AdviceRequest, RefusedError, answers_of, at_batch, checked, condition_arms
+from store.read.advice.advice import (
+    AdviceRequest,
+    RefusedError,
+    answers_of,
+    at_batch,
+    checked,
+    condition_arms,
+)
 from store.read.advice.condition_arms import ConditionArms, MethodFacts
-from store.read.advice.measured_conditions import TimedCondition, measured_conditions, timed_conditions, timed_sizes
+from store.read.advice.measured_conditions import (
+    TimedCondition,
+    measured_conditions,
+    timed_conditions,
+    timed_sizes,
+)
 from store.read.advice.policy_file import PolicyFile, policy_file
 from sweeps.errors import UserError
 from sweeps.language.confirmation import comparison_at, sweep_of
@@ -22,7 +36,8 @@ from workers.methods.arm_labels import params_label
 
 METHODS = MethodFacts(params_label, purpose)
 MAX_POINTS = 2000
-"""Of the conditions that are read at once, but for the fullest, which is always; all are where there is a request for them."""
+"""Of the conditions that are read at once, but for the fullest, which is always; all are where
+there is a request for them."""
 
 
 def known_conditions(url: str | None = None) -> pd.DataFrame:
@@ -32,7 +47,9 @@ def known_conditions(url: str | None = None) -> pd.DataFrame:
 
 def model_sizes(model: str, batch: int, url: str | None = None) -> dict[int, int]:
     """See `store.read.advice.measured_conditions.timed_sizes`."""
-    return kept(lambda engine: timed_sizes(engine, model, batch), "timed_sizes", model, batch, url=url)
+    return kept(
+        lambda engine: timed_sizes(engine, model, batch), "timed_sizes", model, batch, url=url
+    )
 
 
 class FullestAdvice(NamedTuple):
@@ -44,10 +61,11 @@ class FullestAdvice(NamedTuple):
 
 
 def advice(request: AdviceRequest, *, every: bool = False, url: str | None = None) -> FullestAdvice:
-    """What `breakeven advise --pareto` prints, for the conditions with the most points, or for `every` condition.
+    """What `breakeven advise --pareto` prints, for the conditions with the most points, or for
+    `every` condition.
 
-    Others are read as well where none of these has an answer. Raises `StoreError`, and `RefusedError` where nothing measured
-    answers it.
+    Others are read as well where none of these has an answer. Raises `StoreError`, and
+    `RefusedError` where nothing measured answers it.
     """
     only = None if every else _fullest(request, url)
     if only is not None:
@@ -87,9 +105,13 @@ def _timed_conditions(request: AdviceRequest, url: str | None) -> Sequence[Timed
 def conditions(
     request: AdviceRequest, only: tuple[TimedCondition, ...] | None = None, url: str | None = None
 ) -> Sequence[ConditionArms]:
-    """What a request rests on at all sizes, which is read once for all of them. Raises as `advice` does."""
+    """What a request rests on at all sizes, which is read once for all of them. Raises as `advice`
+    does.
+    """
     same = request._replace(tokens=0, max_drop=None, pareto=False)
-    return kept(lambda engine: at_batch(engine, same, METHODS, only), "conditions", same, only, url=url)
+    return kept(
+        lambda engine: at_batch(engine, same, METHODS, only), "conditions", same, only, url=url
+    )
 
 
 def policy(request: AdviceRequest, created: float, url: str | None = None) -> PolicyFile:
@@ -111,7 +133,8 @@ def policy(request: AdviceRequest, created: float, url: str | None = None) -> Po
 
 
 def winner_sweep(advice: Advice) -> str:
-    """The sweep file that measures the first arm again at this size; empty where the unmodified model comes first.
+    """The sweep file that measures the first arm again at this size; empty where the unmodified
+    model comes first.
 
     Raises `UserError` where no input has the size, or a method is not installed.
     """
@@ -124,12 +147,17 @@ def winner_sweep(advice: Advice) -> str:
 
 
 def sweep_for_missing_points(
-    request: AdviceRequest, chosen: Advice | None, batches: Sequence[int] = (), url: str | None = None
+    request: AdviceRequest,
+    chosen: Advice | None,
+    batches: Sequence[int] = (),
+    url: str | None = None,
 ) -> str:
-    """The sweep file that measures at this size what is not known there; empty where nothing is missing.
+    """The sweep file that measures at this size what is not known there; empty where nothing is
+    missing.
 
-    In the condition of the advice, or else in the first one of the model, at the nearest of the `batches` where its own is none.
-    Raises `UserError` where no input has the size, or a method is not installed.
+    In the condition of the advice, or else in the first one of the model, at the nearest of the
+    `batches` where its own is none. Raises `UserError` where no input has the size, or a method is
+    not installed.
     """
     near = request._replace(batch=batches[0]) if batches else request
     same: list[ConditionArms] = []
@@ -137,13 +165,19 @@ def sweep_for_missing_points(
         for only in dict.fromkeys((_fullest(near, url), None)):
             if not same:
                 found = conditions(near, only, url)
-                same = [each for each in found if chosen is None or each.title(request.tokens) == chosen.title]
+                same = [
+                    each
+                    for each in found
+                    if chosen is None or each.title(request.tokens) == chosen.title
+                ]
     except RefusedError:
         return ""
     missing = same[0].missing_at(request.tokens, request.batch) if same else []
     if not missing:
         return ""
-    question = f"What does {request.model} gain at {request.tokens} tokens and batch {request.batch}?"
+    question = (
+        f"What does {request.model} gain at {request.tokens} tokens and batch {request.batch}?"
+    )
     return _written(missing, f"measure-{missing[0].question_id}", question)
 
 

@@ -1,4 +1,6 @@
-"""Two sides of a store and the history of a question as data frames, kept until the store changes."""
+"""Two sides of a store and the history of a question as data frames, kept until the store
+changes.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -49,18 +51,26 @@ QUESTION_PARTS = {
 
 def read_choices(by: By, url: str | None = None) -> list[SideChoice]:
     """See `store.read.evidence.compare_queries.side_choices`."""
-    return queries.kept(lambda engine: compare_queries.side_choices(engine, by), "side_choices", by, url=url)
+    return queries.kept(
+        lambda engine: compare_queries.side_choices(engine, by), "side_choices", by, url=url
+    )
 
 
 def two_sides(by: By, a: str, b: str, url: str | None = None) -> SideBySide:
     """See `store.read.evidence.side_by_side.side_by_side`."""
-    return queries.kept(lambda engine: side_by_side.side_by_side(engine, by, a, b), "two_sides", by, a, b, url=url)
+    return queries.kept(
+        lambda engine: side_by_side.side_by_side(engine, by, a, b), "two_sides", by, a, b, url=url
+    )
 
 
 def read_history(question_id: str, metric: str | None, url: str | None = None) -> QuestionHistory:
     """See `store.read.evidence.history.question_history`."""
     return queries.kept(
-        lambda engine: history.question_history(engine, question_id, metric), "history", question_id, metric, url=url
+        lambda engine: history.question_history(engine, question_id, metric),
+        "history",
+        question_id,
+        metric,
+        url=url,
     )
 
 
@@ -73,12 +83,21 @@ def side_frame(rows: Sequence[ComparedAnswers]) -> pd.DataFrame:
         arm = row.a["method"], row.a["params"]
         if arm not in labels:
             labels[arm] = params_label(*arm)
-        given = [QUESTION_PARTS[name].format(row.a[name]) for name in varying if row.a[name] is not None]
+        given = [
+            QUESTION_PARTS[name].format(row.a[name]) for name in varying if row.a[name] is not None
+        ]
         difference = row.difference
         sides: dict[str, Any] = {}
         for name, side in (("a", row.a), ("b", row.b)):
-            sides |= {name: side["effect"], f"{name}_low": side["effect_low"], f"{name}_high": side["effect_high"]}
-            sides |= {f"{key}_{name}": side[key] for key in ("comparison_id", "environment", "host", "verdict", "floor", "flags")}
+            sides |= {
+                name: side["effect"],
+                f"{name}_low": side["effect_low"],
+                f"{name}_high": side["effect_high"],
+            }
+            sides |= {
+                f"{key}_{name}": side[key]
+                for key in ("comparison_id", "environment", "host", "verdict", "floor", "flags")
+            }
         found.append(
             {
                 "label": ", ".join([labels[arm], *given]),
@@ -107,10 +126,16 @@ def side_words(row: Mapping[str, Any], side: Literal["a", "b"]) -> str:
 
 
 def ratio_words(row: Mapping[str, Any]) -> str:
-    """The ratio of both speed-ups with its interval, where it has one; a dash where one of both has too few pairs."""
+    """The ratio of both speed-ups with its interval, where it has one; a dash where one of both has
+    too few pairs.
+    """
     if "insufficient" in (row["verdict_a"], row["verdict_b"]):
         return "–"
-    ends = "" if is_missing(row["ratio_low"]) else f" [{row['ratio_low']:.3f}, {row['ratio_high']:.3f}]"
+    ends = (
+        ""
+        if is_missing(row["ratio_low"])
+        else f" [{row['ratio_low']:.3f}, {row['ratio_high']:.3f}]"
+    )
     return f"{row['ratio']:.3f}×{ends}"
 
 

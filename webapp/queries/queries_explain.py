@@ -1,4 +1,6 @@
-"""What the page Explain reads beside the points of its scope: profiles, kernels, cost models, and the audit of the sweep."""
+"""What the page Explain reads beside the points of its scope: profiles, kernels, cost models, and
+the audit of the sweep.
+"""
 
 from typing import Any
 
@@ -21,10 +23,16 @@ _PLACE = ("device_name", "environment", "host")
 
 
 def profiled(scope: Scope, url: str | None = None) -> list[ProfiledCondition]:
-    """The profiles of the scope's condition at all sizes, with what they show; those of imported files, which have no host, too."""
+    """The profiles of the scope's condition at all sizes, with what they show; those of imported
+    files, which have no host, too.
+    """
 
     def read(engine: Any) -> list[ProfiledCondition]:
-        fixed = {name: value for name, value in scope.fixed.items() if name not in (*_PLACE, "baseline_id", "exclusive")}
+        fixed = {
+            name: value
+            for name, value in scope.fixed.items()
+            if name not in (*_PLACE, "baseline_id", "exclusive")
+        }
         rows = panel_rows(engine, scope.sweep, "profile", fixed, {})
         here = pd.Series(data=True, index=rows.index)
         for name in ("environment", "host"):
@@ -32,7 +40,9 @@ def profiled(scope: Scope, url: str | None = None) -> list[ProfiledCondition]:
         own = rows[here | rows["attempt"].isna()]
         if own.empty:
             return []
-        effects = panel_rows(engine, scope.sweep, "effect", scope.fixed, {"metric": EXPLAINED_METRICS})
+        effects = panel_rows(
+            engine, scope.sweep, "effect", scope.fixed, {"metric": EXPLAINED_METRICS}
+        )
         points = panel_rows(engine, scope.sweep, "speedup", scope.fixed, {})
         beside = ProfileContext(points, operator_rows(engine, own["profile_id"]), only_cuts)
         return explain_profiles(own, effects, params_label, beside)
@@ -41,11 +51,16 @@ def profiled(scope: Scope, url: str | None = None) -> list[ProfiledCondition]:
 
 
 def fitted_costs(scope: Scope, curve_id: str, url: str | None = None) -> RelativeCosts | None:
-    """Of one curve of the scope, where its fit describes its points; see `store.read.curve_costs.curve_costs`."""
+    """Of one curve of the scope, where its fit describes its points; see
+    `store.read.curve_costs.curve_costs`.
+    """
 
     def read(engine: Any) -> RelativeCosts | None:
         own = {**scope.chosen, "curve_id": (curve_id,)}
-        fits, points = (panel_rows(engine, scope.sweep, view, scope.conditions, own) for view in ("cost_model", "speedup"))
+        fits, points = (
+            panel_rows(engine, scope.sweep, view, scope.conditions, own)
+            for view in ("cost_model", "speedup")
+        )
         return next(iter(curve_costs(engine, fits, points).values()), None)
 
     return kept(read, "fitted_costs", scope.key, curve_id, url=url)
@@ -57,8 +72,16 @@ def only_cuts(method: str) -> bool:
 
 
 def activities(baseline: str, arm: str, url: str | None = None) -> pd.DataFrame:
-    """Kernels or operators of two profiles side by side, see `store.read.profiling.activities.activity_differences`."""
-    return kept(lambda engine: activity_differences(engine, baseline, arm), "activities", baseline, arm, url=url)
+    """Kernels or operators of two profiles side by side, see
+    `store.read.profiling.activities.activity_differences`.
+    """
+    return kept(
+        lambda engine: activity_differences(engine, baseline, arm),
+        "activities",
+        baseline,
+        arm,
+        url=url,
+    )
 
 
 def audit_report(sweep: str, url: str | None = None) -> AuditReport:

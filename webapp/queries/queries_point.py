@@ -32,7 +32,9 @@ class PointFrames(NamedTuple):
     """`number`, `attempt`, `reading`, `value`."""
 
 
-def read_point(comparison_id: str, environment: str | None, host: str | None, url: str | None = None) -> PointEvidence:
+def read_point(
+    comparison_id: str, environment: str | None, host: str | None, url: str | None = None
+) -> PointEvidence:
     """See `store.read.evidence.evidence.point_evidence`, whose `StoreError` it raises."""
 
     def read(engine: Any) -> PointEvidence:
@@ -43,12 +45,28 @@ def read_point(comparison_id: str, environment: str | None, host: str | None, ur
 
 def point_frames(found: PointEvidence, metric: str, url: str | None = None) -> PointFrames:
     """The frames behind the charts of a point, and what is worked out beside them."""
-    return queries.kept(lambda _: _frames(found, metric), "point_frames", found.comparison_id, *found.place, metric, url=url)
+    return queries.kept(
+        lambda _: _frames(found, metric),
+        "point_frames",
+        found.comparison_id,
+        *found.place,
+        metric,
+        url=url,
+    )
 
 
 def search_points(words: str, url: str | None = None) -> pd.DataFrame:
-    """Answers whose ids begin with the words, or whose model, method or parameters hold each of them."""
-    return pd.DataFrame(queries.kept(lambda engine: comparison_search.similar_comparisons(engine, words), "search", words, url=url))
+    """Answers whose ids begin with the words, or whose model, method or parameters hold each of
+    them.
+    """
+    return pd.DataFrame(
+        queries.kept(
+            lambda engine: comparison_search.similar_comparisons(engine, words),
+            "search",
+            words,
+            url=url,
+        )
+    )
 
 
 def pairs_csv(found: PointEvidence, metric: str) -> bytes:
@@ -68,24 +86,39 @@ def single_sweep(found: PointEvidence) -> str:
 def _frames(found: PointEvidence, metric: str) -> PointFrames:
     timed = next(each for each in found.timed if each.metric.name == metric)
     pairs = pd.DataFrame(evidence_checks.shown_pairs(timed))
-    pairs = pairs.assign(ratio=np.exp(pairs["log"]), baseline_ms=1e3 * pairs["baseline_s"], arm_ms=1e3 * pairs["arm_s"])
+    pairs = pairs.assign(
+        ratio=np.exp(pairs["log"]),
+        baseline_ms=1e3 * pairs["baseline_s"],
+        arm_ms=1e3 * pairs["arm_s"],
+    )
     running = [
-        {"number": each.number, "attempt": each.attempt, **_speed(each.found)} for each in evidence_checks.running_speedups(timed)
+        {"number": each.number, "attempt": each.attempt, **_speed(each.found)}
+        for each in evidence_checks.running_speedups(timed)
     ]
     return PointFrames(
         timed,
-        PairFrames(pairs.drop(columns=["log", "baseline_s", "arm_s"]), pd.DataFrame(running), timed.metric.floor),
+        PairFrames(
+            pairs.drop(columns=["log", "baseline_s", "arm_s"]),
+            pd.DataFrame(running),
+            timed.metric.floor,
+        ),
         evidence_checks.worked_rule(timed),
         evidence_checks.findings(found, timed),
         count_checks.count_checks(found, timed),
         _attempts(timed),
         _times(timed),
-        pd.DataFrame(evidence_checks.readings_by_pair(found, timed), columns=["number", "attempt", "reading", "value"]),
+        pd.DataFrame(
+            evidence_checks.readings_by_pair(found, timed),
+            columns=["number", "attempt", "reading", "value"],
+        ),
     )
 
 
 def _attempts(timed: TimedPairs) -> pd.DataFrame:
-    rows = [{"row": f"Attempt {attempt}", "kind": "arm", **_speed(own)} for attempt, own in evidence_checks.attempt_speedups(timed)]
+    rows = [
+        {"row": f"Attempt {attempt}", "kind": "arm", **_speed(own)}
+        for attempt, own in evidence_checks.attempt_speedups(timed)
+    ]
     baselines = {each.row.attempt: each.row.baseline for each in timed.attempts}
     for null in evidence_checks.null_contrasts(timed):
         if null.arm == baselines[null.attempt]:
@@ -98,12 +131,20 @@ def _attempts(timed: TimedPairs) -> pd.DataFrame:
 def _times(timed: TimedPairs) -> pd.DataFrame:
     parts = []
     for side in ("baseline", "arm"):
-        own = np.sort(1e3 * np.concatenate([each.times(getattr(each.row, side)) for each in timed.attempts]))
-        parts.append(pd.DataFrame({"side": side, "ms": own, "share": np.arange(1, len(own) + 1) / len(own)}))
+        own = np.sort(
+            1e3 * np.concatenate([each.times(getattr(each.row, side)) for each in timed.attempts])
+        )
+        parts.append(
+            pd.DataFrame({"side": side, "ms": own, "share": np.arange(1, len(own) + 1) / len(own)})
+        )
     return pd.concat(parts, ignore_index=True)
 
 
 def _speed(found: Any) -> Mapping[str, float]:
     """The speed-up with its interval; NaN where there is none."""
     known = np.isfinite(found.high)
-    return {"speedup": found.value, "low": found.low if known else np.nan, "high": found.high if known else np.nan}
+    return {
+        "speedup": found.value,
+        "low": found.low if known else np.nan,
+        "high": found.high if known else np.nan,
+    }

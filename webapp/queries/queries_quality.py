@@ -1,4 +1,6 @@
-"""What the pages Accuracy and Language read beside the points of a scope: quality of a model's arms, and arms by themselves."""
+"""What the pages Accuracy and Language read beside the points of a scope: quality of a model's
+arms, and arms by themselves.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,7 +21,9 @@ _MODEL = ("model", "weights")
 
 
 def models(sweep: str, modality: Modality, url: str | None = None) -> pd.DataFrame:
-    """`model`, `weights` and `state` of the comparisons of quality that the sweep requests for models of a modality."""
+    """`model`, `weights` and `state` of the comparisons of quality that the sweep requests for
+    models of a modality.
+    """
     (kind,) = _kinds(modality)
 
     def read(engine: Any) -> pd.DataFrame:
@@ -33,8 +37,12 @@ def _kinds(modality: Modality) -> list[Any]:
     return [kind.name]
 
 
-def quality_of(sweep: str, modality: Modality, model: Mapping[str, Any], url: str | None = None) -> QualityOfArms:
-    """The quality of the arms of a model (`model` and `weights`), with where each comparison stands."""
+def quality_of(
+    sweep: str, modality: Modality, model: Mapping[str, Any], url: str | None = None
+) -> QualityOfArms:
+    """The quality of the arms of a model (`model` and `weights`), with where each comparison
+    stands.
+    """
     ((kind, spec),) = quality_metrics(kinds_of(modality)[0].name)
     fixed = {"kind": kind.name, **{name: model[name] for name in _MODEL}}
     stand = models(sweep, modality, url)
@@ -42,7 +50,9 @@ def quality_of(sweep: str, modality: Modality, model: Mapping[str, Any], url: st
     def read(engine: Any) -> QualityOfArms:
         effects = panel_rows(engine, sweep, "effect", fixed, {})
         own = stand[(stand["model"] == fixed["model"]) & (stand["weights"] == fixed["weights"])]
-        return QualityOfArms(kind, spec, effects, own, beside_controls(engine, sweep, tuning_control))
+        return QualityOfArms(
+            kind, spec, effects, own, beside_controls(engine, sweep, tuning_control)
+        )
 
     return kept(read, "quality_of", sweep, modality, *fixed.values(), url=url)
 
@@ -61,13 +71,17 @@ def accuracies(sweep: str, model: Mapping[str, Any], url: str | None = None) -> 
 
 
 def generation(sweep: str, fixed: Mapping[str, Any], url: str | None = None) -> pd.DataFrame:
-    """Rows of the view `generation` with these values, each arm by itself, with `arm` and `flags`."""
+    """Rows of the view `generation` with these values, each arm by itself, with `arm` and
+    `flags`.
+    """
 
     def read(engine: Any) -> pd.DataFrame:
         rows = panel_rows(engine, sweep, "generation", fixed, {})
         flags = rows["arm_flags"].fillna("") + "," + rows["job_flags"].fillna("")
         named = rows.drop(columns="arm").assign(
-            baseline="", baseline_id="", flags=[", ".join(filter(None, text.split(","))) for text in flags]
+            baseline="",
+            baseline_id="",
+            flags=[", ".join(filter(None, text.split(","))) for text in flags],
         )
         return label_arms(named, named.iloc[:0])[0]
 

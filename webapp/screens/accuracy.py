@@ -1,4 +1,6 @@
-"""Page: what arms cost in accuracy, beside their speed and work, on clean and on corrupted images."""
+"""Page: what arms cost in accuracy, beside their speed and work, on clean and on corrupted
+images.
+"""
 
 from typing import Any
 
@@ -19,14 +21,22 @@ from webapp.display import plain
 from webapp.display.arm_style import arm_styles
 from webapp.display.scope import Scope
 from webapp.queries import queries_quality
-from webapp.queries.quality_frames import FRONT_NOTE, beside_unmodified, evaluation_text, with_front, with_quality_words
+from webapp.queries.quality_frames import (
+    FRONT_NOTE,
+    beside_unmodified,
+    evaluation_text,
+    with_front,
+    with_quality_words,
+)
 from webapp.widgets import filters
 from webapp.widgets.chart_block import show_chart
 from webapp.widgets.choices import choose_one
 from webapp.widgets.tables import show_table, speed_and_quality
 
 SPEEDS = (
-    Measure("speedup", f"Speed-up, {INTERVAL} interval", better="higher", scale="ratio", alpha=ALPHA),
+    Measure(
+        "speedup", f"Speed-up, {INTERVAL} interval", better="higher", scale="ratio", alpha=ALPHA
+    ),
     Measure("arm_ms", "Time of a forward, ms", scale="log"),
     Measure("gmacs_total", "GMACs of a forward, the method's own included"),
 )
@@ -54,7 +64,9 @@ jobs:
 NO_ACCURACY = {
     "not requested": "This sweep requests no accuracy. These lines in the sweep file do:",
     "queued": "The accuracy of these arms is in the queue; its progress is on the page Runs.",
-    "failed": "No accuracy was measured: every comparison failed. The reasons are on the page Runs.",
+    "failed": (
+        "No accuracy was measured: every comparison failed. The reasons are on the page Runs."
+    ),
     "not measured": "The sweep requests accuracy, and none is measured yet: run it again.",
 }
 
@@ -72,14 +84,20 @@ def states_in_words(found: pd.DataFrame) -> str:
     words = []
     for state, own in found.groupby("state", sort=False):
         reasons = ", ".join(sorted(set(own["reason"].dropna()))) if state == "failed" else ""
-        words.append(f"{count(len(own), 'comparison')} {state}" + (f" ({reasons})" if reasons else ""))
+        words.append(
+            f"{count(len(own), 'comparison')} {state}" + (f" ({reasons})" if reasons else "")
+        )
     return ", ".join(words)
 
 
 def accuracy_front(arms: pd.DataFrame, scope: Scope | str) -> None:
     """Accuracy against speed or work."""
     st.subheader("Accuracy against speed and work", anchor=False)
-    known = [measure for measure in SPEEDS if measure.column in arms and arms[measure.column].notna().any()]
+    known = [
+        measure
+        for measure in SPEEDS
+        if measure.column in arms and arms[measure.column].notna().any()
+    ]
     titles = {measure.title.partition(",")[0]: measure for measure in known}
     measure = titles[choose_one("Against", list(titles), "x")]
     first = arms.iloc[0]
@@ -102,20 +120,32 @@ def figures(rows: pd.DataFrame, scope: Scope | str) -> None:
     titles = {title: name for name, title in FIGURES.items() if rows[name].notna().any()}
     title = choose_one("Figure", list(titles), "figure")
     name = titles[title]
-    ends = {"label": rows["arm"], "value": rows[name], "low": rows[f"{name}_low"], "high": rows[f"{name}_high"]}
+    ends = {
+        "label": rows["arm"],
+        "value": rows[name],
+        "low": rows[f"{name}_low"],
+        "high": rows[f"{name}_high"],
+    }
     floor = METRICS["top1"].floor if name == "top1_drop" else 0.0
     colors = {arm: style.color for arm, style in arm_styles(rows).items()}
-    chart = interval_chart(pd.DataFrame(ends), f"{title}, 95 % interval", none=0, floor=floor, colors=colors)
+    chart = interval_chart(
+        pd.DataFrame(ends), f"{title}, 95 % interval", none=0, floor=floor, colors=colors
+    )
     show_chart(chart, name=f"accuracy-{name}", data=rows, scope_or_sweep=scope)
 
 
 def agreement(rows: pd.DataFrame, scope: Scope | str, *, alone: bool) -> None:
-    """Images that only one of the two classifies correctly, with the other figures if `alone`: if no table above has them."""
+    """Images that only one of the two classifies correctly, with the other figures if `alone`: if
+    no table above has them.
+    """
     st.subheader("Images that only one of the two classifies correctly", anchor=False)
     chart = disagreement_chart(rows.assign(label=rows["arm"]))
     show_chart(chart, name="accuracy-mcnemar", data=rows, scope_or_sweep=scope)
     listed = TABLE if alone else TABLE[:4]
-    show_table(rows.assign(digits=0), [name for name in listed if name in rows and rows[name].notna().any()])
+    show_table(
+        rows.assign(digits=0),
+        [name for name in listed if name in rows and rows[name].notna().any()],
+    )
 
 
 def corruptions(rows: pd.DataFrame, scope: Scope | str) -> None:
@@ -129,7 +159,12 @@ def corruptions(rows: pd.DataFrame, scope: Scope | str) -> None:
     arm = choose_one("Arm", list(dict.fromkeys(corrupted["arm"])), "arm", worst)
     own = corrupted[corrupted["arm"] == arm]
     words = [conclusion(row).word for row in own.itertuples()]
-    show_chart(corruption_chart(own.assign(word=words)), name="accuracy-corruptions", data=own, scope_or_sweep=scope)
+    show_chart(
+        corruption_chart(own.assign(word=words)),
+        name="accuracy-corruptions",
+        data=own,
+        scope_or_sweep=scope,
+    )
 
 
 def conclusion(row: Any) -> Any:
@@ -146,46 +181,79 @@ def _show() -> None:
         stop_without("not requested")
     scope = filters.choose_scope(sweep) if len(queries.panels(sweep)) else None
     names, of_scope = list(dict.fromkeys(requested["model"])), {} if scope is None else scope.fixed
-    model = of_scope["model"] if of_scope.get("model") in names else choose_one("Accuracy of", names, "of")
+    model = (
+        of_scope["model"]
+        if of_scope.get("model") in names
+        else choose_one("Accuracy of", names, "of")
+    )
     of_model = requested[requested["model"] == model]
     trained = list(dict.fromkeys(of_model["weights"]))
-    weights = of_scope["weights"] if of_scope.get("weights") in trained else choose_one("Weights of it", trained, "trained")
+    weights = (
+        of_scope["weights"]
+        if of_scope.get("weights") in trained
+        else choose_one("Weights of it", trained, "trained")
+    )
     found = queries_quality.accuracies(sweep, {"model": model, "weights": weights})
     if found.empty:
-        stop_without(next((state for state in ("queued", "failed") if (of_model["state"] == state).any()), "not measured"))
+        stop_without(
+            next(
+                (state for state in ("queued", "failed") if (of_model["state"] == state).any()),
+                "not measured",
+            )
+        )
     against = choose_one(
-        "Against", sorted(found["against"].unique(), key=lambda name: (not name.startswith("dense"), name)), "beside"
+        "Against",
+        sorted(found["against"].unique(), key=lambda name: (not name.startswith("dense"), name)),
+        "beside",
     )
     found = found[found["against"] == against]
     evaluations = found.assign(text=[evaluation_text(row) for row in found.itertuples()])
-    ordered = evaluations.sort_values(["corruption", "image_size"], ascending=[True, False], na_position="first")
+    ordered = evaluations.sort_values(
+        ["corruption", "image_size"], ascending=[True, False], na_position="first"
+    )
     text = choose_one("Images", list(dict.fromkeys(ordered["text"])), "images")
     rows = evaluations[evaluations["text"] == text].sort_values("top1_drop")
 
     about: Scope | str = sweep if scope is None else scope
     words = pd.Series([conclusion(row).word for row in rows.itertuples()]).value_counts()
     plain.sentence(
-        f"Top-1 accuracy of {count(len(rows), 'arm')}: {', '.join(f'{number} {word}' for word, number in words.items())}.",
+        f"Top-1 accuracy of {count(len(rows), 'arm')}:"
+        f" {', '.join(f'{number} {word}' for word, number in words.items())}.",
         "strong",
     )
-    plain.sentence(f"{model} on {count(int(rows['images'].max()), 'image')} of {text}, against {against}", "muted")
+    plain.sentence(
+        f"{model} on {count(int(rows['images'].max()), 'image')} of {text}, against {against}",
+        "muted",
+    )
     if (of_model["state"] != "measured").any():
-        plain.sentence(f"Of the accuracy that the sweep requests: {states_in_words(of_model)}.", "muted")
+        plain.sentence(
+            f"Of the accuracy that the sweep requests: {states_in_words(of_model)}.", "muted"
+        )
 
     arms = rows
     if scope is not None:
         points, _ = queries.scope_points(scope)
         quality = queries_quality.quality_of(sweep, "vision", {"model": model, "weights": weights})
         chosen = quality.effects[quality.effects["comparison_id"].isin(rows["comparison_id"])]
-        timed = with_quality_words(points[points["image_size"] == rows["image_size"].iloc[0]], quality._replace(effects=chosen))
+        timed = with_quality_words(
+            points[points["image_size"] == rows["image_size"].iloc[0]],
+            quality._replace(effects=chosen),
+        )
         if len(timed):
             st.subheader("Speed and accuracy", anchor=False)
             speed_and_quality(timed, quality)
-            extra = [name for name in ("speedup", "speedup_low", "speedup_high", "arm_ms", "baseline_ms") if name in timed]
-            few = timed["verdict"] == "insufficient"  # a time without enough pairs surpasses nothing either
+            extra = [
+                name
+                for name in ("speedup", "speedup_low", "speedup_high", "arm_ms", "baseline_ms")
+                if name in timed
+            ]
+            # a time without enough pairs surpasses nothing either
+            few = timed["verdict"] == "insufficient"
             timed = timed.assign(arm_ms=timed["arm_ms"].mask(few))
             arms = rows.merge(
-                timed[["quality_pair_id", *extra]].drop_duplicates("quality_pair_id"), how="left", on="quality_pair_id"
+                timed[["quality_pair_id", *extra]].drop_duplicates("quality_pair_id"),
+                how="left",
+                on="quality_pair_id",
             )
     accuracy_front(arms, about)
     figures(rows, about)

@@ -1,4 +1,6 @@
-"""Page: the answer of a sweep in one sentence, a card for each method, and the chart behind them."""
+"""Page: the answer of a sweep in one sentence, a card for each method, and the chart behind
+them.
+"""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -27,7 +29,10 @@ from webapp.widgets.running import running_strip
 from webapp.widgets.tables import point_table
 
 MAX_PANELS = 12  # drawn at once
-_CARDS = "display:grid; grid-template-columns:repeat(auto-fit,minmax(16rem,1fr)); gap:1rem 2rem; line-height:1.5"
+_CARDS = (
+    "display:grid; grid-template-columns:repeat(auto-fit,minmax(16rem,1fr)); gap:1rem 2rem;"
+    " line-height:1.5"
+)
 
 
 def show_answer(
@@ -43,14 +48,23 @@ def show_answer(
     known = answers.answers_of_panel(panel, axis)
     plain.sentence(answers.answer_sentence(known), "strong")
     span = answers.measured_span(known)
-    plain.sentence(f"Measured on {condition} · {panel.about['model']} · {span} · against {panel.about['against']}", "muted")
+    plain.sentence(
+        f"Measured on {condition} · {panel.about['model']} · {span} · against"
+        f" {panel.about['against']}",
+        "muted",
+    )
     if quality is None:
         return
-    cards = [card_html(card, styles[card.arm], scope) for card in answers.method_cards(known, quality)]
+    cards = [
+        card_html(card, styles[card.arm], scope) for card in answers.method_cards(known, quality)
+    ]
     st.html(f'<div style="{_CARDS}">{"".join(cards)}</div>')
     about, tokens = panel.about, answers.first_clear_tokens(known)
-    choose = links.page_link("choose", sweep=scope.sweep, model=about["model"], batch=about["batch_size"], tokens=tokens)
-    st.html(f"<p>{plain.link('Another number of tokens, or a limit on quality: choose an arm', choose)}</p>")
+    choose = links.page_link(
+        "choose", sweep=scope.sweep, model=about["model"], batch=about["batch_size"], tokens=tokens
+    )
+    words = "Another number of tokens, or a limit on quality: choose an arm"
+    st.html(f"<p>{plain.link(words, choose)}</p>")
 
 
 def card_html(card: answers.MethodCard, style: ArmStyle, scope: Scope) -> str:
@@ -58,11 +72,12 @@ def card_html(card: answers.MethodCard, style: ArmStyle, scope: Scope) -> str:
     why = links.page_link("explain", **_address(scope) | {"arm": card.arm})
     lines = "".join(f"<div>{escape(line)}</div>" for line in card.lines)
     return (
-        f'<div style="border-left:4px solid {style.color}; padding-left:0.9rem; overflow-wrap:anywhere" title="{escape(card.why)}">'
-        f'<div style="opacity:.68; font-size:.875rem">{escape(card.method)}</div><div><b>{escape(card.arm)}</b></div>'
-        f'<div style="font-size:1.1rem; margin:.15rem 0 .35rem">{escape(card.headline)}</div>'
-        f'<div style="font-size:.875rem; opacity:.85">{lines}</div>'
-        f'<div style="font-size:.875rem; margin-top:.25rem">{plain.link("Why?", why)}</div></div>'
+        f'<div style="border-left:4px solid {style.color}; padding-left:0.9rem;'
+        f' overflow-wrap:anywhere" title="{escape(card.why)}"><div style="opacity:.68;'
+        f' font-size:.875rem">{escape(card.method)}</div><div><b>{escape(card.arm)}</b></div><div'
+        f' style="font-size:1.1rem; margin:.15rem 0 .35rem">{escape(card.headline)}</div><div'
+        f' style="font-size:.875rem; opacity:.85">{lines}</div><div style="font-size:.875rem;'
+        f' margin-top:.25rem">{plain.link("Why?", why)}</div></div>'
     )
 
 
@@ -76,13 +91,18 @@ def notes(panels: Sequence[curves.Panel], reading: Sequence[str], scope: Scope, 
     """How the chart is read, and limits of the answers above."""
     lines = list(dict.fromkeys(reading))
     if any(panel.single(axis) for panel in panels):
-        lines.append(f"One {size_of(panels[0].points).one_size} was measured; a break-even needs several.")
+        lines.append(
+            f"One {size_of(panels[0].points).one_size} was measured; a break-even needs several."
+        )
     parameters = queries.parameters(scope)
     models = {(str(panel.about["model"]), str(panel.about["weights"])) for panel in panels}
     for model, weights in sorted(models):
         lines += cautions(model, weights, parameters[model]) if model in parameters else []
     points = [row for panel in panels for row in rows_of(panel.points)]
-    loaded, slow = load_caution(row.flags for row in points), slow_caution(row.host_speed for row in points)
+    loaded, slow = (
+        load_caution(row.flags for row in points),
+        slow_caution(row.host_speed for row in points),
+    )
     named = [(row.arm, row) for row in points]
     found = (*mean_caution(named), *states_caution(named), *loaded, *slow)
     lines += [f"{texts.typeset(line[:1].upper() + line[1:])}." for line in found]
@@ -92,7 +112,9 @@ def notes(panels: Sequence[curves.Panel], reading: Sequence[str], scope: Scope, 
 @st.fragment
 def points_as_table() -> None:
     """The table, which is made once it is opened."""
-    with st.expander("Points as a table", key="table", on_change="rerun", bind="query-params") as box:
+    with st.expander(
+        "Points as a table", key="table", on_change="rerun", bind="query-params"
+    ) as box:
         if box.open:
             point_table(_listed)
 
@@ -119,21 +141,40 @@ _panels = list(curves.curve_panels(points, break_evens, _axis, _by))
 _hosts = label_hosts(points)
 _quality: dict[str, str] = {}
 for _kind, _spec in quality_metrics(points["kind"].iloc[0]):
-    _quality |= answers.quality_words(points, queries.model_effects(_scope, _kind.name, _spec.name), _spec)
+    _quality |= answers.quality_words(
+        points, queries.model_effects(_scope, _kind.name, _spec.name), _spec
+    )
 _alone = _timed.loc[~_timed["comparison_id"].isin(points["comparison_id"]), "arm"].nunique()
 with _top:
     if _alone:
         along = AXIS_LABELS[_axis].along
-        plain.sentence(f"{count(_alone, 'more arm')} without a curve along {along}: another axis below shows them.", "muted")
+        plain.sentence(
+            f"{count(_alone, 'more arm')} without a curve along {along}: another axis below shows"
+            " them.",
+            "muted",
+        )
     for panel in _panels[:MAX_PANELS]:
         condition = curves.condition_words(panel, _axis, _hosts)
-        show_answer(panel, condition, _axis, _scope, _styles, quality=_quality if len(_panels) == 1 else None)
+        show_answer(
+            panel,
+            condition,
+            _axis,
+            _scope,
+            _styles,
+            quality=_quality if len(_panels) == 1 else None,
+        )
 _beside = _published if _references else None
 _listed = points if _show_flagged else points[~curves.flagged(points)]
 try:
-    views = list(_draw(show_flagged=_show_flagged, references=_beside, selected=_selected, links=True, width="container"))[
-        :MAX_PANELS
-    ]
+    views = list(
+        _draw(
+            show_flagged=_show_flagged,
+            references=_beside,
+            selected=_selected,
+            links=True,
+            width="container",
+        )
+    )[:MAX_PANELS]
 except ValueError as problem:
     views = []
     plain.sentence(f"{str(problem).capitalize()}.")
@@ -144,7 +185,9 @@ for number, view in enumerate(views):
     if view.strip is not None:
         draw_chart(view.strip, f"strip-{number}")
 if len(_panels) > MAX_PANELS:
-    plain.sentence(f"{MAX_PANELS} of {len(_panels)} panels are shown; choose above to see the others.")
+    plain.sentence(
+        f"{MAX_PANELS} of {len(_panels)} panels are shown; choose above to see the others."
+    )
 notes(_panels, [line for view in views for line in view.notes], _scope, _axis)
 if views:
     offer_files(

@@ -1,4 +1,6 @@
-"""Page: two sweeps, environments, revisions or days side by side, and the history of one question."""
+"""Page: two sweeps, environments, revisions or days side by side, and the history of one
+question.
+"""
 
 import streamlit as st
 

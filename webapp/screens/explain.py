@@ -1,4 +1,6 @@
-"""Page: why an arm takes the time that it takes, from what was measured of it: promise, fit over sizes, profiles, and the audit."""
+"""Page: why an arm takes the time that it takes, from what was measured of it: promise, fit over
+sizes, profiles, and the audit.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -58,7 +60,9 @@ def break_even_lines(own: pd.DataFrame, break_evens: pd.DataFrame) -> Iterator[s
 
 
 def size_lines(own: pd.DataFrame, sides: Sequence[explained.Sides]) -> Iterator[str]:
-    """At each profiled size what was timed and why, as in the report; without a profile what points and ceilings show."""
+    """At each profiled size what was timed and why, as in the report; without a profile what points
+    and ceilings show.
+    """
     for each in sides:
         for reason in each.condition.reasons:
             if reason.arm is each.arm:
@@ -93,40 +97,63 @@ def savings(own: pd.DataFrame, scope: Scope, color: str) -> None:
     """Reached, free and promised."""
     free = own["ceiling"].notna().any()
     st.subheader(f"Speed-up: reached, {'free, ' if free else ''}promised", anchor=False)
-    plain.sentence(f"Bars: {INTERVAL} interval. Promised: if time followed MACs. {ceiling_words(own)}", "muted")
-    title = "Tokens of the prompt" if own["prompt_tokens"].notna().any() else "Patch tokens per image"
+    plain.sentence(
+        f"Bars: {INTERVAL} interval. Promised: if time followed MACs. {ceiling_words(own)}", "muted"
+    )
+    title = (
+        "Tokens of the prompt" if own["prompt_tokens"].notna().any() else "Patch tokens per image"
+    )
     chart = saving_chart(texts.with_enough_pairs(own), title, color)
     show_chart(chart, name="savings", data=own, scope_or_sweep=scope)
 
 
 def ceiling_words(own: pd.DataFrame) -> str:
-    """Whether a free cut bounds what the points of an arm reach, or what would show it; empty for models without such a method."""
+    """Whether a free cut bounds what the points of an arm reach, or what would show it; empty for
+    models without such a method.
+    """
     known, measured = own[own["ceiling"].notna()], own["ceiling_id"].notna()
     if len(known):
         beaten = [name_size(row) for row in known.itertuples() if not is_bound(row)]
         if beaten:
-            return f"Free: the same tokens cut for nothing; no bound, because the arm is measured faster at {', '.join(beaten)}."
-        return "Free: the same tokens cut for nothing, measured: within both intervals no reduction with these counts is faster."
+            return (
+                "Free: the same tokens cut for nothing; no bound, because the arm is measured"
+                f" faster at {', '.join(beaten)}."
+            )
+        return (
+            "Free: the same tokens cut for nothing, measured: within both intervals no reduction"
+            " with these counts is faster."
+        )
     if measured.any():
-        return "The same tokens cut for nothing were measured by too few pairs, or on a disturbed machine: they bound nothing yet."
+        return (
+            "The same tokens cut for nothing were measured by too few pairs, or on a disturbed"
+            " machine: they bound nothing yet."
+        )
     if own["image_size"].isna().all():
         return ""
     names = [name for name, method in methods.every().items() if method.Params.purpose == "ceiling"]
-    return f"What these token counts could save at best is not known: add the method {' or '.join(names)} with the same counts."
+    return (
+        "What these token counts could save at best is not known: add the method"
+        f" {' or '.join(names)} with the same counts."
+    )
 
 
-def cost_model(own: pd.DataFrame, costs: Any, break_evens: pd.DataFrame, scope: Scope, color: str) -> None:
+def cost_model(
+    own: pd.DataFrame, costs: Any, break_evens: pd.DataFrame, scope: Scope, color: str
+) -> None:
     """Times against work with the fit, and the predicted break-even beside the measured ones."""
     st.subheader("Fixed cost and cost of work", anchor=False)
     plain.sentence(
-        f"Lines: fixed cost + cost of work × {costs.work_unit}s. Each side stands at its own {costs.work_unit}s: at one size "
-        "(joined by a grey line) the arm lies left of its baseline, and it is faster where it also lies lower.",
+        f"Lines: fixed cost + cost of work × {costs.work_unit}s. Each side stands at its own"
+        f" {costs.work_unit}s: at one size (joined by a grey line) the arm lies left of its"
+        " baseline, and it is faster where it also lies lower.",
         "muted",
     )
     frame = explained.cost_points(own, costs)
     if not frame["in_fit"].all():
         plain.sentence(
-            "Hollow points are no part of the fit: the method removes nothing there, or a flag marks them as wrong.", "muted"
+            "Hollow points are no part of the fit: the method removes nothing there, or a flag"
+            " marks them as wrong.",
+            "muted",
         )
     show_chart(cost_chart(frame, costs, color), name="cost-model", data=frame, scope_or_sweep=scope)
     places = [
@@ -142,12 +169,19 @@ def cost_model(own: pd.DataFrame, costs: Any, break_evens: pd.DataFrame, scope: 
         "muted",
     )
     try:
-        chart = place_chart(places, list(own["tokens"]), "Break-even in tokens, with its interval", color)
+        chart = place_chart(
+            places, list(own["tokens"]), "Break-even in tokens, with its interval", color
+        )
     except ValueError as problem:
         plain.sentence(f"{problem}.".capitalize(), "muted")
         return
     names = ["label", "x", "low", "high"]
-    show_chart(chart, name="break-even-of-the-fit", data=pd.DataFrame(places, columns=names), scope_or_sweep=scope)
+    show_chart(
+        chart,
+        name="break-even-of-the-fit",
+        data=pd.DataFrame(places, columns=names),
+        scope_or_sweep=scope,
+    )
 
 
 def wall(sides: list[explained.Sides], scope: Scope) -> None:
@@ -155,17 +189,28 @@ def wall(sides: list[explained.Sides], scope: Scope) -> None:
     st.subheader("Where the wall time goes", anchor=False)
     parts = explained.wall_parts(sides)
     if parts.empty:
-        plain.sentence("The profiles hold kernels one by one, without a timeline: gaps are not known.", "muted")
+        plain.sentence(
+            "The profiles hold kernels one by one, without a timeline: gaps are not known.", "muted"
+        )
         return
     show_chart(wall_chart(parts), name="wall", data=parts, scope_or_sweep=scope)
     differences = explained.wall_differences(sides)
-    show_chart(difference_chart(differences), name="wall-differences", data=differences, scope_or_sweep=scope)
+    show_chart(
+        difference_chart(differences),
+        name="wall-differences",
+        data=differences,
+        scope_or_sweep=scope,
+    )
     for note in dict.fromkeys(each.condition.note for each in sides):
         plain.sentence(f"Bars: {note}", "muted")
 
 
-def activities_and_roofline(sides: list[explained.Sides], own: pd.DataFrame, scope: Scope, color: str) -> None:
-    """Kernels or operators of one condition, at first of the smallest at which the arm does not pay, and its roofline."""
+def activities_and_roofline(
+    sides: list[explained.Sides], own: pd.DataFrame, scope: Scope, color: str
+) -> None:
+    """Kernels or operators of one condition, at first of the smallest at which the arm does not
+    pay, and its roofline.
+    """
     places = {each.place: each for each in sides}
     st.subheader("What runs longer, what shorter", anchor=False)
     chosen = places[choose_one("At", list(places), "at", explained.place_that_fails(sides, own))]
@@ -173,24 +218,41 @@ def activities_and_roofline(sides: list[explained.Sides], own: pd.DataFrame, sco
     if found.empty:
         plain.sentence("The profile holds no kernels or operators.", "muted")
     else:
-        plain.sentence("Totals of the profiled rounds, which have no intervals: small differences may be noise.", "muted")
+        plain.sentence(
+            "Totals of the profiled rounds, which have no intervals: small differences may be"
+            " noise.",
+            "muted",
+        )
         show_chart(activity_chart(found), name="activities", data=found, scope_or_sweep=scope)
         with st.expander("All kernels and operators"):
-            st.dataframe(found[list(ACTIVITY_COLUMNS)], column_config=ACTIVITY_COLUMNS, hide_index=True)
+            st.dataframe(
+                found[list(ACTIVITY_COLUMNS)], column_config=ACTIVITY_COLUMNS, hide_index=True
+            )
     st.subheader("Roofline", anchor=False)
     peaks = chosen.arm.peaks or chosen.baseline.peaks
     rates = explained.roofline_points(chosen)
     if peaks is None or rates[["gflops", "gb_per_s"]].dropna().empty:
-        plain.sentence("The peaks of the machine, or operations and bytes of these profiles, are not known.", "muted")
+        plain.sentence(
+            "The peaks of the machine, or operations and bytes of these profiles, are not known.",
+            "muted",
+        )
         return
-    show_chart(roofline_chart(rates, peaks, color), name="roofline", data=rates, scope_or_sweep=scope)
+    show_chart(
+        roofline_chart(rates, peaks, color), name="roofline", data=rates, scope_or_sweep=scope
+    )
 
 
 def not_profiled(arm: str) -> None:
     """What is not known without a profile, and what would show it."""
     st.subheader("Where the wall time goes", anchor=False)
-    plain.sentence(f"{arm} was not profiled under this condition: what its operators and launches take is not known.")
-    plain.sentence("Add these lines to the sweep file, or the key profile to its jobs, and run it again; what is measured stays:")
+    plain.sentence(
+        f"{arm} was not profiled under this condition: what its operators and launches take is not"
+        " known."
+    )
+    plain.sentence(
+        "Add these lines to the sweep file, or the key profile to its jobs, and run it again; what"
+        " is measured stays:"
+    )
     plain.command(PROFILE_SECTION)
 
 
@@ -202,10 +264,14 @@ def audited_by_itself(sweep: str) -> bool:
 def what_to_do(sweep: str, arm: str) -> Iterator[str]:
     """What would settle the doubts that the audit has in an arm, or in the unmodified model."""
     found = queries_explain.audit_report(sweep).findings if audited_by_itself(sweep) else ()
-    doubts = [each for each in found if each.severity != "note" and (not each.arms or arm in each.arms)]
+    doubts = [
+        each for each in found if each.severity != "note" and (not each.arms or arm in each.arms)
+    ]
     if doubts:
         settled = "; ".join(dict.fromkeys(each.settles for each in doubts[:MAX_FINDINGS]))
-        finds = f"the audit of this sweep (at the end of the page) finds {count(len(doubts), 'doubt')}"
+        finds = (
+            f"the audit of this sweep (at the end of the page) finds {count(len(doubts), 'doubt')}"
+        )
         yield f"What to do: {finds}. {settled[:1].upper()}{settled[1:]}."
 
 
@@ -213,7 +279,9 @@ def sweep_audit(sweep: str) -> None:
     """What the rules of `breakeven audit` find in this sweep."""
     st.subheader("Audit of this sweep", anchor=False)
     comparisons = int(queries.panels(sweep)["points"].sum())
-    if not audited_by_itself(sweep) and not st.toggle(f"Audit {count(comparisons, 'point')}", key="audit", bind="query-params"):
+    if not audited_by_itself(sweep) and not st.toggle(
+        f"Audit {count(comparisons, 'point')}", key="audit", bind="query-params"
+    ):
         plain.sentence(f"The sweep is large; in a terminal: breakeven audit {sweep}", "muted")
         return
     report = queries_explain.audit_report(sweep)
@@ -226,8 +294,13 @@ def sweep_audit(sweep: str) -> None:
         plain.sentence(f"To settle it: {found.settles}.", "muted")
     if len(report.findings) > MAX_FINDINGS:
         with st.expander("All findings"):
-            rows = [(each.severity, each.rule, each.sentence, each.settles) for each in report.findings]
-            st.dataframe(pd.DataFrame(rows, columns=["Severity", "Rule", "Finding", "To settle it"]), hide_index=True)
+            rows = [
+                (each.severity, each.rule, each.sentence, each.settles) for each in report.findings
+            ]
+            st.dataframe(
+                pd.DataFrame(rows, columns=["Severity", "Rule", "Finding", "To settle it"]),
+                hide_index=True,
+            )
 
 
 def _show() -> None:
@@ -235,7 +308,9 @@ def _show() -> None:
     scope = filters.chosen_scope()
     points, break_evens = queries.scope_points(scope)
     points = explained.with_promises(points)
-    arm = choose_one("Arm", list(dict.fromkeys(points["arm"])), "arm", explained.most_surprising(points))
+    arm = choose_one(
+        "Arm", list(dict.fromkeys(points["arm"])), "arm", explained.most_surprising(points)
+    )
     color = explained.own_color(points, arm)
     own, curves = points[points["arm"] == arm], break_evens[break_evens["arm"] == arm]
     if scope.facet is not None:

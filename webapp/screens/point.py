@@ -28,12 +28,21 @@ def search() -> None:
         plain.sentence("No comparison of this store has an answer yet.")
         return
     if rows.empty:
-        plain.sentence(f"No answer whose id begins with these words, or whose model, method, parameters or size hold each: {words}")
+        plain.sentence(
+            "No answer whose id begins with these words, or whose model, method, parameters or"
+            f" size hold each: {words}"
+        )
         return
     listed = []
     for row in rows.astype(object).where(rows.notna(), None).to_dict("records"):
-        size = image_text(row["image_size"], row["image_shape"]) if row["image_size"] else f"{row['prompt_tokens'] or 0:.0f} tokens"
-        label = f"{params_label(row['method'], row['params'])}, {row['model']}, {size}, {row['kind']}"
+        size = (
+            image_text(row["image_size"], row["image_shape"])
+            if row["image_size"]
+            else f"{row['prompt_tokens'] or 0:.0f} tokens"
+        )
+        label = (
+            f"{params_label(row['method'], row['params'])}, {row['model']}, {size}, {row['kind']}"
+        )
         where = f"{row['device_name']}, {str(row['measured_at'])[:16].replace('T', ' ')}"
         link = plain.link(label, point_link(row["comparison_id"], row["environment"], row["host"]))
         listed.append(f"<li>{link}<br><span style='opacity: 0.68'>{escape(where)}</span></li>")
@@ -49,7 +58,12 @@ def show_evidence(comparison_id: str, environment: str | None, host: str | None)
     if len(names) > 1:
         labels = {METRICS[name].label: name for name in names}
         chosen = st.segmented_control(
-            "Metric", list(labels), default=METRICS[metric].label, required=True, key="of", bind="query-params"
+            "Metric",
+            list(labels),
+            default=METRICS[metric].label,
+            required=True,
+            key="of",
+            bind="query-params",
         )
         metric = labels[str(chosen)]
     evidence_blocks.answer_of(found, metric)

@@ -30,16 +30,30 @@ def show_result(sql: str) -> None:
         plain.sentence(str(problem))
         return
     frame = frame_of(result)
-    cut = "; there are more, which `breakeven query` with --rows returns" if result.truncated else ""
-    plain.sentence(f"{count(len(frame), 'row')}, {count(len(frame.columns), 'column')}{cut}", "muted")
+    cut = (
+        "; there are more, which `breakeven query` with --rows returns" if result.truncated else ""
+    )
+    plain.sentence(
+        f"{count(len(frame), 'row')}, {count(len(frame.columns), 'column')}{cut}", "muted"
+    )
     texts: dict[Any, Any] = {
-        name: st.column_config.TextColumn(str(name)) for name in frame if not pd.api.types.is_numeric_dtype(frame[name])
+        name: st.column_config.TextColumn(str(name))
+        for name in frame
+        if not pd.api.types.is_numeric_dtype(frame[name])
     }
     st.dataframe(frame, column_config=texts, hide_index=True, placeholder="NULL")
     with st.container(horizontal=True):
-        st.download_button("CSV", lambda: frame.to_csv(index=False).encode(), "query.csv", "text/csv", on_click="ignore")
+        st.download_button(
+            "CSV",
+            lambda: frame.to_csv(index=False).encode(),
+            "query.csv",
+            "text/csv",
+            on_click="ignore",
+        )
         mime = "application/vnd.apache.parquet"
-        st.download_button("Parquet", lambda: parquet(frame), "query.parquet", mime, on_click="ignore")
+        st.download_button(
+            "Parquet", lambda: parquet(frame), "query.parquet", mime, on_click="ignore"
+        )
 
 
 def views() -> None:
@@ -60,14 +74,22 @@ def fill() -> None:
 
 plain.heading("SQL")
 plain.sentence(
-    f"One SELECT over the views of this store. It can only read, for at most {SECONDS:g} s and {ROWS:,} rows. "
-    "The address of this page holds the query: keep or send it as a link.",
+    f"One SELECT over the views of this store. It can only read, for at most {SECONDS:g} s and"
+    f" {ROWS:,} rows. The address of this page holds the query: keep or send it as a link.",
     "muted",
 )
 _console, _beside = st.columns([3, 1], gap="large")
 with _console:
-    st.selectbox("Queries to begin with", [_EMPTY, *EXAMPLES], key="example", on_change=fill, width=320)
-    _sql = st.text_area("Query", key="sql", bind="query-params", height=200, placeholder=EXAMPLES["Columns of a view"])
+    st.selectbox(
+        "Queries to begin with", [_EMPTY, *EXAMPLES], key="example", on_change=fill, width=320
+    )
+    _sql = st.text_area(
+        "Query",
+        key="sql",
+        bind="query-params",
+        height=200,
+        placeholder=EXAMPLES["Columns of a view"],
+    )
     st.button("Run", type="primary", help="Ctrl+Enter in the field does the same")
     if _sql and _sql.strip():
         show_result(_sql)

@@ -1,4 +1,6 @@
-"""Key of arms: their lines and colours beside their labels, in a list below a chart, where long labels wrap."""
+"""Key of arms: their lines and colours beside their labels, in a list below a chart, where long
+labels wrap.
+"""
 
 from collections.abc import Mapping
 from html import escape
@@ -13,7 +15,10 @@ LOOKS = {(1, 0): "solid", (7, 3): "dashed", (3, 2): "dotted", (9, 3, 2, 3): "dou
 
 def show_key(styles: Mapping[str, ArmStyle]) -> None:
     """A line for each arm."""
-    st.html(f'<div style="display: grid; gap: 2px 0; font-size: 0.875rem">{"".join(map(_line, styles, styles.values()))}</div>')
+    st.html(
+        '<div style="display: grid; gap: 2px 0; font-size:'
+        f' 0.875rem">{"".join(map(_line, styles, styles.values()))}</div>'
+    )
 
 
 def _line(label: str, style: ArmStyle) -> str:

@@ -1,4 +1,6 @@
-"""A chart on a page: at full width, its points linked to their evidence, and its files made when they are requested."""
+"""A chart on a page: at full width, its points linked to their evidence, and its files made when
+they are requested.
+"""
 
 import json
 from collections.abc import Callable
@@ -18,14 +20,22 @@ from webapp.plot import Chart
 
 
 def show_chart(
-    chart: Chart, *, name: str, data: pd.DataFrame, scope_or_sweep: Scope | str, sql: str = "", downloads: bool = True
+    chart: Chart,
+    *,
+    name: str,
+    data: pd.DataFrame,
+    scope_or_sweep: Scope | str,
+    sql: str = "",
+    downloads: bool = True,
 ) -> None:
-    """Draws a chart, and a menu that offers it as PNG, SVG, CSV and as a bundle (Vega-Lite spec, data, SQL, sweep file).
+    """Draws a chart, and a menu that offers it as PNG, SVG, CSV and as a bundle (Vega-Lite spec,
+    data, SQL, sweep file).
 
-    `name` begins the names of files and distinguishes the charts of a page. `data` are the rows for CSV and bundle. `sql` is the
-    query behind them (default for a scope: that of its speed-ups). A text in place of a scope is the name of a sweep, or of a page
-    whose rows are of several sweeps: its bundle has no sweep file. Marks made `clickable` lead to their evidence. Concatenated
-    charts keep their own width: build those of a page from single or layered charts.
+    `name` begins the names of files and distinguishes the charts of a page. `data` are the rows for
+    CSV and bundle. `sql` is the query behind them (default for a scope: that of its speed-ups). A
+    text in place of a scope is the name of a sweep, or of a page whose rows are of several sweeps:
+    its bundle has no sweep file. Marks made `clickable` lead to their evidence. Concatenated charts
+    keep their own width: build those of a page from single or layered charts.
     """
     draw_chart(chart, name)
     if downloads:
@@ -38,10 +48,21 @@ def draw_chart(chart: Chart, name: str) -> None:
     drawn = chart.copy(deep=False)
     object.__setattr__(drawn, "to_dict", partial(drawn.to_dict, validate=False))
     omit_empty_rows(drawn)
-    st.altair_chart(drawn, width="stretch" if isinstance(chart, alt.Chart | alt.LayerChart) else "content", key=f"chart-{name}")
+    st.altair_chart(
+        drawn,
+        width="stretch" if isinstance(chart, alt.Chart | alt.LayerChart) else "content",
+        key=f"chart-{name}",
+    )
 
 
-def offer_files(draw: Callable[[], Chart], *, name: str, data: pd.DataFrame, scope_or_sweep: Scope | str, sql: str = "") -> None:
+def offer_files(
+    draw: Callable[[], Chart],
+    *,
+    name: str,
+    data: pd.DataFrame,
+    scope_or_sweep: Scope | str,
+    sql: str = "",
+) -> None:
     """The menu of `show_chart` alone, for a chart that files hold in another form than the page."""
     sweep = scope_or_sweep if isinstance(scope_or_sweep, str) else scope_or_sweep.sweep
     stem = f"{sweep}-{name}"
@@ -56,10 +77,20 @@ def offer_files(draw: Callable[[], Chart], *, name: str, data: pd.DataFrame, sco
         st.caption("Bundle: Vega-Lite spec, data, SQL and sweep file")
         for label, (make, mime) in files.items():
             ending = "zip" if label == "Bundle" else label.lower()
-            st.download_button(label, make, f"{stem}.{ending}", mime, key=f"{label}-{name}", on_click="ignore", width="stretch")
+            st.download_button(
+                label,
+                make,
+                f"{stem}.{ending}",
+                mime,
+                key=f"{label}-{name}",
+                on_click="ignore",
+                width="stretch",
+            )
 
 
-def make_bundle(chart: Chart, data: pd.DataFrame, scope_or_sweep: Scope | str, sql: str = "") -> bytes:
+def make_bundle(
+    chart: Chart, data: pd.DataFrame, scope_or_sweep: Scope | str, sql: str = ""
+) -> bytes:
     """The bundle of `show_chart`."""
     sweep = scope_or_sweep if isinstance(scope_or_sweep, str) else scope_or_sweep.sweep
     given = sql or ("" if isinstance(scope_or_sweep, str) else queries.scope_sql(scope_or_sweep))
@@ -68,7 +99,9 @@ def make_bundle(chart: Chart, data: pd.DataFrame, scope_or_sweep: Scope | str, s
 
 
 def bundle_files(chart: Chart, data: pd.DataFrame, sql: str, sweep_file: str) -> bytes:
-    """A zip of `chart.vl.json`, `data.csv`, `query.sql` and `sweep.yaml`; of the last two where there is a text."""
+    """A zip of `chart.vl.json`, `data.csv`, `query.sql` and `sweep.yaml`; of the last two where
+    there is a text.
+    """
     with alt.data_transformers.enable("default", max_rows=None):
         spec = without_links(chart).to_dict()
     texts = {

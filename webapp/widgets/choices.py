@@ -8,7 +8,9 @@ from webapp.display import plain
 
 
 def choose_one(label: str, options: Sequence[str], key: str, default: str | None = None) -> str:
-    """One of the options; there is no widget for one option. A value of the address that is none of them is reported."""
+    """One of the options; there is no widget for one option. A value of the address that is none of
+    them is reported.
+    """
     first = default if default is not None and default in options else options[0]
     note = f"{key}_note"
     if st.session_state.get(key) not in options:
@@ -28,4 +30,8 @@ def choose_one(label: str, options: Sequence[str], key: str, default: str | None
         plain.sentence(st.session_state[note], "muted")
     if len(options) == 1:
         return options[0]
-    return str(st.selectbox(label, options, index=None, key=key, bind="query-params", required=True, width=360))
+    return str(
+        st.selectbox(
+            label, options, index=None, key=key, bind="query-params", required=True, width=360
+        )
+    )

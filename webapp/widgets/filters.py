@@ -1,4 +1,6 @@
-"""Widgets that choose what pages show; every choice is a query parameter of the address, so that a link shows the same view."""
+"""Widgets that choose what pages show; every choice is a query parameter of the address, so that a
+link shows the same view.
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -35,7 +37,8 @@ FILTERS: Mapping[str, tuple[str, str]] = {
     "inputs": ("inputs", "Inputs"),
     "baseline_id": ("against", "Against"),
 }
-"""Column of a panel, its query parameter, and its label; chosen one after the other, in this order."""
+"""Column of a panel, its query parameter, and its label; chosen one after the other, in this
+order."""
 ARMS: Mapping[str, tuple[str, str]] = {
     "method": ("method", "Methods"),
     "dtype": ("dtype", "Dtypes"),
@@ -44,9 +47,22 @@ ARMS: Mapping[str, tuple[str, str]] = {
     "kv_cache": ("kv_cache", "KV caches"),
 }
 """The same of arms; any number may be chosen."""
-FACETS: Mapping[str, str] = {"batch_size": "batch", "dtype": "dtype", "runtime": "runtime", "device_name": "device"}
+FACETS: Mapping[str, str] = {
+    "batch_size": "batch",
+    "dtype": "dtype",
+    "runtime": "runtime",
+    "device_name": "device",
+}
 """What there may be a panel for each value of, and its word in the address."""
-OF_A_DEVICE = ("device_name", "environment", "host", "threads", "spare_cores", "wait_policy", "pinning")
+OF_A_DEVICE = (
+    "device_name",
+    "environment",
+    "host",
+    "threads",
+    "spare_cores",
+    "wait_policy",
+    "pinning",
+)
 """What may differ between panels of several devices."""
 WIDTH = 190
 NONE = "none"
@@ -76,16 +92,23 @@ class FilterPlan(NamedTuple):
 
 
 def choose_sweep(names: Sequence[str], default: str) -> tuple[str, list[str]]:
-    """The sweep to show on all pages, and notes: the one in the address, else `default`; it is always in the address."""
+    """The sweep to show on all pages, and notes: the one in the address, else `default`; it is
+    always in the address.
+    """
     unknown: list[str] = []
     state, given = st.session_state.get("sweep"), st.query_params.get("sweep")
     if state not in names:
         if given is not None and given not in names:
-            unknown.append(f"The address names the sweep {given}, which this store does not have; {default} is shown.")
+            unknown.append(
+                f"The address names the sweep {given}, which this store does not have; {default} is"
+                " shown."
+            )
         keep_notes("sweep", unknown)
         seed_choices({"sweep": given if given is not None and given in names else default})
     with st.container(horizontal=True, horizontal_alignment="right"):
-        chosen = st.selectbox("Sweep", names, index=None, key="sweep", bind="query-params", required=True, width=300)
+        chosen = st.selectbox(
+            "Sweep", names, index=None, key="sweep", bind="query-params", required=True, width=300
+        )
     return str(chosen or default), kept_notes("sweep", str(chosen or default))
 
 
@@ -95,12 +118,15 @@ def chosen_sweep() -> str:
 
 
 def choose_scope(sweep: str) -> Scope:
-    """The choices of the common filters, which are drawn here, once for all pages, by `app.py`; ends the run without a point."""
+    """The choices of the common filters, which are drawn here, once for all pages, by `app.py`;
+    ends the run without a point.
+    """
     counts = queries.panels(sweep)
     if counts.empty:
         plain.sentence(f"Sweep {sweep} has no measurement of a speed-up yet.")
         pages = {"runs": "its progress and failures", "accuracy": "accuracy"}
-        st.html(f"<p>{' · '.join(plain.link(words, page_link(page, sweep=sweep)) for page, words in pages.items())}</p>")
+        links = [plain.link(words, page_link(page, sweep=sweep)) for page, words in pages.items()]
+        st.html(f"<p>{' · '.join(links)}</p>")
         st.stop()
     requested = _requested()
     plan = plan_choices(sweep, counts, requested)
@@ -108,7 +134,11 @@ def choose_scope(sweep: str) -> Scope:
     keep_notes("filters", plan.unknown)
     states = {one.key: st.session_state.get(one.key) for one in plan.choices}
     seed_choices(
-        {one.key: one.value for one in plan.choices if states[one.key] != one.value and (states[one.key] or not one.default)}
+        {
+            one.key: one.value
+            for one in plan.choices
+            if states[one.key] != one.value and (states[one.key] or not one.default)
+        }
     )
     with st.container(horizontal=True, vertical_alignment="bottom"):
         drawn: list[Any] = [
@@ -124,12 +154,19 @@ def choose_scope(sweep: str) -> Scope:
         if plan.arms:
             with st.popover("Arms", help="Show some arms only"):
                 drawn += [
-                    st.multiselect(one.label, one.options, key=one.key, bind="query-params", placeholder="All") for one in plan.arms
+                    st.multiselect(
+                        one.label, one.options, key=one.key, bind="query-params", placeholder="All"
+                    )
+                    for one in plan.arms
                 ]
     planned = [one.value for one in plan.choices]
     found = [one or value for one, value in zip(drawn, planned, strict=False)]
-    arms = {one.key: tuple(value) for one, value in zip(plan.arms, drawn[len(planned) :], strict=True)}
-    if found != planned or any(set(value) != set(requested.get(key, ())) & set(options[key]) for key, value in arms.items()):
+    arms = {
+        one.key: tuple(value) for one, value in zip(plan.arms, drawn[len(planned) :], strict=True)
+    }
+    if found != planned or any(
+        set(value) != set(requested.get(key, ())) & set(options[key]) for key, value in arms.items()
+    ):
         st.rerun()  # the browser went back: the address differs from what the widgets had
     for line in kept_notes("filters", str(plan.scope.key)):
         plain.sentence(line, "muted")
@@ -143,34 +180,72 @@ def chosen_scope() -> Scope:
     return scope
 
 
-def plan_choices(sweep: str, counts: pd.DataFrame, requested: Mapping[str, Sequence[str]]) -> FilterPlan:
-    """The filters of a sweep whose panels are `counts` (`webapp.queries.panels`), by what was `requested` (query parameters).
+def plan_choices(
+    sweep: str, counts: pd.DataFrame, requested: Mapping[str, Sequence[str]]
+) -> FilterPlan:
+    """The filters of a sweep whose panels are `counts` (`webapp.queries.panels`), by what was
+    `requested` (query parameters).
 
-    Each filter offers what is left by those before it; the default is the panel with the most points.
+    Each filter offers what is left by those before it; the default is the panel with the most
+    points.
     """
     unknown: list[str] = []
     choices: list[FilterChoice] = []
 
-    def take(key: str, label: str, options: list[str], default: str, everywhere: Sequence[str], *, constant: bool = False) -> str:
+    def take(
+        key: str,
+        label: str,
+        options: list[str],
+        default: str,
+        everywhere: Sequence[str],
+        *,
+        constant: bool = False,
+    ) -> str:
         given = next(iter(requested.get(key, ())), None)
         value = given if given in options else default
         if given is not None and given not in options:
-            where = "not measured with the choices before it" if given in everywhere else "not in this sweep"
+            where = (
+                "not measured with the choices before it"
+                if given in everywhere
+                else "not in this sweep"
+            )
             unknown.append(f"{label} {given} of the address is {where}; {value} is shown.")
         if len(options) > 1:
             choices.append(FilterChoice(key, label, options, value, default if constant else None))
         return value
 
     labels = {METRICS[name].label: name for name in texts.metrics_in(counts["metric"])}
-    metric = labels[take("metric", "Speed-up of the", list(labels), next(iter(labels)), list(labels), constant=True)]
+    metric = labels[
+        take(
+            "metric",
+            "Speed-up of the",
+            list(labels),
+            next(iter(labels)),
+            list(labels),
+            constant=True,
+        )
+    ]
     rest = counts[counts["metric"] == metric]
-    facets = {word: column for column, word in FACETS.items() if rest[column].map(_word).nunique() > 1}
+    facets = {
+        word: column for column, word in FACETS.items() if rest[column].map(_word).nunique() > 1
+    }
     words = ["one panel", *facets]
-    facet = facets.get(take("panels", "Panels", words, words[0], [words[0], *FACETS.values()], constant=True)) if facets else None
+    facet = (
+        facets.get(
+            take("panels", "Panels", words, words[0], [words[0], *FACETS.values()], constant=True)
+        )
+        if facets
+        else None
+    )
     free = OF_A_DEVICE if facet == "device_name" else (facet,)
     names = _baselines(counts)
-    labelled = {column: counts[column].map(_word).map(names if column == "baseline_id" else str) for column in FILTERS}
-    panel = rest.groupby([name for name in PANEL_COLUMNS if name not in free], dropna=False, sort=False).ngroup()
+    labelled = {
+        column: counts[column].map(_word).map(names if column == "baseline_id" else str)
+        for column in FILTERS
+    }
+    panel = rest.groupby(
+        [name for name in PANEL_COLUMNS if name not in free], dropna=False, sort=False
+    ).ngroup()
     fixed: dict[str, Any] = {}
     for column, (key, label) in FILTERS.items():
         if column in free:
@@ -186,7 +261,11 @@ def plan_choices(sweep: str, counts: pd.DataFrame, requested: Mapping[str, Seque
     for column, (key, label) in ARMS.items():
         options = sorted(rest[column].map(_word).unique(), key=_order)
         given = list(requested.get(key, ()))
-        unknown += [f"{label}: {name} of the address is not in this panel." for name in given if name not in options]
+        unknown += [
+            f"{label}: {name} of the address is not in this panel."
+            for name in given
+            if name not in options
+        ]
         kept = tuple(name for name in given if name in options)
         chosen[column] = kept if set(kept) != set(options) else ()
         if len(options) > 1:
@@ -195,15 +274,26 @@ def plan_choices(sweep: str, counts: pd.DataFrame, requested: Mapping[str, Seque
 
 
 def _fullest(rest: pd.DataFrame, shown: "pd.Series[Any]", panel: "pd.Series[int]") -> str:
-    """The option whose best panel has the most points; of several the one measured last. `panel` numbers the panels."""
-    sizes = rest.assign(shown=shown).groupby([panel[rest.index], "shown"], sort=False).agg({"points": "sum", "measured_at": "max"})
+    """The option whose best panel has the most points; of several the one measured last. `panel`
+    numbers the panels.
+    """
+    sizes = (
+        rest.assign(shown=shown)
+        .groupby([panel[rest.index], "shown"], sort=False)
+        .agg({"points": "sum", "measured_at": "max"})
+    )
     best = sizes.sort_values(["points", "measured_at"], kind="stable").index[-1]
     return str(best[-1])
 
 
 def _baselines(counts: pd.DataFrame) -> dict[str, str]:
-    """The name of each baseline: the shortest of its texts, distinguished by the id where two are alike."""
-    found = {str(key): min(own, key=len) for key, own in counts.groupby(counts["baseline_id"].map(_word))["baseline"]}
+    """The name of each baseline: the shortest of its texts, distinguished by the id where two are
+    alike.
+    """
+    found = {
+        str(key): min(own, key=len)
+        for key, own in counts.groupby(counts["baseline_id"].map(_word))["baseline"]
+    }
     alike = Counter(found.values())
     return {key: name if alike[name] == 1 else f"{name} ({key[:8]})" for key, name in found.items()}
 
@@ -223,19 +313,28 @@ def _order(word: str) -> tuple[int, float, str]:
 
 def _requested() -> dict[str, list[str]]:
     """What was chosen: in widgets, or else in the address."""
-    keys = ("metric", "panels", *(key for key, _ in FILTERS.values()), *(key for key, _ in ARMS.values()))
+    keys = (
+        "metric",
+        "panels",
+        *(key for key, _ in FILTERS.values()),
+        *(key for key, _ in ARMS.values()),
+    )
     found = {}
     for key in keys:
         state = st.session_state.get(key)
         if state is None:
             found[key] = st.query_params.get_all(key)
         else:
-            found[key] = [str(each) for each in state] if isinstance(state, list | tuple) else [str(state)]
+            found[key] = (
+                [str(each) for each in state] if isinstance(state, list | tuple) else [str(state)]
+            )
     return found
 
 
 def seed_choices(values: Mapping[str, str]) -> None:
-    """Choices made for the user, put into the state of widgets that are not drawn yet, and into the address."""
+    """Choices made for the user, put into the state of widgets that are not drawn yet, and into the
+    address.
+    """
     if not values:
         return
     missing, wrong = {}, False
@@ -272,28 +371,51 @@ def choose_axis(axes: Sequence[Axis]) -> Axis:
     names = {AXIS_LABELS[axis].title: axis for axis in axes}
     if len(names) == 1:
         return axes[0]
-    chosen = st.segmented_control("Along", list(names), default=next(iter(names)), required=True, key="axis", bind="query-params")
+    chosen = st.segmented_control(
+        "Along",
+        list(names),
+        default=next(iter(names)),
+        required=True,
+        key="axis",
+        bind="query-params",
+    )
     return names.get(str(chosen), axes[0])
 
 
 def choose_highlight(arms: Sequence[str]) -> str | None:
-    """The one arm to be drawn in colour, of arms with the best first; `None`: as many as can be distinguished."""
+    """The one arm to be drawn in colour, of arms with the best first; `None`: as many as can be
+    distinguished.
+    """
     given = st.query_params.get("arm")
     if given is not None and given not in arms and st.session_state.get("arm") is None:
         plain.sentence(f"Arm {given} of the address is not shown here.", "muted")
     if len(arms) < 2:
         return None
     chosen = st.selectbox(
-        "Highlight", arms, index=None, key="arm", bind="query-params", placeholder="Best of each method", width=320
+        "Highlight",
+        arms,
+        index=None,
+        key="arm",
+        bind="query-params",
+        placeholder="Best of each method",
+        width=320,
     )
     return str(chosen) if chosen in arms else None
 
 
 def choose_flagged(number: int) -> bool:
-    """Whether to show the flagged points, of which there are `number`; there is no widget if there are none."""
-    return number > 0 and st.toggle(f"Show {count(number, 'flagged point')}", key="flagged", bind="query-params")
+    """Whether to show the flagged points, of which there are `number`; there is no widget if there
+    are none.
+    """
+    return number > 0 and st.toggle(
+        f"Show {count(number, 'flagged point')}", key="flagged", bind="query-params"
+    )
 
 
 def choose_references(number: int) -> bool:
-    """Whether to draw the published points beside the measured ones; there is no widget if the store holds none of these models."""
-    return number > 0 and st.toggle(f"Show {count(number, 'published point')}", key="references", bind="query-params")
+    """Whether to draw the published points beside the measured ones; there is no widget if the
+    store holds none of these models.
+    """
+    return number > 0 and st.toggle(
+        f"Show {count(number, 'published point')}", key="references", bind="query-params"
+    )

@@ -1,1 +1,3 @@
-"""Activation sparsity in language models: calibration, rotations and matrix products that skip rows."""
+"""Activation sparsity in language models: calibration, rotations and matrix products that skip
+rows.
+"""

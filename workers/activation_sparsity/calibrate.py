@@ -1,6 +1,8 @@
-"""Calibration of a language model on a text: rotations, thresholds and allocations, cached by the hash of their sources.
+"""Calibration of a language model on a text: rotations, thresholds and allocations, cached by the
+hash of their sources.
 
-Shapes: L layers, D width of the stream, I inputs of a matrix, T tokens of a window, N tokens of all.
+Shapes: L layers, D width of the stream, I inputs of a matrix, T tokens of a window, N tokens of
+all.
 """
 
 import json
@@ -34,7 +36,8 @@ CALIBRATION_VERSION = 1
 WINDOW_TOKENS = 512
 """Tokens that the model reads at once, or as many as it has positions."""
 DAMPING = 0.01
-"""Share of the mean variance that is added to the variance of every direction, as in the authors' code."""
+"""Share of the mean variance that is added to the variance of every direction, as in the authors'
+code."""
 BIN_SHIFT, BINS = 16, 1 << 15
 """A histogram over the upper 15 bits of magnitudes in float32: bins are at most 0.8 % wide."""
 FACTORS = (0.8, 1.25)
@@ -56,8 +59,11 @@ class CalibrationText(FrozenModel):
     version: int = CALIBRATION_VERSION
 
 
-def calibration_windows(lm: LanguageModel, data: str, tokens: int) -> tuple[CalibrationText, list[Tensor]]:
-    """The first `tokens` tokens of the text's training part, its documents in a fixed random order, as windows [1, T].
+def calibration_windows(
+    lm: LanguageModel, data: str, tokens: int
+) -> tuple[CalibrationText, list[Tensor]]:
+    """The first `tokens` tokens of the text's training part, its documents in a fixed random order,
+    as windows [1, T].
 
     Raises `Unsupported` when the text is too short.
     """
@@ -76,22 +82,35 @@ def calibration_windows(lm: LanguageModel, data: str, tokens: int) -> tuple[Cali
         )
     parameter = next(lm.model.parameters())
     window = min(WINDOW_TOKENS, lm.network.positions, tokens)
-    reading = CalibrationText(origin=lm.weights_hash, dtype=str(parameter.dtype), text=text.hash, tokens=tokens, window=window)
+    reading = CalibrationText(
+        origin=lm.weights_hash,
+        dtype=str(parameter.dtype),
+        text=text.hash,
+        tokens=tokens,
+        window=window,
+    )
     ids_1N = torch.tensor(found[:tokens], device=parameter.device)[None]
-    return reading, [part_1T for part_1T in torch.split(ids_1N, window, dim=1) if part_1T.shape[1] > 1]
+    return reading, [
+        part_1T for part_1T in torch.split(ids_1N, window, dim=1) if part_1T.shape[1] > 1
+    ]
 
 
 def rotations(lm: LanguageModel, data: str, tokens: int) -> list[Tensor]:
-    """For each layer the eigenvectors of the covariance of its norms' outputs, without gains, as columns [D, D] of float32.
+    """For each layer the eigenvectors of the covariance of its norms' outputs, without gains, as
+    columns [D, D] of float32.
 
-    La RoSA, arXiv 2507.01299, section 4.1: one rotation serves the attention and the MLP of a layer. The covariance is the mean of
-    both inputs', damped; eigenvectors of the largest eigenvalues come first. Raises `Unsupported` when the text is too short.
+    La RoSA, arXiv 2507.01299, section 4.1: one rotation serves the attention and the MLP of a
+    layer. The covariance is the mean of both inputs', damped; eigenvectors of the largest
+    eigenvalues come first. Raises `Unsupported` when the text is too short.
     """
     reading, parts = calibration_windows(lm, data, tokens)
 
     def compute() -> dict[str, Tensor]:
         covariances = _covariances(fuse(lm.model, lm.network, None), lm.network, parts)
-        return {str(layer): _eigenvectors(covariance_DD) for layer, covariance_DD in enumerate(covariances)}
+        return {
+            str(layer): _eigenvectors(covariance_DD)
+            for layer, covariance_DD in enumerate(covariances)
+        }
 
     stored = _cached_tensors("rotations", {"reading": reading, "damping": DAMPING}, compute)
     return [stored[str(layer)].to(parts[0].device) for layer in range(lm.network.layers)]
@@ -100,11 +119,15 @@ def rotations(lm: LanguageModel, data: str, tokens: int) -> list[Tensor]:
 def random_rotations(network: LanguageNetwork, seed: int = 0) -> list[Tensor]:
     """For each layer a random orthogonal matrix [D, D]: QR of normal deviates, float32."""
     generator = torch.Generator().manual_seed(seed)
-    normal = partial(torch.randn, network.width, network.width, dtype=torch.float64, generator=generator)
+    normal = partial(
+        torch.randn, network.width, network.width, dtype=torch.float64, generator=generator
+    )
     return [torch.linalg.qr(normal())[0].float() for _ in range(network.layers)]
 
 
-def _covariances(model: nn.Module, network: LanguageNetwork, parts: Sequence[Tensor]) -> list[Tensor]:
+def _covariances(
+    model: nn.Module, network: LanguageNetwork, parts: Sequence[Tensor]
+) -> list[Tensor]:
     """Mean of x^T x over tokens and over h1 and h3, layer by layer, [D, D] in float64."""
     sums: dict[int, Tensor] = {}
 
@@ -122,13 +145,18 @@ def _covariances(model: nn.Module, network: LanguageNetwork, parts: Sequence[Ten
 
 def _eigenvectors(covariance_DD: Tensor) -> Tensor:
     damping = DAMPING * covariance_DD.diagonal().mean()
-    values_D, vectors_DD = torch.linalg.eigh(covariance_DD + damping * torch.eye(len(covariance_DD)).to(covariance_DD))
+    values_D, vectors_DD = torch.linalg.eigh(
+        covariance_DD + damping * torch.eye(len(covariance_DD)).to(covariance_DD)
+    )
     ordered_DD: Tensor = vectors_DD[:, values_D.argsort(descending=True)]
     return ordered_DD.float().cpu().contiguous()
 
 
-def thresholds(lm: LanguageModel, data: str, tokens: int, shares: Sequence[float]) -> list[list[float]]:
-    """For each layer the magnitudes below which a share of each of its four inputs lies, by the text's histogram: [L][4].
+def thresholds(
+    lm: LanguageModel, data: str, tokens: int, shares: Sequence[float]
+) -> list[list[float]]:
+    """For each layer the magnitudes below which a share of each of its four inputs lies, by the
+    text's histogram: [L][4].
 
     TEAL, arXiv 2408.14690, section 4.1. Raises `Unsupported` when the text is too short.
     """
@@ -146,11 +174,18 @@ def thresholds(lm: LanguageModel, data: str, tokens: int, shares: Sequence[float
         return {"counts": counts}
 
     stored = _cached_tensors("histograms", {"reading": reading}, compute)["counts"]
-    return [[_quantile(counts, share) for counts, share in zip(four, shares, strict=True)] for four in stored]
+    return [
+        [_quantile(counts, share) for counts, share in zip(four, shares, strict=True)]
+        for four in stored
+    ]
 
 
-def _cached_tensors(name: str, key: dict[str, Any], compute: Callable[[], dict[str, Tensor]]) -> dict[str, Tensor]:
-    """The tensors that `compute` gives, from the cache or computed now; their file's metadata holds the key."""
+def _cached_tensors(
+    name: str, key: dict[str, Any], compute: Callable[[], dict[str, Tensor]]
+) -> dict[str, Tensor]:
+    """The tensors that `compute` gives, from the cache or computed now; their file's metadata holds
+    the key.
+    """
 
     def make(file: Path) -> None:
         started = time.monotonic()
@@ -161,23 +196,35 @@ def _cached_tensors(name: str, key: dict[str, Any], compute: Callable[[], dict[s
 
 
 def _quantile(counts: Tensor, share: float) -> float:
-    """The magnitude below which `share` of the counted ones lie, if values are uniform within a bin."""
+    """The magnitude below which `share` of the counted ones lie, if values are uniform within a
+    bin.
+    """
     if share <= 0:
         return 0.0
     wanted, below = share * float(counts.sum()), counts.cumsum(0).double()
     place = int(torch.searchsorted(below, torch.tensor(wanted, dtype=torch.float64)))
-    edges = (torch.tensor([place, place + 1], dtype=torch.int32) << BIN_SHIFT).view(torch.float32).tolist()
+    edges = (
+        (torch.tensor([place, place + 1], dtype=torch.int32) << BIN_SHIFT)
+        .view(torch.float32)
+        .tolist()
+    )
     before = float(below[place - 1]) if place else 0.0
     return float(edges[0] + (edges[1] - edges[0]) * (wanted - before) / float(counts[place]))
 
 
 def coefficients(
-    lm: LanguageModel, data: str, tokens: int, recipe: object, arm: Callable[[Coefficients], LanguageModel]
+    lm: LanguageModel,
+    data: str,
+    tokens: int,
+    recipe: object,
+    arm: Callable[[Coefficients], LanguageModel],
 ) -> Coefficients:
-    """Coefficients of the sparsities of h1, h2, h3 and h4 with the lowest loss on the text, searched one after the other.
+    """Coefficients of the sparsities of h1, h2, h3 and h4 with the lowest loss on the text,
+    searched one after the other.
 
-    After algorithm 1 of La RoSA, arXiv 2507.01299; every candidate leaves out as many MACs. `arm` builds the model of a candidate,
-    `recipe` identifies how. Raises `Unsupported` when the text is too short.
+    After algorithm 1 of La RoSA, arXiv 2507.01299; every candidate leaves out as many MACs. `arm`
+    builds the model of a candidate, `recipe` identifies how. Raises `Unsupported` when the text is
+    too short.
     """
     reading, parts = calibration_windows(lm, data, tokens)
     scored = parts[-SEARCHED:]
@@ -191,11 +238,16 @@ def coefficients(
                 trial: Coefficients = (scaled[0], scaled[1], scaled[2], scaled[3])
                 losses[trial] = _loss(arm(trial), scored)
             best = min(losses, key=lambda trial: losses[trial])
-        found = {"coefficients": best, "losses": [[list(trial), loss] for trial, loss in losses.items()]}
+        found = {
+            "coefficients": best,
+            "losses": [[list(trial), loss] for trial, loss in losses.items()],
+        }
         file.write_text(json.dumps(found), encoding="utf-8")
 
     name = digest({"reading": reading, "recipe": recipe, "searched": SEARCHED, "factors": FACTORS})
-    first, second, third, fourth = json.loads(cached(f"allocation-{name}.json", make).read_text(encoding="utf-8"))["coefficients"]
+    first, second, third, fourth = json.loads(
+        cached(f"allocation-{name}.json", make).read_text(encoding="utf-8")
+    )["coefficients"]
     return first, second, third, fourth
 
 
@@ -218,7 +270,10 @@ def _read(model: Any, parts: Sequence[Tensor]) -> None:
 
 @contextmanager
 def _watched(
-    model: nn.Module, network: LanguageNetwork, places: Sequence[int], see: Callable[[int, int, Tensor], None]
+    model: nn.Module,
+    network: LanguageNetwork,
+    places: Sequence[int],
+    see: Callable[[int, int, Tensor], None],
 ) -> Iterator[None]:
     """Pass every layer's inputs at `places`, as [N, I], to `see` while the block runs."""
     parts = MODULE_NAMES[network.architecture]
@@ -226,10 +281,17 @@ def _watched(
     for index, layer in enumerate(architectures.layers(model, parts)):
         for place in places:
 
-            def look(_module: nn.Module, given: tuple[Tensor, ...], index: int = index, place: int = place) -> None:
+            def look(
+                _module: nn.Module,
+                given: tuple[Tensor, ...],
+                index: int = index,
+                place: int = place,
+            ) -> None:
                 see(index, place, given[0].detach().flatten(0, -2))
 
-            hooks.append(layer.get_submodule(parts.readers[place][0]).register_forward_pre_hook(look))
+            hooks.append(
+                layer.get_submodule(parts.readers[place][0]).register_forward_pre_hook(look)
+            )
     try:
         yield
     finally:

@@ -1,10 +1,13 @@
-"""Rotates the residual stream of a language model by changing its weights, so that layers read it in another basis.
+"""Rotates the residual stream of a language model by changing its weights, so that layers read it
+in another basis.
 
-Norm gains (and, where a LayerNorm is made an RMSNorm, its mean and bias) are fused into its neighbours, as in SliceGPT (Ashkboos
-et al., ICLR 2024, arXiv 2401.15024, section 3); then each layer's rotation is fused too, with an adapter between two
-layers (LaRoSA, Liu et al., ICML 2025, arXiv 2507.01299, section 4).
+Norm gains (and, where a LayerNorm is made an RMSNorm, its mean and bias) are fused into its
+neighbours, as in SliceGPT (Ashkboos et al., ICLR 2024, arXiv 2401.15024, section 3); then each
+layer's rotation is fused too, with an adapter between two layers (LaRoSA, Liu et al., ICML 2025,
+arXiv 2507.01299, section 4).
 
-Shapes: D width of the stream, I inputs, O outputs, V rows of an embedding. The stream is a row vector h; layer l works on h Q_l.
+Shapes: D width of the stream, I inputs, O outputs, V rows of an embedding. The stream is a row
+vector h; layer l works on h Q_l.
 """
 
 import weakref
@@ -36,7 +39,9 @@ class UnitNorm(nn.Module):
 
 
 class _Norm:
-    """A norm as an RMSNorm without gain, with the gain and shift to be fused into the matrices that read it."""
+    """A norm as an RMSNorm without gain, with the gain and shift to be fused into the matrices that
+    read it.
+    """
 
     def __init__(self, norm: Any) -> None:
         self.centred = isinstance(norm, nn.LayerNorm)
@@ -45,7 +50,9 @@ class _Norm:
         self.shift_D = norm.bias.detach().to(EXACT) if self.centred else None
 
     def read_by(self, module: nn.Module, rotation_DD: Tensor | None) -> nn.Linear:
-        """The matrix that reads the plain RMSNorm of the rotated stream as `module` reads this norm of the stream."""
+        """The matrix that reads the plain RMSNorm of the rotated stream as `module` reads this norm
+        of the stream.
+        """
         weight_IO = architectures.matrix(module)
         bias_O = architectures.offset(module)
         exact_IO = weight_IO.to(EXACT)
@@ -58,14 +65,21 @@ class _Norm:
         return architectures.linear(exact_IO.to(weight_IO.dtype).contiguous(), bias_O)
 
 
-def fuse(model: nn.Module, network: LanguageNetwork, rotations: Sequence[Tensor] | None) -> nn.Module:
-    """A copy of `model` with the same output and unit norms, each layer's stream rotated by its own orthogonal [D, D] matrix.
+def fuse(
+    model: nn.Module, network: LanguageNetwork, rotations: Sequence[Tensor] | None
+) -> nn.Module:
+    """A copy of `model` with the same output and unit norms, each layer's stream rotated by its own
+    orthogonal [D, D] matrix.
 
-    `rotations` is `None` for the norms alone. All of its matrices lie in memory as [inputs, outputs]; the head is untied.
+    `rotations` is `None` for the norms alone. All of its matrices lie in memory as [inputs,
+    outputs]; the head is untied.
     """
     parts = MODULE_NAMES[network.architecture]
     fused: Any = clone_shared(model)
-    norms = [[_Norm(layer.get_submodule(name)) for name in parts.norms] for layer in architectures.layers(fused, parts)]
+    norms = [
+        [_Norm(layer.get_submodule(name)) for name in parts.norms]
+        for layer in architectures.layers(fused, parts)
+    ]
     final = _Norm(fused.get_submodule(parts.final_norm))
     exact = [] if rotations is None else [rotation_DD.to(EXACT) for rotation_DD in rotations]
     by_layer: Sequence[Tensor | None] = exact or [None] * network.layers
@@ -74,15 +88,26 @@ def fuse(model: nn.Module, network: LanguageNetwork, rotations: Sequence[Tensor]
     head = final.read_by(fused.get_submodule(parts.head), by_layer[-1])
     for name in parts.embeddings:
         embedding: Any = fused.get_submodule(name)
-        written_VD = _written(embedding.weight.detach(), centred=final.centred, rotation_DD=by_layer[0])
+        written_VD = _written(
+            embedding.weight.detach(), centred=final.centred, rotation_DD=by_layer[0]
+        )
         embedding.weight = nn.Parameter(written_VD, requires_grad=False)
-    for layer, before, rotation_DD in zip(architectures.layers(fused, parts), norms, by_layer, strict=True):
-        reading, writing = (parts.readers[0], parts.readers[2]), (*parts.readers[1], *parts.readers[3])
+    for layer, before, rotation_DD in zip(
+        architectures.layers(fused, parts), norms, by_layer, strict=True
+    ):
+        reading, writing = (
+            (parts.readers[0], parts.readers[2]),
+            (*parts.readers[1], *parts.readers[3]),
+        )
         for names, norm in zip(reading, (before[0], before[-1]), strict=True):
             for name in names:
                 replace(layer, name, norm.read_by(layer.get_submodule(name), rotation_DD))
         for name in writing:
-            replace(layer, name, _writer(layer.get_submodule(name), centred=final.centred, rotation_DD=rotation_DD))
+            replace(
+                layer,
+                name,
+                _writer(layer.get_submodule(name), centred=final.centred, rotation_DD=rotation_DD),
+            )
         for name, norm in zip(parts.norms, before, strict=True):
             replace(layer, name, UnitNorm(norm.eps))
     replace(fused, parts.final_norm, UnitNorm(final.eps))
@@ -93,7 +118,9 @@ def fuse(model: nn.Module, network: LanguageNetwork, rotations: Sequence[Tensor]
 
 
 def _written(rows_VD: Tensor, *, centred: bool, rotation_DD: Tensor | None) -> Tensor:
-    """Rows that are added to the stream, for a stream that is rotated and, where norms subtract the mean, has none."""
+    """Rows that are added to the stream, for a stream that is rotated and, where norms subtract the
+    mean, has none.
+    """
     exact_VD = rows_VD.to(EXACT)
     if centred:
         exact_VD = exact_VD - exact_VD.mean(-1, keepdim=True)
@@ -106,12 +133,18 @@ def _writer(module: nn.Module, *, centred: bool, rotation_DD: Tensor | None) -> 
     bias_O = architectures.offset(module)
     if bias_O is not None:
         bias_O = _written(bias_O[None], centred=centred, rotation_DD=rotation_DD)[0]
-    return architectures.linear(_written(architectures.matrix(module), centred=centred, rotation_DD=rotation_DD), bias_O)
+    return architectures.linear(
+        _written(architectures.matrix(module), centred=centred, rotation_DD=rotation_DD), bias_O
+    )
 
 
 def add_adapters(model: nn.Module, parts: ModuleNames, rotations: Sequence[Tensor]) -> None:
-    """Add an adapter after every layer but the last, from its rotation to the next one's; first and last are in the weights."""
-    for layer, rotation_DD, next_DD in zip(architectures.layers(model, parts), rotations[:-1], rotations[1:], strict=False):
+    """Add an adapter after every layer but the last, from its rotation to the next one's; first and
+    last are in the weights.
+    """
+    for layer, rotation_DD, next_DD in zip(
+        architectures.layers(model, parts), rotations[:-1], rotations[1:], strict=False
+    ):
         like = architectures.matrix(layer.get_submodule(parts.readers[0][0]))
         layer.adapter = architectures.linear((rotation_DD.T @ next_DD).to(like).contiguous(), None)
         layer.register_forward_hook(lambda own, _given, stream: own.adapter(stream))
@@ -126,7 +159,11 @@ def lay_out(model: nn.Module, network: LanguageNetwork) -> nn.Module:
             for name in names:
                 module = layer.get_submodule(name)
                 architectures.replace(
-                    layer, name, architectures.linear(architectures.matrix(module).contiguous(), architectures.offset(module))
+                    layer,
+                    name,
+                    architectures.linear(
+                        architectures.matrix(module).contiguous(), architectures.offset(module)
+                    ),
                 )
     return made
 
@@ -135,15 +172,19 @@ _DERIVED: weakref.WeakValueDictionary[tuple[object, ...], nn.Module] = weakref.W
 
 
 def shared(lm: LanguageModel, recipe: str, make: Callable[[], nn.Module]) -> nn.Module:
-    """The model that `make` derives from `lm`, the same one while it is in use: arms that differ in sparsity alone share weights.
+    """The model that `make` derives from `lm`, the same one while it is in use: arms that differ in
+    sparsity alone share weights.
 
     The key contains the identities of the weights of `lm`, which are not kept alive.
     """
     tensors = tuple(lm.model.parameters())
     key = (recipe, lm.weights_hash, lm.model.config._attn_implementation, *map(id, tensors))
     model: Any = _DERIVED.get(key)
-    if model is None or any(reference() is not tensor for reference, tensor in zip(model.made_of, tensors, strict=True)):
+    if model is None or any(
+        reference() is not tensor for reference, tensor in zip(model.made_of, tensors, strict=True)
+    ):
         model = _DERIVED[key] = make()
-        model.made_of = tuple(map(weakref.ref, tensors))  # a new tensor may have the id of a deleted one
+        # a new tensor may have the id of a deleted one
+        model.made_of = tuple(map(weakref.ref, tensors))
     made: nn.Module = model
     return made

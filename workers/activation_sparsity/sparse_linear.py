@@ -1,4 +1,5 @@
-"""Linear layers that read active inputs only, with one selection of inputs for all matrices that share them.
+"""Linear layers that read active inputs only, with one selection of inputs for all matrices that
+share them.
 
 Shapes: I inputs and O outputs of a matrix, N tokens, T tokens of a sequence, D width of the stream.
 """
@@ -34,15 +35,23 @@ _Phase = Literal["decode", "prefill", "score"]
 
 
 class InputRule(NamedTuple):
-    """Selects the active inputs of a token: those of largest magnitude, or those whose magnitude is above a threshold."""
+    """Selects the active inputs of a token: those of largest magnitude, or those whose magnitude is
+    above a threshold.
+    """
 
     kept: int
     """The number of active inputs, with a threshold the expected one."""
     threshold: float | None = None
 
     def products(self, x_I: Tensor, readers: Readers) -> tuple[tuple[Tensor, ...], int]:
-        """Products of one token's active inputs with all matrices that read them, and their number; compiled route only."""
-        return readers.products(x_I, self.kept, 0.0) if self.threshold is None else readers.products(x_I, None, self.threshold)
+        """Products of one token's active inputs with all matrices that read them, and their number;
+        compiled route only.
+        """
+        return (
+            readers.products(x_I, self.kept, 0.0)
+            if self.threshold is None
+            else readers.products(x_I, None, self.threshold)
+        )
 
     def active(self, x_I: Tensor) -> Active:
         """The active inputs of one token."""
@@ -50,21 +59,35 @@ class InputRule(NamedTuple):
 
     def mask(self, x_NI: Tensor) -> Tensor:
         """Many tokens with all other inputs set to zero."""
-        return mask_largest(x_NI, self.kept) if self.threshold is None else mask_above(x_NI, self.threshold)
+        return (
+            mask_largest(x_NI, self.kept)
+            if self.threshold is None
+            else mask_above(x_NI, self.threshold)
+        )
 
 
 class SparsityCounters:
     """State shared by the modules of one arm: the phase of the workload, and counts."""
 
-    def __init__(self, prefill: float, scoring: Scoring | None = None, base: object = None, *, skips: bool = True) -> None:
+    def __init__(
+        self,
+        prefill: float,
+        scoring: Scoring | None = None,
+        base: object = None,
+        *,
+        skips: bool = True,
+    ) -> None:
         self.prefill, self.scoring = prefill, scoring or Scoring()
         self.skips = skips
-        """Whether masked inputs stand for rows that a kernel would skip; else every product is dense, also of decoded tokens."""
+        """Whether masked inputs stand for rows that a kernel would skip; else every product is
+        dense, also of decoded tokens."""
         self.base = base
-        """A model whose weights this arm shares; the reference keeps it alive for other arms (see `shared`)."""
+        """A model whose weights this arm shares; the reference keeps it alive for other arms (see
+        `shared`)."""
         self.phase: _Phase = "decode"
         self.first = self.decoded = 0
-        """In a forward of several tokens: the index of the first that is made sparse, and of the first that counts as decoded."""
+        """In a forward of several tokens: the index of the first that is made sparse, and of the
+        first that counts as decoded."""
         self.reset()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
@@ -76,9 +99,11 @@ class SparsityCounters:
         self.read: int | Tensor = 0
 
     def enter(self, _model: nn.Module, given: tuple[Any, ...], named: Mapping[str, Any]) -> None:
-        """A hook before each forward. One token is decoded; several with a cache are a prompt; several without one are scored.
+        """A hook before each forward. One token is decoded; several with a cache are a prompt;
+        several without one are scored.
 
-        In a scored text the tokens from `Scoring.decoded_from` on stand for decoded ones; those before are a prompt.
+        In a scored text the tokens from `Scoring.decoded_from` on stand for decoded ones; those
+        before are a prompt.
         """
         tokens = given[0] if given else named.get("input_ids")
         tokens = named["inputs_embeds"] if tokens is None else tokens
@@ -99,15 +124,24 @@ class SparsityCounters:
         return float(self.macs - self.read) if self.skips else 0.0
 
     def metrics(self) -> dict[str, float]:
-        """Kernel calls in all and by route, dense fallbacks, and the share of MACs left out except in prompts."""
-        by_route = {f"kernel_calls_{route}": float(calls) for route, calls in self.calls.items() if calls}
+        """Kernel calls in all and by route, dense fallbacks, and the share of MACs left out except
+        in prompts.
+        """
+        by_route = {
+            f"kernel_calls_{route}": float(calls) for route, calls in self.calls.items() if calls
+        }
         sparsity = {"achieved_sparsity": 1 - float(self.read) / self.macs} if self.macs else {}
-        totals = {"kernel_calls": float(sum(self.calls.values())), "fallback_calls": float(self.fallbacks)}
+        totals = {
+            "kernel_calls": float(sum(self.calls.values())),
+            "fallback_calls": float(self.fallbacks),
+        }
         return {**totals, **by_route, "masked_calls": float(self.masked), **sparsity}
 
 
 class SharedInputMask:
-    """The selection of inputs for all matrices that read the same tensor: made for the first reader, released by the last."""
+    """The selection of inputs for all matrices that read the same tensor: made for the first
+    reader, released by the last.
+    """
 
     def __init__(self, rule: InputRule, rotation_DD: Tensor | None = None) -> None:
         self.rule, self.rotation_DD = rule, rotation_DD
@@ -123,22 +157,32 @@ class SharedInputMask:
         return len(self.readers) - 1
 
     def product(self, x: Tensor, place: int) -> tuple[Tensor, int | Tensor]:
-        """[O] of one reader for the one token of `x`, and the number of inputs read. The first call computes all products."""
+        """[O] of one reader for the one token of `x`, and the number of inputs read. The first call
+        computes all products.
+        """
         products, read = self._once(x, lambda: self._products(x.reshape(-1)))
         return products[place], read
 
     def masked(self, x: Tensor, first: int) -> Tensor:
-        """`x` [..., T, I] with inactive inputs of all tokens from `first` on set to zero, in the rotated basis if there is one."""
+        """`x` [..., T, I] with inactive inputs of all tokens from `first` on set to zero, in the
+        rotated basis if there is one.
+        """
         chosen: Tensor = self._once(x, lambda: self._mask(x, first))
         return chosen
 
     def _products(self, x_I: Tensor) -> tuple[Sequence[Tensor], int | Tensor]:
         if all(route == "cpp" for route, _, _ in self.readers):
             if self._together is None:
-                self._together = Readers(*zip(*(reader[1:] for reader in self.readers), strict=True))
+                self._together = Readers(
+                    *zip(*(reader[1:] for reader in self.readers), strict=True)
+                )
             return self.rule.products(x_I, self._together)
         active = self.rule.active(x_I)
-        return [product(route, active, weight_IO, bias_O) for route, weight_IO, bias_O in self.readers if route], active.read
+        return [
+            product(route, active, weight_IO, bias_O)
+            for route, weight_IO, bias_O in self.readers
+            if route
+        ], active.read
 
     def _mask(self, x: Tensor, first: int) -> Tensor:
         if first:
@@ -149,16 +193,25 @@ class SharedInputMask:
 
     def _once(self, x: Tensor, make: Callable[[], Any]) -> Any:
         made = self._made
-        chosen, left = (made[1], made[2]) if made is not None and made[0] is x else (make(), len(self.readers))
+        chosen, left = (
+            (made[1], made[2]) if made is not None and made[0] is x else (make(), len(self.readers))
+        )
         self._made = (x, chosen, left - 1) if left > 1 else None
         return chosen
 
 
 class RowSkippingLinear(nn.Module):
-    """A linear layer that reads only the active inputs of one token; several tokens at once use the dense product."""
+    """A linear layer that reads only the active inputs of one token; several tokens at once use the
+    dense product.
+    """
 
     def __init__(
-        self, weight_IO: Tensor, bias_O: Tensor | None, mask: SharedInputMask, counters: SparsityCounters, route: Route | None
+        self,
+        weight_IO: Tensor,
+        bias_O: Tensor | None,
+        mask: SharedInputMask,
+        counters: SparsityCounters,
+        route: Route | None,
     ) -> None:
         super().__init__()
         self.weight_IO = nn.Parameter(weight_IO, requires_grad=False)
@@ -175,13 +228,21 @@ class RowSkippingLinear(nn.Module):
         return y_O.view(*x.shape[:-1], self.outputs)
 
     def _prepared(self, x: Tensor) -> Tensor:
-        """The input of the dense product: tokens that count as decoded are masked unless a kernel exists for them."""
+        """The input of the dense product: tokens that count as decoded are masked unless a kernel
+        exists for them.
+        """
         counters = self.counters
         if counters.phase == "decode" and self.route is not None:  # several sequences at once
             macs = x.numel() * self.outputs
-            counters.fallbacks, counters.macs, counters.read = counters.fallbacks + 1, counters.macs + macs, counters.read + macs
+            counters.fallbacks, counters.macs, counters.read = (
+                counters.fallbacks + 1,
+                counters.macs + macs,
+                counters.read + macs,
+            )
             return x
-        first, decoded = (0, 0) if counters.phase == "decode" else (counters.first, counters.decoded)
+        first, decoded = (
+            (0, 0) if counters.phase == "decode" else (counters.first, counters.decoded)
+        )
         counters.fallbacks += counters.phase == "prefill"
         if first == x.shape[-2]:
             return x
@@ -189,8 +250,15 @@ class RowSkippingLinear(nn.Module):
         counters.masked += 1
         counted = masked[..., decoded:, :]
         rule = self.mask.rule
-        kept = rule.kept * (counted.numel() // self.inputs) if rule.threshold is None else int(counted.count_nonzero())
-        counters.macs, counters.read = counters.macs + counted.numel() * self.outputs, counters.read + kept * self.outputs
+        kept = (
+            rule.kept * (counted.numel() // self.inputs)
+            if rule.threshold is None
+            else int(counted.count_nonzero())
+        )
+        counters.macs, counters.read = (
+            counters.macs + counted.numel() * self.outputs,
+            counters.read + kept * self.outputs,
+        )
         return masked
 
 
@@ -206,12 +274,15 @@ def skip(
 ) -> LanguageModel:
     """`lm` with a copy of `model` whose layers select their inputs by `rules[layer][input]`.
 
-    `model` has its matrices in memory as [inputs, outputs]. `kernel` is `None` for masked dense products, which only
-    simulate sparsity; each layer's rotation, where given, is then applied to h1 and h3 and undone. Raises `Unsupported`.
+    `model` has its matrices in memory as [inputs, outputs]. `kernel` is `None` for masked dense
+    products, which only simulate sparsity; each layer's rotation, where given, is then applied to
+    h1 and h3 and undone. Raises `Unsupported`.
     """
     parts, made = MODULE_NAMES[lm.network.architecture], clone_shared(model)
     counters = SparsityCounters(prefill, lm.scoring, model, skips=kernel is not None)
-    for index, (layer, four) in enumerate(zip(architectures.layers(made, parts), rules, strict=True)):
+    for index, (layer, four) in enumerate(
+        zip(architectures.layers(made, parts), rules, strict=True)
+    ):
         masks: dict[Any, SharedInputMask] = {}
         for place, (names, rule) in enumerate(zip(parts.readers, four, strict=True)):
             rotation_DD = None if rotations is None or place in (1, 3) else rotations[index]
@@ -223,23 +294,42 @@ def skip(
                 weight_IO = architectures.matrix(module)
                 route = None if kernel is None else select_route(kernel, weight_IO, rule.kept)
                 architectures.replace(
-                    layer, name, RowSkippingLinear(weight_IO, architectures.offset(module), mask, counters, route)
+                    layer,
+                    name,
+                    RowSkippingLinear(
+                        weight_IO, architectures.offset(module), mask, counters, route
+                    ),
                 )
         if "adapter" in dict(layer.named_children()) and kernel in ("auto", "cpp"):
-            # An adapter reads every input; this dense product uses all cores for it, which torch's may not.
+            # An adapter reads every input; this dense product uses all cores for it, which torch's
+            # may not.
             weight_IO = architectures.matrix(layer.get_submodule("adapter"))
             if unfit("cpp", weight_IO) is None:
                 every = SharedInputMask(InputRule(len(weight_IO)))
-                layer.adapter = RowSkippingLinear(weight_IO, None, every, SparsityCounters(0.0), "cpp")
+                layer.adapter = RowSkippingLinear(
+                    weight_IO, None, every, SparsityCounters(0.0), "cpp"
+                )
     made.register_forward_pre_hook(counters.enter, with_kwargs=True)
     return dataclasses.replace(
-        lm, model=made, weights_hash=weights_hash, counters=(*lm.counters, counters), skipped=counters.skipped
+        lm,
+        model=made,
+        weights_hash=weights_hash,
+        counters=(*lm.counters, counters),
+        skipped=counters.skipped,
     )
 
 
 def skip_in_native_basis(
-    lm: LanguageModel, rules: Sequence[Sequence[InputRule]], params: SkippingParams, *, weights_hash: str
+    lm: LanguageModel,
+    rules: Sequence[Sequence[InputRule]],
+    params: SkippingParams,
+    *,
+    weights_hash: str,
 ) -> LanguageModel:
-    """`skip` on the weights of `lm` as they are, but for their place in memory. Raises `Unsupported`."""
+    """`skip` on the weights of `lm` as they are, but for their place in memory. Raises
+    `Unsupported`.
+    """
     model = shared(lm, "laid out", lambda: lay_out(lm.model, lm.network))
-    return skip(lm, model, rules, kernel=params.kernel, prefill=params.prefill, weights_hash=weights_hash)
+    return skip(
+        lm, model, rules, kernel=params.kernel, prefill=params.prefill, weights_hash=weights_hash
+    )

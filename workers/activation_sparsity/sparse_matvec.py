@@ -1,7 +1,8 @@
-"""Row-skipping products: y = x @ W for one vector and a matrix stored [inputs, outputs], reading the rows of active inputs only.
+"""Row-skipping products: y = x @ W for one vector and a matrix stored [inputs, outputs], reading
+the rows of active inputs only.
 
-Two routes on a CPU: `cpp`, compiled once per machine, and torch's `embedding_bag`; one on CUDA: `triton`. Batch-1
-decoding is bound by the bytes of the weights; a skipped row is not read.
+Two routes on a CPU: `cpp`, compiled once per machine, and torch's `embedding_bag`; one on CUDA:
+`triton`. Batch-1 decoding is bound by the bytes of the weights; a skipped row is not read.
 
 Shapes: I inputs, O outputs, K active inputs, N vectors.
 """
@@ -26,17 +27,27 @@ _SUFFIXES = {torch.float32: "f32", torch.bfloat16: "bf16"}
 """The dtypes that there is compiled code for, with the suffixes of its functions' names."""
 _POINTER, _COUNT = ctypes.c_void_p, ctypes.c_int64
 _SIGNATURES = {
-    "multiply": (None, (_POINTER, _POINTER, _COUNT, _POINTER, _POINTER, _COUNT, _POINTER, ctypes.c_int)),
-    "multiply_all": (_COUNT, (_POINTER, _COUNT, _COUNT, ctypes.c_float, _COUNT, *(_POINTER,) * 4, ctypes.c_int)),
+    "multiply": (
+        None,
+        (_POINTER, _POINTER, _COUNT, _POINTER, _POINTER, _COUNT, _POINTER, ctypes.c_int),
+    ),
+    "multiply_all": (
+        _COUNT,
+        (_POINTER, _COUNT, _COUNT, ctypes.c_float, _COUNT, *(_POINTER,) * 4, ctypes.c_int),
+    ),
     "select_largest": (None, (_POINTER, _COUNT, _COUNT, _POINTER, _POINTER)),
     "select_above": (_COUNT, (_POINTER, _COUNT, ctypes.c_float, _POINTER, _POINTER)),
     "mask_largest": (None, (_POINTER, _COUNT, _COUNT, _COUNT, _POINTER, ctypes.c_int)),
 }
-_TYPED_SIGNATURES = {f"{name}_{suffix}": types for name, types in _SIGNATURES.items() for suffix in _SUFFIXES.values()}
+_TYPED_SIGNATURES = {
+    f"{name}_{suffix}": types
+    for name, types in _SIGNATURES.items()
+    for suffix in _SUFFIXES.values()
+}
 REPETITIONS = 15
 MIN_SPEEDUP = 1.25
-"""The first route that can run is used unless another is this many times as fast, so that noise does not separate an arm from its
-control."""
+"""The first route that can run is used unless another is this many times as fast, so that noise
+does not separate an arm from its control."""
 
 
 class Active(NamedTuple):
@@ -51,7 +62,9 @@ class Active(NamedTuple):
 
 
 def compiled(name: str, like: Tensor) -> Callable[..., Any] | None:
-    """The compiled function `name` for tensors of this dtype and device, or `None` where there is none."""
+    """The compiled function `name` for tensors of this dtype and device, or `None` where there is
+    none.
+    """
     suffix = _SUFFIXES.get(like.dtype)
     if suffix is None or like.device.type != "cpu" or missing_reason(SPARSE_MATVEC_CPP) is not None:
         return None
@@ -59,7 +72,9 @@ def compiled(name: str, like: Tensor) -> Callable[..., Any] | None:
 
 
 def largest(x_I: Tensor, kept: int) -> Active:
-    """The `kept` inputs of largest magnitude; of equal ones those with the lowest indices, and NaN counts as infinity."""
+    """The `kept` inputs of largest magnitude; of equal ones those with the lowest indices, and NaN
+    counts as infinity.
+    """
     if kept >= len(x_I):
         return everything(x_I)
     select = compiled("select_largest", x_I)
@@ -75,7 +90,8 @@ def largest(x_I: Tensor, kept: int) -> Active:
 def above(x_I: Tensor, threshold: float) -> Active:
     """The inputs whose magnitude is above `threshold`, NaN included.
 
-    On CUDA all inputs, the others set to zero: the kernel skips their rows, and the host waits for no count.
+    On CUDA all inputs, the others set to zero: the kernel skips their rows, and the host waits for
+    no count.
     """
     if x_I.device.type != "cpu":
         value_I = mask_above(x_I, threshold)
@@ -96,7 +112,9 @@ def everything(x_I: Tensor) -> Active:
 
 
 def mask_largest(x_NI: Tensor, kept: int) -> Tensor:
-    """`x_NI` with all but the `kept` inputs of largest magnitude of each vector (see `largest`) set to zero."""
+    """`x_NI` with all but the `kept` inputs of largest magnitude of each vector (see `largest`) set
+    to zero.
+    """
     if kept >= x_NI.shape[-1]:
         return x_NI
     mask = compiled("mask_largest", x_NI)
@@ -104,7 +122,14 @@ def mask_largest(x_NI: Tensor, kept: int) -> Tensor:
         return torch.where(_among_largest(x_NI, kept), x_NI, 0)
     x_NI = x_NI.contiguous()
     masked_NI = torch.empty_like(x_NI)
-    mask(x_NI.data_ptr(), x_NI.numel() // x_NI.shape[-1], x_NI.shape[-1], kept, masked_NI.data_ptr(), torch.get_num_threads())
+    mask(
+        x_NI.data_ptr(),
+        x_NI.numel() // x_NI.shape[-1],
+        x_NI.shape[-1],
+        kept,
+        masked_NI.data_ptr(),
+        torch.get_num_threads(),
+    )
     return masked_NI
 
 
@@ -114,7 +139,9 @@ def mask_above(x_NI: Tensor, threshold: float) -> Tensor:
 
 
 def _among_largest(x_NI: Tensor, kept: int) -> Tensor:
-    """Whether each input is among the `kept` of largest magnitude of its vector; `topk` alone breaks ties in no defined order."""
+    """Whether each input is among the `kept` of largest magnitude of its vector; `topk` alone
+    breaks ties in no defined order.
+    """
     rank_NI = x_NI.abs().nan_to_num(nan=float("inf"), posinf=float("inf"))
     if not kept:
         return torch.zeros_like(x_NI, dtype=torch.bool)
@@ -125,12 +152,15 @@ def _among_largest(x_NI: Tensor, kept: int) -> Tensor:
 
 
 def product(route: Route, active: Active, weight_IO: Tensor, bias_O: Tensor | None) -> Tensor:
-    """The active inputs times their rows, and the bias: [O], of the weight's dtype. `weight_IO` is contiguous."""
+    """The active inputs times their rows, and the bias: [O], of the weight's dtype. `weight_IO` is
+    contiguous.
+    """
     return _PRODUCTS[route](active, weight_IO, bias_O)
 
 
 class Readers:
-    """Matrices that read the same vector, on the compiled route: one call selects the inputs and computes all products.
+    """Matrices that read the same vector, on the compiled route: one call selects the inputs and
+    computes all products.
 
     A call from Python takes tens of microseconds, as long as a small product.
     """
@@ -147,8 +177,12 @@ class Readers:
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self  # copies of the model share their matrices
 
-    def products(self, x_I: Tensor, kept: int | None, threshold: float) -> tuple[tuple[Tensor, ...], int]:
-        """The product [O] with each matrix, and the number of active inputs: the `kept` largest, or those above the threshold."""
+    def products(
+        self, x_I: Tensor, kept: int | None, threshold: float
+    ) -> tuple[tuple[Tensor, ...], int]:
+        """The product [O] with each matrix, and the number of active inputs: the `kept` largest, or
+        those above the threshold.
+        """
         x_I = x_I.contiguous()
         y = torch.empty(sum(self.outputs), dtype=x_I.dtype)
         read = self._call(
@@ -158,7 +192,9 @@ class Readers:
             threshold,
             len(self.weights),
             self._pointers(*(weight_IO.data_ptr() for weight_IO in self.weights)),
-            self._pointers(*(None if bias_O is None else bias_O.data_ptr() for bias_O in self.biases)),
+            self._pointers(
+                *(None if bias_O is None else bias_O.data_ptr() for bias_O in self.biases)
+            ),
             self._sizes,
             y.data_ptr(),
             torch.get_num_threads(),
@@ -176,7 +212,9 @@ def _cpp(active: Active, weight_IO: Tensor, bias_O: Tensor | None) -> Tensor:
     y_O = torch.empty(outputs, dtype=weight_IO.dtype)
     multiply(
         value_K.data_ptr(),
-        None if index_K is None else (index_K if index_K.dtype == torch.int32 else index_K.int()).data_ptr(),
+        None
+        if index_K is None
+        else (index_K if index_K.dtype == torch.int32 else index_K.int()).data_ptr(),
         len(value_K),
         weight_IO.data_ptr(),
         None if bias_O is None else bias_O.data_ptr(),
@@ -193,7 +231,9 @@ def _embedding_bag(active: Active, weight_IO: Tensor, bias_O: Tensor | None) -> 
         index_K = torch.arange(len(value_K), device=value_K.device)
     first_1 = torch.zeros(1, dtype=index_K.dtype, device=index_K.device)  # a bag that may be empty
     value_K = value_K.to(weight_IO.dtype)
-    y_O = nn.functional.embedding_bag(index_K, weight_IO, first_1, mode="sum", per_sample_weights=value_K)[0]
+    y_O = nn.functional.embedding_bag(
+        index_K, weight_IO, first_1, mode="sum", per_sample_weights=value_K
+    )[0]
     return y_O if bias_O is None else y_O + bias_O
 
 
@@ -212,9 +252,11 @@ _PRODUCTS: dict[Route, Callable[[Active, Tensor, Tensor | None], Tensor]] = {
 
 
 def select_route(requested: Route | Literal["auto"], weight_IO: Tensor, kept: int) -> Route:
-    """The route for `kept` rows of a matrix: the requested one, or the fastest in a micro-benchmark on this matrix.
+    """The route for `kept` rows of a matrix: the requested one, or the fastest in a micro-benchmark
+    on this matrix.
 
-    Measured once for each shape, dtype, number of kept rows and of threads. Raises `Unsupported` for a route that cannot run.
+    Measured once for each shape, dtype, number of kept rows and of threads. Raises `Unsupported`
+    for a route that cannot run.
     """
     reasons = {route: unfit(route, weight_IO) for route in ROUTES}
     if requested != "auto":
@@ -223,7 +265,9 @@ def select_route(requested: Route | Literal["auto"], weight_IO: Tensor, kept: in
         return requested
     possible = tuple(route for route in ROUTES if reasons[route] is None)
     if not possible:
-        raise Unsupported("; ".join(f"kernel {route}: {reason}" for route, reason in reasons.items()))
+        raise Unsupported(
+            "; ".join(f"kernel {route}: {reason}" for route, reason in reasons.items())
+        )
     if len(possible) == 1:
         return possible[0]
     return _fastest(possible, weight_IO, kept, torch.get_num_threads())
@@ -257,5 +301,7 @@ def _fastest(possible: tuple[Route, ...], weight_IO: Tensor, kept: int, threads:
                 product(route, active, weight_IO, None)
                 seconds[route] = min(seconds[route], time.perf_counter() - start)
         fastest = min(possible, key=lambda route: seconds[route])
-        _FOUND[key] = fastest if seconds[possible[0]] > MIN_SPEEDUP * seconds[fastest] else possible[0]
+        _FOUND[key] = (
+            fastest if seconds[possible[0]] > MIN_SPEEDUP * seconds[fastest] else possible[0]
+        )
     return _FOUND[key]

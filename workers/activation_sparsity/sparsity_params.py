@@ -1,7 +1,9 @@
-"""Parameters, counts and MACs of methods that skip inputs of a language model's matrices; imports no torch.
+"""Parameters, counts and MACs of methods that skip inputs of a language model's matrices; imports
+no torch.
 
-Each layer has four inputs whose smallest values can be skipped: h1 enters the attention's queries, keys and values, h2 its output
-matrix, h3 the MLP's first matrices, h4 its last (LaRoSA, arXiv 2507.01299, section 4).
+Each layer has four inputs whose smallest values can be skipped: h1 enters the attention's queries,
+keys and values, h2 its output matrix, h3 the MLP's first matrices, h4 its last (LaRoSA, arXiv
+2507.01299, section 4).
 """
 
 from typing import Annotated, Literal, NamedTuple
@@ -31,24 +33,37 @@ class Input(NamedTuple):
 class SkippingParams(Params):
     """How much is skipped, and by which code."""
 
-    sparsity: float = Field(ge=0, lt=1, description="Share of the layers' MACs that a decoded token leaves out")
+    sparsity: float = Field(
+        ge=0, lt=1, description="Share of the layers' MACs that a decoded token leaves out"
+    )
     prefill: float = Field(
         default=0.0,
         ge=0,
         le=1,
-        description="Share of the prompt's tokens, its last ones, that are made sparse too; they are computed densely all the same",
+        description=(
+            "Share of the prompt's tokens, its last ones, that are made sparse too; they are"
+            " computed densely all the same"
+        ),
     )
-    kernel: Kernel = Field(default="auto", description="The product's code; auto: the fastest one in a micro-benchmark")
+    kernel: Kernel = Field(
+        default="auto", description="The product's code; auto: the fastest one in a micro-benchmark"
+    )
     allocation: Literal["calibrated"] | Coefficients | None = Field(
         default=None,
-        description="Coefficients of the sparsities of h1, h2, h3 and h4, scaled so that as many MACs are left out as without them",
+        description=(
+            "Coefficients of the sparsities of h1, h2, h3 and h4, scaled so that as many MACs are"
+            " left out as without them"
+        ),
     )
 
     one_sequence = True
     replaces_matrices = True
 
     def eager_only(self) -> str:
-        return "the row-skipping kernels are called from Python, and which rows they read depends on values"
+        return (
+            "the row-skipping kernels are called from Python, and which rows they read depends on"
+            " values"
+        )
 
     @property
     def coefficients(self) -> Coefficients | None:
@@ -64,22 +79,29 @@ class SkippingParams(Params):
         return tokens * skipped_by_token(network, self.shares(network))
 
     def unfit(self, network: LanguageNetwork) -> str | None:
-        """Why rows of this network's matrices cannot be skipped with these parameters, or `None`."""
+        """Why rows of this network's matrices cannot be skipped with these parameters, or
+        `None`.
+        """
         if not network.described:
             return (
-                f"rows of matrices are skipped in architectures whose layers are described here, which are {', '.join(DESCRIBED)}; "
-                f"{network.name} is a {network.architecture}"
+                "rows of matrices are skipped in architectures whose layers are described here,"
+                f" which are {', '.join(DESCRIBED)}; {network.name} is a {network.architecture}"
             )
         name, most = max(zip(NAMES, self.shares(network), strict=True), key=lambda pair: pair[1])
         if most < 1:
             return None
-        return f"allocation requests a sparsity of {most:.3g} in {name}, which must stay below 1; give {name} a smaller coefficient"
+        return (
+            f"allocation requests a sparsity of {most:.3g} in {name}, which must stay below 1; give"
+            f" {name} a smaller coefficient"
+        )
 
 
 class CalibratedParams(SkippingParams):
     """The same, for methods that are calibrated on a text."""
 
-    data: str = Field(default="docs", description="The text, of which the part that is not held out is read")
+    data: str = Field(
+        default="docs", description="The text, of which the part that is not held out is read"
+    )
     calibration_tokens: int = Field(default=8192, ge=64, description="How much of it")
 
     def preparation_macs(self, network: LanguageNetwork) -> float:
@@ -89,7 +111,10 @@ class CalibratedParams(SkippingParams):
 
 def inputs(network: LanguageNetwork) -> tuple[Input, Input, Input, Input]:
     """h1, h2, h3 and h4 of one layer."""
-    attended, first = network.heads * network.head_dim, (2 if network.gated else 1) * network.mlp_width
+    attended, first = (
+        network.heads * network.head_dim,
+        (2 if network.gated else 1) * network.mlp_width,
+    )
     return (
         Input(network.width, (network.heads + 2 * network.kv_heads) * network.head_dim),
         Input(attended, network.width),
@@ -98,18 +123,29 @@ def inputs(network: LanguageNetwork) -> tuple[Input, Input, Input, Input]:
     )
 
 
-def spread(sparsity: float, coefficients: Coefficients | None, network: LanguageNetwork) -> tuple[float, ...]:
-    """The sparsity of each of the four inputs: proportional to the coefficients, with as many MACs left out as without them."""
+def spread(
+    sparsity: float, coefficients: Coefficients | None, network: LanguageNetwork
+) -> tuple[float, ...]:
+    """The sparsity of each of the four inputs: proportional to the coefficients, with as many MACs
+    left out as without them.
+    """
     if coefficients is None:
         return (sparsity,) * 4
     macs = [one.width * one.outputs for one in inputs(network)]
-    scale = sparsity * sum(macs) / sum(count * own for count, own in zip(macs, coefficients, strict=True))
+    scale = (
+        sparsity
+        * sum(macs)
+        / sum(count * own for count, own in zip(macs, coefficients, strict=True))
+    )
     return tuple(scale * own for own in coefficients)
 
 
 def kept_of_each(network: LanguageNetwork, shares: tuple[float, ...]) -> list[int]:
     """The number of inputs kept of each of the four, at least one, given their sparsities."""
-    return [max(1, one.width - round(share * one.width)) for one, share in zip(inputs(network), shares, strict=True)]
+    return [
+        max(1, one.width - round(share * one.width))
+        for one, share in zip(inputs(network), shares, strict=True)
+    ]
 
 
 def skipped_by_token(network: LanguageNetwork, shares: tuple[float, ...]) -> int:

@@ -1,4 +1,6 @@
-"""Budgets: an arm with a budget becomes one with the parameter that keeps to it. Imports no torch."""
+"""Budgets: an arm with a budget becomes one with the parameter that keeps to it. Imports no
+torch.
+"""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, get_args
@@ -12,7 +14,8 @@ from workers import methods
 from workers.errors import Unsupported
 
 FINENESS = 1_000_000
-"""Steps between the limits of a fractional parameter: finer than a token, so that the nearest token count is always found."""
+"""Steps between the limits of a fractional parameter: finer than a token, so that the nearest token
+count is always found."""
 
 
 class BudgetSolution(NamedTuple):
@@ -20,7 +23,8 @@ class BudgetSolution(NamedTuple):
 
     arm: Arm
     values: dict[str, float]
-    """For `ArmOutcome.solved`: the solved parameter and its GMACs, blocks with a capped r, tokens that `align` added."""
+    """For `ArmOutcome.solved`: the solved parameter and its GMACs, blocks with a capped r, tokens
+    that `align` added."""
 
 
 class Scale(NamedTuple):
@@ -31,13 +35,17 @@ class Scale(NamedTuple):
 
 
 def solve(arm: Arm, network: Network, image_size: ImageSize) -> BudgetSolution:
-    """The arm with a parameter in place of its budget: the one that comes closest to the budget from below.
+    """The arm with a parameter in place of its budget: the one that comes closest to the budget
+    from below.
 
-    It limits the network's MACs on the promised tokens plus those of all methods of the stack, at `image_size`. An r that is
-    given for each block is refined block by block: the last ones merge one token more. Raises `Unsupported`, naming what can
-    be reached, when no value keeps to the budget, or when every one does.
+    It limits the network's MACs on the promised tokens plus those of all methods of the stack, at
+    `image_size`. An r that is given for each block is refined block by block: the last ones merge
+    one token more. Raises `Unsupported`, naming what can be reached, when no value keeps to the
+    budget, or when every one does.
     """
-    budgeted = [index for index, step in enumerate(arm.stack) if step.params.get("budget") is not None]
+    budgeted = [
+        index for index, step in enumerate(arm.stack) if step.params.get("budget") is not None
+    ]
     values: dict[str, float] = {}
     if len(budgeted) > 1:
         names = " and ".join(arm.stack[index].method for index in budgeted)
@@ -50,19 +58,23 @@ def solve(arm: Arm, network: Network, image_size: ImageSize) -> BudgetSolution:
         values |= params.solved(network, image_size)
         if getattr(params, "align", None) is not None:
             plain = method.tokens(params.model_copy(update={"align": None}), network, image_size)
-            extra = sum(block.mlp for block in method.tokens(params, network, image_size)) - sum(block.mlp for block in plain)
+            extra = sum(block.mlp for block in method.tokens(params, network, image_size)) - sum(
+                block.mlp for block in plain
+            )
             values["align_extra_tokens"] = extra / network.depth
     return BudgetSolution(arm, values)
 
 
 def cost(arm: Arm, network: Network, image_size: ImageSize) -> int:
     """MACs per image, the methods' own included: what a budget limits."""
-    return network.macs(image_size, methods.promised_tokens(arm, network, image_size)) + methods.method_macs(
-        arm, network, image_size
-    )
+    return network.macs(
+        image_size, methods.promised_tokens(arm, network, image_size)
+    ) + methods.method_macs(arm, network, image_size)
 
 
-def _within(arm: Arm, index: int, network: Network, image_size: ImageSize) -> tuple[Arm, dict[str, float]]:
+def _within(
+    arm: Arm, index: int, network: Network, image_size: ImageSize
+) -> tuple[Arm, dict[str, float]]:
     step = arm.stack[index]
     method, params = methods.resolve(arm, "vision")[index]
     name = getattr(method, "SOLVES", None)
@@ -76,15 +88,19 @@ def _within(arm: Arm, index: int, network: Network, image_size: ImageSize) -> tu
     def at(number: int) -> Arm:
         own = {**step.params, "budget": None, name: scale.value(number)}
         solved = step.model_copy(update={"params": own})
-        return arm.model_copy(update={"stack": (*arm.stack[:index], solved, *arm.stack[index + 1 :])})
+        return arm.model_copy(
+            update={"stack": (*arm.stack[:index], solved, *arm.stack[index + 1 :])}
+        )
 
     cheapest = cost(at(scale.last), network, image_size)
     if not cheapest <= limit <= dense:
         raise Unsupported(
-            f"{step.method}: a budget of {limit / 1e9:.4g} GMACs is out of reach at {image_size} pixels: any {name} gives between "
-            f"{cheapest / 1e9:.4g} and {dense / 1e9:.4g} GMACs on {network.name}"
+            f"{step.method}: a budget of {limit / 1e9:.4g} GMACs is out of reach at {image_size}"
+            f" pixels: any {name} gives between {cheapest / 1e9:.4g} and {dense / 1e9:.4g} GMACs on"
+            f" {network.name}"
         )
-    # The first reductions may cost more than they save; that is above the dense cost, so below it the order holds.
+    # The first reductions may cost more than they save; that is above the dense cost, so below it
+    # the order holds.
     low, high = (0, scale.last) if limit < dense else (-1, 0)
     while high - low > 1:
         middle = (low + high) // 2
@@ -93,16 +109,25 @@ def _within(arm: Arm, index: int, network: Network, image_size: ImageSize) -> tu
         else:
             low = middle
     found = at(high)
-    return found, {**_solved(name, scale.value(high)), "gmacs": cost(found, network, image_size) / 1e9, "gmacs_budget": limit / 1e9}
+    return found, {
+        **_solved(name, scale.value(high)),
+        "gmacs": cost(found, network, image_size) / 1e9,
+        "gmacs_budget": limit / 1e9,
+    }
 
 
 def _scale(field: FieldInfo, params: Params, network: Network, image_size: ImageSize) -> Scale:
     """The values of the parameter `field`, from the one that reduces nothing on.
 
-    A share that is kept falls from 1, a share or number that is removed rises from 0; which of the two it is shows in its
-    limits: what may not be 0 is kept.
+    A share that is kept falls from 1, a share or number that is removed rises from 0; which of the
+    two it is shows in its limits: what may not be 0 is kept.
     """
-    limits = {key: getattr(item, key) for item in field.metadata for key in ("gt", "ge", "le") if hasattr(item, key)}
+    limits = {
+        key: getattr(item, key)
+        for item in field.metadata
+        for key in ("gt", "ge", "le")
+        if hasattr(item, key)
+    }
     patches = network.patch_tokens(image_size)
     if float in (field.annotation, *get_args(field.annotation)):
         most = limits.get("le", 1)
@@ -116,7 +141,9 @@ def _scale(field: FieldInfo, params: Params, network: Network, image_size: Image
 
 
 def _blocks(number: int, depth: int) -> int | list[int]:
-    """`number` tokens spread over the blocks as evenly as can be, the last ones merging one more: these save least."""
+    """`number` tokens spread over the blocks as evenly as can be, the last ones merging one more:
+    these save least.
+    """
     each, more = divmod(number, depth)
     return [each] * (depth - more) + [each + 1] * more if more else each
 

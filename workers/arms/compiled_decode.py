@@ -1,4 +1,5 @@
-"""Decoding in steps of fixed shapes: one more token of each sequence over a static cache, compiled, or captured as a CUDA graph.
+"""Decoding in steps of fixed shapes: one more token of each sequence over a static cache, compiled,
+or captured as a CUDA graph.
 
 Shapes: B sequences, V tokens of the vocabulary.
 """
@@ -25,15 +26,19 @@ def check_runtime(condition: Condition) -> None:
     """Raises `Unsupported` where a language model cannot be decoded by the condition's runtime."""
     runtime = condition.runtime
     if runtime == "cudagraph" and condition.device != "cuda":
-        raise Unsupported(f"runtime cudagraph needs a CUDA device, and this arm runs on {condition.device}")
+        raise Unsupported(
+            f"runtime cudagraph needs a CUDA device, and this arm runs on {condition.device}"
+        )
     if (reason := LanguageModels({}).runtime_problem(condition)) is not None:
         raise Unsupported(reason)
 
 
 class Steps(ABC):
-    """The steps of one arm. What is compiled or captured is bound to the memory of its cache, so that every run gets the same one.
+    """The steps of one arm. What is compiled or captured is bound to the memory of its cache, so
+    that every run gets the same one.
 
-    Raises `Unsupported` where a layer's cache changes its shapes all the same, as with a sliding window.
+    Raises `Unsupported` where a layer's cache changes its shapes all the same, as with a sliding
+    window.
     """
 
     def __init__(self, language_model: LanguageModel) -> None:
@@ -42,17 +47,22 @@ class Steps(ABC):
         for index, layer in enumerate(make_cache("static", language_model, 1, 1).layers):
             if type(layer) is not StaticLayer:
                 raise Unsupported(
-                    f"layer {index} keeps its tokens in a {type(layer).__name__}, whose steps are not all of one shape; "
-                    "write runtime: eager"
+                    f"layer {index} keeps its tokens in a {type(layer).__name__}, whose steps are"
+                    " not all of one shape; write runtime: eager"
                 )
         self.language_model = language_model
         self.kept: Cache | None = None
         self._size = (0, 0)
 
     def cache(self, batch: int, tokens: int) -> "Cache":
-        """The empty static cache for `batch` sequences of `tokens` tokens: new at first, later the same one, set to zero."""
+        """The empty static cache for `batch` sequences of `tokens` tokens: new at first, later the
+        same one, set to zero.
+        """
         if self.kept is None or self._size != (batch, tokens):
-            self.kept, self._size = make_cache("static", self.language_model, batch, tokens), (batch, tokens)
+            self.kept, self._size = (
+                make_cache("static", self.language_model, batch, tokens),
+                (batch, tokens),
+            )
         else:
             self.kept.reset()  # type: ignore[no-untyped-call]
         return self.kept
@@ -68,7 +78,9 @@ class Steps(ABC):
 
 
 class CompiledSteps(Steps):
-    """`torch.compile` of the step as one graph, on its first call; `options` go to torch.compile."""
+    """`torch.compile` of the step as one graph, on its first call; `options` go to
+    torch.compile.
+    """
 
     def __init__(self, language_model: LanguageModel, **options: Any) -> None:
         super().__init__(language_model)
@@ -80,7 +92,9 @@ class CompiledSteps(Steps):
 
 
 class CapturedSteps(Steps):
-    """The step as a CUDA graph, captured on its first call and replayed; the next call overwrites the logits."""
+    """The step as a CUDA graph, captured on its first call and replayed; the next call overwrites
+    the logits.
+    """
 
     def __init__(self, language_model: LanguageModel) -> None:
         super().__init__(language_model)
@@ -110,11 +124,17 @@ class CapturedSteps(Steps):
                 layer.cumulative_length.copy_(length)
 
         device = self.language_model.model.device
-        self._captured = Captured(lambda: last_logits(self.language_model.model, self._inputs, cache), device, after_warmup=rewind)
+        self._captured = Captured(
+            lambda: last_logits(self.language_model.model, self._inputs, cache),
+            device,
+            after_warmup=rewind,
+        )
 
 
 def steps(runtime: str, language_model: LanguageModel) -> Steps | None:
-    """How the runtime decodes one token after another; `None` for eager, which needs nothing. Raises `Unsupported`."""
+    """How the runtime decodes one token after another; `None` for eager, which needs nothing.
+    Raises `Unsupported`.
+    """
     if runtime == "compile":
         return CompiledSteps(language_model)
     return CapturedSteps(language_model) if runtime == "cudagraph" else None

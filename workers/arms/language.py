@@ -62,7 +62,9 @@ class LanguageArm(PreparedArm):
 
     @property
     def weight_bytes(self) -> float:
-        """Bytes of weights that one decoded token reads: each matrix once, less the share that the methods left out."""
+        """Bytes of weights that one decoded token reads: each matrix once, less the share that the
+        methods left out.
+        """
         added = self._overhead(1, 1) - self._overhead(1, 0)
         read = self.base.weights_read + added - self.skipped / max(self.decoded, 1)
         return read * DTYPES[self.condition.dtype].itemsize
@@ -70,8 +72,15 @@ class LanguageArm(PreparedArm):
     def outcome(self) -> ArmOutcome:
         run, passages = self.first, self.workload.passages
         forced = self.workload.decoding == "teacher_forcing"
-        short = any(len(text) < len(passage.continuation) for text, passage in zip(run.texts, passages, strict=True))
-        metrics = [metric_value("characters", run.characters), metric_value("tokens_decoded", run.decoded), *self._stages()]
+        short = any(
+            len(text) < len(passage.continuation)
+            for text, passage in zip(run.texts, passages, strict=True)
+        )
+        metrics = [
+            metric_value("characters", run.characters),
+            metric_value("tokens_decoded", run.decoded),
+            *self._stages(),
+        ]
         return describe(
             self.index,
             self.model.model,
@@ -85,17 +94,24 @@ class LanguageArm(PreparedArm):
             implementation=self.model.implementation,
             metrics=tuple(metrics),
             flags=raised(
-                text_differs=forced and run.texts != tuple(passage.continuation for passage in passages), text_too_short=short
+                text_differs=forced
+                and run.texts != tuple(passage.continuation for passage in passages),
+                text_too_short=short,
             ),
         )
 
     def _stages(self) -> list[MetricValue]:
-        """GMACs of one sequence until its first token, and of each further one on average: the network's and the methods' own."""
+        """GMACs of one sequence until its first token, and of each further one on average: the
+        network's and the methods' own.
+        """
         found = []
         for name, count in (("gmacs", self._macs), ("gmacs_overhead", self._overhead)):
             first = count(self.prompt, 0)
             further = (count(self.prompt, self.decoded) - first) / max(self.decoded, 1)
-            found += [metric_value(f"{name}_ttft", first / 1e9), metric_value(f"{name}_tpot", further / 1e9)]
+            found += [
+                metric_value(f"{name}_ttft", first / 1e9),
+                metric_value(f"{name}_tpot", further / 1e9),
+            ]
         return found
 
     def _macs(self, prompt: int, decoded: int) -> float:
@@ -106,7 +122,8 @@ class LanguageArm(PreparedArm):
 
 
 def prepare_language(job: Job, index: int, texts: tuple[Passage, ...]) -> LanguageArm:
-    """Build arm `index` of the job on weights that its other arms share, and run it once on the texts; twice if not eager.
+    """Build arm `index` of the job on weights that its other arms share, and run it once on the
+    texts; twice if not eager.
 
     Raises `Unsupported`, `NotANumberError`, and whatever loading, the method and the model raise.
     """
@@ -119,15 +136,31 @@ def prepare_language(job: Job, index: int, texts: tuple[Passage, ...]) -> Langua
     first_call_s = first.seconds
     if own.runtime != "eager":
         first = work.run(model, check=check_finite)
-    prepared = LanguageArm(index, arm, own, first_call_s, shared_language(own, job.content_hashes), model, work, first, skipped=0.0)
-    prepared.skipped = count_skipped_macs(arm, model, prepared.base.network, prepared.decoded, prepared.sequences)
+    prepared = LanguageArm(
+        index,
+        arm,
+        own,
+        first_call_s,
+        shared_language(own, job.content_hashes),
+        model,
+        work,
+        first,
+        skipped=0.0,
+    )
+    prepared.skipped = count_skipped_macs(
+        arm, model, prepared.base.network, prepared.decoded, prepared.sequences
+    )
     for decoded in (0, prepared.decoded):  # what must be counted is counted before timing
         prepared.base.macs(prepared.prompt, decoded)
     return prepared
 
 
-def build_language(condition: Condition, arm: Arm, content_hashes: Mapping[str, str]) -> LanguageModel:
-    """The model of one arm, on the weights that `shared_language` keeps, one set for each dtype. Raises `Unsupported`."""
+def build_language(
+    condition: Condition, arm: Arm, content_hashes: Mapping[str, str]
+) -> LanguageModel:
+    """The model of one arm, on the weights that `shared_language` keeps, one set for each dtype.
+    Raises `Unsupported`.
+    """
     own = arm.condition(condition)
     compiled_decode.check_runtime(own)
     base = shared_language(own, content_hashes)
@@ -136,21 +169,31 @@ def build_language(condition: Condition, arm: Arm, content_hashes: Mapping[str, 
     guard(base.model)
     network = clone_shared(base.model)
     implementation = _set_attention(network, own.attention)
-    model: LanguageModel = methods.apply_stack(arm, replace(base, model=network, implementation=implementation), own, "language")
+    model: LanguageModel = methods.apply_stack(
+        arm, replace(base, model=network, implementation=implementation), own, "language"
+    )
     model.model.eval()
     return replace(model, steps=compiled_decode.steps(own.runtime, model))
 
 
 def _set_attention(model: Any, wanted: Attention) -> str | None:
-    """Give the model this attention; where transformers lacks it for this architecture, the name of the one that runs."""
+    """Give the model this attention; where transformers lacks it for this architecture, the name of
+    the one that runs.
+    """
     if model._can_set_attn_implementation():
-        model.set_attn_implementation(wanted if wanted != "sdpa" or model._supports_sdpa else "eager")
+        model.set_attn_implementation(
+            wanted if wanted != "sdpa" or model._supports_sdpa else "eager"
+        )
     used: str = model.config._attn_implementation
     return None if used == wanted else f"{used} attention"
 
 
-def count_skipped_macs(arm: Arm, model: LanguageModel, network: LanguageNetwork, decoded: int, sequences: int) -> float:
-    """MACs left out of one of the sequences that ran since the counters were reset: as counted, or else as promised."""
+def count_skipped_macs(
+    arm: Arm, model: LanguageModel, network: LanguageNetwork, decoded: int, sequences: int
+) -> float:
+    """MACs left out of one of the sequences that ran since the counters were reset: as counted, or
+    else as promised.
+    """
     if model.skipped is None:
         return methods.skipped_macs(arm, network, decoded)
     return model.skipped() / sequences
@@ -158,25 +201,37 @@ def count_skipped_macs(arm: Arm, model: LanguageModel, network: LanguageNetwork,
 
 def counters(model: LanguageModel) -> list[MetricValue]:
     """What the methods counted since the last reset."""
-    return [counter_value(name, count) for each in model.counters for name, count in each.metrics().items()]
+    return [
+        counter_value(name, count)
+        for each in model.counters
+        for name, count in each.metrics().items()
+    ]
 
 
 def workload(condition: Condition, texts: tuple[Passage, ...]) -> Workload:
     """The texts with the cache and the decoding of `condition`, an arm's own."""
     new = condition.new_tokens or NEW_TOKENS
-    return Workload(texts, condition.decoding or "teacher_forcing", condition.kv_cache or "dynamic", new)
+    return Workload(
+        texts, condition.decoding or "teacher_forcing", condition.kv_cache or "dynamic", new
+    )
 
 
 def cut_texts(job: Job) -> tuple[Passage, ...]:
-    """The texts that every arm of the job reads and decodes, one passage for each sequence of a batch.
+    """The texts that every arm of the job reads and decodes, one passage for each sequence of a
+    batch.
 
-    Raises `Unsupported`, `OSError` for a text that is not on this machine, and what the model's loading raises.
+    Raises `Unsupported`, `OSError` for a text that is not on this machine, and what the model's
+    loading raises.
     """
     model = shared_language(job.condition, job.content_hashes)
-    prompt, new = job.condition.prompt_tokens or PROMPT_TOKENS, job.condition.new_tokens or NEW_TOKENS
+    prompt, new = (
+        job.condition.prompt_tokens or PROMPT_TOKENS,
+        job.condition.new_tokens or NEW_TOKENS,
+    )
     if prompt + new > (positions := model.network.positions):
         raise Unsupported(
-            f"a prompt of {prompt} tokens and {new} new ones are {prompt + new}, and {model.network.name} has {positions} positions"
+            f"a prompt of {prompt} tokens and {new} new ones are {prompt + new}, and"
+            f" {model.network.name} has {positions} positions"
         )
     return passages(held_out(job.condition), model.tokenizer, prompt, new, job.condition.batch_size)
 

@@ -1,4 +1,6 @@
-"""Prepared arms: what arms of vision and language models have in common once they are built and have run once."""
+"""Prepared arms: what arms of vision and language models have in common once they are built and
+have run once.
+"""
 
 import contextlib
 from abc import ABC, abstractmethod
@@ -54,10 +56,14 @@ class PreparedArm(JobArm, ABC):
         return 1
 
 
-def describe(index: int, model: nn.Module, *, macs: float, macs_overhead: float, **fields: Any) -> ArmOutcome:
-    """The outcome of an arm that ran as `model`; `macs` are the network's on the tokens it read, `macs_overhead` its methods' own.
+def describe(
+    index: int, model: nn.Module, *, macs: float, macs_overhead: float, **fields: Any
+) -> ArmOutcome:
+    """The outcome of an arm that ran as `model`; `macs` are the network's on the tokens it read,
+    `macs_overhead` its methods' own.
 
-    Inference switches requires_grad off, so it does not show what is trainable; fine-tuning trains every floating-point parameter.
+    Inference switches requires_grad off, so it does not show what is trainable; fine-tuning trains
+    every floating-point parameter.
     """
     parameters = list(model.parameters())
     return ArmOutcome(
@@ -65,7 +71,9 @@ def describe(index: int, model: nn.Module, *, macs: float, macs_overhead: float,
         gmacs=macs / 1e9,
         gmacs_overhead=macs_overhead / 1e9,
         parameters=sum(parameter.numel() for parameter in parameters),
-        trainable_parameters=sum(parameter.numel() for parameter in parameters if parameter.is_floating_point()),
+        trainable_parameters=sum(
+            parameter.numel() for parameter in parameters if parameter.is_floating_point()
+        ),
         threads=torch.get_num_threads(),
         **fields,
     )
@@ -78,7 +86,11 @@ def raised(**flags: bool) -> tuple[str, ...]:
 
 def compile_limit(job: Job, condition: Condition) -> AbstractContextManager[None]:
     """The time-out of an arm's first run, where that compiles."""
-    return compiling(job.protocol.compile_timeout_s) if condition.runtime == "compile" else contextlib.nullcontext()
+    return (
+        compiling(job.protocol.compile_timeout_s)
+        if condition.runtime == "compile"
+        else contextlib.nullcontext()
+    )
 
 
 def check_finite(logits: Tensor) -> None:

@@ -1,4 +1,6 @@
-"""Arms of vision models: built on shared weights, run once, and checked against the tokens that their methods promise."""
+"""Arms of vision models: built on shared weights, run once, and checked against the tokens that
+their methods promise.
+"""
 
 import time
 from dataclasses import dataclass
@@ -58,7 +60,8 @@ class VisionArm(PreparedArm):
             solved=self.solved.values,
             implementation=methods.chosen_implementation(self.solved.arm, self.condition),
             flags=raised(
-                token_trace_mismatch=self.trace.blocks != methods.promised_tokens(self.solved.arm, self.network, size),
+                token_trace_mismatch=self.trace.blocks
+                != methods.promised_tokens(self.solved.arm, self.network, size),
                 no_effect=methods.without_effect(self.solved.arm, self.network, size),
                 consistency_check_failed=self.trace.batch != self.condition.batch_size,
             ),
@@ -66,7 +69,8 @@ class VisionArm(PreparedArm):
 
 
 def prepare_vision(job: Job, index: int, loaded: VisionModel, inputs: ImageInputs) -> VisionArm:
-    """Build arm `index` of the job on the job's loaded model, and run it once on the inputs, which are made where they are missing.
+    """Build arm `index` of the job on the job's loaded model, and run it once on the inputs, which
+    are made where they are missing.
 
     Raises `Unsupported`, `NotANumberError`, and whatever the model raises.
     """
@@ -88,14 +92,18 @@ def prepare_vision(job: Job, index: int, loaded: VisionModel, inputs: ImageInput
         first_call_s = time.perf_counter() - start
     check_finite(logits)
     seen = seen or trace(model, inputs[key])
-    return VisionArm(index, arm, condition, first_call_s, solved, loaded.network, model, inputs[key], seen)
+    return VisionArm(
+        index, arm, condition, first_call_s, solved, loaded.network, model, inputs[key], seen
+    )
 
 
 def build_vision(loaded: VisionModel, condition: Condition, arm: Arm) -> nn.Module:
-    """The model of one arm: images [B, channels, H, W] to logits [B, classes]. `loaded.model` stays as it is.
+    """The model of one arm: images [B, channels, H, W] to logits [B, classes]. `loaded.model` stays
+    as it is.
 
-    Weights are shared with `loaded.model` wherever the arm does not change them: the arms of another dtype share one copy, another
-    image size has its own position embeddings (resampled by timm). Raises `Unsupported` with the reason.
+    Weights are shared with `loaded.model` wherever the arm does not change them: the arms of
+    another dtype share one copy, another image size has its own position embeddings (resampled by
+    timm). Raises `Unsupported` with the reason.
     """
     own = arm.condition(condition)
     check_image_size(loaded.network, own.pixels)

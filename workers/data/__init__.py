@@ -1,4 +1,6 @@
-"""Data sets by name, in a fixed order: digits, a folder of class folders, a Hugging Face data set on disk, texts; their hashes."""
+"""Data sets by name, in a fixed order: digits, a folder of class folders, a Hugging Face data set
+on disk, texts; their hashes.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +14,9 @@ FOLDER, HUGGINGFACE, DIGITS = "imagefolder:", "huggingface:", "digits"
 
 
 def images(data: str) -> Images:
-    """The images that `Condition.data` names. Raises `DataError`, and `OSError` for a path that is not on this machine."""
+    """The images that `Condition.data` names. Raises `DataError`, and `OSError` for a path that is
+    not on this machine.
+    """
     if data == DIGITS:
         from workers.data.digits import held_out_digits
 
@@ -25,14 +29,20 @@ def images(data: str) -> Images:
         from workers.data.huggingface import dataset
 
         return dataset(data.removeprefix(HUGGINGFACE))
-    raise DataError(f"{data!r} is not a data set; write {DIGITS}, {FOLDER}PATH or {HUGGINGFACE}PATH")
+    raise DataError(
+        f"{data!r} is not a data set; write {DIGITS}, {FOLDER}PATH or {HUGGINGFACE}PATH"
+    )
 
 
-def data_hash(condition: Condition, observer: Callable[[int, int], None] | None = None) -> dict[str, str]:
-    """The content of `condition.data` as a hash for `Job.content_hashes`: of the names and contents of all files, or of the text.
+def data_hash(
+    condition: Condition, observer: Callable[[int, int], None] | None = None
+) -> dict[str, str]:
+    """The content of `condition.data` as a hash for `Job.content_hashes`: of the names and contents
+    of all files, or of the text.
 
-    `observer` is called every two seconds while files are read, with the bytes read and the bytes to read (see
-    `workers.data.file_hashes`). Raises `DataError`, and `OSError` for a path that is not on this machine. Imports no torch.
+    `observer` is called every two seconds while files are read, with the bytes read and the bytes
+    to read (see `workers.data.file_hashes`). Raises `DataError`, and `OSError` for a path that is
+    not on this machine. Imports no torch.
     """
     data = condition.data
     if data is None:
@@ -48,25 +58,37 @@ def data_hash(condition: Condition, observer: Callable[[int, int], None] | None 
     from workers.data.file_hashes import content_hashes
 
     path = data.removeprefix(FOLDER).removeprefix(HUGGINGFACE)
-    return {"data": digest([[name, sha256] for name, sha256 in content_hashes(path.partition("#")[0], observer).items()])}
+    return {
+        "data": digest(
+            [
+                [name, sha256]
+                for name, sha256 in content_hashes(path.partition("#")[0], observer).items()
+            ]
+        )
+    }
 
 
 def check_head(condition: Condition) -> None:
-    """Raise `DataError` where the classes of `condition.data` are not those of the model's head and no class map relates them.
+    """Raise `DataError` where the classes of `condition.data` are not those of the model's head and
+    no class map relates them.
 
-    Opens no image, and accepts what only the worker can check: checkpoints other than safetensors, data of Hugging Face.
+    Opens no image, and accepts what only the worker can check: checkpoints other than safetensors,
+    data of Hugging Face.
     """
     data, head = condition.data, _head(condition)
     if head is None or data is None or not (data == DIGITS or data.startswith(FOLDER)):
         return
     if head == 0:
-        raise DataError(f"{condition.model} has no classes: with these weights timm builds it without a head")
+        raise DataError(
+            f"{condition.model} has no classes: with these weights timm builds it without a head"
+        )
     found = images(data)
     if found.class_map is not None or len(found.classes) == head:
         return
     if data == DIGITS:
         raise DataError(
-            f"digits has 10 classes, the head of {condition.model} has {head}: write digits_vit_64, or a checkpoint of 10 outputs"
+            f"digits has 10 classes, the head of {condition.model} has {head}: write digits_vit_64,"
+            " or a checkpoint of 10 outputs"
         )
     found.outputs(head)
 
@@ -82,7 +104,9 @@ def _head(condition: Condition) -> int | None:
 
 
 def head_outputs(file: Path) -> int | None:
-    """The outputs of the head in a safetensors checkpoint, from its header; `None` where there is no `head.weight`."""
+    """The outputs of the head in a safetensors checkpoint, from its header; `None` where there is
+    no `head.weight`.
+    """
     from safetensors import SafetensorError, safe_open
 
     try:

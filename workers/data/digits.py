@@ -1,4 +1,6 @@
-"""scikit-learn's 1 797 handwritten digits of 8 x 8 pixels, with a fixed split into training and held-out images."""
+"""scikit-learn's 1 797 handwritten digits of 8 x 8 pixels, with a fixed split into training and
+held-out images.
+"""
 
 import hashlib
 from functools import cache
@@ -17,10 +19,13 @@ CLASSES = tuple(map(str, range(10)))
 
 
 class Digits(NamedTuple):
-    """Alpaydin and Kaynak, Optical Recognition of Handwritten Digits, UCI Machine Learning Repository, its test part."""
+    """Alpaydin and Kaynak, Optical Recognition of Handwritten Digits, UCI Machine Learning
+    Repository, its test part.
+    """
 
     pixels: NDArray[np.uint8]
-    """Shape [images, 8, 8]: 0 (background) to 255 (ink), stretched from the 17 levels of the source."""
+    """Shape [images, 8, 8]: 0 (background) to 255 (ink), stretched from the 17 levels of the
+    source."""
     labels: NDArray[np.int64]
     held_out: NDArray[np.bool_]
     """Images that are not used for training."""
@@ -30,8 +35,8 @@ class Digits(NamedTuple):
 def digits() -> Digits:
     """All images in scikit-learn's order.
 
-    Of each class the fifth with the lowest SHA-256 of the pixels is held out: the same on every machine, and equal
-    images are always in the same part.
+    Of each class the fifth with the lowest SHA-256 of the pixels is held out: the same on every
+    machine, and equal images are always in the same part.
     """
     from sklearn.datasets import load_digits
 

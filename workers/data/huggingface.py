@@ -1,4 +1,6 @@
-"""Image data sets of the Hugging Face hub on disk: folders of Parquet files, or written by `datasets` with `save_to_disk`."""
+"""Image data sets of the Hugging Face hub on disk: folders of Parquet files, or written by
+`datasets` with `save_to_disk`.
+"""
 
 import io
 import json
@@ -21,15 +23,19 @@ _SPLIT = re.compile(r"(?:^|/)([^/]+?)-\d+-of-\d+[^/]*$")
 
 
 def dataset(path: str) -> Images:
-    """The split at `path` (a folder or a file), or with `path#SPLIT` that split of several; rows in the order of the files.
+    """The split at `path` (a folder or a file), or with `path#SPLIT` that split of several; rows in
+    the order of the files.
 
-    Read with pyarrow alone. Images are in a column of `{bytes, path}` or of bytes, classes in an integer column named `label`.
-    Raises `DataError`, and `OSError` where there is no such path.
+    Read with pyarrow alone. Images are in a column of `{bytes, path}` or of bytes, classes in an
+    integer column named `label`. Raises `DataError`, and `OSError` where there is no such path.
     """
     try:
         import pyarrow  # noqa: F401 - only checks that it is installed
     except ImportError as error:
-        raise DataError("data sets of Hugging Face are read with pyarrow, which is not installed: pip install pyarrow") from error
+        raise DataError(
+            "data sets of Hugging Face are read with pyarrow, which is not installed: pip install"
+            " pyarrow"
+        ) from error
     place, _, split = path.partition("#")
     root = Path(place)
     tables = [_table(file) for file in _of_split(root, place, split)]
@@ -37,7 +43,10 @@ def dataset(path: str) -> Images:
     labels = np.concatenate([table.column(label) for table in tables]).astype(np.int64)
     classes = _class_names(tables[0].schema, label) or tuple(map(str, range(int(labels.max()) + 1)))
     if labels.min() < 0 or labels.max() >= len(classes):
-        raise DataError(f"{place}: labels {labels.min()} to {labels.max()} for {len(classes)} classes; a test split may have none")
+        raise DataError(
+            f"{place}: labels {labels.min()} to {labels.max()} for {len(classes)} classes; a test"
+            " split may have none"
+        )
     starts = np.cumsum([0, *(len(table) for table in tables)])
 
     def read(index: int) -> Image.Image:
@@ -76,7 +85,11 @@ class _Table:
         piece = int(np.searchsorted(starts, index, side="right")) - 1
         with self.lock:
             if self.kept[:2] != (piece, name):
-                self.kept = (piece, name, self.source.read_row_group(piece, columns=[name]).column(name))
+                self.kept = (
+                    piece,
+                    name,
+                    self.source.read_row_group(piece, columns=[name]).column(name),
+                )
             return self.kept[2][index - int(starts[piece])].as_py()
 
 
@@ -103,13 +116,18 @@ def _of_split(root: Path, place: str, split: str) -> Iterator[Path]:
         if file.suffix not in (".parquet", ".arrow") or file.name.startswith("cache-"):
             continue
         match = _SPLIT.search(name)
-        # `save_to_disk` names files data-…, and puts each split of several into a folder of its own.
-        named = match[1] if match and match[1] != "data" else file.parent.name if "/" in name else ""
+        # `save_to_disk` names files data-…, and puts each split of several into a folder of its
+        # own.
+        named = (
+            match[1] if match and match[1] != "data" else file.parent.name if "/" in name else ""
+        )
         found.setdefault(named, []).append(file)
     if not found:
         raise DataError(f"{root} holds neither Parquet files nor Arrow files that `datasets` saved")
     if not split and len(found) > 1:
-        raise DataError(f"{root} holds the splits {', '.join(sorted(found))}; write huggingface:{place}#SPLIT")
+        raise DataError(
+            f"{root} holds the splits {', '.join(sorted(found))}; write huggingface:{place}#SPLIT"
+        )
     if split and split not in found:
         raise DataError(f"{root} holds no split {split!r}; it holds {', '.join(sorted(found))}")
     yield from found[split] if split else next(iter(found.values()))
@@ -126,10 +144,16 @@ def _columns(schema: Any, place: str) -> tuple[str, str]:
 
     images = [each.name for each in schema if holds_images(each.type)]
     integers = [each.name for each in schema if pa.types.is_integer(each.type)]
-    labels = [name for name in LABELS if name in integers] or (integers if len(integers) == 1 else [])
+    labels = [name for name in LABELS if name in integers] or (
+        integers if len(integers) == 1 else []
+    )
     if not images or not labels:
-        lacks = "images ({bytes, path}, or bytes)" if not images else "classes (integers, named label)"
-        raise DataError(f"{place}: no column holds {lacks}; the columns are {', '.join(schema.names)}")
+        lacks = (
+            "images ({bytes, path}, or bytes)" if not images else "classes (integers, named label)"
+        )
+        raise DataError(
+            f"{place}: no column holds {lacks}; the columns are {', '.join(schema.names)}"
+        )
     return images[0], labels[0]
 
 
@@ -143,7 +167,9 @@ def _class_names(schema: Any, label: str) -> tuple[str, ...] | None:
 
 
 def _decoded(found: Any, root: Path) -> Image.Image:
-    content, path = (found.get("bytes"), found.get("path")) if isinstance(found, dict) else (found, None)
+    content, path = (
+        (found.get("bytes"), found.get("path")) if isinstance(found, dict) else (found, None)
+    )
     if content is not None:
         return decoded(io.BytesIO(content))
     if path is None:

@@ -16,10 +16,12 @@ CLASS_MAP = "class_map.txt"
 
 
 def imagefolder(path: str) -> Images:
-    """`path/CLASS/…/IMAGE`: classes in the order of their names (numbers as numbers), and so the images within.
+    """`path/CLASS/…/IMAGE`: classes in the order of their names (numbers as numbers), and so the
+    images within.
 
-    A file `class_map.txt` beside the class folders assigns an output of the model to each class: lines `CLASS OUTPUT`, where
-    `#` begins a comment. Raises `DataError` where there is no image, `OSError` where there is no such folder.
+    A file `class_map.txt` beside the class folders assigns an output of the model to each class:
+    lines `CLASS OUTPUT`, where `#` begins a comment. Raises `DataError` where there is no image,
+    `OSError` where there is no such folder.
     """
     root = Path(path)
     by_class: dict[str, list[str]] = {}
@@ -29,12 +31,17 @@ def imagefolder(path: str) -> Images:
             by_class.setdefault(top, []).append(name)
     if not by_class:
         raise DataError(
-            f"{root} holds no images; it needs a folder for each class, with images ({', '.join(sorted(SUFFIXES))}) inside"
+            f"{root} holds no images; it needs a folder for each class, with images"
+            f" ({', '.join(sorted(SUFFIXES))}) inside"
         )
-    classes = sorted(by_class, key=lambda name: (0, int(name), name) if name.isdecimal() else (1, 0, name))
+    classes = sorted(
+        by_class, key=lambda name: (0, int(name), name) if name.isdecimal() else (1, 0, name)
+    )
     names = tuple(name for each in classes for name in sorted(by_class[each]))
     labels = np.repeat(np.arange(len(classes)), [len(by_class[each]) for each in classes])
-    return Images(names, labels, tuple(classes), lambda index: decoded(root / names[index]), class_map(root))
+    return Images(
+        names, labels, tuple(classes), lambda index: decoded(root / names[index]), class_map(root)
+    )
 
 
 def decoded(source: Path | BytesIO) -> Image.Image:
@@ -45,7 +52,9 @@ def decoded(source: Path | BytesIO) -> Image.Image:
 
 
 def class_map(folder: Path) -> dict[str, int] | None:
-    """The content of `class_map.txt` in the folder, or `None`. Raises `DataError`, naming the line."""
+    """The content of `class_map.txt` in the folder, or `None`. Raises `DataError`, naming the
+    line.
+    """
     file = folder / CLASS_MAP
     if not file.is_file():
         return None
@@ -55,13 +64,17 @@ def class_map(folder: Path) -> dict[str, int] | None:
         if not words:
             continue
         if len(words) < 2 or not words[1].isdecimal() or words[0] in found:
-            raise DataError(f"{file}, line {number}: expected a new class name and the number of an output, got {line!r}")
+            raise DataError(
+                f"{file}, line {number}: expected a new class name and the number of an output, got"
+                f" {line!r}"
+            )
         found[words[0]] = int(words[1])
     return found
 
 
 def files(path: str) -> list[tuple[str, int]]:
-    """Every file below a folder (or the one file) with its size in bytes, sorted by name; hidden ones are left out.
+    """Every file below a folder (or the one file) with its size in bytes, sorted by name; hidden
+    ones are left out.
 
     Links to folders are followed. Raises `FileNotFoundError`, naming the path.
     """

@@ -1,4 +1,6 @@
-"""Windows: pieces of held-out text to be scored, each with the text before it as context; imports no torch."""
+"""Windows: pieces of held-out text to be scored, each with the text before it as context; imports
+no torch.
+"""
 
 import itertools
 import math
@@ -26,7 +28,9 @@ class Window(NamedTuple):
 
 
 def scoring_windows(documents: Sequence[str], characters: int | None = None) -> tuple[Window, ...]:
-    """The documents cut into windows, in their order; `characters`: evenly spaced windows that score about that many."""
+    """The documents cut into windows, in their order; `characters`: evenly spaced windows that
+    score about that many.
+    """
     found: list[Window] = []
     for document, text in enumerate(documents):
         cuts = [_word(text, UNSCORED)]
@@ -35,12 +39,19 @@ def scoring_windows(documents: Sequence[str], characters: int | None = None) -> 
         cuts.append(len(text))
         for start, end in itertools.pairwise(cuts):
             if end - start >= SHORTEST:
-                found.append(Window(text[max(0, start - CONTEXT) : start], text[start:end], document))
+                found.append(
+                    Window(text[max(0, start - CONTEXT) : start], text[start:end], document)
+                )
     if characters is None:
         return tuple(found)
-    return tuple(found[place] for place in evenly_spaced(len(found), math.ceil(characters / SCORED)))
+    return tuple(
+        found[place] for place in evenly_spaced(len(found), math.ceil(characters / SCORED))
+    )
 
 
 def _word(text: str, place: int) -> int:
     """The first index from `place` on at which a word ends, or `place` where none is in reach."""
-    return next((at for at in range(place, min(place + REACH, len(text))) if text[at].isspace()), min(place, len(text)))
+    return next(
+        (at for at in range(place, min(place + REACH, len(text))) if text[at].isspace()),
+        min(place, len(text)),
+    )

@@ -1,8 +1,10 @@
-"""Text that every machine has, or that the user names, split into a training and a held-out part; imports no torch.
+"""Text that every machine has, or that the user names, split into a training and a held-out part;
+imports no torch.
 
-`docs`: the docstrings of Python's standard library, NumPy and pandas, one document per module. `topics`: the language reference
-that comes with Python (`pydoc_data.topics`), one document per topic; `tiny_lm` never sees it, so that it is another domain.
-`text:PATH`: a file, or a folder's `*.txt`.
+`docs`: the docstrings of Python's standard library, NumPy and pandas, one document per module.
+`topics`: the language reference that comes with Python (`pydoc_data.topics`), one document per
+topic; `tiny_lm` never sees it, so that it is another domain. `text:PATH`: a file, or a folder's
+`*.txt`.
 """
 
 import ast
@@ -30,11 +32,23 @@ TEXT_SPLIT = 2
 """Raised when the content of a corpus, or its split, changes."""
 PACKAGES = ("numpy", "pandas")
 """Beside the standard library: dependencies of the project, of similar sizes."""
-LEFT_OUT = frozenset({"dist-packages", "idlelib", "lib2to3", "pydoc_data", "site-packages", "test", "tests", "turtledemo"})
+LEFT_OUT = frozenset(
+    {
+        "dist-packages",
+        "idlelib",
+        "lib2to3",
+        "pydoc_data",
+        "site-packages",
+        "test",
+        "tests",
+        "turtledemo",
+    }
+)
 """Folders without prose, other packages, and the topics, which are another corpus."""
 HELD_OUT_SHARE = 0.1
 MIN_PARAGRAPH = 60
-"""Held-out paragraphs of at least this many characters are removed from the training part; shorter ones are headings."""
+"""Held-out paragraphs of at least this many characters are removed from the training part; shorter
+ones are headings."""
 _DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 _BLANK = re.compile(r"\n[ \t]*\n")
 
@@ -44,7 +58,8 @@ class Text(NamedTuple):
 
     train: tuple[str, ...]
     held_out: tuple[str, ...]
-    """Documents that no training, calibration or vocabulary reads: speed and quality are measured on them."""
+    """Documents that no training, calibration or vocabulary reads: speed and quality are measured
+    on them."""
     hash: str
     """Of both parts."""
 
@@ -53,12 +68,14 @@ class Text(NamedTuple):
 def corpus(name: str) -> Text:
     """The corpus that `Condition.data` names, the same on any machine with the same versions.
 
-    Documents with the lowest SHA-256 of their name are held out until they are a tenth of the text (of fewer than ten documents,
-    the last tenth of each is), and no paragraph of theirs is left in `train`. Raises `DataError`, and `OSError` for a path that
-    is not on this machine.
+    Documents with the lowest SHA-256 of their name are held out until they are a tenth of the text
+    (of fewer than ten documents, the last tenth of each is), and no paragraph of theirs is left in
+    `train`. Raises `DataError`, and `OSError` for a path that is not on this machine.
     """
     if name == DOCS:
-        documents = json.loads(cached(f"docs-{_docs_key()}.json", _write_docs).read_text(encoding="utf-8"))
+        documents = json.loads(
+            cached(f"docs-{_docs_key()}.json", _write_docs).read_text(encoding="utf-8")
+        )
     elif name == TOPICS:
         from pydoc_data.topics import topics
 
@@ -69,7 +86,10 @@ def corpus(name: str) -> Text:
         raise DataError(f"{name!r} is not a text; write {DOCS}, {TOPICS} or {PATH}PATH")
     train, held_out = split_documents(documents)
     if not train or not held_out:
-        raise DataError(f"{name}: too short to be split into a training and a held-out part; give it ten paragraphs")
+        raise DataError(
+            f"{name}: too short to be split into a training and a held-out part; give it ten"
+            " paragraphs"
+        )
     return Text(train, held_out, digest({"train": train, "held_out": held_out}))
 
 
@@ -79,7 +99,8 @@ def is_text(data: str) -> bool:
 
 
 def text_hash(data: str) -> str:
-    """A hash for `Job.content_hashes` of the text that `data` names: of the versions that `docs` come from, else of the text.
+    """A hash for `Job.content_hashes` of the text that `data` names: of the versions that `docs`
+    come from, else of the text.
 
     Raises what `corpus` does.
     """
@@ -103,17 +124,27 @@ def split_documents(documents: Mapping[str, str]) -> tuple[tuple[str, ...], tupl
             train.append("\n\n".join(found[:first]))
             held_out.append("\n\n".join(found[first:]))
     held_back = _long(held_out)
-    cleaned = ("\n\n".join(each for each in _paragraphs(text) if _plain(each) not in held_back) for text in train)
+    cleaned = (
+        "\n\n".join(each for each in _paragraphs(text) if _plain(each) not in held_back)
+        for text in train
+    )
     return tuple(filter(None, cleaned)), tuple(filter(None, held_out))
 
 
 def _long(texts: Iterable[str]) -> set[str]:
     """The paragraphs of some texts, headings excluded, with normalised white space."""
-    return {plain for text in texts for paragraph in _paragraphs(text) if len(plain := _plain(paragraph)) >= MIN_PARAGRAPH}
+    return {
+        plain
+        for text in texts
+        for paragraph in _paragraphs(text)
+        if len(plain := _plain(paragraph)) >= MIN_PARAGRAPH
+    }
 
 
 def docstrings(folder: Path) -> Iterator[tuple[str, list[str]]]:
-    """Of each module below `folder`, in order of name: its path and its docstrings from top to bottom; nothing is imported."""
+    """Of each module below `folder`, in order of name: its path and its docstrings from top to
+    bottom; nothing is imported.
+    """
     for file in sorted(folder.rglob("*.py")):
         inside = file.relative_to(folder)
         if LEFT_OUT & set(inside.parts):
@@ -125,11 +156,16 @@ def docstrings(folder: Path) -> Iterator[tuple[str, list[str]]]:
         except (SyntaxError, ValueError):  # deliberately invalid files, for tests of tools
             continue
         documented = (node for node in ast.walk(tree) if isinstance(node, _DOCUMENTED))
-        yield inside.as_posix(), [text for node in documented if (text := (ast.get_docstring(node) or "").strip())]
+        yield (
+            inside.as_posix(),
+            [text for node in documented if (text := (ast.get_docstring(node) or "").strip())],
+        )
 
 
 def _write_docs(file: Path) -> None:
-    """All docstrings as JSON, less paragraphs that the topics have too; of equal docstrings only the first is kept."""
+    """All docstrings as JSON, less paragraphs that the topics have too; of equal docstrings only
+    the first is kept.
+    """
     from pydoc_data.topics import topics
 
     domain = _long(topics.values())
@@ -139,10 +175,15 @@ def _write_docs(file: Path) -> None:
         for module, texts in docstrings(folder):
             new = [text for text in dict.fromkeys(texts) if text not in seen]
             seen.update(new)
-            paragraphs = [part for each in new for part in _paragraphs(each) if _plain(part) not in domain]
+            paragraphs = [
+                part for each in new for part in _paragraphs(each) if _plain(part) not in domain
+            ]
             if paragraphs:
                 documents[f"{name}/{module}"] = "\n\n".join(paragraphs)
-    file.write_text(json.dumps(documents, ensure_ascii=False).encode("utf-8", "replace").decode("utf-8"), encoding="utf-8")
+    file.write_text(
+        json.dumps(documents, ensure_ascii=False).encode("utf-8", "replace").decode("utf-8"),
+        encoding="utf-8",
+    )
 
 
 def _folders() -> Iterator[tuple[str, Path]]:
@@ -161,7 +202,10 @@ def _docs_key() -> str:
 def _read(path: Path) -> dict[str, str]:
     """The documents at `path` by name. Raises `DataError` and `OSError`."""
     if not path.exists():
-        raise FileNotFoundError(f"{PATH}{path}: there is no such file or folder; relative paths start at the current folder")
+        raise FileNotFoundError(
+            f"{PATH}{path}: there is no such file or folder; relative paths start at the current"
+            " folder"
+        )
     files = sorted(path.rglob("*.txt")) if path.is_dir() else [path]
     if not files:
         raise DataError(f"{PATH}{path}: the folder contains no *.txt")

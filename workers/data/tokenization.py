@@ -1,4 +1,6 @@
-"""Tokenizers of the Rust library `tokenizers`: read from a model's folder, or trained on docstrings; imports no torch."""
+"""Tokenizers of the Rust library `tokenizers`: read from a model's folder, or trained on
+docstrings; imports no torch.
+"""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -23,7 +25,9 @@ TRAINER_VERSION = 1
 
 
 class FastTokenizer:
-    """A `tokenizers.Tokenizer` without padding and truncation, as the protocol `workers.models.language.Tokenizer`."""
+    """A `tokenizers.Tokenizer` without padding and truncation, as the protocol
+    `workers.models.language.Tokenizer`.
+    """
 
     def __init__(self, backend: Backend) -> None:
         backend.no_padding()
@@ -32,7 +36,9 @@ class FastTokenizer:
 
     @property
     def size(self) -> int:
-        """The largest id of a token, special ones included, and one; there may be unused ids below it."""
+        """The largest id of a token, special ones included, and one; there may be unused ids below
+        it.
+        """
         return max(self.backend.get_vocab(with_added_tokens=True).values(), default=-1) + 1
 
     def encode(self, text: str) -> list[int]:
@@ -53,11 +59,14 @@ class FastTokenizer:
 
 
 def read_tokenizer(file: Path) -> FastTokenizer:
-    """The tokenizer in a `tokenizer.json`. Raises `FileNotFoundError`, and `Unsupported` for one that cannot be used."""
+    """The tokenizer in a `tokenizer.json`. Raises `FileNotFoundError`, and `Unsupported` for one
+    that cannot be used.
+    """
     if not file.is_file():
         raise FileNotFoundError(
-            f"{file}: the model's folder has no tokenizer; AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR) "
-            "of transformers writes one for every fast tokenizer"
+            f"{file}: the model's folder has no tokenizer;"
+            " AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR) of transformers writes one"
+            " for every fast tokenizer"
         )
     try:
         backend = Backend.from_file(str(file))
@@ -68,21 +77,27 @@ def read_tokenizer(file: Path) -> FastTokenizer:
 
 def checked_tokenizer(backend: Backend, name: str) -> FastTokenizer:
     """The tokenizer. Raises `Unsupported` where its merges are missing."""
-    if isinstance(backend.model, models.BPE) and not json.loads(backend.to_str())["model"]["merges"]:
-        added = {token.content for token in backend.get_added_tokens_decoder().values()}  # needs no merges
+    if (
+        isinstance(backend.model, models.BPE)
+        and not json.loads(backend.to_str())["model"]["merges"]
+    ):
+        # needs no merges
+        added = {token.content for token in backend.get_added_tokens_decoder().values()}
         longest = max(set(backend.get_vocab(with_added_tokens=False)) - added, key=len, default="")
         if len(longest) > 1:
             raise Unsupported(
-                f"{name}: the tokenizer has no merges and would split {longest!r} into single letters; convert it again with its "
-                "merges.txt"
+                f"{name}: the tokenizer has no merges and would split {longest!r} into single"
+                " letters; convert it again with its merges.txt"
             )
     return FastTokenizer(backend)
 
 
 def trained_tokenizer(size: int) -> FastTokenizer:
-    """A byte-level BPE tokenizer of at most `size` tokens (32 768 in all), trained on the docstrings that are not held out.
+    """A byte-level BPE tokenizer of at most `size` tokens (32 768 in all), trained on the
+    docstrings that are not held out.
 
-    Training is deterministic, and ties are broken by token id: any machine with the same versions gets the same tokenizer. Cached.
+    Training is deterministic, and ties are broken by token id: any machine with the same versions
+    gets the same tokenizer. Cached.
     """
     size = min(size, MAX_VOCABULARY)
 
@@ -94,20 +109,29 @@ def trained_tokenizer(size: int) -> FastTokenizer:
 
 def tokenizer_recipe(size: int) -> str:
     """Hash of the sources of `trained_tokenizer(size)`."""
-    return digest({"trainer": TRAINER_VERSION, "size": min(size, MAX_VOCABULARY), "text": text_hash(DOCS)})
+    return digest(
+        {"trainer": TRAINER_VERSION, "size": min(size, MAX_VOCABULARY), "text": text_hash(DOCS)}
+    )
 
 
 def train_tokenizer(documents: Iterable[str], size: int) -> Backend:
-    """A byte-level BPE tokenizer of at most `size` tokens (257 at least: one for each byte, and `END`)."""
+    """A byte-level BPE tokenizer of at most `size` tokens (257 at least: one for each byte, and
+    `END`).
+    """
     if size < 257:
-        raise Unsupported(f"a vocabulary of {size} tokens is too small: 256 bytes and {END} need 257")
+        raise Unsupported(
+            f"a vocabulary of {size} tokens is too small: 256 bytes and {END} need 257"
+        )
     backend = Backend(models.BPE())
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend.decoder = decoders.ByteLevel()
     backend.train_from_iterator(
         documents,
         trainers.BpeTrainer(
-            vocab_size=size, special_tokens=[END], initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
+            vocab_size=size,
+            special_tokens=[END],
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+            show_progress=False,
         ),
     )
     return backend

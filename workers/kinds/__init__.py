@@ -1,4 +1,6 @@
-"""Job kinds: one file each, named like the kind, with one function `run(job, **options) -> KindResult`."""
+"""Job kinds: one file each, named like the kind, with one function `run(job, **options) ->
+KindResult`.
+"""
 
 from typing import NamedTuple
 

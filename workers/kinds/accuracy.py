@@ -1,4 +1,5 @@
-"""Accuracy: all arms of a job on the very same images in one pass: what each predicts for each image, and how far arms agree.
+"""Accuracy: all arms of a job on the very same images in one pass: what each predicts for each
+image, and how far arms agree.
 
 Shapes: B images, L blocks, D channels, K classes of the data.
 """
@@ -35,7 +36,8 @@ from workers.models.share_weights import DTYPES
 from workers.models.vision import shared_vision
 
 TOKENS_AT_ONCE: Mapping[str, int] = {"cpu": 2**14, "cuda": 2**16}
-"""Tokens of a batch, by device: enough that arithmetic bounds a forward, few enough that its activations fit."""
+"""Tokens of a batch, by device: enough that arithmetic bounds a forward, few enough that its
+activations fit."""
 LARGEST_BATCH = 512
 PACKED = {"predicted": "i2", "rank": "i2", "margin": "f4"}
 """Types in which the predictions of an arm are stored."""
@@ -44,8 +46,8 @@ PACKED = {"predicted": "i2", "rank": "i2", "margin": "f4"}
 def run(job: Job) -> KindResult:
     """Evaluate the job's arms (see `run_items`).
 
-    Raises `Unsupported` for data that does not fit the model, `OSError` for data that is not on this machine, `TimedOut`, and what
-    the model's loading raises.
+    Raises `Unsupported` for data that does not fit the model, `OSError` for data that is not on
+    this machine, `TimedOut`, and what the model's loading raises.
     """
     return run_items(job, AccuracyKind)
 
@@ -84,7 +86,8 @@ class AccuracyKind(ItemKind[VisionArm, LabelledBatch, BatchOutput]):
         self.total = len(self.places)
         self.inputs: ImageInputs = {}
         self.evaluated: dict[int, defaultdict[str, list[NDArray[Any]]]] = {}
-        """By arm its predictions and the diversity of its tokens so far, an array for each batch."""
+        """By arm its predictions and the diversity of its tokens so far, an array for each
+        batch."""
         self.kl: dict[Pair, list[NDArray[Any]]] = {pair: [] for pair in self.pairs}
         self.similarity = {pair: FeatureSimilarity() for pair in self.first.values()}
         self.evaluated_places: list[int] = []
@@ -96,30 +99,46 @@ class AccuracyKind(ItemKind[VisionArm, LabelledBatch, BatchOutput]):
 
     def items(self) -> Iterable[LabelledBatch]:
         arms, condition = self.remaining, self.job.condition
-        preprocessing = Preprocessing(self.loaded.model, condition, {arm.condition.pixels for arm in arms})
+        preprocessing = Preprocessing(
+            self.loaded.model, condition, {arm.condition.pixels for arm in arms}
+        )
         self.batch_size = _batch_size(condition.device, arms)
-        for batch in batches(self.images, self.places, preprocessing, self.batch_size, threads=max(1, int(cores()))):
+        for batch in batches(
+            self.images, self.places, preprocessing, self.batch_size, threads=max(1, int(cores()))
+        ):
             self.unreadable += batch.unreadable
             if batch.places:
                 self.evaluated_places += batch.places
                 self.done = len(self.evaluated_places)
-                labels_B = torch.as_tensor(self.images.labels[list(batch.places)], device=condition.device)
+                labels_B = torch.as_tensor(
+                    self.images.labels[list(batch.places)], device=condition.device
+                )
                 yield LabelledBatch(batch, labels_B, {})
         if not self.evaluated_places:
-            raise Unsupported(f"none of the {self.total} images can be read, the first being {self.unreadable[0]}")
+            raise Unsupported(
+                f"none of the {self.total} images can be read, the first being {self.unreadable[0]}"
+            )
 
     def read(self, arm: VisionArm, item: LabelledBatch) -> BatchOutput:
         condition = arm.condition
         key = (condition.pixels, condition.dtype)
         if key not in item.inputs:
-            item.inputs[key] = item.batch.inputs[condition.pixels].to(condition.device, DTYPES[condition.dtype])
+            item.inputs[key] = item.batch.inputs[condition.pixels].to(
+                condition.device, DTYPES[condition.dtype]
+            )
         output = _forward(arm, item.inputs[key])
         if wrong := int((~torch.isfinite(output.logits_BK).all(-1)).sum()):
-            raise NotANumberError(f"the logits of {wrong} of {len(output.logits_BK)} images are not finite")
+            raise NotANumberError(
+                f"the logits of {wrong} of {len(output.logits_BK)} images are not finite"
+            )
         return BatchOutput(output.logits_BK[:, self.outputs_K], output.features)
 
     def keep(self, arm: VisionArm, item: LabelledBatch, output: BatchOutput) -> None:
-        logits_BK, labels_B1, kept = output.logits_BK, item.labels_B[:, None], self.evaluated[arm.index]
+        logits_BK, labels_B1, kept = (
+            output.logits_BK,
+            item.labels_B[:, None],
+            self.evaluated[arm.index],
+        )
         true_B1 = logits_BK.gather(1, labels_B1)
         others_BK = logits_BK.scatter(1, labels_B1, -torch.inf)
         kept["predicted"].append(self.outputs_K[logits_BK.argmax(-1)].cpu().numpy())
@@ -133,14 +152,23 @@ class AccuracyKind(ItemKind[VisionArm, LabelledBatch, BatchOutput]):
             self.similarity[pair].add(baseline.features.blocks_LBD, arm.features.blocks_LBD)
 
     def result(self) -> tuple[Sequence[ArmOutcome], Mapping[str, Any]]:
-        """With accuracy, and what each arm loses against the first baseline that it is compared with."""
+        """With accuracy, and what each arm loses against the first baseline that it is compared
+        with.
+        """
         batch = min(self.batch_size, len(self.evaluated_places))
-        plain = {arm.index: arm.outcome().model_copy(update={"batch": batch}) for arm in self.remaining}
+        plain = {
+            arm.index: arm.outcome().model_copy(update={"batch": batch}) for arm in self.remaining
+        }
         outcomes = [
-            outcome.model_copy(update={"metrics": (*self._own(index), *self._losses(outcome, plain))})
+            outcome.model_copy(
+                update={"metrics": (*self._own(index), *self._losses(outcome, plain))}
+            )
             for index, outcome in plain.items()
         ]
-        return outcomes, {"predictions": self.predictions, "flags": raised(unreadable_images=bool(self.unreadable))}
+        return outcomes, {
+            "predictions": self.predictions,
+            "flags": raised(unreadable_images=bool(self.unreadable)),
+        }
 
     @cached_property
     def predictions(self) -> Predictions:
@@ -152,16 +180,24 @@ class AccuracyKind(ItemKind[VisionArm, LabelledBatch, BatchOutput]):
             images=len(names),
             classes=len(self.outputs),
             labels=pack(labels, "i2"),
-            listing=digest({"names": names, "labels": labels.tolist(), "corruption": self.corruption}),
+            listing=digest(
+                {"names": names, "labels": labels.tolist(), "corruption": self.corruption}
+            ),
             unreadable=tuple(self.unreadable),
             arms=tuple(
                 ArmImages(
-                    arm=index, **{name: pack(np.concatenate(self.evaluated[index][name]), code) for name, code in PACKED.items()}
+                    arm=index,
+                    **{
+                        name: pack(np.concatenate(self.evaluated[index][name]), code)
+                        for name, code in PACKED.items()
+                    },
                 )
                 for index in arms
             ),
             pairs=tuple(
-                PairImages(baseline=pair.baseline, arm=pair.arm, kl=pack(np.concatenate(values), "f4"))
+                PairImages(
+                    baseline=pair.baseline, arm=pair.arm, kl=pack(np.concatenate(values), "f4")
+                )
                 for pair, values in self.kl.items()
                 if pair.baseline in arms and pair.arm in arms
             ),
@@ -183,13 +219,17 @@ class AccuracyKind(ItemKind[VisionArm, LabelledBatch, BatchOutput]):
         estimates = {"kl": found.kl, "margin_change": found.margin_change}
         metrics = [estimated(name, estimate) for name, estimate in estimates.items() if estimate]
         if found.margin_change_p05 is not None:
-            metrics.append(metric_value("margin_change_p05", found.margin_change_p05, n=found.images))
+            metrics.append(
+                metric_value("margin_change_p05", found.margin_change_p05, n=found.images)
+            )
         similarity = self.similarity[pair]
         for name, blocks in (("cka", similarity.cka), ("angle", similarity.angles)):
             if blocks:
                 rows = {name: float(np.mean(blocks)), f"{name}_last": blocks[-1]}
                 rows |= {f"{name}_block_{block}": value for block, value in enumerate(blocks)}
-                metrics += [metric_value(key, value, n=similarity.images) for key, value in rows.items()]
+                metrics += [
+                    metric_value(key, value, n=similarity.images) for key, value in rows.items()
+                ]
         baseline = outcomes[pair.baseline]
         cost = (outcome.gmacs + outcome.gmacs_overhead) / (baseline.gmacs + baseline.gmacs_overhead)
         return [*metrics, metric_value("relative_cost", cost)]
@@ -198,8 +238,9 @@ class AccuracyKind(ItemKind[VisionArm, LabelledBatch, BatchOutput]):
 def divergence(baseline_BK: Tensor, arm_BK: Tensor) -> Tensor:
     """KL(baseline || arm) of two sets of logits in nats, [B]; rounding makes none negative.
 
-    K are the outputs that stand for the classes of the data: with a class map those that it names, and the softmax is over them
-    alone, so that probability which a model gives to other outputs plays no part.
+    K are the outputs that stand for the classes of the data: with a class map those that it names,
+    and the softmax is over them alone, so that probability which a model gives to other outputs
+    plays no part.
     """
     log_p_BK, log_q_BK = baseline_BK.log_softmax(-1), arm_BK.log_softmax(-1)
     return (log_p_BK.exp() * (log_p_BK - log_q_BK)).sum(-1).clamp(min=0)
@@ -218,20 +259,28 @@ def _forward(arm: VisionArm, x_BCHW: Tensor) -> BatchOutput:
     halves = [_forward(arm, half_BCHW) for half_BCHW in x_BCHW.tensor_split(2)]
     blocks_LBD = torch.cat([half.features.blocks_LBD for half in halves], 1)
     diversity_B = torch.cat([half.features.diversity_B for half in halves])
-    return BatchOutput(torch.cat([half.logits_BK for half in halves]), Features(blocks_LBD, diversity_B))
+    return BatchOutput(
+        torch.cat([half.logits_BK for half in halves]), Features(blocks_LBD, diversity_B)
+    )
 
 
 def _images(job: Job) -> tuple[Images, str | None]:
     """The job's images, and their corruption as text.
 
-    Raises `Unsupported`, and `OSError` for a path that is not here or holds other files than when the job was planned.
+    Raises `Unsupported`, and `OSError` for a path that is not here or holds other files than when
+    the job was planned.
     """
     condition = job.condition
     if condition.data is None:
-        raise Unsupported("an accuracy job needs data: digits, imagefolder:PATH or huggingface:PATH")
-    if condition.corruption is not None and (condition.corruption not in CORRUPTIONS or condition.severity is None):
         raise Unsupported(
-            f"corruption {condition.corruption}, severity {condition.severity}: there are {', '.join(CORRUPTIONS)}, from 1 to 5"
+            "an accuracy job needs data: digits, imagefolder:PATH or huggingface:PATH"
+        )
+    if condition.corruption is not None and (
+        condition.corruption not in CORRUPTIONS or condition.severity is None
+    ):
+        raise Unsupported(
+            f"corruption {condition.corruption}, severity {condition.severity}: there are"
+            f" {', '.join(CORRUPTIONS)}, from 1 to 5"
         )
     try:
         found = images(condition.data)
@@ -239,7 +288,8 @@ def _images(job: Job) -> tuple[Images, str | None]:
         raise Unsupported(str(error)) from error
     if "data" in job.content_hashes and job.content_hashes["data"] != data_hash(condition)["data"]:
         raise OSError(
-            f"{condition.data} holds other files than when the sweep was planned: run the sweep again, or copy the same data here"
+            f"{condition.data} holds other files than when the sweep was planned: run the sweep"
+            " again, or copy the same data here"
         )
     return found, condition.corruption and f"{condition.corruption}/{condition.severity}"
 

@@ -25,7 +25,8 @@ _LOG = logging.getLogger(__name__)
 _ALLOCATION = re.compile(r"[Tt]ried to allocate ([0-9.]+ ?\w+)")
 """How torch names the size of an allocation that failed, on a CPU and on a GPU."""
 TIMEOUT_SHARE = 0.9
-"""So much of the job's time-out is used by plan; pairs come first, passes that would reach beyond are skipped and flagged."""
+"""So much of the job's time-out is used by plan; pairs come first, passes that would reach beyond
+are skipped and flagged."""
 _REASONS: Mapping[FailureReason, tuple[type[BaseException], ...]] = {
     "timeout": (TimedOut,),
     "unsupported": (Unsupported,),
@@ -40,7 +41,9 @@ _SOUND: set[str] = set()
 
 
 class StateChangedError(Exception):
-    """One of the arms changed what all arms of the process run on, and the others must be measured in another process."""
+    """One of the arms changed what all arms of the process run on, and the others must be measured
+    in another process.
+    """
 
     def __init__(self, arms: tuple[int, ...], notes: tuple[str, ...]) -> None:
         super().__init__(notes[0])
@@ -55,7 +58,8 @@ class FailureCollector:
         self.rows: list[Failure] = []
         self.allowed_s = TIMEOUT_SHARE * job.protocol.timeout_s
         self.deadline = time.monotonic() + self.allowed_s
-        """Reading of `time.monotonic()`; compiling does not count, and an alarm that rang leaves the other arms as long again."""
+        """Reading of `time.monotonic()`; compiling does not count, and an alarm that rang leaves
+        the other arms as long again."""
         before = ForwardFunctions()
         methods.every()  # files of users are imported here, once in a process
         for change in before.restore():
@@ -72,7 +76,9 @@ class FailureCollector:
 
     @contextlib.contextmanager
     def collect(self, arm: int, doing: str) -> Iterator[None]:
-        """Make what the block raises a failure of `arm`, and undo what it changes in the process; `doing` completes "while …"."""
+        """Make what the block raises a failure of `arm`, and undo what it changes in the process;
+        `doing` completes "while …".
+        """
         try:
             with self.changes.watched(arm, doing):
                 yield
@@ -83,21 +89,29 @@ class FailureCollector:
         if isinstance(error, TimedOut) and not isinstance(error, CompilationTimedOut):
             self.allow_anew()
         self.rows.append(failure(arm, error, f"while {doing}"))
-        traceback.clear_frames(error.__traceback__)  # their tensors would stay allocated as long as the exception
+        # their tensors would stay allocated as long as the exception
+        traceback.clear_frames(error.__traceback__)
         gc.collect()
         if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
             torch.cuda.empty_cache()
 
     def add_in_turn(self, arm: int, error: BaseException, verb: str, name: str) -> bool:
-        """A failure while the arms ran in turns: of `arm`, and whether it is; a time-out is the job's, and open."""
+        """A failure while the arms ran in turns: of `arm`, and whether it is; a time-out is the
+        job's, and open.
+        """
         if isinstance(error, TimedOut):
-            self.add(None, TimingTimedOut(f"{error}, and which arm ran then is chance: no arm is blamed"), f"{verb} the arms")
+            self.add(
+                None,
+                TimingTimedOut(f"{error}, and which arm ran then is chance: no arm is blamed"),
+                f"{verb} the arms",
+            )
             return False
         self.add(arm, error, f"{verb} {name}")
         return True
 
     def leave(self) -> None:
-        """Raises `StateChangedError` where an arm changed what all run on and others can be answered without it.
+        """Raises `StateChangedError` where an arm changed what all run on and others can be
+        answered without it.
 
         An unmodified model changes nothing: where the arm is not known it is one with a method.
         """
@@ -111,7 +125,9 @@ class FailureCollector:
         """Fail `arm` because `baseline`, the last one it could be compared with, failed."""
         cause = next(row for row in self.rows if row.arm == baseline)
         message = f"not measured: its baseline {name} failed {cause.message}"
-        self.rows.append(Failure(arm=arm, reason=cause.reason, message=message, detail=cause.detail))
+        self.rows.append(
+            Failure(arm=arm, reason=cause.reason, message=message, detail=cause.detail)
+        )
 
     def allow_anew(self) -> None:
         """The alarm rang, and rings again after as long."""
@@ -135,13 +151,20 @@ class FailureCollector:
         """The arms that `make` builds, by their indices in the job."""
         prepared = []
         for index, arm in enumerate(job.arms):
-            with self.collect(index, f"preparing {arm}"), self.stopped() if index in job.compiled else contextlib.nullcontext():
+            with (
+                self.collect(index, f"preparing {arm}"),
+                self.stopped() if index in job.compiled else contextlib.nullcontext(),
+            ):
                 prepared.append(make(index))
             self.leave()
         return prepared
 
-    def result(self, arms: Iterable[ArmOutcome] = (), *, flags: Iterable[str] = (), **fields: Any) -> KindResult:
-        """The result of a kind, with the failures so far and what the arms changed in the process."""
+    def result(
+        self, arms: Iterable[ArmOutcome] = (), *, flags: Iterable[str] = (), **fields: Any
+    ) -> KindResult:
+        """The result of a kind, with the failures so far and what the arms changed in the
+        process.
+        """
         if self.job.protocol.passes > 1 and not self.changes.shared_by:
             _SOUND.add(self.job.visited_id)
         if self.changes.shared_by:
@@ -162,10 +185,20 @@ class FailureCollector:
 
 def failure(arm: int | None, error: BaseException, context: str) -> Failure:
     """The row of an error; the message is one line that begins with `context`."""
-    reason: FailureReason = next((name for name, kinds in _REASONS.items() if isinstance(error, kinds)), "error")
+    reason: FailureReason = next(
+        (name for name, kinds in _REASONS.items() if isinstance(error, kinds)), "error"
+    )
     text = str(error).strip().partition("\n")[0] or type(error).__name__
     if reason == "out_of_memory" or (reason == "error" and "can't allocate memory" in str(error)):
         reason = "out_of_memory"
         size = _ALLOCATION.search(text)
-        text = f"memory ran out{f' at a request for {size[1]} more' if size else ''}; a smaller batch, input or dtype needs less"
-    return Failure(arm=arm, reason=reason, message=f"{context}: {text}", detail="".join(traceback.format_exception(error)))
+        text = (
+            f"memory ran out{f' at a request for {size[1]} more' if size else ''}; a smaller batch,"
+            " input or dtype needs less"
+        )
+    return Failure(
+        arm=arm,
+        reason=reason,
+        message=f"{context}: {text}",
+        detail="".join(traceback.format_exception(error)),
+    )

@@ -1,6 +1,8 @@
-"""Generation: all arms of a job decode the same text side by side; the first token, each further token and the whole are timed.
+"""Generation: all arms of a job decode the same text side by side; the first token, each further
+token and the whole are timed.
 
-Then each arm alone: memory, energy, and what the cache holds; and once more in a process of its own.
+Then each arm alone: memory, energy, and what the cache holds; and once more in a process of its
+own.
 """
 
 import contextlib
@@ -37,33 +39,45 @@ from workers.models.share_weights import kept_arm
 LONG_S = 0.2
 """A run longer than this is a block of its own in the warm-up; of shorter ones three are."""
 WARMUP_RUNS = 24
-"""Warm-up ends, steady or not, after so many runs of each arm, unless that is less than `WARMUP_S`."""
+"""Warm-up ends, steady or not, after so many runs of each arm, unless that is less than
+`WARMUP_S`."""
 ISOLATED_S = 10.0
 """What a process of its own takes at least; it is started only where twice as much is left."""
 
 _KNOWN: dict[str, dict[tuple[str, int], ArmMetrics]] = {}
-"""By job in several visits: what its passes measured of each arm, by the flag of a pass that is skipped and the arm."""
+"""By job in several visits: what its passes measured of each arm, by the flag of a pass that is
+skipped and the arm."""
 
 
 def run(job: Job, *, pass_seconds: float = PASS_SECONDS, isolated: bool = True) -> KindResult:
-    """Measure the job's arms (see `run_timed`); a pass below 2 s, and none in isolated processes, is for tests."""
+    """Measure the job's arms (see `run_timed`); a pass below 2 s, and none in isolated processes,
+    is for tests.
+    """
     return run_timed(job, partial(GenerationKind, pass_seconds=pass_seconds, isolated=isolated))
 
 
 class GenerationKind(TimedKind[LanguageArm]):
     """Runs of the workload, one a sample; their parts are series of the samples."""
 
-    def __init__(self, job: Job, failures: FailureCollector, *, pass_seconds: float, isolated: bool) -> None:
+    def __init__(
+        self, job: Job, failures: FailureCollector, *, pass_seconds: float, isolated: bool
+    ) -> None:
         super().__init__(job, failures)
         self.pass_seconds = pass_seconds
         self.texts = cut_texts(job)
         self.known = _KNOWN.setdefault(job.visited_id, {}) if job.protocol.passes > 1 else {}
-        self.passes = [self._once(self._run_alone, pass_seconds, "pass_skipped", lambda _: pass_seconds)]
+        self.passes = [
+            self._once(self._run_alone, pass_seconds, "pass_skipped", lambda _: pass_seconds)
+        ]
         if isolated:
-            self.passes.append(self._once(self._run_isolated, ISOLATED_S, "isolated_run_skipped", self._isolated_s))
+            self.passes.append(
+                self._once(self._run_isolated, ISOLATED_S, "isolated_run_skipped", self._isolated_s)
+            )
 
     def prepare(self, index: int) -> LanguageArm:
-        """An arm; of one of several visits, one that is compiled or captured as it was made at the first visit."""
+        """An arm; of one of several visits, one that is compiled or captured as it was made at the
+        first visit.
+        """
         runtime = self.job.arms[index].condition(self.job.condition).runtime
         if self.job.protocol.passes == 1 or runtime == "eager":
             return prepare_language(self.job, index, self.texts)
@@ -71,9 +85,15 @@ class GenerationKind(TimedKind[LanguageArm]):
         return replace(kept, index=index, runs=[])
 
     def _once(
-        self, measure: Callable[[LanguageArm], ArmMetrics], reserve_s: float, skipped: str, needed_s: Callable[[LanguageArm], float]
+        self,
+        measure: Callable[[LanguageArm], ArmMetrics],
+        reserve_s: float,
+        skipped: str,
+        needed_s: Callable[[LanguageArm], float],
     ) -> SoloPass[LanguageArm]:
-        """A pass that measures each arm once, at the first visit of this process; later visits state the same figures."""
+        """A pass that measures each arm once, at the first visit of this process; later visits
+        state the same figures.
+        """
 
         def measured(arm: LanguageArm) -> ArmMetrics:
             if (skipped, arm.index) not in self.known:
@@ -99,16 +119,25 @@ class GenerationKind(TimedKind[LanguageArm]):
         return {name: [each[name] for each in parts] for name in arm.first.parts_s}
 
     def read(self, arm: LanguageArm, samples: Samples) -> ArmMetrics:
-        """Times, and the rates that follow from them; the flag where a run did other work than the first."""
+        """Times, and the rates that follow from them; the flag where a run did other work than the
+        first.
+        """
         runs, first = arm.runs, arm.first
-        seconds, steps_s = np.array([run.seconds for run in runs]), np.concatenate([run.steps_s for run in runs])
+        seconds, steps_s = (
+            np.array([run.seconds for run in runs]),
+            np.concatenate([run.steps_s for run in runs]),
+        )
         tpot_s = np.array([run.tpot_s for run in runs])
         characters = np.array([run.characters for run in runs])
-        base_tokens = sum(len(arm.base.tokenizer.encode(text)) for text in runs[-1].texts)  # equal in all runs
+        # equal in all runs
+        base_tokens = sum(len(arm.base.tokenizer.encode(text)) for text in runs[-1].texts)
         prefill_s = np.array([run.ttft_s - run.encoding_s for run in runs])
         columns = [column for column, index in enumerate(samples.arms) if index == arm.index]
         metrics = [
-            *(median_time(name, np.array(rows)[:, columns].ravel()) for name, rows in samples.series.items()),
+            *(
+                median_time(name, np.array(rows)[:, columns].ravel())
+                for name, rows in samples.series.items()
+            ),
             metric_value("tpot_p95", float(np.quantile(steps_s, 0.95)) * 1e3, n=steps_s.size),
             estimated("prefill_tokens_per_s", median(first.prompt_tokens / prefill_s)),
             estimated("decode_tokens_per_s", median(arm.sequences / tpot_s)),
@@ -117,10 +146,17 @@ class GenerationKind(TimedKind[LanguageArm]):
             median_time("tokenizer_s", [run.tokenizer_s for run in runs]),
             estimated("achieved_gb_per_s", median(arm.weight_bytes / tpot_s), 1e-9),
             metric_value("outlier_share", float(outliers(seconds).mean()), n=seconds.size),
-            metric_value("peak_gb_per_s", bandwidth(arm.condition.device, arm.weight_bytes / float(tpot_s.min()) / 1e9), n=1),
+            metric_value(
+                "peak_gb_per_s",
+                bandwidth(arm.condition.device, arm.weight_bytes / float(tpot_s.min()) / 1e9),
+                n=1,
+            ),
             *counters(arm.model),
         ]
-        return ArmMetrics(metrics, raised(consistency_check_failed=bool({run.work for run in runs} - {first.work})))
+        return ArmMetrics(
+            metrics,
+            raised(consistency_check_failed=bool({run.work for run in runs} - {first.work})),
+        )
 
     def _run_alone(self, arm: LanguageArm) -> ArmMetrics:
         """Peak memory, energy, and what the cache holds at the end of a run."""
@@ -133,15 +169,23 @@ class GenerationKind(TimedKind[LanguageArm]):
         work = {"token": runs * arm.first.decoded, "char": runs * arm.first.characters}
         metrics = [*memory.metrics, *cache.metrics, *spent.metrics(work, runs)]
         return ArmMetrics(
-            metrics, raised(memory_unmeasured=not memory.metrics, consistency_check_failed=cache.length != arm.first.cached)
+            metrics,
+            raised(
+                memory_unmeasured=not memory.metrics,
+                consistency_check_failed=cache.length != arm.first.cached,
+            ),
         )
 
     def _isolated_s(self, arm: LanguageArm) -> float:
-        """What is compiled is compiled there again, which takes no longer than the first call, because its code is on disk."""
+        """What is compiled is compiled there again, which takes no longer than the first call,
+        because its code is on disk.
+        """
         return 2 * ISOLATED_S + (arm.first_call_s if arm.index in self.job.compiled else 0)
 
     def _run_isolated(self, arm: LanguageArm) -> ArmMetrics:
-        """The arm in a process that runs nothing else (see `workers.kinds.isolated_run`): its load time and peak memory."""
+        """The arm in a process that runs nothing else (see `workers.kinds.isolated_run`): its load
+        time and peak memory.
+        """
         alone = {"condition": arm.condition, "arms": (Arm(stack=arm.arm.stack),), "pairs": ()}
         path = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(PROJECT))))
         try:
@@ -156,7 +200,9 @@ class GenerationKind(TimedKind[LanguageArm]):
             )
         except (OSError, subprocess.SubprocessError):
             return ArmMetrics(flags=["isolated_run_skipped"])
-        return ArmMetrics([MetricValue.model_validate(each) for each in json.loads(done.stdout.splitlines()[-1])])
+        return ArmMetrics(
+            [MetricValue.model_validate(each) for each in json.loads(done.stdout.splitlines()[-1])]
+        )
 
 
 @dataclass

@@ -1,4 +1,6 @@
-"""Generation profile: where the time of prefill and of one decode step goes, in rounds under a profiler after those without."""
+"""Generation profile: where the time of prefill and of one decode step goes, in rounds under a
+profiler after those without.
+"""
 
 import time
 from collections.abc import Sequence
@@ -22,11 +24,15 @@ PROFILED_STEPS = 8
 def run(job: Job) -> KindResult:
     """Time the job's arms (see `run_timed`), then profile them side by side."""
     profiler = PhaseProfiler()
-    return profiler.result(job, run_timed(job, lambda own, failures: GenerationProfileKind(own, failures, profiler)))
+    return profiler.result(
+        job, run_timed(job, lambda own, failures: GenerationProfileKind(own, failures, profiler))
+    )
 
 
 class GenerationProfileKind(GenerationKind):
-    """Runs as in a generation job; the rounds and passes afterwards are those under the profiler, in the same process."""
+    """Runs as in a generation job; the rounds and passes afterwards are those under the profiler,
+    in the same process.
+    """
 
     def __init__(self, job: Job, failures: FailureCollector, profiler: PhaseProfiler) -> None:
         super().__init__(job, failures, pass_seconds=0.0, isolated=False)
@@ -43,7 +49,9 @@ class GenerationProfileKind(GenerationKind):
         self.profiler.record(arms, timed, walls, _run, self.failures)
 
     def _profile(self, arm: LanguageArm) -> ArmMetrics:
-        return self.profiler.add(arm, lambda recording: _run(arm, recording), DTYPES[arm.condition.dtype].itemsize)
+        return self.profiler.add(
+            arm, lambda recording: _run(arm, recording), DTYPES[arm.condition.dtype].itemsize
+        )
 
 
 class _EnoughStepsError(Exception):
@@ -51,7 +59,9 @@ class _EnoughStepsError(Exception):
 
 
 class _Marks:
-    """A clock of the workload that marks the prefill and the first decode steps, and then ends the run."""
+    """A clock of the workload that marks the prefill and the first decode steps, and then ends the
+    run.
+    """
 
     def __init__(self, recording: Recording, steps: int) -> None:
         self.recording, self.steps, self.read = recording, steps, 0
@@ -68,6 +78,8 @@ class _Marks:
 def _run(arm: LanguageArm, recording: Recording) -> None:
     """The beginning of one run of the workload."""
     try:
-        arm.workload.run(arm.model, clock=_Marks(recording, min(PROFILED_STEPS, len(arm.first.steps_s))))
+        arm.workload.run(
+            arm.model, clock=_Marks(recording, min(PROFILED_STEPS, len(arm.first.steps_s)))
+        )
     except _EnoughStepsError:
         return

@@ -1,4 +1,6 @@
-"""One arm of a generation job in a process of its own: `python -m workers.kinds.isolated_run < job.json` prints its metrics."""
+"""One arm of a generation job in a process of its own: `python -m workers.kinds.isolated_run <
+job.json` prints its metrics.
+"""
 
 import json
 import sys
@@ -21,11 +23,13 @@ ISOLATED = {"rss_before": "rss_isolated"} | {
 
 
 def measure_isolated() -> None:
-    """Build the job's only arm, which overrides nothing, and run its workload once; what is not eager, once before.
+    """Build the job's only arm, which overrides nothing, and run its workload once; what is not
+    eager, once before.
 
-    `load_s`: from the start of loading until the arm could run. `peak_rss_isolated` and, on CUDA, `cuda_peak_allocated_isolated`
-    and `cuda_peak_reserved_isolated`: peaks while the workload runs, what loading needed for itself being freed; `rss_isolated` is
-    what was resident before, what compiling left included. The unmodified model is freed: only what the arm itself holds counts.
+    `load_s`: from the start of loading until the arm could run. `peak_rss_isolated` and, on CUDA,
+    `cuda_peak_allocated_isolated` and `cuda_peak_reserved_isolated`: peaks while the workload runs,
+    what loading needed for itself being freed; `rss_isolated` is what was resident before, what
+    compiling left included. The unmodified model is freed: only what the arm itself holds counts.
     """
     job = Job.model_validate_json(sys.stdin.read())
     own = job.condition
@@ -43,7 +47,9 @@ def measure_isolated() -> None:
             work.run(model)
     peaks = {metric.name: metric.value for metric in memory.metrics}
     metrics = [metric_value("load_s", load_s, n=1)]
-    metrics += [metric_value(ISOLATED[name], peak, n=1) for name, peak in peaks.items() if name in ISOLATED]
+    metrics += [
+        metric_value(ISOLATED[name], peak, n=1) for name, peak in peaks.items() if name in ISOLATED
+    ]
     sys.stdout.write("\n" + json.dumps([metric.model_dump() for metric in metrics]) + "\n")
 
 

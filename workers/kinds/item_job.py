@@ -1,4 +1,6 @@
-"""Item jobs: all arms of a job read the same items (images, windows of a text) in one pass; a kind declares what differs."""
+"""Item jobs: all arms of a job read the same items (images, windows of a text) in one pass; a kind
+declares what differs.
+"""
 
 import contextlib
 from abc import ABC, abstractmethod
@@ -66,14 +68,18 @@ class ItemKind(ABC, Generic[_A, _Item, _Output]):
 
     @abstractmethod
     def result(self) -> tuple[Sequence[ArmOutcome], Mapping[str, Any]]:
-        """At the end the outcomes of the remaining arms, and the payload and the flags of the job."""
+        """At the end the outcomes of the remaining arms, and the payload and the flags of the
+        job.
+        """
 
     @property
     def remaining(self) -> list[_A]:
         return [arm for index, arm in self.arms.items() if index not in self.failures.arms]
 
     def read_item(self, item: _Item) -> None:
-        """Let every remaining arm read an item. Raises `TimedOut`, because which arm that meets is chance."""
+        """Let every remaining arm read an item. Raises `TimedOut`, because which arm that meets is
+        chance.
+        """
         outputs: dict[int, _Output] = {}
         for arm in self.remaining:
             doing = f"{self.verb} {arm.arm}"
@@ -89,11 +95,13 @@ class ItemKind(ABC, Generic[_A, _Item, _Output]):
                 self.compare(pair, outputs[pair.baseline], outputs[pair.arm])
 
 
-def run_items(job: Job, declare: Callable[[Job, FailureCollector], ItemKind[_A, Any, Any]]) -> KindResult:
+def run_items(
+    job: Job, declare: Callable[[Job, FailureCollector], ItemKind[_A, Any, Any]]
+) -> KindResult:
     """Let the job's arms read the items; an error of an arm becomes a failure and the others go on.
 
-    Arms run eagerly, whatever the runtime, batch size and cache: none of these changes what a model computes. Raises `TimedOut`,
-    and what `declare` raises.
+    Arms run eagerly, whatever the runtime, batch size and cache: none of these changes what a model
+    computes. Raises `TimedOut`, and what `declare` raises.
     """
     failures = FailureCollector(job)
     use_threads(job.condition)
@@ -101,7 +109,9 @@ def run_items(job: Job, declare: Callable[[Job, FailureCollector], ItemKind[_A, 
         kind = declare(_eager(job), failures)
         kind.arms = {arm.index: arm for arm in failures.prepare(kind.job, kind.prepare)}
         if kind.arms:
-            with explain_timeout(lambda: f"{kind.done} of {kind.total} {kind.progress}", kind.bounded_by):
+            with explain_timeout(
+                lambda: f"{kind.done} of {kind.total} {kind.progress}", kind.bounded_by
+            ):
                 for item in kind.items():
                     kind.read_item(item)
                     if not kind.remaining:
@@ -118,11 +128,16 @@ def explain_timeout(done: Callable[[], str], bounded_by: str) -> Iterator[None]:
     try:
         yield
     except TimedOut as error:
-        raise TimedOut(f"{error}, when {done()}; allow a longer timeout or request fewer {bounded_by}") from error
+        raise TimedOut(
+            f"{error}, when {done()}; allow a longer timeout or request fewer {bounded_by}"
+        ) from error
 
 
 def _eager(job: Job) -> Job:
     plain = {"runtime": None, "kv_cache": None}
-    arms = tuple(arm.model_copy(update={"overrides": arm.overrides.model_copy(update=plain)}) for arm in job.arms)
+    arms = tuple(
+        arm.model_copy(update={"overrides": arm.overrides.model_copy(update=plain)})
+        for arm in job.arms
+    )
     condition = job.condition.model_copy(update={"batch_size": 1, "runtime": "eager"})
     return job.model_copy(update={"condition": condition, "arms": arms})

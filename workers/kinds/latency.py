@@ -1,4 +1,6 @@
-"""Latency: all arms of a job timed side by side, with bursts for throughput; then peak memory and energy of each alone."""
+"""Latency: all arms of a job timed side by side, with bursts for throughput; then peak memory and
+energy of each alone.
+"""
 
 import statistics
 import time
@@ -33,7 +35,8 @@ BURST = 4
 STEADY_VISITS = 3
 """First visits of a process to a job that measure it: one alone may be disturbed."""
 CLOCKS_DIFFER, EVENT_S = 1e-3, 1e-6
-"""How far the clock of CUDA events and the host's may differ: as a share, and for the two events of a sample."""
+"""How far the clock of CUDA events and the host's may differ: as a share, and for the two events of
+a sample."""
 MEMORY_FORWARDS = 3
 """In which the peak of memory is reached; a GPU is waited for after as many."""
 
@@ -65,21 +68,32 @@ class LatencyKind(TimedKind[VisionArm]):
 
     def __init__(self, job: Job, failures: FailureCollector, *, pass_seconds: float) -> None:
         super().__init__(job, failures)
-        self.energy_s = pass_seconds / job.protocol.passes if measures_energy(job.condition.device) else 0.0
+        self.energy_s = (
+            pass_seconds / job.protocol.passes if measures_energy(job.condition.device) else 0.0
+        )
         """How long each arm runs alone for its energy, where it can be read."""
         self.kept = shared_vision(job.condition, job.content_hashes)
         self.loaded = fresh_copy(self.kept) if job.protocol.passes > 1 else self.kept
         self.inputs: ImageInputs = {}
         self.counted: dict[int, list[Forwards]] = {}
-        """By arm, for each of its copies: forwards and images that the first block saw while the samples were taken."""
-        self.known = _KNOWN.setdefault(job.visited_id, Known()) if job.protocol.passes > 1 else Known()
-        visited = min((len(self.known.steady.get(arm, ())) for arm in range(len(job.arms))), default=0)
+        """By arm, for each of its copies: forwards and images that the first block saw while the
+        samples were taken."""
+        self.known = (
+            _KNOWN.setdefault(job.visited_id, Known()) if job.protocol.passes > 1 else Known()
+        )
+        visited = min(
+            (len(self.known.steady.get(arm, ())) for arm in range(len(job.arms))), default=0
+        )
         self.burst = BURST if visited < STEADY_VISITS else 0
         if self.energy_s or len(self.known.alone) < len(job.arms):
-            self.passes = [SoloPass(self._run_alone, self.energy_s, "pass_skipped", lambda _: self.energy_s)]
+            self.passes = [
+                SoloPass(self._run_alone, self.energy_s, "pass_skipped", lambda _: self.energy_s)
+            ]
 
     def prepare(self, index: int) -> VisionArm:
-        """An arm on this visit's copy of the weights; one that is compiled or captured, as it was made at the first visit."""
+        """An arm on this visit's copy of the weights; one that is compiled or captured, as it was
+        made at the first visit.
+        """
         runtime = self.job.arms[index].condition(self.job.condition).runtime
         if self.job.protocol.passes == 1 or runtime == "eager":
             return prepare_vision(self.job, index, self.loaded, self.inputs)
@@ -106,12 +120,19 @@ class LatencyKind(TimedKind[VisionArm]):
         walls = np.array(samples.seconds)[:, columns].ravel()
         called = len(walls) * samples.inner[0]
         if samples.bursts is not None:
-            steady_s = np.array(samples.bursts)[:, list(dict.fromkeys(samples.arms)).index(arm.index)]
+            steady_s = np.array(samples.bursts)[
+                :, list(dict.fromkeys(samples.arms)).index(arm.index)
+            ]
             called += BURST * len(steady_s) * samples.inner[0]
-            self.known.steady.setdefault(arm.index, []).append(float(np.median(steady_s) / np.median(walls)))
+            self.known.steady.setdefault(arm.index, []).append(
+                float(np.median(steady_s) / np.median(walls))
+            )
             self.known.bursts = len(steady_s)
-        ratio = metric_value("steady_ratio", statistics.median(self.known.steady[arm.index]), n=self.known.bursts)
-        if samples.bursts is None:  # a later visit: its throughput is that of its own state of the machine, as its latency is
+        ratio = metric_value(
+            "steady_ratio", statistics.median(self.known.steady[arm.index]), n=self.known.bursts
+        )
+        # a later visit: its throughput is that of its own state of the machine, as its latency is
+        if samples.bursts is None:
             steady_s = ratio.value * walls
         earlier = ArmMetrics() if self.passes else self.known.alone[arm.index]
         metrics = [
@@ -122,7 +143,9 @@ class LatencyKind(TimedKind[VisionArm]):
             metric_value("outlier_share", float(outliers(walls).mean()), n=len(walls)),
         ]
         counted = self.counted[arm.index]
-        seen = Forwards(sum(each.forwards for each in counted), sum(each.images for each in counted))
+        seen = Forwards(
+            sum(each.forwards for each in counted), sum(each.images for each in counted)
+        )
         sound = consistent(seen, called, arm.condition.batch_size)
         if samples.event_seconds is not None:
             devices = np.array(samples.event_seconds)[:, columns].ravel()
@@ -131,7 +154,9 @@ class LatencyKind(TimedKind[VisionArm]):
         return ArmMetrics(metrics, (*earlier.flags, *raised(consistency_check_failed=not sound)))
 
     def _run_alone(self, arm: VisionArm) -> ArmMetrics:
-        """Peak memory in a few forwards; energy and mean power in `energy_s` of them, where they can be read."""
+        """Peak memory in a few forwards; energy and mean power in `energy_s` of them, where they
+        can be read.
+        """
         device = arm.condition.device
         called = 0
         with (
@@ -147,23 +172,30 @@ class LatencyKind(TimedKind[VisionArm]):
                     synchronise(device)
         sound = consistent(counted, called, arm.condition.batch_size)
         metrics = [*memory.metrics, *spent.metrics({"image": counted.images}, counted.forwards)]
-        found = ArmMetrics(metrics, raised(memory_unmeasured=not memory.metrics, consistency_check_failed=not sound))
+        found = ArmMetrics(
+            metrics,
+            raised(memory_unmeasured=not memory.metrics, consistency_check_failed=not sound),
+        )
         self.known.alone[arm.index] = found
         return found
 
 
 def possible(device_s: FloatArray, wall_s: FloatArray, inner: int) -> bool:
-    """Whether times between CUDA events, per forward of samples of `inner`, can lie inside the wall times around them.
+    """Whether times between CUDA events, per forward of samples of `inner`, can lie inside the wall
+    times around them.
 
-    Two clocks: events have a resolution of about 0.5 us, and the drivers' time stamps drift by parts in a thousand at most.
+    Two clocks: events have a resolution of about 0.5 us, and the drivers' time stamps drift by
+    parts in a thousand at most.
     """
     return bool((device_s <= wall_s * (1 + CLOCKS_DIFFER) + EVENT_S / inner).all())
 
 
 def consistent(counted: Forwards, called: int, batch: int) -> bool:
-    """Whether throughput x latency is the batch, for the images that the model's first block saw in `called` forwards.
+    """Whether throughput x latency is the batch, for the images that the model's first block saw in
+    `called` forwards.
 
-    With the wall time of these very forwards, throughput is images / wall and latency is wall / called, so that their product
-    is images / called: it holds exactly, however noisy the machine, or something was not what it seemed.
+    With the wall time of these very forwards, throughput is images / wall and latency is wall /
+    called, so that their product is images / called: it holds exactly, however noisy the machine,
+    or something was not what it seemed.
     """
     return counted.forwards == called and counted.images == called * batch

@@ -1,4 +1,6 @@
-"""Profile: where the time of each arm's forward goes, in rounds under a profiler after all arms were timed without one."""
+"""Profile: where the time of each arm's forward goes, in rounds under a profiler after all arms
+were timed without one.
+"""
 
 from collections.abc import Sequence
 
@@ -17,11 +19,15 @@ from workers.models.share_weights import DTYPES
 def run(job: Job) -> KindResult:
     """Time the job's arms (see `run_timed`), then profile them side by side."""
     profiler = PhaseProfiler()
-    return profiler.result(job, run_timed(job, lambda own, failures: ProfileKind(own, failures, profiler)))
+    return profiler.result(
+        job, run_timed(job, lambda own, failures: ProfileKind(own, failures, profiler))
+    )
 
 
 class ProfileKind(LatencyKind):
-    """Forwards as in a latency job; the rounds and passes afterwards are those under the profiler."""
+    """Forwards as in a latency job; the rounds and passes afterwards are those under the
+    profiler.
+    """
 
     def __init__(self, job: Job, failures: FailureCollector, profiler: PhaseProfiler) -> None:
         super().__init__(job, failures, pass_seconds=0.0)
@@ -32,7 +38,9 @@ class ProfileKind(LatencyKind):
         self.profiler.record(arms, timed, {"forward": timed.samples.seconds}, _run, self.failures)
 
     def _profile(self, arm: VisionArm) -> ArmMetrics:
-        return self.profiler.add(arm, lambda recording: _run(arm, recording), DTYPES[arm.condition.dtype].itemsize)
+        return self.profiler.add(
+            arm, lambda recording: _run(arm, recording), DTYPES[arm.condition.dtype].itemsize
+        )
 
 
 def _run(arm: VisionArm, recording: Recording) -> None:

@@ -25,7 +25,8 @@ from workers.measure.timing.interleaved import ArmError
 from workers.models.cpp_build import observed_functions
 
 ROUNDS_S, DETAILS_S = 4.0, 1.0
-"""Kept free of each job's time for each arm: its part of the rounds under the profiler, and its forwards with shapes."""
+"""Kept free of each job's time for each arm: its part of the rounds under the profiler, and its
+forwards with shapes."""
 PROFILE_S = ROUNDS_S + DETAILS_S
 
 _A = TypeVar("_A", bound=PreparedArm)
@@ -53,11 +54,15 @@ class PhaseProfiler:
     ) -> None:
         """Run the arms in rounds under the profiler, without one that fails meanwhile.
 
-        `walls` are seconds of the rounds without it, by phase and of the shape of the samples; `run` runs an arm once and marks its
-        forwards. Nothing is recorded where less time is left than the arms need afterwards.
+        `walls` are seconds of the rounds without it, by phase and of the shape of the samples;
+        `run` runs an arm once and marks its forwards. Nothing is recorded where less time is left
+        than the arms need afterwards.
         """
         samples = timed.samples
-        self.walls = {phase: Rounds(table, samples.arms, warmup_converged=timed.warmup.steady) for phase, table in walls.items()}
+        self.walls = {
+            phase: Rounds(table, samples.arms, warmup_converged=timed.warmup.steady)
+            for phase, table in walls.items()
+        }
         self.columns = samples.arms
         allowed_s = min(ROUNDS_S * len(arms), failures.left_s - DETAILS_S * len(arms))
         while allowed_s > 0:
@@ -66,28 +71,43 @@ class PhaseProfiler:
             if not left:
                 return
             device = next(iter(left.values())).condition.device
-            steps = [lambda recording, own=left[index]: run(own, recording) for index in self.columns]
+            steps = [
+                lambda recording, own=left[index]: run(own, recording) for index in self.columns
+            ]
             deadline = time.monotonic() + allowed_s
             try:
                 with observed_functions(called):
-                    self.tables = profile_rounds(steps, arms=self.columns, device=device, seed=uuid4().hex, deadline=deadline)
+                    self.tables = profile_rounds(
+                        steps, arms=self.columns, device=device, seed=uuid4().hex, deadline=deadline
+                    )
                 break
             except ArmError as error:
                 failed = left[self.columns[error.column]]
                 if not failures.add_in_turn(
-                    failed.index, error.__cause__ or error, f"profiling {failed.arm}", "profiling the arms"
+                    failed.index,
+                    error.__cause__ or error,
+                    f"profiling {failed.arm}",
+                    "profiling the arms",
                 ):
                     return
         for phase, table in self.tables.items():
             own = {arm: self.walls[phase].seconds(arm) for arm in set(self.columns)}
-            times = less_profiler(table.times, table.own, self.columns, own) if device == "cpu" else table.times
+            times = (
+                less_profiler(table.times, table.own, self.columns, own)
+                if device == "cpu"
+                else table.times
+            )
             self.fitted[phase] = PhaseRounds(times, self.columns, device)
 
-    def add(self, arm: PreparedArm, record_details: Callable[[Recording], object], itemsize: int) -> ArmMetrics:
-        """Keep the profile of every phase of an arm; the flag where its device time cannot be that of its wall.
+    def add(
+        self, arm: PreparedArm, record_details: Callable[[Recording], object], itemsize: int
+    ) -> ArmMetrics:
+        """Keep the profile of every phase of an arm; the flag where its device time cannot be that
+        of its wall.
 
-        `record_details` runs it once and marks its forwards; `itemsize` is that of its numbers in bytes. Nothing sees inside what
-        is compiled for a CPU, so that such an arm has no classes of time.
+        `record_details` runs it once and marks its forwards; `itemsize` is that of its numbers in
+        bytes. Nothing sees inside what is compiled for a CPU, so that such an arm has no classes of
+        time.
         """
         condition = arm.condition
         visible = (condition.device, condition.runtime) != ("cpu", "compile")
@@ -100,23 +120,29 @@ class PhaseProfiler:
         for phase, fitted in self.fitted.items():
             wall = ArmWall(arm.index, self.walls[phase].seconds(arm.index))
             rounds: Any = {"table": self.tables[phase], "fitted": fitted, "columns": self.columns}
-            profile, sound = profile_phase(phase, wall, **rounds, detailed=detailed, visible=visible)
+            profile, sound = profile_phase(
+                phase, wall, **rounds, detailed=detailed, visible=visible
+            )
             self.found.append(profile)
             metrics.append(metric_value(f"{phase}_wall", 1e3 * wall.seconds))
             possible = possible and sound
         return ArmMetrics(metrics, raised(consistency_check_failed=not possible))
 
     def result(self, job: Job, measured: KindResult) -> KindResult:
-        """The result of the job: profiles in place of samples, with the peaks of the machine for the dtypes of its arms."""
+        """The result of the job: profiles in place of samples, with the peaks of the machine for
+        the dtypes of its arms.
+        """
         dtypes = [arm.condition(job.condition).dtype for arm in job.arms]
         peaks = measure_peaks(job.condition.device, dtypes) if self.found else ()
         compared = tuple(self._compared(profile, job) for profile in self.found)
         metrics = dict(measured.system_metrics)
         if job.condition.device == "cuda":
-            metrics[WORKER_UNFIT] = (
-                1.0  # torch leaves CUPTI attached, which slows every later launch: this process times nothing more
-            )
-        return measured._replace(samples=None, profiles=compared, peaks=peaks, system_metrics=metrics)
+            # torch leaves CUPTI attached, which slows every later launch: this process times
+            # nothing more
+            metrics[WORKER_UNFIT] = 1.0
+        return measured._replace(
+            samples=None, profiles=compared, peaks=peaks, system_metrics=metrics
+        )
 
     def _compared(self, profile: ArmProfile, job: Job) -> ArmProfile:
         """A profile with what distinguishes it from that of its first baseline."""
@@ -129,12 +155,18 @@ class PhaseProfiler:
         profiled = fitted.profiled_speedup(*pair)
         before, after = (ArmWall(arm, walls.seconds(arm)) for arm in pair)
         changes = fitted.changes(before, after, speedup, profiled) if profile.times else {}
-        figures = {"speedup": bounded(speedup), "profiled_speedup": bounded(profiled), "changes": changes}
+        figures = {
+            "speedup": bounded(speedup),
+            "profiled_speedup": bounded(profiled),
+            "changes": changes,
+        }
         return profile.model_copy(update={"baseline": baseline, **figures})
 
 
 def _details(device: Device, run: Callable[[Recording], object], itemsize: int) -> TorchRecording:
-    """One run with shapes and allocations; one more before it does not count, as what it sets up is no part of a forward."""
+    """One run with shapes and allocations; one more before it does not count, as what it sets up is
+    no part of a forward.
+    """
     with observed_functions(called), Recording(device, details=True) as recording:
         run(recording)
         recording.close()

@@ -1,7 +1,8 @@
-"""Quality: all arms of a job read the same held-out text, and its likelihood is measured per byte and not per token.
+"""Quality: all arms of a job read the same held-out text, and its likelihood is measured per byte
+and not per token.
 
-A window's text is scored given the text before it (see `workers.kinds.log_likelihood`). Requested tasks of lm-eval are run after
-that (see `workers.kinds.zeroshot`).
+A window's text is scored given the text before it (see `workers.kinds.log_likelihood`). Requested
+tasks of lm-eval are run after that (see `workers.kinds.zeroshot`).
 """
 
 import math
@@ -33,8 +34,8 @@ from workers.models.language import LanguageModel, shared_language
 def run(job: Job) -> KindResult:
     """Score the job's arms, one window at a time (see `run_items`).
 
-    Raises `Unsupported` for text that is too short, `OSError` for text that is not on this machine, `TimedOut`, and what the
-    model's loading raises.
+    Raises `Unsupported` for text that is too short, `OSError` for text that is not on this machine,
+    `TimedOut`, and what the model's loading raises.
     """
     return run_items(job, QualityKind)
 
@@ -112,7 +113,8 @@ class QualityKind(ItemKind[ScoredArm, Window, ScoredText]):
 
     def result(self) -> tuple[Sequence[ArmOutcome], Mapping[str, Any]]:
         outcomes = [self._outcome(arm) for arm in self.remaining]
-        if self.job.protocol.tasks:  # after the counters were read, because they count the tasks as well
+        # after the counters were read, because they count the tasks as well
+        if self.job.protocol.tasks:
             outcomes = self._with_tasks(outcomes)
         indices = {arm.index for arm in self.remaining}
         scores = TextScores(
@@ -121,7 +123,10 @@ class QualityKind(ItemKind[ScoredArm, Window, ScoredText]):
             bytes=pack([len(window.scored.encode()) for window in self.text], "i4"),
             characters=pack([len(window.scored) for window in self.text], "i4"),
             documents=pack([window.document for window in self.text], "i4"),
-            arms=tuple(ArmScores(arm=arm.index, nll=pack(arm.nll, "f8"), tokens=pack(arm.tokens, "i4")) for arm in self.remaining),
+            arms=tuple(
+                ArmScores(arm=arm.index, nll=pack(arm.nll, "f8"), tokens=pack(arm.tokens, "i4"))
+                for arm in self.remaining
+            ),
             pairs=tuple(
                 PairScores(
                     baseline=pair.baseline,
@@ -140,7 +145,11 @@ class QualityKind(ItemKind[ScoredArm, Window, ScoredText]):
     def _outcome(self, arm: ScoredArm) -> ArmOutcome:
         """With what it differs by from the first baseline that it is compared with."""
         windows = len(self.text)
-        size, nll, tokens = sum(len(window.scored.encode()) for window in self.text), sum(arm.nll), sum(arm.tokens)
+        size, nll, tokens = (
+            sum(len(window.scored.encode()) for window in self.text),
+            sum(arm.nll),
+            sum(arm.tokens),
+        )
         rows: dict[str, float] = {
             "bits_per_byte": nll / (size * math.log(2)),
             "perplexity": math.exp(min(nll / tokens, 700.0)),
@@ -155,25 +164,34 @@ class QualityKind(ItemKind[ScoredArm, Window, ScoredText]):
         return describe(
             arm.index,
             arm.model.model,
-            macs=self.base.macs(prompt, decoded) - count_skipped_macs(arm.arm, arm.model, self.base.network, decoded, windows),
+            macs=self.base.macs(prompt, decoded)
+            - count_skipped_macs(arm.arm, arm.model, self.base.network, decoded, windows),
             macs_overhead=methods.method_macs(arm.arm, self.base.network, prompt, decoded),
             batch=1,
             tokens=prompt,
             tokens_final=prompt + decoded,
             trace=(),
             implementation=arm.model.implementation,
-            metrics=(*(metric_value(name, value, n=windows) for name, value in rows.items()), *counters(arm.model)),
+            metrics=(
+                *(metric_value(name, value, n=windows) for name, value in rows.items()),
+                *counters(arm.model),
+            ),
         )
 
     def _with_tasks(self, outcomes: Sequence[ArmOutcome]) -> list[ArmOutcome]:
-        """The outcomes with the results of each arm in tasks of lm-eval, or a flag where one cannot be run here.
+        """The outcomes with the results of each arm in tasks of lm-eval, or a flag where one cannot
+        be run here.
 
-        Each is also compared with the first baseline. An arm that fails is left out. Raises `TimedOut`.
+        Each is also compared with the first baseline. An arm that fails is left out. Raises
+        `TimedOut`.
         """
         protocol = self.job.protocol
         tasks = load_tasks(protocol.tasks or (), protocol.documents)
         results: dict[int, TaskResults] = {}
-        with explain_timeout(lambda: f"{len(results)} of {len(outcomes)} arms had run the zero-shot tasks", "tasks or documents"):
+        with explain_timeout(
+            lambda: f"{len(results)} of {len(outcomes)} arms had run the zero-shot tasks",
+            "tasks or documents",
+        ):
             for arm in self.remaining:
                 doing = f"running zero-shot tasks with {arm.arm}"
                 try:

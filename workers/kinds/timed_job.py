@@ -1,4 +1,6 @@
-"""Timed jobs: prepare the arms, time them interleaved, and measure each alone; a kind declares what differs (`TimedKind`)."""
+"""Timed jobs: prepare the arms, time them interleaved, and measure each alone; a kind declares what
+differs (`TimedKind`).
+"""
 
 import contextlib
 import gc
@@ -24,10 +26,19 @@ from workers.measure.process.openmp import policy_readings
 from workers.measure.process.threads import raise_priority, use_threads
 from workers.measure.process.timeout import TimedOut
 from workers.measure.readings.timer import Stopwatch, TimedStep, stopwatch
-from workers.measure.timing.interleaved import VISIT_WARMUP, ArmError, Orders, Warmup, by_column, time_rounds, warm_up
+from workers.measure.timing.interleaved import (
+    VISIT_WARMUP,
+    ArmError,
+    Orders,
+    Warmup,
+    by_column,
+    time_rounds,
+    warm_up,
+)
 
 WAIT_SHARE, WAIT_S = 0.1, 5.0
-"""A job waits for other processes to free the cores for this share of its budget or time-out at most, and no longer than this."""
+"""A job waits for other processes to free the cores for this share of its budget or time-out at
+most, and no longer than this."""
 
 _A = TypeVar("_A", bound=PreparedArm)
 
@@ -69,7 +80,9 @@ class TimedKind(ABC, Generic[_A]):
         """The arm `index` of the job, after its first run."""
 
     def twin(self, arm: _A) -> _A:
-        """What the baseline's second column runs: a copy that is built as the arm is, where that costs little."""
+        """What the baseline's second column runs: a copy that is built as the arm is, where that
+        costs little.
+        """
         return arm
 
     def inner_loop(self, steps: Sequence[TimedStep], clock: Stopwatch) -> int:  # noqa: ARG002 - for kinds whose steps are short
@@ -89,17 +102,20 @@ class TimedKind(ABC, Generic[_A]):
         return {}
 
     def measure_together(self, arms: Sequence[_A], timed: "Timed") -> None:
-        """After the rounds, before each arm is measured alone: what the arms that were timed are measured for side by side."""
+        """After the rounds, before each arm is measured alone: what the arms that were timed are
+        measured for side by side.
+        """
 
     @abstractmethod
     def read(self, arm: _A, samples: Samples) -> ArmMetrics:
         """The metrics of the arm's samples."""
 
     def time(self, prepared: Sequence[_A]) -> "Timed | None":
-        """The samples of the arms that have not failed, taken anew without one that fails meanwhile; `None` when none is left.
+        """The samples of the arms that have not failed, taken anew without one that fails
+        meanwhile; `None` when none is left.
 
-        An arm all of whose baselines failed is not measured, because no question about it is left. A time-out meanwhile is the
-        job's, which has no samples then.
+        An arm all of whose baselines failed is not measured, because no question about it is left.
+        A time-out meanwhile is the job's, which has no samples then.
         """
         job, failed = self.job, self.failures
         while True:
@@ -111,7 +127,10 @@ class TimedKind(ABC, Generic[_A]):
             if not arms:
                 return None
             reserve_s = sum(each.reserve_s for each in self.passes) * len(prepared)
-            columns = [*arms, *(self.twin(arm) for arm in arms if arm.index == _main_baseline(pairs))]
+            columns = [
+                *arms,
+                *(self.twin(arm) for arm in arms if arm.index == _main_baseline(pairs)),
+            ]
             try:
                 with _no_garbage_collection():
                     timed = self._sample(arms, columns, pairs, reserve_s)
@@ -119,34 +138,60 @@ class TimedKind(ABC, Generic[_A]):
                 if isinstance(error.__cause__, StateChangedError):
                     raise error.__cause__ from None
                 arm_failed = columns[error.column]
-                if not failed.add_in_turn(arm_failed.index, error.__cause__ or error, "timing", str(arm_failed.arm)):
+                if not failed.add_in_turn(
+                    arm_failed.index, error.__cause__ or error, "timing", str(arm_failed.arm)
+                ):
                     return None
             else:
                 failed.leave()
                 return timed
 
-    def _sample(self, arms: Sequence[_A], columns: Sequence[_A], pairs: Sequence[Pair], reserve_s: float) -> "Timed":
+    def _sample(
+        self, arms: Sequence[_A], columns: Sequence[_A], pairs: Sequence[Pair], reserve_s: float
+    ) -> "Timed":
         """Warm up and time the arms, in `columns`, until only `reserve_s` is left."""
 
         def series(orders: Orders) -> dict[str, tuple[tuple[float, ...], ...]]:
             own = {arm.index: self.series(arm) for arm in arms}
             names = own[arms[0].index]
-            return {name: by_column({arm: each[name] for arm, each in own.items()}, indices, orders) for name in names}
+            return {
+                name: by_column({arm: each[name] for arm, each in own.items()}, indices, orders)
+                for name in names
+            }
 
-        job, steps, indices = self.job, [arm.step for arm in columns], [arm.index for arm in columns]
-        named = {id(step): (arm.index, str(arm.arm)) for arm, step in zip(columns, steps, strict=True)}
+        job, steps, indices = (
+            self.job,
+            [arm.step for arm in columns],
+            [arm.index for arm in columns],
+        )
+        named = {
+            id(step): (arm.index, str(arm.arm)) for arm, step in zip(columns, steps, strict=True)
+        }
         distinct = list({id(arm): arm for arm in columns}.values())
         once = steps[: len(distinct)]
-        with self.failures.changes.timed(stopwatch(job.condition.device), named, self.failures.leave) as clock:
+        with self.failures.changes.timed(
+            stopwatch(job.condition.device), named, self.failures.leave
+        ) as clock:
             self.patience.wait()
-            protocol = job.protocol.model_copy(update={"budget_s": job.protocol.budget_s - self.patience.waited_s})
+            protocol = job.protocol.model_copy(
+                update={"budget_s": job.protocol.budget_s - self.patience.waited_s}
+            )
             inner = self.inner_loop(once, clock)
-            timing: dict[str, Any] = {"seed": uuid4().hex, "stopwatch": clock, "deadline": self.failures.deadline}
+            timing: dict[str, Any] = {
+                "seed": uuid4().hex,
+                "stopwatch": clock,
+                "deadline": self.failures.deadline,
+            }
             if protocol.passes > 1:
-                warmup = warm_up(once, inner, **timing, samples=VISIT_WARMUP, blocks=1)._replace(steady=True)
+                warmup = warm_up(once, inner, **timing, samples=VISIT_WARMUP, blocks=1)._replace(
+                    steady=True
+                )
             else:
                 warmup = warm_up(once, inner, **timing, **self.warmup_options(arms))
-            with watch(job.condition.device, torch.get_num_threads()) as seen, contextlib.ExitStack() as observers:
+            with (
+                watch(job.condition.device, torch.get_num_threads()) as seen,
+                contextlib.ExitStack() as observers,
+            ):
                 for arm in distinct:
                     observers.enter_context(self.observed(arm))
                 samples = time_rounds(
@@ -165,12 +210,17 @@ class TimedKind(ABC, Generic[_A]):
         return Timed(samples.model_copy(update={"series": series(samples.order)}), warmup, seen)
 
     def measure_alone(self, arm: _A, timed: "Timed | None") -> ArmOutcome:
-        """The outcome of an arm: with what its samples give, if it was timed, and then what each pass gives."""
+        """The outcome of an arm: with what its samples give, if it was timed, and then what each
+        pass gives.
+        """
         outcome = arm.outcome()
         if timed is None or arm.index not in timed.samples.arms:
             return outcome
         column = list(dict.fromkeys(timed.samples.arms)).index(arm.index)
-        warmup = {"warmup_s": timed.warmup.seconds[column], "warmup_forwards": timed.warmup.forwards * arm.forwards}
+        warmup = {
+            "warmup_s": timed.warmup.seconds[column],
+            "warmup_forwards": timed.warmup.forwards * arm.forwards,
+        }
         outcome = _extend(outcome.model_copy(update=warmup), self.read(arm, timed.samples))
         with self.failures.collect(arm.index, f"measuring {arm.arm} alone, after it was timed"):
             for each in self.passes:
@@ -197,7 +247,8 @@ def run_timed(job: Job, declare: Callable[[Job, FailureCollector], TimedKind[_A]
     Raises what `declare` raises, such as for a model that cannot be loaded: no arm caused that.
     """
     low_priority = not raise_priority()
-    failures = FailureCollector(job)  # from here on a changed priority is a failure of the arm that changed it
+    # from here on a changed priority is a failure of the arm that changed it
+    failures = FailureCollector(job)
     use_threads(job.condition)
     with torch.inference_mode():
         kind = declare(job, failures)
@@ -205,7 +256,9 @@ def run_timed(job: Job, declare: Callable[[Job, FailureCollector], TimedKind[_A]
         timed = kind.time(arms)
         if timed is not None:
             with _no_garbage_collection():
-                kind.measure_together([arm for arm in arms if arm.index in timed.samples.arms], timed)
+                kind.measure_together(
+                    [arm for arm in arms if arm.index in timed.samples.arms], timed
+                )
         outcomes = [kind.measure_alone(arm, timed) for arm in arms]
     flags = set(timed.watch.flags if timed else ())
     if timed and not timed.warmup.steady:
@@ -214,23 +267,34 @@ def run_timed(job: Job, declare: Callable[[Job, FailureCollector], TimedKind[_A]
         flags.add("low_priority")
     for outcome in outcomes:
         flags.update({"consistency_check_failed"} & set(outcome.flags))
-    samples, readings = (timed.samples, timed.watch.readings | _equal_arms(timed.samples)) if timed else (None, {})
+    samples, readings = (
+        (timed.samples, timed.watch.readings | _equal_arms(timed.samples)) if timed else (None, {})
+    )
     readings = {**readings, **policy_readings(), WAITED_S: kind.patience.waited_s}
     series = timed.watch.series if timed else None
-    return failures.result(outcomes, flags=flags, samples=samples, system_metrics=readings, system_series=series)
+    return failures.result(
+        outcomes, flags=flags, samples=samples, system_metrics=readings, system_series=series
+    )
 
 
 def _equal_arms(samples: Samples) -> dict[str, float]:
-    """The ratio of the two columns of the baseline, and its distance from 1 in standard errors; empty where there is one column."""
+    """The ratio of the two columns of the baseline, and its distance from 1 in standard errors;
+    empty where there is one column.
+    """
     twice = [arm for arm, columns in Counter(samples.arms).items() if columns > 1]
     contrast = Rounds(samples.seconds, samples.arms).null(twice[0]) if twice else None
     if contrast is None or not 0 < contrast.se < math.inf:
         return {}
-    return {"equal_arms_ratio": math.exp(contrast.effect), "equal_arms_errors": abs(contrast.effect) / contrast.se}
+    return {
+        "equal_arms_ratio": math.exp(contrast.effect),
+        "equal_arms_errors": abs(contrast.effect) / contrast.se,
+    }
 
 
 def _main_baseline(pairs: Sequence[Pair]) -> int | None:
-    """The arm that most pairs are compared with; it is timed twice in every round, which halves the share of its noise."""
+    """The arm that most pairs are compared with; it is timed twice in every round, which halves the
+    share of its noise.
+    """
     found = Counter(pair.baseline for pair in pairs).most_common(1)
     return found[0][0] if found else None
 

@@ -1,8 +1,10 @@
-"""One arm of a job alone, with ranges by which an outside profiler (nsys, ncu) knows its forwards, blocks and reductions.
+"""One arm of a job alone, with ranges by which an outside profiler (nsys, ncu) knows its forwards,
+blocks and reductions.
 
-Ranges of NVTX: `breakeven:comparison:ID` and `breakeven:side:SIDE` (where the arm stands in a comparison) and `breakeven:arm:INDEX`
-around all measured forwards, `breakeven:forward` around each, in it `block I` and `reduction`. The prompt of a language model is
-`breakeven:prefill`, and a forward is one decode step. Without CUDA they are ranges of torch's profiler alone.
+Ranges of NVTX: `breakeven:comparison:ID` and `breakeven:side:SIDE` (where the arm stands in a
+comparison) and `breakeven:arm:INDEX` around all measured forwards, `breakeven:forward` around each,
+in it `block I` and `reduction`. The prompt of a language model is `breakeven:prefill`, and a
+forward is one decode step. Without CUDA they are ranges of torch's profiler alone.
 """
 
 import contextlib
@@ -62,13 +64,16 @@ def tie_of(job: Job, arm: int) -> Tie | None:
 def run_traced(job: Job, arm: int, forwards: int) -> TracedRun:
     """Run the arm alone: warm-up outside of ranges, then exactly `forwards` forwards in them.
 
-    Raises `IndexError` for an arm that the job does not have, `Unsupported`, and what the model raises.
+    Raises `IndexError` for an arm that the job does not have, `Unsupported`, and what the model
+    raises.
     """
     if not 0 <= arm < len(job.arms):
         raise IndexError(f"arm {arm} is none of the job's arms 0 to {len(job.arms) - 1}")
     use_threads(job.condition)
     tie = tie_of(job, arm)
-    names = [] if tie is None else [f"{MARK}comparison:{tie.comparison_id}", f"{MARK}side:{tie.side}"]
+    names = (
+        [] if tie is None else [f"{MARK}comparison:{tie.comparison_id}", f"{MARK}side:{tie.side}"]
+    )
     with torch.inference_mode():
         prepared, work = _prepared(job, arm, forwards)
         synchronise(prepared.condition.device)
@@ -81,7 +86,9 @@ def run_traced(job: Job, arm: int, forwards: int) -> TracedRun:
     return TracedRun(tie, forwards, seconds)
 
 
-def _prepared(job: Job, index: int, forwards: int) -> tuple[VisionArm | LanguageArm, Callable[[], None]]:
+def _prepared(
+    job: Job, index: int, forwards: int
+) -> tuple[VisionArm | LanguageArm, Callable[[], None]]:
     """The arm, warm, and what runs its forwards in ranges."""
     if job.condition.image_size is not None:
         vision = prepare_vision(job, index, shared_vision(job.condition, job.content_hashes), {})
@@ -105,7 +112,9 @@ def _run_vision(arm: VisionArm, forwards: int) -> None:
 
 
 def _run_language(arm: LanguageArm, forwards: int) -> None:
-    """Whole runs of the workload, until so many decode steps were in ranges; what follows them in the last run is in none."""
+    """Whole runs of the workload, until so many decode steps were in ranges; what follows them in
+    the last run is in none.
+    """
     left, steps = forwards, len(arm.first.steps_s)
     while left:
         traced = min(left, steps)
@@ -114,7 +123,9 @@ def _run_language(arm: LanguageArm, forwards: int) -> None:
 
 
 class _RangedSteps:
-    """A clock of the workload that puts the prompt and the first decode steps of a run into ranges."""
+    """A clock of the workload that puts the prompt and the first decode steps of a run into
+    ranges.
+    """
 
     def __init__(self, steps: int) -> None:
         self.steps, self.read = steps, 0
@@ -132,34 +143,51 @@ class _RangedSteps:
 
 
 def _name_parts(model: nn.Module) -> None:
-    """Ranges around the blocks of an eager model, and in them around what reduces tokens; compiled code has no such parts."""
+    """Ranges around the blocks of an eager model, and in them around what reduces tokens; compiled
+    code has no such parts.
+    """
     name_modules(_blocks(model))
     for part in model.modules():
         if isinstance(part, ReducingBlock) and part.reduction is not None:
             part.reduction = within("reduction", part.reduction)
         elif isinstance(part, MergingBlock):
             part.around = replace(
-                part.around, merge=within("reduction", part.around.merge), unmerge=within("reduction", part.around.unmerge)
+                part.around,
+                merge=within("reduction", part.around.merge),
+                unmerge=within("reduction", part.around.unmerge),
             )
 
 
 def _blocks(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
     """The blocks of a transformer: the parts of its longest list of modules."""
-    lists: list[Any] = [part for part in model.modules() if isinstance(part, nn.Sequential | nn.ModuleList)]
+    lists: list[Any] = [
+        part for part in model.modules() if isinstance(part, nn.Sequential | nn.ModuleList)
+    ]
     longest = max(lists, key=len, default=())
     return ((f"block {index}", block) for index, block in enumerate(longest))
 
 
 def commands(path: Path, arm: int, forwards: int) -> str:
     """The command lines that record this run by nsys and by ncu, and import what they wrote."""
-    own = shlex.join([Path(sys.executable).name, "-m", "workers.run", str(path), "--arm", str(arm), "--forwards", str(forwards)])
+    own = shlex.join(
+        [
+            Path(sys.executable).name,
+            "-m",
+            "workers.run",
+            str(path),
+            "--arm",
+            str(arm),
+            "--forwards",
+            str(forwards),
+        ]
+    )
     name = f"{path.stem}-arm{arm}"
     return (
-        "nsys profile --trace=cuda,nvtx --cuda-graph-trace=node --capture-range=cudaProfilerApi --capture-range-end=stop "
-        f"-o {name} {own}\n"
-        f"nsys export --type sqlite {name}.nsys-rep && breakeven import {name}.sqlite\n"
-        f"LC_ALL=C ncu --profile-from-start off --nvtx --set full --csv --page raw --log-file {name}.csv {own}\n"
-        f"breakeven import {name}.csv --forwards {forwards}\n"
+        "nsys profile --trace=cuda,nvtx --cuda-graph-trace=node --capture-range=cudaProfilerApi"
+        f" --capture-range-end=stop -o {name} {own}\nnsys export --type sqlite {name}.nsys-rep &&"
+        f" breakeven import {name}.sqlite\nLC_ALL=C ncu --profile-from-start off --nvtx --set full"
+        f" --csv --page raw --log-file {name}.csv {own}\nbreakeven import {name}.csv --forwards"
+        f" {forwards}\n"
     )
 
 
@@ -168,6 +196,13 @@ def trace_one(path: Path, job: Job, arm: int, forwards: int) -> None:
     sys.stdout.write(commands(path, arm, forwards))
     with contextlib.redirect_stdout(sys.stderr):
         done = run_traced(job, arm, forwards)
-    tie = "no comparison" if done.tie is None else f"{done.tie.side} of comparison {done.tie.comparison_id}"
+    tie = (
+        "no comparison"
+        if done.tie is None
+        else f"{done.tie.side} of comparison {done.tie.comparison_id}"
+    )
     per_forward = 1e3 * done.seconds / done.forwards
-    sys.stdout.write(f"{done.forwards} forwards of arm {arm}, {job.arms[arm]} ({tie}): {per_forward:.3f} ms each\n")
+    sys.stdout.write(
+        f"{done.forwards} forwards of arm {arm}, {job.arms[arm]} ({tie}): {per_forward:.3f} ms"
+        " each\n"
+    )

@@ -1,7 +1,7 @@
 """Zero-shot tasks of lm-eval, run where lm-eval is installed and the tasks' data are on this disk.
 
-lm-eval is no dependency of the project. A task that cannot run here gives a line in the log and the flag
-`UNAVAILABLE`.
+lm-eval is no dependency of the project. A task that cannot run here gives a line in the log and the
+flag `UNAVAILABLE`.
 """
 
 import contextlib
@@ -32,12 +32,14 @@ SUPPORTED = ("multiple_choice", "loglikelihood", "loglikelihood_rolling")
 NORMAL_95 = 1.959964
 """Standard errors to each side of a mean that hold 95 % of a normal distribution."""
 BOOTSTRAPS = 1000
-"""Resamples for the standard error of what is no mean, such as a perplexity; as many as lm-eval draws at once."""
+"""Resamples for the standard error of what is no mean, such as a perplexity; as many as lm-eval
+draws at once."""
 OFFLINE = {
     "huggingface_hub.constants": ("HF_HUB_OFFLINE",),
     "datasets.config": ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"),
 }
-"""Modules that read the variables of these names when they are imported, and keep them under the same names."""
+"""Modules that read the variables of these names when they are imported, and keep them under the
+same names."""
 
 
 @dataclass(frozen=True)
@@ -57,13 +59,15 @@ class TaskResults(NamedTuple):
 
     metrics: list[MetricValue]
     hits: Mapping[str, Sequence[bool]]
-    """For each metric that is a share of documents, which of them are right, in the order of the task."""
+    """For each metric that is a share of documents, which of them are right, in the order of the
+    task."""
     complete: bool
     """Whether all requested tasks could be run."""
 
 
 def load_tasks(names: Sequence[str], documents: int | None = None) -> Tasks:
-    """The tasks of these names (a group's name stands for each task of it), or in the YAML files of these paths.
+    """The tasks of these names (a group's name stands for each task of it), or in the YAML files of
+    these paths.
 
     Logs which cannot be run here, and why.
     """
@@ -92,8 +96,17 @@ def run_tasks(tasks: Tasks, model: LanguageModel) -> TaskResults:
         adapter = make_adapter(model)
         try:
             with _sandboxed():
-                some = None if tasks.documents is None else {name: [*evenly_spaced(len(task.eval_docs), tasks.documents)]}
-                found = evaluate(lm=adapter, task_dict={"tasks": {name: task}}, samples=some, bootstrap_iters=BOOTSTRAPS)
+                some = (
+                    None
+                    if tasks.documents is None
+                    else {name: [*evenly_spaced(len(task.eval_docs), tasks.documents)]}
+                )
+                found = evaluate(
+                    lm=adapter,
+                    task_dict={"tasks": {name: task}},
+                    samples=some,
+                    bootstrap_iters=BOOTSTRAPS,
+                )
             own = _metrics(name, found["results"][name], found["n-samples"][name]["effective"])
             hits |= _hits(name, own, found["samples"][name])
             metrics += own
@@ -106,19 +119,29 @@ def run_tasks(tasks: Tasks, model: LanguageModel) -> TaskResults:
 
 
 def drops(baseline: TaskResults, arm: TaskResults) -> list[MetricValue]:
-    """What an arm loses against its baseline on the very same documents, as a share: above 0 the arm is worse.
+    """What an arm loses against its baseline on the very same documents, as a share: above 0 the
+    arm is worse.
 
-    The interval is that of the drop in top-1 of an accuracy job (`sweeps.stats.classification.accuracy_drop`).
+    The interval is that of the drop in top-1 of an accuracy job
+    (`sweeps.stats.classification.accuracy_drop`).
     """
-    found = {name: accuracy_drop(baseline.hits[name], right) for name, right in arm.hits.items() if name in baseline.hits}
+    found = {
+        name: accuracy_drop(baseline.hits[name], right)
+        for name, right in arm.hits.items()
+        if name in baseline.hits
+    }
     return [
-        metric_value(f"{name}_drop", each.value / 100, low=each.low / 100, high=each.high / 100, n=each.n)
+        metric_value(
+            f"{name}_drop", each.value / 100, low=each.low / 100, high=each.high / 100, n=each.n
+        )
         for name, each in found.items()
     ]
 
 
 def make_adapter(model: LanguageModel) -> Any:
-    """The arm as an `lm_eval.api.model.LM`; `error` is what its model raised, which is no error of the task."""
+    """The arm as an `lm_eval.api.model.LM`; `error` is what its model raised, which is no error of
+    the task.
+    """
     from lm_eval.api.model import LM
 
     class Adapter(LM):  # type: ignore[misc]  # mypy runs without lm-eval
@@ -133,7 +156,10 @@ def make_adapter(model: LanguageModel) -> Any:
             return [self._call(score_whole, *request.args) for request in requests]
 
         def generate_until(self, requests: Sequence[Any]) -> list[str]:
-            raise Unsupported(f"{len(requests)} requests let the model generate; only likelihoods are computed here")
+            raise Unsupported(
+                f"{len(requests)} requests let the model generate; only likelihoods are computed"
+                " here"
+            )
 
         def _call(self, function: Callable[..., Any], *texts: str) -> Any:
             try:
@@ -148,10 +174,12 @@ def make_adapter(model: LanguageModel) -> Any:
 
 
 def score_continuation(model: LanguageModel, context: str, continuation: str) -> tuple[float, bool]:
-    """Log probability in nats of the continuation, and whether each of its tokens is the most likely one.
+    """Log probability in nats of the continuation, and whether each of its tokens is the most
+    likely one.
 
-    White space at the end of the context counts to the continuation, because tokenizers begin a word with it. The two are encoded
-    apart: a token that spans the place, as in a vocabulary of n-grams, would else make another text of each.
+    White space at the end of the context counts to the continuation, because tokenizers begin a
+    word with it. The two are encoded apart: a token that spans the place, as in a vocabulary of
+    n-grams, would else make another text of each.
     """
     stripped = context.rstrip()
     scored = context[len(stripped) :] + continuation
@@ -162,18 +190,23 @@ def score_continuation(model: LanguageModel, context: str, continuation: str) ->
 
 
 def _tasks(name: str) -> dict[str, Any]:
-    """The tasks of a name (several for a group) or of a YAML file, by their names and without examples in the prompt.
+    """The tasks of a name (several for a group) or of a YAML file, by their names and without
+    examples in the prompt.
 
     Raises `Unsupported`, and anything else.
     """
     importlib.import_module("lm_eval")  # by itself, so that the error names it where it is missing
     is_file = Path(name).suffix in {".yaml", ".yml"}
     if is_file and not Path(name).is_file():
-        raise FileNotFoundError(f"there is no file {name}; a path counts from the current folder, {Path.cwd()}")
+        raise FileNotFoundError(
+            f"there is no file {name}; a path counts from the current folder, {Path.cwd()}"
+        )
     found: dict[str, Any] = _manager(builtin=not is_file).load([name])["tasks"]
     for label, task in found.items():
         if task.OUTPUT_TYPE not in SUPPORTED:
-            raise Unsupported(f"the output of {label} is {task.OUTPUT_TYPE}; only likelihoods are computed here")
+            raise Unsupported(
+                f"the output of {label} is {task.OUTPUT_TYPE}; only likelihoods are computed here"
+            )
         task.set_config(key="num_fewshot", value=0)
     return found
 
@@ -187,7 +220,9 @@ def _manager(*, builtin: bool) -> Any:
 
 
 def _metrics(task: str, found: Mapping[str, Any], documents: int) -> list[MetricValue]:
-    """lm-eval's numbers for a task as metrics, with an interval where the standard error is known."""
+    """lm-eval's numbers for a task as metrics, with an interval where the standard error is
+    known.
+    """
     metrics = []
     for key, value in found.items():
         name, _, how = key.partition(",")
@@ -196,17 +231,27 @@ def _metrics(task: str, found: Mapping[str, Any], documents: int) -> list[Metric
         error = found.get(f"{name}_stderr,none")
         share = name.startswith("acc")
         bounds: dict[str, float] = {}
-        if isinstance(error, Real) and float(error) > 0:  # 0 where all documents gave the same: no evidence that others would
+        # 0 where all documents gave the same: no evidence that others would
+        if isinstance(error, Real) and float(error) > 0:
             low, high = (float(value) + side * NORMAL_95 * float(error) for side in (-1, 1))
-            bounds = {"low": max(low, 0.0), "high": min(high, 1.0)} if share else {"low": low, "high": high}
+            bounds = (
+                {"low": max(low, 0.0), "high": min(high, 1.0)}
+                if share
+                else {"low": low, "high": high}
+            )
         metrics.append(metric_value(f"zeroshot_{task}_{name}", float(value), n=documents, **bounds))
     return metrics
 
 
-def _hits(task: str, metrics: Sequence[MetricValue], documents: Sequence[Mapping[str, Any]]) -> dict[str, list[bool]]:
+def _hits(
+    task: str, metrics: Sequence[MetricValue], documents: Sequence[Mapping[str, Any]]
+) -> dict[str, list[bool]]:
     """Which documents are right, for each of the metrics that is the share of these."""
     found: dict[str, list[bool]] = {}
-    plain = sorted((each for each in documents if each["filter"] == "none"), key=lambda each: int(each["doc_id"]))
+    plain = sorted(
+        (each for each in documents if each["filter"] == "none"),
+        key=lambda each: int(each["doc_id"]),
+    )
     for metric in metrics:
         values = [each.get(metric.name.removeprefix(f"zeroshot_{task}_")) for each in plain]
         if values and all(isinstance(value, Real) and value in {0, 1} for value in values):
@@ -225,13 +270,19 @@ def _log(name: str, error: Exception) -> None:
 
 @contextlib.contextmanager
 def _sandboxed() -> Iterator[None]:
-    """Until the block ends downloads and processes are off, random numbers are always the same, and only errors are logged."""
+    """Until the block ends downloads and processes are off, random numbers are always the same, and
+    only errors are logged.
+    """
     constants: list[tuple[Any, str, Any]] = []
     for place, names in OFFLINE.items():
         with contextlib.suppress(ImportError):
             module = importlib.import_module(place)
-            constants += [(module, name, getattr(module, name)) for name in names if hasattr(module, name)]
-    wanted = dict.fromkeys([*(name for names in OFFLINE.values() for name in names), "DISABLE_MULTIPROC"], "1")
+            constants += [
+                (module, name, getattr(module, name)) for name in names if hasattr(module, name)
+            ]
+    wanted = dict.fromkeys(
+        [*(name for names in OFFLINE.values() for name in names), "DISABLE_MULTIPROC"], "1"
+    )
     variables = {name: os.environ.get(name) for name in wanted}
     level, drawn = logging.getLogger("lm_eval").level, random.getstate()
     os.environ.update(wanted)

@@ -1,6 +1,7 @@
 """GPU pages mapped through CUDA's virtual memory management, 2 MiB each with the stock driver.
 
-Needs `cuda-bindings`, a dependency of CUDA builds of torch; it is imported only when a cache is made on a CUDA device.
+Needs `cuda-bindings`, a dependency of CUDA builds of torch; it is imported only when a cache is
+made on a CUDA device.
 """
 
 from dataclasses import dataclass
@@ -28,7 +29,10 @@ class CudaDriver:
         try:
             return int(_checked(cu.cuMemAddressReserve(size, 0, cu.CUdeviceptr(0), 0)))
         except (RuntimeError, MemoryError) as refused:
-            raise Unsupported(f"CUDA device {self.index} does not reserve {size} bytes of address space ({refused})") from refused
+            raise Unsupported(
+                f"CUDA device {self.index} does not reserve {size} bytes of address space"
+                f" ({refused})"
+            ) from refused
 
     def create(self, size: int) -> Any:
         return _checked(_bindings().cuMemCreate(size, self._kind(), 0))
@@ -61,7 +65,9 @@ class CudaDriver:
         torch.cuda.empty_cache()
 
     def tensor(self, owner: object, address: int, size: int) -> Tensor:
-        return torch.as_tensor(_Bytes(owner, address, size), device=torch.device("cuda", self.index))
+        return torch.as_tensor(
+            _Bytes(owner, address, size), device=torch.device("cuda", self.index)
+        )
 
     def _kind(self) -> Any:
         cu = _bindings()
@@ -73,7 +79,9 @@ class CudaDriver:
 
 
 class _Bytes:
-    """Memory that torch wraps in a tensor without copying; plain bytes, because the protocol has no bfloat16."""
+    """Memory that torch wraps in a tensor without copying; plain bytes, because the protocol has no
+    bfloat16.
+    """
 
     def __init__(self, owner: object, address: int, size: int) -> None:
         self.owner = owner
@@ -87,7 +95,9 @@ class _Bytes:
 
 
 def cuda_driver(device: torch.device) -> CudaDriver:
-    """The driver of a CUDA device that can map pages. Raises `Unsupported` with the reason where there is none."""
+    """The driver of a CUDA device that can map pages. Raises `Unsupported` with the reason where
+    there is none.
+    """
     if not torch.cuda.is_available():
         raise Unsupported("kv_cache 'virtual' on CUDA needs a GPU, and torch finds none here")
     cu = _bindings()
@@ -95,7 +105,10 @@ def cuda_driver(device: torch.device) -> CudaDriver:
     torch.cuda.synchronize(index)  # makes the device's context current, as driver calls require
     attribute = cu.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
     if not _checked(cu.cuDeviceGetAttribute(attribute, _checked(cu.cuDeviceGet(index)))):
-        raise Unsupported(f"CUDA device {index} ({torch.cuda.get_device_name(index)}) has no virtual memory management")
+        raise Unsupported(
+            f"CUDA device {index} ({torch.cuda.get_device_name(index)}) has no virtual memory"
+            " management"
+        )
     return CudaDriver(index)
 
 
@@ -108,7 +121,9 @@ def _bindings() -> Any:
 
 
 def _checked(result: tuple[Any, ...]) -> Any:
-    """The value of a driver call without its status. Raises `MemoryError` or `RuntimeError` when that is not success."""
+    """The value of a driver call without its status. Raises `MemoryError` or `RuntimeError` when
+    that is not success.
+    """
     status, *values = result
     cu = _bindings()
     if status == cu.CUresult.CUDA_ERROR_OUT_OF_MEMORY:

@@ -1,4 +1,6 @@
-"""MappedReservation: reserved addresses at which a driver maps pages on demand, and unmaps them late."""
+"""MappedReservation: reserved addresses at which a driver maps pages on demand, and unmaps them
+late.
+"""
 
 import contextlib
 import weakref
@@ -13,11 +15,13 @@ from workers.kv_caches.pages import ByteSpan, covering, inside
 class Driver(Protocol):
     """The calls of a virtual memory manager that map pages. Drivers of one device are equal.
 
-    `page`: bytes of the smallest page. `reserve`: the address of `size` reserved bytes without memory; raises `Unsupported`.
-    `create`: memory of `size` bytes, mapped nowhere yet; raises `MemoryError`. `map`: at the addresses. `allow`: make what is
-    mapped there readable and writable. `unmap`: exactly as it was mapped. `destroy`: free memory. `free`: free addresses.
-    `synchronise`: wait until no launched work can access a page. `free_cached`: free memory that other allocators cache, because
-    memory is short. `tensor`: the addresses as bytes `[size]`; keeps `owner` alive, and its first page is mapped.
+    `page`: bytes of the smallest page. `reserve`: the address of `size` reserved bytes without
+    memory; raises `Unsupported`. `create`: memory of `size` bytes, mapped nowhere yet; raises
+    `MemoryError`. `map`: at the addresses. `allow`: make what is mapped there readable and
+    writable. `unmap`: exactly as it was mapped. `destroy`: free memory. `free`: free addresses.
+    `synchronise`: wait until no launched work can access a page. `free_cached`: free memory that
+    other allocators cache, because memory is short. `tensor`: the addresses as bytes `[size]`;
+    keeps `owner` alive, and its first page is mapped.
     """
 
     def page(self) -> int: ...
@@ -34,7 +38,9 @@ class Driver(Protocol):
 
 
 def pages_to_map(ready: int, end: int, page: int) -> range:
-    """The numbers of the pages to be mapped so that `end` bytes may be touched, when the first `ready` pages are."""
+    """The numbers of the pages to be mapped so that `end` bytes may be touched, when the first
+    `ready` pages are.
+    """
     return range(ready, max(ready, covering(ByteSpan(0, end), page).end // page))
 
 
@@ -45,10 +51,12 @@ def pages_to_leave(span: ByteSpan, page: int) -> range:
 
 
 class MappedReservation:
-    """As `HostReservation`, for pages that a driver maps; `grow` raises `MemoryError` where there is no memory for them.
+    """As `HostReservation`, for pages that a driver maps; `grow` raises `MemoryError` where there
+    is no memory for them.
 
-    Released pages stay mapped and are reused when the same addresses grow; they are unmapped by `trim`, or when any reservation of
-    the same device finds no memory (vAttention's deferred reclamation).
+    Released pages stay mapped and are reused when the same addresses grow; they are unmapped by
+    `trim`, or when any reservation of the same device finds no memory (vAttention's deferred
+    reclamation).
     """
 
     def __init__(self, size: int, driver: Driver) -> None:
@@ -63,8 +71,11 @@ class MappedReservation:
         self._idle: set[int] = set()
         """Mapped pages that were released."""
         self._ready = 0
-        """The number of first pages grown since they were released; a sliding window may have released some again."""
-        weakref.finalize(self, _close, driver, self._address, self.size, self.page, self._mapped).atexit = False
+        """The number of first pages grown since they were released; a sliding window may have
+        released some again."""
+        weakref.finalize(
+            self, _close, driver, self._address, self.size, self.page, self._mapped
+        ).atexit = False
         _LIVING.add(self)
         self.grow(1)
 
@@ -89,7 +100,9 @@ class MappedReservation:
 
     def release(self, span: ByteSpan) -> None:
         # A span that reaches the end of the requested bytes releases the last page too.
-        left = pages_to_leave(ByteSpan(span.start, self.size if span.end >= self._requested else span.end), self.page)
+        left = pages_to_leave(
+            ByteSpan(span.start, self.size if span.end >= self._requested else span.end), self.page
+        )
         self._idle.update(number for number in left if number in self._mapped)
         if left.stop >= self._ready:
             self._ready = min(self._ready, left.start)
@@ -102,7 +115,12 @@ class MappedReservation:
         if self._idle:
             self._driver.synchronise()
             for number in sorted(self._idle):
-                _drop(self._driver, self._address + number * self.page, self.page, self._mapped.pop(number))
+                _drop(
+                    self._driver,
+                    self._address + number * self.page,
+                    self.page,
+                    self._mapped.pop(number),
+                )
             self._idle.clear()
 
     def _create(self) -> Any:

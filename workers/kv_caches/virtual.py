@@ -1,7 +1,9 @@
-"""VirtualLayer: keys and values of one layer at addresses reserved for the longest context, with memory behind the tokens only.
+"""VirtualLayer: keys and values of one layer at addresses reserved for the longest context, with
+memory behind the tokens only.
 
-After Prabhu, Nayak, Mohan, Ramjee, Panwar, vAttention, ASPLOS 2025, arXiv 2405.04437: the cache stays contiguous, so that
-attention needs no paged kernel. Shapes: B batch, H heads of keys and values, T tokens reserved, N new tokens, D size of a head.
+After Prabhu, Nayak, Mohan, Ramjee, Panwar, vAttention, ASPLOS 2025, arXiv 2405.04437: the cache
+stays contiguous, so that attention needs no paged kernel. Shapes: B batch, H heads of keys and
+values, T tokens reserved, N new tokens, D size of a head.
 """
 
 import math
@@ -37,14 +39,17 @@ def reserve(size: int, device: torch.device) -> Reservation:
 
 
 class VirtualLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
-    """A cache layer of transformers; memory is ordered by token, so that all sequences of a batch share each tensor's last page.
+    """A cache layer of transformers; memory is ordered by token, so that all sequences of a batch
+    share each tensor's last page.
 
     With a sliding window, the pages of tokens that have left it are released.
     """
 
     is_croppable = True
 
-    def __init__(self, tokens: int, window: int | None = None, reserving: Reserve = reserve) -> None:
+    def __init__(
+        self, tokens: int, window: int | None = None, reserving: Reserve = reserve
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.tokens = tokens
         self.window = window
@@ -59,15 +64,28 @@ class VirtualLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
     # Interface of transformers
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
-        """Reserve for tensors of these shapes `[B, H, N, D]` (N may be 0), dtype and device. Raises `Unsupported`."""
-        self.dtype, self.device, self.batch_size = key_states.dtype, key_states.device, key_states.shape[0]
-        self._stores = (_Store(self.tokens, key_states, self._reserving), _Store(self.tokens, value_states, self._reserving))
+        """Reserve for tensors of these shapes `[B, H, N, D]` (N may be 0), dtype and device. Raises
+        `Unsupported`.
+        """
+        self.dtype, self.device, self.batch_size = (
+            key_states.dtype,
+            key_states.device,
+            key_states.shape[0],
+        )
+        self._stores = (
+            _Store(self.tokens, key_states, self._reserving),
+            _Store(self.tokens, value_states, self._reserving),
+        )
         self.is_initialized = True
 
-    def update(self, key_states: Tensor, value_states: Tensor, *_args: Any, **_kwargs: Any) -> tuple[Tensor, Tensor]:
-        """Append N new tokens `[B, H, N, D]`; returns views `[B, H, tokens, D]` of all tokens to be attended to.
+    def update(
+        self, key_states: Tensor, value_states: Tensor, *_args: Any, **_kwargs: Any
+    ) -> tuple[Tensor, Tensor]:
+        """Append N new tokens `[B, H, N, D]`; returns views `[B, H, tokens, D]` of all tokens to be
+        attended to.
 
-        Raises `ValueError` when there are more tokens than were reserved, or when the shape is not that of the tokens before.
+        Raises `ValueError` when there are more tokens than were reserved, or when the shape is not
+        that of the tokens before.
         """
         if self.length == 0 and not self._ready_for(key_states, value_states):
             self.lazy_initialization(key_states, value_states)
@@ -75,8 +93,9 @@ class VirtualLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
         start, end = self.length, self.length + key_states.shape[-2]
         if end > self.tokens:
             raise ValueError(
-                f"the virtual KV cache is reserved for {self.tokens} tokens of each sequence, and token {end} was to be written; "
-                f"make it with tokens={end} or more (address space costs nothing)"
+                f"the virtual KV cache is reserved for {self.tokens} tokens of each sequence, and"
+                f" token {end} was to be written; make it with tokens={end} or more (address space"
+                " costs nothing)"
             )
         first = 0
         if self.window is not None and start >= self.window:
@@ -85,12 +104,17 @@ class VirtualLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
                 store.release_before(first, self._begin)
             self._begin = first
         keys, values = self._stores
-        self.keys, self.values = keys.write(key_states, first, start, end), values.write(value_states, first, start, end)
+        self.keys, self.values = (
+            keys.write(key_states, first, start, end),
+            values.write(value_states, first, start, end),
+        )
         self.length = end
         return self.keys, self.values
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        """Tokens that the next `query_length` tokens attend to (themselves included), and the position of the first."""
+        """Tokens that the next `query_length` tokens attend to (themselves included), and the
+        position of the first.
+        """
         first = 0 if self.window is None else max(self.length - self.window + 1, 0)
         return self.length - first + query_length, first
 
@@ -107,17 +131,24 @@ class VirtualLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
         self.length = self._begin = 0
 
     def crop(self, tokens_to_remove: int) -> None:
-        """Remove the last tokens (a negative number, as in transformers) and release the pages that only they used.
+        """Remove the last tokens (a negative number, as in transformers) and release the pages that
+        only they used.
 
-        Raises `ValueError` for a positive number, and for tokens before which a sliding window has released others.
+        Raises `ValueError` for a positive number, and for tokens before which a sliding window has
+        released others.
         """
         if tokens_to_remove > 0:
-            raise ValueError(f"crop takes the tokens to remove as a negative number, not {tokens_to_remove}")
+            raise ValueError(
+                f"crop takes the tokens to remove as a negative number, not {tokens_to_remove}"
+            )
         if tokens_to_remove == 0 or self._stores is None:
             return
         length = max(0, self.length + tokens_to_remove)
         if self._begin > 0 and (self.window is None or length - self.window + 1 < self._begin):
-            raise ValueError(f"{-tokens_to_remove} tokens cannot be removed: earlier ones have left the sliding window for good")
+            raise ValueError(
+                f"{-tokens_to_remove} tokens cannot be removed: earlier ones have left the sliding"
+                " window for good"
+            )
         self._forget(length, self.tokens)
         self.length = length
         self.keys, self.values = (store.view(self._begin, length) for store in self._stores)
@@ -148,7 +179,11 @@ class VirtualLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
         return sum(store.reservation.size for store in self._stores or ())
 
     def _ready_for(self, key_states: Tensor, value_states: Tensor) -> bool:
-        return self._stores is not None and self._stores[0].fits(key_states) and self._stores[1].fits(value_states)
+        return (
+            self._stores is not None
+            and self._stores[0].fits(key_states)
+            and self._stores[1].fits(value_states)
+        )
 
     def _forget(self, start: int, end: int) -> None:
         for store in self._stores or ():
@@ -165,7 +200,8 @@ class VirtualLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
             self.lazy_initialization(keys, values)
         self._begin, self.length = begin, end
         self.keys, self.values = (
-            store.write(states, begin, begin, end) for store, states in zip(self._stores, (keys, values), strict=True)
+            store.write(states, begin, begin, end)
+            for store, states in zip(self._stores, (keys, values), strict=True)
         )
 
 
@@ -179,7 +215,8 @@ class _Store:
         """Bytes of one token."""
         self.reservation = reserving(tokens * self.row, like_BHND.device)
         self._shape = (tokens, batch, heads, dim)
-        # A tensor created in inference mode cannot be written outside of it; views of any other take twice as long inside.
+        # A tensor created in inference mode cannot be written outside of it; views of any other
+        # take twice as long inside.
         with torch.inference_mode():
             self._fast_BHTD = self._whole()
         with torch.inference_mode(mode=False):
@@ -187,23 +224,33 @@ class _Store:
 
     def fits(self, states_BHND: Tensor) -> bool:
         batch, heads, _, dim = states_BHND.shape
-        return (batch, heads, dim) == self.shape and states_BHND.dtype == self.dtype and states_BHND.device == self.device
+        return (
+            (batch, heads, dim) == self.shape
+            and states_BHND.dtype == self.dtype
+            and states_BHND.device == self.device
+        )
 
     def write(self, states_BHND: Tensor, first: int, start: int, end: int) -> Tensor:
-        """Write tokens `start` to `end`; returns the view of `first` to `end`. Raises `ValueError` for another shape or dtype."""
+        """Write tokens `start` to `end`; returns the view of `first` to `end`. Raises `ValueError`
+        for another shape or dtype.
+        """
         all_BHTD = self._fast_BHTD if torch.is_inference_mode_enabled() else self._plain_BHTD
         place_BHND = all_BHTD.narrow(2, start, end - start)
-        if place_BHND.shape != states_BHND.shape or states_BHND.dtype != self.dtype:  # it would be broadcast, or rounded
+        # it would be broadcast, or rounded
+        if place_BHND.shape != states_BHND.shape or states_BHND.dtype != self.dtype:
             raise ValueError(
-                f"the virtual KV cache holds {start} tokens of {self.shape[0]} sequences in {self.dtype}; a tensor of shape "
-                f"{tuple(states_BHND.shape)} in {states_BHND.dtype} does not continue them: reset it first"
+                f"the virtual KV cache holds {start} tokens of {self.shape[0]} sequences in"
+                f" {self.dtype}; a tensor of shape {tuple(states_BHND.shape)} in"
+                f" {states_BHND.dtype} does not continue them: reset it first"
             )
         self.reservation.grow((end + TOKENS_AHEAD) * self.row)
         place_BHND.copy_(states_BHND)
         return all_BHTD.narrow(2, first, end - first)
 
     def release_before(self, first: int, begin: int) -> None:
-        """Release the memory before token `first`; that before token `begin` is released already."""
+        """Release the memory before token `first`; that before token `begin` is released
+        already.
+        """
         page = self.reservation.page
         self.reservation.release(ByteSpan(begin * self.row // page * page, first * self.row))
 

@@ -1,4 +1,6 @@
-"""Registry of methods: a file in `vision/`, `language/` or a folder of $BREAKEVEN_METHODS, or an entry point, is a method."""
+"""Registry of methods: a file in `vision/`, `language/` or a folder of $BREAKEVEN_METHODS, or an
+entry point, is a method.
+"""
 
 import importlib
 import importlib.util
@@ -17,7 +19,15 @@ from sweeps.model.condition import Condition, ImageSize
 from sweeps.model.identity import digest
 from sweeps.model.job import Arm
 from sweeps.model.kinds import Modality
-from sweeps.model.method import AnyMethod, BlockTokens, LanguageNetwork, Network, Params, Purpose, modality_of
+from sweeps.model.method import (
+    AnyMethod,
+    BlockTokens,
+    LanguageNetwork,
+    Network,
+    Params,
+    Purpose,
+    modality_of,
+)
 from workers.errors import Unsupported
 from workers.methods import language, vision
 
@@ -26,7 +36,8 @@ AnyNetwork = Network | LanguageNetwork
 VARIABLE = "BREAKEVEN_METHODS"
 STORE_VARIABLE = "BREAKEVEN_DB"
 ENTRY_POINTS = "breakeven.methods"
-"""Group of entry points under which an installed package offers methods: `NAME = "package.module"`."""
+"""Group of entry points under which an installed package offers methods: `NAME =
+"package.module"`."""
 
 
 _Candidate = tuple[str, Path, Callable[[], ModuleType]]
@@ -34,11 +45,15 @@ _Candidate = tuple[str, Path, Callable[[], ModuleType]]
 
 
 class InvalidMethod(Exception):  # noqa: N818 - reads as what it is in a message
-    """A method file that cannot be used; the message names the file and the missing or wrong part."""
+    """A method file that cannot be used; the message names the file and the missing or wrong
+    part.
+    """
 
 
 def every() -> Mapping[str, AnyMethod]:
-    """Every method by name, without importing torch. One from outside that cannot be used is left out, with a line in the log."""
+    """Every method by name, without importing torch. One from outside that cannot be used is left
+    out, with a line in the log.
+    """
     return _methods(os.environ.get(VARIABLE, ""))[0]
 
 
@@ -62,72 +77,113 @@ def resolve(arm: Arm, modality: Modality) -> list[tuple[Any, Any]]:
         if step.method not in known:
             if step.method in left_out():
                 raise InvalidMethod(left_out()[step.method])
-            raise InvalidMethod(f"there is no method {step.method!r} for {modality} models; there are {', '.join(known)}")
+            raise InvalidMethod(
+                f"there is no method {step.method!r} for {modality} models; there are"
+                f" {', '.join(known)}"
+            )
         method = known[step.method]
         if step.version != method.VERSION:
             raise InvalidMethod(
-                f"version {step.version} of {step.method!r} is requested, and version {method.VERSION} is installed"
+                f"version {step.version} of {step.method!r} is requested, and version"
+                f" {method.VERSION} is installed"
             )
         found.append((method, method.Params.model_validate(step.params)))
     return found
 
 
 def apply_stack(arm: Arm, model: Any, condition: Condition, modality: Modality) -> Any:
-    """The model with the arm's methods applied, under the arm's own condition. Raises `Unsupported`, and what a method raises."""
+    """The model with the arm's methods applied, under the arm's own condition. Raises
+    `Unsupported`, and what a method raises.
+    """
     for step, (method, params) in zip(arm.stack, resolve(arm, modality), strict=True):
         if condition.runtime != "eager" and (reason := params.eager_only()) is not None:
-            raise Unsupported(f"{step.method} cannot run with runtime {condition.runtime}: {reason}")
+            raise Unsupported(
+                f"{step.method} cannot run with runtime {condition.runtime}: {reason}"
+            )
         model = method.apply(model, params.choose(condition))
     return model
 
 
 def stack_refusal(arm: Arm, network: AnyNetwork) -> str | None:
     """Why the arm's stack cannot run on this network, or `None`."""
-    steps = list(zip((step.method for step in arm.stack), resolve(arm, network.modality), strict=True))
+    steps = list(
+        zip((step.method for step in arm.stack), resolve(arm, network.modality), strict=True)
+    )
     reducing = [name for name, (method, params) in steps if _reduces(method, params, network)]
     if len(reducing) > 1:
-        return f"{' and '.join(reducing)} both change the number of tokens; only one method of a stack can"
+        return (
+            f"{' and '.join(reducing)} both change the number of tokens; only one method of a"
+            " stack can"
+        )
     replacing = [place for place, (_, (_, params)) in enumerate(steps) if params.replaces_matrices]
     if len(replacing) > 1:
-        return f"{' and '.join(steps[place][0] for place in replacing)} replace the same matrices; only one method of a stack can"
-    late = [name for name, (_, params) in steps[replacing[0] :] if params.retokenizes()] if replacing else []
+        return (
+            f"{' and '.join(steps[place][0] for place in replacing)} replace the same matrices;"
+            " only one method of a stack can"
+        )
+    late = (
+        [name for name, (_, params) in steps[replacing[0] :] if params.retokenizes()]
+        if replacing
+        else []
+    )
     if late:
-        return f"{late[0]} must come before {steps[replacing[0]][0]}, which changes the model that it adapts"
+        return (
+            f"{late[0]} must come before {steps[replacing[0]][0]}, which changes the model that it"
+            " adapts"
+        )
     reasons = ((name, method.refuses(params, network)) for name, (method, params) in steps)
     return next((f"{name}: {reason}" for name, reason in reasons if reason is not None), None)
 
 
 def promised_tokens(arm: Arm, network: Network, image_size: ImageSize) -> tuple[BlockTokens, ...]:
-    """The tokens that the arm's stack promises for each block, once `stack_refusal` gave `None`; `budget.solve` comes before."""
+    """The tokens that the arm's stack promises for each block, once `stack_refusal` gave `None`;
+    `budget.solve` comes before.
+    """
     dense = network.dense_tokens(image_size)
-    promised = (method.tokens(params, network, image_size) for method, params in resolve(arm, "vision"))
+    promised = (
+        method.tokens(params, network, image_size) for method, params in resolve(arm, "vision")
+    )
     return next((each for each in promised if each != dense), dense)
 
 
 def without_effect(arm: Arm, network: Network, image_size: ImageSize) -> bool:
-    """Whether methods that reduce tokens leave all of them here, so that the arm does what the baseline does.
+    """Whether methods that reduce tokens leave all of them here, so that the arm does what the
+    baseline does.
 
-    Methods whose amount a budget can solve reduce tokens, and those that only cut. An arm with overrides does something else in any
-    case.
+    Methods whose amount a budget can solve reduce tokens, and those that only cut. An arm with
+    overrides does something else in any case.
     """
-    reducing = all(hasattr(method, "SOLVES") or params.purpose == "ceiling" for method, params in resolve(arm, "vision"))
+    reducing = all(
+        hasattr(method, "SOLVES") or params.purpose == "ceiling"
+        for method, params in resolve(arm, "vision")
+    )
     overridden = any(value is not None for _, value in arm.overrides)
-    unchanged = reducing and promised_tokens(arm, network, image_size) == network.dense_tokens(image_size)
+    unchanged = reducing and promised_tokens(arm, network, image_size) == network.dense_tokens(
+        image_size
+    )
     return bool(arm.stack) and unchanged and not overridden
 
 
 def method_macs(arm: Arm, network: AnyNetwork, *lengths: ImageSize) -> int:
     """MACs that the arm's methods themselves add; the network's own are `network.macs`.
 
-    `lengths`: of a vision model the image size, per image; of a language model the tokens of the prompt, read at once, and those
-    decoded one by one, per sequence.
+    `lengths`: of a vision model the image size, per image; of a language model the tokens of the
+    prompt, read at once, and those decoded one by one, per sequence.
     """
-    return sum(method.macs(params, network, *lengths) for method, params in resolve(arm, network.modality))
+    return sum(
+        method.macs(params, network, *lengths) for method, params in resolve(arm, network.modality)
+    )
 
 
 def skipped_macs(arm: Arm, network: LanguageNetwork, tokens: int, sequences: int = 1) -> int:
-    """MACs per sequence that the arm's methods promise to leave out while `tokens` tokens of `sequences` are decoded one by one."""
-    counted = ((method, params) for method, params in resolve(arm, "language") if sequences == 1 or not params.one_sequence)
+    """MACs per sequence that the arm's methods promise to leave out while `tokens` tokens of
+    `sequences` are decoded one by one.
+    """
+    counted = (
+        (method, params)
+        for method, params in resolve(arm, "language")
+        if sequences == 1 or not params.one_sequence
+    )
     return sum(method.skipped(params, network, tokens) for method, params in counted)
 
 
@@ -137,7 +193,8 @@ def retokenizes(arm: Arm) -> bool:
 
 
 def purpose(method: str) -> Purpose:
-    """What a method is for, or a stack of them (`a+b`): that of a part which is no optimisation, if there is one.
+    """What a method is for, or a stack of them (`a+b`): that of a part which is no optimisation, if
+    there is one.
 
     A method that is not installed counts as an optimisation.
     """
@@ -147,10 +204,12 @@ def purpose(method: str) -> Purpose:
 
 
 def tuning_control(arm: Arm, among: Sequence[Arm]) -> tuple[Arm, int | None] | None:
-    """The control of an arm whose method also tunes the model: the same tuning without what the method adds.
+    """The control of an arm whose method also tunes the model: the same tuning without what the
+    method adds.
 
-    Of a stack it is preferably the stack with that step exchanged, else that step alone; the second part is its place in `among`,
-    `None` if it is not there. `None` for an arm that nothing tunes, or whose method is not installed.
+    Of a stack it is preferably the stack with that step exchanged, else that step alone; the second
+    part is its place in `among`, `None` if it is not there. `None` for an arm that nothing tunes,
+    or whose method is not installed.
     """
     known = every()
     for place, step in enumerate(arm.stack):
@@ -165,25 +224,50 @@ def tuning_control(arm: Arm, among: Sequence[Arm]) -> tuple[Arm, int | None] | N
         tuned = step.model_copy(update={"params": params.model_dump(mode="json")})
         stacks = ((*arm.stack[:place], tuned, *arm.stack[place + 1 :]), (tuned,))
         wanted = [Arm(stack=stack, overrides=arm.overrides) for stack in stacks]
-        found = ((each, other) for each in wanted for other, one in enumerate(among) if _equal_quality(each, one))
+        found = (
+            (each, other)
+            for each in wanted
+            for other, one in enumerate(among)
+            if _equal_quality(each, one)
+        )
         return next(found, (Arm(stack=stacks[0]), None))
     return None
 
 
 def _equal_quality(one: Arm, other: Arm) -> bool:
     """Whether two arms compute the same: runtime and KV cache play no part."""
-    key = [([(step.method, {k: v for k, v in step.params.items() if v is not None}) for step in arm.stack]) for arm in (one, other)]
+    key = [
+        (
+            [
+                (step.method, {k: v for k, v in step.params.items() if v is not None})
+                for step in arm.stack
+            ]
+        )
+        for arm in (one, other)
+    ]
     numeric = [(arm.overrides.dtype, arm.overrides.attention) for arm in (one, other)]
     return key[0] == key[1] and numeric[0] == numeric[1]
 
 
 def chosen_implementation(arm: Arm, condition: Condition) -> str | None:
-    """Which implementations the arm's methods run by under its own condition, where they choose; `None` where none does."""
-    return "+".join(filter(None, (params.chosen_implementation(condition) for _, params in resolve(arm, "vision")))) or None
+    """Which implementations the arm's methods run by under its own condition, where they choose;
+    `None` where none does.
+    """
+    return (
+        "+".join(
+            filter(
+                None,
+                (params.chosen_implementation(condition) for _, params in resolve(arm, "vision")),
+            )
+        )
+        or None
+    )
 
 
 def _reduces(method: Any, params: Any, network: Any) -> bool:
-    """Whether the method changes the number of tokens; of a budget the amount is solved later and depends on the image size."""
+    """Whether the method changes the number of tokens; of a budget the amount is solved later and
+    depends on the image size.
+    """
     if not hasattr(method, "tokens") or method.refuses(params, network) is not None:
         return False
     size, budgeted = network.image_size, getattr(params, "budget", None) is not None
@@ -192,7 +276,8 @@ def _reduces(method: Any, params: Any, network: Any) -> bool:
 
 @cache
 def _methods(folders: str) -> tuple[Mapping[str, AnyMethod], Mapping[str, str]]:
-    """The project's own methods, those of installed packages, and those in `folders` (separated as in $PATH), by name.
+    """The project's own methods, those of installed packages, and those in `folders` (separated as
+    in $PATH), by name.
 
     Beside them what of the latter two cannot be used. Raises `InvalidMethod` for one of our own.
     """
@@ -222,7 +307,9 @@ def _imported(file: Path, load: Callable[[], ModuleType]) -> AnyMethod:
         raise
     except (Exception, SystemExit) as error:
         reason = str(error).partition("\n")[0]
-        raise InvalidMethod(f"{file}: cannot be imported: {type(error).__name__}: {reason}") from error
+        raise InvalidMethod(
+            f"{file}: cannot be imported: {type(error).__name__}: {reason}"
+        ) from error
     finally:
         if kept is not None:
             os.environ[STORE_VARIABLE] = kept
@@ -232,7 +319,11 @@ def _own() -> Iterator[_Candidate]:
     for package in (vision, language):
         for info in pkgutil.iter_modules(package.__path__):
             full = f"{package.__name__}.{info.name}"
-            yield info.name, Path(package.__path__[0]) / f"{info.name}.py", partial(importlib.import_module, full)
+            yield (
+                info.name,
+                Path(package.__path__[0]) / f"{info.name}.py",
+                partial(importlib.import_module, full),
+            )
 
 
 def _installed() -> Iterator[_Candidate]:
@@ -241,12 +332,17 @@ def _installed() -> Iterator[_Candidate]:
 
 
 def _outside(folders: str, problems: dict[str, str]) -> Iterator[_Candidate]:
-    """The files in folders; one that cannot be listed is a problem. Modules beside a method can be imported, after all others."""
+    """The files in folders; one that cannot be listed is a problem. Modules beside a method can be
+    imported, after all others.
+    """
     for folder in filter(None, folders.split(os.pathsep)):
         try:
             files = sorted(file for file in Path(folder).iterdir() if file.suffix == ".py")
         except OSError as error:
-            problems[folder] = f"${VARIABLE} names {folder}, which is not a folder that can be read: {error.strerror}"
+            problems[folder] = (
+                f"${VARIABLE} names {folder}, which is not a folder that can be read:"
+                f" {error.strerror}"
+            )
             continue
         if (place := str(Path(folder).resolve())) not in sys.path:
             sys.path.append(place)
@@ -256,7 +352,9 @@ def _outside(folders: str, problems: dict[str, str]) -> Iterator[_Candidate]:
 
 
 def _loaded(file: Path) -> ModuleType:
-    """The module of a file outside the package, under a name of its own, because two folders may hold files of the same name."""
+    """The module of a file outside the package, under a name of its own, because two folders may
+    hold files of the same name.
+    """
     name = f"breakeven_methods_{digest(str(file))[:12]}.{file.stem}".replace(".", "_")
     spec = importlib.util.spec_from_file_location(name, file)
     assert spec is not None
@@ -267,7 +365,10 @@ def _loaded(file: Path) -> ModuleType:
     return module
 
 
-FUNCTIONS = {"vision": ("tokens", "macs", "refuses", "apply"), "language": ("macs", "skipped", "refuses", "apply")}
+FUNCTIONS = {
+    "vision": ("tokens", "macs", "refuses", "apply"),
+    "language": ("macs", "skipped", "refuses", "apply"),
+}
 """What a method file of each modality has."""
 
 
@@ -277,18 +378,27 @@ def checked(module: ModuleType, file: Path) -> AnyMethod:
         raise InvalidMethod(f"{file}: has no docstring; its first line describes the method")
     for part, kind in {"PAPER": str, "VERSION": int, "Params": type}.items():
         if not isinstance(getattr(module, part, None), kind):
-            raise InvalidMethod(f"{file}: lacks {part} ({kind.__name__}), which every method has; see workers/methods/README.md")
+            raise InvalidMethod(
+                f"{file}: lacks {part} ({kind.__name__}), which every method has; see"
+                " workers/methods/README.md"
+            )
     if not issubclass(module.Params, Params):
         raise InvalidMethod(f"{file}: Params must be a subclass of sweeps.model.method.Params")
     own = getattr(module, "MODALITY", "vision")
     if own not in FUNCTIONS:
-        raise InvalidMethod(f"{file}: MODALITY is {own!r}; it is language, or left out for vision models")
+        raise InvalidMethod(
+            f"{file}: MODALITY is {own!r}; it is language, or left out for vision models"
+        )
     for part in FUNCTIONS[own]:
         if not callable(getattr(module, part, None)):
-            raise InvalidMethod(f"{file}: lacks the function {part}, which every method has; see workers/methods/README.md")
+            raise InvalidMethod(
+                f"{file}: lacks the function {part}, which every method has; see"
+                " workers/methods/README.md"
+            )
     fields, solves = module.Params.model_fields, getattr(module, "SOLVES", None)
     if solves is not None and not (solves in fields and "budget" in fields):
         raise InvalidMethod(
-            f"{file}: SOLVES names {solves!r}; Params must have both that and a budget (see workers/token_reduction/schedules.py)"
+            f"{file}: SOLVES names {solves!r}; Params must have both that and a budget (see"
+            " workers/token_reduction/schedules.py)"
         )
     return cast(AnyMethod, module)

@@ -1,4 +1,6 @@
-"""Labels of arms in reports, charts and pages: the method, how much it reduces, and the parameters that differ from defaults."""
+"""Labels of arms in reports, charts and pages: the method, how much it reduces, and the parameters
+that differ from defaults.
+"""
 
 import json
 from collections.abc import Mapping
@@ -11,11 +13,12 @@ from workers import methods
 
 
 def params_label(method: str, params: str | None, *, without: str = "") -> str:
-    """The label of a method and its parameters as the views have them (canonical JSON): `topk keep_rate=0.7`.
+    """The label of a method and its parameters as the views have them (canonical JSON): `topk
+    keep_rate=0.7`.
 
-    Steps of a stack are joined by ` + `; in brackets follow overrides of the condition: `a k=500 + b p=0.5 [kv_cache="virtual"]`.
-    `without` leaves out one parameter, named as in the column `varied_parameter`: `keep_rate`, `budget.gmacs_ratio`,
-    or `1.p` in the second step of a stack.
+    Steps of a stack are joined by ` + `; in brackets follow overrides of the condition: `a k=500 +
+    b p=0.5 [kv_cache="virtual"]`. `without` leaves out one parameter, named as in the column
+    `varied_parameter`: `keep_rate`, `budget.gmacs_ratio`, or `1.p` in the second step of a stack.
     """
     value = json.loads(params) if params else {}
     if not isinstance(value, list):
@@ -46,12 +49,18 @@ def _step(method: str, params: Mapping[str, Any], without: str = "") -> str:
 
 def _params(method: str, params: Mapping[str, Any], without: str = "") -> list[str]:
     model = _model(method)
-    defaults = {} if model is None else model.model_construct().model_dump(mode="json", warnings=False)
-    defaults = {key: value for key, value in defaults.items() if model is None or key not in model.amounts}
+    defaults = (
+        {} if model is None else model.model_construct().model_dump(mode="json", warnings=False)
+    )
+    defaults = {
+        key: value for key, value in defaults.items() if model is None or key not in model.amounts
+    }
     return [
         f"{key}={canonical(value)}"
         for key, value in params.items()
-        if value is not None and key != without.partition(".")[0] and not (key in defaults and defaults[key] == value)
+        if value is not None
+        and key != without.partition(".")[0]
+        and not (key in defaults and defaults[key] == value)
     ]
 
 

@@ -1,1 +1,3 @@
-"""Models: timm's vision transformers and the causal language models of transformers, and how they run."""
+"""Models: timm's vision transformers and the causal language models of transformers, and how they
+run.
+"""

@@ -20,7 +20,8 @@ class ModuleNames(NamedTuple):
     norms: tuple[str, ...]
     """The norm before the attention and the one before the MLP, or one norm for both."""
     readers: tuple[tuple[str, ...], ...]
-    """For each of the four inputs h1, h2, h3 and h4 (see `sparsity_params.py`) the matrices that read it."""
+    """For each of the four inputs h1, h2, h3 and h4 (see `sparsity_params.py`) the matrices that
+    read it."""
     head: str = "lm_head"
 
 
@@ -45,7 +46,12 @@ MODULE_NAMES: Mapping[str, ModuleNames] = {
         embeddings=("model.embed_tokens",),
         final_norm="model.final_layernorm",
         norms=("input_layernorm",),
-        readers=(("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"), ("self_attn.dense",), ("mlp.fc1",), ("mlp.fc2",)),
+        readers=(
+            ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
+            ("self_attn.dense",),
+            ("mlp.fc1",),
+            ("mlp.fc2",),
+        ),
     ),
     "gpt2": ModuleNames(
         layers="transformer.h",
@@ -63,20 +69,35 @@ def layers(model: nn.Module, architecture: ModuleNames) -> Iterator[nn.Module]:
 
 
 def layers_of(model: nn.Module, count: int) -> Sequence[nn.Module]:
-    """The `count` layers of any causal model, first to last. Raises `Unsupported` where no list of modules has that length."""
-    found = [part for part in model.modules() if isinstance(part, nn.ModuleList) and len(part) == count]
+    """The `count` layers of any causal model, first to last. Raises `Unsupported` where no list of
+    modules has that length.
+    """
+    found = [
+        part for part in model.modules() if isinstance(part, nn.ModuleList) and len(part) == count
+    ]
     if not found:
-        raise Unsupported(f"{type(model).__name__} has no list of {count} modules, so that its first and last layer are not known")
-    return cast(Sequence[nn.Module], max(found, key=lambda part: sum(weight.numel() for weight in part.parameters())))
+        raise Unsupported(
+            f"{type(model).__name__} has no list of {count} modules, so that its first and last"
+            " layer are not known"
+        )
+    return cast(
+        Sequence[nn.Module],
+        max(found, key=lambda part: sum(weight.numel() for weight in part.parameters())),
+    )
 
 
 def matrix(module: nn.Module) -> Tensor:
-    """The matrix of a `Linear` or a `Conv1D` as [inputs, outputs]: a view. Raises `Unsupported` for any other module."""
+    """The matrix of a `Linear` or a `Conv1D` as [inputs, outputs]: a view. Raises `Unsupported` for
+    any other module.
+    """
     if type(module) is nn.Linear:
         return module.weight.detach().t()
     if type(module) is Conv1D:
         return cast(Tensor, module.weight).detach()
-    raise Unsupported(f"a matrix is a {type(module).__name__}, which this method cannot change; only one method of a stack can")
+    raise Unsupported(
+        f"a matrix is a {type(module).__name__}, which this method cannot change; only one method"
+        " of a stack can"
+    )
 
 
 def offset(module: nn.Module) -> Tensor | None:

@@ -19,7 +19,15 @@ from workers.cache import cached
 from workers.measure.machine.environment import read_text
 
 _LOG = logging.getLogger(__name__)
-COMPILER_FLAGS = ("-std=c++17", "-O3", "-march=native", "-ffp-contract=fast", "-fopenmp", "-shared", "-fPIC")
+COMPILER_FLAGS = (
+    "-std=c++17",
+    "-O3",
+    "-march=native",
+    "-ffp-contract=fast",
+    "-fopenmp",
+    "-shared",
+    "-fPIC",
+)
 COMPILERS = ("g++", "c++", "clang++")
 BUILD_S = 120.0
 
@@ -33,8 +41,12 @@ Signature = tuple[Any, tuple[Any, ...]]
 _LOADED: dict[Path, Mapping[str, Callable[..., Any]]] = {}
 
 
-def functions(source: Path, signatures: Mapping[str, Signature]) -> Mapping[str, Callable[..., Any]]:
-    """The functions of a C++ file by name; it is compiled and loaded on the first call of the process. Raises `NotBuilt`."""
+def functions(
+    source: Path, signatures: Mapping[str, Signature]
+) -> Mapping[str, Callable[..., Any]]:
+    """The functions of a C++ file by name; it is compiled and loaded on the first call of the
+    process. Raises `NotBuilt`.
+    """
     if source not in _LOADED:
         found = {name: getattr(library(source), name) for name in signatures}
         for name, types in signatures.items():
@@ -45,7 +57,9 @@ def functions(source: Path, signatures: Mapping[str, Signature]) -> Mapping[str,
 
 @contextlib.contextmanager
 def observed_functions(around: Callable[[str], AbstractContextManager[object]]) -> Iterator[None]:
-    """Run every call of a compiled function within `around`, which gets its name: a profiler of torch sees no call of a library."""
+    """Run every call of a compiled function within `around`, which gets its name: a profiler of
+    torch sees no call of a library.
+    """
 
     def observe(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any) -> Any:
@@ -65,7 +79,9 @@ def observed_functions(around: Callable[[str], AbstractContextManager[object]]) 
 
 @functools.cache
 def missing_reason(source: Path) -> str | None:
-    """Why a C++ file's functions are missing on this machine, or `None`; compiles it on the first call."""
+    """Why a C++ file's functions are missing on this machine, or `None`; compiles it on the first
+    call.
+    """
     try:
         library(source)
     except NotBuilt as reason:
@@ -76,7 +92,9 @@ def missing_reason(source: Path) -> str | None:
 
 @functools.cache
 def library(source: Path) -> ctypes.CDLL:
-    """The library made of a C++ file for this machine's processor, compiled now if it is not in the cache. Raises `NotBuilt`."""
+    """The library made of a C++ file for this machine's processor, compiled now if it is not in the
+    cache. Raises `NotBuilt`.
+    """
     file = build_library(source)
     try:
         return ctypes.CDLL(str(file))
@@ -94,13 +112,22 @@ def build_library(source: Path) -> Path:
     openmp = _openmp()
 
     def make(file: Path) -> None:
-        # Torch's own runtime comes first, so that the compiler adds none: two would compete for the cores.
-        _output([compiler, *COMPILER_FLAGS, str(source), "-Wl,--as-needed", openmp, "-o", str(file)])
+        # Torch's own runtime comes first, so that the compiler adds none: two would compete for the
+        # cores.
+        _output(
+            [compiler, *COMPILER_FLAGS, str(source), "-Wl,--as-needed", openmp, "-o", str(file)]
+        )
         _LOG.info("compiled %s", file.name)
 
     try:
         text, version = source.read_text(encoding="utf-8"), _output([compiler, "--version"])
-        parts = {"source": text, "flags": COMPILER_FLAGS, "compiler": version, "processor": _processor(), "openmp": openmp}
+        parts = {
+            "source": text,
+            "flags": COMPILER_FLAGS,
+            "compiler": version,
+            "processor": _processor(),
+            "openmp": openmp,
+        }
         return cached(f"{source.stem}-{digest(parts)}.so", make)
     except OSError as error:
         raise NotBuilt(f"the cache cannot be written: {error}") from error
@@ -113,7 +140,9 @@ def _output(command: list[str]) -> str:
         raise NotBuilt(f"{command[0]} took more than {BUILD_S:g} s") from error
     if done.returncode:
         lines = done.stderr.strip().splitlines()
-        message = next((line for line in lines if "error" in line), lines[-1] if lines else "no message")
+        message = next(
+            (line for line in lines if "error" in line), lines[-1] if lines else "no message"
+        )
         raise NotBuilt(f"{command[0]} failed: {message}")
     return done.stdout.strip().partition("\n")[0]
 
@@ -123,15 +152,22 @@ def _openmp() -> str:
     import torch  # noqa: F401 - loads it
 
     mapped = read_text("/proc/self/maps")  # on Linux only
-    found: list[str] = sorted(set(re.findall(r"(/\S*/lib(?:gomp|iomp5|omp)[-.\w]*\.so[.\w]*)$", mapped, re.MULTILINE)))
+    found: list[str] = sorted(
+        set(re.findall(r"(/\S*/lib(?:gomp|iomp5|omp)[-.\w]*\.so[.\w]*)$", mapped, re.MULTILINE))
+    )
     own = [path for path in found if "/torch/" in path] or found
     if not own:
-        raise NotBuilt("no OpenMP runtime that torch has loaded is found; on Linux it is in /proc/self/maps")
+        raise NotBuilt(
+            "no OpenMP runtime that torch has loaded is found; on Linux it is in /proc/self/maps"
+        )
     return own[0]
 
 
 def _processor() -> str:
     """The processor that `-march=native` compiles for: the library may crash on another."""
     lines = read_text("/proc/cpuinfo").splitlines()
-    facts = {name: next((line for line in lines if line.startswith(name)), "") for name in ("model name", "flags", "Features")}
+    facts = {
+        name: next((line for line in lines if line.startswith(name)), "")
+        for name in ("model name", "flags", "Features")
+    }
     return f"{platform.machine()} {sorted(facts.items())}"

@@ -1,4 +1,6 @@
-"""Causal language models of transformers: a condition's model with its tokenizer and geometry, loaded once."""
+"""Causal language models of transformers: a condition's model with its tokenizer and geometry,
+loaded once.
+"""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +31,8 @@ from workers.training import recipes
 from workers.training.weights import trained
 
 Inputs = Mapping[str, Tensor]
-"""Inputs of a transformers model: `input_ids`, and for padded sequences `attention_mask` and `position_ids`."""
+"""Inputs of a transformers model: `input_ids`, and for padded sequences `attention_mask` and
+`position_ids`."""
 
 
 class Tokenizer(Protocol):
@@ -61,7 +64,9 @@ class DecodeSteps(Protocol):
 
 
 class Counters(Protocol):
-    """What a method counts while the model runs, as evidence that its own path ran (kernel calls, achieved sparsity)."""
+    """What a method counts while the model runs, as evidence that its own path ran (kernel calls,
+    achieved sparsity).
+    """
 
     def reset(self) -> None:
         """Set the counts to 0; called before every run of the workload."""
@@ -72,29 +77,37 @@ class Counters(Protocol):
 
 @dataclass
 class Scoring:
-    """Shared by a model and its arms: during a forward that scores a text, the index of the first token that counts as decoded."""
+    """Shared by a model and its arms: during a forward that scores a text, the index of the first
+    token that counts as decoded.
+    """
 
     decoded_from: int | None = None
 
 
 @dataclass(frozen=True)
 class LanguageModel:
-    """A causal language model with its tokenizer, geometry and counters; run it under `torch.inference_mode()`."""
+    """A causal language model with its tokenizer, geometry and counters; run it under
+    `torch.inference_mode()`.
+    """
 
     model: Any
     """A `transformers.PreTrainedModel` in evaluation mode, on its device."""
     tokenizer: Tokenizer
     network: LanguageNetwork
     weights_hash: str
-    """Hash of the source of weights and tokenizer: the key under which artifacts made for them are cached."""
+    """Hash of the source of weights and tokenizer: the key under which artifacts made for them are
+    cached."""
     counters: tuple[Counters, ...] = ()
     """What each method counts while the model runs."""
     skipped: Callable[[], float] | None = None
-    """MACs that the methods left out since the counters were reset; `None` where they are not counted and the promise applies."""
+    """MACs that the methods left out since the counters were reset; `None` where they are not
+    counted and the promise applies."""
     bos_ids: tuple[int, ...] = ()
-    """Special tokens before every text, as in the model's training (often one that begins a sequence)."""
+    """Special tokens before every text, as in the model's training (often one that begins a
+    sequence)."""
     implementation: str | None = None
-    """The implementation that runs where the model does not have the requested one (see `ArmOutcome.implementation`)."""
+    """The implementation that runs where the model does not have the requested one (see
+    `ArmOutcome.implementation`)."""
     steps: DecodeSteps | None = None
     """Decodes tokens after the first where decoding is compiled or captured, else `None`."""
     counter: MacCounter | None = None
@@ -102,12 +115,16 @@ class LanguageModel:
     scoring: Scoring = field(default_factory=Scoring)
 
     def macs(self, prompt: int, decoded: int) -> int:
-        """MACs of one sequence without any method (see `LanguageNetwork.macs`), computed from the sizes, or counted."""
+        """MACs of one sequence without any method (see `LanguageNetwork.macs`), computed from the
+        sizes, or counted.
+        """
         return (self.counter or self.network).macs(prompt, decoded)
 
     @property
     def weights_read(self) -> int:
-        """Weights that one decoded token is multiplied with: those of the layers (of experts the selected ones) and the head."""
+        """Weights that one decoded token is multiplied with: those of the layers (of experts the
+        selected ones) and the head.
+        """
         network = self.network
         return self.counter.weights_read if self.counter else network.token_macs
 
@@ -117,10 +134,11 @@ class LanguageModel:
             each.reset()
 
     def scored_logits(self, tokens_BT: Tensor, decoded_from: int, *, keep: int = 0) -> Tensor:
-        """Logits [B, keep, V] (0: of all T tokens) of one forward, whose tokens from `decoded_from` on stand for decoded ones.
+        """Logits [B, keep, V] (0: of all T tokens) of one forward, whose tokens from `decoded_from`
+        on stand for decoded ones.
 
-        Quality is computed on a whole window at once, although decoding runs token by token. A method treats
-        these tokens like decoded ones (see `Scoring`).
+        Quality is computed on a whole window at once, although decoding runs token by token. A
+        method treats these tokens like decoded ones (see `Scoring`).
         """
         self.scoring.decoded_from = decoded_from
         try:
@@ -137,24 +155,32 @@ def signature(model: Any) -> frozenset[str]:
 
 
 def last_logits(model: Any, inputs: Inputs, cache: Any) -> Tensor:
-    """The logits [B, V] after the last token of each sequence; keys and values go into the cache."""
+    """The logits [B, V] after the last token of each sequence; keys and values go into the
+    cache.
+    """
     logits_BV: Tensor = model(**inputs, cache=cache, use_cache=True, logits_to_keep=1).logits[:, -1]
     return logits_BV
 
 
 def shared_language(condition: Condition, content_hashes: Mapping[str, str]) -> LanguageModel:
-    """The condition's model in its dtype, kept in memory for later arms and jobs. Raises what `load_language` does."""
+    """The condition's model in its dtype, kept in memory for later arms and jobs. Raises what
+    `load_language` does.
+    """
     return load_shared(load_language, condition, content_hashes, dtype=condition.dtype)
 
 
 def load_language(condition: Condition) -> LanguageModel:
-    """The model that `condition` names: a size of `CONFIGS`, a folder (absolute, or beginning with a dot), or a model of the hub.
+    """The model that `condition` names: a size of `CONFIGS`, a folder (absolute, or beginning with
+    a dot), or a model of the hub.
 
-    Sizes have random (seeded) or trained weights and a tokenizer trained on docstrings. Raises `Unsupported`
-    with the reason, and `OSError` where the hub cannot be reached.
+    Sizes have random (seeded) or trained weights and a tokenizer trained on docstrings. Raises
+    `Unsupported` with the reason, and `OSError` where the hub cannot be reached.
     """
     if condition.dtype == "autocast-float16":
-        raise Unsupported(f"dtype {condition.dtype}: a language model runs in the dtype of its weights; write float16 or bfloat16")
+        raise Unsupported(
+            f"dtype {condition.dtype}: a language model runs in the dtype of its weights; write"
+            " float16 or bfloat16"
+        )
     noise.set_verbosity_error()  # type: ignore[no-untyped-call]
     noise.disable_progress_bar()  # type: ignore[no-untyped-call]
     # A model created in inference mode could not be fine-tuned by a method.
@@ -166,7 +192,8 @@ def load_language(condition: Condition) -> LanguageModel:
         if is_hub(condition.model):
             return _hub(condition)
         raise Unsupported(
-            f"{condition.model} is not a language model: write a folder (./DIR), a hub's ORG/NAME, or {', '.join(CONFIGS)}"
+            f"{condition.model} is not a language model: write a folder (./DIR), a hub's ORG/NAME,"
+            f" or {', '.join(CONFIGS)}"
         )
 
 
@@ -175,18 +202,25 @@ def _known(condition: Condition) -> LanguageModel:
     network = from_config(name, config)
     if condition.weights == recipes.TRAINED:
         if name not in TRAINED_LANGUAGE:
-            raise Unsupported(f"weights trained: there is a recipe for {' and '.join(TRAINED_LANGUAGE)} only")
+            raise Unsupported(
+                f"weights trained: there is a recipe for {' and '.join(TRAINED_LANGUAGE)} only"
+            )
         trained_model = _folder(trained(name), condition)
-        return replace(trained_model, network=network, weights_hash=recipes.recipe_for(name).hash, counter=None)
+        return replace(
+            trained_model, network=network, weights_hash=recipes.recipe_for(name).hash, counter=None
+        )
     if condition.weights != "random":
         raise Unsupported(
-            f"weights {condition.weights}: {name} is a size with random weights; for others name a folder or a hub's model"
+            f"weights {condition.weights}: {name} is a size with random weights; for others name a"
+            " folder or a hub's model"
         )
     device = torch.device(condition.device)
     devices = [torch.cuda.current_device()] if device.type == "cuda" else []
     with torch.random.fork_rng(devices=devices), device:
         torch.manual_seed(condition.seed)
-        model = AutoModelForCausalLM.from_config(AutoConfig.for_model(**config), dtype=torch.float32)  # type: ignore[no-untyped-call]
+        model = AutoModelForCausalLM.from_config(
+            AutoConfig.for_model(**config), dtype=torch.float32
+        )  # type: ignore[no-untyped-call]
     tokenizer = tokenization.trained_tokenizer(network.vocabulary)
     recipe = tokenization.tokenizer_recipe(network.vocabulary)
     weights_hash = digest({"config": config, "seed": condition.seed, "tokenizer": recipe})
@@ -199,11 +233,15 @@ def _folder(folder: Path, condition: Condition) -> LanguageModel:
     except ValueError as error:
         raise Unsupported(f"model: {error}") from error
     tokenizer = tokenization.read_tokenizer(folder / tokenization.TOKENIZER_FILE)
-    return _pretrained(str(folder), condition, tokenizer, content(str(folder)), local_files_only=True)
+    return _pretrained(
+        str(folder), condition, tokenizer, content(str(folder)), local_files_only=True
+    )
 
 
 def _hub(condition: Condition) -> LanguageModel:
-    """A model of the hub: the downloaded revision where it is complete, so that results stay comparable, else the newest one."""
+    """A model of the hub: the downloaded revision where it is complete, so that results stay
+    comparable, else the newest one.
+    """
     with explained_errors(condition.model):
         try:
             return _downloaded(condition, local_files_only=True)
@@ -215,44 +253,83 @@ def _downloaded(condition: Condition, *, local_files_only: bool) -> LanguageMode
     name = condition.model
     fetch = partial(hf_hub_download, name, local_files_only=local_files_only)
     tokenizer = tokenization.read_tokenizer(Path(fetch(tokenization.TOKENIZER_FILE)))
-    commit = Path(fetch("config.json")).parent.name  # a revision's files are in a folder named like its commit
+    # a revision's files are in a folder named like its commit
+    commit = Path(fetch("config.json")).parent.name
     weights_hash = digest({"hub": name, "commit": commit})
-    return _pretrained(name, condition, tokenizer, weights_hash, revision=commit, local_files_only=local_files_only)
+    return _pretrained(
+        name, condition, tokenizer, weights_hash, revision=commit, local_files_only=local_files_only
+    )
 
 
-def _pretrained(name: str, condition: Condition, tokenizer: FastTokenizer, weights_hash: str, **options: Any) -> LanguageModel:
-    """A saved model, read by transformers with `options`. Raises `Unsupported` with a message of one line."""
+def _pretrained(
+    name: str, condition: Condition, tokenizer: FastTokenizer, weights_hash: str, **options: Any
+) -> LanguageModel:
+    """A saved model, read by transformers with `options`. Raises `Unsupported` with a message of
+    one line.
+    """
     options["trust_remote_code"] = False
     try:
-        network = from_config(name, _spelled_out(AutoConfig.from_pretrained(name, **options)), complete=True)
+        network = from_config(
+            name, _spelled_out(AutoConfig.from_pretrained(name, **options)), complete=True
+        )
     except (KeyError, TypeError, ValueError) as error:
         raise Unsupported(f"model: {first_line(error)}") from error
     if tokenizer.size > network.vocabulary:
         raise Unsupported(
-            f"model: {name}: the tokenizer has a token {tokenizer.size - 1}, and the model only {network.vocabulary} tokens"
+            f"model: {name}: the tokenizer has a token {tokenizer.size - 1}, and the model only"
+            f" {network.vocabulary} tokens"
         )
-    read: Any = partial(AutoModelForCausalLM.from_pretrained, output_loading_info=True, ignore_mismatched_sizes=True)
+    read: Any = partial(
+        AutoModelForCausalLM.from_pretrained, output_loading_info=True, ignore_mismatched_sizes=True
+    )
     try:
         model, found = read(name, dtype=DTYPES[condition.dtype], use_safetensors=True, **options)
     except ValueError as error:  # the configuration of no causal model
         raise Unsupported(f"model: {name}: {first_line(error)}") from error
     for weight, held, wanted in sorted(found["mismatched_keys"]):
         shapes = f"{weight} has the shape {[*held]}, and by config.json {[*wanted]}"
-        raise Unsupported(f"model: {name}: its weights are not those of its config.json: {shapes}; take both from one save")
+        raise Unsupported(
+            f"model: {name}: its weights are not those of its config.json: {shapes}; take both from"
+            " one save"
+        )
     if missing := sorted(found["missing_keys"]):
-        raise Unsupported(f"model: {name}: {len(missing)} weights are missing, the first being {missing[0]}")
+        raise Unsupported(
+            f"model: {name}: {len(missing)} weights are missing, the first being {missing[0]}"
+        )
     if "cache" not in signature(model.__class__):
-        raise Unsupported(f"model: {name}: {type(model).__name__} has no keys and values to cache, which language jobs need")
+        raise Unsupported(
+            f"model: {name}: {type(model).__name__} has no keys and values to cache, which language"
+            " jobs need"
+        )
     counter = None if network.described else MacCounter(model)
-    return LanguageModel(_ready(model, condition), tokenizer, network, weights_hash, bos_ids=tokenizer.bos_ids, counter=counter)
+    return LanguageModel(
+        _ready(model, condition),
+        tokenizer,
+        network,
+        weights_hash,
+        bos_ids=tokenizer.bos_ids,
+        counter=counter,
+    )
 
 
 def _spelled_out(config: Any) -> dict[str, Any]:
-    """A transformers configuration with its sizes under the usual names too, whatever the architecture calls them."""
+    """A transformers configuration with its sizes under the usual names too, whatever the
+    architecture calls them.
+    """
     text, whole = config.get_text_config(decoder=True), config.to_dict()
-    sizes = {name: value for name in USUAL_NAMES if (value := getattr(text, name, None)) is not None}
-    return {**whole, **sizes} if text is config else {**whole, "text_config": {**text.to_dict(), **sizes}}
+    sizes = {
+        name: value for name in USUAL_NAMES if (value := getattr(text, name, None)) is not None
+    }
+    return (
+        {**whole, **sizes}
+        if text is config
+        else {**whole, "text_config": {**text.to_dict(), **sizes}}
+    )
 
 
 def _ready(model: nn.Module, condition: Condition) -> nn.Module:
-    return model.to(condition.device, DTYPES[condition.dtype]).eval().requires_grad_(requires_grad=False)
+    return (
+        model.to(condition.device, DTYPES[condition.dtype])
+        .eval()
+        .requires_grad_(requires_grad=False)
+    )

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from workers.errors import Unsupported
 
 CAPTURE_WARMUP = 3
-"""Forwards on a side stream before a capture, so that lazily created workspaces exist (see torch's documentation)."""
+"""Forwards on a side stream before a capture, so that lazily created workspaces exist (see torch's
+documentation)."""
 
 
 class Wrapped(nn.Module):
@@ -27,7 +28,9 @@ class Wrapped(nn.Module):
 
 
 class Autocast(Wrapped):
-    """Weights in float32, matrix products in float16 (`torch.autocast`). Raises `Unsupported` where torch would ignore that."""
+    """Weights in float32, matrix products in float16 (`torch.autocast`). Raises `Unsupported` where
+    torch would ignore that.
+    """
 
     def __init__(self, eager: nn.Module) -> None:
         super().__init__(eager)
@@ -35,7 +38,8 @@ class Autocast(Wrapped):
         casts = torch.amp.is_autocast_available(device)
         if casts:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # torch warns where autocast has no effect, which is checked here
+                # torch warns where autocast has no effect, which is checked here
+                warnings.simplefilter("ignore")
                 with torch.autocast(device, dtype=torch.float16):
                     casts = torch.is_autocast_enabled(device)
         if not casts:
@@ -47,16 +51,19 @@ class Autocast(Wrapped):
 
 
 class Compiled(Wrapped):
-    """`torch.compile` of the whole model as one graph, for the one shape that it is called with; `options` go to torch.compile.
+    """`torch.compile` of the whole model as one graph, for the one shape that it is called with;
+    `options` go to torch.compile.
 
-    It compiles on the first call. Torch caches generated code on disk for later arms, jobs and processes with the same graph; only
-    tracing is repeated.
+    It compiles on the first call. Torch caches generated code on disk for later arms, jobs and
+    processes with the same graph; only tracing is repeated.
     """
 
     def __init__(self, eager: nn.Module, **options: Any) -> None:
         super().__init__(eager)
         # Not registered as a module: it has the same parameters.
-        self.__dict__["compiled"] = torch.compile(alone(eager), dynamic=False, fullgraph=True, **options)
+        self.__dict__["compiled"] = torch.compile(
+            alone(eager), dynamic=False, fullgraph=True, **options
+        )
 
     def forward(self, x_BCHW: Tensor) -> Tensor:
         return cast(Tensor, self.__dict__["compiled"](x_BCHW))
@@ -68,8 +75,8 @@ _NUMBER = itertools.count()
 def alone(call: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """`call` with a code object that no other function has.
 
-    torch caches compiled code by code object. Arms that shared timm's would share one cache list, be searched in it on every call,
-    and fail beyond its limit.
+    torch caches compiled code by code object. Arms that shared timm's would share one cache list,
+    be searched in it on every call, and fail beyond its limit.
     """
 
     def forward(*inputs: Any) -> Tensor:
@@ -80,35 +87,50 @@ def alone(call: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 class CudaGraph(Wrapped):
-    """The forward captured once, on the first call, and replayed; every input must have the first one's shape.
+    """The forward captured once, on the first call, and replayed; every input must have the first
+    one's shape.
 
-    The input is copied into the graph's own memory, and the result lives there too: the next call overwrites it.
+    The input is copied into the graph's own memory, and the result lives there too: the next call
+    overwrites it.
     """
 
     def __init__(self, eager: nn.Module) -> None:
         device = next(eager.parameters()).device
         if device.type != "cuda":
-            raise Unsupported(f"runtime cudagraph needs a CUDA device, and this arm runs on {device.type}")
+            raise Unsupported(
+                f"runtime cudagraph needs a CUDA device, and this arm runs on {device.type}"
+            )
         super().__init__(eager)
         self.captured: Captured | None = None
 
     def forward(self, x_BCHW: Tensor) -> Tensor:
         if self.captured is None:
             self.input_BCHW = x_BCHW.clone()
-            self.captured = Captured(lambda: cast(Tensor, self.eager(self.input_BCHW)), x_BCHW.device)
+            self.captured = Captured(
+                lambda: cast(Tensor, self.eager(self.input_BCHW)), x_BCHW.device
+            )
         if x_BCHW.shape != self.input_BCHW.shape:
-            raise ValueError(f"this graph was captured for {tuple(self.input_BCHW.shape)} and cannot run {tuple(x_BCHW.shape)}")
+            raise ValueError(
+                f"this graph was captured for {tuple(self.input_BCHW.shape)} and cannot run"
+                f" {tuple(x_BCHW.shape)}"
+            )
         self.input_BCHW.copy_(x_BCHW)
         return self.captured.replay()
 
 
 class Captured:
-    """`call` captured as a CUDA graph; the tensors that it reads and writes must stay where they are.
+    """`call` captured as a CUDA graph; the tensors that it reads and writes must stay where they
+    are.
 
     It runs a few times before the capture; after each run `after_warmup` restores the state.
     """
 
-    def __init__(self, call: Callable[[], Tensor], device: torch.device, after_warmup: Callable[[], object] = lambda: None) -> None:
+    def __init__(
+        self,
+        call: Callable[[], Tensor],
+        device: torch.device,
+        after_warmup: Callable[[], object] = lambda: None,
+    ) -> None:
         side = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream(device))
         with torch.inference_mode(), torch.cuda.stream(side):
@@ -121,8 +143,11 @@ class Captured:
         torch.cuda.reset_peak_memory_stats(device)
         with torch.inference_mode(), torch.cuda.graph(self._graph):
             self._output = call()
-        self.unseen_bytes = torch.cuda.max_memory_allocated(device) - torch.cuda.memory_allocated(device)
-        """What a replay uses beyond what stays allocated: the graph holds it, and the allocator's counters do not show it."""
+        self.unseen_bytes = torch.cuda.max_memory_allocated(device) - torch.cuda.memory_allocated(
+            device
+        )
+        """What a replay uses beyond what stays allocated: the graph holds it, and the allocator's
+        counters do not show it."""
 
     def replay(self) -> Tensor:
         """What `call` gives now; the next replay overwrites it."""

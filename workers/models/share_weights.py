@@ -19,7 +19,8 @@ M = TypeVar("M", bound=nn.Module)
 _L = TypeVar("_L")
 MODELS_KEPT = 64
 MEMORY_SHARE = 0.25
-"""Of the machine's or the GPU's memory: with more in use, what was kept is dropped before another model is loaded."""
+"""Of the machine's or the GPU's memory: with more in use, what was kept is dropped before another
+model is loaded."""
 DTYPES: Mapping[Dtype, torch.dtype] = {
     "float32": torch.float32,
     "bfloat16": torch.bfloat16,
@@ -39,7 +40,9 @@ _CAST: "weakref.WeakKeyDictionary[nn.Module, dict[torch.dtype, Any]]" = weakref.
 
 
 def cast_shared(model: M, dtype: torch.dtype) -> M:
-    """The model with its parameters and buffers in this dtype: itself, or the one copy that all arms share."""
+    """The model with its parameters and buffers in this dtype: itself, or the one copy that all
+    arms share.
+    """
     if dtype == torch.float32:
         return model
     copies = _CAST.setdefault(model, {})
@@ -49,37 +52,51 @@ def cast_shared(model: M, dtype: torch.dtype) -> M:
 
 
 def guard(model: nn.Module) -> None:
-    """Remember the parameters and buffers of a model on whose weights arms are built, as they are now or at an earlier call."""
+    """Remember the parameters and buffers of a model on whose weights arms are built, as they are
+    now or at an earlier call.
+    """
     if model not in _GUARDED:
         _GUARDED[model] = checksums(model)
 
 
 def restored_weights() -> list[str]:
-    """A text for each model that was written to since `guard`; it is not used again, since what it held is lost."""
+    """A text for each model that was written to since `guard`; it is not used again, since what it
+    held is lost.
+    """
     found = []
     for model, before in list(_GUARDED.items()):
         now = checksums(model)
         if changed := [name for name in before if now.get(name) != before[name]]:
-            found.append(f"{len(changed)} of {len(before)} shared weights and buffers were written to, such as {changed[0]}")
+            found.append(
+                f"{len(changed)} of {len(before)} shared weights and buffers were written to, such"
+                f" as {changed[0]}"
+            )
             del _GUARDED[model]
             drop_kept()
     return found
 
 
 def checksums(model: nn.Module) -> dict[str, int]:
-    """A number for each parameter and buffer that changes with its bytes; all are read once, about as fast as memory is."""
+    """A number for each parameter and buffer that changes with its bytes; all are read once, about
+    as fast as memory is.
+    """
     parts = (model.named_parameters(), model.named_buffers())
     tensors = {name: tensor for part in parts for name, tensor in part if not tensor.is_meta}
     with torch.inference_mode():
         sums = [_checksum(tensor) for tensor in tensors.values()]
         # one transfer from a GPU
         by_device = {sums[place].device for place in range(len(sums))}
-        values = {device: iter(torch.stack([each for each in sums if each.device == device]).tolist()) for device in by_device}
+        values = {
+            device: iter(torch.stack([each for each in sums if each.device == device]).tolist())
+            for device in by_device
+        }
     return {name: next(values[total.device]) for name, total in zip(tensors, sums, strict=True)}
 
 
 def _checksum(tensor: torch.Tensor) -> torch.Tensor:
-    """Sums of blocks of the bytes as integers of 8 bytes, weighted by the places of the blocks, modulo 2^64."""
+    """Sums of blocks of the bytes as integers of 8 bytes, weighted by the places of the blocks,
+    modulo 2^64.
+    """
     flat = tensor.detach().contiguous().view(-1).view(torch.uint8)
     if flat.data_ptr() % _WORD_BYTES:
         flat = flat.clone()
@@ -88,25 +105,37 @@ def _checksum(tensor: torch.Tensor) -> torch.Tensor:
     block = 1024 if len(words) % 1024 == 0 else 1
     totals = words.view(-1, block).sum(1) if block > 1 else words
     places = torch.arange(1, len(totals) + 1, device=flat.device)
-    return (totals * places).sum() + (rest * (7 + torch.arange(len(rest), device=flat.device))).sum()
+    return (totals * places).sum() + (
+        rest * (7 + torch.arange(len(rest), device=flat.device))
+    ).sum()
 
 
 def clone_shared(model: M) -> M:
-    """A copy of the model whose modules can be changed independently, with the same parameter and buffer tensors."""
+    """A copy of the model whose modules can be changed independently, with the same parameter and
+    buffer tensors.
+    """
     shared = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
     return cast(M, _clone(model, cast(dict[int, Any], shared)))
 
 
 def _clone(module: nn.Module, copied: dict[int, Any]) -> nn.Module:
-    """As `copy.deepcopy`, which spends most of its time on the dozen empty dictionaries of every module; `copied` is its memo."""
+    """As `copy.deepcopy`, which spends most of its time on the dozen empty dictionaries of every
+    module; `copied` is its memo.
+    """
     kind = type(module)
-    if id(module) in copied or hasattr(kind, "__deepcopy__") or kind.__reduce_ex__ is not object.__reduce_ex__:
+    if (
+        id(module) in copied
+        or hasattr(kind, "__deepcopy__")
+        or kind.__reduce_ex__ is not object.__reduce_ex__
+    ):
         return copy.deepcopy(module, copied)
     made = kind.__new__(kind)
     copied[id(module)] = made
     for name, value in vars(module).items():
         if name == "_modules":
-            made.__dict__[name] = {key: None if part is None else _clone(part, copied) for key, part in value.items()}
+            made.__dict__[name] = {
+                key: None if part is None else _clone(part, copied) for key, part in value.items()
+            }
         elif type(value) in (dict, OrderedDict) and not value:
             made.__dict__[name] = type(value)()
         else:
@@ -114,8 +143,15 @@ def _clone(module: nn.Module, copied: dict[int, Any]) -> nn.Module:
     return made
 
 
-def load_shared(load: Callable[[Condition], _L], condition: Condition, content_hashes: Mapping[str, str], **more: Any) -> _L:
-    """What `load` returns for the condition's model, weights, device and seed and the fields in `more`, kept for later jobs."""
+def load_shared(
+    load: Callable[[Condition], _L],
+    condition: Condition,
+    content_hashes: Mapping[str, str],
+    **more: Any,
+) -> _L:
+    """What `load` returns for the condition's model, weights, device and seed and the fields in
+    `more`, kept for later jobs.
+    """
     fields = {name: getattr(condition, name) for name in ("model", "weights", "device", "seed")}
     loaded: _L = kept_models(load, Condition(**fields, **more), canonical(content_hashes))
     return loaded
@@ -129,11 +165,14 @@ def kept_models(load: Callable[[Condition], Any], condition: Condition, content_
 
 
 _KEPT_ARMS: dict[str, Any] = {}
-"""Compiled and captured arms of the jobs that a process visits several times, by what they were made for."""
+"""Compiled and captured arms of the jobs that a process visits several times, by what they were
+made for."""
 
 
 def kept_arm(job: Job, index: int, make: Callable[[], _L]) -> _L:
-    """What `make` returns for arm `index` of the job: made once in a process, since compiling takes longer than many visits."""
+    """What `make` returns for arm `index` of the job: made once in a process, since compiling takes
+    longer than many visits.
+    """
     key = canonical([job.arms[index], job.condition, job.content_hashes])
     if key not in _KEPT_ARMS:
         _KEPT_ARMS[key] = make()

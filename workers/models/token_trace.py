@@ -1,4 +1,6 @@
-"""Token counts of a model, taken by hooks from the tensors of a forward, for MACs and for throughput."""
+"""Token counts of a model, taken by hooks from the tensors of a forward, for MACs and for
+throughput.
+"""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -40,8 +42,8 @@ def trace(model: nn.Module, x_BCHW: Tensor) -> Trace:
 def traced_forward(model: nn.Module, x_BCHW: Tensor) -> tuple[Tensor, Trace]:
     """Run `model` once on `x_BCHW` and read the token counts off the tensors; its output and these.
 
-    A compiled or captured model is traced through the eager model inside it, which is what was compiled or captured.
-    Raises `ValueError` if a block did not run exactly once.
+    A compiled or captured model is traced through the eager model inside it, which is what was
+    compiled or captured. Raises `ValueError` if a block did not run exactly once.
     """
     blocks = _blocks(model)
     attention: list[torch.Size] = []
@@ -49,21 +51,36 @@ def traced_forward(model: nn.Module, x_BCHW: Tensor) -> tuple[Tensor, Trace]:
     out: list[torch.Size] = []
     with ExitStack() as hooks:
         for block in blocks:
-            hooks.enter_context(block.attn.qkv.register_forward_pre_hook(lambda _, args: attention.append(args[0].shape)))
-            hooks.enter_context(block.mlp.register_forward_pre_hook(lambda _, args: mlp.append(args[0].shape)))
-        hooks.enter_context(blocks.register_forward_hook(lambda _, __, result: out.append(result.shape)))
+            hooks.enter_context(
+                block.attn.qkv.register_forward_pre_hook(
+                    lambda _, args: attention.append(args[0].shape)
+                )
+            )
+            hooks.enter_context(
+                block.mlp.register_forward_pre_hook(lambda _, args: mlp.append(args[0].shape))
+            )
+        hooks.enter_context(
+            blocks.register_forward_hook(lambda _, __, result: out.append(result.shape))
+        )
         runs = model.eager if isinstance(model, Compiled | CudaGraph) else model
         with torch.inference_mode():
             output = runs(x_BCHW)
     if not len(attention) == len(mlp) == len(blocks) or len(out) != 1:
-        raise ValueError(f"{len(blocks)} blocks ran attention {len(attention)} times and MLPs {len(mlp)} times; each must run once")
-    counts = tuple(BlockTokens(before[1], after[1]) for before, after in zip(attention, mlp, strict=True))
+        raise ValueError(
+            f"{len(blocks)} blocks ran attention {len(attention)} times and MLPs {len(mlp)} times;"
+            " each must run once"
+        )
+    counts = tuple(
+        BlockTokens(before[1], after[1]) for before, after in zip(attention, mlp, strict=True)
+    )
     return output, Trace(batch=attention[0][0], blocks=counts, final=out[0][1])
 
 
 @contextmanager
 def count_forwards(model: nn.Module) -> Iterator[Forwards]:
-    """Count the forwards of `model` and their images by a hook on its first block (on the whole model if compiled or captured)."""
+    """Count the forwards of `model` and their images by a hook on its first block (on the whole
+    model if compiled or captured).
+    """
     seen = Forwards()
 
     def count(_: nn.Module, args: tuple[Tensor, ...]) -> None:
@@ -80,4 +97,7 @@ def _blocks(model: nn.Module) -> Any:
     for part in model.modules():
         if isinstance(blocks := getattr(part, "blocks", None), nn.Sequential):
             return blocks
-    raise ValueError(f"{type(model).__name__} has no `blocks`, a torch.nn.Sequential of transformer blocks, to count tokens in")
+    raise ValueError(
+        f"{type(model).__name__} has no `blocks`, a torch.nn.Sequential of transformer blocks, to"
+        " count tokens in"
+    )

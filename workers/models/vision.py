@@ -28,7 +28,9 @@ from workers.training.weights import trained
 
 @dataclass(frozen=True)
 class VisionModel:
-    """A condition's model in float32 and evaluation mode, on its device; run it under `torch.inference_mode()`."""
+    """A condition's model in float32 and evaluation mode, on its device; run it under
+    `torch.inference_mode()`.
+    """
 
     model: Any
     """A `timm.models.vision_transformer.VisionTransformer`."""
@@ -41,14 +43,18 @@ def shared_vision(condition: Condition, content_hashes: Mapping[str, str]) -> Vi
 
 
 def fresh_copy(loaded: VisionModel) -> VisionModel:
-    """The model with weights of its own: memory just written is read up to 1 % faster than memory a minute old."""
+    """The model with weights of its own: memory just written is read up to 1 % faster than memory a
+    minute old.
+    """
     return replace(loaded, model=copy.deepcopy(loaded.model))
 
 
 def load_vision(condition: Condition, device: torch.device | None = None) -> VisionModel:
-    """The model that `condition` names, at its image size, with random (seeded), pretrained, trained or checkpoint weights.
+    """The model that `condition` names, at its image size, with random (seeded), pretrained,
+    trained or checkpoint weights.
 
-    Raises `Unsupported` with the reason, and `FileNotFoundError` for a checkpoint that is not there.
+    Raises `Unsupported` with the reason, and `FileNotFoundError` for a checkpoint that is not
+    there.
     """
     network = networks().get(condition.model)
     if network is None:
@@ -56,7 +62,9 @@ def load_vision(condition: Condition, device: torch.device | None = None) -> Vis
     check_image_size(network, condition.pixels)
     pretrained = condition.weights == "pretrained"
     if condition.weights == recipes.TRAINED and condition.model not in recipes.RECIPES:
-        raise Unsupported(f"weights trained: there is a recipe for {' and '.join(recipes.RECIPES)} only")
+        raise Unsupported(
+            f"weights trained: there is a recipe for {' and '.join(recipes.RECIPES)} only"
+        )
     known = timm.models.get_pretrained_cfg(condition.model)
     if pretrained and (known is None or not known.has_weights):
         raise Unsupported(f"timm has no pretrained weights for {condition.model}")
@@ -68,7 +76,12 @@ def load_vision(condition: Condition, device: torch.device | None = None) -> Vis
         options["device"] = device
     with torch.random.fork_rng(devices=[]), torch.inference_mode(mode=False):
         torch.manual_seed(condition.seed)
-        model: Any = timm.create_model(condition.model, pretrained=pretrained, img_size=image_shape(condition.pixels), **options)
+        model: Any = timm.create_model(
+            condition.model,
+            pretrained=pretrained,
+            img_size=image_shape(condition.pixels),
+            **options,
+        )
     if condition.weights == recipes.TRAINED:
         _read_weights(model, trained(condition.model))
     elif checkpoint is not None:
@@ -81,7 +94,9 @@ def load_vision(condition: Condition, device: torch.device | None = None) -> Vis
 
 
 def check_weights(condition: Condition) -> None:
-    """Raise `WeightsError` unless the model can have the weights of the checkpoint file that the condition names."""
+    """Raise `WeightsError` unless the model can have the weights of the checkpoint file that the
+    condition names.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of values that the meta device does not take
         try:
@@ -90,7 +105,9 @@ def check_weights(condition: Condition) -> None:
             first = str(error).strip().splitlines()[:2]
             reason = " ".join(line.strip() for line in first) or type(error).__name__
             named = (
-                reason if condition.weights in reason else f"{condition.weights} does not hold the weights of this model: {reason}"
+                reason
+                if condition.weights in reason
+                else f"{condition.weights} does not hold the weights of this model: {reason}"
             )
             raise WeightsError(named) from error
 
@@ -115,7 +132,9 @@ def check_image_size(network: Network, image_size: ImageSize) -> None:
 
 
 def _outputs(file: Path) -> int | None:
-    """How many outputs the head of a checkpoint has; `None` where it cannot be read (see `_read_weights`)."""
+    """How many outputs the head of a checkpoint has; `None` where it cannot be read (see
+    `_read_weights`).
+    """
     if not file.is_file() or file.suffix in (".npz", ".npy"):
         return None
     if file.suffix == ".safetensors":
@@ -130,11 +149,20 @@ def _outputs(file: Path) -> int | None:
 
 def _read_weights(model: nn.Module, file: Path) -> None:
     if not file.is_file():
-        raise FileNotFoundError(f"weights: there is no checkpoint {file} on this machine; name a file, `random` or `pretrained`")
+        raise FileNotFoundError(
+            f"weights: there is no checkpoint {file} on this machine; name a file, `random` or"
+            " `pretrained`"
+        )
     if file.suffix in (".npz", ".npy"):
-        raise Unsupported(f"weights: {file} is a NumPy archive; a safetensors file or a torch state dict is needed")
-    converted = partial(checkpoint_filter_fn, adapt_layer_scale=True)  # resamples position embeddings, reads published layouts
+        raise Unsupported(
+            f"weights: {file} is a NumPy archive; a safetensors file or a torch state dict is"
+            " needed"
+        )
+    # resamples position embeddings, reads published layouts
+    converted = partial(checkpoint_filter_fn, adapt_layer_scale=True)
     try:
         timm.models.load_checkpoint(model, str(file), use_ema=False, filter_fn=converted)
     except RuntimeError as error:  # a pickle that is more than weights, or weights of another model
-        raise Unsupported(f"weights: {file} does not hold the weights of this model: {error}") from error
+        raise Unsupported(
+            f"weights: {file} does not hold the weights of this model: {error}"
+        ) from error

@@ -1,7 +1,9 @@
-"""Writes what planning must know of timm's models: `python -m workers.models.write_catalogues`, ten minutes.
+"""Writes what planning must know of timm's models: `python -m workers.models.write_catalogues`, ten
+minutes.
 
-`sweeps/geometry/vit_catalogue.json`: the geometry of each plain ViT. `variants.json`: the outputs of each and of its tagged
-weights, and how a tag's geometry differs. `unsupported.json`: all other models, by the reason why no token can be removed.
+`sweeps/geometry/vit_catalogue.json`: the geometry of each plain ViT. `variants.json`: the outputs
+of each and of its tagged weights, and how a tag's geometry differs. `unsupported.json`: all other
+models, by the reason why no token can be removed.
 """
 
 import json
@@ -28,19 +30,20 @@ WINDOWED, HIERARCHICAL = "windowed attention", "hierarchical: tokens are pooled 
 POSITIONS = "attention with relative or rotary positions (BEiT, EVA, DINOv3 style)"
 MODULES: Mapping[str, str] = {
     CONVOLUTIONAL: (
-        "byobnet convmixer convnext cspnet cspnext densenet dla dpn efficientnet fasternet focalnet ghostnet hardcorenas "
-        "hgnet hrnet inception_next inception_resnet_v2 inception_v3 inception_v4 lcnetv2 mambaout mobilenetv3 nasnet nfnet "
-        "pnasnet rdnet regnet repghost repvit res2net resnest resnet resnetv2 rexnet selecsls senet sknet starnet tresnet vgg "
-        "vovnet xception xception_aligned"
+        "byobnet convmixer convnext cspnet cspnext densenet dla dpn efficientnet fasternet focalnet"
+        " ghostnet hardcorenas hgnet hrnet inception_next inception_resnet_v2 inception_v3"
+        " inception_v4 lcnetv2 mambaout mobilenetv3 nasnet nfnet pnasnet rdnet regnet repghost"
+        " repvit res2net resnest resnet resnetv2 rexnet selecsls senet sknet starnet tresnet vgg"
+        " vovnet xception xception_aligned"
     ),
     HYBRID: (
-        "byoanet cpubone csatv2 edgenext efficientformer efficientformer_v2 efficientvim efficientvit_mit efficientvit_msra "
-        "fastvit iformer levit lowformer metaformer mobilenetv5 mobilevit nextvit shvit swiftformer vision_transformer_hybrid "
-        "visformer vitamin"
+        "byoanet cpubone csatv2 edgenext efficientformer efficientformer_v2 efficientvim"
+        " efficientvit_mit efficientvit_msra fastvit iformer levit lowformer metaformer mobilenetv5"
+        " mobilevit nextvit shvit swiftformer vision_transformer_hybrid visformer vitamin"
     ),
     WINDOWED: (
-        "davit gcvit hieradet_sam2 maxxvit nest swin_transformer swin_transformer_v2 swin_transformer_v2_cr tiny_vit twins "
-        "vision_transformer_sam"
+        "davit gcvit hieradet_sam2 maxxvit nest swin_transformer swin_transformer_v2"
+        " swin_transformer_v2_cr tiny_vit twins vision_transformer_sam"
     ),
     HIERARCHICAL: "coat hiera mvitv2 pit pvt_v2",
     POSITIONS: "beit deepseek_vit eva gemma4_vit qwen3_vit vision_transformer_relpos",
@@ -55,8 +58,11 @@ MODULES: Mapping[str, str] = {
     "attention between channels, not tokens": "xcit",
 }
 """The modules of timm, by the reason."""
-REASONS: Mapping[str, str] = {module: why for why, modules in MODULES.items() for module in modules.split()}
-"""By module of timm; those of `vision_transformer` itself that are left out have other blocks, which are named."""
+REASONS: Mapping[str, str] = {
+    module: why for why, modules in MODULES.items() for module in modules.split()
+}
+"""By module of timm; those of `vision_transformer` itself that are left out have other blocks,
+which are named."""
 
 
 def meta(name: str) -> Any:
@@ -64,18 +70,30 @@ def meta(name: str) -> Any:
 
 
 def candidates() -> list[str]:
-    """The models that may be in the catalogue: all of timm's two modules that define plain vision transformers, and our own."""
-    return sorted({*timm.list_models(module="vision_transformer"), *timm.list_models(module="deit"), *digits_vit.default_cfgs})
+    """The models that may be in the catalogue: all of timm's two modules that define plain vision
+    transformers, and our own.
+    """
+    return sorted(
+        {
+            *timm.list_models(module="vision_transformer"),
+            *timm.list_models(module="deit"),
+            *digits_vit.default_cfgs,
+        }
+    )
 
 
 def plain_geometry(name: str) -> Network | None:
-    """The geometry of one timm model, read from the model itself on the meta device; `None` if it is not plain."""
+    """The geometry of one timm model, read from the model itself on the meta device; `None` if it
+    is not plain.
+    """
     model = meta(name)
     return geometry_of(name, model) if is_plain(model) else None
 
 
 def is_plain(model: Any) -> bool:
-    """Whether the model is a ViT of timm's own `Block` and `Attention` on square patches and a square image."""
+    """Whether the model is a ViT of timm's own `Block` and `Attention` on square patches and a
+    square image.
+    """
     return (
         type(model) in (VisionTransformer, VisionTransformerDistilled)
         and type(model.patch_embed) is PatchEmbed
@@ -87,12 +105,17 @@ def is_plain(model: Any) -> bool:
 
 
 def geometry_of(name: str, model: Any) -> Network:
-    """The facts that planning needs; MACs are the weights of the linear layers, counted where they stand."""
+    """The facts that planning needs; MACs are the weights of the linear layers, counted where they
+    stand.
+    """
     block = model.blocks[0]
     width, pool = model.embed_dim, model.attn_pool
-    head = linear_weights(model.head) + (linear_weights(model.head_dist) if isinstance(model, VisionTransformerDistilled) else 0)
+    head = linear_weights(model.head) + (
+        linear_weights(model.head_dist) if isinstance(model, VisionTransformerDistilled) else 0
+    )
     per_token = once = 0
-    if pool is not None:  # a latent query attends to the tokens: keys, values, QK^T and AV for each token, the rest once
+    # a latent query attends to the tokens: keys, values, QK^T and AV for each token, the rest once
+    if pool is not None:
         per_token = linear_weights(pool.kv) + 2 * width
         once = linear_weights(pool.q) + linear_weights(pool.proj) + linear_weights(pool.mlp)
         once -= 0 if model.pool_include_prefix else model.num_prefix_tokens * per_token
@@ -120,7 +143,9 @@ def linear_weights(module: nn.Module) -> int:
 
 
 def reason(name: str) -> str:
-    """Why a model of timm that is not in the catalogue is not. Raises `KeyError` for a module without a reason."""
+    """Why a model of timm that is not in the catalogue is not. Raises `KeyError` for a module
+    without a reason.
+    """
     module = timm.models.model_entrypoint(name).__module__.rpartition(".")[2]
     if module not in ("vision_transformer", "deit"):
         return REASONS[module]
@@ -128,16 +153,26 @@ def reason(name: str) -> str:
 
 
 def variants() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each model of the catalogue and each of its weights' tags: `classes`, and the facts that are not those of the bare name."""
+    """Each model of the catalogue and each of its weights' tags: `classes`, and the facts that are
+    not those of the bare name.
+    """
     known = networks()
-    tagged = [name for name in timm.list_pretrained() if "." in name and name.partition(".")[0] in known]
+    tagged = [
+        name for name in timm.list_pretrained() if "." in name and name.partition(".")[0] in known
+    ]
     for name in sorted({*known, *tagged}):
         model = meta(name)
         if not is_plain(model):
             continue
         bare = known[name.partition(".")[0]].model_dump()
         own = geometry_of(bare["name"], model).model_dump()
-        yield name, {"classes": model.num_classes, **{key: value for key, value in own.items() if value != bare[key]}}
+        yield (
+            name,
+            {
+                "classes": model.num_classes,
+                **{key: value for key, value in own.items() if value != bare[key]},
+            },
+        )
 
 
 def unsupported() -> dict[str, list[str]]:
@@ -157,7 +192,11 @@ def catalogue() -> str:
 
 def written(rows: Mapping[str, Any]) -> str:
     """JSON with one entry per line."""
-    return "{\n" + ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in rows.items()) + "\n}\n"
+    return (
+        "{\n"
+        + ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in rows.items())
+        + "\n}\n"
+    )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """Grouping of tokens around hubs and the tokens farthest from them, and merging of the groups.
 
-Shapes: B images, N tokens, of which the first P are prefix tokens and n are patch tokens; K patch tokens kept, Q of them hubs, R
-removed, M = P + K left; D channels, H heads, d channels of a matching feature, G neighbours. Shapes follow from shapes and plain
-numbers only, and nothing waits for the device.
+Shapes: B images, N tokens, of which the first P are prefix tokens and n are patch tokens; K patch
+tokens kept, Q of them hubs, R removed, M = P + K left; D channels, H heads, d channels of a
+matching feature, G neighbours. Shapes follow from shapes and plain numbers only, and nothing waits
+for the device.
 """
 
 import math
@@ -14,11 +15,18 @@ from torch import Tensor
 from torch.nn.functional import normalize, pad
 
 from workers.token_reduction import tome_cpp
-from workers.token_reduction.patch_vit import AttentionState, MergeAroundAttention, Merged, Reduction, attention_before
+from workers.token_reduction.patch_vit import (
+    AttentionState,
+    MergeAroundAttention,
+    Merged,
+    Reduction,
+    attention_before,
+)
 from workers.token_reduction.token_ops import add_to_groups, group_means, select, weighted_sums
 
 MIN_LENGTH = 1e-6
-"""Lower bound of a length that is divided by: a token alone in its group is at the group's centre."""
+"""Lower bound of a length that is divided by: a token alone in its group is at the group's
+centre."""
 
 
 class Groups(NamedTuple):
@@ -33,7 +41,9 @@ class Groups(NamedTuple):
 
 
 class MergeAdjustment(NamedTuple):
-    """What is done to merged tokens beyond the mean; the defaults do nothing. See the method file for the meaning of each."""
+    """What is done to merged tokens beyond the mean; the defaults do nothing. See the method file
+    for the meaning of each.
+    """
 
     alpha: float = 0
     beta: float = 1
@@ -58,25 +68,37 @@ class Grouping(NamedTuple):
     native: bool
     """Selected and merged by compiled code, which runs for float32 on a CPU only."""
 
-    def groups(self, inflow_BHN: Tensor, size_BN1: Tensor | None, k_BHNd: Tensor, read_BND: Tensor) -> Groups:
+    def groups(
+        self, inflow_BHN: Tensor, size_BN1: Tensor | None, k_BHNd: Tensor, read_BND: Tensor
+    ) -> Groups:
         feature_BNd = k_BHNd.mean(1) if self.by_key else read_BND
         size_Bn1 = None if size_BN1 is None else size_BN1[:, self.prefix :]
         signature_BnH = inflow_BHN[:, :, self.prefix :].mT
         options = {"prefix": self.prefix, "kept": self.kept}
-        return group(signature_BnH, size_Bn1, feature_BNd, quota=self.quota, native=self.native, **options)
+        return group(
+            signature_BnH, size_Bn1, feature_BNd, quota=self.quota, native=self.native, **options
+        )
 
 
 def merge_after(grouping: Grouping, adjustment: MergeAdjustment, *, whole: bool) -> Reduction:
-    """A reduction to the prefix tokens and the kept patch tokens; it merges whole tokens, or only what the attention adds."""
+    """A reduction to the prefix tokens and the kept patch tokens; it merges whole tokens, or only
+    what the attention adds.
+    """
     left = grouping.prefix + grouping.kept
 
-    def reduction(x_BND: Tensor, size_BN1: Tensor | None, attended: AttentionState) -> tuple[Tensor, Tensor | None]:
+    def reduction(
+        x_BND: Tensor, size_BN1: Tensor | None, attended: AttentionState
+    ) -> tuple[Tensor, Tensor | None]:
         assert attended.inflow_BHN is not None  # requested with `fit(inflow=True)`
         groups = grouping.groups(attended.inflow_BHN, size_BN1, attended.k_BHNd, attended.read_BND)
         if whole:
-            return merge_groups(x_BND, size_BN1, groups, grouping.prefix, adjustment, native=grouping.native)
+            return merge_groups(
+                x_BND, size_BN1, groups, grouping.prefix, adjustment, native=grouping.native
+            )
         added_BND = attended.added_BND
-        added_BMD, size_BM1 = merge_groups(added_BND, size_BN1, groups, grouping.prefix, adjustment, native=grouping.native)
+        added_BMD, size_BM1 = merge_groups(
+            added_BND, size_BN1, groups, grouping.prefix, adjustment, native=grouping.native
+        )
         return select(x_BND - added_BND, groups.order_BN[:, :left]) + added_BMD, size_BM1
 
     return reduction
@@ -96,7 +118,9 @@ def merge_around(
         return grouping.groups(attention_BHNN.sum(2, dtype=torch.float32), None, k_BHNd, read_BND)
 
     def merged(read_BND: Tensor, groups: Groups) -> Merged:
-        merged_BMD, size_BM1 = merge_groups(read_BND, None, groups, grouping.prefix, adjustment, native=grouping.native)
+        merged_BMD, size_BM1 = merge_groups(
+            read_BND, None, groups, grouping.prefix, adjustment, native=grouping.native
+        )
         size = size_BM1 if by_size else None
         if whole:
             return Merged(merged_BMD, None, size)
@@ -118,10 +142,12 @@ def group(
     quota: float,
     native: bool = False,
 ) -> Groups:
-    """Groups around `kept` patch tokens: `ceil(quota x kept)` hubs (at least one), then farthest first; the rest by similarity.
+    """Groups around `kept` patch tokens: `ceil(quota x kept)` hubs (at least one), then farthest
+    first; the rest by similarity.
 
-    Hubs are the tokens with the largest inflow times size (`None`: all sizes are 1). Distance is that between signatures of unit
-    length, whose order is that of the cosine. Features are compared by cosine too.
+    Hubs are the tokens with the largest inflow times size (`None`: all sizes are 1). Distance is
+    that between signatures of unit length, whose order is that of the cosine. Features are compared
+    by cosine too.
     """
     strength_Bn = signature_BnH.sum(-1)
     if size_Bn1 is not None:
@@ -131,7 +157,9 @@ def group(
     unit_BnH = normalize(signature_BnH, dim=-1)
     similarity_Bnn = unit_BnH @ unit_BnH.mT
     similarity_Bnn.diagonal(dim1=1, dim2=2).fill_(math.inf)
-    order_BN = (tome_cpp.farthest_first_cpp if native else farthest_first)(similarity_Bnn, first_BQ, kept)
+    order_BN = (tome_cpp.farthest_first_cpp if native else farthest_first)(
+        similarity_Bnn, first_BQ, kept
+    )
     if prefix:
         order_BN = pad(order_BN + prefix, (prefix, 0))
         order_BN[:, :prefix] = torch.arange(prefix, device=order_BN.device)
@@ -142,11 +170,13 @@ def group(
 
 @torch.library.custom_op("breakeven::farthest_first", mutates_args=())
 def farthest_first(similarity_BNN: Tensor, first_BQ: Tensor, kept: int) -> Tensor:
-    """Indices of all tokens, [B, N]: the tokens `first_BQ`, then those farthest first up to `kept`, then the others.
+    """Indices of all tokens, [B, N]: the tokens `first_BQ`, then those farthest first up to `kept`,
+    then the others.
 
-    Each next token is the one whose greatest similarity to the selected tokens is the least (of equals the first). The diagonal is
-    infinite, and nothing else is, so that no token is selected twice. Gonzalez, Clustering to minimize the maximum intercluster
-    distance, TCS 1985. It is an operator of its own, so that a compiler does not unroll the loop; on CUDA it is one kernel.
+    Each next token is the one whose greatest similarity to the selected tokens is the least (of
+    equals the first). The diagonal is infinite, and nothing else is, so that no token is selected
+    twice. Gonzalez, Clustering to minimize the maximum intercluster distance, TCS 1985. It is an
+    operator of its own, so that a compiler does not unroll the loop; on CUDA it is one kernel.
     """
     if similarity_BNN.is_cuda:
         from workers.token_reduction.farthest_triton import farthest_first_triton
@@ -161,7 +191,9 @@ def _(similarity_BNN: Tensor, first_BQ: Tensor, kept: int) -> Tensor:  # noqa: A
 
 
 def farthest_first_numpy(similarity_BNN: Tensor, first_BQ: Tensor, kept: int) -> Tensor:
-    """`farthest_first` on a CPU: three NumPy calls for each token and all images, without starting threads."""
+    """`farthest_first` on a CPU: three NumPy calls for each token and all images, without starting
+    threads.
+    """
     similarity, first = similarity_BNN.detach().float().numpy(), first_BQ.numpy()
     (images, tokens), hubs = similarity_BNN.shape[:2], first_BQ.shape[1]
     image, order = np.arange(images), np.empty((images, tokens), np.int64)
@@ -176,17 +208,26 @@ def farthest_first_numpy(similarity_BNN: Tensor, first_BQ: Tensor, kept: int) ->
 
 
 def merge_groups(
-    x_BND: Tensor, size_BN1: Tensor | None, groups: Groups, prefix: int, adjustment: MergeAdjustment, *, native: bool = False
+    x_BND: Tensor,
+    size_BN1: Tensor | None,
+    groups: Groups,
+    prefix: int,
+    adjustment: MergeAdjustment,
+    *,
+    native: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """The tokens after merging and their sizes: [B, M, D] and [B, M, 1], prefix tokens first.
 
-    A merged token is the mean of its group weighted by size (`None`: all are 1), and is then adjusted.
+    A merged token is the mean of its group weighted by size (`None`: all are 1), and is then
+    adjusted.
     """
     mean = tome_cpp.merge_groups_cpp if native else merge_groups_torch
     out_BMD, size_BM1 = mean(x_BND, size_BN1, groups.order_BN, groups.target_BR, prefix)
     if adjustment != MergeAdjustment():
         alone_BND = select(x_BND, groups.order_BN[:, prefix:])
-        kept_BKD = adjust(out_BMD[:, prefix:], size_BM1[:, prefix:], alone_BND, groups.similarity_BRK, adjustment)
+        kept_BKD = adjust(
+            out_BMD[:, prefix:], size_BM1[:, prefix:], alone_BND, groups.similarity_BRK, adjustment
+        )
         out_BMD = torch.cat((out_BMD[:, :prefix], kept_BKD), 1)
     return out_BMD, size_BM1
 
@@ -202,7 +243,13 @@ def merge_groups_torch(
     return group_means(out_BME)
 
 
-def adjust(x_BKD: Tensor, size_BK1: Tensor, alone_BND: Tensor, similarity_BRK: Tensor, adjustment: MergeAdjustment) -> Tensor:
+def adjust(
+    x_BKD: Tensor,
+    size_BK1: Tensor,
+    alone_BND: Tensor,
+    similarity_BRK: Tensor,
+    adjustment: MergeAdjustment,
+) -> Tensor:
     """Merged patch tokens after stabiliser, push and normalisation: [B, K, D].
 
     `alone_BND` are the patch tokens before the merge, the kept ones first.
@@ -230,7 +277,9 @@ def adjust(x_BKD: Tensor, size_BK1: Tensor, alone_BND: Tensor, similarity_BRK: T
 
 
 def unmerge(x_BMD: Tensor, groups: Groups, prefix: int) -> Tensor:
-    """All tokens [B, N, D] in their original order, each with the value of the token that it was merged into."""
+    """All tokens [B, N, D] in their original order, each with the value of the token that it was
+    merged into.
+    """
     group_BN = pad(groups.target_BR + prefix, (x_BMD.shape[1], 0))
     group_BN[:, : x_BMD.shape[1]] = torch.arange(x_BMD.shape[1], device=x_BMD.device)
     return select(x_BMD, torch.empty_like(group_BN).scatter_(1, groups.order_BN, group_BN))

@@ -1,4 +1,6 @@
-"""The choice between torch's operators and a compiled kernel with equal results, for methods that have both; imports no torch."""
+"""The choice between torch's operators and a compiled kernel with equal results, for methods that
+have both; imports no torch.
+"""
 
 from typing import Annotated, Any, Literal
 
@@ -9,14 +11,18 @@ from sweeps.model.condition import Condition
 ImplementationField = Annotated[
     Literal["auto", "torch", "native"],
     Field(
-        description="native: matching and merging by compiled code, float32 on a CPU only; torch: torch's operators; "
-        "auto (the default): native where it can run, else torch"
+        description=(
+            "native: matching and merging by compiled code, float32 on a CPU only; torch: torch's"
+            " operators; auto (the default): native where it can run, else torch"
+        )
     ),
 ]
 
 
 def choose(params: Any, condition: Condition) -> Any:
-    """The parameters with `auto` replaced by the implementation that runs under an arm's own condition."""
+    """The parameters with `auto` replaced by the implementation that runs under an arm's own
+    condition.
+    """
     if params.implementation != "auto":
         return params
     native = (condition.device, condition.dtype, condition.runtime) == ("cpu", "float32", "eager")
@@ -36,4 +42,6 @@ def chosen_implementation(params: Any, condition: Condition) -> str:
 
 def eager_only(params: Any) -> str | None:
     """Why a compiled kernel can be neither compiled again nor captured."""
-    return "its compiled kernel is no operator of torch" if params.implementation == "native" else None
+    return (
+        "its compiled kernel is no operator of torch" if params.implementation == "native" else None
+    )

@@ -1,7 +1,8 @@
 """Inserts token reductions into the blocks of a timm vision transformer.
 
-Shapes: B images, N tokens, M of them after merging, D channels, H heads, d channels of a head, C channels of a projection. Nothing
-is stored between forwards: tokens, sizes and groups are passed from block to block.
+Shapes: B images, N tokens, M of them after merging, D channels, H heads, d channels of a head, C
+channels of a projection. Nothing is stored between forwards: tokens, sizes and groups are passed
+from block to block.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,7 +19,8 @@ from workers.models.share_weights import M, clone_shared
 from workers.token_reduction.schedules import KeepParams
 
 CACHE_BYTES = 2 << 20
-"""Largest attention matrix that is formed for all images at once: about the level-2 cache of two cores."""
+"""Largest attention matrix that is formed for all images at once: about the level-2 cache of two
+cores."""
 
 
 class AttentionState(NamedTuple):
@@ -27,22 +29,26 @@ class AttentionState(NamedTuple):
     q_BHNd: Tensor
     k_BHNd: Tensor
     attention_BHNN: Tensor | None
-    """The attention matrix after the softmax; `None` where attention is fused, or formed some images at a time."""
+    """The attention matrix after the softmax; `None` where attention is fused, or formed some
+    images at a time."""
     scale: float
     v_BHNd: Tensor
     read_BND: Tensor
     """The normalised tokens that the attention read."""
     added_BND: Tensor
-    """What the attention adds to the tokens, before layer scale in `attend`, after it in a reduction."""
+    """What the attention adds to the tokens, before layer scale in `attend`, after it in a
+    reduction."""
     inflow_BHN: Tensor | None = None
-    """The attention that each token receives in each head, summed over all queries, in float32; `None` unless requested."""
+    """The attention that each token receives in each head, summed over all queries, in float32;
+    `None` unless requested."""
 
 
 Reduction = Callable[[Tensor, Tensor | None, AttentionState], tuple[Tensor, Tensor | None]]
 """Removes tokens between a block's attention and its MLP.
 
-It takes the tokens [B, N, D], their sizes [B, N, 1] (how many input tokens each stands for; `None`: one each) and the state of the
-attention, and returns the tokens left, prefix tokens first, and their sizes.
+It takes the tokens [B, N, D], their sizes [B, N, 1] (how many input tokens each stands for; `None`:
+one each) and the state of the attention, and returns the tokens left, prefix tokens first, and
+their sizes.
 """
 
 
@@ -62,11 +68,13 @@ class MergeAroundAttention:
     """Merges tokens for a block's attention only: all are restored before its MLP."""
 
     group: Callable[[Any, Tensor], Any] | None
-    """From the attention module and all normalised tokens [B, N, D] to groups; `None`: those of the block before are used."""
+    """From the attention module and all normalised tokens [B, N, D] to groups; `None`: those of the
+    block before are used."""
     merge: Callable[[Tensor, Any], Merged]
     """From all normalised tokens and the groups to the attention's input."""
     unmerge: Callable[[Tensor, Any], Tensor]
-    """From the attention's output for the merged tokens [B, M, D], and the groups, to its output for all [B, N, D]."""
+    """From the attention's output for the merged tokens [B, M, D], and the groups, to its output
+    for all [B, N, D]."""
 
 
 class FittedBlock(nn.Module):
@@ -75,8 +83,12 @@ class FittedBlock(nn.Module):
     def __init__(self, block: nn.Module) -> None:
         super().__init__()
         parts = dict(block.named_children())
-        self.norm1, self.attn, self.ls1, self.drop_path1 = (parts[name] for name in ("norm1", "attn", "ls1", "drop_path1"))
-        self.norm2, self.mlp, self.ls2, self.drop_path2 = (parts[name] for name in ("norm2", "mlp", "ls2", "drop_path2"))
+        self.norm1, self.attn, self.ls1, self.drop_path1 = (
+            parts[name] for name in ("norm1", "attn", "ls1", "drop_path1")
+        )
+        self.norm2, self.mlp, self.ls2, self.drop_path2 = (
+            parts[name] for name in ("norm2", "mlp", "ls2", "drop_path2")
+        )
 
     def after(self, x_BND: Tensor) -> Tensor:
         """The block's second half: its MLP on the tokens left."""
@@ -84,9 +96,18 @@ class FittedBlock(nn.Module):
 
 
 class ReducingBlock(FittedBlock):
-    """timm's `Block` with a reduction after its attention and, optionally, attention in proportion to token sizes."""
+    """timm's `Block` with a reduction after its attention and, optionally, attention in proportion
+    to token sizes.
+    """
 
-    def __init__(self, block: nn.Module, reduction: Reduction | None, *, proportional: bool, inflow: bool = False) -> None:
+    def __init__(
+        self,
+        block: nn.Module,
+        reduction: Reduction | None,
+        *,
+        proportional: bool,
+        inflow: bool = False,
+    ) -> None:
         super().__init__(block)
         self.reduction = reduction
         self.proportional = proportional
@@ -124,7 +145,8 @@ class MergingBlock(FittedBlock):
 class Trunk(nn.Sequential):
     """The blocks one after the other, with the token sizes passed from each to the next.
 
-    `average`: for average pooling by size, the tokens that the unmodified model averages, and the prefix tokens that it leaves out.
+    `average`: for average pooling by size, the tokens that the unmodified model averages, and the
+    prefix tokens that it leaves out.
     """
 
     def __init__(self, *blocks: nn.Module, average: tuple[int, int] | None) -> None:
@@ -148,13 +170,19 @@ class Trunk(nn.Sequential):
 
 
 def attend(
-    attn: Any, x_BND: Tensor, size_BN1: Tensor | None, value_BND: Tensor | None = None, *, inflow: bool = False
+    attn: Any,
+    x_BND: Tensor,
+    size_BN1: Tensor | None,
+    value_BND: Tensor | None = None,
+    *,
+    inflow: bool = False,
 ) -> tuple[Tensor, AttentionState]:
     """The output of timm's `Attention` (without dropout), and the input of a reduction.
 
-    Where sizes are given, log(size) is added to each key's logits: proportional attention, Bolya et al., ICLR 2023,
-    arXiv 2210.09461, section 3. Values are made from `value_BND` if given. `inflow`: the column sums of the attention matrix
-    are returned too; the matrix is then formed even where attention is fused.
+    Where sizes are given, log(size) is added to each key's logits: proportional attention, Bolya et
+    al., ICLR 2023, arXiv 2210.09461, section 3. Values are made from `value_BND` if given.
+    `inflow`: the column sums of the attention matrix are returned too; the matrix is then formed
+    even where attention is fused.
     """
     B, N, _ = x_BND.shape
     q_BHNd, k_BHNd, v_BHNd = heads(attn, attn.qkv(x_BND)).unbind(0)
@@ -162,13 +190,16 @@ def attend(
     if value_BND is not None:
         v_BHNd = project(attn, value_BND, slice(2, 3))[0]
     bias_B11N = None if size_BN1 is None else size_BN1.reshape(B, 1, 1, N).log()
-    if bias_B11N is not None and bias_B11N.dtype != q_BHNd.dtype:  # at one image operators without effect cost time too
+    # at one image operators without effect cost time too
+    if bias_B11N is not None and bias_B11N.dtype != q_BHNd.dtype:
         bias_B11N = bias_B11N.to(q_BHNd.dtype)
     attention_BHNN = inflow_BHN = None
     if inflow:
         y_BHNd, inflow_BHN = attend_with_inflow(q_BHNd, k_BHNd, v_BHNd, attn.scale, bias_B11N)
     elif attn.fused_attn:
-        y_BHNd = nn.functional.scaled_dot_product_attention(q_BHNd, k_BHNd, v_BHNd, attn_mask=bias_B11N)
+        y_BHNd = nn.functional.scaled_dot_product_attention(
+            q_BHNd, k_BHNd, v_BHNd, attn_mask=bias_B11N
+        )
     else:
         attention_BHNN = attention_matrix(q_BHNd, k_BHNd, attn.scale, bias_B11N)
         y_BHNd = attention_BHNN @ v_BHNd
@@ -176,16 +207,20 @@ def attend(
     if attn.gate is not None:
         y_BND = y_BND * attn.gate(x_BND).sigmoid()
     y_BND = attn.proj(y_BND)
-    return y_BND, AttentionState(q_BHNd, k_BHNd, attention_BHNN, attn.scale, v_BHNd, x_BND, y_BND, inflow_BHN)
+    return y_BND, AttentionState(
+        q_BHNd, k_BHNd, attention_BHNN, attn.scale, v_BHNd, x_BND, y_BND, inflow_BHN
+    )
 
 
 def attend_with_inflow(
     q_BHNd: Tensor, k_BHNd: Tensor, v_BHNd: Tensor, scale: float, bias_B11N: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    """The output of the attention, [B, H, N, d], and the attention that each token receives, [B, H, N] in float32.
+    """The output of the attention, [B, H, N, d], and the attention that each token receives, [B, H,
+    N] in float32.
 
-    On a CPU a matrix that exceeds the cache is formed image by image, so that the passes over it (softmax, column sums,
-    product with the values) do not read it from memory. On a GPU and in compiled code all images are processed at once.
+    On a CPU a matrix that exceeds the cache is formed image by image, so that the passes over it
+    (softmax, column sums, product with the values) do not read it from memory. On a GPU and in
+    compiled code all images are processed at once.
     """
     B, H, N, _ = q_BHNd.shape
     small = B * H * N * N * q_BHNd.element_size() <= CACHE_BYTES
@@ -194,23 +229,31 @@ def attend_with_inflow(
         return attention_BHNN @ v_BHNd, attention_BHNN.sum(2, dtype=torch.float32)
     bias = [None] * B if bias_B11N is None else bias_B11N[:, None]
     images = zip(q_BHNd[:, None], k_BHNd[:, None], v_BHNd[:, None], bias, strict=True)
-    y, inflow = zip(*(attend_with_inflow(q, k, v, scale, own) for q, k, v, own in images), strict=True)
-    # Concatenated in the memory order that the output projection reads, so that this is the only copy.
+    y, inflow = zip(
+        *(attend_with_inflow(q, k, v, scale, own) for q, k, v, own in images), strict=True
+    )
+    # Concatenated in the memory order that the output projection reads, so that this is the only
+    # copy.
     return torch.cat([each.transpose(1, 2) for each in y]).transpose(1, 2), torch.cat(inflow)
 
 
 def attention_before(attn: Any, x_BND: Tensor) -> tuple[Tensor, Tensor]:
-    """The attention matrix [B, H, N, N] and the keys [B, H, N, d] that `attn` would have on all tokens, without its values."""
+    """The attention matrix [B, H, N, N] and the keys [B, H, N, d] that `attn` would have on all
+    tokens, without its values.
+    """
     q_BHNd, k_BHNd = project(attn, x_BND, slice(0, 2)).unbind(0)
     q_BHNd, k_BHNd = attn.q_norm(q_BHNd), attn.k_norm(k_BHNd)
     return attention_matrix(q_BHNd, k_BHNd, attn.scale, None), k_BHNd
 
 
-def attention_matrix(q_BHNd: Tensor, k_BHNd: Tensor, scale: float, bias_B11N: Tensor | None) -> Tensor:
+def attention_matrix(
+    q_BHNd: Tensor, k_BHNd: Tensor, scale: float, bias_B11N: Tensor | None
+) -> Tensor:
     """The attention matrix after the softmax, [B, H, N, N]."""
     if bias_B11N is None:
         return ((q_BHNd * scale) @ k_BHNd.mT).softmax(-1)
-    # Scale and bias inside the product: the matrix is the largest tensor of a block, and each pass over it takes time.
+    # Scale and bias inside the product: the matrix is the largest tensor of a block, and each pass
+    # over it takes time.
     B, H, N, d = q_BHNd.shape
     bias_X1N = bias_B11N.expand(B, H, 1, N).reshape(B * H, 1, N)
     q_XNd, k_XdN = q_BHNd.reshape(B * H, N, d), k_BHNd.reshape(B * H, N, d).mT
@@ -218,22 +261,33 @@ def attention_matrix(q_BHNd: Tensor, k_BHNd: Tensor, scale: float, bias_B11N: Te
 
 
 def project(attn: Any, x_BND: Tensor, parts: slice) -> Tensor:
-    """Some of queries (0), keys (1) and values (2) for all heads, before their norms: [parts, B, H, N, d]."""
+    """Some of queries (0), keys (1) and values (2) for all heads, before their norms: [parts, B, H,
+    N, d].
+    """
     rows = slice(parts.start * attn.attn_dim, parts.stop * attn.attn_dim)
     bias = None if attn.qkv.bias is None else attn.qkv.bias[rows]
     return heads(attn, nn.functional.linear(x_BND, attn.qkv.weight[rows], bias))
 
 
 def heads(attn: Any, projected_BNC: Tensor) -> Tensor:
-    """The output of a projection split by part (queries, keys, values) and head: [parts, B, H, N, d]."""
+    """The output of a projection split by part (queries, keys, values) and head: [parts, B, H, N,
+    d].
+    """
     B, N, _ = projected_BNC.shape
     return projected_BNC.view(B, N, -1, attn.num_heads, attn.head_dim).permute(2, 0, 3, 1, 4)
 
 
 def fit_stages(
-    model: M, params: KeepParams, make: Callable[[int, int], Reduction], *, proportional: bool = False, by_size: bool = False
+    model: M,
+    params: KeepParams,
+    make: Callable[[int, int], Reduction],
+    *,
+    proportional: bool = False,
+    by_size: bool = False,
 ) -> M:
-    """`fit` with `make(patches, left)`, the patch tokens that enter and leave, in each block that removes some."""
+    """`fit` with `make(patches, left)`, the patch tokens that enter and leave, in each block that
+    removes some.
+    """
     embed, reductions = cast(Any, model).patch_embed, {}
     patches = embed.num_patches
     for layer, count in params.kept(patches, cast(Any, model).num_prefix_tokens).items():
@@ -251,18 +305,23 @@ def fit(
     by_size: bool = False,
     inflow: bool = False,
 ) -> M:
-    """A copy of `model` on shared weights that runs each reduction in the block of its index; all other blocks stay timm's own.
+    """A copy of `model` on shared weights that runs each reduction in the block of its index; all
+    other blocks stay timm's own.
 
-    `proportional`: attention of the blocks after the first reduction is in proportion to token sizes. `by_size`: average
-    pooling is too. `inflow`: reductions get the attention that each token receives. Raises `Unsupported` unless
-    every block is timm's plain `Block` with plain `Attention`.
+    `proportional`: attention of the blocks after the first reduction is in proportion to token
+    sizes. `by_size`: average pooling is too. `inflow`: reductions get the attention that each token
+    receives. Raises `Unsupported` unless every block is timm's plain `Block` with plain
+    `Attention`.
     """
     fitted: Any = clone_shared(model)
     parts = [part for block in fitted.blocks for part in (block, getattr(block, "attn", None))]
     other = next((part for part in parts if type(part) not in (Block, Attention)), None)
     if type(fitted.blocks) is not nn.Sequential or other is not None:
         found = type(fitted.blocks if other is None else other).__name__
-        raise Unsupported(f"tokens can be removed from plain timm blocks only, and this model's are made of {found}")
+        raise Unsupported(
+            "tokens can be removed from plain timm blocks only, and this model's are made of"
+            f" {found}"
+        )
     if not reductions:
         return cast(M, fitted)
     first = min(reductions)
@@ -273,7 +332,9 @@ def fit(
             return MergingBlock(block, reduction)
         if reduction is None and not by_sizes:
             return block
-        return ReducingBlock(block, reduction, proportional=by_sizes, inflow=inflow and reduction is not None)
+        return ReducingBlock(
+            block, reduction, proportional=by_sizes, inflow=inflow and reduction is not None
+        )
 
     blocks = [fit_one(index, block) for index, block in enumerate(fitted.blocks)]
     average = None

@@ -1,4 +1,6 @@
-"""Schedules: how many tokens are kept or merged in each block; computed without torch, for planning."""
+"""Schedules: how many tokens are kept or merged in each block; computed without torch, for
+planning.
+"""
 
 import math
 import re
@@ -12,17 +14,23 @@ from sweeps.model.identity import FrozenModel
 from sweeps.model.method import BlockTokens, Network, Params
 
 ROUNDING = 9
-"""Decimals kept before rounding up or down, so that 0.55 of 100 tokens is 55 and not, by floating point, 56."""
+"""Decimals kept before rounding up or down, so that 0.55 of 100 tokens is 55 and not, by floating
+point, 56."""
 TokenCount = Annotated[int, Field(ge=0)]
 UNSOLVED = "the budget must be solved first, see workers.arms.budget"
 
 
 class Budget(FrozenModel):
-    """The cost limit of one image, the method's own MACs included; `workers.arms.budget` solves the parameter for it."""
+    """The cost limit of one image, the method's own MACs included; `workers.arms.budget` solves the
+    parameter for it.
+    """
 
     gmacs: float | None = Field(default=None, gt=0, description="in 1e9 multiply-accumulates")
     gmacs_ratio: float | None = Field(
-        default=None, gt=0, le=1, description="as a share of the unmodified model's at the arm's image size"
+        default=None,
+        gt=0,
+        le=1,
+        description="as a share of the unmodified model's at the arm's image size",
     )
 
     @model_validator(mode="before")
@@ -38,32 +46,52 @@ class Budget(FrozenModel):
     @model_validator(mode="after")
     def _one_limit(self) -> "Budget":
         if (self.gmacs is None) == (self.gmacs_ratio is None):
-            raise ValueError("give either gmacs or gmacs_ratio" + (", not both" if self.gmacs is not None else ""))
+            raise ValueError(
+                "give either gmacs or gmacs_ratio"
+                + (", not both" if self.gmacs is not None else "")
+            )
         return self
 
 
 BudgetField = Annotated[
-    Budget | None, Field(description="what an image may cost: solves the parameter, as {gmacs: 2.7} or {gmacs_ratio: 0.6}")
+    Budget | None,
+    Field(
+        description=(
+            "what an image may cost: solves the parameter, as {gmacs: 2.7} or {gmacs_ratio: 0.6}"
+        )
+    ),
 ]
 AlignField = Annotated[
     int | None,
     Field(
         ge=1,
         le=4096,
-        description="round the tokens that enter the MLP (prefix tokens included) up to a multiple, as far as there are any",
+        description=(
+            "round the tokens that enter the MLP (prefix tokens included) up to a multiple, as far"
+            " as there are any"
+        ),
     ),
 ]
 
 
 class KeepParams(Params):
-    """Parameters of methods that keep a share of the patch tokens in some blocks: exactly one of `keep_rate` and `budget`."""
+    """Parameters of methods that keep a share of the patch tokens in some blocks: exactly one of
+    `keep_rate` and `budget`.
+    """
 
     amounts: ClassVar[Mapping[str, Any]] = {"keep_rate": 1, "budget": None}
     keep_rate: float | None = Field(
-        default=None, gt=0, le=1, description="share of the patch tokens left that each reducing block keeps; or give a budget"
+        default=None,
+        gt=0,
+        le=1,
+        description=(
+            "share of the patch tokens left that each reducing block keeps; or give a budget"
+        ),
     )
     layers: tuple[int, ...] = Field(
-        default=(3, 6, 9), min_length=1, description="blocks that reduce, counted from 0: after their attention, before their MLP"
+        default=(3, 6, 9),
+        min_length=1,
+        description="blocks that reduce, counted from 0: after their attention, before their MLP",
     )
     budget: BudgetField = None
     align: AlignField = None
@@ -79,10 +107,12 @@ class KeepParams(Params):
         return ordered_blocks(layers)
 
     def kept(self, patches: int, prefix: int = 0) -> Mapping[int, int]:
-        """Patch tokens that leave each reducing block when `patches` enter the first, beside `prefix` others.
+        """Patch tokens that leave each reducing block when `patches` enter the first, beside
+        `prefix` others.
 
-        Each time those of `stage`. `align` then rounds these counts up; it does not change what later blocks
-        count from, or a share of less than one tile would never take effect. Raises `ValueError` before a budget is solved.
+        Each time those of `stage`. `align` then rounds these counts up; it does not change what
+        later blocks count from, or a share of less than one tile would never take effect. Raises
+        `ValueError` before a budget is solved.
         """
         if self.keep_rate is None:
             raise ValueError(UNSOLVED)
@@ -93,7 +123,9 @@ class KeepParams(Params):
         return dict(zip(self.layers, aligned(counts, patches, prefix, self.align), strict=True))
 
     def stage(self, keep_rate: float, present: int) -> int:
-        """Patch tokens that leave a reducing block when `present` enter it: `ceil(keep_rate x present)`."""
+        """Patch tokens that leave a reducing block when `present` enter it: `ceil(keep_rate x
+        present)`.
+        """
         return math.ceil(round(keep_rate * present, ROUNDING))
 
     def tokens(self, network: Network, image_size: ImageSize) -> tuple[BlockTokens, ...]:
@@ -115,32 +147,52 @@ class CountedKeepParams(KeepParams):
     """Keep parameters that can count as Haurum et al. (ICCVW 2023) do."""
 
     counts: Literal["image"] | None = Field(
-        default=None, description="image: int(keep_rate^i x the image's patch tokens) at the i-th layer, as the authors count"
+        default=None,
+        description=(
+            "image: int(keep_rate^i x the image's patch tokens) at the i-th layer, as the authors"
+            " count"
+        ),
     )
 
     def kept(self, patches: int, prefix: int = 0) -> Mapping[int, int]:
-        """As in `KeepParams`; with `counts: image` of the image's tokens, rounded down, and at least one."""
+        """As in `KeepParams`; with `counts: image` of the image's tokens, rounded down, and at
+        least one.
+        """
         if self.counts is None or self.keep_rate is None:
             return super().kept(patches, prefix)
-        counts = [max(1, int(round(self.keep_rate**stage * patches, ROUNDING))) for stage in range(1, len(self.layers) + 1)]
+        counts = [
+            max(1, int(round(self.keep_rate**stage * patches, ROUNDING)))
+            for stage in range(1, len(self.layers) + 1)
+        ]
         return dict(zip(self.layers, aligned(counts, patches, prefix, self.align), strict=True))
 
 
 class MergeParams(Params):
-    """Parameters of methods that merge tokens in every block: exactly one of `r`, `r_ratio` and `budget`."""
+    """Parameters of methods that merge tokens in every block: exactly one of `r`, `r_ratio` and
+    `budget`.
+    """
 
     amounts: ClassVar[Mapping[str, Any]] = {"r": 0, "r_ratio": 0, "budget": None}
     r: TokenCount | tuple[TokenCount, ...] | None = Field(
-        default=None, description="tokens merged in every block, or {per_block: […]} with a number for each block"
+        default=None,
+        description=(
+            "tokens merged in every block, or {per_block: […]} with a number for each block"
+        ),
     )
     r_ratio: float | None = Field(
-        default=None, ge=0, le=0.5, description="share of the patch tokens present that each block merges, rounded down"
+        default=None,
+        ge=0,
+        le=0.5,
+        description="share of the patch tokens present that each block merges, rounded down",
     )
     inflect: float | None = Field(
         default=None,
         ge=-1,
         le=1,
-        description="makes a single r the mean of a linear ramp over the blocks: from 2r down to 0 at -1, from 0 up to 2r at 1",
+        description=(
+            "makes a single r the mean of a linear ramp over the blocks: from 2r down to 0 at -1,"
+            " from 0 up to 2r at 1"
+        ),
     )
     prop_attn: bool = Field(default=True, description="attention in proportion to token sizes")
     budget: BudgetField = None
@@ -164,10 +216,11 @@ class MergeParams(Params):
         return tuple(int(first + step * block) for block in range(depth))
 
     def merged(self, depth: int, patches: int, prefix: int = 0) -> tuple[int, ...]:
-        """Tokens that are merged in each of `depth` blocks when `patches` enter the first, beside `prefix` others.
+        """Tokens that are merged in each of `depth` blocks when `patches` enter the first, beside
+        `prefix` others.
 
-        At most half of those present; with `align` a block merges once the merges so far fill a tile. Raises `ValueError` before a
-        budget is solved.
+        At most half of those present; with `align` a block merges once the merges so far fill a
+        tile. Raises `ValueError` before a budget is solved.
         """
         if self.budget is not None:
             raise ValueError(UNSOLVED)
@@ -185,10 +238,15 @@ class MergeParams(Params):
     def tokens(self, network: Network, image_size: ImageSize) -> tuple[BlockTokens, ...]:
         """Tokens in each block; prefix tokens are always kept."""
         patches = network.patch_tokens(image_size)
-        return removing(self.merged(network.depth, patches, network.prefix_tokens), patches + network.prefix_tokens)
+        return removing(
+            self.merged(network.depth, patches, network.prefix_tokens),
+            patches + network.prefix_tokens,
+        )
 
     def solved(self, network: Network, image_size: ImageSize) -> dict[str, float]:
-        """`r_capped_blocks`: in how many blocks r was more than half of the patch tokens, so that fewer were merged."""
+        """`r_capped_blocks`: in how many blocks r was more than half of the patch tokens, so that
+        fewer were merged.
+        """
         patches, capped = network.patch_tokens(image_size), 0
         merged = self.merged(network.depth, patches, network.prefix_tokens)
         for r, removed in zip(self.requested(network.depth), merged, strict=True):
@@ -204,15 +262,22 @@ class MergeParams(Params):
 
 
 def one_amount(**amounts: object) -> None:
-    """Raise `ValueError` unless exactly one of the parameters that set how much is reduced was given."""
+    """Raise `ValueError` unless exactly one of the parameters that set how much is reduced was
+    given.
+    """
     given = [name for name, value in amounts.items() if value is not None]
     if len(given) != 1:
         *others, last = amounts
-        raise ValueError(f"give either {', '.join(others)} or {last}" + (f", not both {' and '.join(given)}" if given else ""))
+        raise ValueError(
+            f"give either {', '.join(others)} or {last}"
+            + (f", not both {' and '.join(given)}" if given else "")
+        )
 
 
 def ordered_blocks(layers: tuple[int, ...], other: str = "") -> tuple[int, ...]:
-    """The blocks in order. Raises `ValueError` unless they are different blocks counted from 0; `other` ends the message."""
+    """The blocks in order. Raises `ValueError` unless they are different blocks counted from 0;
+    `other` ends the message.
+    """
     if not layers or min(layers) < 0 or len(set(layers)) < len(layers):
         raise ValueError(f"layers {list(layers)} must be different blocks, counted from 0{other}")
     return tuple(sorted(layers))
@@ -222,14 +287,19 @@ def beyond(layers: tuple[int, ...], network: Network) -> str | None:
     """Why the blocks `layers`, in order, do not fit the network, or `None`."""
     if layers[-1] < network.depth:
         return None
-    return f"layers name block {layers[-1]}, but {network.name} has the blocks 0 to {network.depth - 1}"
+    return (
+        f"layers name block {layers[-1]}, but {network.name} has the blocks 0 to"
+        f" {network.depth - 1}"
+    )
 
 
 def aligned(counts: Sequence[int], patches: int, prefix: int, align: int | None) -> tuple[int, ...]:
-    """The patch tokens `counts`, block after block, rounded up so that with `prefix` they are multiples of `align`.
+    """The patch tokens `counts`, block after block, rounded up so that with `prefix` they are
+    multiples of `align`.
 
-    Never fewer than requested, and never more than the `patches` at the beginning or the count before. Prefix tokens count,
-    because they are rows of the same matrices, and the number of rows decides whether tiles are full.
+    Never fewer than requested, and never more than the `patches` at the beginning or the count
+    before. Prefix tokens count, because they are rows of the same matrices, and the number of rows
+    decides whether tiles are full.
     """
     if align is None:
         return tuple(counts)
@@ -241,7 +311,9 @@ def aligned(counts: Sequence[int], patches: int, prefix: int, align: int | None)
 
 
 def removing(removed: Sequence[int], tokens: int) -> tuple[BlockTokens, ...]:
-    """Tokens in each block when `tokens` enter the first and block i removes `removed[i]` after its attention."""
+    """Tokens in each block when `tokens` enter the first and block i removes `removed[i]` after its
+    attention.
+    """
     trace = []
     for count in removed:
         trace.append(BlockTokens(tokens, tokens - count))

@@ -1,8 +1,10 @@
-"""Token operations that reduction methods share: class-token scores, selection, bipartite matching and merging.
+"""Token operations that reduction methods share: class-token scores, selection, bipartite matching
+and merging.
 
-Shapes: B images, N tokens, K tokens selected, D channels (E with the size), H heads, d channels of a head, X images times heads;
-P prefix tokens, A and C tokens in the sets A and B of a matching, R of them merged, M tokens left. All shapes follow from the
-arguments' shapes and plain numbers, and nothing waits for the device.
+Shapes: B images, N tokens, K tokens selected, D channels (E with the size), H heads, d channels of
+a head, X images times heads; P prefix tokens, A and C tokens in the sets A and B of a matching, R
+of them merged, M tokens left. All shapes follow from the arguments' shapes and plain numbers, and
+nothing waits for the device.
 """
 
 from typing import NamedTuple
@@ -11,15 +13,22 @@ import torch
 from torch import Tensor
 
 
-def class_token_scores(q_BHNd: Tensor, k_BHNd: Tensor, scale: float, attention_BHNN: Tensor | None = None) -> Tensor:
-    """Attention that the class token (token 0) pays to every token, the mean over heads: [B, N]; see `class_token_attention`."""
+def class_token_scores(
+    q_BHNd: Tensor, k_BHNd: Tensor, scale: float, attention_BHNN: Tensor | None = None
+) -> Tensor:
+    """Attention that the class token (token 0) pays to every token, the mean over heads: [B, N];
+    see `class_token_attention`.
+    """
     return class_token_attention(q_BHNd, k_BHNd, scale, attention_BHNN).mean(1)
 
 
-def class_token_attention(q_BHNd: Tensor, k_BHNd: Tensor, scale: float, attention_BHNN: Tensor | None = None) -> Tensor:
+def class_token_attention(
+    q_BHNd: Tensor, k_BHNd: Tensor, scale: float, attention_BHNN: Tensor | None = None
+) -> Tensor:
     """Attention that the class token (token 0) pays to every token in each head: [B, H, N].
 
-    Where attention is fused and leaves no matrix (`None`), only this row of it is computed, so that it can stay fused.
+    Where attention is fused and leaves no matrix (`None`), only this row of it is computed, so that
+    it can stay fused.
     """
     if attention_BHNN is not None:
         return attention_BHNN[:, :, 0]
@@ -31,7 +40,9 @@ def class_token_attention(q_BHNd: Tensor, k_BHNd: Tensor, scale: float, attentio
 
 
 def prefix_bonus(prefix: int, patches: int, *, like: Tensor) -> Tensor:
-    """A bonus [1, N] that, added to scores of at most 1, ranks the prefix tokens before all others, in their order."""
+    """A bonus [1, N] that, added to scores of at most 1, ranks the prefix tokens before all others,
+    in their order.
+    """
     return like.new_tensor([[*range(prefix + 1, 1, -1), *([0] * patches)]])
 
 
@@ -42,7 +53,8 @@ def select(x_BND: Tensor, index_BK: Tensor) -> Tensor:
         return x_BND.gather(1, index_BK[:, :, None].expand(-1, -1, D))
     if B == 1:
         return x_BND.index_select(1, index_BK[0])
-    if x_BND.is_contiguous():  # whole rows of one table: 1.6 times as fast on a CPU as the form for strided tokens
+    # whole rows of one table: 1.6 times as fast on a CPU as the form for strided tokens
+    if x_BND.is_contiguous():
         first_B1 = torch.arange(0, B * N, N, device=x_BND.device)[:, None]
         return x_BND.view(B * N, D).index_select(0, (index_BK + first_B1).view(-1)).view(B, -1, D)
     return x_BND[torch.arange(B, device=x_BND.device)[:, None], index_BK]
@@ -57,18 +69,26 @@ class BipartiteSets(NamedTuple):
 
 
 def bipartite_sets(prefix: int, tokens: int, device: torch.device) -> BipartiteSets:
-    """The indices of the `prefix` tokens and, of the others among `tokens` tokens, of the sets A (even) and B (odd)."""
+    """The indices of the `prefix` tokens and, of the others among `tokens` tokens, of the sets A
+    (even) and B (odd).
+    """
     index_1N = torch.arange(tokens, device=device)[None]
-    return BipartiteSets(index_1N[:, :prefix], index_1N[:, prefix + prefix % 2 :: 2], index_1N[:, prefix + 1 - prefix % 2 :: 2])
+    return BipartiteSets(
+        index_1N[:, :prefix],
+        index_1N[:, prefix + prefix % 2 :: 2],
+        index_1N[:, prefix + 1 - prefix % 2 :: 2],
+    )
 
 
 class Matching(NamedTuple):
     """Which patch tokens are merged into which; see `bipartite_match`."""
 
     order_BN: Tensor
-    """The indices of all tokens: those that stay (prefix, unmerged A in ascending order, all of B), then the R merged away."""
+    """The indices of all tokens: those that stay (prefix, unmerged A in ascending order, all of B),
+    then the R merged away."""
     target_BR: Tensor
-    """For each token merged away the index, among the tokens of B, of the one that it is merged into."""
+    """For each token merged away the index, among the tokens of B, of the one that it is merged
+    into."""
     targets: int
     """Tokens of B."""
 
@@ -80,25 +100,35 @@ def unit_length(metric_BNd: Tensor) -> Tensor:
 
 
 def bipartite_match(metric_BNd: Tensor, sets: BipartiteSets, r: int) -> Matching:
-    """Bipartite soft matching: the `r` tokens of A most similar (by cosine) to a token of B, each with that token.
+    """Bipartite soft matching: the `r` tokens of A most similar (by cosine) to a token of B, each
+    with that token.
 
-    `r` is at most half of the patch tokens. Bolya et al., ICLR 2023, arXiv 2210.09461, section 3 and appendix D.
+    `r` is at most half of the patch tokens. Bolya et al., ICLR 2023, arXiv 2210.09461, section 3
+    and appendix D.
     """
     B, prefix, targets = len(metric_BNd), sets.prefix_1P.shape[1], sets.b_1C.shape[1]
     unit_BNd = unit_length(metric_BNd)
-    similarity_BAC = (unit_BNd[:, ::2] @ unit_BNd[:, 1::2].mT)[:, (prefix + 1) // 2 :, prefix // 2 :]
+    similarity_BAC = (unit_BNd[:, ::2] @ unit_BNd[:, 1::2].mT)[
+        :, (prefix + 1) // 2 :, prefix // 2 :
+    ]
     best_BA, nearest_BA = similarity_BAC.max(-1)
     rank_BA = best_BA.argsort(-1, descending=True)
     index_BA = sets.a_1A.take(rank_BA)
     unmerged_BK = index_BA[:, r:].sort(-1).values
-    order_BN = torch.cat((sets.prefix_1P.expand(B, -1), unmerged_BK, sets.b_1C.expand(B, -1), index_BA[:, :r]), 1)
+    order_BN = torch.cat(
+        (sets.prefix_1P.expand(B, -1), unmerged_BK, sets.b_1C.expand(B, -1), index_BA[:, :r]), 1
+    )
     return Matching(order_BN, nearest_BA.gather(1, rank_BA[:, :r]), targets)
 
 
-def merge_matched(x_BND: Tensor, size_BN1: Tensor | None, matching: Matching) -> tuple[Tensor, Tensor]:
-    """The tokens after merging and their sizes: [B, M, D] and [B, M, 1], in the order prefix, unmerged A, B.
+def merge_matched(
+    x_BND: Tensor, size_BN1: Tensor | None, matching: Matching
+) -> tuple[Tensor, Tensor]:
+    """The tokens after merging and their sizes: [B, M, D] and [B, M, 1], in the order prefix,
+    unmerged A, B.
 
-    A merged token is the mean of its parts weighted by their sizes (the number of input tokens each stands for; `None`: all are 1).
+    A merged token is the mean of its parts weighted by their sizes (the number of input tokens each
+    stands for; `None`: all are 1).
     """
     order_BN, target_BR, targets = matching
     left = order_BN.shape[1] - target_BR.shape[1]
@@ -118,7 +148,9 @@ def merge_matched(x_BND: Tensor, size_BN1: Tensor | None, matching: Matching) ->
 
 
 def weighted_sums(x_BND: Tensor, size_BN1: Tensor | None) -> Tensor:
-    """The tokens times their sizes, with the size as one more channel, so that both are moved by the same operators: [B, N, E]."""
+    """The tokens times their sizes, with the size as one more channel, so that both are moved by
+    the same operators: [B, N, E].
+    """
     if size_BN1 is None:
         return torch.nn.functional.pad(x_BND, (0, 1), value=1.0)
     return torch.cat((x_BND * size_BN1, size_BN1), -1)

@@ -1,6 +1,8 @@
-"""Selection of tokens by attention weights as one fused Triton kernel: sum over heads, ranking and moving in one launch.
+"""Selection of tokens by attention weights as one fused Triton kernel: sum over heads, ranking and
+moving in one launch.
 
-Import it only where Triton is installed. Equal scores are ordered by index, and NaN scores come before all others.
+Import it only where Triton is installed. Equal scores are ordered by index, and NaN scores come
+before all others.
 """
 
 import torch
@@ -17,7 +19,9 @@ def _score(weight, per_head, per_token, place, valid, HEADS: tl.constexpr):  # t
     """The sum of the weights over heads at the indices `place`, in float32."""
     total = tl.zeros(place.shape, tl.float32)
     for head in range(HEADS):
-        total += tl.load(weight + head * per_head + place * per_token, mask=valid, other=0.0).to(tl.float32)
+        total += tl.load(weight + head * per_head + place * per_token, mask=valid, other=0.0).to(
+            tl.float32
+        )
     return tl.where(total == total, total, float("inf"))  # noqa: PLR0124 - false for NaN
 
 
@@ -40,9 +44,15 @@ def _keep(  # type: ignore[no-untyped-def] # noqa: PLR0917
     SEEN: tl.constexpr,
     CHANNELS: tl.constexpr,
 ):
-    """Some tokens of one image: the number of tokens ranked before each is its index in the output, if it is kept."""
+    """Some tokens of one image: the number of tokens ranked before each is its index in the output,
+    if it is kept.
+    """
     image = tl.program_id(0).to(tl.int64)
-    x, weight, out = x + image * x_per_image, weight + image * weight_per_image, out + image * left * channels
+    x, weight, out = (
+        x + image * x_per_image,
+        weight + image * weight_per_image,
+        out + image * left * channels,
+    )
     own = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
     score = _score(weight, weight_per_head, weight_per_token, own, own < tokens, HEADS)
     before = tl.zeros((ROWS,), tl.int32)
@@ -62,7 +72,8 @@ def _keep(  # type: ignore[no-untyped-def] # noqa: PLR0917
 
 
 def keep_best_triton(x_BND: Tensor, weight_BHN: Tensor, prefix: int, kept: int) -> Tensor:
-    """The `prefix` tokens and then the `kept` others with the largest weights (summed over heads), best first: [B, P + K, D].
+    """The `prefix` tokens and then the `kept` others with the largest weights (summed over heads),
+    best first: [B, P + K, D].
 
     `weight_BHN` may be strided (a row of the attention matrix).
     """

@@ -1,4 +1,6 @@
-"""Two vision transformers for scikit-learn's handwritten digits, known to timm like its own: 12 blocks on 64 and 256 patches."""
+"""Two vision transformers for scikit-learn's handwritten digits, known to timm like its own: 12
+blocks on 64 and 256 patches.
+"""
 
 from typing import Any, cast
 
@@ -33,10 +35,22 @@ def digits_vit_256(pretrained: bool = False, **options: Any) -> VisionTransforme
     return _digits_vit("digits_vit_256", 2, pretrained, options)
 
 
-def _digits_vit(name: str, patch: int, pretrained: bool, options: dict[str, Any]) -> VisionTransformer:
-    geometry = {"img_size": SIZE, "patch_size": patch, "embed_dim": WIDTH, "depth": 12, "num_heads": HEADS, "mlp_ratio": MLP_RATIO}
-    model: Any = build_model_with_cfg(VisionTransformer, name, pretrained, **{**geometry, **options})
-    # Training in two minutes needs well-scaled signals and gradients through 12 blocks from the first step on: Glorot weights in
+def _digits_vit(
+    name: str, patch: int, pretrained: bool, options: dict[str, Any]
+) -> VisionTransformer:
+    geometry = {
+        "img_size": SIZE,
+        "patch_size": patch,
+        "embed_dim": WIDTH,
+        "depth": 12,
+        "num_heads": HEADS,
+        "mlp_ratio": MLP_RATIO,
+    }
+    model: Any = build_model_with_cfg(
+        VisionTransformer, name, pretrained, **{**geometry, **options}
+    )
+    # Training in two minutes needs well-scaled signals and gradients through 12 blocks from the
+    # first step on: Glorot weights in
     # place of timm's small ones, and positions initialised as sines and cosines.
     for part in model.blocks.modules():
         if isinstance(part, nn.Linear):

@@ -1,4 +1,6 @@
-"""What all trainings share: parameter groups, the learning-rate schedule, and the updates of the weights."""
+"""What all trainings share: parameter groups, the learning-rate schedule, and the updates of the
+weights.
+"""
 
 import logging
 import math
@@ -20,16 +22,24 @@ class TrainingTargetMissed(RuntimeError):  # noqa: N818 - the exception is a res
     """Training ended below the quality that the recipe requires."""
 
 
-def decay_groups(model: nn.Module, weight_decay: float, exempt: tuple[str, ...] = ()) -> list[dict[str, Any]]:
-    """Parameter groups of an optimiser: matrices decay, vectors and the parameters named in `exempt` do not."""
+def decay_groups(
+    model: nn.Module, weight_decay: float, exempt: tuple[str, ...] = ()
+) -> list[dict[str, Any]]:
+    """Parameter groups of an optimiser: matrices decay, vectors and the parameters named in
+    `exempt` do not.
+    """
     named = list(model.named_parameters())
     decaying = [value for name, value in named if value.ndim > 1 and name not in exempt]
     others = [value for name, value in named if value.ndim <= 1 or name in exempt]
-    return [{"params": decaying, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0}]
+    return [
+        {"params": decaying, "weight_decay": weight_decay},
+        {"params": others, "weight_decay": 0.0},
+    ]
 
 
 def warmup_cosine(step: int, steps: int, *, last: float = 0.0, offset: int = 0) -> float:
-    """The learning rate of a step (from 0 on) as a share of the peak: a linear warm-up, then half a cosine down to `last`.
+    """The learning rate of a step (from 0 on) as a share of the peak: a linear warm-up, then half a
+    cosine down to `last`.
 
     `offset`: steps by which the cosine is ahead.
     """
@@ -42,14 +52,25 @@ def warmup_cosine(step: int, steps: int, *, last: float = 0.0, offset: int = 0) 
 
 @contextmanager
 def training(seed: int) -> Iterator[None]:
-    """Gradients are on, and random numbers and sums are the same on every machine: one thread, seeded here and restored after."""
-    with one_thread(), torch.random.fork_rng(devices=[]), torch.inference_mode(mode=False), torch.enable_grad():
+    """Gradients are on, and random numbers and sums are the same on every machine: one thread,
+    seeded here and restored after.
+    """
+    with (
+        one_thread(),
+        torch.random.fork_rng(devices=[]),
+        torch.inference_mode(mode=False),
+        torch.enable_grad(),
+    ):
         torch.manual_seed(seed)
         yield
 
 
-def minimise(model: nn.Module, losses: Iterable[Tensor], optimiser: Any, schedule: Any) -> list[float]:
-    """One step of the optimiser and of the schedule for each loss, with gradients clipped to norm 1; the losses as numbers."""
+def minimise(
+    model: nn.Module, losses: Iterable[Tensor], optimiser: Any, schedule: Any
+) -> list[float]:
+    """One step of the optimiser and of the schedule for each loss, with gradients clipped to norm
+    1; the losses as numbers.
+    """
     found: list[float] = []
     for step, loss in enumerate(losses):
         optimiser.zero_grad(set_to_none=True)

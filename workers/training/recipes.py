@@ -1,4 +1,6 @@
-"""How the small models are trained, and the hash of all that their weights come from. Imports no torch."""
+"""How the small models are trained, and the hash of all that their weights come from. Imports no
+torch.
+"""
 
 from collections.abc import Mapping
 
@@ -32,23 +34,36 @@ class Recipe(_AnyRecipe):
     weight_decay: float = Field(default=0.05, ge=0)
     label_smoothing: float = Field(default=0.1, ge=0, lt=1)
     augmentation: float = Field(default=1.0, ge=0)
-    """1: images are turned by up to 10 degrees, shifted by up to 7.5 % and scaled by up to 10 %, each to both sides."""
+    """1: images are turned by up to 10 degrees, shifted by up to 7.5 % and scaled by up to 10 %,
+    each to both sides."""
     images: int | None = Field(default=None, gt=0)
     """Train on the first so many images only."""
     begins_with: str | None = None
     """The model whose trained weights are the initial ones, its patches and positions resampled."""
     accuracy: float = Field(ge=0, le=1)
-    """Share of the held-out images that must be classified right; weights that are worse are discarded."""
+    """Share of the held-out images that must be classified right; weights that are worse are
+    discarded."""
 
     @property
     def hash(self) -> str:
-        """Of all that the weights come from: the recipe, the network's geometry, and which digits are held out."""
+        """Of all that the weights come from: the recipe, the network's geometry, and which digits
+        are held out.
+        """
         before = None if self.begins_with is None else _find(self.begins_with).hash
-        return digest({"recipe": self, "network": networks()[self.model], "split": DIGITS_SPLIT, "before": before})
+        return digest(
+            {
+                "recipe": self,
+                "network": networks()[self.model],
+                "split": DIGITS_SPLIT,
+                "before": before,
+            }
+        )
 
 
 class LanguageRecipe(_AnyRecipe):
-    """How a language model is trained on a text, by steps and not by the clock, so that a slow machine gets the same weights."""
+    """How a language model is trained on a text, by steps and not by the clock, so that a slow
+    machine gets the same weights.
+    """
 
     data: str = DOCS
     steps: int = Field(gt=0)
@@ -61,21 +76,33 @@ class LanguageRecipe(_AnyRecipe):
     @property
     def hash(self) -> str:
         """Of all that the weights come from: the recipe, the network, and the text."""
-        return digest({"recipe": self, "config": dict(CONFIGS[self.model]), "text": text_hash(self.data)})
+        return digest(
+            {"recipe": self, "config": dict(CONFIGS[self.model]), "text": text_hash(self.data)}
+        )
 
 
 RECIPES: Mapping[str, Recipe] = {
-    "digits_vit_64": Recipe(model="digits_vit_64", epochs=18, batch_size=32, learning_rate=2e-3, accuracy=0.97),
+    "digits_vit_64": Recipe(
+        model="digits_vit_64", epochs=18, batch_size=32, learning_rate=2e-3, accuracy=0.97
+    ),
     "digits_vit_256": Recipe(
-        model="digits_vit_256", begins_with="digits_vit_64", epochs=4, batch_size=32, learning_rate=1e-3, accuracy=0.97
+        model="digits_vit_256",
+        begins_with="digits_vit_64",
+        epochs=4,
+        batch_size=32,
+        learning_rate=1e-3,
+        accuracy=0.97,
     ),
 }
 """Of vision transformers, by model."""
 LANGUAGE_RECIPES: Mapping[str, LanguageRecipe] = {
     "tiny_lm": LanguageRecipe(model="tiny_lm", steps=2600, perplexity=80),
-    "tiny_lm_smoke": LanguageRecipe(model="tiny_lm_smoke", steps=360, learning_rate=3e-3, perplexity=400),
+    "tiny_lm_smoke": LanguageRecipe(
+        model="tiny_lm_smoke", steps=360, learning_rate=3e-3, perplexity=400
+    ),
 }
-"""By model; a test checks that they are those of `sweeps.geometry.llm_geometry.TRAINED_LANGUAGE`."""
+"""By model; a test checks that they are those of
+`sweeps.geometry.llm_geometry.TRAINED_LANGUAGE`."""
 
 
 def recipe_for(model: str) -> Recipe | LanguageRecipe:
@@ -84,7 +111,8 @@ def recipe_for(model: str) -> Recipe | LanguageRecipe:
 
 
 def recipe_hash(condition: Condition) -> dict[str, str]:
-    """The hash of the recipe of `condition.weights`, for `Job.content_hashes`; empty unless they are trained on demand.
+    """The hash of the recipe of `condition.weights`, for `Job.content_hashes`; empty unless they
+    are trained on demand.
 
     Raises `ValueError` for a model without a recipe.
     """
@@ -94,5 +122,7 @@ def recipe_hash(condition: Condition) -> dict[str, str]:
 def _find(model: str) -> Recipe:
     if model not in RECIPES:
         known = ", ".join((*RECIPES, *TRAINED_LANGUAGE))
-        raise ValueError(f"weights `trained`: there is no recipe for {model}; there are recipes for {known}")
+        raise ValueError(
+            f"weights `trained`: there is no recipe for {model}; there are recipes for {known}"
+        )
     return RECIPES[model]

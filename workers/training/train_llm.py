@@ -1,4 +1,5 @@
-"""Trains a small language model on text, and writes model, tokenizer and facts as one folder that transformers can load.
+"""Trains a small language model on text, and writes model, tokenizer and facts as one folder that
+transformers can load.
 
 Shapes: B sequences, T tokens of each, V tokens of the vocabulary.
 """
@@ -19,8 +20,20 @@ from transformers.utils import logging as noise
 
 from sweeps.geometry.llm_geometry import CONFIGS
 from workers.data.text import DOCS, corpus
-from workers.data.tokenization import END, TOKENIZER_FILE, FastTokenizer, train_tokenizer, trained_tokenizer
-from workers.training.optimisation import TrainingTargetMissed, decay_groups, minimise, training, warmup_cosine
+from workers.data.tokenization import (
+    END,
+    TOKENIZER_FILE,
+    FastTokenizer,
+    train_tokenizer,
+    trained_tokenizer,
+)
+from workers.training.optimisation import (
+    TrainingTargetMissed,
+    decay_groups,
+    minimise,
+    training,
+    warmup_cosine,
+)
 from workers.training.recipes import LanguageRecipe
 
 _LOG = logging.getLogger(__name__)
@@ -40,7 +53,9 @@ class HeldOut(NamedTuple):
 
 
 def train_llm(recipe: LanguageRecipe, folder: Path) -> None:
-    """Train, and write config.json, model.safetensors, tokenizer.json and facts.json to `folder`. Raises `TrainingTargetMissed`."""
+    """Train, and write config.json, model.safetensors, tokenizer.json and facts.json to `folder`.
+    Raises `TrainingTargetMissed`.
+    """
     started = time.monotonic()
     noise.disable_progress_bar()  # type: ignore[no-untyped-call]
     text = corpus(recipe.data)
@@ -50,14 +65,24 @@ def train_llm(recipe: LanguageRecipe, folder: Path) -> None:
             AutoConfig.for_model(config.pop("model_type"), **config)
         )
         size = model.config.vocab_size
-        tokenizer = trained_tokenizer(size) if recipe.data == DOCS else FastTokenizer(train_tokenizer(text.train, size))
+        tokenizer = (
+            trained_tokenizer(size)
+            if recipe.data == DOCS
+            else FastTokenizer(train_tokenizer(text.train, size))
+        )
         losses = fit_lm(model, encoded(text.train, tokenizer), recipe)
         held_out = evaluate_lm(model, text.held_out, tokenizer, recipe)
     seconds = time.monotonic() - started
-    _LOG.info("%s: perplexity %.1f on held-out text after %.0f s", recipe.model, held_out.perplexity, seconds)
+    _LOG.info(
+        "%s: perplexity %.1f on held-out text after %.0f s",
+        recipe.model,
+        held_out.perplexity,
+        seconds,
+    )
     if not held_out.perplexity <= recipe.perplexity:
         raise TrainingTargetMissed(
-            f"{recipe.model} has perplexity {held_out.perplexity:.1f} on held-out text; at most {recipe.perplexity:g} is required"
+            f"{recipe.model} has perplexity {held_out.perplexity:.1f} on held-out text; at most"
+            f" {recipe.perplexity:g} is required"
         )
     facts = {
         "recipe": recipe.model_dump(),
@@ -88,18 +113,32 @@ def fit_lm(model: nn.Module, tokens: Tensor, recipe: LanguageRecipe) -> list[flo
     """AdamW on sequences from random positions; the mean loss (nats) of each tenth of the steps."""
     groups = decay_groups(model, recipe.weight_decay)
     optimiser = torch.optim.AdamW(groups, lr=recipe.learning_rate, betas=(0.9, 0.95), fused=True)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: warmup_cosine(step, recipe.steps, last=LAST))
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimiser, lambda step: warmup_cosine(step, recipe.steps, last=LAST)
+    )
     places = torch.arange(recipe.tokens + 1)
-    firsts = (torch.randint(len(tokens) - recipe.tokens, (recipe.batch_size, 1)) for _ in range(recipe.steps))
+    firsts = (
+        torch.randint(len(tokens) - recipe.tokens, (recipe.batch_size, 1))
+        for _ in range(recipe.steps)
+    )
     model.train()
-    losses = minimise(model, (_loss(model, tokens[first_B1 + places]) for first_B1 in firsts), optimiser, schedule)
+    losses = minimise(
+        model, (_loss(model, tokens[first_B1 + places]) for first_B1 in firsts), optimiser, schedule
+    )
     model.eval()
     tenth = max(1, recipe.steps // 10)
-    return [sum(part) / len(part) for part in (losses[at : at + tenth] for at in range(0, len(losses), tenth))]
+    return [
+        sum(part) / len(part)
+        for part in (losses[at : at + tenth] for at in range(0, len(losses), tenth))
+    ]
 
 
-def evaluate_lm(model: nn.Module, documents: Iterable[str], tokenizer: FastTokenizer, recipe: LanguageRecipe) -> HeldOut:
-    """Quality on held-out text, read in pieces of the training length; the first token of each is not scored."""
+def evaluate_lm(
+    model: nn.Module, documents: Iterable[str], tokenizer: FastTokenizer, recipe: LanguageRecipe
+) -> HeldOut:
+    """Quality on held-out text, read in pieces of the training length; the first token of each is
+    not scored.
+    """
     tokens = encoded(documents, tokenizer)[: EVALUATED + 1]
     pieces = [piece for piece in torch.split(tokens, recipe.tokens) if len(piece) > 1]
     nll, count, size = 0.0, 0, 0

@@ -1,4 +1,6 @@
-"""Trains a small vision transformer on the digits that are not held out, and writes its weights with the facts of the training."""
+"""Trains a small vision transformer on the digits that are not held out, and writes its weights
+with the facts of the training.
+"""
 
 import json
 import logging
@@ -33,7 +35,8 @@ class Split(NamedTuple):
 
 
 def train_vit(recipe: Recipe, file: Path, initial: Path | None = None) -> None:
-    """Train and write `file` (safetensors); its metadata holds the recipe, the held-out accuracy, seconds and versions.
+    """Train and write `file` (safetensors); its metadata holds the recipe, the held-out accuracy,
+    seconds and versions.
 
     `initial` are the trained weights of `recipe.begins_with`. Raises `TrainingTargetMissed`.
     """
@@ -41,15 +44,23 @@ def train_vit(recipe: Recipe, file: Path, initial: Path | None = None) -> None:
     with training(recipe.seed):
         model: Any = timm.create_model(recipe.model)
         if initial is not None:
-            timm.models.load_checkpoint(model, str(initial), use_ema=False, filter_fn=checkpoint_filter_fn)
+            timm.models.load_checkpoint(
+                model, str(initial), use_ema=False, filter_fn=checkpoint_filter_fn
+            )
         seen, held_out = splits(model)
         fit_vit(model, Split(*(each[: recipe.images] for each in seen)), recipe)
         accuracy = evaluate_vit(model, held_out)
     seconds = time.monotonic() - started
-    _LOG.info("%s: %.2f %% of the held-out digits right after %.0f s", recipe.model, 100 * accuracy, seconds)
+    _LOG.info(
+        "%s: %.2f %% of the held-out digits right after %.0f s",
+        recipe.model,
+        100 * accuracy,
+        seconds,
+    )
     if accuracy < recipe.accuracy:
         raise TrainingTargetMissed(
-            f"{recipe.model} has {accuracy:.1%} of the held-out digits right; {recipe.accuracy:.1%} are required"
+            f"{recipe.model} has {accuracy:.1%} of the held-out digits right; {recipe.accuracy:.1%}"
+            " are required"
         )
     facts = {
         "recipe": recipe.model_dump(),
@@ -68,7 +79,9 @@ def splits(model: Any) -> tuple[Split, Split]:
     found = digits()
     x_BCHW = torch.stack([prepare(Image.fromarray(pixels), "")[size] for pixels in found.pixels])
     labels_B, held_out_B = torch.as_tensor(found.labels), torch.as_tensor(found.held_out)
-    return Split(x_BCHW[~held_out_B], labels_B[~held_out_B]), Split(x_BCHW[held_out_B], labels_B[held_out_B])
+    return Split(x_BCHW[~held_out_B], labels_B[~held_out_B]), Split(
+        x_BCHW[held_out_B], labels_B[held_out_B]
+    )
 
 
 def fit_vit(model: nn.Module, part: Split, recipe: Recipe) -> None:
@@ -76,32 +89,59 @@ def fit_vit(model: nn.Module, part: Split, recipe: Recipe) -> None:
     groups = decay_groups(model, recipe.weight_decay, exempt=("pos_embed", "cls_token"))
     optimiser = torch.optim.AdamW(groups, lr=recipe.learning_rate, betas=(0.9, 0.98))
     steps = math.ceil(len(part.labels_B) / recipe.batch_size)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, recipe.learning_rate, recipe.epochs * steps, pct_start=0.25)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimiser, recipe.learning_rate, recipe.epochs * steps, pct_start=0.25
+    )
     loss_of = nn.CrossEntropyLoss(label_smoothing=recipe.label_smoothing)
     model.train()
-    batches = (chosen_B for _ in range(recipe.epochs) for chosen_B in torch.randperm(len(part.labels_B)).chunk(steps))
-    logits = ((model(augmented(part.x_BCHW[chosen_B], recipe.augmentation)), chosen_B) for chosen_B in batches)
-    minimise(model, (loss_of(logits_BK, part.labels_B[chosen_B]) for logits_BK, chosen_B in logits), optimiser, schedule)
+    batches = (
+        chosen_B
+        for _ in range(recipe.epochs)
+        for chosen_B in torch.randperm(len(part.labels_B)).chunk(steps)
+    )
+    logits = (
+        (model(augmented(part.x_BCHW[chosen_B], recipe.augmentation)), chosen_B)
+        for chosen_B in batches
+    )
+    minimise(
+        model,
+        (loss_of(logits_BK, part.labels_B[chosen_B]) for logits_BK, chosen_B in logits),
+        optimiser,
+        schedule,
+    )
     model.eval()
 
 
 def augmented(x_BCHW: Tensor, strength: float) -> Tensor:
-    """The images rotated, shifted and scaled by random amounts (see `Recipe.augmentation`), padded with the background value."""
+    """The images rotated, shifted and scaled by random amounts (see `Recipe.augmentation`), padded
+    with the background value.
+    """
     B = len(x_BCHW)
 
     def random(*shape: int, limit: float) -> Tensor:
         return (2 * torch.rand(B, *shape) - 1) * limit * strength
 
-    angle_B, scale_B, shift_B21 = random(limit=math.radians(10)), 1 + random(limit=0.1), random(2, 1, limit=0.15)  # 2 is the width
+    # 2 is the width
+    angle_B, scale_B, shift_B21 = (
+        random(limit=math.radians(10)),
+        1 + random(limit=0.1),
+        random(2, 1, limit=0.15),
+    )
     cosine_B, sine_B = scale_B * angle_B.cos(), scale_B * angle_B.sin()
     rotation_B22 = torch.stack((cosine_B, -sine_B, sine_B, cosine_B), -1).view(B, 2, 2)
-    grid_BHW2 = nn.functional.affine_grid(torch.cat((rotation_B22, shift_B21), -1), list(x_BCHW.shape), align_corners=False)
+    grid_BHW2 = nn.functional.affine_grid(
+        torch.cat((rotation_B22, shift_B21), -1), list(x_BCHW.shape), align_corners=False
+    )
     background = x_BCHW.min()
-    return nn.functional.grid_sample(x_BCHW - background, grid_BHW2, align_corners=False) + background
+    return (
+        nn.functional.grid_sample(x_BCHW - background, grid_BHW2, align_corners=False) + background
+    )
 
 
 def evaluate_vit(model: nn.Module, part: Split) -> float:
     """Share of the images whose class has the highest logit."""
     with torch.inference_mode():
-        predicted_B = torch.cat([model(x_BCHW).argmax(-1) for x_BCHW in torch.split(part.x_BCHW, EVALUATED_AT_ONCE)])
+        predicted_B = torch.cat(
+            [model(x_BCHW).argmax(-1) for x_BCHW in torch.split(part.x_BCHW, EVALUATED_AT_ONCE)]
+        )
     return float((predicted_B == part.labels_B).float().mean())

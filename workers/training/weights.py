@@ -1,4 +1,6 @@
-"""Trained weights: made on demand by a recipe, and kept in the cache by its hash. Imports torch only to train."""
+"""Trained weights: made on demand by a recipe, and kept in the cache by its hash. Imports torch
+only to train.
+"""
 
 from pathlib import Path
 
@@ -17,8 +19,9 @@ def trained(model: str) -> Path:
 def obtain(recipe: Recipe | LanguageRecipe) -> Path:
     """The weights of a recipe, trained now if they are not in the cache yet.
 
-    A vision transformer is one file (safetensors), a language model a folder with config.json, model.safetensors, tokenizer.json
-    and facts.json. Of several processes that need it one trains and the others wait. Raises what training raises.
+    A vision transformer is one file (safetensors), a language model a folder with config.json,
+    model.safetensors, tokenizer.json and facts.json. Of several processes that need it one trains
+    and the others wait. Raises what training raises.
     """
 
     def make_file(file: Path) -> None:
@@ -35,4 +38,8 @@ def obtain(recipe: Recipe | LanguageRecipe) -> Path:
         train_llm(recipe, folder)
 
     name = f"{recipe.model}-{recipe.hash}"
-    return cached(f"{name}.safetensors", make_file) if isinstance(recipe, Recipe) else cached(name, make_folder)
+    return (
+        cached(f"{name}.safetensors", make_file)
+        if isinstance(recipe, Recipe)
+        else cached(name, make_folder)
+    )

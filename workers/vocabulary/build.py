@@ -1,8 +1,10 @@
-"""Selects the vocabulary of a domain: which tokens a patch removes, and which runs of tokens become one; imports no torch.
+"""Selects the vocabulary of a domain: which tokens a patch removes, and which runs of tokens become
+one; imports no torch.
 
-AdaptiVocab (Nakash et al., COLM 2025, arXiv 2503.19693, section 3). The saving of an n-gram is exact given the n-grams selected
-so far: the text is a row of units, each a token or an n-token; an occurrence counts where it begins and ends between units, and
-saves its units less one. Savings only fall while others are selected, so one that still leads when it is recounted is the largest.
+AdaptiVocab (Nakash et al., COLM 2025, arXiv 2503.19693, section 3). The saving of an n-gram is
+exact given the n-grams selected so far: the text is a row of units, each a token or an n-token; an
+occurrence counts where it begins and ends between units, and saves its units less one. Savings only
+fall while others are selected, so one that still leads when it is recounted is the largest.
 """
 
 import heapq
@@ -46,7 +48,8 @@ class VocabularyRecipe(FrozenModel):
     longest: int = 4
     """Tokens that an n-token stands for at most."""
     minimum: int = 3
-    """Least number of occurrences of an n-gram, and of documents (or all of them) that contain it."""
+    """Least number of occurrences of an n-gram, and of documents (or all of them) that contain
+    it."""
 
 
 class SelectedNgram(NamedTuple):
@@ -61,9 +64,17 @@ def cached_vocabulary(
 ) -> Vocabulary:
     """The vocabulary for a model's tokenizer, from the cache or built now.
 
-    `weights_hash` is the model's, `text` the hash of `texts`. Raises what `build_vocabulary` raises.
+    `weights_hash` is the model's, `text` the hash of `texts`. Raises what `build_vocabulary`
+    raises.
     """
-    key = digest({"recipe": recipe, "origin": weights_hash, "tokenizer": tokenizer_hash(tokenizer), "text": text})
+    key = digest(
+        {
+            "recipe": recipe,
+            "origin": weights_hash,
+            "tokenizer": tokenizer_hash(tokenizer),
+            "text": text,
+        }
+    )
 
     def make(file: Path) -> None:
         build_vocabulary(tokenizer, texts, recipe, text=text).write(file)
@@ -71,26 +82,33 @@ def cached_vocabulary(
     return read_vocabulary(cached(f"vocabulary-{key}.json", make))
 
 
-def build_vocabulary(tokenizer: Any, texts: Sequence[str], recipe: VocabularyRecipe, *, text: str = "") -> Vocabulary:
+def build_vocabulary(
+    tokenizer: Any, texts: Sequence[str], recipe: VocabularyRecipe, *, text: str = ""
+) -> Vocabulary:
     """The vocabulary that saves tokens in `texts`; its hash is `text`.
 
-    Raises `UnusableVocabulary` where the texts give fewer n-grams than requested, or fewer tokens can be removed, and `Unsupported`
-    where tokens are to be removed from a tokenizer without merges.
+    Raises `UnusableVocabulary` where the texts give fewer n-grams than requested, or fewer tokens
+    can be removed, and `Unsupported` where tokens are to be removed from a tokenizer without
+    merges.
     """
     fast, special = backend(tokenizer), special_tokens(tokenizer)
     documents = [each.ids for each in fast.encode_batch_fast(list(texts), add_special_tokens=False)]
     removed: dict[int, tuple[int, ...]] = {}
     if recipe.mode == "replace":
         counts = np.bincount(
-            np.fromiter((token for each in documents for token in each), np.int64), minlength=token_count(tokenizer)
+            np.fromiter((token for each in documents for token in each), np.int64),
+            minlength=token_count(tokenizer),
         )
         removed = removals(tokenizer, counts, recipe.ngrams)
         documents = [without(each, removed) for each in documents]
-    found = select_ngrams(documents, recipe.ngrams, longest=recipe.longest, minimum=recipe.minimum, never=special)
+    found = select_ngrams(
+        documents, recipe.ngrams, longest=recipe.longest, minimum=recipe.minimum, never=special
+    )
     if len(found) < recipe.ngrams:
         raise UnusableVocabulary(
-            f"the text holds {len(found)} n-grams that occur {recipe.minimum} times and save a token, fewer than "
-            f"ngrams: {recipe.ngrams}; request at most that many, or give a longer text"
+            f"the text holds {len(found)} n-grams that occur {recipe.minimum} times and save a"
+            f" token, fewer than ngrams: {recipe.ngrams}; request at most that many, or give a"
+            " longer text"
         )
     return Vocabulary(
         tokenizer=tokenizer_hash(tokenizer),
@@ -103,24 +121,37 @@ def build_vocabulary(tokenizer: Any, texts: Sequence[str], recipe: VocabularyRec
 
 
 def removals(tokenizer: Any, counts: Integers, number: int) -> dict[int, tuple[int, ...]]:
-    """The `number` tokens of least value, each with the remaining tokens that replace it; `counts` [tokens] are the domain's.
+    """The `number` tokens of least value, each with the remaining tokens that replace it; `counts`
+    [tokens] are the domain's.
 
-    Tokens absent from the domain come first, the longest before others, then the least frequent. Special tokens, single characters
-    and tokens that no merge makes stay. Raises as `build_vocabulary` does.
+    Tokens absent from the domain come first, the longest before others, then the least frequent.
+    Special tokens, single characters and tokens that no merge makes stay. Raises as
+    `build_vocabulary` does.
     """
     parts = merges(tokenizer)
     if not parts:
-        raise Unsupported("a tokenizer without merges has no parts to replace a token by; mode: append removes none")
-    name = {token: text for text, token in backend(tokenizer).get_vocab(with_added_tokens=True).items()}
+        raise Unsupported(
+            "a tokenizer without merges has no parts to replace a token by; mode: append removes"
+            " none"
+        )
+    name = {
+        token: text for text, token in backend(tokenizer).get_vocab(with_added_tokens=True).items()
+    }
     order = sorted(parts, key=lambda token: (counts[token], -len(name[token]), token))
     if len(order) < number:
-        raise UnusableVocabulary(f"only {len(order)} of the {number} tokens can be removed; request fewer n-grams")
+        raise UnusableVocabulary(
+            f"only {len(order)} of the {number} tokens can be removed; request fewer n-grams"
+        )
     gone = frozenset(order[:number])
     return {token: decomposed(token, parts, gone) for token in order[:number]}
 
 
-def decomposed(token: int, parts: Mapping[int, tuple[int, int]], gone: frozenset[int]) -> tuple[int, ...]:
-    """The remaining tokens that together are `token`: its two parts, where a removed part is itself decomposed."""
+def decomposed(
+    token: int, parts: Mapping[int, tuple[int, int]], gone: frozenset[int]
+) -> tuple[int, ...]:
+    """The remaining tokens that together are `token`: its two parts, where a removed part is itself
+    decomposed.
+    """
     if token not in gone:
         return (token,)
     left, right = parts[token]
@@ -128,7 +159,9 @@ def decomposed(token: int, parts: Mapping[int, tuple[int, int]], gone: frozenset
 
 
 def merges(tokenizer: Any) -> dict[int, tuple[int, int]]:
-    """The tokens that may be removed, each with the two parts of its first merge; none for a tokenizer without merges."""
+    """The tokens that may be removed, each with the two parts of its first merge; none for a
+    tokenizer without merges.
+    """
     fast, special = backend(tokenizer), special_tokens(tokenizer)
     vocabulary = fast.get_vocab(with_added_tokens=True)
     found: dict[int, tuple[int, int]] = {}
@@ -140,11 +173,18 @@ def merges(tokenizer: Any) -> dict[int, tuple[int, int]]:
 
 
 def select_ngrams(
-    documents: Sequence[Sequence[int]], number: int, *, longest: int, minimum: int, never: frozenset[int] = frozenset()
+    documents: Sequence[Sequence[int]],
+    number: int,
+    *,
+    longest: int,
+    minimum: int,
+    never: frozenset[int] = frozenset(),
 ) -> list[SelectedNgram]:
-    """Up to `number` n-grams of 2 to `longest` tokens, each saving most given those before; of equals the shorter, then the lower.
+    """Up to `number` n-grams of 2 to `longest` tokens, each saving most given those before; of
+    equals the shorter, then the lower.
 
-    An n-gram needs `minimum` occurrences that still save, and documents (see `VocabularyRecipe`); none contains a token of `never`.
+    An n-gram needs `minimum` occurrences that still save, and documents (see `VocabularyRecipe`);
+    none contains a token of `never`.
     """
     text = _joined(documents, longest, never)
     places = _occurrences(text, longest, minimum)
@@ -180,7 +220,9 @@ def select_ngrams(
 
 
 def disjoint(at: Integers, saves: Integers, length: int) -> Integers:
-    """Which of the occurrences that begin at `at` (ascending) save most without overlapping; the earlier of equals."""
+    """Which of the occurrences that begin at `at` (ascending) save most without overlapping; the
+    earlier of equals.
+    """
     if len(at) < 2 or (np.diff(at) >= length).all():
         return np.arange(len(at))
     before = np.searchsorted(at, at - length, side="right").tolist()
@@ -199,7 +241,9 @@ def disjoint(at: Integers, saves: Integers, length: int) -> Integers:
 
 
 def _joined(documents: Sequence[Sequence[int]], longest: int, never: frozenset[int]) -> Integers:
-    """All documents in one row, `_NONE` between them, in place of tokens of `never`, and `longest` times at the end."""
+    """All documents in one row, `_NONE` between them, in place of tokens of `never`, and `longest`
+    times at the end.
+    """
     row: list[int] = []
     for document in documents:
         row.extend(document)
@@ -211,18 +255,26 @@ def _joined(documents: Sequence[Sequence[int]], longest: int, never: frozenset[i
 
 
 def _occurrences(text: Integers, longest: int, minimum: int) -> list[tuple[int, Integers]]:
-    """Each n-gram that occurs `minimum` times: its length, and where it begins; the shorter first, then by their tokens."""
+    """Each n-gram that occurs `minimum` times: its length, and where it begins; the shorter first,
+    then by their tokens.
+    """
     found: list[tuple[int, Integers]] = []
     last = len(text) - longest
     names = text[:last]
     for length in range(2, longest + 1):
-        # An n-gram is named by the one without its last token, whose names are in the order of their tokens, and that token.
+        # An n-gram is named by the one without its last token, whose names are in the order of
+        # their tokens, and that token.
         following = text[length - 1 : length - 1 + last]
-        pairs = np.where((names >= 0) & (following >= 0), names * (int(text.max()) + 1) + following, _NONE)
+        pairs = np.where(
+            (names >= 0) & (following >= 0), names * (int(text.max()) + 1) + following, _NONE
+        )
         named, inverse, counts = np.unique(pairs, return_inverse=True, return_counts=True)
         frequent = (counts >= minimum) & (named >= 0)
         order = np.argsort(inverse, kind="stable")
         ends = np.cumsum(counts)
-        found += [(length, order[ends[name] - counts[name] : ends[name]]) for name in np.flatnonzero(frequent)]
+        found += [
+            (length, order[ends[name] - counts[name] : ends[name]])
+            for name in np.flatnonzero(frequent)
+        ]
         names = np.where(frequent[inverse], inverse, _NONE)
     return found

@@ -1,6 +1,8 @@
-"""Light fine-tuning of a language model on a domain: embeddings, head, first and last layer, on the same text for any tokenizer.
+"""Light fine-tuning of a language model on a domain: embeddings, head, first and last layer, on the
+same text for any tokenizer.
 
-AdaptiVocab (Nakash et al., COLM 2025, arXiv 2503.19693, section 3.4). Shapes: B pieces of text, T tokens.
+AdaptiVocab (Nakash et al., COLM 2025, arXiv 2503.19693, section 3.4). Shapes: B pieces of text, T
+tokens.
 """
 
 import json
@@ -31,7 +33,9 @@ _IGNORED = -100
 
 
 class Tuning(FrozenModel):
-    """How a model is tuned: each step reads pieces of text, the same ones for any tokenizer, so that two can be compared."""
+    """How a model is tuned: each step reads pieces of text, the same ones for any tokenizer, so
+    that two can be compared.
+    """
 
     version: int = 1
     """Raised when the same recipe would give other weights."""
@@ -49,8 +53,8 @@ class Tuning(FrozenModel):
 def tuned(lm: "LanguageModel", texts: Sequence[str], tuning: Tuning, *, made_of: str) -> "Path":
     """The file (safetensors) with the tuned weights by name, from the cache or tuned now.
 
-    The key is what the model was made of (`made_of`: weights, vocabulary, initial rows, text), its dtype, and the tuning. The given
-    model stays unchanged, except for the counts of its tokenizer.
+    The key is what the model was made of (`made_of`: weights, vocabulary, initial rows, text), its
+    dtype, and the tuning. The given model stays unchanged, except for the counts of its tokenizer.
     """
     dtype = str(next(lm.model.parameters()).dtype).removeprefix("torch.")
     key = digest({"tuning": tuning, "of": made_of, "dtype": dtype})
@@ -59,8 +63,15 @@ def tuned(lm: "LanguageModel", texts: Sequence[str], tuning: Tuning, *, made_of:
         began = time.monotonic()
         weights, losses = tune(lm, texts, tuning)
         seconds = time.monotonic() - began
-        _LOG.info("tuned in %.0f s: loss per token from %.3f to %.3f", seconds, losses[0], losses[-1])
-        facts = {"tuning": tuning.model_dump(), "losses": losses, "seconds": seconds, "torch": torch.__version__}
+        _LOG.info(
+            "tuned in %.0f s: loss per token from %.3f to %.3f", seconds, losses[0], losses[-1]
+        )
+        facts = {
+            "tuning": tuning.model_dump(),
+            "losses": losses,
+            "seconds": seconds,
+            "torch": torch.__version__,
+        }
         save_file(weights, file, metadata={"breakeven": json.dumps(facts)})
 
     return cached(f"tuned-{key}.safetensors", make)
@@ -71,12 +82,21 @@ def with_weights(model: nn.Module, file: "Path") -> Any:
     made = clone_shared(model)
     for name, values in load_file(file).items():
         before: Tensor = made.get_parameter(name)
-        replace(made, name, nn.Parameter(values.to(before.device, before.dtype), requires_grad=before.requires_grad))
+        replace(
+            made,
+            name,
+            nn.Parameter(
+                values.to(before.device, before.dtype), requires_grad=before.requires_grad
+            ),
+        )
     return made
 
 
-def tune(lm: "LanguageModel", texts: Sequence[str], tuning: Tuning) -> tuple[dict[str, Tensor], list[float]]:
-    """The tuned weights by name, in float32 on the CPU, and the loss of each step (nats per token). Raises `ValueError`.
+def tune(
+    lm: "LanguageModel", texts: Sequence[str], tuning: Tuning
+) -> tuple[dict[str, Tensor], list[float]]:
+    """The tuned weights by name, in float32 on the CPU, and the loss of each step (nats per token).
+    Raises `ValueError`.
 
     The model's own tensors are only read. Dropout is off.
     """
@@ -86,7 +106,10 @@ def tune(lm: "LanguageModel", texts: Sequence[str], tuning: Tuning) -> tuple[dic
     with training(tuning.seed):
         model = _trainable(lm)
         losses = _fit(model, lm, pieces, tuning)
-        return {name: model.get_parameter(name).detach().cpu() for name in tuned_names(model, lm.network.layers)}, losses
+        return {
+            name: model.get_parameter(name).detach().cpu()
+            for name in tuned_names(model, lm.network.layers)
+        }, losses
 
 
 def _trainable(lm: "LanguageModel") -> Any:
@@ -95,7 +118,11 @@ def _trainable(lm: "LanguageModel") -> Any:
     names = tuned_names(model, lm.network.layers)
     for name, before in list(model.named_parameters()):
         # Tensors created in inference mode cannot take part in a backward pass; copies of them can.
-        shared = before.detach() if name not in names and not before.is_inference() else before.detach().clone()
+        shared = (
+            before.detach()
+            if name not in names and not before.is_inference()
+            else before.detach().clone()
+        )
         replace(model, name, nn.Parameter(shared.float(), requires_grad=name in names))
     for name, before in list(model.named_buffers()):
         if before.is_inference():
@@ -104,7 +131,8 @@ def _trainable(lm: "LanguageModel") -> Any:
 
 
 def tuned_names(model: nn.Module, count: int) -> list[str]:
-    """Names of the parameters that are tuned: embedding, head, first and last of the `count` layers.
+    """Names of the parameters that are tuned: embedding, head, first and last of the `count`
+    layers.
 
     Raises `ValueError` for a tied head, `Unsupported` where the layers are not found.
     """
@@ -117,7 +145,9 @@ def tuned_names(model: nn.Module, count: int) -> list[str]:
 
 
 def cut(texts: Sequence[str], characters: int) -> Iterator[str]:
-    """Pieces of the texts of at most that many characters, whole lines where they are short enough."""
+    """Pieces of the texts of at most that many characters, whole lines where they are short
+    enough.
+    """
     for text in texts:
         piece = ""
         for line in text.splitlines(keepends=True):
@@ -137,7 +167,9 @@ def _fit(model: Any, lm: "LanguageModel", pieces: Sequence[str], tuning: Tuning)
         lr=tuning.learning_rate,
         weight_decay=tuning.weight_decay,
     )
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: warmup_cosine(step, tuning.steps, offset=1))
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimiser, lambda step: warmup_cosine(step, tuning.steps, offset=1)
+    )
 
     def losses() -> Iterator[Tensor]:
         order: list[int] = []
@@ -145,7 +177,10 @@ def _fit(model: Any, lm: "LanguageModel", pieces: Sequence[str], tuning: Tuning)
             while len(order) < tuning.pieces:
                 order += torch.randperm(len(pieces)).tolist()
             chosen, order = order[: tuning.pieces], order[tuning.pieces :]
-            rows = [[*lm.bos_ids, *lm.tokenizer.encode(pieces[index])][: lm.network.positions] for index in chosen]
+            rows = [
+                [*lm.bos_ids, *lm.tokenizer.encode(pieces[index])][: lm.network.positions]
+                for index in chosen
+            ]
             yield _loss(model, rows, next(model.parameters()).device)
 
     return minimise(model, losses(), optimiser, schedule)
@@ -155,6 +190,10 @@ def _loss(model: Any, rows: Sequence[Sequence[int]], device: torch.device) -> Te
     """Nats per token that has one before it; rows are padded on the right."""
     longest = max(map(len, rows))
     tokens_BT = torch.tensor([[*row, *([0] * (longest - len(row)))] for row in rows], device=device)
-    targets_BT = torch.tensor([[*row, *([_IGNORED] * (longest - len(row)))] for row in rows], device=device)
+    targets_BT = torch.tensor(
+        [[*row, *([_IGNORED] * (longest - len(row)))] for row in rows], device=device
+    )
     logits_BTW = model(input_ids=tokens_BT, use_cache=False).logits
-    return nn.functional.cross_entropy(logits_BTW[:, :-1].flatten(0, 1).float(), targets_BT[:, 1:].flatten(), ignore_index=_IGNORED)
+    return nn.functional.cross_entropy(
+        logits_BTW[:, :-1].flatten(0, 1).float(), targets_BT[:, 1:].flatten(), ignore_index=_IGNORED
+    )

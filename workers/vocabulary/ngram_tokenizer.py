@@ -1,8 +1,10 @@
-"""A patch over any fast tokenizer: some tokens are removed, runs of others become one token (an n-token); imports no torch.
+"""A patch over any fast tokenizer: some tokens are removed, runs of others become one token (an
+n-token); imports no torch.
 
-AdaptiVocab (Nakash et al., COLM 2025, arXiv 2503.19693, section 3). A text is first encoded by the unmodified tokenizer; then each
-removed token is replaced by its parts, then, from left to right, the longest n-gram that begins at a token by its n-token, or, as
-in the authors' code, the one with the highest score.
+AdaptiVocab (Nakash et al., COLM 2025, arXiv 2503.19693, section 3). A text is first encoded by the
+unmodified tokenizer; then each removed token is replaced by its parts, then, from left to right,
+the longest n-gram that begins at a token by its n-token, or, as in the authors' code, the one with
+the highest score.
 """
 
 import json
@@ -27,19 +29,25 @@ Segmentation = Literal["longest", "score"]
 
 
 class UnusableVocabulary(Unsupported):
-    """A vocabulary that cannot be read or used with this tokenizer; the message names the reason and the remedy."""
+    """A vocabulary that cannot be read or used with this tokenizer; the message names the reason
+    and the remedy.
+    """
 
 
 class Vocabulary(FrozenModel):
-    """The tokens that a patch removes from a tokenizer and adds to it; all ids are those of the unmodified tokenizer."""
+    """The tokens that a patch removes from a tokenizer and adds to it; all ids are those of the
+    unmodified tokenizer.
+    """
 
     format: Format = FORMAT
     tokenizer: str
     """`tokenizer_hash` of the tokenizer that it is made for."""
     tokens: int = Field(gt=0)
-    """Tokens of that tokenizer: n-tokens without the id of a removed token are numbered from here on."""
+    """Tokens of that tokenizer: n-tokens without the id of a removed token are numbered from here
+    on."""
     removed: dict[int, tuple[int, ...]] = Field(default_factory=dict)
-    """Removed tokens, each with the tokens that replace it, in the order in which n-tokens take their ids."""
+    """Removed tokens, each with the tokens that replace it, in the order in which n-tokens take
+    their ids."""
     ngrams: tuple[tuple[int, ...], ...] = ()
     """The tokens that each n-token stands for; the one that saves most comes first."""
     savings: tuple[int, ...] = ()
@@ -52,18 +60,26 @@ class Vocabulary(FrozenModel):
         if len(set(self.ngrams)) < len(self.ngrams):
             raise ValueError("an n-gram is listed twice")
         if len(self.removed) > len(self.ngrams):
-            raise ValueError(f"{len(self.removed)} tokens are removed and {len(self.ngrams)} added; a vocabulary does not shrink")
+            raise ValueError(
+                f"{len(self.removed)} tokens are removed and {len(self.ngrams)} added; a vocabulary"
+                " does not shrink"
+            )
         for run in (*self.ngrams, *self.removed.values()):
             if len(run) < 2:
                 raise ValueError(f"{run} is no run of at least two tokens")
             for token in run:
                 if not 0 <= token < self.tokens or token in self.removed:
-                    raise ValueError(f"{run} holds {token}, which is {'removed' if token in self.removed else 'no token'}")
+                    raise ValueError(
+                        f"{run} holds {token}, which is"
+                        f" {'removed' if token in self.removed else 'no token'}"
+                    )
         return self
 
     @property
     def ids(self) -> tuple[int, ...]:
-        """The id of each n-token: first those of the removed tokens, then those after the last token."""
+        """The id of each n-token: first those of the removed tokens, then those after the last
+        token.
+        """
         return (*self.removed, *range(self.tokens, self.size))
 
     @property
@@ -76,39 +92,58 @@ class Vocabulary(FrozenModel):
 
 
 def refuse_pickle(file: Path) -> None:
-    """Raises `UnusableVocabulary` for a file whose suffix is that of a pickle, before it is opened."""
+    """Raises `UnusableVocabulary` for a file whose suffix is that of a pickle, before it is
+    opened.
+    """
     if file.suffix.lower() in PICKLES:
         raise UnusableVocabulary(
-            f"{file}: a pickle can run any code when it is opened, so it is not read; convert n-grams and removed tokens to JSON, "
-            f'as {{"format": "{FORMAT}", "tokenizer": HASH, "tokens": 32000, "removed": {{"ID": [ID, ID]}}, "ngrams": [[ID, ID]]}}'
+            f"{file}: a pickle can run any code when it is opened, so it is not read; convert"
+            " n-grams and removed tokens to JSON, "
+            f'as {{"format": "{FORMAT}", "tokenizer": HASH, "tokens": 32000, "removed": {{"ID":'
+            ' [ID, ID]}, "ngrams": [[ID, ID]]}'
         )
 
 
 def read_vocabulary(file: Path) -> Vocabulary:
-    """The vocabulary in a file of `Vocabulary.write`. Raises `UnusableVocabulary`; nothing is ever unpickled."""
+    """The vocabulary in a file of `Vocabulary.write`. Raises `UnusableVocabulary`; nothing is ever
+    unpickled.
+    """
     refuse_pickle(file)
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UnusableVocabulary(f"{file}: cannot be read as a vocabulary in JSON: {error}") from error
+        raise UnusableVocabulary(
+            f"{file}: cannot be read as a vocabulary in JSON: {error}"
+        ) from error
     try:
         return Vocabulary.model_validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the file"
         raise UnusableVocabulary(
-            f"{file}: is no vocabulary ({FORMAT}): {where}: {first['msg']}; write it again, or leave `file` out to have one built"
+            f"{file}: is no vocabulary ({FORMAT}): {where}: {first['msg']}; write it again, or"
+            " leave `file` out to have one built"
         ) from error
 
 
 def backend(tokenizer: Any) -> Backend:
-    """The fast tokenizer inside `tokenizer`, without padding and truncation. Raises `UnusableVocabulary` where there is none."""
+    """The fast tokenizer inside `tokenizer`, without padding and truncation. Raises
+    `UnusableVocabulary` where there is none.
+    """
     if isinstance(tokenizer, PatchTokenizer):
-        raise UnusableVocabulary("the tokenizer is patched already; a vocabulary is built for the one below it")
-    inside = [tokenizer, *(getattr(tokenizer, name, None) for name in ("backend", "backend_tokenizer", "fast"))]
+        raise UnusableVocabulary(
+            "the tokenizer is patched already; a vocabulary is built for the one below it"
+        )
+    inside = [
+        tokenizer,
+        *(getattr(tokenizer, name, None) for name in ("backend", "backend_tokenizer", "fast")),
+    ]
     found = next((each for each in inside if isinstance(each, Backend)), None)
     if found is None:
-        raise UnusableVocabulary(f"{type(tokenizer).__name__} is no fast tokenizer (tokenizers.Tokenizer), which a patch needs")
+        raise UnusableVocabulary(
+            f"{type(tokenizer).__name__} is no fast tokenizer (tokenizers.Tokenizer), which a patch"
+            " needs"
+        )
     if found.padding is None and found.truncation is None:
         return found
     plain = Backend.from_str(found.to_str())
@@ -121,7 +156,13 @@ def backend(tokenizer: Any) -> Backend:
 def tokenizer_hash(tokenizer: Any) -> str:
     """Hash of everything that determines how a tokenizer splits a text."""
     parts: dict[str, Any] = json.loads(backend(tokenizer).to_str())
-    return digest({key: value for key, value in parts.items() if key not in ("padding", "truncation", "post_processor")})
+    return digest(
+        {
+            key: value
+            for key, value in parts.items()
+            if key not in ("padding", "truncation", "post_processor")
+        }
+    )
 
 
 def token_count(tokenizer: Any) -> int:
@@ -135,46 +176,65 @@ def special_tokens(tokenizer: Any) -> frozenset[int]:
 
 
 def split_again(tokenizer: Any, ngrams: Iterable[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
-    """For each n-gram the tokens that the tokenizer's model splits its text into, which may be fewer; where it loses some, its own.
+    """For each n-gram the tokens that the tokenizer's model splits its text into, which may be
+    fewer; where it loses some, its own.
 
-    The text is that of the vocabulary, where a space is a letter of a token: none is added before it.
+    The text is that of the vocabulary, where a space is a letter of a token: none is added before
+    it.
     """
     fast = backend(tokenizer)
     found = []
     for ngram in ngrams:
         text = "".join(fast.id_to_token(token) or "" for token in ngram)
         pieces = fast.model.tokenize(text)
-        found.append(tuple(piece.id for piece in pieces) if "".join(piece.value for piece in pieces) == text else ngram)
+        found.append(
+            tuple(piece.id for piece in pieces)
+            if "".join(piece.value for piece in pieces) == text
+            else ngram
+        )
     return tuple(found)
 
 
 class PatchTokenizer:
-    """A `workers.models.language.Tokenizer` with a vocabulary's n-tokens in place of the tokens that it removes.
+    """A `workers.models.language.Tokenizer` with a vocabulary's n-tokens in place of the tokens
+    that it removes.
 
-    `decode(encode(text))` equals that of the base tokenizer, which is the text itself for byte-level ones. It counts the tokens
-    since `reset`.
+    `decode(encode(text))` equals that of the base tokenizer, which is the text itself for
+    byte-level ones. It counts the tokens since `reset`.
     """
 
-    def __init__(self, tokenizer: Any, vocabulary: Vocabulary, segmentation: Segmentation = "longest") -> None:
+    def __init__(
+        self, tokenizer: Any, vocabulary: Vocabulary, segmentation: Segmentation = "longest"
+    ) -> None:
         """`score`: of several n-grams the one that is listed first in the vocabulary.
 
-        Raises `UnusableVocabulary` where the vocabulary was made for another tokenizer or touches its special tokens.
+        Raises `UnusableVocabulary` where the vocabulary was made for another tokenizer or touches
+        its special tokens.
         """
         self.backend = backend(tokenizer)
         if (own := tokenizer_hash(tokenizer)) != vocabulary.tokenizer:
             raise UnusableVocabulary(
-                f"the vocabulary was made for another tokenizer ({vocabulary.tokenizer}, and the model's is {own}); build one for "
-                "this model: leave `file` out"
+                f"the vocabulary was made for another tokenizer ({vocabulary.tokenizer}, and the"
+                f" model's is {own}); build one for this model: leave `file` out"
             )
         self.specials = special_tokens(tokenizer)
         for run in (vocabulary.removed, *vocabulary.ngrams):
             if touched := sorted(self.specials & set(run)):
-                raise UnusableVocabulary(f"the vocabulary removes or merges {touched}, special tokens of the tokenizer")
+                raise UnusableVocabulary(
+                    f"the vocabulary removes or merges {touched}, special tokens of the tokenizer"
+                )
         self.vocabulary = vocabulary
         self._trie = trie(dict(zip(vocabulary.ngrams, vocabulary.ids, strict=True)))
-        self._runs: dict[int, tuple[int, ...]] = {**vocabulary.removed, **dict(zip(vocabulary.ids, vocabulary.ngrams, strict=True))}
+        self._runs: dict[int, tuple[int, ...]] = {
+            **vocabulary.removed,
+            **dict(zip(vocabulary.ids, vocabulary.ngrams, strict=True)),
+        }
         self._merged = frozenset(vocabulary.ids)
-        self._rank = {token: rank for rank, token in enumerate(vocabulary.ids)} if segmentation == "score" else None
+        self._rank = (
+            {token: rank for rank, token in enumerate(vocabulary.ids)}
+            if segmentation == "score"
+            else None
+        )
         self.reset()
 
     @property
@@ -208,7 +268,9 @@ class PatchTokenizer:
         self._encoded = self._encoded_base = self._decoded = self._decoded_merged = 0
 
     def metrics(self) -> Mapping[str, float]:
-        """Counts since `reset`: tokens encoded, those of the base tokenizer for the same texts, tokens and n-tokens decoded."""
+        """Counts since `reset`: tokens encoded, those of the base tokenizer for the same texts,
+        tokens and n-tokens decoded.
+        """
         return {
             "encoded_tokens": self._encoded,
             "encoded_tokens_base": self._encoded_base,
@@ -228,8 +290,11 @@ def trie(ngrams: Mapping[Sequence[int], int]) -> dict[int, Any]:
     return root
 
 
-def replace_ngrams(tokens: Sequence[int], root: Mapping[int, Any], rank: Mapping[int, int] | None = None) -> list[int]:
-    """The tokens with, from left to right, the longest n-gram that begins at a token replaced by its n-token.
+def replace_ngrams(
+    tokens: Sequence[int], root: Mapping[int, Any], rank: Mapping[int, int] | None = None
+) -> list[int]:
+    """The tokens with, from left to right, the longest n-gram that begins at a token replaced by
+    its n-token.
 
     `rank`: of those that begin at a token, the one whose n-token has the lowest rank.
     """

@@ -1,4 +1,6 @@
-"""Section on the audit: what in the numbers of a sweep contradicts itself, or needs an explanation."""
+"""Section on the audit: what in the numbers of a sweep contradicts itself, or needs an
+explanation.
+"""
 
 from collections.abc import Iterator
 
@@ -10,11 +12,18 @@ FULL_FINDINGS = 6
 
 
 def audit_sections(report: Report) -> Iterator[Section]:
-    """Each contradiction and each doubtful finding with its numbers, and what would settle it; `breakeven audit` has the notes."""
-    found = [] if report.audit is None else [each for each in report.audit.findings if each.severity != "note"]
+    """Each contradiction and each doubtful finding with its numbers, and what would settle it;
+    `breakeven audit` has the notes.
+    """
+    found = (
+        []
+        if report.audit is None
+        else [each for each in report.audit.findings if each.severity != "note"]
+    )
     if found:
         lines = [
-            TextLine(f"{each.severity}: {each.sentence}. To settle it: {each.settles}", "yellow") for each in found[:FULL_FINDINGS]
+            TextLine(f"{each.severity}: {each.sentence}. To settle it: {each.settles}", "yellow")
+            for each in found[:FULL_FINDINGS]
         ]
         more = (
             f"{len(found) - FULL_FINDINGS} more: breakeven audit {report.name}{report.options}"

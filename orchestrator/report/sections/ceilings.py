@@ -1,4 +1,6 @@
-"""Section on ceilings: what reductions reached beside the same tokens cut for nothing, and what MACs promise."""
+"""Section on ceilings: what reductions reached beside the same tokens cut for nothing, and what
+MACs promise.
+"""
 
 from collections.abc import Iterator
 from math import inf
@@ -37,28 +39,44 @@ _COLUMNS = (
     Column("left at most", _left_text),
 )
 _NOTE = (
-    "Cut for nothing: the same token counts, where nothing is scored, matched or gathered: no reduction with these counts can be "
-    "faster. Left at most: how much faster than now one could become; its interval allows the errors of both to add up."
+    "Cut for nothing: the same token counts, where nothing is scored, matched or gathered: no"
+    " reduction with these counts can be faster. Left at most: how much faster than now one could"
+    " become; its interval allows the errors of both to add up."
 )
 
 
 def reached_and_free(points: pd.DataFrame) -> pd.DataFrame:
-    """Points of reductions of one condition beside whose counts a ceiling was measured, in order of arms and sizes."""
+    """Points of reductions of one condition beside whose counts a ceiling was measured, in order of
+    arms and sizes.
+    """
     found = with_ceilings(points, lambda method: purpose(method) == "ceiling")
-    shown = found[found["ceiling"].notna() & found["method"].map(lambda method: purpose(method) == "optimisation").astype(bool)]
+    shown = found[
+        found["ceiling"].notna()
+        & found["method"].map(lambda method: purpose(method) == "optimisation").astype(bool)
+    ]
     return shown.sort_values(["method", "params", "tokens"])
 
 
 def ceiling_sections(report: Report) -> Iterator[Section]:
     """Of each condition one table: reached, free and promised, with what is left."""
     named = label_hosts(report.speedups)
-    for condition, points in groups(report.speedups[report.speedups["image_size"].notna()], POINTS_SHARE):
+    for condition, points in groups(
+        report.speedups[report.speedups["image_size"].notna()], POINTS_SHARE
+    ):
         shown = reached_and_free(points)
         if len(shown):
             rows = rows_of(shown)
-            title = describe_condition(condition, named[condition["environment"], condition["host"]])
+            title = describe_condition(
+                condition, named[condition["environment"], condition["host"]]
+            )
             beyond = [TextLine(line, "yellow") for row in rows if (line := _impossible(row))]
-            yield Section(title=f"Reached, free, promised: {title}", columns=_COLUMNS, rows=rows, lines=beyond, note=_NOTE)
+            yield Section(
+                title=f"Reached, free, promised: {title}",
+                columns=_COLUMNS,
+                rows=rows,
+                lines=beyond,
+                note=_NOTE,
+            )
 
 
 def _impossible(row: Any) -> str:
@@ -68,6 +86,7 @@ def _impossible(row: Any) -> str:
         return ""
     label = params_label(row.method, row.params)
     return (
-        f"{label} at {image_text(row.image_size, row.image_shape)} is measured faster than the same "
-        "tokens cut for nothing, which is impossible: one of both was disturbed, or runs other kernels; measure both again"
+        f"{label} at {image_text(row.image_size, row.image_shape)} is measured faster than the same"
+        " tokens cut for nothing, which is impossible: one of both was disturbed, or runs other"
+        " kernels; measure both again"
     )

@@ -11,12 +11,19 @@ from workers.methods.arm_labels import params_label
 
 FIELD_AXES = ("batch_size", "threads")
 """Axes that are numbers of the condition, the size being fixed."""
-_NAMED = (("model", "{}"), ("batch_size", "batch {:.0f}"), ("threads", "{:.0f} threads"), ("baseline", "against {}"))
+_NAMED = (
+    ("model", "{}"),
+    ("batch_size", "batch {:.0f}"),
+    ("threads", "{:.0f} threads"),
+    ("baseline", "against {}"),
+)
 """Columns that are named where they differ between curves."""
 
 
 def curve_label(row: Any) -> str:
-    """The arm of a row of `break_even`; a parameter that varies is named without a value, and with another number the size."""
+    """The arm of a row of `break_even`; a parameter that varies is named without a value, and with
+    another number the size.
+    """
     if is_missing(row.varied_parameter):
         parts = [params_label(row.method, row.params)]
         if row.axis in FIELD_AXES and not is_missing(row.image_size):
@@ -24,11 +31,16 @@ def curve_label(row: Any) -> str:
         if row.axis in FIELD_AXES and not is_missing(row.prompt_tokens):
             parts.append(f"{row.prompt_tokens:.0f} prompt tokens")
         return ", ".join(parts)
-    return f"{params_label(row.method, row.params, without=row.varied_parameter)}, {row.varied_parameter} varies"
+    return (
+        f"{params_label(row.method, row.params, without=row.varied_parameter)},"
+        f" {row.varied_parameter} varies"
+    )
 
 
 def distinctions(row: Any, among: pd.DataFrame) -> Iterator[str]:
-    """What distinguishes the curve of a row from those of other rows of the view: model, batch, threads, baseline."""
+    """What distinguishes the curve of a row from those of other rows of the view: model, batch,
+    threads, baseline.
+    """
     for name, form in _NAMED:
         value = getattr(row, name)
         if name != getattr(row, "axis", "") and among[name].nunique() > 1 and not is_missing(value):
@@ -36,14 +48,18 @@ def distinctions(row: Any, among: pd.DataFrame) -> Iterator[str]:
 
 
 def shown_curves(break_evens: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `break_even` without what repeats others: along the image size, and the parameter where it saves GMACs."""
+    """Rows of `break_even` without what repeats others: along the image size, and the parameter
+    where it saves GMACs.
+    """
     saved = set(break_evens.loc[break_evens["axis"] == "gmacs_saved", "curve_id"])
     repeated = (break_evens["axis"] == "parameter") & break_evens["curve_id"].isin(saved)
     return break_evens[~repeated & (break_evens["axis"] != "image_size")]
 
 
 def break_even_sentence(rows: Sequence[Any]) -> str:
-    """The break-even of one curve along one axis, its rows of the view `break_even`, in the words of the web app."""
+    """The break-even of one curve along one axis, its rows of the view `break_even`, in the words
+    of the web app.
+    """
     return describe_break_even(rows, token_unit(rows[0]))
 
 

@@ -1,4 +1,6 @@
-"""Section on the cost model of curves: launch and work of arm and baseline, and the break-even that they predict."""
+"""Section on the cost model of curves: launch and work of arm and baseline, and the break-even that
+they predict.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -31,6 +33,12 @@ def cost_model_sections(report: Report) -> Iterator[Section]:
         costs = report.relative_costs.get((row.curve_id, row.environment, row.host, row.metric))
         if costs is not None:
             noted = True
-            lines += [TextLine(f"{label(row)}: {each}", "dim") for each in explain_costs(row, costs)]
+            lines += [
+                TextLine(f"{label(row)}: {each}", "dim") for each in explain_costs(row, costs)
+            ]
     if lines:
-        yield Section(title="Cost model: time = launch + work", lines=lines, note=RATIOS_OF_COSTS if noted else "")
+        yield Section(
+            title="Cost model: time = launch + work",
+            lines=lines,
+            note=RATIOS_OF_COSTS if noted else "",
+        )

@@ -1,4 +1,6 @@
-"""Sections on language models: what each arm gains in speed, what it costs in quality, and what it needs of memory."""
+"""Sections on language models: what each arm gains in speed, what it costs in quality, and what it
+needs of memory.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -27,7 +29,16 @@ from sweeps.text.caveats import cautions
 from sweeps.text.condition_text import describe_condition
 from workers.methods.arm_labels import params_label
 
-_WORKLOAD = ("prompt_tokens", "new_tokens", "data", "decoding", "batch_size", "device_name", "exclusive", *THREAD_FIELDS)
+_WORKLOAD = (
+    "prompt_tokens",
+    "new_tokens",
+    "data",
+    "decoding",
+    "batch_size",
+    "device_name",
+    "exclusive",
+    *THREAD_FIELDS,
+)
 """Fields of a condition's title that no arm overrides."""
 _SETTINGS = ("dtype", "runtime", "kv_cache")
 """Those that arms override; the title has those of the unmodified model."""
@@ -52,7 +63,10 @@ _ARM_COLUMNS = (
     _figure("characters/s", "chars_per_s", ".1f"),
     Column(
         "read / machine, GB/s",
-        lambda row: f"{format_number(row.achieved_gb_per_s, '.1f')} / {format_number(row.peak_gb_per_s, '.1f')}",
+        lambda row: (
+            f"{format_number(row.achieved_gb_per_s, '.1f')} /"
+            f" {format_number(row.peak_gb_per_s, '.1f')}"
+        ),
     ),
     _figure("KV resident, MiB", "kv_bytes_resident", ".2f", BYTES_PER_MIB),
     _figure("virtual", "kv_bytes_virtual", ".2f", BYTES_PER_MIB),
@@ -63,7 +77,9 @@ _ARM_COLUMNS = (
 
 
 def generation_sections(report: Report) -> Iterator[Section]:
-    """Each condition with its arms, worst surprises first, then break-even points; quality by itself is in `differences`."""
+    """Each condition with its arms, worst surprises first, then break-even points; quality by
+    itself is in `differences`.
+    """
     timed = report.speedups[report.speedups["image_size"].isna()]
     compared = with_quality(timed, report.effects, report.quality_states, report.controls)
     named = label_hosts(timed)
@@ -80,13 +96,17 @@ def generation_sections(report: Report) -> Iterator[Section]:
 def limits(report: Report) -> Iterator[Section]:
     """What small and random models cannot show."""
     timed = report.speedups[report.speedups["image_size"].isna()]
-    models = pd.concat([frame[["model", "weights"]] for frame in (timed, report.qualities)]).drop_duplicates()
+    models = pd.concat(
+        [frame[["model", "weights"]] for frame in (timed, report.qualities)]
+    ).drop_duplicates()
     lines: list[TextLine] = []
     for row in rows_of(models):
         own = report.arms[report.arms["model"] == row.model]
         dense = own[own["method"] == "dense"]  # other arms untie the head, or add adapters
         sizes = (dense if len(dense) else own)["parameters"]
-        lines += map(TextLine, cautions(row.model, row.weights, sizes.min() if len(sizes) else None))
+        lines += map(
+            TextLine, cautions(row.model, row.weights, sizes.min() if len(sizes) else None)
+        )
     if lines:
         yield Section(title="Limits of these results", lines=lines)
 
@@ -98,9 +118,13 @@ def _condition(points: pd.DataFrame, arms: pd.DataFrame, place: str) -> Iterator
     stacks: list[TextLine] = []
     for baseline, own in by_baseline(points, labels_of(arms)):
         ordered = worst_first(own, ("metric",))
-        comparisons = [ArmComparison(found, metrics, rows) for _, found in groups(ordered, ("arm_id",))]
+        comparisons = [
+            ArmComparison(found, metrics, rows) for _, found in groups(ordered, ("arm_id",))
+        ]
         if baseline.startswith("dense"):  # only the unmodified model shows what a part gains alone
-            stacks += [TextLine(f"{line}, against {baseline}") for line in describe_stacks(comparisons)]
+            stacks += [
+                TextLine(f"{line}, against {baseline}") for line in describe_stacks(comparisons)
+            ]
         yield Section(
             title=f"{title}, against {baseline}",
             columns=filled_columns(columns(metrics), comparisons),
@@ -108,7 +132,11 @@ def _condition(points: pd.DataFrame, arms: pd.DataFrame, place: str) -> Iterator
             row_style=lambda comparison: style_of(comparison.main_speedup.word),
         )
     if len(arms):
-        yield Section(title=f"{title}, each arm", columns=_ARM_COLUMNS, rows=rows_of(arms.sort_values(["method", "params"])))
+        yield Section(
+            title=f"{title}, each arm",
+            columns=_ARM_COLUMNS,
+            rows=rows_of(arms.sort_values(["method", "params"])),
+        )
     if stacks:
         yield Section(title=f"{title}: stacks and their parts", lines=stacks)
 
@@ -117,7 +145,8 @@ def _title(points: pd.DataFrame, arms: pd.DataFrame, place: str) -> str:
     row = points.iloc[0]
     plain = arms[arms["method"] == "dense"]
     ran = plain.iloc[int(plain["params"].fillna("").str.len().argmin())] if len(plain) else row
-    # the attention that ran is not the condition's where transformers has no such implementation for the model
+    # the attention that ran is not the condition's where transformers has no such implementation
+    # for the model
     attention = (
         str(ran["implementation"]).removesuffix(" attention")
         if str(ran["implementation"]).endswith(" attention")
@@ -128,17 +157,33 @@ def _title(points: pd.DataFrame, arms: pd.DataFrame, place: str) -> str:
     return describe_condition(condition, place)
 
 
-def _break_evens(break_evens: pd.DataFrame, arms: pd.DataFrame, named: Mapping[tuple[str, str], str]) -> Iterator[Section]:
+def _break_evens(
+    break_evens: pd.DataFrame, arms: pd.DataFrame, named: Mapping[tuple[str, str], str]
+) -> Iterator[Section]:
     labels = labels_of(arms)
     # GMACs grow with the prompt: break-even along them repeats that along tokens
     curves = shown_curves(break_evens)
-    curves = curves[curves["metric"].isin([name for name, spec in METRICS.items() if spec.compared == "ratio"])]
+    curves = curves[
+        curves["metric"].isin([name for name, spec in METRICS.items() if spec.compared == "ratio"])
+    ]
     curves = curves[(curves["points"] > 1) & (curves["axis"] != "gmacs")]
     for key, found in groups(curves, ("axis", "metric")):
         lines = []
         for _, curve in groups(found, ("curve_id", "environment", "host")):
             row, *_ = rows = rows_of(curve)
             place = named.get((row.environment, row.host), "")
-            against = f"against {labels.get(row.baseline_id, row.baseline)}" + (place and f", on {place}")
-            lines.append(TextLine(f"{curve_label(row)}, {row.model}, {against}: {break_even_line(rows)}", style_of(row.verdict)))
-        yield Section(title=f"Break-even in {axis_label(key['axis']).title}, by {METRICS[key['metric']].label}", lines=lines)
+            against = f"against {labels.get(row.baseline_id, row.baseline)}" + (
+                place and f", on {place}"
+            )
+            lines.append(
+                TextLine(
+                    f"{curve_label(row)}, {row.model}, {against}: {break_even_line(rows)}",
+                    style_of(row.verdict),
+                )
+            )
+        yield Section(
+            title=(
+                f"Break-even in {axis_label(key['axis']).title}, by {METRICS[key['metric']].label}"
+            ),
+            lines=lines,
+        )

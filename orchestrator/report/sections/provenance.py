@@ -27,7 +27,12 @@ def provenance_sections(report: Report) -> Iterator[Section]:
     if not rows:
         return
     facts = {row.environment: f"{row.environment}: {facts_text(row)}" for row in rows}
-    yield Section(title="Provenance", columns=_COLUMNS, rows=rows, lines=[TextLine(line, "dim") for line in facts.values()])
+    yield Section(
+        title="Provenance",
+        columns=_COLUMNS,
+        rows=rows,
+        lines=[TextLine(line, "dim") for line in facts.values()],
+    )
 
 
 def facts_text(row: Any) -> str:

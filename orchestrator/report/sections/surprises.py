@@ -1,4 +1,6 @@
-"""Surprises: how much of the time that saved MACs promise was saved, and the points that fall short of it most."""
+"""Surprises: how much of the time that saved MACs promise was saved, and the points that fall short
+of it most.
+"""
 
 from collections.abc import Sequence
 from math import inf, log
@@ -15,11 +17,15 @@ _ARM = ("method", "params")
 
 
 def realised_interval(row: Any) -> tuple[float, float, float] | None:
-    """The share of the promised saving that arrived (1: all of it) and its interval, of a row of `speedup` with `speedup_macs`.
+    """The share of the promised saving that arrived (1: all of it) and its interval, of a row of
+    `speedup` with `speedup_macs`.
 
     See `sweeps.stats.promise.realised_share`. `None` where the speed-up has no interval.
     """
-    promise, speedups = getattr(row, "speedup_macs", None), (row.speedup, row.speedup_low, row.speedup_high)
+    promise, speedups = (
+        getattr(row, "speedup_macs", None),
+        (row.speedup, row.speedup_low, row.speedup_high),
+    )
     if row.verdict == "insufficient" or any(map(is_missing, (promise, *speedups))):
         return None
     shares = [realised_share(speedup, promise) for speedup in speedups]
@@ -37,7 +43,8 @@ def realised_text(row: Any) -> str:
 
 
 def shortfall(row: Any) -> float:
-    """By how much the log of the promised speed-up lies above the interval at least; 0 where the interval reaches it.
+    """By how much the log of the promised speed-up lies above the interval at least; 0 where the
+    interval reaches it.
 
     Below all others where it is not known, or a flag marks the figures as wrong.
     """
@@ -53,12 +60,16 @@ def worst_shortfall(points: pd.DataFrame) -> float:
 
 
 def worst_first(points: pd.DataFrame, then: Sequence[str] = ("tokens",)) -> pd.DataFrame:
-    """Points with the arms that fall short most first; those of one arm stay together, in the order of `then`."""
+    """Points with the arms that fall short most first; those of one arm stay together, in the order
+    of `then`.
+    """
     worst: dict[tuple[Any, ...], float] = {}
     for row in rows_of(points):
         key = tuple(getattr(row, name) for name in _ARM)
         worst[key] = max(worst.get(key, -inf), shortfall(row))
     keys = [worst[key] for key in points[list(_ARM)].itertuples(index=False, name=None)]
     ascending = [False, *(True for _ in (*_ARM, *then))]
-    ordered = points.assign(worst_shortfall=keys).sort_values(["worst_shortfall", *_ARM, *then], ascending=ascending)
+    ordered = points.assign(worst_shortfall=keys).sort_values(
+        ["worst_shortfall", *_ARM, *then], ascending=ascending
+    )
     return ordered.drop(columns="worst_shortfall")

@@ -1,4 +1,6 @@
-"""Arms of one condition at all sizes: which can be ranked at a size, measured or between two, and why the others cannot."""
+"""Arms of one condition at all sizes: which can be ranked at a size, measured or between two, and
+why the others cannot.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -53,7 +55,8 @@ class ConditionArms:
     """The arms of one condition at all sizes; ratios are formed inside it alone."""
 
     rows: pd.DataFrame
-    """Of `store.read.advice.timed_arms.timed_arms`, with the unmodified model of the condition as their baseline."""
+    """Of `store.read.advice.timed_arms.timed_arms`, with the unmodified model of the condition as
+    their baseline."""
     qualities: Mapping[str, tuple[QualityCost, ...]]
     """By `quality_pair_id`."""
     amounts: Mapping[str, Mapping[str, Amount]]
@@ -80,7 +83,10 @@ class ConditionArms:
     def title(self, tokens: int | None = None) -> str:
         """The condition in words, at a size where one is given."""
         row = self.rows.iloc[-1]
-        known = self.condition.model_dump() | {"device_name": row["device_name"], "threads": row["threads"]}
+        known = self.condition.model_dump() | {
+            "device_name": row["device_name"],
+            "threads": row["threads"],
+        }
         size = {"image_size": None, "prompt_tokens": None}
         text = describe_condition(known | size | {"data": None, "corruption": None})
         if (new := self.condition.new_tokens) is not None:
@@ -103,7 +109,9 @@ class ConditionArms:
         return found
 
     def at(self, tokens: int, *, between: bool = True) -> SizeArms:
-        """Its arms at a size; with `between` also those whose curve has points on both sides of it, and no failure at it."""
+        """Its arms at a size; with `between` also those whose curve has points on both sides of it,
+        and no failure at it.
+        """
         found: list[Evidence] = []
         left_out: list[tuple[str, str]] = []
         failed = {each.curve_id: each for each in self.failures if each.tokens == tokens}
@@ -116,16 +124,26 @@ class ConditionArms:
                 found.append(self._evidence(label, here[-1:], _speedup(here[-1])))
             elif here or failure is not None:
                 left_out.append((label, problem if failure is None else failure.reason))
-            elif between and (inside := interpolate([_measured(row) for row in rows if not _unusable(row)], tokens)):
+            elif between and (
+                inside := interpolate(
+                    [_measured(row) for row in rows if not _unusable(row)], tokens
+                )
+            ):
                 neighbours = {inside.left.point.comparison_id, inside.right.point.comparison_id}
                 chosen = [row for row in rows if row.comparison_id in neighbours]
                 found.append(self._evidence(label, chosen, inside.speedup))
             else:
-                left_out.append((label, _not_here([int(row.tokens) for row in rows], tokens, between=between)))
-        left_out += [(self.methods.label(each.method, each.params), each.reason) for each in failed.values()]
+                left_out.append(
+                    (label, _not_here([int(row.tokens) for row in rows], tokens, between=between))
+                )
+        left_out += [
+            (self.methods.label(each.method, each.params), each.reason) for each in failed.values()
+        ]
         return SizeArms(tokens, tuple(found), tuple(left_out))
 
-    def advice(self, tokens: int, *, max_drop: float | None = None, with_pareto: bool = False) -> Advice:
+    def advice(
+        self, tokens: int, *, max_drop: float | None = None, with_pareto: bool = False
+    ) -> Advice:
         """Its arms ranked at a size."""
         arms, last = self.at(tokens), self.rows.iloc[-1]
         return Advice(
@@ -144,27 +162,41 @@ class ConditionArms:
         )
 
     def missing_at(self, tokens: int, batch: int | None = None) -> list[Comparison]:
-        """The questions of its optimisations that are not measured at a size (and batch), where they have not failed.
+        """The questions of its optimisations that are not measured at a size (and batch), where
+        they have not failed.
 
         Raises `UserError` where no input has the size.
         """
-        failed = {each.curve_id for each in self.failures if each.tokens == tokens and batch in {None, self.batch}}
+        failed = {
+            each.curve_id
+            for each in self.failures
+            if each.tokens == tokens and batch in {None, self.batch}
+        }
         found = []
         for curve_id, rows in self._curves.items():
-            here = [row for row in rows if int(row.tokens) == tokens and batch in {None, self.batch}]
+            here = [
+                row for row in rows if int(row.tokens) == tokens and batch in {None, self.batch}
+            ]
             answered = here and not _unusable(here[-1])
             if answered or curve_id in failed or self._control(rows[-1].method):
                 continue
             last = (here or rows)[-1]
-            comparison = comparison_at(Comparison.model_validate_json(last.payload), int(last.tokens), tokens)
+            comparison = comparison_at(
+                Comparison.model_validate_json(last.payload), int(last.tokens), tokens
+            )
             size = {} if batch is None else {"batch_size": batch}
-            found.append(comparison.model_copy(update={"condition": comparison.condition.model_copy(update=size)}))
+            found.append(
+                comparison.model_copy(
+                    update={"condition": comparison.condition.model_copy(update=size)}
+                )
+            )
         return found
 
     def _evidence(self, label: str, rows: Sequence[Any], speedup: SpeedUp) -> Evidence:
         last = rows[-1]
         exact = len(rows) == 1
-        # quality at one image size is none at another; that of a language model does not depend on the length of the prompt, and
+        # quality at one image size is none at another; that of a language model does not depend on
+        # the length of the prompt, and
         # with random weights it has no meaning
         known = (exact or is_missing(last.image_size)) and last.weights != "random"
         amounts = self.amounts.get(last.comparison_id, {}) if exact else {}
@@ -191,17 +223,31 @@ def _unusable(row: Any) -> str:
         return f"quarantined: {', '.join(reasons)}"
     if wrong(flags):
         return f"flagged as wrong: {', '.join(flags)}"
-    if row.verdict == "insufficient" or is_missing(row.verdict) or is_missing(row.effect_se) or is_missing(row.speedup_low):
+    if (
+        row.verdict == "insufficient"
+        or is_missing(row.verdict)
+        or is_missing(row.effect_se)
+        or is_missing(row.speedup_low)
+    ):
         return "too few pairs"
     return ""
 
 
 def _not_here(sizes: Sequence[int], tokens: int, *, between: bool) -> str:
     if min(sizes) < tokens < max(sizes) and between:
-        near = max(size for size in sizes if size < tokens), min(size for size in sizes if size > tokens)
-        return f"not measured at {tokens} tokens, and no cost model fits between {near[0]} and {near[1]}"
+        near = (
+            max(size for size in sizes if size < tokens),
+            min(size for size in sizes if size > tokens),
+        )
+        return (
+            f"not measured at {tokens} tokens, and no cost model fits between {near[0]} and"
+            f" {near[1]}"
+        )
     nearest = min(sizes, key=lambda size: abs(log(max(size, 1) / max(tokens, 1))))
-    return f"measured at {min(sizes)} to {max(sizes)} tokens, nearest {nearest}; nothing is extrapolated"
+    return (
+        f"measured at {min(sizes)} to {max(sizes)} tokens, nearest {nearest}; nothing is"
+        " extrapolated"
+    )
 
 
 def _speedup(row: Any) -> SpeedUp:

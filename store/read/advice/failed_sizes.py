@@ -1,4 +1,6 @@
-"""Sizes at which arms failed: what advice states of them, since a size that failed is neither measured nor interpolated over."""
+"""Sizes at which arms failed: what advice states of them, since a size that failed is neither
+measured nor interpolated over.
+"""
 
 from collections.abc import Mapping, Sequence
 from math import sqrt
@@ -31,7 +33,9 @@ class FailedArm(NamedTuple):
         first = next(iter(str(row.message or "").strip().splitlines()), "")
         detail = first if len(first) <= MAX_LETTERS else f"{first[:MAX_LETTERS]}…"
         reason = f"failed: {str(row.reason).replace('_', ' ')}" + (f" ({detail})" if detail else "")
-        return cls(row.curve_id, row.method, None if is_missing(row.params) else row.params, tokens, reason)
+        return cls(
+            row.curve_id, row.method, None if is_missing(row.params) else row.params, tokens, reason
+        )
 
 
 def failures_by_condition(
@@ -39,8 +43,8 @@ def failures_by_condition(
 ) -> Mapping[tuple[Any, ...], tuple[FailedArm, ...]]:
     """The newest failure of each arm and size, by the values of the columns `key`.
 
-    `failed` and `timed` are rows of `store.read.advice.timed_arms.failed_arms` and `timed_arms`; the latter show a model's tokens
-    at a size.
+    `failed` and `timed` are rows of `store.read.advice.timed_arms.failed_arms` and `timed_arms`;
+    the latter show a model's tokens at a size.
     """
     known: dict[str, dict[ImageSize, int]] = {}
     for condition, tokens in zip(timed["condition"], timed["tokens"], strict=True):
@@ -57,7 +61,9 @@ def failures_by_condition(
 
 
 def _tokens(condition: Condition, known: Mapping[ImageSize, int]) -> int | None:
-    """Tokens of the unmodified model at the size of a condition; patches are as large at all sizes of a model."""
+    """Tokens of the unmodified model at the size of a condition; patches are as large at all sizes
+    of a model.
+    """
     if condition.image_size is None:
         return condition.prompt_tokens
     if condition.image_size in known:

@@ -1,4 +1,6 @@
-"""Policy file: the measured answers of a store as the JSON that `sweeps.analysis.policy` applies at run time."""
+"""Policy file: the measured answers of a store as the JSON that `sweeps.analysis.policy` applies at
+run time.
+"""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,8 +39,12 @@ class PolicyFile(NamedTuple):
         return sum(len(rule["arms"]) for rule in self.content["rules"])
 
 
-def policy_file(engine: Engine, conditions: Sequence[ConditionArms], *, max_drop: float | None, created: float) -> PolicyFile:
-    """The policy of what was measured under these conditions; `created` in seconds since the epoch."""
+def policy_file(
+    engine: Engine, conditions: Sequence[ConditionArms], *, max_drop: float | None, created: float
+) -> PolicyFile:
+    """The policy of what was measured under these conditions; `created` in seconds since the
+    epoch.
+    """
     made = [found for condition in conditions if (found := _rule(condition, max_drop)) is not None]
     rules = [rule for rule, _ in made]
     content = {
@@ -48,35 +54,52 @@ def policy_file(engine: Engine, conditions: Sequence[ConditionArms], *, max_drop
         "source_version": version_of(Path(__file__).resolve().parents[3]),
         "alpha": ALPHA,
         "meaning": (
-            f"In each rule all intervals hold together with {100 * (1 - ALPHA):g} %. An arm has a range of tokens where it "
-            "is faster at every measured size in it, and between two measured sizes where it is faster at both; elsewhere the "
-            "unmodified model is used. `at_least` is the lowest end of these intervals, each of which holds with the `level` of "
-            "its rule."
+            f"In each rule all intervals hold together with {100 * (1 - ALPHA):g} %. An arm has a"
+            " range of tokens where it is faster at every measured size in it, and between two"
+            " measured sizes where it is faster at both; elsewhere the unmodified model is used."
+            " `at_least` is the lowest end of these intervals, each of which holds with the"
+            " `level` of its rule."
         ),
         "max_drop": max_drop,
-        "environments": environment_facts(engine, {rule["condition"]["environment"] for rule in rules}),
+        "environments": environment_facts(
+            engine, {rule["condition"]["environment"] for rule in rules}
+        ),
         "rules": rules,
     }
     Policy(content)  # what is written can be read
     return PolicyFile(content, tuple(line for _, lines in made for line in lines))
 
 
-def _rule(condition: ConditionArms, max_drop: float | None) -> tuple[dict[str, Any], list[str]] | None:
-    """The rule of one condition and batch, and its description; `None` where no arm has an interval at any size."""
-    sizes = [found for size in condition.sizes if (found := condition.at(size, between=False)).found]
+def _rule(
+    condition: ConditionArms, max_drop: float | None
+) -> tuple[dict[str, Any], list[str]] | None:
+    """The rule of one condition and batch, and its description; `None` where no arm has an interval
+    at any size.
+    """
+    sizes = [
+        found for size in condition.sizes if (found := condition.at(size, between=False)).found
+    ]
     if not sizes:
         return None
     failed = {each.tokens for each in condition.failures if each.tokens is not None}
     between = failed - {each.tokens for each in sizes}
-    sizes += [SizeArms(size, (), ()) for size in between if sizes[0].tokens < size < sizes[-1].tokens]
+    sizes += [
+        SizeArms(size, (), ()) for size in between if sizes[0].tokens < size < sizes[-1].tokens
+    ]
     together = sum(len(each.found) for each in sizes)
     rankings = {each.tokens: each.ranked(max_drop, compared=together) for each in sizes}
     by_size = {each.tokens: each for each in sizes}
     answers = spans(rankings)
     keys = sorted({span.key for span in answers} - {UNMODIFIED})
-    fixed = condition.condition.model_dump(mode="json", exclude={"image_size", "prompt_tokens", "batch_size"}, exclude_none=True)
+    fixed = condition.condition.model_dump(
+        mode="json", exclude={"image_size", "prompt_tokens", "batch_size"}, exclude_none=True
+    )
     last = condition.rows.iloc[-1]
-    place = {"environment": last["environment"], "host": last["host"], "device_name": last["device_name"]}
+    place = {
+        "environment": last["environment"],
+        "host": last["host"],
+        "device_name": last["device_name"],
+    }
     level = 1 - next(iter(rankings.values())).each_alpha
     rule = {
         "condition": fixed | place | {"kind": last["kind"], "metric": last["metric"]},
@@ -98,7 +121,10 @@ def _arm(key: str, sizes: Sequence[SizeArms]) -> dict[str, Any]:
     costs = {cost for each in sizes if key in each.by_key for cost in each.by_key[key].arm.costs}
     return {
         "label": found.label,
-        "stack": [{"method": step.method, "version": step.version, "params": step.params} for step in arm.stack],
+        "stack": [
+            {"method": step.method, "version": step.version, "params": step.params}
+            for step in arm.stack
+        ],
         "overrides": arm.overrides.model_dump(mode="json", exclude_none=True),
         "runtime": found.runtime,
         "quality": [cost._asdict() for cost in sorted(costs)],
@@ -106,13 +132,26 @@ def _arm(key: str, sizes: Sequence[SizeArms]) -> dict[str, Any]:
 
 
 def _range(
-    span: PolicySpan, keys: Sequence[str], rankings: Mapping[int, Ranking], by_size: Mapping[int, SizeArms]
+    span: PolicySpan,
+    keys: Sequence[str],
+    rankings: Mapping[int, Ranking],
+    by_size: Mapping[int, SizeArms],
 ) -> dict[str, Any]:
-    own: dict[str, Any] = {"first": span.first, "last": span.last, "arm": None, "at_least": 1.0, "measured": list(span.measured)}
+    own: dict[str, Any] = {
+        "first": span.first,
+        "last": span.last,
+        "arm": None,
+        "at_least": 1.0,
+        "measured": list(span.measured),
+    }
     evidence: list[str] = []
     if span.key != UNMODIFIED:
         own |= {"arm": keys.index(span.key), "at_least": span.at_least}
-        evidence = [row.comparison_id for size in span.measured for row in by_size[size].by_key[span.key].rows]
+        evidence = [
+            row.comparison_id
+            for size in span.measured
+            for row in by_size[size].by_key[span.key].rows
+        ]
         own["speedups"] = {
             size: [each.value, each.low, each.high]
             for size in span.measured
@@ -122,9 +161,15 @@ def _range(
     return own | {"evidence": evidence}
 
 
-def _described(condition: ConditionArms, found: Sequence[PolicySpan], sizes: Sequence[SizeArms], level: float) -> Iterator[str]:
+def _described(
+    condition: ConditionArms, found: Sequence[PolicySpan], sizes: Sequence[SizeArms], level: float
+) -> Iterator[str]:
     labels = {each.arm.key: each.label for size in sizes for each in size.found}
     yield f"{condition.title()}, by intervals of {100 * level:.4g} % each:"
     for span in found:
-        arm = UNMODIFIED_LABEL if span.key == UNMODIFIED else f"{labels[span.key]}, at least {span.at_least:.3f}x"
+        arm = (
+            UNMODIFIED_LABEL
+            if span.key == UNMODIFIED
+            else f"{labels[span.key]}, at least {span.at_least:.3f}x"
+        )
         yield f"  {span.first} to {span.last} tokens: {arm}"

@@ -1,4 +1,6 @@
-"""Timed arms of a model and what advice rests on: intervals that can be widened, failures, quality by data set, memory, energy."""
+"""Timed arms of a model and what advice rests on: intervals that can be widened, failures, quality
+by data set, memory, energy.
+"""
 
 import json
 from collections.abc import Collection, Iterator, Sequence
@@ -10,7 +12,12 @@ from sqlalchemy import ColumnElement, Engine, FromClause, and_, func, or_, selec
 from store.derive.effects import PAIRS
 from store.derive.payloads import payload_of
 from store.errors import StoreError
-from store.read.advice.measured_conditions import TimedCondition, comparisons_of, in_conditions, unmodified
+from store.read.advice.measured_conditions import (
+    TimedCondition,
+    comparisons_of,
+    in_conditions,
+    unmodified,
+)
 from store.read.quality_join import quality_metrics
 from store.rows.location import display_name
 from store.rows.placement import Place, on_curve
@@ -40,16 +47,21 @@ def timed_arms(
     batch: int | None = None,
     only: Sequence[TimedCondition] | None = None,
 ) -> pd.DataFrame:
-    """Rows of the view `speedup` against the unmodified model by one metric of their kind, published figures aside, oldest first.
+    """Rows of the view `speedup` against the unmodified model by one metric of their kind,
+    published figures aside, oldest first.
 
-    `metric` is one of `timed_metrics()` (default: the first of each kind), `device` is `cpu` or `cuda`; all of the model's batches
-    without `batch`, and only some conditions with `only`. Beside the columns of the view: `effect_se` and
-    `effect_freedom` of the effect, `payload` (the comparison as JSON), `condition` (the domain object), and `condition_group`,
-    which the conditions of all sizes share. Raises `StoreError` that names the nearest models where none of that name was timed.
+    `metric` is one of `timed_metrics()` (default: the first of each kind), `device` is `cpu` or
+    `cuda`; all of the model's batches without `batch`, and only some conditions with `only`. Beside
+    the columns of the view: `effect_se` and `effect_freedom` of the effect, `payload` (the
+    comparison as JSON), `condition` (the domain object), and `condition_group`, which the
+    conditions of all sizes share. Raises `StoreError` that names the nearest models where none of
+    that name was timed.
     """
     more = [EFFECT.c[name] for name in ("effect_se", "effect_freedom")]
     same = and_(*(EFFECT.c[name] == SPEED.c[name] for name in (*_AT, "metric")))
-    source = SPEED.join(EFFECT, same).join(COMPARISON, COMPARISON.c.comparison_id == SPEED.c.comparison_id)
+    source = SPEED.join(EFFECT, same).join(
+        COMPARISON, COMPARISON.c.comparison_id == SPEED.c.comparison_id
+    )
     where = [*_timed_by(metric), *_of_model(SPEED, model, device)]
     rows = select(SPEED, *more, COMPARISON.c.payload).select_from(source).where(*where)
     if only is not None:
@@ -64,9 +76,19 @@ def timed_arms(
     return _with_conditions(found)
 
 
-def timed_batches(engine: Engine, model: str | None = None, device: str | None = None, *, metric: str | None = None) -> list[int]:
+def timed_batches(
+    engine: Engine,
+    model: str | None = None,
+    device: str | None = None,
+    *,
+    metric: str | None = None,
+) -> list[int]:
     """The batch sizes of the comparisons that `timed_arms` returns, smallest first."""
-    rows = select(SPEED.c.batch_size).distinct().where(*_timed_by(metric), *_of_model(SPEED, model, device))
+    rows = (
+        select(SPEED.c.batch_size)
+        .distinct()
+        .where(*_timed_by(metric), *_of_model(SPEED, model, device))
+    )
     if model is not None:
         rows = rows.where(SPEED.c.comparison_id.in_(comparisons_of(model, None)))
     with reading(engine) as connection:
@@ -81,13 +103,17 @@ def failed_arms(
     batch: int | None = None,
     only: Sequence[TimedCondition] | None = None,
 ) -> pd.DataFrame:
-    """Arms that could not be timed against the unmodified model: rows of the view `failures`, oldest first.
+    """Arms that could not be timed against the unmodified model: rows of the view `failures`,
+    oldest first.
 
-    `only` is as in `timed_arms`. Beside the columns of the view: `curve_id`, `condition` and `condition_group` as in `timed_arms`.
+    `only` is as in `timed_arms`. Beside the columns of the view: `curve_id`, `condition` and
+    `condition_group` as in `timed_arms`.
     """
     source = FAILED.join(COMPARISON, COMPARISON.c.comparison_id == FAILED.c.comparison_id)
     sampled = FAILED.c.kind.in_([kind.name for kind in KINDS.values() if kind.sampled])
-    rows = select(FAILED, COMPARISON.c.curve_id, COMPARISON.c.condition_id, COMPARISON.c.payload).select_from(source)
+    rows = select(
+        FAILED, COMPARISON.c.curve_id, COMPARISON.c.condition_id, COMPARISON.c.payload
+    ).select_from(source)
     rows = rows.where(sampled, *_of_model(FAILED, model, device))
     if only is not None:
         rows = rows.where(in_conditions(FAILED, only))
@@ -99,12 +125,18 @@ def failed_arms(
 def _timed_by(metric: str | None) -> tuple[ColumnElement[bool], ...]:
     chosen = SPEED.c.metric == metric
     if metric is None:
-        first = (and_(SPEED.c.kind == kind.name, SPEED.c.metric == kind.metrics[0]) for kind in KINDS.values() if kind.sampled)
+        first = (
+            and_(SPEED.c.kind == kind.name, SPEED.c.metric == kind.metrics[0])
+            for kind in KINDS.values()
+            if kind.sampled
+        )
         chosen = or_(*first)
     return chosen, SPEED.c.source != "published"
 
 
-def _of_model(table: FromClause, model: str | None, device: str | None) -> Iterator[ColumnElement[bool]]:
+def _of_model(
+    table: FromClause, model: str | None, device: str | None
+) -> Iterator[ColumnElement[bool]]:
     yield from unmodified(table)
     if model is not None:
         yield table.c.model == model
@@ -113,70 +145,133 @@ def _of_model(table: FromClause, model: str | None, device: str | None) -> Itera
 
 
 def _with_conditions(found: pd.DataFrame) -> pd.DataFrame:
-    """With `condition` and `condition_group`, of which comparisons of one `condition_id` have one."""
+    """With `condition` and `condition_group`, of which comparisons of one `condition_id` have
+    one.
+    """
     payloads = found.drop_duplicates("condition_id")[["condition_id", "payload"]]
     known = {
-        name: Comparison.model_validate_json(payload).condition for name, payload in payloads.itertuples(index=False, name=None)
+        name: Comparison.model_validate_json(payload).condition
+        for name, payload in payloads.itertuples(index=False, name=None)
     }
-    conditions = pd.Series([known[name] for name in found["condition_id"]], index=found.index, dtype=object)
-    return found.assign(condition=conditions, condition_group=[on_curve(condition) for condition in conditions])
+    conditions = pd.Series(
+        [known[name] for name in found["condition_id"]], index=found.index, dtype=object
+    )
+    return found.assign(
+        condition=conditions, condition_group=[on_curve(condition) for condition in conditions]
+    )
 
 
-def _require_timed(engine: Engine, model: str | None, device: str | None, metric: str | None) -> None:
+def _require_timed(
+    engine: Engine, model: str | None, device: str | None, metric: str | None
+) -> None:
     with reading(engine) as connection:
         timed = connection.execute(
-            select(SPEED.c.model, SPEED.c.device, SPEED.c.metric).where(SPEED.c.source != "published").distinct()
+            select(SPEED.c.model, SPEED.c.device, SPEED.c.metric)
+            .where(SPEED.c.source != "published")
+            .distinct()
         ).all()
     where, known = display_name(engine.url), sorted({row.model for row in timed})
     if not known:
-        raise StoreError(f"{where} contains no timed comparison; measure some first: breakeven run quickstart")
+        raise StoreError(
+            f"{where} contains no timed comparison; measure some first: breakeven run quickstart"
+        )
     if model is not None and model not in known:
-        raise StoreError(f"{where} contains no timed comparison of {model}{did_you_mean(model, known)}")
+        raise StoreError(
+            f"{where} contains no timed comparison of {model}{did_you_mean(model, known)}"
+        )
     own = [row for row in timed if model in {None, row.model}]
     if device is not None and all(row.device != device for row in own):
-        raise StoreError(f"{where} contains no comparison of {model or 'any model'} that was timed on device {device}")
-    metrics = sorted({row.metric for row in own if row.metric in timed_metrics()}, key=timed_metrics().index)
+        raise StoreError(
+            f"{where} contains no comparison of {model or 'any model'} that was timed on device"
+            f" {device}"
+        )
+    metrics = sorted(
+        {row.metric for row in own if row.metric in timed_metrics()}, key=timed_metrics().index
+    )
     if metric is not None and metric not in metrics:
-        raise StoreError(f"{where} contains no comparison of {model or 'any model'} by {metric}; timed are {', '.join(metrics)}")
+        raise StoreError(
+            f"{where} contains no comparison of {model or 'any model'} by {metric}; timed are"
+            f" {', '.join(metrics)}"
+        )
 
 
 def qualities_of(engine: Engine, timed: pd.DataFrame) -> pd.DataFrame:
-    """Quality of the same arms against the same baselines: one row for each `quality_pair_id`, metric and data set.
+    """Quality of the same arms against the same baselines: one row for each `quality_pair_id`,
+    metric and data set.
 
-    Rows of the view `effect`, of each data set (with corruption and severity) the newest without a flag, else the newest.
+    Rows of the view `effect`, of each data set (with corruption and severity) the newest without a
+    flag, else the newest.
     """
     pairs = sorted(set(timed["quality_pair_id"]))
-    metrics = sorted({spec.name for kind in set(timed["kind"]) for _, spec in quality_metrics(kind)})
-    chosen = (EFFECT_VIEW.c.metric.in_(metrics), EFFECT_VIEW.c.effect.is_not(None), EFFECT_VIEW.c.source != "published")
+    metrics = sorted(
+        {spec.name for kind in set(timed["kind"]) for _, spec in quality_metrics(kind)}
+    )
+    chosen = (
+        EFFECT_VIEW.c.metric.in_(metrics),
+        EFFECT_VIEW.c.effect.is_not(None),
+        EFFECT_VIEW.c.source != "published",
+    )
     found = _of_batches(engine, select(EFFECT_VIEW), EFFECT_VIEW.c.quality_pair_id, pairs, *chosen)
     flagged = [wrong(split_flags(flags)) for flags in found["flags"]]
-    ordered = found.assign(flagged=flagged).sort_values(["flagged", "measured_at"], ascending=[False, True])
-    return ordered.drop_duplicates(["quality_pair_id", "metric", "data", "corruption", "severity"], keep="last")
+    ordered = found.assign(flagged=flagged).sort_values(
+        ["flagged", "measured_at"], ascending=[False, True]
+    )
+    return ordered.drop_duplicates(
+        ["quality_pair_id", "metric", "data", "corruption", "severity"], keep="last"
+    )
 
 
 def amounts_of(engine: Engine, timed: pd.DataFrame) -> pd.DataFrame:
-    """Rows of the view `effect` with peak memory and energy of the same comparisons: where, metric, values and their ratio."""
+    """Rows of the view `effect` with peak memory and energy of the same comparisons: where, metric,
+    values and their ratio.
+    """
     amounts = (EFFECT_VIEW.c.compared == "amount", EFFECT_VIEW.c.effect.is_not(None))
-    names = (*_AT, "metric", "unit", "baseline_value", "arm_value", "effect", "effect_low", "effect_high", "verdict", "flags")
+    names = (
+        *_AT,
+        "metric",
+        "unit",
+        "baseline_value",
+        "arm_value",
+        "effect",
+        "effect_low",
+        "effect_high",
+        "verdict",
+        "flags",
+    )
     columns = [EFFECT_VIEW.c[name] for name in names]
-    return _of_batches(engine, select(*columns), EFFECT_VIEW.c.comparison_id, sorted(set(timed["comparison_id"])), *amounts)
+    return _of_batches(
+        engine,
+        select(*columns),
+        EFFECT_VIEW.c.comparison_id,
+        sorted(set(timed["comparison_id"])),
+        *amounts,
+    )
 
 
 def environment_facts(engine: Engine, environments: Collection[str]) -> dict[str, dict[str, Any]]:
     """Device, its name and the versions of each environment, by its id."""
-    rows = select(*(ENVIRONMENT.c[name] for name in ("environment_id", "device", "device_name", "facts")))
+    rows = select(
+        *(ENVIRONMENT.c[name] for name in ("environment_id", "device", "device_name", "facts"))
+    )
     with reading(engine) as connection:
-        found = connection.execute(rows.where(ENVIRONMENT.c.environment_id.in_(sorted(environments)))).all()
+        found = connection.execute(
+            rows.where(ENVIRONMENT.c.environment_id.in_(sorted(environments)))
+        ).all()
     return {
-        row.environment_id: {"device": row.device, "device_name": row.device_name, "facts": json.loads(row.facts)} for row in found
+        row.environment_id: {
+            "device": row.device,
+            "device_name": row.device_name,
+            "facts": json.loads(row.facts),
+        }
+        for row in found
     }
 
 
 def provenance_rows(engine: Engine, name: str) -> pd.DataFrame:
     """Where and when the comparisons of the newest revision of a sweep were measured.
 
-    A row for each environment, host, commit and source: `device_name`, `facts` (JSON), `attempts`, and `first` and `last` in
-    seconds since the epoch.
+    A row for each environment, host, commit and source: `device_name`, `facts` (JSON), `attempts`,
+    and `first` and `last` in seconds since the epoch.
     """
     link, sweep, other = core(SweepComparisonRow), core(SweepRow), core(SweepRow).alias("other")
     newest = select(func.max(other.c.revision)).where(other.c.name == name).scalar_subquery()
@@ -200,7 +295,9 @@ def provenance_rows(engine: Engine, name: str) -> pd.DataFrame:
     return _frame(engine, rows)
 
 
-def fresh_figures(engine: Engine, comparison_id: str, kind: str, place: Place, *, since: int, metric: str) -> dict[str, Any] | None:
+def fresh_figures(
+    engine: Engine, comparison_id: str, kind: str, place: Place, *, since: int, metric: str
+) -> dict[str, Any] | None:
     """The effect of a comparison by one metric, from attempts after the number `since` alone.
 
     Columns of `effect_row`, and `flags`. `None` where no such attempt measured it.
@@ -208,20 +305,41 @@ def fresh_figures(engine: Engine, comparison_id: str, kind: str, place: Place, *
     payload = payload_of(kind)
     with reading(engine) as connection:
         of = {"comparisons": [comparison_id], "environment": place.environment, "kind": kind}
-        pairs = [pair for pair in connection.execute(PAIRS, of) if pair.attempt > since and pair.host == place.host]
+        pairs = [
+            pair
+            for pair in connection.execute(PAIRS, of)
+            if pair.attempt > since and pair.host == place.host
+        ]
         used = payload.used(pairs) if pairs else []
-        for spec, figures in payload.compare(used, lambda attempt: payload.load(connection, attempt)) if used else ():
+        for spec, figures in (
+            payload.compare(used, lambda attempt: payload.load(connection, attempt)) if used else ()
+        ):
             if spec.name == metric:
                 columns = ("flags", "baseline_flags", "arm_flags")
-                listed = {flag for row in used for name in columns for flag in split_flags(getattr(row, name))}
-                return {**figures, "flags": ",".join(sorted(listed)), "floor": METRICS[spec.name].floor}
+                listed = {
+                    flag
+                    for row in used
+                    for name in columns
+                    for flag in split_flags(getattr(row, name))
+                }
+                return {
+                    **figures,
+                    "flags": ",".join(sorted(listed)),
+                    "floor": METRICS[spec.name].floor,
+                }
     return None
 
 
 def _of_batches(
-    engine: Engine, selected: Any, column: ColumnElement[Any], values: Sequence[str], *where: ColumnElement[bool]
+    engine: Engine,
+    selected: Any,
+    column: ColumnElement[Any],
+    values: Sequence[str],
+    *where: ColumnElement[bool],
 ) -> pd.DataFrame:
-    """Rows of the view `effect` whose `column` has one of the values, which may be more than one statement can name."""
+    """Rows of the view `effect` whose `column` has one of the values, which may be more than one
+    statement can name.
+    """
     rows = selected.where(*where)
     parts = [values[start : start + 5000] for start in range(0, len(values), 5000)] or [()]
     frames = [_frame(engine, rows.where(column.in_(part))) for part in parts]
@@ -231,4 +349,6 @@ def _of_batches(
 def _frame(engine: Engine, statement: Any) -> pd.DataFrame:
     with reading(engine) as connection:
         found = connection.execute(statement)
-        return pd.DataFrame.from_records([tuple(row) for row in found], columns=list(found.keys()), coerce_float=True)
+        return pd.DataFrame.from_records(
+            [tuple(row) for row in found], columns=list(found.keys()), coerce_float=True
+        )

@@ -1,4 +1,6 @@
-"""Answers of one side of a comparison between sweeps, environments, revisions or days, and which sides there are."""
+"""Answers of one side of a comparison between sweeps, environments, revisions or days, and which
+sides there are.
+"""
 
 from calendar import timegm
 from collections.abc import Iterator, Mapping, Sequence
@@ -6,14 +8,31 @@ from itertools import groupby
 from time import strptime
 from typing import Any, Literal, NamedTuple, get_args
 
-from sqlalchemy import ColumnElement, Connection, Engine, FromClause, Select, and_, exists, func, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    FromClause,
+    Select,
+    and_,
+    exists,
+    func,
+    select,
+)
 
 from store.derive.effects import PAIRS
 from store.derive.payloads import payload_of
 from store.rows.row_mapping import timestamp
 from store.rows.transactions import reading
 from store.schema.derived import EffectRow
-from store.schema.planned import ArmColumns, ComparisonRow, EnvironmentRow, SweepComparisonRow, SweepRow, core
+from store.schema.planned import (
+    ArmColumns,
+    ComparisonRow,
+    EnvironmentRow,
+    SweepComparisonRow,
+    SweepRow,
+    core,
+)
 from store.schema.results import AttemptRow, ComparisonAttemptRow
 from store.views.columns import newest_answer
 from sweeps.model.flags import split_flags
@@ -21,21 +40,50 @@ from sweeps.model.kinds import KINDS
 
 By = Literal["sweep", "environment", "revision", "date"]
 BY: tuple[By, ...] = get_args(By)
-EFFECT, COMPARISON, ENVIRONMENT, SWEEP = core(EffectRow), core(ComparisonRow), core(EnvironmentRow), core(SweepRow)
+EFFECT, COMPARISON, ENVIRONMENT, SWEEP = (
+    core(EffectRow),
+    core(ComparisonRow),
+    core(EnvironmentRow),
+    core(SweepRow),
+)
 ATTEMPT, PAIR, LINK = core(AttemptRow), core(ComparisonAttemptRow), core(SweepComparisonRow)
 MAX_ANSWERS = 1500
 """Questions, or answers of a side, that are read."""
 LOOKED_UP = 50_000
-"""Of more comparisons than this the beginning is found along an index in place of by sorting them."""
+"""Of more comparisons than this the beginning is found along an index in place of by sorting
+them."""
 MAX_DERIVED = 200
 """Answers of a day that are derived from its attempts."""
 DAY_S = 86_400.0
 
 ANSWER = (
-    *("comparison_id", "question_id", "environment", "host", "metric", "measured_at", "baseline_value", "arm_value", "effect"),
-    *("effect_low", "effect_high", "effect_se", "effect_freedom", "rounds", "n", "verdict", "flags", "floor", "processes"),
+    *(
+        "comparison_id",
+        "question_id",
+        "environment",
+        "host",
+        "metric",
+        "measured_at",
+        "baseline_value",
+        "arm_value",
+        "effect",
+    ),
+    *(
+        "effect_low",
+        "effect_high",
+        "effect_se",
+        "effect_freedom",
+        "rounds",
+        "n",
+        "verdict",
+        "flags",
+        "floor",
+        "processes",
+    ),
 )
-COMPARED_FIELDS = tuple(name for name in ArmColumns.model_fields if name not in {"arm_id", "condition_id"})
+COMPARED_FIELDS = tuple(
+    name for name in ArmColumns.model_fields if name not in {"arm_id", "condition_id"}
+)
 
 
 class SideChoice(NamedTuple):
@@ -56,10 +104,16 @@ def choices(connection: Connection, by: By) -> Iterator[SideChoice]:
         # places by their attempts, which are few beside their answers
         of = (ATTEMPT.c.environment, ATTEMPT.c.host)
         places = select(*of, func.max(ATTEMPT.c.ended_at).label("newest")).group_by(*of).subquery()
-        answers = ATTEMPT.join(PAIR, PAIR.c.attempt == ATTEMPT.c.id).join(EFFECT, EFFECT.c.comparison_id == PAIR.c.comparison_id)
-        same = (column == places.c[column.name] for column in (*of, EFFECT.c.environment, EFFECT.c.host))
+        answers = ATTEMPT.join(PAIR, PAIR.c.attempt == ATTEMPT.c.id).join(
+            EFFECT, EFFECT.c.comparison_id == PAIR.c.comparison_id
+        )
+        same = (
+            column == places.c[column.name] for column in (*of, EFFECT.c.environment, EFFECT.c.host)
+        )
         measured = (
-            select(PAIR.c.attempt).select_from(answers).where(*same, EFFECT.c.compared == "ratio", EFFECT.c.effect.is_not(None))
+            select(PAIR.c.attempt)
+            .select_from(answers)
+            .where(*same, EFFECT.c.compared == "ratio", EFFECT.c.effect.is_not(None))
         )
         known = select(places, ENVIRONMENT.c.device_name).join_from(
             places, ENVIRONMENT, ENVIRONMENT.c.environment_id == places.c.environment
@@ -67,17 +121,24 @@ def choices(connection: Connection, by: By) -> Iterator[SideChoice]:
         found = known.where(exists(measured.correlate(places))).order_by(places.c.newest.desc())
         for row in connection.execute(found):
             yield SideChoice(
-                f"{row.environment}:{row.host}", f"{row.device_name}, host {row.host}, environment {row.environment[:8]}"
+                f"{row.environment}:{row.host}",
+                f"{row.device_name}, host {row.host}, environment {row.environment[:8]}",
             )
         return
     if by == "date":
         since = func.timezone("UTC", func.to_timestamp(ATTEMPT.c.ended_at))
-        day = func.date(ATTEMPT.c.ended_at, "unixepoch") if connection.dialect.name == "sqlite" else func.date(since)
+        day = (
+            func.date(ATTEMPT.c.ended_at, "unixepoch")
+            if connection.dialect.name == "sqlite"
+            else func.date(since)
+        )
         rows = select(day, func.count()).group_by(day).order_by(day.desc())
         for date, attempts in connection.execute(rows):
             yield SideChoice(str(date), f"{date}, {attempts:,} attempts")
         return
-    sweeps = select(SWEEP.c.name, SWEEP.c.revision).order_by(SWEEP.c.submitted_at.desc(), SWEEP.c.id.desc())
+    sweeps = select(SWEEP.c.name, SWEEP.c.revision).order_by(
+        SWEEP.c.submitted_at.desc(), SWEEP.c.id.desc()
+    )
     for name, revision in connection.execute(sweeps):
         if by == "revision":
             yield SideChoice(f"{revision}:{name}", f"{name}, revision {revision}")
@@ -116,9 +177,13 @@ class _Side(NamedTuple):
         return self.linked(table)
 
     def linked(self, table: FromClause) -> ColumnElement[bool]:
-        """Whether the sweep requests the comparison of a row: looked up, since a list of all would be made for each use."""
+        """Whether the sweep requests the comparison of a row: looked up, since a list of all would
+        be made for each use.
+        """
         link = LINK.alias()
-        of = select(link.c.sweep).where(link.c.sweep == self.sweep, link.c.comparison_id == table.c.comparison_id)
+        of = select(link.c.sweep).where(
+            link.c.sweep == self.sweep, link.c.comparison_id == table.c.comparison_id
+        )
         return exists(of.correlate(table))
 
     def questions(self) -> Select[Any]:
@@ -126,52 +191,90 @@ class _Side(NamedTuple):
         if self.sweep is None:
             return select(EFFECT.c.question_id.label("question_id")).where(self.effects(EFFECT))
         both = LINK.join(COMPARISON, COMPARISON.c.comparison_id == LINK.c.comparison_id)
-        return select(COMPARISON.c.question_id.label("question_id")).select_from(both).where(LINK.c.sweep == self.sweep)
+        return (
+            select(COMPARISON.c.question_id.label("question_id"))
+            .select_from(both)
+            .where(LINK.c.sweep == self.sweep)
+        )
 
     def has(self, question: ColumnElement[str]) -> ColumnElement[bool]:
         """Whether a question is one of its own."""
         table = (EFFECT if self.sweep is None else COMPARISON).alias()
-        return exists(select(table.c.question_id).where(table.c.question_id == question, self.effects(table)))
+        return exists(
+            select(table.c.question_id).where(table.c.question_id == question, self.effects(table))
+        )
 
     def comparisons(self) -> Select[Any]:
-        """The comparisons of a side in an order that is alike on both, so that their beginnings match."""
-        order = [COMPARISON.c[name] for name in ("method", "model", "image_size", "params", "prompt_tokens", "batch_size")]
-        if self.size > LOOKED_UP:  # walk along the index of this order, of which the beginning is enough
-            own = select(EFFECT.c.metric).where(EFFECT.c.comparison_id == COMPARISON.c.comparison_id, self.effects(EFFECT))
-            here = exists(own.correlate(COMPARISON)) if self.sweep is None else self.linked(COMPARISON)
+        """The comparisons of a side in an order that is alike on both, so that their beginnings
+        match.
+        """
+        order = [
+            COMPARISON.c[name]
+            for name in ("method", "model", "image_size", "params", "prompt_tokens", "batch_size")
+        ]
+        # walk along the index of this order, of which the beginning is enough
+        if self.size > LOOKED_UP:
+            own = select(EFFECT.c.metric).where(
+                EFFECT.c.comparison_id == COMPARISON.c.comparison_id, self.effects(EFFECT)
+            )
+            here = (
+                exists(own.correlate(COMPARISON)) if self.sweep is None else self.linked(COMPARISON)
+            )
         else:
             ids = select(EFFECT.c.comparison_id).where(self.effects(EFFECT))
             linked = select(LINK.c.comparison_id).where(LINK.c.sweep == self.sweep)
             here = COMPARISON.c.comparison_id.in_(ids if self.sweep is None else linked)
-        return select(COMPARISON.c.comparison_id).where(here).order_by(*order).limit(MAX_ANSWERS + 1)
+        return (
+            select(COMPARISON.c.comparison_id).where(here).order_by(*order).limit(MAX_ANSWERS + 1)
+        )
 
 
 def _side(connection: Connection, by: By, value: str) -> _Side:
     first, _, rest = value.partition(":")
     if by == "environment":
         place = and_(EFFECT.c.environment == first, EFFECT.c.host == rest)
-        size = connection.execute(select(func.count()).select_from(EFFECT).where(place)).scalar_one()
+        size = connection.execute(
+            select(func.count()).select_from(EFFECT).where(place)
+        ).scalar_one()
         return _Side(None, (first, rest), size)
     name, revision = (rest, int(first)) if by == "revision" else (value, None)
-    sweeps = select(SWEEP.c.id).where(SWEEP.c.name == name).order_by(SWEEP.c.revision.desc()).limit(1)
-    row = connection.execute(sweeps if revision is None else sweeps.where(SWEEP.c.revision == revision)).scalar_one()
+    sweeps = (
+        select(SWEEP.c.id).where(SWEEP.c.name == name).order_by(SWEEP.c.revision.desc()).limit(1)
+    )
+    row = connection.execute(
+        sweeps if revision is None else sweeps.where(SWEEP.c.revision == revision)
+    ).scalar_one()
     links = select(func.count()).select_from(LINK).where(LINK.c.sweep == row)
     return _Side(row, ("", ""), connection.execute(links).scalar_one())
 
 
-def compare_stored(connection: Connection, by: By, a: str, b: str) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]], bool]:
-    """The answers to common questions; all of both sides where they have none in common, and whether there are more."""
+def compare_stored(
+    connection: Connection, by: By, a: str, b: str
+) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]], bool]:
+    """The answers to common questions; all of both sides where they have none in common, and
+    whether there are more.
+    """
     sides = [_side(connection, by, value) for value in (a, b)]
     newest = () if by == "revision" else (newest_answer(EFFECT),)
     less, more = sorted(sides, key=lambda side: side.size)
     own = less.questions().subquery()
-    common = select(own.c.question_id).where(more.has(own.c.question_id)).distinct().limit(MAX_ANSWERS + 1)
+    common = (
+        select(own.c.question_id)
+        .where(more.has(own.c.question_id))
+        .distinct()
+        .limit(MAX_ANSWERS + 1)
+    )
     questions = connection.execute(common).scalars().all()
     capped = len(questions) > MAX_ANSWERS
     if questions:
         here = EFFECT.c.question_id.in_(questions[:MAX_ANSWERS])
         order = (EFFECT.c.question_id, EFFECT.c.measured_at, EFFECT.c.metric)
-        found = [_read(connection, _answers().where(here, side.effects(EFFECT), *newest).order_by(*order)) for side in sides]
+        found = [
+            _read(
+                connection, _answers().where(here, side.effects(EFFECT), *newest).order_by(*order)
+            )
+            for side in sides
+        ]
         if all(found):
             return found[0], found[1], capped
     found, capped = [], False
@@ -179,7 +282,12 @@ def compare_stored(connection: Connection, by: By, a: str, b: str) -> tuple[list
         ids = connection.execute(side.comparisons()).scalars().all()
         capped |= len(ids) > MAX_ANSWERS
         chosen = (EFFECT.c.comparison_id.in_(ids[:MAX_ANSWERS]), side.effects(EFFECT), *newest)
-        found.append(_read(connection, _answers().where(*chosen).order_by(EFFECT.c.measured_at, EFFECT.c.metric)))
+        found.append(
+            _read(
+                connection,
+                _answers().where(*chosen).order_by(EFFECT.c.measured_at, EFFECT.c.metric),
+            )
+        )
     return found[0], found[1], capped
 
 
@@ -187,18 +295,39 @@ def _read(connection: Connection, rows: Select[Any]) -> list[Mapping[str, Any]]:
     return [dict(row._mapping) for row in connection.execute(rows)]
 
 
-def compare_days(connection: Connection, a: str, b: str) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]], bool]:
+def compare_days(
+    connection: Connection, a: str, b: str
+) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]], bool]:
     """The answers by the attempts of each day alone, to questions that both days measured."""
     spans = [timegm(strptime(day, "%Y-%m-%d")) for day in (a, b)]
     sampled = [kind.name for kind in KINDS.values() if kind.sampled]
-    keys = (COMPARISON.c.question_id, PAIR.c.comparison_id, ATTEMPT.c.environment, COMPARISON.c.kind)
-    pairs = PAIR.join(ATTEMPT, ATTEMPT.c.id == PAIR.c.attempt).join(COMPARISON, COMPARISON.c.comparison_id == PAIR.c.comparison_id)
+    keys = (
+        COMPARISON.c.question_id,
+        PAIR.c.comparison_id,
+        ATTEMPT.c.environment,
+        COMPARISON.c.kind,
+    )
+    pairs = PAIR.join(ATTEMPT, ATTEMPT.c.id == PAIR.c.attempt).join(
+        COMPARISON, COMPARISON.c.comparison_id == PAIR.c.comparison_id
+    )
     measured = []
     for start in spans:
-        here = (ATTEMPT.c.ended_at >= start, ATTEMPT.c.ended_at < start + DAY_S, PAIR.c.failure.is_(None))
-        rows = select(*keys).select_from(pairs).where(*here, COMPARISON.c.kind.in_(sampled)).distinct().order_by(*keys)
+        here = (
+            ATTEMPT.c.ended_at >= start,
+            ATTEMPT.c.ended_at < start + DAY_S,
+            PAIR.c.failure.is_(None),
+        )
+        rows = (
+            select(*keys)
+            .select_from(pairs)
+            .where(*here, COMPARISON.c.kind.in_(sampled))
+            .distinct()
+            .order_by(*keys)
+        )
         measured.append(connection.execute(rows).all())
-    common = sorted({row.question_id for row in measured[0]} & {row.question_id for row in measured[1]})
+    common = sorted(
+        {row.question_id for row in measured[0]} & {row.question_id for row in measured[1]}
+    )
     kept = set(common[:MAX_DERIVED])
     found = [
         list(_derived(connection, [row for row in rows if row.question_id in kept], start))
@@ -207,7 +336,9 @@ def compare_days(connection: Connection, a: str, b: str) -> tuple[list[Mapping[s
     return found[0], found[1], len(common) > MAX_DERIVED
 
 
-def _derived(connection: Connection, wanted: Sequence[Any], start: float) -> Iterator[Mapping[str, Any]]:
+def _derived(
+    connection: Connection, wanted: Sequence[Any], start: float
+) -> Iterator[Mapping[str, Any]]:
     """Answers as rows of `_answers`, from the attempts of the day that begins at `start` alone."""
     for (environment, kind), rows in groupby(sorted(wanted, key=_place), key=_place):
         ids, payload = [row.comparison_id for row in rows], payload_of(kind)
@@ -216,19 +347,37 @@ def _derived(connection: Connection, wanted: Sequence[Any], start: float) -> Ite
             select(ENVIRONMENT.c.device_name).where(ENVIRONMENT.c.environment_id == environment)
         ).scalar_one()
         of = {"comparisons": ids, "environment": environment, "kind": kind}
-        today = [pair for pair in connection.execute(PAIRS, of) if start <= pair.ended_at < start + DAY_S]
+        today = [
+            pair for pair in connection.execute(PAIRS, of) if start <= pair.ended_at < start + DAY_S
+        ]
         for (comparison_id, host), own in groupby(sorted(today, key=_at), key=_at):
             used = payload.used(sorted(own, key=lambda pair: (pair.ended_at, pair.attempt)))
             if not used:
                 continue
             flags = sorted(
-                {flag for row in used for joined in (row.flags, row.baseline_flags, row.arm_flags) for flag in split_flags(joined)}
+                {
+                    flag
+                    for row in used
+                    for joined in (row.flags, row.baseline_flags, row.arm_flags)
+                    for flag in split_flags(joined)
+                }
             )
             place = {"environment": environment, "host": host, "device_name": device}
-            common = {**place, "rounds": len(used), "flags": ",".join(flags), "measured_at": timestamp(used[-1].ended_at)}
+            common = {
+                **place,
+                "rounds": len(used),
+                "flags": ",".join(flags),
+                "measured_at": timestamp(used[-1].ended_at),
+            }
             data = {row.attempt: payload.load(connection, row.attempt) for row in used}
             for spec, figures in payload.compare(used, data.__getitem__):
-                yield {**about[comparison_id], **figures, **common, "metric": spec.name, "floor": spec.floor}
+                yield {
+                    **about[comparison_id],
+                    **figures,
+                    **common,
+                    "metric": spec.name,
+                    "floor": spec.floor,
+                }
 
 
 def _place(row: Any) -> tuple[str, str]:
@@ -241,5 +390,8 @@ def _at(pair: Any) -> tuple[str, str]:
 
 def _about(ids: Sequence[str]) -> Select[Any]:
     names = ("comparison_id", "question_id", *COMPARED_FIELDS, "baseline", "baseline_id")
-    columns = (*(COMPARISON.c[name] for name in names), COMPARISON.c.threads.label("requested_threads"))
+    columns = (
+        *(COMPARISON.c[name] for name in names),
+        COMPARISON.c.threads.label("requested_threads"),
+    )
     return select(*columns).where(COMPARISON.c.comparison_id.in_(ids))

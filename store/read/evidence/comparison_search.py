@@ -19,22 +19,33 @@ MAX_SEARCHED = 400
 
 
 def similar_comparisons(engine: Engine, words: str) -> list[dict[str, Any]]:
-    """Up to `MAX_FOUND` answers, newest first, whose ids begin with `words` or whose model, method, parameters or size hold each.
+    """Up to `MAX_FOUND` answers, newest first, whose ids begin with `words` or whose model, method,
+    parameters or size hold each.
 
     A parameter may be written as labels have it, `keep_rate=0.5`. Without words any answers.
 
-    Mappings with `comparison_id`, `kind`, `model`, `method`, `params`, `image_size`, `image_shape`, `prompt_tokens`,
-    `environment`, `host`, `device_name` and `measured_at`.
+    Mappings with `comparison_id`, `kind`, `model`, `method`, `params`, `image_size`, `image_shape`,
+    `prompt_tokens`, `environment`, `host`, `device_name` and `measured_at`.
     """
     each = []
     for word in words.split():
-        columns = (COMPARISON.c[name] for name in ("model", "method", "params", "kind", "dtype", "runtime", "image_shape"))
-        begins = [COMPARISON.c[name].startswith(word, autoescape=True) for name in ("comparison_id", "question_id")]
+        columns = (
+            COMPARISON.c[name]
+            for name in ("model", "method", "params", "kind", "dtype", "runtime", "image_shape")
+        )
+        begins = [
+            COMPARISON.c[name].startswith(word, autoescape=True)
+            for name in ("comparison_id", "question_id")
+        ]
         holds = [column.icontains(word, autoescape=True) for column in columns]
         name, _, value = word.partition("=")
-        stated = [COMPARISON.c.params.icontains(f'"{name}":{value}', autoescape=True)] if value else []
+        stated = (
+            [COMPARISON.c.params.icontains(f'"{name}":{value}', autoescape=True)] if value else []
+        )
         sizes = (
-            [COMPARISON.c[column] == int(word) for column in _SIZES] if word.isascii() and word.isdigit() and len(word) < 8 else []
+            [COMPARISON.c[column] == int(word) for column in _SIZES]
+            if word.isascii() and word.isdigit() and len(word) < 8
+            else []
         )
         each.append(or_(*begins, *holds, *stated, *sizes))
     matching = select(COMPARISON.c.comparison_id).where(*each).limit(MAX_SEARCHED)
@@ -54,16 +65,25 @@ def _listed() -> Any:
     source = EFFECT.join(COMPARISON, COMPARISON.c.comparison_id == EFFECT.c.comparison_id).join(
         ENVIRONMENT, ENVIRONMENT.c.environment_id == EFFECT.c.environment
     )
-    return select(*columns).select_from(source).distinct().order_by(EFFECT.c.measured_at.desc(), COMPARISON.c.comparison_id)
+    return (
+        select(*columns)
+        .select_from(source)
+        .distinct()
+        .order_by(EFFECT.c.measured_at.desc(), COMPARISON.c.comparison_id)
+    )
 
 
 def unknown_comparison(connection: Connection, where: str, comparison_id: str) -> str:
-    """What is wrong with an id that the store called `where` lacks, with those that begin like it."""
+    """What is wrong with an id that the store called `where` lacks, with those that begin like
+    it.
+    """
     ids = COMPARISON.c.comparison_id
     near: list[str] = []
     for length in range(len(comparison_id) - 1, 1, -1):
         begins = ids.startswith(comparison_id[:length], autoescape=True)
-        near = list(connection.execute(select(ids).where(begins).order_by(ids).limit(NEAREST)).scalars())
+        near = list(
+            connection.execute(select(ids).where(begins).order_by(ids).limit(NEAREST)).scalars()
+        )
         if near:
             break
     hint = f"; nearest: {', '.join(near)}" if near else ""

@@ -1,4 +1,6 @@
-"""Evidence of one comparison: its answers, every attempt with its raw times and readings, how they are pooled, and where from."""
+"""Evidence of one comparison: its answers, every attempt with its raw times and readings, how they
+are pooled, and where from.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -27,8 +29,18 @@ from sweeps.model.system_metrics import rates
 from sweeps.stats.pooling import Verdict
 from sweeps.stats.visits import Pooling
 
-EFFECT, COMPARISON, ENVIRONMENT, SWEEP = core(EffectRow), core(ComparisonRow), core(EnvironmentRow), core(SweepRow)
-ATTEMPT, FAILURE, SAMPLE, CALIBRATION = core(AttemptRow), core(FailureRow), core(SampleRow), core(CalibrationRow)
+EFFECT, COMPARISON, ENVIRONMENT, SWEEP = (
+    core(EffectRow),
+    core(ComparisonRow),
+    core(EnvironmentRow),
+    core(SweepRow),
+)
+ATTEMPT, FAILURE, SAMPLE, CALIBRATION = (
+    core(AttemptRow),
+    core(FailureRow),
+    core(SampleRow),
+    core(CalibrationRow),
+)
 LINK = core(SweepComparisonRow)
 
 
@@ -55,9 +67,11 @@ class StoredAttempt(NamedTuple):
     readings: Mapping[str, float]
     """By the names of `sweeps.model.system_metrics.SYSTEM_METRICS`."""
     series: Mapping[str, Sequence[float | None]]
-    """Readings between rounds by the names of `sweeps.model.system_metrics.RATES`, columns of equal length; `rounds` done then."""
+    """Readings between rounds by the names of `sweeps.model.system_metrics.RATES`, columns of equal
+    length; `rounds` done then."""
     arms: Mapping[str, Mapping[str, Any]]
-    """`baseline` and `arm`: fields of `sweeps.model.outcome.ArmOutcome`; empty for one that did not run."""
+    """`baseline` and `arm`: fields of `sweeps.model.outcome.ArmOutcome`; empty for one that did not
+    run."""
     failure: Failure | None
     pairs: int | None
     used: bool
@@ -110,7 +124,8 @@ class PointEvidence(NamedTuple):
     effects: tuple[Mapping[str, Any], ...]
     """Rows of `effect_row` at this place, one for each metric."""
     elsewhere: tuple[Mapping[str, Any], ...]
-    """The other places that answer it, newest first: `environment`, `host`, `device_name`, `measured_at`."""
+    """The other places that answer it, newest first: `environment`, `host`, `device_name`,
+    `measured_at`."""
     attempts: tuple[StoredAttempt, ...]
     """Oldest first."""
     timed: tuple[TimedPairs, ...]
@@ -127,18 +142,29 @@ class PointEvidence(NamedTuple):
         return bool(self.effects) and all(row["failure"] is not None for row in self.effects)
 
 
-def point_evidence(engine: Engine, comparison_id: str, environment: str | None = None, host: str | None = None) -> PointEvidence:
-    """What is stored of a comparison at the newest place that answers it, or in the given environment and on the given host.
+def point_evidence(
+    engine: Engine, comparison_id: str, environment: str | None = None, host: str | None = None
+) -> PointEvidence:
+    """What is stored of a comparison at the newest place that answers it, or in the given
+    environment and on the given host.
 
-    An answer that does not depend on the machine has the host ``""``. Raises `StoreError` that names the nearest ids where none is
-    stored, or where it was not measured at that place.
+    An answer that does not depend on the machine has the host ``""``. Raises `StoreError` that
+    names the nearest ids where none is stored, or where it was not measured at that place.
     """
     with reading(engine) as connection:
-        stored = connection.execute(select(COMPARISON).where(COMPARISON.c.comparison_id == comparison_id)).one_or_none()
+        stored = connection.execute(
+            select(COMPARISON).where(COMPARISON.c.comparison_id == comparison_id)
+        ).one_or_none()
         if stored is None:
-            raise StoreError(unknown_comparison(connection, display_name(engine.url), comparison_id))
+            raise StoreError(
+                unknown_comparison(connection, display_name(engine.url), comparison_id)
+            )
         rows = [dict(row._mapping) for row in connection.execute(_answers(comparison_id))]
-        here = [row for row in rows if environment in (None, row["environment"]) and host in (None, row["host"])]
+        here = [
+            row
+            for row in rows
+            if environment in (None, row["environment"]) and host in (None, row["host"])
+        ]
         if not here:
             raise StoreError(_not_here(rows, comparison_id, environment, host))
         place = Place(here[0]["environment"], here[0]["host"])
@@ -146,11 +172,17 @@ def point_evidence(engine: Engine, comparison_id: str, environment: str | None =
         kind = KINDS[stored.kind]
         payload = payload_of(kind.name)
         of = {"comparisons": [comparison_id], "environment": place.environment, "kind": kind.name}
-        pairs = [pair for pair in connection.execute(PAIRS, of) if not place.host or pair.host == place.host]
+        pairs = [
+            pair
+            for pair in connection.execute(PAIRS, of)
+            if not place.host or pair.host == place.host
+        ]
         used = payload.used(pairs)
         timed = _timed(connection, payload, used) if isinstance(payload, SampleStore) else ()
         carried = sorted({pair.calibration_id for pair in used if pair.calibration_id})
-        calibrations = connection.execute(select(CALIBRATION).where(CALIBRATION.c.calibration_id.in_(carried))).all()
+        calibrations = connection.execute(
+            select(CALIBRATION).where(CALIBRATION.c.calibration_id.in_(carried))
+        ).all()
         return PointEvidence(
             comparison_id,
             stored.question_id,
@@ -179,22 +211,33 @@ def _answers(comparison_id: str) -> Any:
 def _others(rows: Sequence[Mapping[str, Any]], place: Place) -> tuple[Mapping[str, Any], ...]:
     found = {(row["environment"], row["host"]): row for row in reversed(rows)}
     kept = ("environment", "host", "device_name", "measured_at")
-    others = sorted((row for key, row in found.items() if key != place), key=lambda row: str(row["measured_at"]), reverse=True)
+    others = sorted(
+        (row for key, row in found.items() if key != place),
+        key=lambda row: str(row["measured_at"]),
+        reverse=True,
+    )
     return tuple({name: row[name] for name in kept} for row in others)
 
 
 def _requested(comparison_id: str) -> Any:
     linked = SWEEP.join(LINK, LINK.c.sweep == SWEEP.c.id)
     rows = select(*(SWEEP.c[name] for name in ("name", "revision", "text"))).select_from(linked)
-    return rows.where(LINK.c.comparison_id == comparison_id).order_by(SWEEP.c.submitted_at.desc(), SWEEP.c.id.desc())
+    return rows.where(LINK.c.comparison_id == comparison_id).order_by(
+        SWEEP.c.submitted_at.desc(), SWEEP.c.id.desc()
+    )
 
 
-def _timed(connection: Connection, payload: SampleStore, used: Sequence[Any]) -> tuple[TimedPairs, ...]:
+def _timed(
+    connection: Connection, payload: SampleStore, used: Sequence[Any]
+) -> tuple[TimedPairs, ...]:
     data = {row.attempt: payload.load(connection, row.attempt) for row in used}
     found = []
     for spec in (METRICS[name] for name in payload.kind.metrics):
         if used and all(not spec.series or spec.name in each.series for each in data.values()):
-            attempts = tuple(TimedAttempt(row, data[row.attempt], spec.name if spec.series else None) for row in used)
+            attempts = tuple(
+                TimedAttempt(row, data[row.attempt], spec.name if spec.series else None)
+                for row in used
+            )
             pooling = pool_attempts(attempts)
             found.append(TimedPairs(spec, attempts, pooling, stored_verdict(used, pooling.speedup)))
     return tuple(found)
@@ -206,8 +249,12 @@ def _attempt(connection: Connection, pair: Any, used: bool) -> StoredAttempt:
     failure = None
     if pair.failure is not None:
         found = connection.execute(select(FAILURE).where(FAILURE.c.id == pair.failure)).one()
-        failure = Failure(arm=found.arm, reason=found.reason, message=found.message, detail=found.detail)
-    sample = connection.execute(select(SAMPLE).where(SAMPLE.c.attempt == pair.attempt)).one_or_none()
+        failure = Failure(
+            arm=found.arm, reason=found.reason, message=found.message, detail=found.detail
+        )
+    sample = connection.execute(
+        select(SAMPLE).where(SAMPLE.c.attempt == pair.attempt)
+    ).one_or_none()
     ran = {each["arm"]: each for each in outcome["arms"]}
     return StoredAttempt(
         attempt=pair.attempt,
@@ -236,9 +283,15 @@ def _attempt(connection: Connection, pair: Any, used: bool) -> StoredAttempt:
 
 
 def _nulls(connection: Connection, place: Place, comparison_id: str) -> tuple[NullEffect, ...]:
-    """Unmodified models against themselves under one condition: `baseline` would name a difference in brackets."""
+    """Unmodified models against themselves under one condition: `baseline` would name a difference
+    in brackets.
+    """
     figures = ("comparison_id", "metric", "effect", "effect_low", "effect_high", "verdict")
-    equal = and_(COMPARISON.c.method == "dense", COMPARISON.c.baseline == "dense", COMPARISON.c.comparison_id != comparison_id)
+    equal = and_(
+        COMPARISON.c.method == "dense",
+        COMPARISON.c.baseline == "dense",
+        COMPARISON.c.comparison_id != comparison_id,
+    )
     here = (EFFECT.c.environment == place.environment, EFFECT.c.host == place.host)
     rows = (
         select(*(EFFECT.c[name] for name in figures))
@@ -249,9 +302,19 @@ def _nulls(connection: Connection, place: Place, comparison_id: str) -> tuple[Nu
     return tuple(NullEffect(*row) for row in connection.execute(rows))
 
 
-def _not_here(rows: Sequence[Mapping[str, Any]], comparison_id: str, environment: str | None, host: str | None) -> str:
+def _not_here(
+    rows: Sequence[Mapping[str, Any]], comparison_id: str, environment: str | None, host: str | None
+) -> str:
     if not rows:
-        return f"comparison {comparison_id} is requested, but has no answer yet: no attempt at it has ended"
-    wanted = " ".join([f"in environment {environment}"] * bool(environment) + [f"on host {host}"] * bool(host))
+        return (
+            f"comparison {comparison_id} is requested, but has no answer yet: no attempt at it has"
+            " ended"
+        )
+    wanted = " ".join(
+        [f"in environment {environment}"] * bool(environment) + [f"on host {host}"] * bool(host)
+    )
     places = sorted({f"{row['environment']} on host {row['host'] or '(any)'}" for row in rows})
-    return f"comparison {comparison_id} has no answer {wanted}; it has one in environment {', '.join(places)}"
+    return (
+        f"comparison {comparison_id} has no answer {wanted}; it has one in environment"
+        f" {', '.join(places)}"
+    )

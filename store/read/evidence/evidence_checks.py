@@ -1,4 +1,6 @@
-"""Evidence worked out: the rule behind a verdict, every pair, the running estimate, and what would show that it is noise."""
+"""Evidence worked out: the rule behind a verdict, every pair, the running estimate, and what would
+show that it is noise.
+"""
 
 import json
 from collections.abc import Sequence
@@ -68,7 +70,9 @@ def findings(evidence: PointEvidence, timed: TimedPairs) -> list[NoiseFinding]:
         checks.append(
             AttemptChecks(
                 each.row.attempt,
-                each.data.rounds(each.series, warmup_converged=each.warmup_converged).null(each.row.baseline),
+                each.data.rounds(each.series, warmup_converged=each.warmup_converged).null(
+                    each.row.baseline
+                ),
                 halves(each.table, *sides) if len(logs) > 1 else None,
                 signs(logs),
                 int(outlying(logs).sum()),
@@ -76,7 +80,9 @@ def findings(evidence: PointEvidence, timed: TimedPairs) -> list[NoiseFinding]:
                 readings[each.row.attempt],
             )
         )
-    nulls = [(each.speedup, each.verdict) for each in evidence.nulls if each.metric == timed.metric.name]
+    nulls = [
+        (each.speedup, each.verdict) for each in evidence.nulls if each.metric == timed.metric.name
+    ]
     return noise_findings(checks, timed.pooling, mean_of_attempts(timed.attempts), nulls)
 
 
@@ -88,25 +94,39 @@ def shown_pairs(timed: TimedPairs) -> list[ShownPair]:
         sides = [_means(each, arm) for arm in (each.row.baseline, each.row.arm)]
         rows = zip(logs.tolist(), outlying(logs).tolist(), *sides, strict=True)
         before = len(found)
-        found += [ShownPair(before + index, each.row.attempt, index, *row) for index, row in enumerate(rows, 1)]
+        found += [
+            ShownPair(before + index, each.row.attempt, index, *row)
+            for index, row in enumerate(rows, 1)
+        ]
     return found
 
 
 def running_speedups(timed: TimedPairs) -> list[RunningSpeedUp]:
-    """The pooled speed-up as pairs were added, visit by visit, inside each at up to `MAX_PREFIXES` places in all.
+    """The pooled speed-up as pairs were added, visit by visit, inside each at up to `MAX_PREFIXES`
+    places in all.
 
     The last is the stored one.
     """
-    visits, turns = [each.visit for each in timed.attempts], [each.row.round for each in timed.attempts]
+    visits, turns = (
+        [each.visit for each in timed.attempts],
+        [each.row.round for each in timed.attempts],
+    )
     most = max(MAX_PREFIXES // len(visits), 1)
     found: list[RunningSpeedUp] = []
     before = 0
     for place, (each, visit) in enumerate(zip(timed.attempts, visits, strict=True)):
         rounds = len(visit.arm)
-        before += len(each.table) - rounds  # those of before it was steady are shown and do not count
+        # those of before it was steady are shown and do not count
+        before += len(each.table) - rounds
         for end in sorted({max(1, round(rounds * share / most)) for share in range(1, most + 1)}):
-            last = Visit(visit.baseline[:end], visit.arm[:end], None if visit.equal is None else visit.equal[:end])
-            so_far = pool_visits([*visits[:place], last], turns[: place + 1], timed.attempts[-1].floor_sd).speedup
+            last = Visit(
+                visit.baseline[:end],
+                visit.arm[:end],
+                None if visit.equal is None else visit.equal[:end],
+            )
+            so_far = pool_visits(
+                [*visits[:place], last], turns[: place + 1], timed.attempts[-1].floor_sd
+            ).speedup
             found.append(RunningSpeedUp(before + end, each.row.attempt, so_far))
         before += rounds
     return found
@@ -114,7 +134,10 @@ def running_speedups(timed: TimedPairs) -> list[RunningSpeedUp]:
 
 def attempt_speedups(timed: TimedPairs) -> list[tuple[int, SpeedUp]]:
     """Each attempt by itself: its speed-up, with the interval that it would have alone."""
-    return [(each.row.attempt, pool_visits([each.visit], [0], each.floor_sd).speedup) for each in timed.attempts]
+    return [
+        (each.row.attempt, pool_visits([each.visit], [0], each.floor_sd).speedup)
+        for each in timed.attempts
+    ]
 
 
 def null_contrasts(timed: TimedPairs) -> list[NullContrast]:
@@ -143,9 +166,18 @@ def readings_by_pair(evidence: PointEvidence, timed: TimedPairs) -> list[dict[st
         at: Sequence[float | None] = columns.get("rounds", ())
         for name, values in columns.items():
             if name not in {"rounds", "seconds"}:
-                known = [(place, value) for place, value in zip(at, values, strict=True) if place is not None and value is not None]
+                known = [
+                    (place, value)
+                    for place, value in zip(at, values, strict=True)
+                    if place is not None and value is not None
+                ]
                 rows += [
-                    {"number": before + place, "attempt": each.row.attempt, "reading": name, "value": value}
+                    {
+                        "number": before + place,
+                        "attempt": each.row.attempt,
+                        "reading": name,
+                        "value": value,
+                    }
                     for place, value in known
                 ]
         before += len(each.table)
@@ -153,16 +185,21 @@ def readings_by_pair(evidence: PointEvidence, timed: TimedPairs) -> list[dict[st
 
 
 def pair_rows(evidence: PointEvidence, metric: str) -> list[dict[str, Any]]:
-    """Every pair by that metric in the order of time, as rows of a table: all times in seconds, as they were measured.
+    """Every pair by that metric in the order of time, as rows of a table: all times in seconds, as
+    they were measured.
 
-    Columns of an arm that was timed twice in each round are numbered. `place_` columns hold when in its round each ran, from 0.
+    Columns of an arm that was timed twice in each round are numbered. `place_` columns hold when in
+    its round each ran, from 0.
     """
     orders = {each.attempt: each.order for each in evidence.attempts}
     rows: list[dict[str, Any]] = []
     for timed in evidence.timed:
         for each in timed.attempts if timed.metric.name == metric else ():
             sides = {"baseline": each.row.baseline, "arm": each.row.arm}
-            columns = {side: [at for at, arm in enumerate(each.data.arms) if arm == index] for side, index in sides.items()}
+            columns = {
+                side: [at for at, arm in enumerate(each.data.arms) if arm == index]
+                for side, index in sides.items()
+            }
             names = {
                 at: side if len(own) == 1 else f"{side}_{number}"
                 for side, own in columns.items()
@@ -170,12 +207,21 @@ def pair_rows(evidence: PointEvidence, metric: str) -> list[dict[str, Any]]:
             }
             ratios = np.exp(_logs(each))
             for index, (line, ratio) in enumerate(zip(each.table, ratios, strict=True)):
-                ran = {column: place for place, column in enumerate(orders[each.row.attempt][index])}
-                row = {"attempt": each.row.attempt, "process": each.process, "round": index + 1, "ratio": float(ratio)}
+                ran = {
+                    column: place for place, column in enumerate(orders[each.row.attempt][index])
+                }
+                row = {
+                    "attempt": each.row.attempt,
+                    "process": each.process,
+                    "round": index + 1,
+                    "ratio": float(ratio),
+                }
                 row |= {f"{name}_s": float(line[at]) for at, name in names.items()}
                 device = each.data.event_seconds
                 if device is not None and each.series is None:
-                    row |= {f"{name}_device_s": float(device[index, at]) for at, name in names.items()}
+                    row |= {
+                        f"{name}_device_s": float(device[index, at]) for at, name in names.items()
+                    }
                 rows.append(row | {f"place_{name}": ran[at] for at, name in names.items()})
     return rows
 

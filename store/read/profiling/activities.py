@@ -14,10 +14,11 @@ _IDS_AT_ONCE = 1000
 
 
 def activity_differences(engine: Engine, baseline: str, arm: str) -> "pd.DataFrame":
-    """Each kernel, copy or operator of two profiles, by their `profile_id`, largest difference of time first.
+    """Each kernel, copy or operator of two profiles, by their `profile_id`, largest difference of
+    time first.
 
-    Columns: `activity`, `name`, `baseline_ms`, `arm_ms`, `difference_ms`, `baseline_count` and `arm_count`, all of one forward;
-    0 where one of both does not run it.
+    Columns: `activity`, `name`, `baseline_ms`, `arm_ms`, `difference_ms`, `baseline_count` and
+    `arm_count`, all of one forward; 0 where one of both does not run it.
     """
     import pandas as pd
 
@@ -29,7 +30,10 @@ def activity_differences(engine: Engine, baseline: str, arm: str) -> "pd.DataFra
         found = connection.execute(select(*columns).where(kernel.c.profile_id.in_((baseline, arm))))
         rows = pd.DataFrame.from_records([tuple(row) for row in found], columns=list(found.keys()))
     sides = {
-        side: rows[rows["profile_id"] == profile_id].groupby(["activity", "name"])[["ms", "count"]].sum().add_prefix(f"{side}_")
+        side: rows[rows["profile_id"] == profile_id]
+        .groupby(["activity", "name"])[["ms", "count"]]
+        .sum()
+        .add_prefix(f"{side}_")
         for side, profile_id in (("baseline", baseline), ("arm", arm))
     }
     both = sides["baseline"].join(sides["arm"], how="outer").fillna(0.0).reset_index()
@@ -39,7 +43,9 @@ def activity_differences(engine: Engine, baseline: str, arm: str) -> "pd.DataFra
 
 
 def operator_rows(engine: Engine, profile_ids: Collection[str]) -> "pd.DataFrame":
-    """The operators of profiles, by their `profile_id`: of the view `kernel` those columns that stories read."""
+    """The operators of profiles, by their `profile_id`: of the view `kernel` those columns that
+    stories read.
+    """
     import pandas as pd
 
     from store.views.public import TABLES
@@ -50,5 +56,10 @@ def operator_rows(engine: Engine, profile_ids: Collection[str]) -> "pd.DataFrame
     with reading(engine) as connection:
         for start in range(0, len(ids), _IDS_AT_ONCE):
             own = kernel.c.profile_id.in_(ids[start : start + _IDS_AT_ONCE])
-            rows += [tuple(row) for row in connection.execute(select(*columns).where(own, kernel.c.activity == "operator"))]
+            rows += [
+                tuple(row)
+                for row in connection.execute(
+                    select(*columns).where(own, kernel.c.activity == "operator")
+                )
+            ]
     return pd.DataFrame.from_records(rows, columns=list(names))

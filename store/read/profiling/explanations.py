@@ -1,4 +1,6 @@
-"""Explanations of a stored sweep: profiled arms beside their baselines, ceilings, predicted break-evens, each in sentences."""
+"""Explanations of a stored sweep: profiled arms beside their baselines, ceilings, predicted
+break-evens, each in sentences.
+"""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,28 +24,52 @@ if TYPE_CHECKING:
 LabelOf = Callable[[str, str], str]
 """The label of a method and its parameters (JSON)."""
 CLASSES_OF_TIME: Mapping[Device, Mapping[TimeClass, str]] = {
-    "cuda": {"device": "device", "launch": "launch", "host": "host", "sync": "waits", "idle": "idle"},
+    "cuda": {
+        "device": "device",
+        "launch": "launch",
+        "host": "host",
+        "sync": "waits",
+        "idle": "idle",
+    },
     "cpu": {"device": "operators", "host": "Python, dispatch", "idle": "idle"},
 }
 """How the classes of time are named, by device."""
 _NOTES: Mapping[Device, str] = {
-    "cuda": "ms of one forward without a profiler: device work as recorded, the rest shared by what the host did in its gaps.",
+    "cuda": (
+        "ms of one forward without a profiler: device work as recorded, the rest shared by what the"
+        " host did in its gaps."
+    ),
     "cpu": "ms of one forward without a profiler, shared as in the profiled forwards.",
 }
-_CHANGES = """Changes are what a class takes more than the baseline's, in per cent of the baseline's wall, with the 99 % interval \
-of each by itself, from pairs inside rounds of one process."""
+_CHANGES = (
+    "Changes are what a class takes more than the baseline's, in per cent of the baseline's wall, "
+    "with the 99 % interval of each by itself, from pairs inside rounds of one process."
+)
 _SLOWED = 1.5
-"""From this factor on, what forwards take longer under the profiler is stated as a limit of what their shares show."""
+"""From this factor on, what forwards take longer under the profiler is stated as a limit of what
+their shares show."""
 _TIMED: Mapping[Phase, str] = {"forward": "latency", "decode": "tpot"}
-"""The metric of a timing job that measures what the wall of a phase is; a prefill has none, as `ttft` counts the tokenizer."""
+"""The metric of a timing job that measures what the wall of a phase is; a prefill has none, as
+`ttft` counts the tokenizer."""
 _PROFILES = tuple(kind for kind in KINDS.values() if kind.payload == "profiles")
-EXPLAINED_METRICS = tuple(dict.fromkeys((*_TIMED.values(), *(name for kind in _PROFILES for name in kind.metrics))))
+EXPLAINED_METRICS = tuple(
+    dict.fromkeys((*_TIMED.values(), *(name for kind in _PROFILES for name in kind.metrics)))
+)
 """Metrics of the view `effect` that explanations read."""
 _CONDITION = ("environment", "host", "condition_id", "phase")
 _SAME = ("environment", "host", "condition_id", "arm_id", "baseline_id")
 _IDENTITY = ("environment", "host", "phase", "method", "model", "weights")
-_CAPTURED = (*_IDENTITY, "image_size", "image_shape", "prompt_tokens", "batch_size", "dtype", "attention")
-"""Equal for an eager arm and the same arm captured as a CUDA graph, besides what is requested of it but for the runtime."""
+_CAPTURED = (
+    *_IDENTITY,
+    "image_size",
+    "image_shape",
+    "prompt_tokens",
+    "batch_size",
+    "dtype",
+    "attention",
+)
+"""Equal for an eager arm and the same arm captured as a CUDA graph, besides what is requested of it
+but for the runtime."""
 
 
 class ProfiledArm(NamedTuple):
@@ -71,7 +97,17 @@ class ProfiledArm(NamedTuple):
     def flags(self) -> str:
         """Flags of arm and job, joined by commas."""
         joined = (getattr(self.row, name) for name in ("arm_flags", "job_flags"))
-        return ", ".join(sorted({flag for flags in joined if not is_missing(flags) for flag in flags.split(",") if flag}))
+        return ", ".join(
+            sorted(
+                {
+                    flag
+                    for flags in joined
+                    if not is_missing(flags)
+                    for flag in flags.split(",")
+                    if flag
+                }
+            )
+        )
 
 
 class Reason(NamedTuple):
@@ -96,7 +132,8 @@ class ProfiledCondition(NamedTuple):
     device: Device
     reasons: list[Reason]
     notes: tuple[str, ...]
-    """How the classes of time follow from a profile, what limits them, and what a flag of theirs means."""
+    """How the classes of time follow from a profile, what limits them, and what a flag of theirs
+    means."""
 
     @property
     def note(self) -> str:
@@ -104,19 +141,27 @@ class ProfiledCondition(NamedTuple):
 
     @property
     def precise(self) -> bool:
-        """Whether walls and rates mean something: some arm has an interval, or the profiles have no rounds that could give one."""
+        """Whether walls and rates mean something: some arm has an interval, or the profiles have no
+        rounds that could give one.
+        """
         speedups = [arm.profile.speedup for arm in self.arms if arm.profile.speedup is not None]
         return not speedups or any(each.low is not None for each in speedups)
 
 
-def profiled_arms(frame: "pd.DataFrame", label: LabelOf, tokens: Mapping[str, int]) -> list[ProfiledArm]:
-    """The profiles of rows of the view `profile`, of each arm and phase the newest attempt's; imported files all.
+def profiled_arms(
+    frame: "pd.DataFrame", label: LabelOf, tokens: Mapping[str, int]
+) -> list[ProfiledArm]:
+    """The profiles of rows of the view `profile`, of each arm and phase the newest attempt's;
+    imported files all.
 
     `tokens` are those of each condition, by its id.
     """
     newest = frame.groupby([*_CONDITION, "arm_id"], dropna=False)["attempt"].transform("max")
     shown = frame[(frame["attempt"] == newest) | frame["attempt"].isna()]
-    return [_profiled_arm(list(rows.itertuples()), label, tokens) for _, rows in shown.groupby("profile_id", sort=False)]
+    return [
+        _profiled_arm(list(rows.itertuples()), label, tokens)
+        for _, rows in shown.groupby("profile_id", sort=False)
+    ]
 
 
 def _profiled_arm(rows: list[Any], label: LabelOf, tokens: Mapping[str, int]) -> ProfiledArm:
@@ -133,13 +178,25 @@ def _profiled_arm(rows: list[Any], label: LabelOf, tokens: Mapping[str, int]) ->
         rounds=None if is_missing(row.rounds) else int(row.rounds),
         speedup=bounded_figure(row, "speedup"),
         profiled_speedup=bounded_figure(row, "profiled_speedup"),
-        changes={each.time_class: change for each in rows if (change := bounded_figure(each, "change"))},
+        changes={
+            each.time_class: change for each in rows if (change := bounded_figure(each, "change"))
+        },
     )
     known = not is_missing(row.peak_gflops) and not is_missing(row.peak_gb_per_s)
-    peaks = Peaks(gflops=row.peak_gflops, gb_per_s=row.peak_gb_per_s, dtype=row.dtype) if known else None
-    work = {"gmacs": _amount(row.gmacs), "bytes_moved": _amount(row.bytes_moved), "products": _amount(row.product_share)}
+    peaks = (
+        Peaks(gflops=row.peak_gflops, gb_per_s=row.peak_gb_per_s, dtype=row.dtype)
+        if known
+        else None
+    )
+    work = {
+        "gmacs": _amount(row.gmacs),
+        "bytes_moved": _amount(row.bytes_moved),
+        "products": _amount(row.product_share),
+    }
     name = str(row.label or row.file) if is_missing(row.method) else label(row.method, row.params)
-    return ProfiledArm(row, name, profile, peaks, roofline(profile, peaks, **work), tokens.get(row.condition_id))
+    return ProfiledArm(
+        row, name, profile, peaks, roofline(profile, peaks, **work), tokens.get(row.condition_id)
+    )
 
 
 def _amount(value: Any) -> float | None:
@@ -147,19 +204,30 @@ def _amount(value: Any) -> float | None:
 
 
 def explain_profiles(
-    profiles: "pd.DataFrame", effects: "pd.DataFrame", label: LabelOf, beside: ProfileContext | None = None
+    profiles: "pd.DataFrame",
+    effects: "pd.DataFrame",
+    label: LabelOf,
+    beside: ProfileContext | None = None,
 ) -> list[ProfiledCondition]:
-    """For each condition and phase that was profiled its arms, with sentences for each arm and baseline, and on their limits.
+    """For each condition and phase that was profiled its arms, with sentences for each arm and
+    baseline, and on their limits.
 
-    `profiles` and `effects` are rows of the views `profile` and `effect` (those of `EXPLAINED_METRICS`). `beside` is what else is
-    known of the same arms: with it, the timing of an arm comes first, and its profile and operators explain it.
+    `profiles` and `effects` are rows of the views `profile` and `effect` (those of
+    `EXPLAINED_METRICS`). `beside` is what else is known of the same arms: with it, the timing of an
+    arm comes first, and its profile and operators explain it.
     """
     known = effects[["condition_id", "tokens"]].dropna().drop_duplicates("condition_id")
-    arms = profiled_arms(profiles, label, {str(key): int(tokens) for key, tokens in known.itertuples(index=False, name=None)})
+    arms = profiled_arms(
+        profiles,
+        label,
+        {str(key): int(tokens) for key, tokens in known.itertuples(index=False, name=None)},
+    )
     pairs, timed = _pairs(effects), _timed_speedups(effects)
     grouped: dict[str, list[ProfiledArm]] = {}
     for arm in arms:
-        grouped.setdefault(json.dumps([_value(arm.row, name) for name in _CONDITION]), []).append(arm)
+        grouped.setdefault(json.dumps([_value(arm.row, name) for name in _CONDITION]), []).append(
+            arm
+        )
     found = []
     for own in grouped.values():
         device = _device_of(own)
@@ -176,16 +244,22 @@ def _notes(own: Sequence[ProfiledArm], device: Device) -> tuple[str, ...]:
     notes = [_NOTES[device]] if any(arm.profile.times for arm in own) else []
     if any(arm.profile.changes for arm in own):
         notes.append(_CHANGES)
-    walls = [(arm.profile.profiled_wall_s, arm.profile.wall_s) for arm in own if arm.profile.tool == "torch"]
+    walls = [
+        (arm.profile.profiled_wall_s, arm.profile.wall_s)
+        for arm in own
+        if arm.profile.tool == "torch"
+    ]
     slowed = max((profiled / wall for profiled, wall in walls if profiled and wall), default=0.0)
     if slowed >= _SLOWED:
         notes.append(
-            f"Under the profiler forwards take up to {slowed:.1f} times as long, so that shares of operators and of the rest are "
-            "those of slowed forwards: small differences between classes may be the profiler's."
+            f"Under the profiler forwards take up to {slowed:.1f} times as long, so that shares of"
+            " operators and of the rest are those of slowed forwards: small differences between"
+            " classes may be the profiler's."
         )
     if any(arm.flags for arm in own):
         notes.append(
-            "Flagged arms were disturbed while they were profiled, which intervals show as width: profile again when it is quiet."
+            "Flagged arms were disturbed while they were profiled, which intervals show as width:"
+            " profile again when it is quiet."
         )
     return tuple(notes)
 
@@ -223,7 +297,13 @@ def _timed_speedup(
     timed: Mapping[tuple[Any, ...], IntervalEstimate], arm: ProfiledArm, baseline: ProfiledArm
 ) -> IntervalEstimate | None:
     """What a timing job measured of the same arm against the same baseline."""
-    place = (arm.row.environment, arm.row.host, arm.row.condition_id, arm.row.arm_id, baseline.row.arm_id)
+    place = (
+        arm.row.environment,
+        arm.row.host,
+        arm.row.condition_id,
+        arm.row.arm_id,
+        baseline.row.arm_id,
+    )
     return timed.get((*place, _TIMED.get(arm.profile.phase)))
 
 
@@ -234,7 +314,9 @@ def _explanations(
     timed: Mapping[tuple[Any, ...], IntervalEstimate],
     beside: ProfileContext | None,
 ) -> Iterator[Reason]:
-    """A sentence for each arm and baseline, and for an arm that was captured too what that shows."""
+    """A sentence for each arm and baseline, and for an arm that was captured too what that
+    shows.
+    """
     device = _device_of(own)
     for arm in own:
         names = pairs.get((arm.row.condition_id, arm.row.arm_id), [])
@@ -248,8 +330,14 @@ def _explanations(
             sentence = explain_wall(baseline.profile, arm.profile, device, measured)
             if sentence and beside is not None:
                 known = explains(arm.profile, measured)
-                rates = [None if each.roofline is None else each.roofline.gflops for each in (baseline, arm) if known]
-                sentence = beside.explain(arm.row, baseline.row, _TIMED.get(arm.profile.phase), sentence, rates)
+                rates = [
+                    None if each.roofline is None else each.roofline.gflops
+                    for each in (baseline, arm)
+                    if known
+                ]
+                sentence = beside.explain(
+                    arm.row, baseline.row, _TIMED.get(arm.profile.phase), sentence, rates
+                )
             if sentence:
                 yield Reason(arm, sentence, baseline, against)
         captured = next((each for each in every if _is_capture(each, arm)), None)
@@ -267,10 +355,20 @@ def _is_capture(captured: ProfiledArm, eager: ProfiledArm) -> bool:
 
 
 def _ratio_of(captured: ProfiledArm, eager: ProfiledArm) -> IntervalEstimate | None:
-    """The eager wall over the captured one, from the speed-ups of both over one baseline in one job, whose errors may add up."""
+    """The eager wall over the captured one, from the speed-ups of both over one baseline in one
+    job, whose errors may add up.
+    """
     one, other = captured.profile.speedup, eager.profile.speedup
-    same = captured.row.attempt == eager.row.attempt and captured.row.baseline_arm_id == eager.row.baseline_arm_id
-    if not same or one is None or other is None or None in {one.low, one.high, other.low, other.high}:
+    same = (
+        captured.row.attempt == eager.row.attempt
+        and captured.row.baseline_arm_id == eager.row.baseline_arm_id
+    )
+    if (
+        not same
+        or one is None
+        or other is None
+        or None in {one.low, one.high, other.low, other.high}
+    ):
         return None
     low, high = (one.low or 0.0) / (other.high or 1.0), (one.high or 0.0) / (other.low or 1.0)
     return IntervalEstimate(value=one.value / other.value, low=low, high=high)
@@ -280,11 +378,17 @@ def _requested(arm: ProfiledArm) -> Any:
     """What is requested of an arm but for its runtime."""
     params = json.loads(arm.row.params)
     parts = params if isinstance(params, list) else [params]
-    return [rest for part in parts if (rest := {key: value for key, value in part.items() if key != "runtime"})]
+    return [
+        rest
+        for part in parts
+        if (rest := {key: value for key, value in part.items() if key != "runtime"})
+    ]
 
 
 def _limits(own: Sequence[ProfiledArm]) -> Iterator[Reason]:
-    """Where the first arm, a baseline, stands beside the peaks of the machine; tables have the limits of the others."""
+    """Where the first arm, a baseline, stands beside the peaks of the machine; tables have the
+    limits of the others.
+    """
     for arm in own:
         if arm.roofline is not None and arm.peaks is not None:
             yield Reason(arm, describe_roofline(arm.roofline, arm.peaks))
@@ -292,10 +396,16 @@ def _limits(own: Sequence[ProfiledArm]) -> Iterator[Reason]:
 
 
 def _imported(own: Sequence[ProfiledArm]) -> Iterator[Reason]:
-    """Of profiles from files of outside profilers, whose times are those with the profiler, how much of the arm they show."""
+    """Of profiles from files of outside profilers, whose times are those with the profiler, how
+    much of the arm they show.
+    """
     for arm in own:
         if not is_missing(arm.row.file):
-            share = "not known" if is_missing(arm.row.kernel_time_share) else f"{100 * arm.row.kernel_time_share:.3g} %"
+            share = (
+                "not known"
+                if is_missing(arm.row.kernel_time_share)
+                else f"{100 * arm.row.kernel_time_share:.3g} %"
+            )
             forwards = count(arm.row.forwards, "forward")
             yield Reason(
                 arm,

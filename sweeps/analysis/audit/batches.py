@@ -12,13 +12,16 @@ from sweeps.importers.references.measurement import LatencyUnit
 from sweeps.number_format import count
 
 FLAT_SLOPE = 0.1
-"""Slope of a logarithm over that of the batch up to which a quantity counts as flat, noise apart: 2 % more for each 20 %."""
+"""Slope of a logarithm over that of the batch up to which a quantity counts as flat, noise apart: 2
+% more for each 20 %."""
 MIN_SPAN = 4
 """A batch must grow by this factor before flatness is looked for."""
 LARGEST_DROP = 1.5
-"""By which a throughput may drop from one batch to a larger one: a batch that needs one more wave of tiles than the one before
-loses at most a third (from one wave to two with hardly more work)."""
-SETTLES_BATCH = "count the images of one forward with a hook, and time at least 30 forwards of each batch"
+"""By which a throughput may drop from one batch to a larger one: a batch that needs one more wave
+of tiles than the one before loses at most a third (from one wave to two with hardly more work)."""
+SETTLES_BATCH = (
+    "count the images of one forward with a hook, and time at least 30 forwards of each batch"
+)
 MAX_LISTED = 12
 """AuditColumn that one sentence lists."""
 
@@ -32,15 +35,19 @@ def _near(frame: AuditFrame, rows: AuditColumn) -> tuple[AuditColumn, AuditColum
     columns = (frame.column("throughput")[rows], frame.column("latency_ms")[rows])
     allowed = allowed_each(columns, frame.noise_at(rows), len(rows))
     products = np.log(_products(frame, rows))
-    return np.abs(products) <= allowed, np.abs(products - np.log(frame.column("batch")[rows])) <= allowed
+    return (
+        np.abs(products) <= allowed,
+        np.abs(products - np.log(frame.column("batch")[rows])) <= allowed,
+    )
 
 
 def throughput_times_latency(frame: AuditFrame, rows: AuditColumn) -> Checked:
     """Throughput times latency is the batch (latency per batch), or 1 (latency per image).
 
-    Source: both are the same images over the same time. A product of 1 at every batch size, with the latency of a batch, means that
-    one image was timed each time. Of tokens it holds for the time of a step. Cannot decide: where the latency's unit is not stated,
-    whether a product of 1 is that, or the latency of an image.
+    Source: both are the same images over the same time. A product of 1 at every batch size, with
+    the latency of a batch, means that one image was timed each time. Of tokens it holds for the
+    time of a step. Cannot decide: where the latency's unit is not stated, whether a product of 1 is
+    that, or the latency of an image.
     """
     if frame.items != "images" and not frame.steps:
         return Checked(0)
@@ -60,10 +67,11 @@ def _wrong_products(frame: AuditFrame, rows: AuditColumn) -> Iterator[Measuremen
         yield MeasurementFinding(
             "contradiction",
             single,
-            f"throughput × latency is one {item} ({shown}) at every one of the batch sizes {_batches(frame, single)}: "
-            f"{row.throughput:g}/s × {row.latency_ms:g} ms = {product:.3f} {item} at batch {row.batch}; "
-            f"{row.batch} {item}s in {row.latency_ms:g} ms would be {(row.batch or 1) / (row.latency_ms or 1) * 1e3:,.0f}/s. "
-            f"One {item} was timed at each of them",
+            f"throughput × latency is one {item} ({shown}) at every one of the batch sizes"
+            f" {_batches(frame, single)}: {row.throughput:g}/s × {row.latency_ms:g} ms ="
+            f" {product:.3f} {item} at batch {row.batch}; {row.batch} {item}s in {row.latency_ms:g}"
+            f" ms would be {(row.batch or 1) / (row.latency_ms or 1) * 1e3:,.0f}/s. One {item} was"
+            " timed at each of them",
             SETTLES_BATCH,
         )
     whole = rows[(batch > 1) & whole_batch] if frame.latency == "per_image" else rows[:0]
@@ -71,8 +79,8 @@ def _wrong_products(frame: AuditFrame, rows: AuditColumn) -> Iterator[Measuremen
         yield MeasurementFinding(
             "doubtful",
             whole,
-            f"throughput × latency is the batch size at {_batches(frame, whole)}, so the latency is of a batch, "
-            "though it is stated per image",
+            f"throughput × latency is the batch size at {_batches(frame, whole)}, so the latency is"
+            " of a batch, though it is stated per image",
             "state what the latency is the time of",
         )
     if other.any():
@@ -81,33 +89,44 @@ def _wrong_products(frame: AuditFrame, rows: AuditColumn) -> Iterator[Measuremen
         yield MeasurementFinding(
             "contradiction",
             rows[other],
-            f"{place_of_row(row)}: {row.throughput:g}/s × {row.latency_ms:g} ms = {products[worst]:.3g} {item}s, neither the batch "
-            f"of {row.batch} nor one {item}, beyond rounding and a noise of {100 * frame.noise_at(rows):.2g} %",
+            f"{place_of_row(row)}: {row.throughput:g}/s × {row.latency_ms:g} ms ="
+            f" {products[worst]:.3g} {item}s, neither the batch of {row.batch} nor one {item},"
+            f" beyond rounding and a noise of {100 * frame.noise_at(rows):.2g} %",
             "state whether both come from the same run; report the raw times",
         )
 
 
 def _batches(frame: AuditFrame, rows: AuditColumn) -> str:
     batches = list(dict.fromkeys(frame.column("batch")[rows].astype(int).tolist()))
-    return in_words(batches if len(batches) <= MAX_LISTED else [*batches[:MAX_LISTED], f"{len(batches) - MAX_LISTED} more"])
+    return in_words(
+        batches
+        if len(batches) <= MAX_LISTED
+        else [*batches[:MAX_LISTED], f"{len(batches) - MAX_LISTED} more"]
+    )
 
 
 def inferred_latency(frame: AuditFrame) -> LatencyUnit | None:
-    """What the latency is the time of where that is not stated, by its product with the throughput at batches above 1.
+    """What the latency is the time of where that is not stated, by its product with the throughput
+    at batches above 1.
 
     A product of 1 throughout does not decide: `None`.
     """
     known = frame.stated("throughput") & frame.stated("latency_ms") & (frame.column("batch") > 1)
     rows = np.flatnonzero(known)
-    return "per_batch" if len(rows) and frame.items == "images" and _near(frame, rows)[1].all() else None
+    return (
+        "per_batch"
+        if len(rows) and frame.items == "images" and _near(frame, rows)[1].all()
+        else None
+    )
 
 
 def flat_throughput(frame: AuditFrame, rows: AuditColumn) -> Checked:
     """Throughput and the latency of a batch are not both flat over batch sizes.
 
-    Source: batch = throughput × latency of a batch, so that the slopes of their logarithms over that of the batch add up to 1.
-    A throughput that is flat because the device is saturated has a latency that grows with the batch, and is right. Cannot decide:
-    without a latency, whether a flat throughput is a saturated device or a batch that was not run.
+    Source: batch = throughput × latency of a batch, so that the slopes of their logarithms over
+    that of the batch add up to 1. A throughput that is flat because the device is saturated has a
+    latency that grows with the batch, and is right. Cannot decide: without a latency, whether a
+    flat throughput is a saturated device or a batch that was not run.
     """
     groups, x = frame.codes(SAME_CURVE, rows), np.log(frame.column("batch")[rows])
     if not len(rows):
@@ -119,17 +138,24 @@ def flat_throughput(frame: AuditFrame, rows: AuditColumn) -> Checked:
     wide = high - low >= math.log(MIN_SPAN) - 1e-12
     if not wide.any():
         return Checked(0)
-    latency = frame.column("latency_ms")[rows] * (frame.column("batch")[rows] if frame.latency == "per_image" else 1)
+    latency = frame.column("latency_ms")[rows] * (
+        frame.column("batch")[rows] if frame.latency == "per_image" else 1
+    )
     centred = x - (np.bincount(groups, x) / number)[groups]
     with np.errstate(divide="ignore", invalid="ignore"):
         square = np.bincount(groups, centred**2)
-        slopes = [np.bincount(groups, centred * np.log(y)) / square for y in (frame.column("throughput")[rows], latency)]
+        slopes = [
+            np.bincount(groups, centred * np.log(y)) / square
+            for y in (frame.column("throughput")[rows], latency)
+        ]
         noise = np.zeros(len(number))
         noise[groups] = frame.noise_of_groups(rows, groups)
         least = FLAT_SLOPE + quantile_of(2 * len(rows)) * noise / np.sqrt(square)
         flat = wide & (np.abs(slopes[0]) <= least) & (np.abs(slopes[1]) <= least)
     places = np.flatnonzero(flat)
-    return Checked(int(wide.sum()), (_flat(frame, rows[own], latency[own]) for own in members(groups, places)))
+    return Checked(
+        int(wide.sum()), (_flat(frame, rows[own], latency[own]) for own in members(groups, places))
+    )
 
 
 def _flat(frame: AuditFrame, own: AuditColumn, latencies: AuditColumn) -> MeasurementFinding:
@@ -138,46 +164,77 @@ def _flat(frame: AuditFrame, own: AuditColumn, latencies: AuditColumn) -> Measur
     middle = float(np.mean(throughputs))
     around = np.abs(throughputs / middle - 1).max()
     fact = (
-        f"{place_of_row(frame.row(int(own[0]))).rpartition(', batch')[0] or 'all rows'}: throughput is flat within "
-        f"{100 * around:.1f} % ({throughputs.min():g} to {throughputs.max():g}/s, {100 * spread:.1f} % apart) over a batch that "
-        f"grows {batches.max() / batches.min():g} times, and so is the latency ({latencies.min():g} to {latencies.max():g} ms)"
+        f"{place_of_row(frame.row(int(own[0]))).rpartition(', batch')[0] or 'all rows'}: throughput"
+        f" is flat within {100 * around:.1f} % ({throughputs.min():g} to {throughputs.max():g}/s,"
+        f" {100 * spread:.1f} % apart) over a batch that grows {batches.max() / batches.min():g}"
+        f" times, and so is the latency ({latencies.min():g} to {latencies.max():g} ms)"
     )
     if frame.latency is None:
-        fact = f"{fact}: of a batch that contradicts itself, per image it means a device that one image saturates"
-        return MeasurementFinding("doubtful", own, fact, "state what the latency is the time of; " + SETTLES_BATCH)
-    return MeasurementFinding("contradiction", own, f"{fact}: more images took no more time; the batch was not run", SETTLES_BATCH)
+        fact = (
+            f"{fact}: of a batch that contradicts itself, per image it means a device that one"
+            " image saturates"
+        )
+        return MeasurementFinding(
+            "doubtful", own, fact, "state what the latency is the time of; " + SETTLES_BATCH
+        )
+    return MeasurementFinding(
+        "contradiction",
+        own,
+        f"{fact}: more images took no more time; the batch was not run",
+        SETTLES_BATCH,
+    )
 
 
 def steady_state(frame: AuditFrame, rows: AuditColumn) -> Checked:
-    """Over batch sizes a machine in a steady state takes no less time for more items, and its throughput does not break down.
+    """Over batch sizes a machine in a steady state takes no less time for more items, and its
+    throughput does not break down.
 
-    Source: a larger batch is more work, so its time is not shorter; and a batch that needs one wave of tiles more loses at most a
-    third of the throughput (`LARGEST_DROP`). Cannot decide: which of the rows is wrong, nor whether a library chose another
-    algorithm for one of them.
+    Source: a larger batch is more work, so its time is not shorter; and a batch that needs one wave
+    of tiles more loses at most a third of the throughput (`LARGEST_DROP`). Cannot decide: which of
+    the rows is wrong, nor whether a library chose another algorithm for one of them.
     """
-    groups, batch, rate = frame.codes(SAME_CURVE, rows), frame.column("batch")[rows], frame.column("throughput")[rows]
+    groups, batch, rate = (
+        frame.codes(SAME_CURVE, rows),
+        frame.column("batch")[rows],
+        frame.column("throughput")[rows],
+    )
     order = np.lexsort((batch, groups))
     small, large = order[:-1], order[1:]
     pairs = (groups[small] == groups[large]) & (batch[small] != batch[large])
     small, large = small[pairs], large[pairs]
     if not len(small):
         return Checked(0)
-    allowed = allowed_each((rate[small], rate[large]), frame.noise_of_groups(rows, groups)[small], 2 * len(rows))
+    allowed = allowed_each(
+        (rate[small], rate[large]), frame.noise_of_groups(rows, groups)[small], 2 * len(rows)
+    )
     shorter = np.log(batch[small] / rate[small] / (batch[large] / rate[large])) > allowed
     falls = ~shorter & (np.log(rate[small] / rate[large]) > math.log(LARGEST_DROP) + allowed)
     return Checked(len(small), _unsteady(frame, rows, groups, (small, large, shorter, falls)))
 
 
 def _unsteady(
-    frame: AuditFrame, rows: AuditColumn, groups: AuditColumn, pairs: tuple[AuditColumn, AuditColumn, AuditColumn, AuditColumn]
+    frame: AuditFrame,
+    rows: AuditColumn,
+    groups: AuditColumn,
+    pairs: tuple[AuditColumn, AuditColumn, AuditColumn, AuditColumn],
 ) -> Iterator[MeasurementFinding]:
-    """`pairs`: the smaller and the larger batch, whether it takes less time, and whether its throughput falls."""
+    """`pairs`: the smaller and the larger batch, whether it takes less time, and whether its
+    throughput falls.
+    """
     small, large, shorter, falls = pairs
     batch, rate = frame.column("batch")[rows], frame.column("throughput")[rows]
     broken = np.flatnonzero(shorter | falls)
     wanted = list(dict.fromkeys(np.sort(groups[small[broken]]).tolist()))
     by_group = (
-        dict(zip(wanted, np.split(broken, np.flatnonzero(np.diff(groups[small[broken]])) + 1), strict=True)) if wanted else {}
+        dict(
+            zip(
+                wanted,
+                np.split(broken, np.flatnonzero(np.diff(groups[small[broken]])) + 1),
+                strict=True,
+            )
+        )
+        if wanted
+        else {}
     )
     for group, own in zip(wanted, members(groups, wanted), strict=True):
         facts = []
@@ -185,29 +242,41 @@ def _unsteady(
             one, other = small[pair], large[pair]
             if shorter[pair]:
                 times = [1e3 * batch[each] / rate[each] for each in (one, other)]
-                facts.append(f"batch {batch[other]:.0f} would take {times[1]:.0f} ms, batch {batch[one]:.0f} {times[0]:.0f} ms")
+                facts.append(
+                    f"batch {batch[other]:.0f} would take {times[1]:.0f} ms, batch {batch[one]:.0f}"
+                    f" {times[0]:.0f} ms"
+                )
             else:
                 facts.append(
-                    f"from batch {batch[one]:.0f} to {batch[other]:.0f} throughput falls {rate[one] / rate[other]:.1f} times"
+                    f"from batch {batch[one]:.0f} to {batch[other]:.0f} throughput falls"
+                    f" {rate[one] / rate[other]:.1f} times"
                 )
         more = len(by_group[group]) - MAX_LISTED
         ranked = own[np.argsort(batch[own], kind="stable")][:MAX_LISTED]
         yield MeasurementFinding(
             "contradiction",
             rows[np.unique(np.concatenate((small[by_group[group]], large[by_group[group]])))],
-            f"{place_of_row(frame.row(int(rows[ranked[0]]))).rpartition(', batch')[0]}: "
-            f"{', '.join(f'{rate[each]:g}' for each in ranked)}/s at batch {in_words(batch[ranked].astype(int).tolist())} "
-            f"cannot be one machine's steady state: {'; '.join(facts)}" + (f"; and {more} more" if more > 0 else ""),
-            "repeat each batch several times in random order, with warm-up, clocks and other processes recorded",
+            f"{place_of_row(frame.row(int(rows[ranked[0]]))).rpartition(', batch')[0]}:"
+            f" {', '.join(f'{rate[each]:g}' for each in ranked)}/s at batch"
+            f" {in_words(batch[ranked].astype(int).tolist())} cannot be one machine's steady state:"
+            f" {'; '.join(facts)}" + (f"; and {more} more" if more > 0 else ""),
+            "repeat each batch several times in random order, with warm-up, clocks and other"
+            " processes recorded",
         )
 
 
 def counted_items(frame: AuditFrame, rows: AuditColumn) -> Checked:
     """A forward holds as many items as its batch size.
 
-    Source: a hook that counts what enters the model. Cannot decide: which of both numbers the times belong to.
+    Source: a hook that counts what enters the model. Cannot decide: which of both numbers the times
+    belong to.
     """
-    return Checked(len(rows), _miscounted(frame, rows[frame.column("batch_counted")[rows] != frame.column("batch")[rows]]))
+    return Checked(
+        len(rows),
+        _miscounted(
+            frame, rows[frame.column("batch_counted")[rows] != frame.column("batch")[rows]]
+        ),
+    )
 
 
 def _miscounted(frame: AuditFrame, wrong: AuditColumn) -> Iterator[MeasurementFinding]:
@@ -216,7 +285,8 @@ def _miscounted(frame: AuditFrame, wrong: AuditColumn) -> Iterator[MeasurementFi
         yield MeasurementFinding(
             "contradiction",
             wrong,
-            f"{place_of_row(row)}: {row.batch_counted} items were counted in a forward of batch {row.batch}"
+            f"{place_of_row(row)}: {row.batch_counted} items were counted in a forward of batch"
+            f" {row.batch}"
             + (f", and so in {count(len(wrong) - 1, 'more row')}" if len(wrong) > 1 else ""),
             "time the batch that is named",
         )

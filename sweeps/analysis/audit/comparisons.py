@@ -1,4 +1,6 @@
-"""Rules on comparisons: speed-ups against MACs and against their own rows, tokens against keep rates."""
+"""Rules on comparisons: speed-ups against MACs and against their own rows, tokens against keep
+rates.
+"""
 
 import math
 from collections.abc import Iterator
@@ -11,11 +13,13 @@ from sweeps.analysis.audit.tolerance import allowed_each, place_of_row, rounding
 from sweeps.importers.references.measurement import Measurement
 
 SLACK = 0.005
-"""Of ratios stated beside rounded numbers: they may have been made of throughputs or of latencies, before rounding or after."""
+"""Of ratios stated beside rounded numbers: they may have been made of throughputs or of latencies,
+before rounding or after."""
 
 
 def measured_speedups(frame: AuditFrame, rows: AuditColumn) -> AuditColumn:
-    """Time per item of the only baseline over that of each row, both by throughput or both by latency; or NaN.
+    """Time per item of the only baseline over that of each row, both by throughput or both by
+    latency; or NaN.
 
     Of our own rows it is the speed-up by pairs alone: their times may be of different runs.
     """
@@ -31,22 +35,35 @@ def measured_speedups(frame: AuditFrame, rows: AuditColumn) -> AuditColumn:
 def beyond_macs(frame: AuditFrame, rows: AuditColumn) -> Checked:
     """No arm is faster than its MACs promise, unless the table explains it.
 
-    Source: fewer operations of the same kind save at most their share of the time. Memory traffic that falls faster than MACs
-    (attention matrices, a working set that comes to fit a cache) can exceed it, so this is doubtful, no contradiction. Cannot
-    decide: which of both times is wrong.
+    Source: fewer operations of the same kind save at most their share of the time. Memory traffic
+    that falls faster than MACs (attention matrices, a working set that comes to fit a cache) can
+    exceed it, so this is doubtful, no contradiction. Cannot decide: which of both times is wrong.
     """
     gmacs, beside = frame.column("gmacs"), frame.beside[rows]
     speedups = measured_speedups(frame, rows)
     speedups = np.where(np.isnan(speedups), frame.column("speedup")[rows], speedups)
     promises = np.where(beside < 0, np.nan, gmacs[beside] / gmacs[rows])
     compared = ~np.isnan(speedups) & ~np.isnan(promises)
-    rows, beside, speedups, promises = rows[compared], beside[compared], speedups[compared], promises[compared]
-    wrong = np.log(speedups / promises) > allowed_each((speedups, promises), frame.noise_at(rows), len(rows))
-    return Checked(len(rows), _faster(frame, rows[wrong], beside[wrong], speedups[wrong], promises[wrong]))
+    rows, beside, speedups, promises = (
+        rows[compared],
+        beside[compared],
+        speedups[compared],
+        promises[compared],
+    )
+    wrong = np.log(speedups / promises) > allowed_each(
+        (speedups, promises), frame.noise_at(rows), len(rows)
+    )
+    return Checked(
+        len(rows), _faster(frame, rows[wrong], beside[wrong], speedups[wrong], promises[wrong])
+    )
 
 
 def _faster(
-    frame: AuditFrame, rows: AuditColumn, beside: AuditColumn, speedups: AuditColumn, promises: AuditColumn
+    frame: AuditFrame,
+    rows: AuditColumn,
+    beside: AuditColumn,
+    speedups: AuditColumn,
+    promises: AuditColumn,
 ) -> Iterator[MeasurementFinding]:
     if len(rows):
         worst = int(np.argmax(speedups / promises))
@@ -54,8 +71,9 @@ def _faster(
         yield MeasurementFinding(
             "doubtful",
             np.concatenate((rows, beside)),
-            f"{place_of_row(row)} is {speedups[worst]:.1f} times as fast as the unmodified model where its MACs "
-            f"({baseline.gmacs:g} to {row.gmacs:g}) promise {promises[worst]:.2f} at most",
+            f"{place_of_row(row)} is {speedups[worst]:.1f} times as fast as the unmodified model"
+            f" where its MACs ({baseline.gmacs:g} to {row.gmacs:g}) promise {promises[worst]:.2f}"
+            " at most",
             "measure the unmodified model again, side by side with the arm",
         )
 
@@ -63,8 +81,9 @@ def _faster(
 def stated_ratio(frame: AuditFrame, rows: AuditColumn) -> Checked:
     """A stated speed-up or change of the time follows from the rows that it is about.
 
-    Source: baseline over arm; a change of c per cent is a speed-up of 1 / (1 + c / 100). Tolerance: the rounding of all numbers,
-    and `SLACK`. Cannot decide: which number was copied wrongly, or what a per cent is of.
+    Source: baseline over arm; a change of c per cent is a speed-up of 1 / (1 + c / 100). Tolerance:
+    the rounding of all numbers, and `SLACK`. Cannot decide: which number was copied wrongly, or
+    what a per cent is of.
     """
     beside = frame.beside[rows]
     speedup, change = frame.column("speedup")[rows], frame.column("latency_change")[rows]
@@ -73,7 +92,10 @@ def stated_ratio(frame: AuditFrame, rows: AuditColumn) -> Checked:
     stated = ((speedup, roundings(speedup)), (1 / factor, half))
     near, known = [], []
     for name, inverse in (("throughput", False), ("latency_ms", True)):
-        own, other = frame.column(name)[rows], np.where(beside < 0, np.nan, frame.column(name)[beside])
+        own, other = (
+            frame.column(name)[rows],
+            np.where(beside < 0, np.nan, frame.column(name)[beside]),
+        )
         known.append((other / own if inverse else own / other, roundings(own) + roundings(other)))
     measured = ~np.isnan(known[0][0]) | ~np.isnan(known[1][0])
     for number, step in stated:
@@ -81,13 +103,20 @@ def stated_ratio(frame: AuditFrame, rows: AuditColumn) -> Checked:
         near.append(~np.isnan(number) & measured & ~fits[0] & ~fits[1])
     both = ~np.isnan(speedup) & ~np.isnan(change)
     apart = both & (np.abs(np.log(speedup * factor)) > stated[0][1] + stated[1][1] + SLACK)
-    comparisons = int(sum((~np.isnan(number) & measured).sum() for number, _ in stated) + both.sum())
+    comparisons = int(
+        sum((~np.isnan(number) & measured).sum() for number, _ in stated) + both.sum()
+    )
     wrong = near[0] | near[1] | apart
     ratios = np.where(np.isnan(known[0][0]), known[1][0], known[0][0])
-    return Checked(comparisons, _misstated(frame, rows[wrong], np.array((*near, apart))[:, wrong], ratios[wrong]))
+    return Checked(
+        comparisons,
+        _misstated(frame, rows[wrong], np.array((*near, apart))[:, wrong], ratios[wrong]),
+    )
 
 
-def _misstated(frame: AuditFrame, rows: AuditColumn, wrong: AuditColumn, ratios: AuditColumn) -> Iterator[MeasurementFinding]:
+def _misstated(
+    frame: AuditFrame, rows: AuditColumn, wrong: AuditColumn, ratios: AuditColumn
+) -> Iterator[MeasurementFinding]:
     """`wrong`: whether the speed-up, the change, and both together are."""
     by_ratio, by_change, apart = wrong
     if not len(rows):
@@ -113,26 +142,37 @@ def _misstated(frame: AuditFrame, rows: AuditColumn, wrong: AuditColumn, ratios:
 
 def _words(row: Measurement) -> tuple[str, str]:
     change = 0.0 if row.latency_change is None else row.latency_change
-    return f"a speed-up of {row.speedup or math.nan:g}x is stated", f"a time that changes by {change:+g} % is stated"
+    return (
+        f"a speed-up of {row.speedup or math.nan:g}x is stated",
+        f"a time that changes by {change:+g} % is stated",
+    )
 
 
 def stage_tokens(frame: AuditFrame, rows: AuditColumn) -> Checked:
     """Tokens that are stated to be left agree with a keep rate that is applied in several stages.
 
-    Source: each stage keeps its share of what the one before left (`ceil` or `floor`), or the i-th stage its rate to the power of
-    i of all: both are counted, with one token for each stage that fuses what it drops, and one for the class token. Cannot
-    decide: a keep rate that is stated of all stages together.
+    Source: each stage keeps its share of what the one before left (`ceil` or `floor`), or the i-th
+    stage its rate to the power of i of all: both are counted, with one token for each stage that
+    fuses what it drops, and one for the class token. Cannot decide: a keep rate that is stated of
+    all stages together.
     """
     rows = rows[frame.column("stages")[rows] > 1]
     groups = frame.codes(("tokens", "keep_rate", "stages", "tokens_final"), rows)
     return Checked(len(rows), _wrong_tokens(frame, rows, groups))
 
 
-def _wrong_tokens(frame: AuditFrame, rows: AuditColumn, groups: AuditColumn) -> Iterator[MeasurementFinding]:
+def _wrong_tokens(
+    frame: AuditFrame, rows: AuditColumn, groups: AuditColumn
+) -> Iterator[MeasurementFinding]:
     firsts: list[int] = np.unique(groups, return_index=True)[1].tolist()
     for place in firsts:
         row = frame.row(int(rows[place]))
-        tokens, rate, stages, final = row.tokens or 0, row.keep_rate or 1.0, row.stages or 1, row.tokens_final or 0
+        tokens, rate, stages, final = (
+            row.tokens or 0,
+            row.keep_rate or 1.0,
+            row.stages or 1,
+            row.tokens_final or 0,
+        )
         left = _left(tokens, rate, stages)
         if min(left) - 1 <= final <= max(left) + stages + 1:
             continue
@@ -144,7 +184,8 @@ def _wrong_tokens(frame: AuditFrame, rows: AuditColumn, groups: AuditColumn) -> 
         yield MeasurementFinding(
             "contradiction",
             rows[groups == groups[place]],
-            f"keep rate {rate:g} in {stages} stages ends with {end} ({' → '.join(map(str, steps))}), not {final}"
+            f"keep rate {rate:g} in {stages} stages ends with {end}"
+            f" ({' → '.join(map(str, steps))}), not {final}"
             + (", which is what one stage leaves" if one else ""),
             "print the tokens of each block in one forward",
         )
@@ -152,7 +193,11 @@ def _wrong_tokens(frame: AuditFrame, rows: AuditColumn, groups: AuditColumn) -> 
 
 def _left(tokens: int, rate: float, stages: int) -> set[int]:
     """Patch tokens after so many stages by each convention."""
-    found = {int(tokens * rate**stages), math.ceil(tokens * rate**stages - 1e-9), round(tokens * rate**stages)}
+    found = {
+        int(tokens * rate**stages),
+        math.ceil(tokens * rate**stages - 1e-9),
+        round(tokens * rate**stages),
+    }
     for rounded in (math.ceil, math.floor):
         left = tokens
         for _ in range(stages):

@@ -1,4 +1,6 @@
-"""Rules on the time of the device: kernels against wall time, against MACs, and against what the device can do."""
+"""Rules on the time of the device: kernels against wall time, against MACs, and against what the
+device can do.
+"""
 
 import math
 from collections.abc import Iterator
@@ -12,33 +14,43 @@ from sweeps.model.profile import COUNTERS
 from sweeps.number_format import count
 
 LARGEST_GAIN = 4.0
-"""By which kernels may get more efficient as work grows, where no peak is known: DeiT-B on an RTX 2080 Ti goes from 5.0 TFLOP/s
-(224 pixels, batch 1, 7.0 ms of kernels) to 17.1 (448 pixels, batch 8), 3.4 times."""
+"""By which kernels may get more efficient as work grows, where no peak is known: DeiT-B on an RTX
+2080 Ti goes from 5.0 TFLOP/s (224 pixels, batch 1, 7.0 ms of kernels) to 17.1 (448 pixels, batch
+8), 3.4 times."""
 MIN_COVERED = 0.5
 """Share of the kernel time from which on profiled kernels stand for a forward."""
 SHORTEST_KERNEL_MS = 0.005
-"""About what a kernel takes that has next to nothing to do; the background reports estimate 3 to 15 µs for small ones."""
+"""About what a kernel takes that has next to nothing to do; the background reports estimate 3 to 15
+µs for small ones."""
 
 
 def device_work(frame: AuditFrame, rows: AuditColumn) -> Checked:
     """Time of the kernels of one arm grows with its MACs.
 
-    Source: kernels on more work are at best more efficient by `LARGEST_GAIN`, less `SHORTEST_KERNEL_MS` for each, or by what is
-    left to the device's peak where that is known; without a count of kernels or a peak it is doubtful. Where forwards are not
-    stated, rows are compared as if they covered equally many, which equal counts of kernels bear out. Cannot decide: which of the
-    rows is wrong; whether other kernels ran.
+    Source: kernels on more work are at best more efficient by `LARGEST_GAIN`, less
+    `SHORTEST_KERNEL_MS` for each, or by what is left to the device's peak where that is known;
+    without a count of kernels or a peak it is doubtful. Where forwards are not stated, rows are
+    compared as if they covered equally many, which equal counts of kernels bear out. Cannot decide:
+    which of the rows is wrong; whether other kernels ran.
     """
     groups = frame.codes(SAME_ARM, rows) * 2 + np.isnan(frame.column("forwards")[rows])
     groups = np.unique(groups, return_inverse=True)[1]
     sizes = np.bincount(groups) if len(rows) else np.zeros(0, dtype=int)
     wanted = np.flatnonzero(sizes > 1)
     found = (_work_against_time(frame, rows[own]) for own in members(groups, wanted))
-    return Checked(int((sizes * (sizes - 1) // 2).sum()), (each for each in found if each is not None))
+    return Checked(
+        int((sizes * (sizes - 1) // 2).sum()), (each for each in found if each is not None)
+    )
 
 
 def _work_against_time(frame: AuditFrame, own: AuditColumn) -> MeasurementFinding | None:
-    """The pair of rows of one arm whose times fit their work least; each row stands against the extreme of those before."""
-    column = {name: frame.column(name)[own] for name in ("gmacs", "batch", "kernel_ms", "kernels", "forwards", "peak_gflops")}
+    """The pair of rows of one arm whose times fit their work least; each row stands against the
+    extreme of those before.
+    """
+    column = {
+        name: frame.column(name)[own]
+        for name in ("gmacs", "batch", "kernel_ms", "kernels", "forwards", "peak_gflops")
+    }
     work = column["gmacs"] * column["batch"]
     order = np.argsort(work, kind="stable")
     own, work = own[order], work[order]
@@ -53,31 +65,43 @@ def _work_against_time(frame: AuditFrame, own: AuditColumn) -> MeasurementFindin
     spread = quantile_of(len(own) * (len(own) - 1) // 2) * frame.noise_at(own) * math.sqrt(2)
     with np.errstate(divide="ignore"):
         least_rate, rate = np.log(least / work) - room, np.log(times / work)
-    # too short: log(t / w) + room + spread is below the largest log(least / w) - room of rows with less work
+    # too short: log(t / w) + room + spread is below the largest log(least / w) - room of rows with
+    # less work
     short_by = np.maximum.accumulate(least_rate)
     short_from = _places_of(least_rate, short_by)
     is_short = np.concatenate(([False], rate[1:] + room[1:] + spread < short_by[:-1]))
     low_by = np.minimum.accumulate(rate + room)
     low_from = _places_of(-(rate + room), -low_by)
-    is_long = np.concatenate(([False], rate[1:] - room[1:] - spread - math.log(LARGEST_GAIN) > low_by[:-1]))
+    is_long = np.concatenate(
+        ([False], rate[1:] - room[1:] - spread - math.log(LARGEST_GAIN) > low_by[:-1])
+    )
     if not (is_short | is_long).any():
         return None
     pairs = [(int(short_from[place - 1]), int(place)) for place in np.flatnonzero(is_short)]
     pairs += [(int(low_from[place - 1]), int(place)) for place in np.flatnonzero(is_long)]
     one, other = max(pairs, key=lambda pair: abs(rate[pair[1]] - rate[pair[0]]))
     small, large = frame.row(int(own[one])), frame.row(int(own[other]))
-    grown, share, alone = times[other] / times[one], work[other] / work[one], gmacs[other] / gmacs[one]
+    grown, share, alone = (
+        times[other] / times[one],
+        work[other] / work[one],
+        gmacs[other] / gmacs[one],
+    )
     single = batch[other] != batch[one] and grown < share and 0.5 < grown / alone < 2
-    with_kernels = f", with {small.kernels:,} and {large.kernels:,} kernels" if small.kernels and large.kernels else ""
+    with_kernels = (
+        f", with {small.kernels:,} and {large.kernels:,} kernels"
+        if small.kernels and large.kernels
+        else ""
+    )
     return MeasurementFinding(
         "contradiction" if grown < share and (small.kernels or small.peak_gflops) else "doubtful",
         own[
             _involved(is_short, least_rate, rate + room + spread)
             | _involved(is_long, -(rate + room), -(rate - room - spread - math.log(LARGEST_GAIN)))
         ],
-        f"kernels take {grown:.1f} times as long at {place_of_row(large)} as at {place_of_row(small)} "
-        f"({small.kernel_ms:g} and {large.kernel_ms:g} ms{with_kernels}) where MACs state {share:.1f} times "
-        f"({small.gmacs:g} × {small.batch} and {large.gmacs:g} × {large.batch})"
+        f"kernels take {grown:.1f} times as long at {place_of_row(large)} as at"
+        f" {place_of_row(small)} ({small.kernel_ms:g} and {large.kernel_ms:g} ms{with_kernels})"
+        f" where MACs state {share:.1f} times ({small.gmacs:g} × {small.batch} and {large.gmacs:g}"
+        f" × {large.batch})"
         + (f"; with one image in both MACs grow {alone:.1f} times, which fits" if single else ""),
         "divide by the number of forwards, and count the images of one of them",
     )
@@ -90,7 +114,9 @@ def _places_of(values: AuditColumn, extremes: AuditColumn) -> AuditColumn:
 
 
 def _involved(wrong: AuditColumn, before: AuditColumn, own: AuditColumn) -> AuditColumn:
-    """Rows that are wrong, and those before them against which they are: `own` of a row is less than `before` of an earlier one."""
+    """Rows that are wrong, and those before them against which they are: `own` of a row is less
+    than `before` of an earlier one.
+    """
     least_after = np.minimum.accumulate(own[::-1])[::-1]
     return wrong | np.concatenate((before[:-1] > least_after[1:], [False]))
 
@@ -104,28 +130,36 @@ def _busy_ms(frame: AuditFrame, rows: AuditColumn) -> AuditColumn:
 def device_within_wall(frame: AuditFrame, rows: AuditColumn) -> Checked:
     """The device is not busy for longer than a forward takes.
 
-    Source: a forward ends when its kernels have. Kernels of several streams may overlap, and a profiler lengthens kernels a little:
-    only what exceeds noise is reported. Cannot decide: streams that really ran side by side.
+    Source: a forward ends when its kernels have. Kernels of several streams may overlap, and a
+    profiler lengthens kernels a little: only what exceeds noise is reported. Cannot decide: streams
+    that really ran side by side.
     """
     busy, wall = _busy_ms(frame, rows), frame.batch_ms[rows]
     rows, busy, wall = (each[~np.isnan(busy) & ~np.isnan(wall)] for each in (rows, busy, wall))
     return Checked(len(rows), _longer(frame, rows, busy, wall))
 
 
-def _longer(frame: AuditFrame, rows: AuditColumn, busy: AuditColumn, wall: AuditColumn) -> Iterator[MeasurementFinding]:
-    wrong = np.flatnonzero(_beyond(frame, rows, busy / wall, (busy, frame.column("latency_ms")[rows])))
+def _longer(
+    frame: AuditFrame, rows: AuditColumn, busy: AuditColumn, wall: AuditColumn
+) -> Iterator[MeasurementFinding]:
+    wrong = np.flatnonzero(
+        _beyond(frame, rows, busy / wall, (busy, frame.column("latency_ms")[rows]))
+    )
     if len(wrong):
         worst = wrong[np.argmax((busy / wall)[wrong])]
         yield MeasurementFinding(
             "contradiction",
             rows[wrong],
-            f"{place_of_row(frame.row(int(rows[worst])))}: the device is busy for {busy[worst]:.3g} ms of a forward that takes "
-            f"{wall[worst]:.3g} ms, {busy[worst] / wall[worst]:.2f} times as long",
+            f"{place_of_row(frame.row(int(rows[worst])))}: the device is busy for {busy[worst]:.3g}"
+            f" ms of a forward that takes {wall[worst]:.3g} ms, {busy[worst] / wall[worst]:.2f}"
+            " times as long",
             "take both from the same run, and the union of kernel intervals in place of their sum",
         )
 
 
-def _beyond(frame: AuditFrame, rows: AuditColumn, ratios: AuditColumn, numbers: tuple[AuditColumn, ...]) -> AuditColumn:
+def _beyond(
+    frame: AuditFrame, rows: AuditColumn, ratios: AuditColumn, numbers: tuple[AuditColumn, ...]
+) -> AuditColumn:
     """Whether a ratio exceeds 1 by more than noise and the rounding of these numbers."""
     room = quantile_of(len(rows)) * frame.noise_at(rows) * math.sqrt(len(numbers)) + sum(
         np.log1p(roundings(each)) for each in numbers
@@ -134,10 +168,11 @@ def _beyond(frame: AuditFrame, rows: AuditColumn, ratios: AuditColumn, numbers: 
 
 
 def totals_per_forward(frame: AuditFrame, rows: AuditColumn) -> Checked:
-    """A total over several forwards states how many they are, before it is set beside the time of one.
+    """A total over several forwards states how many they are, before it is set beside the time of
+    one.
 
-    Source: kernels of one forward fit into its wall time. Cannot decide: how many forwards there were (warm-up, timed ones and
-    those that counted FLOPs are all in a trace).
+    Source: kernels of one forward fit into its wall time. Cannot decide: how many forwards there
+    were (warm-up, timed ones and those that counted FLOPs are all in a trace).
     """
     wall = frame.batch_ms[rows]
     rows = rows[np.isnan(frame.column("forwards")[rows]) & ~np.isnan(wall)]
@@ -146,25 +181,30 @@ def totals_per_forward(frame: AuditFrame, rows: AuditColumn) -> Checked:
 
 def _totals(frame: AuditFrame, rows: AuditColumn) -> Iterator[MeasurementFinding]:
     kernel_ms, wall = frame.column("kernel_ms")[rows], frame.batch_ms[rows]
-    wrong = np.flatnonzero(_beyond(frame, rows, kernel_ms / wall, (kernel_ms, frame.column("latency_ms")[rows])))
+    wrong = np.flatnonzero(
+        _beyond(frame, rows, kernel_ms / wall, (kernel_ms, frame.column("latency_ms")[rows]))
+    )
     if len(wrong):
         worst = wrong[np.argmax((kernel_ms / wall)[wrong])]
         ratio = kernel_ms[worst] / wall[worst]
         yield MeasurementFinding(
             "doubtful",
             rows[wrong],
-            f"{place_of_row(frame.row(int(rows[worst])))}: {kernel_ms[worst]:g} ms of kernels are {ratio:.1f} times the wall time "
-            f"of one forward ({wall[worst]:.3g} ms): a total over at least {math.ceil(ratio * 0.95)} forwards, whose number is not "
-            "stated; a difference of such totals is no time that one forward saves",
-            "divide by the forwards in the trace (launches of a kernel that runs once in each block, over the blocks)",
+            f"{place_of_row(frame.row(int(rows[worst])))}: {kernel_ms[worst]:g} ms of kernels are"
+            f" {ratio:.1f} times the wall time of one forward ({wall[worst]:.3g} ms): a total over"
+            f" at least {math.ceil(ratio * 0.95)} forwards, whose number is not stated; a"
+            " difference of such totals is no time that one forward saves",
+            "divide by the forwards in the trace (launches of a kernel that runs once in each"
+            " block, over the blocks)",
         )
 
 
 def profile_coverage(frame: AuditFrame, rows: AuditColumn) -> Checked:
     """The kernels of a profile take most of the kernel time of the forward that it stands for.
 
-    Source: means over a few kernels are about these alone: three casts of weights with 3 % utilisation do not make a forward with
-    3 %. Most is `MIN_COVERED`. Cannot decide: what the kernels that were not profiled would show.
+    Source: means over a few kernels are about these alone: three casts of weights with 3 %
+    utilisation do not make a forward with 3 %. Most is `MIN_COVERED`. Cannot decide: what the
+    kernels that were not profiled would show.
     """
     few = rows[frame.column("kernel_time_share")[rows] < MIN_COVERED]
     return Checked(len(rows), (_uncovered(frame, int(place)) for place in few))

@@ -1,4 +1,6 @@
-"""A table of measurements in columns: what rules need of millions of rows at once, and single rows for sentences."""
+"""A table of measurements in columns: what rules need of millions of rows at once, and single rows
+for sentences.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +12,13 @@ import numpy as np
 from sweeps.analysis.audit.tolerance import TYPICAL_NOISE
 from sweeps.importers.references.csv_names import TEXTS
 from sweeps.importers.references.csv_table import CsvColumns, measurement_at
-from sweeps.importers.references.measurement import LatencyUnit, Measurement, MeasurementTable, StatedBreakEven, names_baseline
+from sweeps.importers.references.measurement import (
+    LatencyUnit,
+    Measurement,
+    MeasurementTable,
+    StatedBreakEven,
+    names_baseline,
+)
 from sweeps.model.profile import COUNTERS
 
 AuditColumn = np.ndarray[Any, Any]
@@ -25,7 +33,9 @@ _FIELDS = tuple(name for name in Measurement.model_fields if name not in {"count
 
 @dataclass
 class AuditFrame:
-    """Columns by field, each of all rows: numbers with NaN, texts with `None`, where nothing is stated."""
+    """Columns by field, each of all rows: numbers with NaN, texts with `None`, where nothing is
+    stated.
+    """
 
     name: str
     values: Mapping[str, AuditColumn]
@@ -64,11 +74,15 @@ class AuditFrame:
             if each == "counters":
                 found |= np.any([~np.isnan(self.column(counter)) for counter in COUNTERS], axis=0)
             elif each in self.values:
-                found |= (self.text(each) != None) if each in TEXTS else ~np.isnan(self.column(each))  # noqa: E711 - elementwise
+                found |= (
+                    (self.text(each) != None) if each in TEXTS else ~np.isnan(self.column(each))
+                )
         return found
 
     def codes(self, names: Sequence[str], places: AuditColumn | None = None) -> AuditColumn:
-        """A number for each row, equal where all of these fields are, from 0 in the order of the rows."""
+        """A number for each row, equal where all of these fields are, from 0 in the order of the
+        rows.
+        """
         import pandas as pd
 
         found = np.zeros(self.length if places is None else len(places), dtype=np.int64)
@@ -87,10 +101,18 @@ class AuditFrame:
         names = self.text("label")
         if not self.baseline and "method" in self.values:
             names = np.where(names == None, self.text("method"), names)  # noqa: E711 - elementwise
-        known = {name: name == self.baseline if self.baseline else names_baseline(name) for name in set(names) if name}
+        known = {
+            name: name == self.baseline if self.baseline else names_baseline(name)
+            for name in set(names)
+            if name
+        }
         found = np.array([known.get(name, False) for name in names], dtype=bool)
         if not self.baseline and not found.any():
-            found = (self.column("r") == 0) | (self.column("keep_rate") == 1) | (self.column("sparsity") == 0)
+            found = (
+                (self.column("r") == 0)
+                | (self.column("keep_rate") == 1)
+                | (self.column("sparsity") == 0)
+            )
         return found
 
     @cached_property
@@ -104,7 +126,9 @@ class AuditFrame:
 
     @cached_property
     def beside(self) -> AuditColumn:
-        """For each row the only row of the unmodified model under its condition; -1 where there is none, and of baselines."""
+        """For each row the only row of the unmodified model under its condition; -1 where there is
+        none, and of baselines.
+        """
         codes, own = self.codes(SAME_CONDITION), self.is_baseline
         size = int(codes.max()) + 1 if self.length else 0
         number = np.bincount(codes[own], minlength=size)
@@ -114,11 +138,17 @@ class AuditFrame:
 
     @cached_property
     def batch_ms(self) -> AuditColumn:
-        """Milliseconds of a whole forward by its latency; NaN where that or its unit is not known."""
+        """Milliseconds of a whole forward by its latency; NaN where that or its unit is not
+        known.
+        """
         latency, batch = self.column("latency_ms"), self.column("batch")
         if self.latency is None:
             return np.where(batch == 1, latency, np.nan)
-        return latency * np.where(np.isnan(batch), 1, batch) if self.latency == "per_image" else latency
+        return (
+            latency * np.where(np.isnan(batch), 1, batch)
+            if self.latency == "per_image"
+            else latency
+        )
 
     @cached_property
     def item_seconds(self) -> AuditColumn:
@@ -128,9 +158,13 @@ class AuditFrame:
         return np.where(np.isnan(rate), self.batch_ms / 1e3 / batch, 1 / rate)
 
     def noise_at(self, places: AuditColumn) -> float:
-        """Relative standard deviation of a time: the largest that the rows state, else the table's, else `TYPICAL_NOISE`."""
+        """Relative standard deviation of a time: the largest that the rows state, else the table's,
+        else `TYPICAL_NOISE`.
+        """
         stated = self.column("noise")[places]
-        return float(np.nanmax(stated)) if np.isfinite(stated).any() else self.noise or TYPICAL_NOISE
+        return (
+            float(np.nanmax(stated)) if np.isfinite(stated).any() else self.noise or TYPICAL_NOISE
+        )
 
     def noise_of_groups(self, places: AuditColumn, groups: AuditColumn) -> AuditColumn:
         """The same by group of rows, for each row."""
@@ -148,7 +182,9 @@ def frame_of_table(table: MeasurementTable) -> AuditFrame:
     for name in _FIELDS:
         column = [getattr(row, name) for row in table.rows]
         if name in TEXTS:
-            columns[name] = np.array([each or None for each in column] or [None], dtype=object)[: len(column)]
+            columns[name] = np.array([each or None for each in column] or [None], dtype=object)[
+                : len(column)
+            ]
         else:
             columns[name] = np.array([np.nan if each is None else float(each) for each in column])
     for name in COUNTERS:
@@ -163,13 +199,20 @@ def frame_of_table(table: MeasurementTable) -> AuditFrame:
         for name, column in columns.items()
         if (any(column != None) if name in TEXTS else not np.isnan(column).all())  # noqa: E711
     }
-    about = {name: getattr(table, name) for name in ("latency", "items", "baseline", "noise", "job_noise", "break_evens")}
+    about = {
+        name: getattr(table, name)
+        for name in ("latency", "items", "baseline", "noise", "job_noise", "break_evens")
+    }
     return AuditFrame(table.name, known, len(table.rows), table.rows, **about)
 
 
 def frame_of_csv(name: str, found: CsvColumns) -> AuditFrame:
     """The columns of a CSV file."""
-    flops = any(field == "gmacs" and "mac" not in column.lower() for column, field in found.columns.items())
+    flops = any(
+        field == "gmacs" and "mac" not in column.lower() for column, field in found.columns.items()
+    )
     steps = found.latency == "per_token"
     unit: Any = "per_batch" if steps else found.latency
-    return AuditFrame(name, found.values, found.length, (), found.others, unit, found.items, steps, flops)
+    return AuditFrame(
+        name, found.values, found.length, (), found.others, unit, found.items, steps, flops
+    )

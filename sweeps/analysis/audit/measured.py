@@ -10,8 +10,8 @@ from sweeps.number_format import is_missing
 from sweeps.stats.visits import FLOOR_SD
 
 PASS_NOISE = 0.1
-"""Relative standard deviation of a time beside one of another pass of the same job: a pair of forwards on a shared CPU differs by
-7 to 15 %, and throughput is measured in a pass of its own."""
+"""Relative standard deviation of a time beside one of another pass of the same job: a pair of
+forwards on a shared CPU differs by 7 to 15 %, and throughput is measured in a pass of its own."""
 SETTING_COLUMNS = (
     "weights",
     "dtype",
@@ -30,23 +30,36 @@ SETTING_COLUMNS = (
 BASELINE = "dense"
 
 
-def measured_table(name: str, rows: Iterable[Mapping[str, Any]], label: Callable[[str, str], str]) -> MeasurementTable:
-    """The arms of a sweep, by the columns of the view `arm`; `label` gives the label of a method and its parameters (JSON).
+def measured_table(
+    name: str, rows: Iterable[Mapping[str, Any]], label: Callable[[str, str], str]
+) -> MeasurementTable:
+    """The arms of a sweep, by the columns of the view `arm`; `label` gives the label of a method
+    and its parameters (JSON).
 
     The throughput of a job beside other programs is left out: its pass may have had less of the
     cores than that of the latency. A row may also have `peak_gflops`, the peak that was measured
     where the arm ran, and of its speed-up `paired` and `no_effect`.
     """
-    known: list[dict[str, Any]] = [{key: None if is_missing(value) else value for key, value in row.items()} for row in rows]
-    prefixes = {_place(row): row["tokens_final"] - row["tokens"] for row in known if row["method"] == BASELINE}
+    known: list[dict[str, Any]] = [
+        {key: None if is_missing(value) else value for key, value in row.items()} for row in rows
+    ]
+    prefixes = {
+        _place(row): row["tokens_final"] - row["tokens"]
+        for row in known
+        if row["method"] == BASELINE
+    }
     found = [_measurement(row, label, prefixes.get(_place(row), 1)) for row in known]
     noise = {"noise": PASS_NOISE, "job_noise": FLOOR_SD}
-    return MeasurementTable(name=name, rows=tuple(found), latency="per_batch", baseline=BASELINE, **noise)
+    return MeasurementTable(
+        name=name, rows=tuple(found), latency="per_batch", baseline=BASELINE, **noise
+    )
 
 
 def condition_key(row: Mapping[str, Any]) -> str:
     """What of the condition of a row of a view is not a field of its own."""
-    return ", ".join(_written(row[name]) for name in SETTING_COLUMNS if not is_missing(row.get(name)))
+    return ", ".join(
+        _written(row[name]) for name in SETTING_COLUMNS if not is_missing(row.get(name))
+    )
 
 
 def _written(value: Any) -> str:
@@ -57,7 +70,9 @@ def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return (row["model"], row["image_size"])
 
 
-def _measurement(row: Mapping[str, Any], label: Callable[[str, str], str], prefix: int) -> Measurement:
+def _measurement(
+    row: Mapping[str, Any], label: Callable[[str, str], str], prefix: int
+) -> Measurement:
     timed = row.get("latency_ms") is not None
     alone = timed and not contended(split_flags(row.get("job_flags")))
     rate, stages = _stages(row["params"])
@@ -84,13 +99,25 @@ def _measurement(row: Mapping[str, Any], label: Callable[[str, str], str], prefi
         "top1": row.get("top1"),
         "perplexity": row.get("perplexity"),
     }
-    return Measurement.model_validate({key: value for key, value in values.items() if value is not None})
+    return Measurement.model_validate(
+        {key: value for key, value in values.items() if value is not None}
+    )
 
 
 def _stages(params: str | None) -> tuple[float | None, int | None]:
-    """Keep rate and stages of a method that has both and no rule of its own for how many tokens are left."""
+    """Keep rate and stages of a method that has both and no rule of its own for how many tokens are
+    left.
+    """
     found = json.loads(params) if params else {}
-    if not isinstance(found, dict) or found.get("align") is not None or not isinstance(found.get("layers"), list):
+    if (
+        not isinstance(found, dict)
+        or found.get("align") is not None
+        or not isinstance(found.get("layers"), list)
+    ):
         return None, None
     rate = found.get("keep_rate")
-    return (float(rate), len(found["layers"])) if isinstance(rate, int | float) and 0 < rate <= 1 else (None, None)
+    return (
+        (float(rate), len(found["layers"]))
+        if isinstance(rate, int | float) and 0 < rate <= 1
+        else (None, None)
+    )

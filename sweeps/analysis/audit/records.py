@@ -1,4 +1,6 @@
-"""Rules on what a table records: accuracies against their images, percentiles in order, and rows that stand there twice."""
+"""Rules on what a table records: accuracies against their images, percentiles in order, and rows
+that stand there twice.
+"""
 
 import math
 from collections.abc import Iterator
@@ -17,19 +19,37 @@ MAX_PAIRS = 3
 TIMED = ("latency_ms", "throughput", "kernel_ms", "device_ms")
 MEASURED = (*TIMED, "top1", "kl", "perplexity", "memory_mb")
 _NOT_A_CONDITION = frozenset(
-    (*MEASURED, "latency_p95_ms", "latency_p99_ms", "kernels", "speedup", "latency_change", "noise", "note", "batch_counted")
+    (
+        *MEASURED,
+        "latency_p95_ms",
+        "latency_p99_ms",
+        "kernels",
+        "speedup",
+        "latency_change",
+        "noise",
+        "note",
+        "batch_counted",
+    )
 )
-_COUNTERS = ("sm_throughput", "memory_throughput", "achieved_occupancy", "l1_hit_rate", "l2_hit_rate")
+_COUNTERS = (
+    "sm_throughput",
+    "memory_throughput",
+    "achieved_occupancy",
+    "l1_hit_rate",
+    "l2_hit_rate",
+)
 FLOAT_ERROR = 1e-5
 """Points by which a share that was kept in single precision may be off."""
 
 
 def sampling_error(frame: AuditFrame, rows: AuditColumn) -> Checked:
-    """A difference of two accuracies is larger than the sampling error of the images that they are about.
+    """A difference of two accuracies is larger than the sampling error of the images that they are
+    about.
 
-    Source: two shares of n images differ by chance with a standard error of sqrt(p (1 - p) 2 / n) if images were drawn apart. On
-    the same images the error is smaller: it follows from the images that only one of both has right, which a table does not hold.
-    Cannot decide: whether such a paired test would find a difference.
+    Source: two shares of n images differ by chance with a standard error of sqrt(p (1 - p) 2 / n)
+    if images were drawn apart. On the same images the error is smaller: it follows from the images
+    that only one of both has right, which a table does not hold. Cannot decide: whether such a
+    paired test would find a difference.
     """
     groups = frame.codes(("model", "images", "setting", "image_size", "tuned"), rows)
     top1, images = frame.column("top1")[rows], frame.column("images")[rows]
@@ -47,7 +67,10 @@ def sampling_error(frame: AuditFrame, rows: AuditColumn) -> Checked:
     def found() -> Iterator[MeasurementFinding]:
         for group in dict.fromkeys(of_group.tolist()):
             own = np.flatnonzero(of_group == group)
-            first = [(frame.row(int(rows[lower[at]])), frame.row(int(rows[higher[at]])), error[at]) for at in own[:MAX_PAIRS]]
+            first = [
+                (frame.row(int(rows[lower[at]])), frame.row(int(rows[higher[at]])), error[at])
+                for at in own[:MAX_PAIRS]
+            ]
             shown = "; ".join(_apart(*pair) for pair in first)
             row = first[0][0]
             where = ", ".join(str(part) for part in (row.model, row.setting) if part)
@@ -55,7 +78,8 @@ def sampling_error(frame: AuditFrame, rows: AuditColumn) -> Checked:
             yield MeasurementFinding(
                 "note",
                 rows[np.concatenate((lower[own], higher[own]))],
-                f"{f'{where}: ' if where else ''}{shown}{more}, for {row.images:,} images drawn apart",
+                f"{f'{where}: ' if where else ''}{shown}{more}, for {row.images:,} images drawn"
+                " apart",
                 "count the images that only one of both has right (McNemar's test)",
             )
 
@@ -65,22 +89,28 @@ def sampling_error(frame: AuditFrame, rows: AuditColumn) -> Checked:
 def _apart(lower: Measurement, higher: Measurement, error: float) -> str:
     difference = (higher.top1 or 0) - (lower.top1 or 0)
     return (
-        f"{_arm(higher)} {higher.top1:g} % and {_arm(lower)} {lower.top1:g} %: {difference:.2f} points are "
-        f"{difference / error:.1f} standard errors of {error:.2f}"
+        f"{_arm(higher)} {higher.top1:g} % and {_arm(lower)} {lower.top1:g} %: {difference:.2f}"
+        f" points are {difference / error:.1f} standard errors of {error:.2f}"
     )
 
 
 def _arm(row: Measurement) -> str:
     """The label with what distinguishes arms of one label."""
     numbers = (("keep rate", row.keep_rate), ("r", row.r), ("sparsity", row.sparsity))
-    return " ".join([row.label or row.method or "a row", *(f"{name} {value:g}" for name, value in numbers if value is not None)])
+    return " ".join(
+        [
+            row.label or row.method or "a row",
+            *(f"{name} {value:g}" for name, value in numbers if value is not None),
+        ]
+    )
 
 
 def possible_accuracy(frame: AuditFrame, rows: AuditColumn) -> Checked:
     """An accuracy is that of a whole number of images.
 
-    Source: top-1 is right images over all images, so 100 k / n for a whole k, as far as it is written. Cannot decide: whether it is
-    the mean of several runs or of batches of unequal size, or of another number of images.
+    Source: top-1 is right images over all images, so 100 k / n for a whole k, as far as it is
+    written. Cannot decide: whether it is the mean of several runs or of batches of unequal size, or
+    of another number of images.
     """
     top1, images = frame.column("top1")[rows], frame.column("images")[rows]
     half = roundings(top1) * top1 + FLOAT_ERROR
@@ -95,21 +125,27 @@ def possible_accuracy(frame: AuditFrame, rows: AuditColumn) -> Checked:
             yield MeasurementFinding(
                 "contradiction",
                 wrong,
-                f"{place_of_row(row)}: {row.top1:g} % of {row.images:,} images are {right:.2f} images; {math.floor(right):,} are "
-                f"{100 * math.floor(right) / (row.images or 1):.4g} %, {math.ceil(right):,} are "
-                f"{100 * math.ceil(right) / (row.images or 1):.4g} %",
-                "count the images, and those that are right; a mean of batches is not that of images",
+                f"{place_of_row(row)}: {row.top1:g} % of {row.images:,} images are {right:.2f}"
+                f" images; {math.floor(right):,} are"
+                f" {100 * math.floor(right) / (row.images or 1):.4g} %, {math.ceil(right):,} are"
+                f" {100 * math.ceil(right) / (row.images or 1):.4g} %",
+                "count the images, and those that are right; a mean of batches is not that of"
+                " images",
             )
 
     return Checked(len(rows), found())
 
 
 def percentiles_in_order(frame: AuditFrame, rows: AuditColumn) -> Checked:
-    """Of the times of one run the 95th percentile is not below the median, nor the 99th below the 95th.
+    """Of the times of one run the 95th percentile is not below the median, nor the 99th below the
+    95th.
 
-    Source: percentiles of one sample rise. Cannot decide: whether they are of the same run, or the time is a mean.
+    Source: percentiles of one sample rise. Cannot decide: whether they are of the same run, or the
+    time is a mean.
     """
-    columns = [frame.column(name)[rows] for name in ("latency_ms", "latency_p95_ms", "latency_p99_ms")]
+    columns = [
+        frame.column(name)[rows] for name in ("latency_ms", "latency_p95_ms", "latency_p99_ms")
+    ]
     comparisons, wrong = 0, np.zeros(len(rows), dtype=bool)
     for low, high in ((0, 1), (1, 2), (0, 2)):
         known = ~np.isnan(columns[low]) & ~np.isnan(columns[high])
@@ -120,10 +156,18 @@ def percentiles_in_order(frame: AuditFrame, rows: AuditColumn) -> Checked:
     def found() -> Iterator[MeasurementFinding]:
         if wrong.any():
             row = frame.row(int(rows[wrong][0]))
-            stated = (("median", row.latency_ms), ("p95", row.latency_p95_ms), ("p99", row.latency_p99_ms))
+            stated = (
+                ("median", row.latency_ms),
+                ("p95", row.latency_p95_ms),
+                ("p99", row.latency_p99_ms),
+            )
             shown = ", ".join(f"{name} {value:g} ms" for name, value in stated if value is not None)
-            fact = f"{place_of_row(row)}: {shown} do not rise" + (f"; {wrong.sum()} rows" if wrong.sum() > 1 else "")
-            yield MeasurementFinding("contradiction", rows[wrong], fact, "compute them from the raw times of one run")
+            fact = f"{place_of_row(row)}: {shown} do not rise" + (
+                f"; {wrong.sum()} rows" if wrong.sum() > 1 else ""
+            )
+            yield MeasurementFinding(
+                "contradiction", rows[wrong], fact, "compute them from the raw times of one run"
+            )
 
     return Checked(comparisons, found())
 
@@ -131,10 +175,12 @@ def percentiles_in_order(frame: AuditFrame, rows: AuditColumn) -> Checked:
 def duplicated_rows(frame: AuditFrame, rows: AuditColumn) -> Checked:
     """A condition stands in the table once.
 
-    Source: rows of one arm, condition and size are the same measurement. Cannot decide: which of two different ones counts; whether
-    a copied number under another condition is a coincidence.
+    Source: rows of one arm, condition and size are the same measurement. Cannot decide: which of
+    two different ones counts; whether a copied number under another condition is a coincidence.
     """
-    names = [name for name in frame.values if name not in _NOT_A_CONDITION and name not in _COUNTERS]
+    names = [
+        name for name in frame.values if name not in _NOT_A_CONDITION and name not in _COUNTERS
+    ]
     groups = frame.codes([*names, *frame.others], rows)
     sizes = np.bincount(groups) if len(rows) else np.zeros(0, dtype=int)
     whole = frame.codes([*(name for name in frame.values if name != "note"), *frame.others], rows)
@@ -164,13 +210,20 @@ def duplicated_rows(frame: AuditFrame, rows: AuditColumn) -> Checked:
             copies = rows[own]
             fields = [field for field, which in apart.items() if which[group]]
             values = {field: frame.column(field)[copies] for field in fields}
-            differing = "; ".join(f"{name} {np.nanmin(each):g} and {np.nanmax(each):g}" for name, each in values.items())
+            differing = "; ".join(
+                f"{name} {np.nanmin(each):g} and {np.nanmax(each):g}"
+                for name, each in values.items()
+            )
             yield MeasurementFinding(
                 "note" if equal[group] else "doubtful",
                 copies,
                 f"{place_of_row(frame.row(int(copies[0])))} stands there {len(copies)} times"
                 + (", each time the same" if equal[group] else f" with {differing}"),
-                "leave the copies out" if equal[group] else "state what distinguishes the rows, or how they were averaged",
+                (
+                    "leave the copies out"
+                    if equal[group]
+                    else "state what distinguishes the rows, or how they were averaged"
+                ),
             )
 
     return Checked(len(rows) if len(rows) > 1 else 0, found())

@@ -6,7 +6,17 @@ from dataclasses import replace
 import numpy as np
 from pydantic import Field
 
-from sweeps.analysis.audit import batches, claims, comparisons, counters, device_time, devices, models, records, sizes
+from sweeps.analysis.audit import (
+    batches,
+    claims,
+    comparisons,
+    counters,
+    device_time,
+    devices,
+    models,
+    records,
+    sizes,
+)
 from sweeps.analysis.audit.frame import AuditFrame, frame_of_table
 from sweeps.analysis.audit.rule import SEVERITIES, AuditFinding, AuditRule
 from sweeps.importers.references.measurement import MeasurementTable
@@ -14,8 +24,16 @@ from sweeps.model.identity import FrozenModel
 from sweeps.number_format import count
 
 AUDIT_RULES: tuple[AuditRule, ...] = (
-    AuditRule(batches.throughput_times_latency, ("throughput", "latency_ms", "batch"), "rates of images beside a latency"),
-    AuditRule(batches.flat_throughput, ("throughput", "latency_ms", "batch"), "a batch that grows four times"),
+    AuditRule(
+        batches.throughput_times_latency,
+        ("throughput", "latency_ms", "batch"),
+        "rates of images beside a latency",
+    ),
+    AuditRule(
+        batches.flat_throughput,
+        ("throughput", "latency_ms", "batch"),
+        "a batch that grows four times",
+    ),
     AuditRule(batches.steady_state, ("throughput", "batch"), "two batch sizes of one arm"),
     AuditRule(batches.counted_items, ("batch", "batch_counted"), "counted items"),
     AuditRule(device_time.device_work, ("kernel_ms", "gmacs", "batch"), "two rows of one arm"),
@@ -24,23 +42,50 @@ AUDIT_RULES: tuple[AuditRule, ...] = (
         ("kernel_ms|device_ms", "forwards|device_ms", "latency_ms"),
         "the time of a whole forward",
     ),
-    AuditRule(device_time.totals_per_forward, ("kernel_ms", "latency_ms"), "totals beside the time of a whole forward"),
+    AuditRule(
+        device_time.totals_per_forward,
+        ("kernel_ms", "latency_ms"),
+        "totals beside the time of a whole forward",
+    ),
     AuditRule(device_time.profile_coverage, ("kernel_time_share",), "profiles"),
     AuditRule(counters.same_counters, ("counters",), "two arms or sizes"),
-    AuditRule(devices.beyond_peak, ("gmacs", "peak_gflops|device", "throughput|latency_ms"), "a device whose peak is known"),
+    AuditRule(
+        devices.beyond_peak,
+        ("gmacs", "peak_gflops|device", "throughput|latency_ms"),
+        "a device whose peak is known",
+    ),
     AuditRule(devices.beyond_memory, ("memory_mb", "device"), "a device whose memory is known"),
     AuditRule(models.catalogue_macs, ("gmacs", "model"), "an unmodified model of the catalogue"),
-    AuditRule(models.tokens_of_size, ("tokens", "image_size", "model"), "a model whose patches are known"),
-    AuditRule(models.weights_in_memory, ("memory_mb", "model|parameters_m"), "a model whose weights are known"),
+    AuditRule(
+        models.tokens_of_size, ("tokens", "image_size", "model"), "a model whose patches are known"
+    ),
+    AuditRule(
+        models.weights_in_memory,
+        ("memory_mb", "model|parameters_m"),
+        "a model whose weights are known",
+    ),
     AuditRule(
         comparisons.beyond_macs,
         ("gmacs", "throughput|latency_ms|speedup"),
         "an arm whose only baseline has MACs",
         beside=("baseline",),
     ),
-    AuditRule(comparisons.stated_ratio, ("speedup|latency_change",), "a ratio beside its rows, or two ratios"),
-    AuditRule(claims.break_even_without_data, ("tokens|image_size|batch|gmacs",), "an arm along the axis", beside=("break_evens",)),
-    AuditRule(comparisons.stage_tokens, ("tokens", "tokens_final", "keep_rate", "stages"), "several stages"),
+    AuditRule(
+        comparisons.stated_ratio,
+        ("speedup|latency_change",),
+        "a ratio beside its rows, or two ratios",
+    ),
+    AuditRule(
+        claims.break_even_without_data,
+        ("tokens|image_size|batch|gmacs",),
+        "an arm along the axis",
+        beside=("break_evens",),
+    ),
+    AuditRule(
+        comparisons.stage_tokens,
+        ("tokens", "tokens_final", "keep_rate", "stages"),
+        "several stages",
+    ),
     AuditRule(
         sizes.time_of_sizes,
         ("tokens|image_size", "throughput|latency_ms"),
@@ -50,8 +95,14 @@ AUDIT_RULES: tuple[AuditRule, ...] = (
     AuditRule(sizes.nothing_removed, ("paired", "no_effect"), "an arm that removes nothing"),
     AuditRule(records.sampling_error, ("top1", "images"), "two accuracies of the same images"),
     AuditRule(records.possible_accuracy, ("top1", "images"), "an accuracy exact enough"),
-    AuditRule(records.percentiles_in_order, ("latency_p95_ms|latency_p99_ms",), "two percentiles of a row"),
-    AuditRule(records.duplicated_rows, ("throughput|latency_ms|kernel_ms|top1|perplexity|memory_mb",), "two rows"),
+    AuditRule(
+        records.percentiles_in_order, ("latency_p95_ms|latency_p99_ms",), "two percentiles of a row"
+    ),
+    AuditRule(
+        records.duplicated_rows,
+        ("throughput|latency_ms|kernel_ms|top1|perplexity|memory_mb",),
+        "two rows",
+    ),
 )
 """All rules, in the order in which they are listed, with what each compares."""
 
@@ -82,24 +133,44 @@ class AuditReport(FrozenModel):
             return f"no rule could be applied to {count(self.rows, 'row')}: nothing was checked"
         if not self.findings:
             return f"{applied} applied, nothing found"
-        by_severity = {word: sum(found.severity == word for found in self.findings) for word in SEVERITIES}
+        by_severity = {
+            word: sum(found.severity == word for found in self.findings) for word in SEVERITIES
+        }
         words = [
-            count(by_severity["contradiction"], "contradiction") if by_severity["contradiction"] else "no contradiction",
+            (
+                count(by_severity["contradiction"], "contradiction")
+                if by_severity["contradiction"]
+                else "no contradiction"
+            ),
             *([f"{by_severity['doubtful']} doubtful"] if by_severity["doubtful"] else []),
             *([count(by_severity["note"], "note")] if by_severity["note"] else []),
         ]
-        return f"{', '.join(words)} in {count(self.rows, 'row')}, by {count(len(self.applied), 'rule')}"
+        return (
+            f"{', '.join(words)} in {count(self.rows, 'row')}, by"
+            f" {count(len(self.applied), 'rule')}"
+        )
 
 
 def audit_table(table: MeasurementTable | AuditFrame, notes: tuple[str, ...] = ()) -> AuditReport:
-    """All rules on a table. A latency whose unit is not stated is taken for what its products with the throughput show."""
+    """All rules on a table. A latency whose unit is not stated is taken for what its products with
+    the throughput show.
+    """
     frame = frame_of_table(table) if isinstance(table, MeasurementTable) else table
     inferred = batches.inferred_latency(frame) if frame.latency is None else None
     if inferred is not None:
         frame = replace(frame, latency=inferred)
-        notes = (*notes, "the latency is of a whole batch: throughput × latency is the batch size in every row")
+        notes = (
+            *notes,
+            "the latency is of a whole batch: throughput × latency is the batch size in every row",
+        )
     elif frame.latency is None and (frame.stated("latency_ms") & (frame.column("batch") > 1)).any():
-        notes = (*notes, "what the latency is the time of (a batch or an image) is neither stated nor clear from the numbers")
+        notes = (
+            *notes,
+            (
+                "what the latency is the time of (a batch or an image) is neither stated nor clear"
+                " from the numbers"
+            ),
+        )
     applied: dict[str, int] = {}
     lacking: dict[str, str] = {}
     found: list[AuditFinding] = []
@@ -113,4 +184,11 @@ def audit_table(table: MeasurementTable | AuditFrame, notes: tuple[str, ...] = (
             else:
                 lacking[rule.name] = ", ".join(missing) or rule.compares
     found.sort(key=lambda finding: SEVERITIES.index(finding.severity))
-    return AuditReport(name=frame.name, rows=frame.length, findings=tuple(found), applied=applied, not_applied=lacking, notes=notes)
+    return AuditReport(
+        name=frame.name,
+        rows=frame.length,
+        findings=tuple(found),
+        applied=applied,
+        not_applied=lacking,
+        notes=notes,
+    )

@@ -11,8 +11,9 @@ from sweeps.model.identity import FrozenModel
 
 Severity = Literal["contradiction", "doubtful", "note"]
 SEVERITIES: tuple[Severity, ...] = ("contradiction", "doubtful", "note")
-"""Worst first. `contradiction`: the numbers cannot all be true of what they are called; `doubtful`: they need an explanation
-that the table does not give; `note`: they do not bear out what a reader may take from them."""
+"""Worst first. `contradiction`: the numbers cannot all be true of what they are called; `doubtful`:
+they need an explanation that the table does not give; `note`: they do not bear out what a reader
+may take from them."""
 MAX_OF_A_RULE = 30
 """Findings of one rule that are worked out."""
 
@@ -50,7 +51,9 @@ class Checked(NamedTuple):
 
 
 class RuleCheck(Protocol):
-    """What a table shows in those of its rows that hold what the rule needs; a function, whose name is the rule's."""
+    """What a table shows in those of its rows that hold what the rule needs; a function, whose name
+    is the rule's.
+    """
 
     __name__: str
 
@@ -58,9 +61,13 @@ class RuleCheck(Protocol):
 
 
 class AuditRule:
-    """A rule: its name, what rows it needs, and the check, whose docstring states the source and what it cannot decide."""
+    """A rule: its name, what rows it needs, and the check, whose docstring states the source and
+    what it cannot decide.
+    """
 
-    def __init__(self, check: RuleCheck, needs: Iterable[str], compares: str, *, beside: Sequence[str] = ()) -> None:
+    def __init__(
+        self, check: RuleCheck, needs: Iterable[str], compares: str, *, beside: Sequence[str] = ()
+    ) -> None:
         self.name = check.__name__
         self.check = check
         self.needs = tuple(needs)
@@ -89,9 +96,13 @@ class AuditRule:
 
     def apply(self, frame: AuditFrame) -> Checked:
         """The check on the rows that hold what it needs."""
-        return self.check(frame, np.flatnonzero(np.all([frame.stated(field) for field in self.needs], axis=0)))
+        return self.check(
+            frame, np.flatnonzero(np.all([frame.stated(field) for field in self.needs], axis=0))
+        )
 
-    def findings(self, frame: AuditFrame, found: Iterable[MeasurementFinding]) -> Iterator[AuditFinding]:
+    def findings(
+        self, frame: AuditFrame, found: Iterable[MeasurementFinding]
+    ) -> Iterator[AuditFinding]:
         """The first findings, worked out, and one that has the rows of all others."""
         each = iter(found)
         for noticed in islice(each, MAX_OF_A_RULE):
@@ -100,7 +111,12 @@ class AuditRule:
         if rest:
             rows = np.unique(np.concatenate([np.asarray(noticed.rows) for noticed in rest]))
             worst = min((noticed.severity for noticed in rest), key=SEVERITIES.index)
-            yield self._finding(frame, MeasurementFinding(worst, rows, f"and {len(rest):,} more of this kind", rest[0].settles))
+            yield self._finding(
+                frame,
+                MeasurementFinding(
+                    worst, rows, f"and {len(rest):,} more of this kind", rest[0].settles
+                ),
+            )
 
     def _finding(self, frame: AuditFrame, noticed: MeasurementFinding) -> AuditFinding:
         places = np.unique(np.asarray(noticed.rows, dtype=np.int64))
@@ -118,6 +134,10 @@ class AuditRule:
 def members(groups: AuditColumn, wanted: Sequence[int] | AuditColumn) -> Iterator[AuditColumn]:
     """Places of the rows of each wanted group, in the order of the rows."""
     order = np.argsort(groups, kind="stable")
-    starts = np.searchsorted(groups[order], np.arange(int(groups.max()) + 2)) if len(groups) else np.zeros(1, dtype=int)
+    starts = (
+        np.searchsorted(groups[order], np.arange(int(groups.max()) + 2))
+        if len(groups)
+        else np.zeros(1, dtype=int)
+    )
     for group in wanted:
         yield order[starts[group] : starts[group + 1]]

@@ -1,4 +1,6 @@
-"""Rules on sizes: with more tokens the unmodified model takes no less time, and an arm that removes none is as fast as it."""
+"""Rules on sizes: with more tokens the unmodified model takes no less time, and an arm that removes
+none is as fast as it.
+"""
 
 import math
 from collections.abc import Iterator
@@ -13,9 +15,10 @@ from sweeps.importers.references.measurement import Measurement
 from sweeps.number_format import count
 
 MIN_SLOWDOWN = 1.1
-"""From this factor on a smaller size that takes longer is a finding. The medians of two jobs differ by 5 % by chance (each is known
-to 3.6 %, half of its 95 % interval on a shared CPU); a tenth is twice as much, and as large as the speed-ups that break-evens
-and fits are about. Where the noise of a table allows more, its tolerance counts."""
+"""From this factor on a smaller size that takes longer is a finding. The medians of two jobs differ
+by 5 % by chance (each is known to 3.6 %, half of its 95 % interval on a shared CPU); a tenth is
+twice as much, and as large as the speed-ups that break-evens and fits are about. Where the noise of
+a table allows more, its tolerance counts."""
 MAX_SIZES = 4
 """Sizes that one sentence works out."""
 MISS = 0.01
@@ -25,27 +28,44 @@ MISS = 0.01
 def time_of_sizes(frame: AuditFrame, rows: AuditColumn) -> Checked:
     """The unmodified model does not take notably longer with fewer tokens than with more.
 
-    Source: more tokens of one model are more work of the same kind. Notably is `MIN_SLOWDOWN`, and beyond what noise does between
-    jobs. Cannot decide: whether the machine was in another state while one of the sizes was measured, or handles that size worse
-    (kernels and caches prefer some sizes). A speed-up is formed inside a job and stands in both cases; break-evens and fits
-    join sizes.
+    Source: more tokens of one model are more work of the same kind. Notably is `MIN_SLOWDOWN`, and
+    beyond what noise does between jobs. Cannot decide: whether the machine was in another state
+    while one of the sizes was measured, or handles that size worse (kernels and caches prefer some
+    sizes). A speed-up is formed inside a job and stands in both cases; break-evens and fits join
+    sizes.
     """
     rows = rows[frame.is_baseline[rows]]
     times = frame.batch_ms[rows]
-    by_rate = 1e3 * np.nan_to_num(frame.column("batch")[rows], nan=1) / frame.column("throughput")[rows]
+    by_rate = (
+        1e3 * np.nan_to_num(frame.column("batch")[rows], nan=1) / frame.column("throughput")[rows]
+    )
     times = np.where(np.isnan(times), by_rate, times)
     if not len(rows):
         return Checked(0)
     groups = frame.codes((*SAME_ARM, "batch"), rows)
-    curves = [_medians(frame, rows[own], times[own]) for own in members(groups, range(int(groups.max()) + 1))]
+    curves = [
+        _medians(frame, rows[own], times[own])
+        for own in members(groups, range(int(groups.max()) + 1))
+    ]
     curves = [curve for curve in curves if len(curve[0]) > 1]
     pairs = sum(len(sizes) * (len(sizes) - 1) // 2 for sizes, _, _ in curves)
     noise = frame.job_noise or frame.noise_at(rows)
-    return Checked(pairs, (found for curve in curves if (found := _out_of_order(frame, *curve[1:], noise, pairs)) is not None))
+    return Checked(
+        pairs,
+        (
+            found
+            for curve in curves
+            if (found := _out_of_order(frame, *curve[1:], noise, pairs)) is not None
+        ),
+    )
 
 
-def _medians(frame: AuditFrame, rows: AuditColumn, times: AuditColumn) -> tuple[AuditColumn, AuditColumn, list[AuditColumn]]:
-    """Sizes of one curve by their tokens, or pixels where tokens are not known; the median of their times; their rows."""
+def _medians(
+    frame: AuditFrame, rows: AuditColumn, times: AuditColumn
+) -> tuple[AuditColumn, AuditColumn, list[AuditColumn]]:
+    """Sizes of one curve by their tokens, or pixels where tokens are not known; the median of their
+    times; their rows.
+    """
     sizes = frame.column("tokens")[rows]
     if np.isnan(sizes).any():
         sizes = frame.column("image_size")[rows]
@@ -63,7 +83,11 @@ def _out_of_order(
     quickest = len(ms) - 1 - _argmin_so_far(ms[::-1])[::-1]  # of each size and those above
     large = np.append(quickest[1:], len(ms) - 1)
     ratio = ms / ms[large]
-    chance = quantile_of(pairs) * noise * math.sqrt(2) + np.log1p(roundings(ms)) + np.log1p(roundings(ms[large]))
+    chance = (
+        quantile_of(pairs) * noise * math.sqrt(2)
+        + np.log1p(roundings(ms))
+        + np.log1p(roundings(ms[large]))
+    )
     broken = np.flatnonzero(np.log(ratio) > np.maximum(math.log(MIN_SLOWDOWN), chance))
     if not len(broken):
         return None
@@ -81,10 +105,11 @@ def _out_of_order(
     return MeasurementFinding(
         "doubtful",
         np.concatenate([rows[place] for place in {*broken.tolist(), *large[broken].tolist()}]),
-        f"{where + ': ' if where else ''}the unmodified model takes {'; '.join(facts)}{more}: the machine was in another state "
-        "at one of these sizes, or handles it worse. Each speed-up is formed inside its job and stands, but break-evens and "
-        "fits join these sizes",
-        f"measure the sweep again (run it with --remeasure), and see whether {in_words(places[: len(worst)])} still stand out",
+        f"{where + ': ' if where else ''}the unmodified model takes {'; '.join(facts)}{more}: the"
+        " machine was in another state at one of these sizes, or handles it worse. Each speed-up"
+        " is formed inside its job and stands, but break-evens and fits join these sizes",
+        "measure the sweep again (run it with --remeasure), and see whether"
+        f" {in_words(places[: len(worst)])} still stand out",
     )
 
 
@@ -105,8 +130,9 @@ def _place(row: Measurement) -> str:
 def nothing_removed(frame: AuditFrame, rows: AuditColumn) -> Checked:
     """An arm that removes nothing at a size is neither clearly faster nor slower there.
 
-    Source: the arm and its baseline do the same work. Cannot decide: whether the arm's own code costs the difference, or it is
-    chance or a bias of the measurement; in each case it is no effect of fewer tokens.
+    Source: the arm and its baseline do the same work. Cannot decide: whether the arm's own code
+    costs the difference, or it is chance or a bias of the measurement; in each case it is no effect
+    of fewer tokens.
     """
     idle = rows[frame.column("no_effect")[rows] == 1]
     return Checked(len(idle), _moved(frame, idle))
@@ -124,16 +150,20 @@ def _moved(frame: AuditFrame, idle: AuditColumn) -> Iterator[MeasurementFinding]
             continue
         rows = [found[place] for place in clear]
         others = [row for place, row in found.items() if place not in clear]
-        same = f" Where it removes nothing too: {', '.join(map(_speedup, others))}." if others else ""
+        same = (
+            f" Where it removes nothing too: {', '.join(map(_speedup, others))}." if others else ""
+        )
         slower = any(row.paired is not None and row.paired.value < 1 for row in rows)
         cost = "its own code costs this, or " if slower else ""
         chance = f"{MISS * among:.2g} of {count(among, 'such comparison')}"
         yield MeasurementFinding(
             "doubtful",
             clear,
-            f"{rows[0].label} removes nothing, and yet was measured at {', '.join(map(_speedup, rows))}: {cost}the measurement "
-            f"is biased (by chance alone {chance} would stand out).{same} This is no effect of fewer tokens",
-            "a cost of its own code stays when the sweep is measured again (run it with --remeasure), chance does not",
+            f"{rows[0].label} removes nothing, and yet was measured at"
+            f" {', '.join(map(_speedup, rows))}: {cost}the measurement is biased (by chance alone"
+            f" {chance} would stand out).{same} This is no effect of fewer tokens",
+            "a cost of its own code stays when the sweep is measured again (run it with"
+            " --remeasure), chance does not",
         )
 
 
@@ -147,5 +177,9 @@ def _clear(row: Measurement) -> bool:
 
 def _speedup(row: Measurement) -> str:
     found = row.paired
-    written = "" if found is None else conclude_interval(SPEEDUP, found.value, found.low, found.high).numbers
+    written = (
+        ""
+        if found is None
+        else conclude_interval(SPEEDUP, found.value, found.low, found.high).numbers
+    )
     return f"{written} at {_place(row)}"

@@ -11,8 +11,9 @@ from scipy.special import ndtri
 from sweeps.importers.references.measurement import Measurement
 
 TYPICAL_NOISE = 0.03
-"""Relative standard deviation of a time in a table that states none. A median of 30 forwards on a shared CPU is known to 3.6 %
-(half of its 95 % interval; our own quickstart), GPU reports state up to 2 %."""
+"""Relative standard deviation of a time in a table that states none. A median of 30 forwards on a
+shared CPU is known to 3.6 % (half of its 95 % interval; our own quickstart), GPU reports state up
+to 2 %."""
 FAMILY_ERROR = 1e-4
 """Chance that a rule finds something in a whole table where only noise is at work."""
 
@@ -24,12 +25,16 @@ def quantile_of(comparisons: int) -> float:
 
 
 def rounding(value: float) -> float:
-    """Relative half step of a number as it is written: of 7.6 that is 0.05 / 7.6. Zeros at the end are lost."""
+    """Relative half step of a number as it is written: of 7.6 that is 0.05 / 7.6. Zeros at the end
+    are lost.
+    """
     return float(roundings(np.array([float(value)]))[0])
 
 
 def roundings(values: Any) -> "np.ndarray[Any, Any]":
-    """`rounding` of each number; 0 below 1e-4, where numbers are written with exponents, and where there is none."""
+    """`rounding` of each number; 0 below 1e-4, where numbers are written with exponents, and where
+    there is none.
+    """
     sizes = np.abs(np.asarray(values, dtype=float))
     found = np.zeros(sizes.shape)
     left = np.flatnonzero((sizes >= 1e-4) & (sizes < 1e16))
@@ -44,7 +49,9 @@ def roundings(values: Any) -> "np.ndarray[Any, Any]":
 
 
 def allowed(values: Sequence[float], noise: float, comparisons: int) -> float:
-    """How far the logarithm of a product or ratio of these numbers may be from its true value, one of so many `comparisons`."""
+    """How far the logarithm of a product or ratio of these numbers may be from its true value, one
+    of so many `comparisons`.
+    """
     return float(allowed_each([np.array([value]) for value in values], noise, comparisons)[0])
 
 
@@ -57,7 +64,13 @@ def allowed_each(columns: Sequence[Any], noise: Any, comparisons: int) -> "np.nd
 def place_of_row(row: Measurement) -> str:
     """`with_tr, 448 px, batch 8`."""
     parts = [row.label or row.method or "", row.model or "", row.setting or ""]
-    parts += [f"{row.image_size} px"] if row.image_size else [f"{row.tokens} tokens"] if row.tokens else []
+    parts += (
+        [f"{row.image_size} px"]
+        if row.image_size
+        else [f"{row.tokens} tokens"]
+        if row.tokens
+        else []
+    )
     parts += [f"batch {row.batch}"] if row.batch else []
     return ", ".join(part for part in parts if part) or "a row"
 
@@ -65,4 +78,6 @@ def place_of_row(row: Measurement) -> str:
 def in_words(values: Iterable[object]) -> str:
     """`1, 2 and 4`, each once."""
     words = list(dict.fromkeys(map(str, values)))
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}" if words else ""
+    return (
+        words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}" if words else ""
+    )

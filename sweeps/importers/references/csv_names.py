@@ -1,4 +1,6 @@
-"""Names of columns in papers and of tools: the field that each is, its unit, and which column holds the arms."""
+"""Names of columns in papers and of tools: the field that each is, its unit, and which column holds
+the arms.
+"""
 
 import re
 from collections.abc import Mapping
@@ -13,11 +15,13 @@ from sweeps.suggestions import unknown_word
 if TYPE_CHECKING:
     import pandas as pd
 
-FIELDS = tuple(name for name in Measurement.model_fields if name not in {"counters", "paired"}) + tuple(COUNTERS)
+FIELDS = tuple(
+    name for name in Measurement.model_fields if name not in {"counters", "paired"}
+) + tuple(COUNTERS)
 TEXTS = frozenset({"label", "method", "device", "model", "setting", "note"})
 _CONDITIONS = (
-    "threads num_threads cores seed run_id repeat trial dataset data test backend compile runtime framework attention kv_cache "
-    "prompt prompt_len gen_len context weights pretrained"
+    "threads num_threads cores seed run_id repeat trial dataset data test backend compile runtime"
+    " framework attention kv_cache prompt prompt_len gen_len context weights pretrained"
 )
 _NAMES: Mapping[str, str] = {
     "label": "label arm name variant config configuration setup run run_name",
@@ -30,8 +34,10 @@ _NAMES: Mapping[str, str] = {
     "tokens_final": "tokens_final final_tokens tokens_left",
     "batch": "batch batch_size bs infer_batch_size",
     "batch_counted": "batch_counted",
-    "latency_ms": "latency time step_time infer_step_time forward inference_time ms p50 median latency_p50 p50_latency "
-    "median_latency latency_median mean_latency latency_mean avg_latency",
+    "latency_ms": (
+        "latency time step_time infer_step_time forward inference_time ms p50 median latency_p50"
+        " p50_latency median_latency latency_median mean_latency latency_mean avg_latency"
+    ),
     "latency_p95_ms": "p95 latency_p95 p95_latency",
     "latency_p99_ms": "p99 latency_p99 p99_latency",
     "throughput": "throughput tp fps ips tps img_s im_s images_s imgs_s samples_s",
@@ -61,21 +67,38 @@ _NAMES: Mapping[str, str] = {
     "l1_hit_rate": "l1_hit_rate l1_tex_hit_rate",
     "l2_hit_rate": "l2_hit_rate",
 }
-ALIASES: Mapping[str, str] = {name: field for field, names in _NAMES.items() for name in names.split()}
+ALIASES: Mapping[str, str] = {
+    name: field for field, names in _NAMES.items() for name in names.split()
+}
 """Names of columns in papers and of tools, and what they are."""
-_TIMES = {"ms": 1, "s": 1e3, "sec": 1e3, "seconds": 1e3, "us": 1e-3, "µs": 1e-3, "μs": 1e-3, "ns": 1e-6}
+_TIMES = {
+    "ms": 1,
+    "s": 1e3,
+    "sec": 1e3,
+    "seconds": 1e3,
+    "us": 1e-3,
+    "µs": 1e-3,
+    "μs": 1e-3,
+    "ns": 1e-6,
+}
 SHARES = ("keep_rate", "sparsity", "tokens_saved", "noise")
 """Fields between 0 and 1, which tables also state in per cent."""
 UNITS_OF: Mapping[str, Mapping[str, float]] = {
-    **dict.fromkeys(("latency_ms", "latency_p95_ms", "latency_p99_ms", "kernel_ms", "device_ms"), _TIMES),
+    **dict.fromkeys(
+        ("latency_ms", "latency_p95_ms", "latency_p99_ms", "kernel_ms", "device_ms"), _TIMES
+    ),
     "gmacs": {"g": 1, "gmacs": 1, "gflops": 1, "m": 1e-3, "mmacs": 1e-3, "mflops": 1e-3, "t": 1e3},
     "memory_mb": {"mb": 1, "mib": 1.048576, "gb": 1e3, "gib": 1073.741824},
     "parameters_m": {"m": 1, "b": 1e3, "g": 1e3},
     **{share: dict.fromkeys(("%", "pct", "percent", "per cent"), 0.01) for share in SHARES},
 }
 """Units by field, and how many of the field's own each is."""
-PER_IMAGE = re.compile(r"(ms|s|us|µs)\s*(/|per)\s*(im|img|image|images)\b|per[-_ ]image", re.IGNORECASE)
-PER_BATCH = re.compile(r"(ms|s|us|µs)\s*(/|per)\s*(batch|step|forward)\b|per[-_ ]batch", re.IGNORECASE)
+PER_IMAGE = re.compile(
+    r"(ms|s|us|µs)\s*(/|per)\s*(im|img|image|images)\b|per[-_ ]image", re.IGNORECASE
+)
+PER_BATCH = re.compile(
+    r"(ms|s|us|µs)\s*(/|per)\s*(batch|step|forward)\b|per[-_ ]batch", re.IGNORECASE
+)
 PER_TOKEN = re.compile(r"(ms|s|us|µs)\s*(/|per)\s*(tok|token)\b|per[-_ ]token", re.IGNORECASE)
 RATE = re.compile(r"([a-z#]+)\s*_?(?:/|per)_?\s*(?:s|sec|second)\b", re.IGNORECASE)
 """`images/s`, `tok/sec`, `samples_per_second`: a rate, and what it counts."""
@@ -91,8 +114,12 @@ class NamedColumns(NamedTuple):
     unknown: tuple[str, ...]
 
 
-def name_columns(path: Path, columns: Mapping[str, "pd.Series[str]"], mapping: Mapping[str, str], *, guess: bool) -> NamedColumns:
-    """What the columns of a file are; `columns`: their cells by name. Raises `UserError` for a mapping that cannot be."""
+def name_columns(
+    path: Path, columns: Mapping[str, "pd.Series[str]"], mapping: Mapping[str, str], *, guess: bool
+) -> NamedColumns:
+    """What the columns of a file are; `columns`: their cells by name. Raises `UserError` for a
+    mapping that cannot be.
+    """
     for column, wanted in mapping.items():
         if column not in columns:
             raise UserError(f"{path}: {unknown_word('column', column, list(columns))}")
@@ -115,12 +142,20 @@ def name_columns(path: Path, columns: Mapping[str, "pd.Series[str]"], mapping: M
 
 
 def _choose_arms(
-    columns: Mapping[str, "pd.Series[str]"], found: dict[str, str], unknown: list[str], *, fixed: Mapping[str, str]
+    columns: Mapping[str, "pd.Series[str]"],
+    found: dict[str, str],
+    unknown: list[str],
+    *,
+    fixed: Mapping[str, str],
 ) -> None:
-    """Let the column that holds the unmodified model be that of the arms: of the label, else of method or model."""
+    """Let the column that holds the unmodified model be that of the arms: of the label, else of
+    method or model.
+    """
     by_field = {field: name for name, field in found.items()}
     label = by_field.get("label")
-    others = [name for field in ("method", "model") if (name := by_field.get(field)) and name not in fixed]
+    others = [
+        name for field in ("method", "model") if (name := by_field.get(field)) and name not in fixed
+    ]
     if label is not None and (label in fixed or _holds_baseline(columns[label])):
         return
     arms = next((name for name in others if _holds_baseline(columns[name])), None)
@@ -145,7 +180,11 @@ def field_of(header: str) -> str | None:
         return "latency_ms"
     name = re.sub(r"[\[(].*?[\])]", "", header.replace("Δ", " delta ")).strip().lower()
     name = re.sub(r"[^a-z0-9]+", "_", name.replace("/", "_")).strip("_")
-    name = re.sub(r"_per_(image|batch|step|forward)$", "", name.removeprefix("real_").removeprefix("measured_"))
+    name = re.sub(
+        r"_per_(image|batch|step|forward)$",
+        "",
+        name.removeprefix("real_").removeprefix("measured_"),
+    )
     unit = name.rpartition("_")[2]
     known = {short for units in UNITS_OF.values() for short in units}
     return ALIASES.get(name if name in ALIASES or unit not in known else name.rpartition("_")[0])
@@ -160,7 +199,10 @@ def counts_tokens(header: str) -> bool:
 def unit_of(header: str, field: str) -> float:
     """How many of the field's own unit a number below a header is, by the unit in it."""
     inside = re.findall(r"[\[(](.*?)[\])]", header)
-    words = [re.split(r"\s*(?:/|per)\s*(?:im|batch|step|forward|tok)", text.strip().lower())[0] for text in (*inside, header)]
+    words = [
+        re.split(r"\s*(?:/|per)\s*(?:im|batch|step|forward|tok)", text.strip().lower())[0]
+        for text in (*inside, header)
+    ]
     words.append("%" if header.strip().endswith("%") else header.strip().lower().rpartition("_")[2])
     units = UNITS_OF.get(field, {})
     return next((units[word.strip()] for word in words if word.strip() in units), 1.0)

@@ -54,7 +54,10 @@ _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
 _CHANGE = re.compile(r"\s*\([-+±][\d.,]+\s*[%x×]?\)$")
 """A change against another row behind a number, as reports add it: `82.39 (-46.6%)`."""
 _STATED = re.compile(r"(\b([a-z_]+)=(\d+)\b[\s,;]*)")
-_AFTER = re.compile(r"\s*(%|x|×|ms|s|us|µs|μs|ns|img/s|im/s|images/s|gb|mb|gib|mib|g|m|b|gmacs|gflops|pp)$", re.IGNORECASE)
+_AFTER = re.compile(
+    r"\s*(%|x|×|ms|s|us|µs|μs|ns|img/s|im/s|images/s|gb|mb|gib|mib|g|m|b|gmacs|gflops|pp)$",
+    re.IGNORECASE,
+)
 
 
 class CsvColumns(NamedTuple):
@@ -97,18 +100,23 @@ def measurement_at(values: Mapping[str, "np.ndarray[Any, Any]"], place: int) -> 
     return Measurement.model_validate(found)
 
 
-def read_csv_rows(path: Path, *, mapping: Mapping[str, str] | None = None, guess: bool = True) -> CsvColumns:
+def read_csv_rows(
+    path: Path, *, mapping: Mapping[str, str] | None = None, guess: bool = True
+) -> CsvColumns:
     """The rows of a CSV file whose first line names the columns.
 
-    mapping: the field of a column whose name does not show it, or shows another one; `guess`: understand the others by name.
-    A comma in a number is a decimal point only where `;` separates the cells and no number has a point.
-    Raises `UserError` with file, line and column for what is not a table of measurements.
+    mapping: the field of a column whose name does not show it, or shows another one; `guess`:
+    understand the others by name. A comma in a number is a decimal point only where `;` separates
+    the cells and no number has a point. Raises `UserError` with file, line and column for what is
+    not a table of measurements.
     """
     whole = text_of(path)
     text = whole.lstrip("\r\n ")
     if not text or "\0" in text:
         found = "no text" if text else "empty"
-        raise UserError(f"{path} is {found}; a table of measurements has a line of names, then one per row")
+        raise UserError(
+            f"{path} is {found}; a table of measurements has a line of names, then one per row"
+        )
     delimiter = max(",;\t|", key=text.split("\n", 1)[0].count)
     cells = named_cells(path, text, delimiter, whole.count("\n", 0, len(whole) - len(text)))
     if all(map(_NUMBER.fullmatch, cells.columns)):
@@ -116,12 +124,16 @@ def read_csv_rows(path: Path, *, mapping: Mapping[str, str] | None = None, guess
     present = cells.notna().sum(axis=1)
     if present.min() < len(cells.columns):
         place = int(present.argmin())
-        raise UserError(f"{path}:{cells.index[place]}: has {present.iloc[place]} cells, the header has {len(cells.columns)}")
+        raise UserError(
+            f"{path}:{cells.index[place]}: has {present.iloc[place]} cells, the header has"
+            f" {len(cells.columns)}"
+        )
     return read_cells(path, cells, comma=delimiter == ";", mapping=mapping, guess=guess)
 
 
 def named_cells(path: Path, text: str, delimiter: str, above: int) -> "pd.DataFrame":
-    """The cells of a table below the row of names, by column and by line of the file; `above`: lines of the file before `text`.
+    """The cells of a table below the row of names, by column and by line of the file; `above`:
+    lines of the file before `text`.
 
     Empty rows are left out; cells that a row lacks at its end are NaN. Raises `UserError`.
     """
@@ -141,16 +153,26 @@ def named_cells(path: Path, text: str, delimiter: str, above: int) -> "pd.DataFr
 
 
 def read_cells(
-    path: Path, cells: "pd.DataFrame", *, comma: bool = False, mapping: Mapping[str, str] | None = None, guess: bool = True
+    path: Path,
+    cells: "pd.DataFrame",
+    *,
+    comma: bool = False,
+    mapping: Mapping[str, str] | None = None,
+    guess: bool = True,
 ) -> CsvColumns:
-    """The same of a table in cells; `comma`: commas in numbers are decimal points, unless a number has a point.
+    """The same of a table in cells; `comma`: commas in numbers are decimal points, unless a number
+    has a point.
 
     Raises `UserError` as `read_csv_rows` does.
     """
     columns = {str(name): column for name, column in cells.items()}
     names = name_columns(path, columns, mapping or {}, guess=guess)
     numeric = [columns[name] for name, field in names.fields.items() if field not in TEXTS]
-    marks = {mark for mark in ",." if comma and any(column.str.contains(mark, regex=False).any() for column in numeric)}
+    marks = {
+        mark
+        for mark in ",."
+        if comma and any(column.str.contains(mark, regex=False).any() for column in numeric)
+    }
     comma = marks == {","}
     notes = ["commas in numbers are decimal points"] if comma else []
     notes += [
@@ -174,30 +196,49 @@ def read_cells(
     values |= _conditions_in_labels(values)
     if not any(field in values and not np.isnan(values[field]).all() for field in MEASURED_FIELDS):
         raise UserError(
-            f"{path}: no column is a measurement, such as {', '.join(MEASURED_FIELDS[:4])}; its columns are "
-            f"{', '.join(columns)}; name one with --map COLUMN=FIELD"
+            f"{path}: no column is a measurement, such as {', '.join(MEASURED_FIELDS[:4])}; its"
+            f" columns are {', '.join(columns)}; name one with --map COLUMN=FIELD"
         )
     rate = next((name for name, field in names.fields.items() if field == "throughput"), "")
     others = {name: columns[name].tolist() for name in names.unknown}
     items: Literal["images", "tokens"] = "tokens" if counts_tokens(rate) else "images"
     unit = _latency_unit(names.fields)
-    return CsvColumns(values, others, len(cells), names.fields, names.guessed, names.unknown, tuple(notes), unit, items)
+    return CsvColumns(
+        values,
+        others,
+        len(cells),
+        names.fields,
+        names.guessed,
+        names.unknown,
+        tuple(notes),
+        unit,
+        items,
+    )
 
 
-def _conditions_in_labels(values: Mapping[str, "np.ndarray[Any, Any]"]) -> Mapping[str, "np.ndarray[Any, Any]"]:
+def _conditions_in_labels(
+    values: Mapping[str, "np.ndarray[Any, Any]"],
+) -> Mapping[str, "np.ndarray[Any, Any]"]:
     """Sizes and batches that each label states, and labels without them: `is=448 bs=8 baseline`."""
     import pandas as pd
 
     codes, labels = pd.factorize(values.get("label", np.array([None], dtype=object)))
     if (codes < 0).any():
         return {}
-    stated = [{field_of(key): (int(number), whole) for whole, key, number in _STATED.findall(text)} for text in labels]
+    stated = [
+        {field_of(key): (int(number), whole) for whole, key, number in _STATED.findall(text)}
+        for text in labels
+    ]
     found: dict[str, np.ndarray[Any, Any]] = {}
     for field in ("image_size", "tokens", "batch"):
         if field not in values and all(field in each for each in stated):
             found[field] = np.array([float(each[field][0]) for each in stated])[codes]
             labels = np.array(
-                [text.replace(each[field][1], "").strip() for text, each in zip(labels, stated, strict=True)], dtype=object
+                [
+                    text.replace(each[field][1], "").strip()
+                    for text, each in zip(labels, stated, strict=True)
+                ],
+                dtype=object,
             )
     return {**found, "label": labels[codes]} if found else {}
 
@@ -221,8 +262,8 @@ def _check_length(path: Path, cells: "pd.Series[str]", most: int) -> None:
     if length.max() > most:
         place = int(length.argmax())
         raise UserError(
-            f"{path}:{cells.index[place]}: {str(cells.name)[:80]}: a cell of {length.iloc[place]:,} characters "
-            f"({cells.iloc[place][:12]}…); at most {most}"
+            f"{path}:{cells.index[place]}: {str(cells.name)[:80]}: a cell of {length.iloc[place]:,}"
+            f" characters ({cells.iloc[place][:12]}…); at most {most}"
         )
 
 
@@ -234,18 +275,25 @@ def _texts(cells: "pd.Series[str]", field: str) -> "np.ndarray[Any, Any]":
     numbers = field == "setting" and all(_NUMBER.fullmatch(text) for text in texts if text)
     before = f"{cells.name} " if numbers else ""
     empty = EMPTY_CELLS - {"none"}
-    return np.array([None if text.lower() in empty else before + text for text in texts], dtype=object)[codes]
+    return np.array(
+        [None if text.lower() in empty else before + text for text in texts], dtype=object
+    )[codes]
 
 
-def _joined(first: "np.ndarray[Any, Any]", second: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
+def _joined(
+    first: "np.ndarray[Any, Any]", second: "np.ndarray[Any, Any]"
+) -> "np.ndarray[Any, Any]":
     found = np.empty(len(first), dtype=object)
     found[:] = [
-        one if other is None else other if one is None else f"{one}, {other}" for one, other in zip(first, second, strict=True)
+        one if other is None else other if one is None else f"{one}, {other}"
+        for one, other in zip(first, second, strict=True)
     ]
     return found
 
 
-def _numbers(path: Path, cells: "pd.Series[str]", field: str, *, comma: bool) -> "np.ndarray[Any, Any]":
+def _numbers(
+    path: Path, cells: "pd.Series[str]", field: str, *, comma: bool
+) -> "np.ndarray[Any, Any]":
     """What the cells of a column state in the field's own unit; NaN where nothing is stated."""
     import pandas as pd
 
@@ -255,13 +303,17 @@ def _numbers(path: Path, cells: "pd.Series[str]", field: str, *, comma: bool) ->
     found = plain.copy() if unit == 1 else np.round(plain * unit, 10)
     left = cells[~np.isfinite(plain)]  # cells with units or other marks, each of which is read once
     meant = {
-        cell: _value(cell, field, header, comma=comma, where=f"{path}:{line}") for line, cell in left.drop_duplicates().items()
+        cell: _value(cell, field, header, comma=comma, where=f"{path}:{line}")
+        for line, cell in left.drop_duplicates().items()
     }
     found[~np.isfinite(plain)] = [meant[cell] for cell in left]
     broken = np.isfinite(found) & (found != np.rint(found))
     if field in WHOLE_FIELDS and broken.any():
         place = int(broken.argmax())
-        raise UserError(f"{path}:{cells.index[place]}: {header}: {cells.iloc[place]!r} is no whole number, as {field} must be")
+        raise UserError(
+            f"{path}:{cells.index[place]}: {header}: {cells.iloc[place]!r} is no whole number, as"
+            f" {field} must be"
+        )
     return found
 
 
@@ -272,8 +324,12 @@ def _is_share(values: "np.ndarray[Any, Any]", cells: "pd.Series[str]") -> bool:
     return not percent and bool(len(known)) and 0 < known.max() <= 1
 
 
-def _check_range(path: Path, cells: "pd.Series[str]", field: str, values: "np.ndarray[Any, Any]") -> None:
-    """Raise `UserError` where a number is none that the field may have: what the smallest and the largest may be, all may."""
+def _check_range(
+    path: Path, cells: "pd.Series[str]", field: str, values: "np.ndarray[Any, Any]"
+) -> None:
+    """Raise `UserError` where a number is none that the field may have: what the smallest and the
+    largest may be, all may.
+    """
     if np.isnan(values).all():
         return
     for place in (int(np.nanargmin(values)), int(np.nanargmax(values))):
@@ -282,19 +338,27 @@ def _check_range(path: Path, cells: "pd.Series[str]", field: str, values: "np.nd
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             problem = first["msg"][0].lower() + first["msg"][1:]
-            problem += " (per cent need a % behind the number or the name)" if field in SHARES else ""
-            raise UserError(f"{path}:{cells.index[place]}: {field}: {problem}, not {first['input']:g}") from None
+            problem += (
+                " (per cent need a % behind the number or the name)" if field in SHARES else ""
+            )
+            raise UserError(
+                f"{path}:{cells.index[place]}: {field}: {problem}, not {first['input']:g}"
+            ) from None
 
 
 def _latency_unit(columns: Mapping[str, str]) -> LatencyUnit | Literal["per_token"] | None:
     name = next((name for name in columns if columns[name] == "latency_ms"), "")
     if PER_TOKEN.search(name):
         return "per_token"
-    return "per_image" if PER_IMAGE.search(name) else "per_batch" if PER_BATCH.search(name) else None
+    return (
+        "per_image" if PER_IMAGE.search(name) else "per_batch" if PER_BATCH.search(name) else None
+    )
 
 
 def _value(cell: str, field: str, header: str, *, comma: bool, where: str) -> float:
-    """What a cell states in the field's own unit; a unit behind a number goes before that of the header."""
+    """What a cell states in the field's own unit; a unit behind a number goes before that of the
+    header.
+    """
     if cell.lower() in EMPTY_CELLS:
         return np.nan
     plain = _CHANGE.sub("", cell.replace("−", "-")).lstrip("≈~ ")
@@ -305,17 +369,26 @@ def _value(cell: str, field: str, header: str, *, comma: bool, where: str) -> fl
     elif re.fullmatch(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?", text):
         text = text.replace(",", "")
     if not _NUMBER.fullmatch(text) or not np.isfinite(float(text)):
-        right = "write a decimal point" if "," in text else "leave the cell empty where nothing was measured"
+        right = (
+            "write a decimal point"
+            if "," in text
+            else "leave the cell empty where nothing was measured"
+        )
         raise UserError(f"{where}: {header}: {cell!r} is no number; {right}")
     own = UNITS_OF.get(field, {}).get(behind[1].lower()) if behind else None
     if behind and own is None and field in UNITS_OF:
-        raise UserError(f"{where}: {header}: {cell!r} is no {field}, whose units are {', '.join(UNITS_OF[field])}")
+        raise UserError(
+            f"{where}: {header}: {cell!r} is no {field}, whose units are"
+            f" {', '.join(UNITS_OF[field])}"
+        )
     unit = unit_of(header, field) if own is None else own
     return float(text) if unit == 1 else round(float(text) * unit, 10)
 
 
 def parse_mapping(pairs: Iterable[str]) -> dict[str, str]:
-    """`["tp=throughput"]` as a mapping. Raises `UserError` for what is no pair of a column and a field."""
+    """`["tp=throughput"]` as a mapping. Raises `UserError` for what is no pair of a column and a
+    field.
+    """
     found = {}
     for pair in pairs:
         column, equals, field = pair.rpartition("=")

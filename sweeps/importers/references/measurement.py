@@ -1,4 +1,6 @@
-"""Measurement: one row of a table of measurements, whoever measured it; published tables with their source."""
+"""Measurement: one row of a table of measurements, whoever measured it; published tables with their
+source.
+"""
 
 import re
 from collections.abc import Mapping
@@ -20,18 +22,32 @@ BASELINE_WORDS = ("baseline", "dense", "original", "none", "unmodified", "vanill
 _NAMED_BASELINE = re.compile(rf"(?:^|.*[\s_:-])(?:{'|'.join(BASELINE_WORDS)})$")
 _BASELINE_WORD = re.compile("|".join(BASELINE_WORDS), re.IGNORECASE)
 WHOLE_FIELDS = frozenset(
-    {"image_size", "tokens", "tokens_final", "batch", "batch_counted", "kernels", "forwards", "stages", "images"}
+    {
+        "image_size",
+        "tokens",
+        "tokens_final",
+        "batch",
+        "batch_counted",
+        "kernels",
+        "forwards",
+        "stages",
+        "images",
+    }
 )
 """Fields of a measurement that are counts."""
 
 
 def names_baseline(name: str) -> bool:
-    """Whether a name is that of an unmodified model: `baseline`, `DeiT-S (dense)`, `Baseline (no TR)`."""
+    """Whether a name is that of an unmodified model: `baseline`, `DeiT-S (dense)`, `Baseline (no
+    TR)`.
+    """
     if not _BASELINE_WORD.search(name):
         return False
     whole = name.strip().lower()
     before, _, inside = whole.partition("(")
-    return any(_NAMED_BASELINE.fullmatch(part.strip(" )")) is not None for part in (whole, before, inside))
+    return any(
+        _NAMED_BASELINE.fullmatch(part.strip(" )")) is not None for part in (whole, before, inside)
+    )
 
 
 _Count = Annotated[int, Field(ge=0)]
@@ -47,7 +63,9 @@ def _known_counters(counters: Mapping[str, float]) -> Mapping[str, float]:
 
 
 class Measurement(FrozenModel):
-    """One row of a table: an arm under a condition, and what was measured or stated of it. All but the label may be missing."""
+    """One row of a table: an arm under a condition, and what was measured or stated of it. All but
+    the label may be missing.
+    """
 
     label: str = ""
     """The arm as the table names it."""
@@ -56,7 +74,8 @@ class Measurement(FrozenModel):
     device: str | None = None
     model: str | None = None
     setting: str | None = None
-    """What else the row was measured under (dtype, runtime, weights …); rows are compared where it is equal."""
+    """What else the row was measured under (dtype, runtime, weights …); rows are compared where it
+    is equal."""
     image_size: Annotated[int, Field(gt=0)] | None = None
     tokens: _Count | None = None
     """Patch tokens of an image, or tokens of the prompt, before any reduction."""
@@ -79,7 +98,8 @@ class Measurement(FrozenModel):
     forwards: Annotated[int, Field(gt=0)] | None = None
     """Forwards that `kernel_ms` and `kernels` cover; `None` where that is not stated."""
     kernel_time_share: Annotated[float, Field(ge=0, le=1)] | None = None
-    """Share of the kernel time of a forward that the profiled kernels take, which `kernel_ms` and `counters` are about."""
+    """Share of the kernel time of a forward that the profiled kernels take, which `kernel_ms` and
+    `counters` are about."""
     device_ms: _Positive | None = None
     """Time of one forward by the device's own clock, gaps between its kernels included."""
     peak_gflops: _Positive | None = None
@@ -111,7 +131,9 @@ class Measurement(FrozenModel):
     """1e6 weights of the model."""
     noise: Annotated[float, Field(gt=0, lt=1)] | None = None
     """Relative standard deviation of its times."""
-    counters: Annotated[Mapping[str, float], AfterValidator(_known_counters)] = Field(default_factory=dict)
+    counters: Annotated[Mapping[str, float], AfterValidator(_known_counters)] = Field(
+        default_factory=dict
+    )
     """Hardware counters by the names of `sweeps.model.profile.COUNTERS`."""
     tuned: bool | None = None
     """Whether the model was trained or tuned with the method; false: off the shelf."""
@@ -140,12 +162,17 @@ class MeasurementTable(FrozenModel):
     noise: Annotated[float, Field(gt=0, lt=1)] | None = None
     """Relative standard deviation of a time, where the source states it."""
     job_noise: Annotated[float, Field(gt=0, lt=1)] | None = None
-    """That of the median of a job beside another job of the same machine, which varies less than single times; `None`: `noise`."""
+    """That of the median of a job beside another job of the same machine, which varies less than
+    single times; `None`: `noise`."""
     break_evens: tuple[StatedBreakEven, ...] = ()
 
     def is_baseline(self, row: Measurement) -> bool:
         """Whether a row is of the unmodified model."""
-        return row.label == self.baseline if self.baseline else names_baseline(row.label or row.method or "")
+        return (
+            row.label == self.baseline
+            if self.baseline
+            else names_baseline(row.label or row.method or "")
+        )
 
     @cached_property
     def baselines(self) -> Mapping[tuple[object, ...], list[Measurement]]:
@@ -194,7 +221,9 @@ class ReferenceSet(MeasurementTable):
         return digest(self)
 
     def derived_speedup(self, row: Measurement) -> float | None:
-        """Baseline over arm at the row's condition by the times of the table, else what the row states; `None` of a baseline."""
+        """Baseline over arm at the row's condition by the times of the table, else what the row
+        states; `None` of a baseline.
+        """
         if self.is_baseline(row):
             return None
         beside = self.beside(row)

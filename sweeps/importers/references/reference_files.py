@@ -1,4 +1,6 @@
-"""Reference files: published tables as YAML, strictly read; those that ship by name, others by path."""
+"""Reference files: published tables as YAML, strictly read; those that ship by name, others by
+path.
+"""
 
 from collections.abc import Mapping
 from functools import cache
@@ -10,7 +12,12 @@ from pydantic import Field, ValidationError
 
 from sweeps.errors import UserError
 from sweeps.importers.references.csv_table import read_csv_rows
-from sweeps.importers.references.measurement import LatencyUnit, Measurement, ReferenceSet, StatedBreakEven
+from sweeps.importers.references.measurement import (
+    LatencyUnit,
+    Measurement,
+    ReferenceSet,
+    StatedBreakEven,
+)
 from sweeps.language.validation import first_error, validated
 from sweeps.language.yaml_reader import Document, SweepError, read
 from sweeps.model.identity import FrozenModel
@@ -58,7 +65,8 @@ def shipped_references() -> tuple[str, ...]:
 def load_reference(name_or_path: str) -> ReferenceSet:
     """The reference of that name, or in the file at that path.
 
-    Raises `UserError` for an unknown name with the nearest one, and for a wrong file with the file, line, key and what is right.
+    Raises `UserError` for an unknown name with the nearest one, and for a wrong file with the file,
+    line, key and what is right.
     """
     if name_or_path in shipped_references():
         return read_reference(SHIPPED / f"{name_or_path}.yaml")
@@ -75,7 +83,9 @@ def read_reference(path: Path) -> ReferenceSet:
     except SweepError as error:
         if "sweep" not in error.problem:
             raise
-        problem = "is no published table, a mapping that starts with `reference: 1`"  # the reader of YAML expects a sweep
+        problem = (  # the reader of YAML expects a sweep
+            "is no published table, a mapping that starts with `reference: 1`"
+        )
         raise SweepError(error.file, error.line, error.key, problem) from None
     file = validated(document, (), ReferenceFile, document.root)
     found = [_row(file, row, document, ("rows", place)) for place, row in enumerate(file.rows)]
@@ -83,23 +93,37 @@ def read_reference(path: Path) -> ReferenceSet:
         beside = read_csv_rows(path.parent / file.csv, mapping=dict(file.columns), guess=False)
         found += [_row(file, row, document, ("csv",)) for row in beside.rows]
     if not found:
-        raise document.error((), "holds no measurement; list them under `rows`, or name a file beside it under `csv`")
+        raise document.error(
+            (), "holds no measurement; list them under `rows`, or name a file beside it under `csv`"
+        )
     unused = sorted(set(file.by_label) - {row.label for row in found})
     if unused:
         raise document.error(("by_label", unused[0]), f"no row has the label {unused[0]!r}")
-    known = {name: getattr(file, name) for name in ReferenceFile.model_fields if name in ReferenceSet.model_fields}
+    known = {
+        name: getattr(file, name)
+        for name in ReferenceFile.model_fields
+        if name in ReferenceSet.model_fields
+    }
     return ReferenceSet(**{**known, "name": path.stem, "rows": tuple(found)})
 
 
-def _row(file: ReferenceFile, row: Measurement, document: Document, place: tuple[str | int, ...]) -> Measurement:
+def _row(
+    file: ReferenceFile, row: Measurement, document: Document, place: tuple[str | int, ...]
+) -> Measurement:
     """A row with the fields that it has in common with others."""
     own: dict[str, Any] = row.model_dump(exclude_unset=True)
     label = own.get("label") or file.common.label
     shared = file.by_label.get(label, Measurement())
-    values = {**file.common.model_dump(exclude_unset=True), **shared.model_dump(exclude_unset=True), **own}
+    values = {
+        **file.common.model_dump(exclude_unset=True),
+        **shared.model_dump(exclude_unset=True),
+        **own,
+    }
     if not values.get("label"):
         raise document.error((*place, "label"), "is missing")
     try:
-        return Measurement.model_validate({key: value for key, value in values.items() if value is not None})
+        return Measurement.model_validate(
+            {key: value for key, value in values.items() if value is not None}
+        )
     except ValidationError as error:  # what a CSV file holds is checked as it is read
         raise first_error(document, error, Measurement, lambda _: place) from None

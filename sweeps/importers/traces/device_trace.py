@@ -1,4 +1,6 @@
-"""What the file of a profiler holds: activities of the device, calls of the host, ranges, and the marks that name an arm."""
+"""What the file of a profiler holds: activities of the device, calls of the host, ranges, and the
+marks that name an arm.
+"""
 
 import re
 from collections.abc import Iterable
@@ -8,7 +10,8 @@ from sweeps.errors import UserError
 from sweeps.model.profile import Activity, ArmProfile, Side
 
 FORWARD_RANGE, PREFILL_RANGE = "breakeven:forward", "breakeven:prefill"
-"""The ranges that the runner opens once around each measured forward; of a language model around each prompt and each step."""
+"""The ranges that the runner opens once around each measured forward; of a language model around
+each prompt and each step."""
 COMPARISON_MARK = re.compile(r"breakeven:comparison:([0-9a-f]+)")
 SIDE_MARK = re.compile(r"breakeven:side:(baseline|arm)")
 ARM_MARK = re.compile(r"breakeven:arm:(\d+)")
@@ -94,7 +97,9 @@ class ImportedProfile(NamedTuple):
 
 
 def read_marks(texts: Iterable[str]) -> Mark:
-    """The marks in names of ranges. Raises `TraceError` if they name two arms: one file is the profile of one arm."""
+    """The marks in names of ranges. Raises `TraceError` if they name two arms: one file is the
+    profile of one arm.
+    """
     comparisons: dict[str, None] = {}
     sides: set[Side] = set()
     arms: set[int] = set()
@@ -104,5 +109,8 @@ def read_marks(texts: Iterable[str]) -> Mark:
         arms.update(int(index) for index in ARM_MARK.findall(text))
     if len(arms) > 1 or len(sides) > 1:
         named = ", ".join(map(str, sorted(arms))) if len(arms) > 1 else "baseline and arm"
-        raise TraceError(f"its ranges name the arms {named}; a file holds one arm: run each with --arm N under the profiler")
+        raise TraceError(
+            f"its ranges name the arms {named}; a file holds one arm: run each with --arm N under"
+            " the profiler"
+        )
     return Mark(tuple(comparisons), next(iter(sides), None), next(iter(arms), None))

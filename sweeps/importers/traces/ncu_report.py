@@ -1,4 +1,6 @@
-"""Kernels in what `ncu --csv` prints: raw page (a column per metric), details page (a row per metric), summaries per kernel."""
+"""Kernels in what `ncu --csv` prints: raw page (a column per metric), details page (a row per
+metric), summaries per kernel.
+"""
 
 import re
 from collections.abc import Iterable
@@ -27,7 +29,10 @@ METRIC_NAMES = {
         "Memory [%]",
         "SOL Memory",
     ),
-    "achieved_occupancy": ("sm__warps_active.avg.pct_of_peak_sustained_active", "Achieved Occupancy"),
+    "achieved_occupancy": (
+        "sm__warps_active.avg.pct_of_peak_sustained_active",
+        "Achieved Occupancy",
+    ),
     "l1_hit_rate": ("l1tex__t_sector_hit_rate.pct", "L1/TEX Hit Rate"),
     "l2_hit_rate": ("lts__t_sector_hit_rate.pct", "L2 Hit Rate"),
 }
@@ -56,13 +61,17 @@ GROUPED = r"\d{1,3}(,\d{3})+(\.\d+)?"
 LAUNCHES = r"[1-9]\d{0,2}(,?\d{3}){0,2}"
 KERNEL, NAME, UNIT, VALUE = "Kernel Name", "Metric Name", "Metric Unit", "Metric Value"
 AVERAGE, RUNS = "Average", "Invocations"
-"""Columns of `--print-summary`: a row for each kernel, launch shape and metric, with the mean over so many launches."""
+"""Columns of `--print-summary`: a row for each kernel, launch shape and metric, with the mean over
+so many launches."""
 SUMMARY_KEY = ("Block Size", "Grid Size", "Context", "Stream", "Device")
 _HEADING = re.compile(r"""(^|[,;\t])\s*"?Kernel Name"?\s*([,;\t]|$)""")
 NO_CELL = re.compile(r"==[A-Z]+==")
 """Lines of ncu itself among those of the table."""
 HEADING_WITH_UNIT = re.compile(r"(.+__.+?) \[?\(?([^()\[\]]+)\)?\]?")
-EXPECTED = "expected what `ncu --csv --page raw` (or `--page details`, or `--print-summary per-kernel`) prints"
+EXPECTED = (
+    "expected what `ncu --csv --page raw` (or `--page details`, or `--print-summary per-kernel`)"
+    " prints"
+)
 
 
 class NcuKernel(NamedTuple):
@@ -99,25 +108,37 @@ class _Table(NamedTuple):
 
 
 def read_ncu(text: str) -> NcuReport:
-    """The kernels in `text`. Raises `TraceError` that names what was found and what was expected."""
+    """The kernels in `text`. Raises `TraceError` that names what was found and what was
+    expected.
+    """
     header, rows = _rows(text)
     table = _long(header, rows) if NAME in header else _wide(header, rows)
     if table.launches.empty:
-        raise TraceError("it has the heading of a table of ncu and no kernels below; ncu profiles none that its filters leave out")
+        raise TraceError(
+            "it has the heading of a table of ncu and no kernels below; ncu profiles none that its"
+            " filters leave out"
+        )
     names = table.launches[header.index(KERNEL)].tolist()
     values = _values(table, names)
     stated = [zip(COUNTERS, row, strict=True) for row in values[list(COUNTERS)].to_numpy().tolist()]
     counters = [{name: value for name, value in pairs if np.isfinite(value)} for pairs in stated]
-    ranges = [" ".join(cell for cell in row if RANGES_OF_RUNNER in cell) for row in table.launches.to_numpy()]
+    ranges = [
+        " ".join(cell for cell in row if RANGES_OF_RUNNER in cell)
+        for row in table.launches.to_numpy()
+    ]
     runs = _runs(table.launches[header.index(RUNS)]) if _is_summary(header) else [1] * len(names)
     kernels = tuple(map(NcuKernel, names, values[_SECONDS].tolist(), counters, ranges, runs))
     devices = set(rows[header.index(DEVICE_NAME)]) - {""} if DEVICE_NAME in header else set()
     missing = tuple(name for name in COUNTERS if values[name].isna().all())
-    return NcuReport(kernels, read_marks([text]), devices.pop() if len(devices) == 1 else None, missing)
+    return NcuReport(
+        kernels, read_marks([text]), devices.pop() if len(devices) == 1 else None, missing
+    )
 
 
 def _rows(text: str) -> "tuple[list[str], pd.DataFrame]":
-    """The heading, and the rows below it by place of the column, without lines of ncu and of the program in front."""
+    """The heading, and the rows below it by place of the column, without lines of ncu and of the
+    program in front.
+    """
     lines = [line for line in text.lstrip("\ufeff").splitlines() if not NO_CELL.match(line)]
     start = next((place for place, line in enumerate(lines) if _HEADING.search(line)), None)
     if start is None:
@@ -130,15 +151,20 @@ def _rows(text: str) -> "tuple[list[str], pd.DataFrame]":
         if error.row is None:
             raise TraceError(f"the file is cut off ({error}); export it again") from None
         raise TraceError(
-            f"row {error.row - 1} below the heading {error}: are these decimal commas without quotation marks? "
-            "Export it again with LC_ALL=C"
+            f"row {error.row - 1} below the heading {error}: are these decimal commas without"
+            " quotation marks? Export it again with LC_ALL=C"
         ) from None
     header, rows = cells.iloc[0].tolist(), cells.iloc[1:]
-    needed = next((header.index(name) + 1 for name in (VALUE, AVERAGE) if name in header), len(header))
+    needed = next(
+        (header.index(name) + 1 for name in (VALUE, AVERAGE) if name in header), len(header)
+    )
     short = rows[needed - 1].isna()
     if short.any():
         place = int(short.argmax())
-        where = f"row {place + 1} below the heading ends after {rows.iloc[place].count()} of {needed} cells"
+        where = (
+            f"row {place + 1} below the heading ends after {rows.iloc[place].count()} of {needed}"
+            " cells"
+        )
         raise TraceError(f"{where}: the file is cut off; export it again")
     rows = rows.fillna("")
     return header, rows.drop_duplicates() if "ID" in header or RUNS in header else rows
@@ -156,14 +182,25 @@ def _long(header: list[str], rows: "pd.DataFrame") -> _Table:
     value = AVERAGE if summary else VALUE
     lacking = [name for name in (UNIT, value) if name not in header]
     if lacking:
-        raise TraceError(f"its heading has {NAME!r} and no {' and no '.join(map(repr, lacking))}; {EXPECTED}")
-    own = [header.index(name) for name in ("ID", "Process ID", KERNEL, *(SUMMARY_KEY if summary else ())) if name in header]
+        raise TraceError(
+            f"its heading has {NAME!r} and no {' and no '.join(map(repr, lacking))}; {EXPECTED}"
+        )
+    own = [
+        header.index(name)
+        for name in ("ID", "Process ID", KERNEL, *(SUMMARY_KEY if summary else ()))
+        if name in header
+    ]
     kernel = rows.groupby(own, sort=False).ngroup()
     columns = {"metric": NAME, "unit": UNIT, "text": value}
-    cells = pd.DataFrame({"kernel": kernel, **{column: rows[header.index(name)] for column, name in columns.items()}})
+    cells = pd.DataFrame(
+        {"kernel": kernel, **{column: rows[header.index(name)] for column, name in columns.items()}}
+    )
     cells = cells[cells["metric"] != ""]
     if not summary and "ID" not in header and cells.duplicated(["kernel", "metric", "unit"]).any():
-        raise TraceError(f"its rows have no column 'ID', so that the launches of a kernel cannot be distinguished; {EXPECTED}")
+        raise TraceError(
+            "its rows have no column 'ID', so that the launches of a kernel cannot be"
+            f" distinguished; {EXPECTED}"
+        )
     return _Table(rows[~kernel.duplicated()], cells, cells["metric"].unique().tolist())
 
 
@@ -181,7 +218,16 @@ def _wide(header: list[str], rows: "pd.DataFrame") -> _Table:
         metrics += [metric] if "__" in metric and not metric.startswith("device__attribute") else []
         if metric in _FIELD_OF:
             kernels = np.arange(len(rows))
-            columns.append(pd.DataFrame({"kernel": kernels, "metric": metric, "unit": unit, "text": rows[place].tolist()}))
+            columns.append(
+                pd.DataFrame(
+                    {
+                        "kernel": kernels,
+                        "metric": metric,
+                        "unit": unit,
+                        "text": rows[place].tolist(),
+                    }
+                )
+            )
     if not columns:
         raise _no_counters(metrics)
     return _Table(rows, pd.concat(columns, ignore_index=True), metrics)
@@ -192,26 +238,37 @@ def _values(table: _Table, names: list[str]) -> "pd.DataFrame":
     cells = table.cells.assign(field=table.cells["metric"].map(_FIELD_OF))
     is_time = cells["field"] == _SECONDS
     # names such as `Memory Throughput` also stand for bytes per second, which is no counter
-    percent = cells["unit"].isin(PERCENT) | ((cells["unit"] == "") & cells["metric"].str.contains("__"))
+    percent = cells["unit"].isin(PERCENT) | (
+        (cells["unit"] == "") & cells["metric"].str.contains("__")
+    )
     cells = cells[is_time | (cells["field"].notna() & percent)].drop_duplicates()
     twice = cells.loc[cells.duplicated(["kernel", "metric"]), ["kernel", "metric"]]
     for kernel, metric in twice.itertuples(index=False):
         texts = cells.loc[(cells["kernel"] == kernel) & (cells["metric"] == metric), "text"]
         both = " and ".join(map(repr, texts))
-        raise TraceError(f"it has two values of {metric!r} of kernel {kernel + 1} that differ: {both}")
+        raise TraceError(
+            f"it has two values of {metric!r} of kernel {kernel + 1} that differ: {both}"
+        )
     cells = cells.assign(value=_numbers(cells, names)).dropna(subset="value")
     times = cells["field"] == _SECONDS
     cells.loc[times, "value"] *= _seconds(cells[times])
     if times.all():
         raise _no_counters(table.metrics)
     first = cells.drop_duplicates(["kernel", "field"])
-    values = first.pivot(index="kernel", columns="field", values="value").reindex(range(len(names)), columns=[_SECONDS, *COUNTERS])
+    values = first.pivot(index="kernel", columns="field", values="value").reindex(
+        range(len(names)), columns=[_SECONDS, *COUNTERS]
+    )
     without = values.index[values[_SECONDS].isna()]
     if len(without):
-        which = "any kernel" if len(without) == len(names) else f"kernel {without[0] + 1} ({names[without[0]][:60]})"
+        which = (
+            "any kernel"
+            if len(without) == len(names)
+            else f"kernel {without[0] + 1} ({names[without[0]][:60]})"
+        )
         known = " or ".join(map(repr, DURATION_NAMES))
         raise TraceError(
-            f"it has no duration of {which}, by which means are weighted: expected {known}, found {_shortened(table.metrics)}"
+            f"it has no duration of {which}, by which means are weighted: expected {known}, found"
+            f" {_shortened(table.metrics)}"
         )
     return values
 
@@ -220,18 +277,25 @@ def _numbers(cells: "pd.DataFrame", names: list[str]) -> "pd.Series[float]":
     """The number in each cell, with a decimal point; NaN where a cell has none."""
     import pandas as pd
 
-    text = cells["text"].str.replace(r" \(.*", "", regex=True)  # newer versions add what a sum is of: `158 (0: 158)`
+    # newer versions add what a sum is of: `158 (0: 158)`
+    text = cells["text"].str.replace(r" \(.*", "", regex=True)
     nothing = text.str.lower().isin(NOTHING)
-    # commas separate thousands in a time alone: a per cent has no thousands, so that its comma is a decimal one
+    # commas separate thousands in a time alone: a per cent has no thousands, so that its comma is a
+    # decimal one
     grouped = (cells["field"] == _SECONDS) & text.str.fullmatch(GROUPED)
-    numbers = pd.to_numeric(text.mask(grouped, text.str.replace(",", "")), errors="coerce").astype(float).mask(nothing)
+    numbers = (
+        pd.to_numeric(text.mask(grouped, text.str.replace(",", "")), errors="coerce")
+        .astype(float)
+        .mask(nothing)
+    )
     wrong = ~nothing & ~numbers.between(0, np.inf, inclusive="left")
     if wrong.any():
         place = int(wrong.argmax())
         cell = cells.iloc[place]
         raise TraceError(
-            f"{cell['metric']!r} of kernel {cell['kernel'] + 1} ({names[cell['kernel']][:60]}): {cell['text']!r} is no finite "
-            "number from 0 on with a decimal point; export it again with LC_ALL=C"
+            f"{cell['metric']!r} of kernel {cell['kernel'] + 1} ({names[cell['kernel']][:60]}):"
+            f" {cell['text']!r} is no finite number from 0 on with a decimal point; export it again"
+            " with LC_ALL=C"
         )
     return numbers
 
@@ -241,21 +305,32 @@ def _seconds(times: "pd.DataFrame") -> "pd.Series[float]":
     seconds = times["unit"].str.strip("[]() ").map(SECONDS_PER_UNIT).astype(float)
     for metric, unit in times.loc[seconds.isna(), ["metric", "unit"]].itertuples(index=False):
         found = repr(unit) if unit else "none (is the row of units below the heading missing?)"
-        raise TraceError(f"the unit of {metric!r} is {found}; expected one of {', '.join(SECONDS_PER_UNIT)}")
+        raise TraceError(
+            f"the unit of {metric!r} is {found}; expected one of {', '.join(SECONDS_PER_UNIT)}"
+        )
     return seconds
 
 
 def _runs(texts: "pd.Series[str]") -> list[int]:
     """How many launches each row of a summary stands for."""
     for text in texts[~texts.str.fullmatch(LAUNCHES)]:
-        raise TraceError(f"its column {RUNS!r} holds {text[:40]!r}; expected a whole number of launches")
+        raise TraceError(
+            f"its column {RUNS!r} holds {text[:40]!r}; expected a whole number of launches"
+        )
     return [int(text.replace(",", "")) for text in texts]
 
 
 def _no_counters(found: Iterable[str]) -> TraceError:
     wanted = ", ".join(names[0] for names in METRIC_NAMES.values())
-    return TraceError(f"it has none of the metrics {wanted} (or their names on the details page); found {_shortened(list(found))}")
+    return TraceError(
+        f"it has none of the metrics {wanted} (or their names on the details page); found"
+        f" {_shortened(list(found))}"
+    )
 
 
 def _shortened(found: list[str]) -> str:
-    return ", ".join(found[:8]) + (f" and {len(found) - 8} more" if len(found) > 8 else "") if found else "no metric"
+    return (
+        ", ".join(found[:8]) + (f" and {len(found) - 8} more" if len(found) > 8 else "")
+        if found
+        else "no metric"
+    )

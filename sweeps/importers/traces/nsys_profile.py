@@ -1,4 +1,6 @@
-"""The profile of an arm from a timeline of Nsight Systems: device time, gaps by cause, and activities per forward."""
+"""The profile of an arm from a timeline of Nsight Systems: device time, gaps by cause, and
+activities per forward.
+"""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -35,37 +37,55 @@ class _Part(NamedTuple):
     forwards: int
     own: list[DeviceActivity]
     windows: list[Span]
-    """Each forward from its start until its last kernel ends, in ns; empty where no ranges separate them."""
+    """Each forward from its start until its last kernel ends, in ns; empty where no ranges separate
+    them."""
     source: str
     """How the number of forwards is known, in words."""
 
 
 def nsys_profiles(trace: DeviceTrace, given: int | None = None) -> tuple[ImportedProfile, ...]:
-    """The profiles of the arm in `trace`, one for each phase that its ranges name; `given` is the number of forwards as stated.
+    """The profiles of the arm in `trace`, one for each phase that its ranges name; `given` is the
+    number of forwards as stated.
 
-    Gaps are known only where ranges separate the forwards. Raises `TraceError` if the trace holds no kernels of a forward, if it
-    has neither ranges nor a stated number of forwards, or if the two disagree.
+    Gaps are known only where ranges separate the forwards. Raises `TraceError` if the trace holds
+    no kernels of a forward, if it has neither ranges nor a stated number of forwards, or if the two
+    disagree.
     """
     ordered = sorted(trace.ranges, key=lambda each: each.start)
     prompts = [each for each in ordered if each.name == PREFILL_RANGE]
     steps = [each for each in ordered if each.name == FORWARD_RANGE]
-    found: dict[Phase, list[NvtxRange]] = {"prefill": prompts, "decode" if prompts else "forward": steps}
+    found: dict[Phase, list[NvtxRange]] = {
+        "prefill": prompts,
+        "decode" if prompts else "forward": steps,
+    }
     phases = {phase: ranges for phase, ranges in found.items() if ranges}
     if not phases:
         return (_profile(trace, "forward", [], given),)
-    return tuple(_profile(trace, phase, ranges, given if phase != "prefill" else None) for phase, ranges in phases.items())
+    return tuple(
+        _profile(trace, phase, ranges, given if phase != "prefill" else None)
+        for phase, ranges in phases.items()
+    )
 
 
-def _profile(trace: DeviceTrace, phase: Phase, ranges: list[NvtxRange], given: int | None) -> ImportedProfile:
+def _profile(
+    trace: DeviceTrace, phase: Phase, ranges: list[NvtxRange], given: int | None
+) -> ImportedProfile:
     runs = _of_one_device(_of_process(trace.runs, ranges))
     started = _started(trace.calls, runs) if ranges else {}
     kernels = _kernels(runs)
-    unknown = sum(run.correlation not in started for run in kernels if ranges and run.start > ranges[0].start)
+    unknown = sum(
+        run.correlation not in started for run in kernels if ranges and run.start > ranges[0].start
+    )
     if unknown and (given is None or phase != "forward"):
-        way_out = ", or state with --forwards K how many forwards the whole file holds" if phase == "forward" else ""
+        way_out = (
+            ", or state with --forwards K how many forwards the whole file holds"
+            if phase == "forward"
+            else ""
+        )
         raise TraceError(
-            f"which call of the host started {unknown} of its {count(len(kernels), 'kernel')} is not recorded (table "
-            f"CUPTI_ACTIVITY_KIND_RUNTIME), so that their {ranges[0].name} is not known; record it with --trace=cuda,nvtx{way_out}"
+            f"which call of the host started {unknown} of its {count(len(kernels), 'kernel')} is"
+            f" not recorded (table CUPTI_ACTIVITY_KIND_RUNTIME), so that their {ranges[0].name} is"
+            f" not known; record it with --trace=cuda,nvtx{way_out}"
         )
     ranges = [] if unknown else ranges
     part = _by_ranges(started, runs, ranges, given) if ranges else _as_stated(runs, given)
@@ -95,28 +115,51 @@ def _profile(trace: DeviceTrace, phase: Phase, ranges: list[NvtxRange], given: i
     )
 
 
-def _of_process(runs: Sequence[DeviceActivity], ranges: Sequence[NvtxRange]) -> list[DeviceActivity]:
-    """The runs of the process whose ranges there are; all of them if there are no ranges or it is not known."""
+def _of_process(
+    runs: Sequence[DeviceActivity], ranges: Sequence[NvtxRange]
+) -> list[DeviceActivity]:
+    """The runs of the process whose ranges there are; all of them if there are no ranges or it is
+    not known.
+    """
     processes = {each.thread >> 24 for each in ranges if each.thread is not None}
-    mine = [run for run in runs if run.process is None or run.process >> 24 in processes] if processes else []
+    mine = (
+        [run for run in runs if run.process is None or run.process >> 24 in processes]
+        if processes
+        else []
+    )
     kept = mine or list(runs)
     found = sorted({run.process >> 24 & 0xFFFFFF for run in kept if run.process is not None})
     if len(found) > 1:
         listed = ", ".join(str(process) for process in found)
-        raise TraceError(f"it holds kernels of several processes ({listed}); record one, or the ranges of `python -m workers.run`")
+        raise TraceError(
+            f"it holds kernels of several processes ({listed}); record one, or the ranges of"
+            " `python -m workers.run`"
+        )
     return kept
 
 
 def _of_one_device(runs: list[DeviceActivity]) -> list[DeviceActivity]:
-    devices = sorted({run.device for run in runs if run.device is not None and run.activity == "kernel"})
+    devices = sorted(
+        {run.device for run in runs if run.device is not None and run.activity == "kernel"}
+    )
     if len(devices) > 1:
-        listed = " and ".join(f"{device} ({count(sum(run.device == device for run in runs), 'run')})" for device in devices)
-        raise TraceError(f"it holds kernels of the devices {listed}; a profile is of one: record with CUDA_VISIBLE_DEVICES=0")
+        listed = " and ".join(
+            f"{device} ({count(sum(run.device == device for run in runs), 'run')})"
+            for device in devices
+        )
+        raise TraceError(
+            f"it holds kernels of the devices {listed}; a profile is of one: record with"
+            " CUDA_VISIBLE_DEVICES=0"
+        )
     return runs
 
 
-def _by_ranges(started: Started, runs: list[DeviceActivity], ranges: list[NvtxRange], given: int | None) -> _Part:
-    """Each run belongs to the range in which the host started it, however late the device runs it."""
+def _by_ranges(
+    started: Started, runs: list[DeviceActivity], ranges: list[NvtxRange], given: int | None
+) -> _Part:
+    """Each run belongs to the range in which the host started it, however late the device runs
+    it.
+    """
     starts = [each.start for each in ranges]
     ends = [each.end for each in ranges]
     own = []
@@ -129,25 +172,38 @@ def _by_ranges(started: Started, runs: list[DeviceActivity], ranges: list[NvtxRa
     text = count(len(ranges), "range")
     if not _kernels(own):
         inside = f"none of its {count(len(_kernels(runs)), 'kernel')} was started inside"
-        raise TraceError(f"{inside} its {text} {ranges[0].name}; record both: nsys profile --trace=cuda,nvtx")
+        raise TraceError(
+            f"{inside} its {text} {ranges[0].name}; record both: nsys profile --trace=cuda,nvtx"
+        )
     if given not in (None, len(ranges)):
         raise TraceError(
-            f"--forwards {given} disagrees with the {text} {ranges[0].name} in it; leave --forwards out, or name the right file"
+            f"--forwards {given} disagrees with the {text} {ranges[0].name} in it; leave --forwards"
+            " out, or name the right file"
         )
-    limits = [*starts[1:], max(ends)]  # a forward whose kernels still run when the next begins ends there
-    windows: list[Span] = [(start, min(end, limit)) for start, end, limit in zip(starts, ends, limits, strict=True)]
+    # a forward whose kernels still run when the next begins ends there
+    limits = [
+        *starts[1:],
+        max(ends),
+    ]
+    windows: list[Span] = [
+        (start, min(end, limit)) for start, end, limit in zip(starts, ends, limits, strict=True)
+    ]
     return _Part(len(ranges), own, windows, f"{text} {ranges[0].name}")
 
 
 def _started(calls: Iterable[ApiCall], runs: Iterable[DeviceActivity]) -> Started:
-    """When the host entered the first call with each correlation id, which is unique within a process: that of `runs`.
+    """When the host entered the first call with each correlation id, which is unique within a
+    process: that of `runs`.
 
     Raises `TraceError` for calls of several processes where runs name none.
     """
     own = {run.process >> 24 for run in runs if run.process is not None}
     mine = [each for each in calls if each.thread is None or not own or each.thread >> 24 in own]
     if not own and len({each.thread >> 24 for each in mine if each.thread is not None}) > 1:
-        raise TraceError("it holds calls of several processes, and its kernels name none (column globalPid); record one process")
+        raise TraceError(
+            "it holds calls of several processes, and its kernels name none (column globalPid);"
+            " record one process"
+        )
     started: dict[int | None, int] = {}
     for each in mine:
         if each.correlation:
@@ -159,8 +215,8 @@ def _as_stated(runs: list[DeviceActivity], given: int | None) -> _Part:
     """All runs of a trace whose ranges do not show the forwards."""
     if given is None:
         raise TraceError(
-            f"it has no ranges {FORWARD_RANGE}; record it again with those of `python -m workers.run job.json --arm N`, "
-            "or state with --forwards K how many forwards it holds"
+            f"it has no ranges {FORWARD_RANGE}; record it again with those of `python -m"
+            " workers.run job.json --arm N`, or state with --forwards K how many forwards it holds"
         )
     return _Part(given, runs, [], f"--forwards {given}")
 
@@ -170,16 +226,28 @@ def _kernels(runs: Iterable[DeviceActivity]) -> list[DeviceActivity]:
 
 
 def _times(
-    trace: DeviceTrace, started: Started, runs: Sequence[DeviceActivity], part: _Part, ranges: Sequence[NvtxRange]
+    trace: DeviceTrace,
+    started: Started,
+    runs: Sequence[DeviceActivity],
+    part: _Part,
+    ranges: Sequence[NvtxRange],
 ) -> dict[TimeClass, float]:
     """Seconds per forward by class: `device` alone where no ranges separate forwards."""
     if not part.windows:
-        return {"device": length(union((run.start, run.end) for run in part.own)) * NS / part.forwards}
+        return {
+            "device": length(union((run.start, run.end) for run in part.own)) * NS / part.forwards
+        }
     threads = {each.thread for each in ranges}
-    syncs = [(each.start, each.end) for each in trace.calls if WAIT.match(each.name) and each.thread in threads]
+    syncs = [
+        (each.start, each.end)
+        for each in trace.calls
+        if WAIT.match(each.name) and each.thread in threads
+    ]
     host = [(each.start, each.end) for each in ranges]
     ordered = sorted(runs, key=lambda run: run.start)
-    timed = [DeviceRun(run.name, run.start, run.end, started.get(run.correlation)) for run in ordered]
+    timed = [
+        DeviceRun(run.name, run.start, run.end, started.get(run.correlation)) for run in ordered
+    ]
     begins, latest = [run.start for run in timed], list(accumulate((run.end for run in timed), max))
     total: dict[TimeClass, float] = {}
     for start, end in part.windows:
@@ -200,7 +268,11 @@ def _activities(runs: Sequence[DeviceActivity], forwards: int) -> tuple[Activiti
             activity=group[0].activity,
             count=len(group) / forwards,
             seconds=sum(run.end - run.start for run in group) * NS / forwards,
-            bytes_moved=sum(run.bytes_moved or 0 for run in group) / forwards if group[0].bytes_moved is not None else None,
+            bytes_moved=(
+                sum(run.bytes_moved or 0 for run in group) / forwards
+                if group[0].bytes_moved is not None
+                else None
+            ),
         )
         for (_, name), group in groups.items()
     ]
@@ -208,10 +280,16 @@ def _activities(runs: Sequence[DeviceActivity], forwards: int) -> tuple[Activiti
 
 
 def _recorded_one_by_one(runs: Sequence[DeviceActivity]) -> float | None:
-    """The share of kernel time whose kernels were recorded one by one, which those of whole CUDA graphs are not."""
+    """The share of kernel time whose kernels were recorded one by one, which those of whole CUDA
+    graphs are not.
+    """
     kernels = _kernels(runs)
     total = sum(run.end - run.start for run in kernels)
-    return sum(run.end - run.start for run in kernels if not run.whole_graph) / total if total else None
+    return (
+        sum(run.end - run.start for run in kernels if not run.whole_graph) / total
+        if total
+        else None
+    )
 
 
 def _notes(part: _Part, repeated: int) -> Iterable[str]:
@@ -224,5 +302,11 @@ def _notes(part: _Part, repeated: int) -> Iterable[str]:
             "nsys profile --cuda-graph-trace=node records them"
         )
     if not part.windows:
-        yield f"gaps of the device are not known: no ranges {FORWARD_RANGE}, as `python -m workers.run job.json --arm N` sets them"
-        yield "all activities of the file are counted, those of the start of the program and of warm-up included"
+        yield (
+            f"gaps of the device are not known: no ranges {FORWARD_RANGE}, as `python -m"
+            " workers.run job.json --arm N` sets them"
+        )
+        yield (
+            "all activities of the file are counted, those of the start of the program and of"
+            " warm-up included"
+        )

@@ -1,4 +1,6 @@
-"""What an imported profile covers and shows, in lines for people: how many kernels and what share of the time comes first."""
+"""What an imported profile covers and shows, in lines for people: how many kernels and what share
+of the time comes first.
+"""
 
 from collections.abc import Iterator
 
@@ -12,17 +14,28 @@ _SHOWN = 3
 
 
 def summary_lines(imported: ImportedProfile, kernel_time_share: float | None) -> Iterator[str]:
-    """The lines, without the file's name; `kernel_time_share` of the arm is in the profile, if it is known."""
+    """The lines, without the file's name; `kernel_time_share` of the arm is in the profile, if it
+    is known.
+    """
     profile = imported.profile
     yield imported.source
     yield f"{_kernels(imported)}; {_coverage(kernel_time_share)}"
     if profile.times:
         each = "per forward: "
-        yield each + ", ".join(f"{cause} {1e3 * seconds:.3g} ms" for cause, seconds in profile.times.items())
+        yield each + ", ".join(
+            f"{cause} {1e3 * seconds:.3g} ms" for cause, seconds in profile.times.items()
+        )
     means = mean_counters(profile.activities)
     if means:
-        listed = ", ".join(f"{name.replace('_', ' ')} {value:.3g} {COUNTERS[name]}" for name, value in means.items())
-        only = "" if kernel_time_share == 1 else f" (of these {count(imported.kernels, 'kernel')} alone, not of the arm)"
+        listed = ", ".join(
+            f"{name.replace('_', ' ')} {value:.3g} {COUNTERS[name]}"
+            for name, value in means.items()
+        )
+        only = (
+            ""
+            if kernel_time_share == 1
+            else f" (of these {count(imported.kernels, 'kernel')} alone, not of the arm)"
+        )
         yield f"means weighted by time{only}: {listed}"
     yield from _longest(profile)
     yield from imported.notes
@@ -36,7 +49,11 @@ def _kernels(imported: ImportedProfile) -> str:
     if profile.forwards > 1:
         text += f", {imported.kernels / profile.forwards:,.4g} per forward"
     if imported.kernels < imported.kernels_in_file:
-        share = "" if imported.time_share is None else f" and {100 * imported.time_share:.3g} % of their time"
+        share = (
+            ""
+            if imported.time_share is None
+            else f" and {100 * imported.time_share:.3g} % of their time"
+        )
         text += f" (of {imported.kernels_in_file:,} in the file{share})"
     return text
 
@@ -51,5 +68,7 @@ def _longest(profile: ArmProfile) -> Iterator[str]:
     total = sum(each.seconds for each in profile.activities)
     for each in profile.activities[:_SHOWN]:
         share = f"{100 * each.seconds / total:.3g} %" if total else "-"
-        runs = f"{each.count:,.4g} per forward" if profile.forwards > 1 else f"{each.count:,.4g} times"
+        runs = (
+            f"{each.count:,.4g} per forward" if profile.forwards > 1 else f"{each.count:,.4g} times"
+        )
         yield f"{share} of the profiled time: {each.name[:100]} ({runs})"

@@ -1,7 +1,8 @@
-"""Break-even: from where on, or up to where, an optimisation saves time along a curve; a claim names only measured points.
+"""Break-even: from where on, or up to where, an optimisation saves time along a curve; a claim
+names only measured points.
 
-Claims rest on the verdicts of the points. The cost model gives the likeliest place between two of them, never a narrower bracket.
-Nothing is extrapolated.
+Claims rest on the verdicts of the points. The cost model gives the likeliest place between two of
+them, never a narrower bracket. Nothing is extrapolated.
 """
 
 from collections.abc import Sequence
@@ -18,18 +19,31 @@ from sweeps.stats.curves.curve import Curve, Point
 
 MIN_POINTS = 2
 NEVER_GAIN = 0.05
-"""A method of which no point is faster, and of which none can gain more than this, is not shown to pay (`never`)."""
+"""A method of which no point is faster, and of which none can gain more than this, is not shown to
+pay (`never`)."""
 
 Claim = Literal[
-    "crossing", "pays_from", "pays_up_to", "pays_at_both_ends", "pays_between", "always", "never", "same", "no_effect", "unclear"
+    "crossing",
+    "pays_from",
+    "pays_up_to",
+    "pays_at_both_ends",
+    "pays_between",
+    "always",
+    "never",
+    "same",
+    "no_effect",
+    "unclear",
 ]
 
 
 class Crossing(FrozenModel):
-    """Where the speed-up crosses 1: between the measured points `low` and `high`, of which one may be unknown."""
+    """Where the speed-up crosses 1: between the measured points `low` and `high`, of which one may
+    be unknown.
+    """
 
     x: float | None
-    """The likeliest place; `None` where only a bound is known, and between neighbouring points that no cost model joins."""
+    """The likeliest place; `None` where only a bound is known, and between neighbouring points that
+    no cost model joins."""
     low: float | None
     high: float | None
     direction: Literal["gains", "loses"]
@@ -43,13 +57,16 @@ class BreakEven(FrozenModel):
 
     verdict: Claim
     crossings: tuple[Crossing, ...] = ()
-    """In the order of x; the bound of `pays_from` (its `high`) and of `pays_up_to` (its `low`) likewise."""
+    """In the order of x; the bound of `pays_from` (its `high`) and of `pays_up_to` (its `low`)
+    likewise."""
     x_first: float | None = None
-    """The smallest x that the claim rests on; points that a flag excludes, and those without effect, do not count."""
+    """The smallest x that the claim rests on; points that a flag excludes, and those without
+    effect, do not count."""
     x_last: float | None = None
     """The largest."""
     worst_loss: float | None = None
-    """Share of time that is lost at most where it does not pay, by the intervals of the points there."""
+    """Share of time that is lost at most where it does not pay, by the intervals of the points
+    there."""
     largest_gain: float | None = None
     """Largest speed-up less 1 that the interval of any point allows."""
     points: int
@@ -59,14 +76,16 @@ class BreakEven(FrozenModel):
 def break_even(curve: Curve) -> BreakEven:
     """What the points of a curve allow to claim about it.
 
-    `no_effect`: at every point the arm saw the same tokens and MACs as the baseline. Such points are left out of every other claim.
-    `always`: every point is faster. `pays_from`, `pays_up_to`: every point from there to the end of the axis is faster, and none on
-    the other side; `crossing`: the same, and a point on the other side is clearly slower. `pays_at_both_ends`: every point is
-    faster at both ends, and some between them are not. `pays_between`: faster points elsewhere. `same`: every point is within the
-    floor. `never`: none is faster, and none can gain more than `NEVER_GAIN`. Else `unclear`.
+    `no_effect`: at every point the arm saw the same tokens and MACs as the baseline. Such points
+    are left out of every other claim. `always`: every point is faster. `pays_from`, `pays_up_to`:
+    every point from there to the end of the axis is faster, and none on the other side; `crossing`:
+    the same, and a point on the other side is clearly slower. `pays_at_both_ends`: every point is
+    faster at both ends, and some between them are not. `pays_between`: faster points elsewhere.
+    `same`: every point is within the floor. `never`: none is faster, and none can gain more than
+    `NEVER_GAIN`. Else `unclear`.
 
-    A false claim at a measured size needs a false verdict there; at most 5 % per curve, which `tests/sweeps/test_breakeven.py`
-    simulates.
+    A false claim at a measured size needs a false verdict there; at most 5 % per curve, which
+    `tests/sweeps/test_breakeven.py` simulates.
     """
     usable = curve.usable()
     points = [point for point in usable if not point.no_op]
@@ -96,7 +115,10 @@ def _claim(points: Sequence[Point]) -> _Claim:
     if len(points) < MIN_POINTS:
         return _Claim("unclear")
     crossings = _between_verdicts(points)
-    stretches = [(is_faster, list(run)) for is_faster, run in groupby(points, key=lambda point: point.verdict == "faster")]
+    stretches = [
+        (is_faster, list(run))
+        for is_faster, run in groupby(points, key=lambda point: point.verdict == "faster")
+    ]
     match [is_faster for is_faster, _ in stretches]:
         case [True]:
             found = _Claim("always")
@@ -121,13 +143,23 @@ def _without_gain(points: Sequence[Point]) -> Claim:
     """What is claimed of points none of which is faster."""
     if all(point.verdict == "same" for point in points):
         return "same"
-    return "never" if all(point.high is not None and point.high - 1 <= NEVER_GAIN for point in points) else "unclear"
+    return (
+        "never"
+        if all(point.high is not None and point.high - 1 <= NEVER_GAIN for point in points)
+        else "unclear"
+    )
 
 
 def _between_verdicts(points: Sequence[Point]) -> tuple[Crossing, ...]:
-    """A crossing between every two clear points of opposite verdict with none clear between them."""
+    """A crossing between every two clear points of opposite verdict with none clear between
+    them.
+    """
     clear = [index for index, point in enumerate(points) if point.verdict in ("faster", "slower")]
-    changes = [(left, right) for left, right in pairwise(clear) if points[left].verdict != points[right].verdict]
+    changes = [
+        (left, right)
+        for left, right in pairwise(clear)
+        if points[left].verdict != points[right].verdict
+    ]
     fitted = _fitted(points) if len(changes) == 1 else None
     return tuple(
         Crossing(
@@ -142,7 +174,8 @@ def _between_verdicts(points: Sequence[Point]) -> tuple[Crossing, ...]:
 
 
 def _likeliest(bracket: Sequence[Point], fitted: FittedCrossing | None) -> float | None:
-    """Where the cost model crosses 1, if it does inside the bracket, else the line through its ends if a point lies between them.
+    """Where the cost model crosses 1, if it does inside the bracket, else the line through its ends
+    if a point lies between them.
 
     The line is straight in log speed-up and log x (in x, where that is not positive).
     """
@@ -152,36 +185,52 @@ def _likeliest(bracket: Sequence[Point], fitted: FittedCrossing | None) -> float
     if len(bracket) == 2:
         return None
     share = log(left.speedup) / (log(left.speedup) - log(right.speedup))
-    place = exp(log(left.x) + share * log(right.x / left.x)) if left.x > 0 else left.x + share * (right.x - left.x)
+    place = (
+        exp(log(left.x) + share * log(right.x / left.x))
+        if left.x > 0
+        else left.x + share * (right.x - left.x)
+    )
     return min(max(place, left.x), right.x)  # rounding must not carry it outside
 
 
 def _fitted(points: Sequence[Point]) -> FittedCrossing | None:
-    """The crossing of the cost model through the points, if it is adequate and their work is known."""
+    """The crossing of the cost model through the points, if it is adequate and their work is
+    known.
+    """
     found = fit_points(points)
     return predicted(found, points) if found is not None and found.adequate else None
 
 
 def predicted(found: CostFit, points: Sequence[Point]) -> FittedCrossing | None:
-    """Where the cost model crosses 1 among the points that it was fitted to, as `cost_model.crossing` finds it."""
+    """Where the cost model crosses 1 among the points that it was fitted to, as
+    `cost_model.crossing` finds it.
+    """
     return crossing(found, [point.x for point in points], *_work(points))
 
 
 def fit_points(points: Sequence[Point]) -> CostFit | None:
-    """The cost model of points; `None` where the work or the standard error of one is not known, or there are too few."""
+    """The cost model of points; `None` where the work or the standard error of one is not known, or
+    there are too few.
+    """
     errors = [point.se for point in points]
     if None in errors or not all(point.gmacs and point.gmacs_baseline for point in points):
         return None
-    return fit_costs(*_work(points), [log(point.speedup) for point in points], np.asarray(errors, np.float64))
+    return fit_costs(
+        *_work(points), [log(point.speedup) for point in points], np.asarray(errors, np.float64)
+    )
 
 
 def _work(points: Sequence[Point]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """GMACs of the baseline and of the arm, each of shape [points]."""
-    baseline, arm = np.array([[point.gmacs_baseline, point.gmacs] for point in points], np.float64).T
+    baseline, arm = np.array(
+        [[point.gmacs_baseline, point.gmacs] for point in points], np.float64
+    ).T
     return baseline, arm
 
 
 def _worst_loss(points: Sequence[Point]) -> float | None:
-    """The largest share of time that the intervals allow to be lost; `None` where that is unlimited, or no point is given."""
+    """The largest share of time that the intervals allow to be lost; `None` where that is
+    unlimited, or no point is given.
+    """
     lows = [point.low for point in points]
     return max(0.0, *(1 / low - 1 for low in lows if low)) if lows and None not in lows else None

@@ -1,7 +1,9 @@
-"""Cost model: the time of a forward is launch + work, alpha + beta x MACs, so that a curve of speed-ups has three parameters.
+"""Cost model: the time of a forward is launch + work, alpha + beta x MACs, so that a curve of
+speed-ups has three parameters.
 
-With t_baseline = alpha (1 + b g) and t_arm = alpha (a + c h), for g and h MACs of the baseline and the arm, the speed-up is
-(1 + b g) / (a + c h): what the reports on token reduction assume, here fitted with its errors and tested for misfit.
+With t_baseline = alpha (1 + b g) and t_arm = alpha (a + c h), for g and h MACs of the baseline and
+the arm, the speed-up is (1 + b g) / (a + c h): what the reports on token reduction assume, here
+fitted with its errors and tested for misfit.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +17,8 @@ from sweeps.stats.pooling import quantile
 from sweeps.stats.two_way import Array
 
 MODEL_SD = 0.01
-"""Standard deviation of what the model leaves unexplained in a log speed-up: caches and kernels change with the size."""
+"""Standard deviation of what the model leaves unexplained in a log speed-up: caches and kernels
+change with the size."""
 MISFIT_P = 0.01
 """A fit whose residuals are less probable than this is not used."""
 FIT_ALPHA = 0.03
@@ -51,7 +54,9 @@ class CostFit(NamedTuple):
 
 
 class FittedCrossing(NamedTuple):
-    """Where a fitted curve crosses 1: `low` or `high` is `None` where it is not distinguished from 1 to the end measured."""
+    """Where a fitted curve crosses 1: `low` or `high` is `None` where it is not distinguished from
+    1 to the end measured.
+    """
 
     x: float | None
     low: float | None
@@ -60,19 +65,32 @@ class FittedCrossing(NamedTuple):
     """Whether it rises through 1."""
 
 
-def fit_costs(gmacs_baseline: ArrayLike, gmacs: ArrayLike, log_speedup: ArrayLike, se: ArrayLike) -> CostFit | None:
-    """The cost model of points, all of shape [points], by least squares weighted by 1 / (se^2 + `MODEL_SD`^2).
+def fit_costs(
+    gmacs_baseline: ArrayLike, gmacs: ArrayLike, log_speedup: ArrayLike, se: ArrayLike
+) -> CostFit | None:
+    """The cost model of points, all of shape [points], by least squares weighted by 1 / (se^2 +
+    `MODEL_SD`^2).
 
-    `None` with no more points than parameters, or where the points do not determine them. The covariance is scaled up where
-    residuals are larger than their standard errors.
+    `None` with no more points than parameters, or where the points do not determine them. The
+    covariance is scaled up where residuals are larger than their standard errors.
     """
-    return _fit(*(np.asarray(values, np.float64).tobytes() for values in (gmacs_baseline, gmacs, log_speedup, se)))
+    return _fit(
+        *(
+            np.asarray(values, np.float64).tobytes()
+            for values in (gmacs_baseline, gmacs, log_speedup, se)
+        )
+    )
 
 
 @lru_cache(maxsize=1000)
 def _fit(*given: bytes) -> CostFit | None:
-    """The fit of points given by the bytes of their numbers: the same points lie on several axes, of which each requests it."""
-    from scipy.special import chdtrc  # imported late, because commands without statistics do not need it
+    """The fit of points given by the bytes of their numbers: the same points lie on several axes,
+    of which each requests it.
+    """
+    # imported late, because commands without statistics do not need it
+    from scipy.special import (
+        chdtrc,
+    )
 
     baseline, arm, logs, se = (np.frombuffer(values) for values in given)
     weights = 1 / np.hypot(se, MODEL_SD)
@@ -94,19 +112,25 @@ def _fit(*given: bytes) -> CostFit | None:
     if np.linalg.matrix_rank(gradient, rtol=1e-6) < size:  # its square is inverted below
         return None
     freedom, chi2 = len(logs) - size, float(residuals @ residuals)
-    covariance = np.asarray(np.linalg.inv(gradient.T @ gradient) * max(1.0, chi2 / freedom), np.float64)
+    covariance = np.asarray(
+        np.linalg.inv(gradient.T @ gradient) * max(1.0, chi2 / freedom), np.float64
+    )
     return CostFit(found, covariance, freedom, float(chdtrc(freedom, chi2)))
 
 
 def _damped(weighted: Callable[[Array], tuple[Array, Array]], start: Array) -> Array | None:
-    """The least squares by Levenberg and Marquardt's steps; `None` where these do not end at a minimum that they determine well."""
+    """The least squares by Levenberg and Marquardt's steps; `None` where these do not end at a
+    minimum that they determine well.
+    """
     at, damping = start, 1e-3
     residuals, gradient = weighted(at)
     cost = residuals @ residuals
     for _ in range(_STEPS):
         normal = gradient.T @ gradient
         try:
-            step = -np.linalg.solve(normal + np.diag(damping * np.diag(normal)), gradient.T @ residuals)
+            step = -np.linalg.solve(
+                normal + np.diag(damping * np.diag(normal)), gradient.T @ residuals
+            )
         except np.linalg.LinAlgError:
             return None
         if not np.all(np.abs(at + step - start) < 12):
@@ -128,16 +152,22 @@ def _bounded(weighted: Callable[[Array], tuple[Array, Array]], start: Array) -> 
     from scipy.optimize import least_squares
 
     bounds = (start - 12, start + 12)
-    found = least_squares(lambda at: weighted(at)[0], start, lambda at: weighted(at)[1], bounds=bounds)
+    found = least_squares(
+        lambda at: weighted(at)[0], start, lambda at: weighted(at)[1], bounds=bounds
+    )
     return np.asarray(found.x, np.float64)
 
 
-def crossing(found: CostFit, x: Sequence[float], gmacs_baseline: ArrayLike, gmacs: ArrayLike) -> FittedCrossing | None:
-    """Where the fit crosses 1 once between the first and the last of the points at ascending `x`; `None` if it does not.
+def crossing(
+    found: CostFit, x: Sequence[float], gmacs_baseline: ArrayLike, gmacs: ArrayLike
+) -> FittedCrossing | None:
+    """Where the fit crosses 1 once between the first and the last of the points at ascending `x`;
+    `None` if it does not.
 
-    Between points the work is interpolated, straight in x or in logarithms, whichever fits the points better. A method that
-    rounds its tokens is off that line: by as much as a point is off the line through its neighbours, at most. The interval is
-    the set of x at which the fit, so far off, is not distinguished from 1 (test inversion); towards at least one end it must be.
+    Between points the work is interpolated, straight in x or in logarithms, whichever fits the
+    points better. A method that rounds its tokens is off that line: by as much as a point is off
+    the line through its neighbours, at most. The interval is the set of x at which the fit, so far
+    off, is not distinguished from 1 (test inversion); towards at least one end it must be.
     """
     at = np.asarray(x, np.float64)
     grid = np.geomspace(at[0], at[-1], GRID) if at[0] > 0 else np.linspace(at[0], at[-1], GRID)
@@ -161,22 +191,30 @@ def crossing(found: CostFit, x: Sequence[float], gmacs_baseline: ArrayLike, gmac
 def interpolated(
     found: CostFit, x: Sequence[float], gmacs_baseline: ArrayLike, gmacs: ArrayLike, place: float
 ) -> tuple[float, float]:
-    """Log speed-up at a `place` between the points at ascending `x` by the fit through them, and its standard error.
+    """Log speed-up at a `place` between the points at ascending `x` by the fit through them, and
+    its standard error.
 
-    The error counts that of the fit, what the model leaves unexplained at a single size, and by how much a method that rounds its
-    tokens can be off the line on which the work is interpolated (see `crossing`). Raises `ValueError` for a place outside.
+    The error counts that of the fit, what the model leaves unexplained at a single size, and by how
+    much a method that rounds its tokens can be off the line on which the work is interpolated (see
+    `crossing`). Raises `ValueError` for a place outside.
     """
     at = np.asarray(x, np.float64)
     if not at[0] <= place <= at[-1]:
-        raise ValueError(f"{place:g} lies outside of the points, {at[0]:g} to {at[-1]:g}; nothing is extrapolated")
+        raise ValueError(
+            f"{place:g} lies outside of the points, {at[0]:g} to {at[-1]:g}; nothing is"
+            " extrapolated"
+        )
     work, off = _work_between(at, gmacs_baseline, gmacs, np.array([place]))
     value, se = found.predict(*work)
     gradient = _model(found.parameters, *work)[1][:, -1]
     return float(value[0]), float(np.hypot(se[0], MODEL_SD) + abs(gradient[0]) * off)
 
 
-def _work_between(at: Array, gmacs_baseline: ArrayLike, gmacs: ArrayLike, places: Array) -> tuple[Array, float]:
-    """Work of both sides at `places` (shape [2, places]), and by how much the points are off the lines it lies on at most.
+def _work_between(
+    at: Array, gmacs_baseline: ArrayLike, gmacs: ArrayLike, places: Array
+) -> tuple[Array, float]:
+    """Work of both sides at `places` (shape [2, places]), and by how much the points are off the
+    lines it lies on at most.
 
     The lines are straight in x or in logarithms, whichever fits the points better.
     """
@@ -188,16 +226,22 @@ def _work_between(at: Array, gmacs_baseline: ArrayLike, gmacs: ArrayLike, places
 
 
 def _off_line(at: Array, baseline: Array, arm: Array, *, logarithmic: bool = False) -> float:
-    """By how much the logarithm of a point's share of the work is off at most, taken from the line through its neighbours."""
+    """By how much the logarithm of a point's share of the work is off at most, taken from the line
+    through its neighbours.
+    """
     place = (at[1:-1] - at[:-2]) / (at[2:] - at[:-2])
     lines = [side[:-2] + place * (side[2:] - side[:-2]) for side in (baseline, arm)]
     if logarithmic:
         return float(np.max(np.abs((arm - baseline)[1:-1] - (lines[1] - lines[0])), initial=0.0))
-    return float(np.max(np.abs(np.log(arm / baseline)[1:-1] - np.log(lines[1] / lines[0])), initial=0.0))
+    return float(
+        np.max(np.abs(np.log(arm / baseline)[1:-1] - np.log(lines[1] / lines[0])), initial=0.0)
+    )
 
 
 def _model(parameters: Array, baseline: Array, arm: Array) -> tuple[Array, Array]:
-    """Log speed-ups of shape [points], and their derivatives by the parameters, of shape [points, parameters]."""
+    """Log speed-ups of shape [points], and their derivatives by the parameters, of shape [points,
+    parameters].
+    """
     launch, work = np.exp(parameters[0]), np.exp(parameters[-1]) * arm
     own = -np.log(launch + work)
     parts = [-launch / (launch + work), -work / (launch + work)]

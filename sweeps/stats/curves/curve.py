@@ -27,7 +27,8 @@ class Point(FrozenModel):
     gmacs: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     """Of the arm, with what its method adds."""
     no_op: bool = False
-    """Whether the arm saw the same tokens and MACs as the baseline: its speed-up does not depend on the method."""
+    """Whether the arm saw the same tokens and MACs as the baseline: its speed-up does not depend on
+    the method."""
     comparison_id: str = ""
     wrong: bool = False
     """Whether a flag marks the measurement as wrong, not only as noisy."""
@@ -35,7 +36,10 @@ class Point(FrozenModel):
     @model_validator(mode="after")
     def _ordered(self) -> "Point":
         if (self.low or self.speedup) > self.speedup or (self.high or self.speedup) < self.speedup:
-            raise ValueError(f"speed-up {self.speedup} at x={self.x} lies outside its own interval [{self.low}, {self.high}]")
+            raise ValueError(
+                f"speed-up {self.speedup} at x={self.x} lies outside its own interval [{self.low},"
+                f" {self.high}]"
+            )
         return self
 
 
@@ -53,7 +57,10 @@ class Curve(FrozenModel):
         twice = sorted({left.x for left, right in pairwise(ordered) if left.x == right.x})
         if twice:
             where = ", ".join(f"{x:g}" for x in twice)
-            raise ValueError(f"several points at x = {where}: pool their rounds first, or split the curve by whatever else differs")
+            raise ValueError(
+                f"several points at x = {where}: pool their rounds first, or split the curve by"
+                " whatever else differs"
+            )
         return ordered
 
     def usable(self) -> tuple[Point, ...]:
@@ -74,23 +81,34 @@ WORDS: dict[Verdict, str] = {
     "quarantined": "measured on a slowed machine alone",
 }
 
-AMOUNT_WORDS: dict[Verdict, str] = {**WORDS, "faster": "less", "slower": "more", "insufficient": "read once, which is too little"}
+AMOUNT_WORDS: dict[Verdict, str] = {
+    **WORDS,
+    "faster": "less",
+    "slower": "more",
+    "insufficient": "read once, which is too little",
+}
 """Of amounts such as peak memory and energy."""
 
 
-def describe_curve(curve: Curve, parameter: str | None = None, words: Mapping[Verdict, str] = WORDS) -> str:
+def describe_curve(
+    curve: Curve, parameter: str | None = None, words: Mapping[Verdict, str] = WORDS
+) -> str:
     """The stretches of equal verdict along the axis in a sentence, and which points do not count.
 
     `parameter` is the one that varies along the axis `parameter`.
     """
     usable = curve.usable()
     points = [point for point in usable if not point.no_op]
-    runs = [(verdict, list(run)) for verdict, run in groupby(points, key=lambda point: point.verdict)]
+    runs = [
+        (verdict, list(run)) for verdict, run in groupby(points, key=lambda point: point.verdict)
+    ]
     stretches = [f"{words[verdict]} at {_span(run, curve.axis)}" for verdict, run in runs]
     if nothing := [point for point in usable if point.no_op]:
         stretches.append(f"removes nothing at {_span(nothing, curve.axis)}")
     sentences = (
-        [f"Along {axis_label(curve.axis, parameter).along}: {', '.join(stretches)}."] if stretches else ["No points were measured."]
+        [f"Along {axis_label(curve.axis, parameter).along}: {', '.join(stretches)}."]
+        if stretches
+        else ["No points were measured."]
     )
     if wrong := [axis_value(point.x, curve.axis, DIGITS) for point in curve.points if point.wrong]:
         sentences.append(f"{LEFT_OUT}{', '.join(wrong)}.")

@@ -1,4 +1,6 @@
-"""Interpolation: a speed-up between two measured sizes of a curve, by the cost model through its points; never beyond them."""
+"""Interpolation: a speed-up between two measured sizes of a curve, by the cost model through its
+points; never beyond them.
+"""
 
 from collections.abc import Sequence
 from math import hypot
@@ -30,18 +32,24 @@ class Interpolation(NamedTuple):
 def interpolate(measured: Sequence[MeasuredPoint], x: float) -> Interpolation | None:
     """The speed-up at `x` between points of one curve, or `None` where none can be claimed.
 
-    Points that a flag marks as wrong, or where the arm does nothing, do not count. There is no claim beyond the first and the
-    last of the others, nor where the cost model cannot be fitted to them or does not fit. At whatever level, the interval is
-    wider than those of both neighbours: they are measured, and what the model leaves unexplained at a size comes on top.
+    Points that a flag marks as wrong, or where the arm does nothing, do not count. There is no
+    claim beyond the first and the last of the others, nor where the cost model cannot be fitted to
+    them or does not fit. At whatever level, the interval is wider than those of both neighbours:
+    they are measured, and what the model leaves unexplained at a size comes on top.
     """
-    found = sorted((each for each in measured if not (each.point.wrong or each.point.no_op)), key=lambda each: each.point.x)
+    found = sorted(
+        (each for each in measured if not (each.point.wrong or each.point.no_op)),
+        key=lambda each: each.point.x,
+    )
     places = [each.point.x for each in found]
     if len(found) < 2 or not places[0] < x < places[-1]:
         return None
     fit = fit_points([each.point for each in found])
     if fit is None or not fit.adequate:
         return None
-    baseline, arm = np.array([[each.point.gmacs_baseline, each.point.gmacs] for each in found], np.float64).T
+    baseline, arm = np.array(
+        [[each.point.gmacs_baseline, each.point.gmacs] for each in found], np.float64
+    ).T
     value, se = interpolated(fit, places, baseline, arm, x)
     after = next(index for index, place in enumerate(places) if place > x)
     left, right = found[after - 1], found[after]

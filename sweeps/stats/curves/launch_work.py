@@ -1,4 +1,6 @@
-"""Launch and work of the baseline and of an arm, in seconds: what the reports on token reduction print, with intervals."""
+"""Launch and work of the baseline and of an arm, in seconds: what the reports on token reduction
+print, with intervals.
+"""
 
 from collections.abc import Mapping, Sequence
 from math import exp, log
@@ -19,7 +21,9 @@ FEWEST_POINTS = 4
 
 
 class Cost(NamedTuple):
-    """A parameter of the time of a forward, and its 95 % interval, whose lower end is 0 at least."""
+    """A parameter of the time of a forward, and its 95 % interval, whose lower end is 0 at
+    least.
+    """
 
     value: float
     low: float
@@ -27,7 +31,9 @@ class Cost(NamedTuple):
 
 
 class RelativeCosts(NamedTuple):
-    """Ratios of an arm's costs to the baseline's: those of the costs beside them. `None`: wider than any interval that is shown."""
+    """Ratios of an arm's costs to the baseline's: those of the costs beside them. `None`: wider
+    than any interval that is shown.
+    """
 
     fixed: Cost | None
     """Of a forward, whatever its work."""
@@ -46,17 +52,29 @@ class LaunchWork(NamedTuple):
 
 
 def fit_launch_work(
-    work_baseline: ArrayLike, work: ArrayLike, seconds_baseline: ArrayLike, log_speedup: ArrayLike, se: ArrayLike
+    work_baseline: ArrayLike,
+    work: ArrayLike,
+    seconds_baseline: ArrayLike,
+    log_speedup: ArrayLike,
+    se: ArrayLike,
 ) -> LaunchWork | None:
-    """Launch and work from points of shape [points]: work of both arms, the baseline's time, log speed-up with standard error.
+    """Launch and work from points of shape [points]: work of both arms, the baseline's time, log
+    speed-up with standard error.
 
-    The level of times differs from job to job (clocks, neighbours) far more than a speed-up, which is paired. So the baseline's
-    times are fitted first, for the spread of that level, and then together with the speed-ups, each weighted by its own error.
-    `None` with fewer than `FEWEST_POINTS`, or where the points do not determine the parameters, as where the work is the same.
+    The level of times differs from job to job (clocks, neighbours) far more than a speed-up, which
+    is paired. So the baseline's times are fitted first, for the spread of that level, and then
+    together with the speed-ups, each weighted by its own error. `None` with fewer than
+    `FEWEST_POINTS`, or where the points do not determine the parameters, as where the work is the
+    same.
     """
-    from scipy.optimize import least_squares  # imported late, because commands without statistics do not need it
+    # imported late, because commands without statistics do not need it
+    from scipy.optimize import (
+        least_squares,
+    )
 
-    base, own, seconds, logs = (np.asarray(v, np.float64) for v in (work_baseline, work, seconds_baseline, log_speedup))
+    base, own, seconds, logs = (
+        np.asarray(v, np.float64) for v in (work_baseline, work, seconds_baseline, log_speedup)
+    )
     if len(base) < FEWEST_POINTS or np.ptp(base) < 1e-9 * base.max():
         return None
     level = _level(base, np.log(seconds))
@@ -65,7 +83,9 @@ def fit_launch_work(
     def residuals(parameters: Array) -> Array:
         launch_0, work_0, launch, cost = np.exp(parameters)
         dense = np.log(launch_0 + work_0 * base)
-        return np.concatenate([(np.log(seconds) - dense) / level, (logs - dense + np.log(launch + cost * own)) / sd])
+        return np.concatenate(
+            [(np.log(seconds) - dense) / level, (logs - dense + np.log(launch + cost * own)) / sd]
+        )
 
     half = seconds.mean() / 2
     start = np.log([half, half / base.mean(), half, half / own.mean()])
@@ -75,8 +95,11 @@ def fit_launch_work(
     covariance = np.linalg.inv(found.jac.T @ found.jac)
     reach = quantile(COST_ALPHA, len(base) - 2)
     ends = zip(np.exp(found.x), reach * np.sqrt(np.diag(covariance)), strict=True)
-    launch_0, work_0, launch, cost = (Cost(float(v), float(max(0.0, v - v * r)), float(v + v * r)) for v, r in ends)
-    # In a ratio the level of the times, which differs from job to job, cancels: it is known far better than both costs.
+    launch_0, work_0, launch, cost = (
+        Cost(float(v), float(max(0.0, v - v * r)), float(v + v * r)) for v, r in ends
+    )
+    # In a ratio the level of the times, which differs from job to job, cancels: it is known far
+    # better than both costs.
     directions = (np.array(each) for each in ((-1.0, 0.0, 1.0, 0.0), (0.0, -1.0, 0.0, 1.0)))
     ratios = RelativeCosts(*(_ratio(each, found.x, covariance, reach) for each in directions))
     return LaunchWork(launch_0, work_0, launch, cost, ratios)
@@ -84,20 +107,31 @@ def fit_launch_work(
 
 def _ratio(direction: Array, logs: Array, covariance: Array, reach: float) -> Cost | None:
     """The exponential of a difference of parameters with its interval."""
-    value, half = float(direction @ logs), reach * float(np.sqrt(direction @ covariance @ direction))
+    value, half = (
+        float(direction @ logs),
+        reach * float(np.sqrt(direction @ covariance @ direction)),
+    )
     return Cost(exp(value), exp(value - half), exp(value + half)) if half <= WIDEST_LOG else None
 
 
 def launch_work_of(points: Sequence[Point], seconds: Mapping[str, float]) -> LaunchWork | None:
-    """The fit of points with their work, all of which have a standard error; `seconds` are the baseline's by comparison."""
-    sides = [(p.gmacs_baseline, p.gmacs, seconds[p.comparison_id], log(p.speedup), p.se) for p in points]
+    """The fit of points with their work, all of which have a standard error; `seconds` are the
+    baseline's by comparison.
+    """
+    sides = [
+        (p.gmacs_baseline, p.gmacs, seconds[p.comparison_id], log(p.speedup), p.se) for p in points
+    ]
     return fit_launch_work(*np.array(sides, np.float64).T) if sides else None
 
 
 def _level(work: Array, log_seconds: Array) -> float:
-    """Standard deviation of the level of times between jobs, from the residuals of launch + work of the baseline alone."""
+    """Standard deviation of the level of times between jobs, from the residuals of launch + work of
+    the baseline alone.
+    """
     times = np.exp(log_seconds)
     design = np.stack([np.ones_like(work), work], axis=1)
     weights = 1 / times
     line = np.linalg.lstsq(design * weights[:, None], times * weights, rcond=None)[0]
-    return max(MODEL_SD, float(np.sqrt(np.sum((weights * (times - design @ line)) ** 2) / (len(work) - 2))))
+    return max(
+        MODEL_SD, float(np.sqrt(np.sum((weights * (times - design @ line)) ** 2) / (len(work) - 2)))
+    )

@@ -1,4 +1,6 @@
-"""Search for break-evens: which place on the axis to measure next, and with which arms, until every curve is settled."""
+"""Search for break-evens: which place on the axis to measure next, and with which arms, until every
+curve is settled.
+"""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import pairwise
@@ -16,7 +18,9 @@ CLEAR = ("faster", "slower")
 
 
 def point_alpha(max_points: int) -> float:
-    """Level at which each place of a search is tested: that of a comparison, divided by the places that may be chosen."""
+    """Level at which each place of a search is tested: that of a comparison, divided by the places
+    that may be chosen.
+    """
     return ALPHA / max_points
 
 
@@ -53,16 +57,21 @@ def next_request(
     refused: Collection[tuple[str, float]] = (),
     first: Sequence[float] | None = None,
 ) -> Request | None:
-    """What to measure next, given the curves so far; `None` when every curve is settled or nothing is left to try.
+    """What to measure next, given the curves so far; `None` when every curve is settled or nothing
+    is left to try.
 
-    `feasible` are the places that can be measured, ascending. First come the places `first` (default: a coarse scan); then, for
-    the curve whose interval is widest, the place in it that has fewest pairs, and of those the one nearest to the likeliest
-    break-even. Arms whose curve is settled there are left out. No more than `max_points` places are used; no pairs are added to
-    points that are clear or have `enough`, nor where the arm does nothing, nor to the arms and places that are `refused`. A place
-    is chosen by what was measured before, and its verdict rests on what is measured after.
+    `feasible` are the places that can be measured, ascending. First come the places `first`
+    (default: a coarse scan); then, for the curve whose interval is widest, the place in it that has
+    fewest pairs, and of those the one nearest to the likeliest break-even. Arms whose curve is
+    settled there are left out. No more than `max_points` places are used; no pairs are added to
+    points that are clear or have `enough`, nor where the arm does nothing, nor to the arms and
+    places that are `refused`. A place is chosen by what was measured before, and its verdict rests
+    on what is measured after.
     """
     measured = {point.x for curve in curves.values() for point in curve.points}
-    known = {(arm, point.x) for arm, curve in curves.items() for point in curve.points}.union(refused)
+    known = {(arm, point.x) for arm, curve in curves.items() for point in curve.points}.union(
+        refused
+    )
     for x in scan(feasible, max_points) if first is None else first:
         missing = tuple(arm for arm in curves if (arm, x) not in known)
         if missing:
@@ -74,12 +83,26 @@ def next_request(
         low, high = states[arm].low, states[arm].high
         points = {point.x: point for point in curves[arm].points}
         idle = max(_idle(curves[arm]), default=-inf)
-        inside = [x for x in feasible if max(low, idle) <= x <= high and (x in measured or len(measured) < max_points)]
-        wanted = [x for x in inside if (arm, x) not in refused and (x not in points or _open(points[x], enough))]
+        inside = [
+            x
+            for x in feasible
+            if max(low, idle) <= x <= high and (x in measured or len(measured) < max_points)
+        ]
+        wanted = [
+            x
+            for x in inside
+            if (arm, x) not in refused and (x not in points or _open(points[x], enough))
+        ]
         if wanted:
             middle = _middle(states[arm])
             pairs = {x: point.pairs for x, point in points.items()}
-            x = min(wanted, key=lambda place: (pairs.get(place, 0), abs(log(place / middle)) if low > 0 else abs(place - middle)))
+            x = min(
+                wanted,
+                key=lambda place: (
+                    pairs.get(place, 0),
+                    abs(log(place / middle)) if low > 0 else abs(place - middle),
+                ),
+            )
             others = (
                 name
                 for name, state in states.items()
@@ -93,10 +116,14 @@ def next_request(
 
 
 def _middle(state: CurveProgress) -> float:
-    """The likeliest break-even between the places of a curve that is not settled, else their mean."""
+    """The likeliest break-even between the places of a curve that is not settled, else their
+    mean.
+    """
     low, high = state.low, state.high
     mean = sqrt(low * high) if low > 0 else (low + high) / 2
-    return next((at.x for at in state.found.crossings if at.x is not None and low < at.x < high), mean)
+    return next(
+        (at.x for at in state.found.crossings if at.x is not None and low < at.x < high), mean
+    )
 
 
 def _open(point: Point, enough: Callable[[Point], bool]) -> bool:
@@ -105,25 +132,39 @@ def _open(point: Point, enough: Callable[[Point], bool]) -> bool:
 
 
 def _idle(curve: Curve) -> list[float]:
-    """The places from the lower end on at which the arm does nothing: below them nothing is to be found."""
-    first = next((index for index, point in enumerate(curve.points) if not point.no_op), len(curve.points))
+    """The places from the lower end on at which the arm does nothing: below them nothing is to be
+    found.
+    """
+    first = next(
+        (index for index, point in enumerate(curve.points) if not point.no_op), len(curve.points)
+    )
     return [point.x for point in curve.points[:first]]
 
 
 def scan(feasible: Sequence[float], places: int = SCAN) -> list[float]:
-    """The places of the coarse scan, `places` at most: both ends, and what lies evenly between them."""
+    """The places of the coarse scan, `places` at most: both ends, and what lies evenly between
+    them.
+    """
     last, steps = len(feasible) - 1, min(SCAN, places) - 1
-    return [feasible[at] for at in sorted({round(step * last / steps) for step in range(steps + 1)})] if steps else [feasible[0]]
+    return (
+        [feasible[at] for at in sorted({round(step * last / steps) for step in range(steps + 1)})]
+        if steps
+        else [feasible[0]]
+    )
 
 
 def curve_progress(curve: Curve, feasible: Sequence[float], factor: float) -> CurveProgress:
     """What is known of a curve, and between which places it is not settled.
 
-    Settled is a curve without a break-even, and one whose crossings, or the bound of it with the end of the bracket, are known
-    within `factor`, or lie between neighbouring feasible places.
+    Settled is a curve without a break-even, and one whose crossings, or the bound of it with the
+    end of the bracket, are known within `factor`, or lie between neighbouring feasible places.
     """
     found = break_even(curve)
-    wide = [ends for ends in _intervals(curve, found, feasible) if not 0 < ends[0] <= ends[1] <= factor * ends[0]]
+    wide = [
+        ends
+        for ends in _intervals(curve, found, feasible)
+        if not 0 < ends[0] <= ends[1] <= factor * ends[0]
+    ]
     if not wide:
         return CurveProgress(found, feasible[0], feasible[0])
     low, high = max(wide, key=lambda ends: ends[1] / ends[0] if ends[0] > 0 else inf)
@@ -132,14 +173,22 @@ def curve_progress(curve: Curve, feasible: Sequence[float], factor: float) -> Cu
     return CurveProgress(found, below, above)
 
 
-def _intervals(curve: Curve, found: BreakEven, feasible: Sequence[float]) -> list[tuple[float, float]]:
-    """Between which places the verdict is not known: brackets with a feasible place inside, and stretches of points not clear."""
+def _intervals(
+    curve: Curve, found: BreakEven, feasible: Sequence[float]
+) -> list[tuple[float, float]]:
+    """Between which places the verdict is not known: brackets with a feasible place inside, and
+    stretches of points not clear.
+    """
     if found.verdict in ("always", "never", "same", "no_effect"):
         return []
     first, last = feasible[0], feasible[-1]
     clear = [point.x for point in curve.usable() if point.verdict in CLEAR and not point.no_op]
     unclear = [point.x for point in curve.usable() if point.x not in clear and not point.no_op]
-    brackets = {(at.low, at.high): at for at in found.crossings if at.low is not None and at.high is not None}
+    brackets = {
+        (at.low, at.high): at
+        for at in found.crossings
+        if at.low is not None and at.high is not None
+    }
     ends = [(low, high) for low, high in brackets if any(low < x < high for x in feasible)]
     if found.verdict == "crossing":
         return ends

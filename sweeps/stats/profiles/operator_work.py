@@ -1,29 +1,34 @@
-"""Work of torch's operators: MACs and bytes moved, from the shapes of their inputs, where these determine them."""
+"""Work of torch's operators: MACs and bytes moved, from the shapes of their inputs, where these
+determine them.
+"""
 
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
 Shapes = Sequence[Any]
-"""Of the inputs in order: sizes of a tensor, nothing for what is none, and for a list of tensors the sizes of each."""
+"""Of the inputs in order: sizes of a tensor, nothing for what is none, and for a list of tensors
+the sizes of each."""
 INDEX_BYTES = 8
 """Of an index, which torch keeps as int64."""
 
 _DISPATCH = """
-    view _unsafe_view reshape flatten unflatten transpose t permute expand expand_as as_strided slice select narrow
-    unsqueeze squeeze unbind chunk split split_with_sizes unfold movedim swapaxes mT numpy_T detach detach_ alias
-    _reshape_alias view_as lift_fresh empty empty_like empty_strided new_empty resize_ resolve_conj resolve_neg to _to_copy
-    contiguous item _local_scalar_dense is_nonzero linear matmul layer_norm group_norm softmax log_softmax
-    scaled_dot_product_attention conv2d conv1d convolution _convolution dropout embedding embedding_renorm_ meshgrid ones
-    zeros new_ones new_zeros full arange rms_norm result_type broadcast_tensors clone relu relu_ mean ones_like zeros_like
-    zero_ argsort masked_fill stack
+    view _unsafe_view reshape flatten unflatten transpose t permute expand expand_as as_strided
+    slice select narrow unsqueeze squeeze unbind chunk split split_with_sizes unfold movedim
+    swapaxes mT numpy_T detach detach_ alias _reshape_alias view_as lift_fresh empty empty_like
+    empty_strided new_empty resize_ resolve_conj resolve_neg to _to_copy contiguous item
+    _local_scalar_dense is_nonzero linear matmul layer_norm group_norm softmax log_softmax
+    scaled_dot_product_attention conv2d conv1d convolution _convolution dropout embedding
+    embedding_renorm_ meshgrid ones zeros new_ones new_zeros full arange rms_norm result_type
+    broadcast_tensors clone relu relu_ mean ones_like zeros_like zero_ argsort masked_fill stack
 """
 DISPATCH = frozenset(f"aten::{name}" for name in _DISPATCH.split())
-"""Operators that only make views, allocate, or call others that do the work: their own time is overhead of the host."""
+"""Operators that only make views, allocate, or call others that do the work: their own time is
+overhead of the host."""
 _ELEMENTWISE = """
-    add add_ sub sub_ mul mul_ div div_ gelu silu silu_ sigmoid tanh exp exp_ log rsqrt sqrt neg cos sin pow abs where clamp
-    clamp_min clamp_min_ masked_fill_ maximum minimum eq ne lt le gt ge bitwise_and bitwise_or logical_not copy_
-    addcmul addcdiv lerp square reciprocal
+    add add_ sub sub_ mul mul_ div div_ gelu silu silu_ sigmoid tanh exp exp_ log rsqrt sqrt neg
+    cos sin pow abs where clamp clamp_min clamp_min_ masked_fill_ maximum minimum eq ne lt le gt
+    ge bitwise_and bitwise_or logical_not copy_ addcmul addcdiv lerp square reciprocal
 """
 _INDEXED = "sort topk gather take_along_dim"
 _ATTENTION = "_scaled_dot_product"
@@ -37,19 +42,36 @@ class Work(NamedTuple):
 
 
 def operator_work(name: str, shapes: Shapes, itemsize: int) -> Work:
-    """MACs, and bytes read and written once each, of an operator by its name and the shapes of its inputs.
+    """MACs, and bytes read and written once each, of an operator by its name and the shapes of its
+    inputs.
 
-    `itemsize` is that of the numbers. A cache may keep bytes from reaching memory, and strides may move more. Attention counts each
-    pair of query and key, masked or not; a convolution counts as one whose stride is its kernel, as in a patch embedding.
+    `itemsize` is that of the numbers. A cache may keep bytes from reaching memory, and strides may
+    move more. Attention counts each pair of query and key, masked or not; a convolution counts as
+    one whose stride is its kernel, as in a patch embedding.
     """
-    tensors: list[Sequence[int]] = [shape for shape in shapes if shape and isinstance(shape[0], int)]
+    tensors: list[Sequence[int]] = [
+        shape for shape in shapes if shape and isinstance(shape[0], int)
+    ]
     kind = name.removeprefix("aten::")
     if name in DISPATCH:
         return Work()
     if kind == "cat":
-        listed = [shape for each in shapes if isinstance(each, list | tuple) for shape in each if not isinstance(shape, int)]
+        listed = [
+            shape
+            for each in shapes
+            if isinstance(each, list | tuple)
+            for shape in each
+            if not isinstance(shape, int)
+        ]
         return Work(None, 2 * itemsize * sum(map(prod, listed)) or None)
-    product = next((found for rule in _PRODUCTS if len(tensors) > 1 and (found := rule(kind, tensors)) is not None), None)
+    product = next(
+        (
+            found
+            for rule in _PRODUCTS
+            if len(tensors) > 1 and (found := rule(kind, tensors)) is not None
+        ),
+        None,
+    )
     if product is not None:
         return Work(product[0], product[1] * itemsize)
     sizes = [prod(shape) for shape in tensors]
@@ -78,7 +100,9 @@ def _first(sizes: Sequence[int], itemsize: int) -> int:
 
 
 def _with_indices(sizes: Sequence[int], itemsize: int) -> int:
-    """Numbers are read and written with an index each: those of the second input where there are two, which is the index."""
+    """Numbers are read and written with an index each: those of the second input where there are
+    two, which is the index.
+    """
     return sizes[1 if len(sizes) > 1 else 0] * (2 * itemsize + INDEX_BYTES)
 
 
@@ -86,8 +110,28 @@ _NAMES = frozenset(_ELEMENTWISE.split())
 _MOVED: tuple[tuple[frozenset[str], Callable[[Sequence[int], int], int]], ...] = (
     (frozenset(name for name in _NAMES if name.endswith("_")), _in_place),
     (_NAMES, _elementwise),
-    (frozenset({"_softmax", "_log_softmax", "native_layer_norm", "_fused_rms_norm", "cumsum", "flip"}), _by_row),
-    (frozenset({"sum", "amax", "max", "argmax", "linalg_vector_norm", "norm", "fill_", "uniform_", "normal_"}), _first),
+    (
+        frozenset(
+            {"_softmax", "_log_softmax", "native_layer_norm", "_fused_rms_norm", "cumsum", "flip"}
+        ),
+        _by_row,
+    ),
+    (
+        frozenset(
+            {
+                "sum",
+                "amax",
+                "max",
+                "argmax",
+                "linalg_vector_norm",
+                "norm",
+                "fill_",
+                "uniform_",
+                "normal_",
+            }
+        ),
+        _first,
+    ),
     (frozenset(_INDEXED.split()), _with_indices),
 )
 """Bytes moved by the sizes of the inputs, for the names of operators without products."""
@@ -97,14 +141,21 @@ _Product = tuple[int, int] | None
 
 def _matrices(kind: str, shapes: Sequence[Sequence[int]]) -> _Product:
     left, right = shapes[-2:]
-    if kind not in {"mm", "addmm", "bmm", "baddbmm", "_addmm_activation"} or len(left) not in (2, 3) or len(left) != len(right):
+    if (
+        kind not in {"mm", "addmm", "bmm", "baddbmm", "_addmm_activation"}
+        or len(left) not in (2, 3)
+        or len(left) != len(right)
+    ):
         return None
     batch, rows, inner, columns = (left[0] if len(left) == 3 else 1), left[-2], left[-1], right[-1]
     return batch * rows * inner * columns, sum(map(prod, shapes)) + batch * rows * columns
 
 
 def _linear(kind: str, shapes: Sequence[Sequence[int]]) -> _Product:
-    if kind not in {"mkldnn_linear", "_mkldnn_linear", "_mkl_linear"} and "linear_pointwise" not in kind:
+    if (
+        kind not in {"mkldnn_linear", "_mkldnn_linear", "_mkl_linear"}
+        and "linear_pointwise" not in kind
+    ):
         return None
     rows, weight = prod(shapes[0][:-1]), shapes[1]
     return rows * prod(weight), sum(map(prod, shapes[:2])) + rows * weight[0]
@@ -130,4 +181,10 @@ def _attention(kind: str, shapes: Sequence[Sequence[int]]) -> _Product:
     return pairs * (query[-1] + value[-1]), sum(map(prod, shapes)) + prod(query[:-1]) * value[-1]
 
 
-_PRODUCTS: tuple[Callable[[str, Sequence[Sequence[int]]], _Product], ...] = (_matrices, _linear, _vector, _convolution, _attention)
+_PRODUCTS: tuple[Callable[[str, Sequence[Sequence[int]]], _Product], ...] = (
+    _matrices,
+    _linear,
+    _vector,
+    _convolution,
+    _attention,
+)

@@ -1,4 +1,6 @@
-"""Roofline: which limit of the machine holds for an arm, and how much faster it could be without its matrix products."""
+"""Roofline: which limit of the machine holds for an arm, and how much faster it could be without
+its matrix products.
+"""
 
 from typing import Literal, NamedTuple
 
@@ -6,7 +8,8 @@ from sweeps.model.profile import ArmProfile, Peaks
 
 Limit = Literal["host", "compute", "memory", "neither"]
 _HALF = 0.5
-"""A limit holds from this share on: of the wall for the host, of a peak while the device works for the others."""
+"""A limit holds from this share on: of the wall for the host, of a peak while the device works for
+the others."""
 
 
 class Roofline(NamedTuple):
@@ -39,9 +42,15 @@ def bytes_of(profile: ArmProfile) -> float | None:
 
 
 def product_share(profile: ArmProfile) -> float | None:
-    """Share of the time of kernels or operators that those take which multiply matrices; `None` where none is known to."""
+    """Share of the time of kernels or operators that those take which multiply matrices; `None`
+    where none is known to.
+    """
     total = sum(each.seconds for each in profile.activities)
-    return sum(each.seconds for each in profile.activities if each.gmacs) / total or None if total else None
+    return (
+        sum(each.seconds for each in profile.activities if each.gmacs) / total or None
+        if total
+        else None
+    )
 
 
 def roofline(
@@ -54,9 +63,9 @@ def roofline(
 ) -> Roofline | None:
     """Which limit holds for a profiled arm; `None` without its wall and classes of time.
 
-    MACs and bytes per forward, and the share `products` of device time that matrix products take, are those of the profile's
-    activities unless they are given. Bytes are counted once per operator, so that what a cache keeps makes `memory_share` too
-    large, above 1 in the extreme.
+    MACs and bytes per forward, and the share `products` of device time that matrix products take,
+    are those of the profile's activities unless they are given. Bytes are counted once per
+    operator, so that what a cache keeps makes `memory_share` too large, above 1 in the extreme.
     """
     wall_s, device_s = profile.wall_s, profile.times.get("device")
     if not wall_s or not device_s:
@@ -82,7 +91,9 @@ _LIMITS: dict[Limit, str] = {
     "host": "most of the wall is no device work, so that neither arithmetic nor memory holds it",
     "compute": "arithmetic is the limit",
     "memory": "memory is the limit",
-    "neither": "neither arithmetic nor memory reaches half of its peak: small kernels or operators hold it",
+    "neither": (
+        "neither arithmetic nor memory reaches half of its peak: small kernels or operators hold it"
+    ),
 }
 
 
@@ -93,7 +104,11 @@ def describe_roofline(found: Roofline, peaks: Peaks) -> str:
         rates.append(f"{found.gflops:.3g} of {peaks.gflops:.3g} GFLOP/s")
     if found.gb_per_s is not None:
         rates.append(f"{found.gb_per_s:.3g} of {peaks.gb_per_s:.3g} GB/s")
-    text = f"{' and '.join(rates)} while the device works: {_LIMITS[found.limit]}" if rates else _LIMITS[found.limit]
+    text = (
+        f"{' and '.join(rates)} while the device works: {_LIMITS[found.limit]}"
+        if rates
+        else _LIMITS[found.limit]
+    )
     if found.ceiling is not None:
         text += f"; without its matrix products it would be at most {found.ceiling:.2f}x as fast"
     return text

@@ -1,6 +1,8 @@
-"""Timelines: the time of a forward by class, from the intervals that a profiler recorded of the device and of the host.
+"""Timelines: the time of a forward by class, from the intervals that a profiler recorded of the
+device and of the host.
 
-Intervals are (start, end) in seconds by one clock. A union is a sorted list of intervals that neither overlap nor touch.
+Intervals are (start, end) in seconds by one clock. A union is a sorted list of intervals that
+neither overlap nor touch.
 """
 
 from bisect import bisect_right
@@ -12,7 +14,8 @@ from sweeps.model.profile import TimeClass
 
 Span = tuple[float, float]
 TOLERANCE = 0.05
-"""Device time may exceed the wall of other forwards by this share: both vary from forward to forward. Beyond it they contradict."""
+"""Device time may exceed the wall of other forwards by this share: both vary from forward to
+forward. Beyond it they contradict."""
 GAPS: tuple[TimeClass, ...] = ("launch", "sync", "host", "idle")
 """In the order in which a moment at which several hold is counted."""
 
@@ -93,15 +96,20 @@ def length(intervals: Iterable[Span]) -> float:
 def split_time(forward: Timeline) -> dict[TimeClass, float]:
     """Seconds of a forward by class; they add up to its length.
 
-    `device`: some kernel or copy runs, counted once however many overlap. The rest are gaps of the device: from the call that
-    starts a kernel until it runs `launch`, else while the host waits `sync`, else while it works `host`, else `idle`.
+    `device`: some kernel or copy runs, counted once however many overlap. The rest are gaps of the
+    device: from the call that starts a kernel until it runs `launch`, else while the host waits
+    `sync`, else while it works `host`, else `idle`.
     """
     whole = [(forward.start, forward.end)]
     busy = common(whole, union((run.start, run.end) for run in forward.runs))
     times: dict[TimeClass, float] = {"device": length(busy)}
     left = outside(whole, busy)
     launches = [(run.launched, run.start) for run in forward.runs if run.launched is not None]
-    classes: tuple[tuple[TimeClass, Iterable[Span]], ...] = (("launch", launches), ("sync", forward.syncs), ("host", forward.host))
+    classes: tuple[tuple[TimeClass, Iterable[Span]], ...] = (
+        ("launch", launches),
+        ("sync", forward.syncs),
+        ("host", forward.host),
+    )
     for name, intervals in classes:
         found = common(left, union(intervals))
         times[name] = length(found)
@@ -109,8 +117,12 @@ def split_time(forward: Timeline) -> dict[TimeClass, float]:
     return {**times, "idle": length(left)}
 
 
-def split_operators(start: float, end: float, working: Iterable[OperatorRun]) -> dict[TimeClass, float]:
-    """Seconds of a forward on a CPU: `device` in operators that work on data, `host` outside of them."""
+def split_operators(
+    start: float, end: float, working: Iterable[OperatorRun]
+) -> dict[TimeClass, float]:
+    """Seconds of a forward on a CPU: `device` in operators that work on data, `host` outside of
+    them.
+    """
     busy = sum(run.own_s for run in working if start <= run.start < end)
     return {"device": busy, "host": max(0.0, end - start - busy)}
 
@@ -121,15 +133,21 @@ def median_times(forwards: Sequence[Mapping[TimeClass, float]]) -> dict[TimeClas
     return {name: median(each.get(name, 0.0) for each in forwards) for name in names}
 
 
-def fit_to_wall(times: Mapping[TimeClass, float], wall_s: float) -> tuple[dict[TimeClass, float], bool]:
-    """The classes of a profiled forward as those of one that takes `wall_s` without a profiler, and whether that is possible.
+def fit_to_wall(
+    times: Mapping[TimeClass, float], wall_s: float
+) -> tuple[dict[TimeClass, float], bool]:
+    """The classes of a profiled forward as those of one that takes `wall_s` without a profiler, and
+    whether that is possible.
 
-    A profiler slows the host and hardly the device. So `device` stays as it was measured, and what is left of the wall is shared by
-    the gaps in the proportion of the profiled forward; without any gap it is `idle`. Device time beyond the wall is cut to it, and
-    contradicts it where it is more than `TOLERANCE` longer.
+    A profiler slows the host and hardly the device. So `device` stays as it was measured, and what
+    is left of the wall is shared by the gaps in the proportion of the profiled forward; without any
+    gap it is `idle`. Device time beyond the wall is cut to it, and contradicts it where it is more
+    than `TOLERANCE` longer.
     """
     device = times.get("device", 0.0)
-    gaps: dict[TimeClass, float] = {name: seconds for name, seconds in times.items() if name != "device"}
+    gaps: dict[TimeClass, float] = {
+        name: seconds for name, seconds in times.items() if name != "device"
+    }
     rest, total = max(0.0, wall_s - device), sum(gaps.values())
     if total > 0:
         gaps = {name: rest * seconds / total for name, seconds in gaps.items()}
@@ -139,12 +157,18 @@ def fit_to_wall(times: Mapping[TimeClass, float], wall_s: float) -> tuple[dict[T
 
 
 def share_of_wall(times: Mapping[TimeClass, float], wall_s: float) -> dict[TimeClass, float]:
-    """The classes of a profiled forward on a CPU as those of one that takes `wall_s`: each keeps its share.
+    """The classes of a profiled forward on a CPU as those of one that takes `wall_s`: each keeps
+    its share.
 
-    Operators and all else run by the clock of the host there, and are slowed alike by what else uses the cores.
+    Operators and all else run by the clock of the host there, and are slowed alike by what else
+    uses the cores.
     """
     total = sum(times.values())
-    return {name: wall_s * seconds / total for name, seconds in times.items()} if total > 0 else {"idle": wall_s}
+    return (
+        {name: wall_s * seconds / total for name, seconds in times.items()}
+        if total > 0
+        else {"idle": wall_s}
+    )
 
 
 def place_of_time(windows: Sequence[Span], moment: float) -> int | None:

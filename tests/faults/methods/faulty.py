@@ -51,7 +51,10 @@ def apply(model: "nn.Module", params: Params) -> "nn.Module":
         return logits * torch.nan
 
     twin = copy.copy(model)
-    twin._forward_pre_hooks, twin._forward_hooks = copy.copy(model._forward_pre_hooks), copy.copy(model._forward_hooks)
+    twin._forward_pre_hooks, twin._forward_hooks = (
+        copy.copy(model._forward_pre_hooks),
+        copy.copy(model._forward_hooks),
+    )
     if params.what == "nan":
         twin.register_forward_hook(spoil)
     else:

@@ -1,4 +1,6 @@
-"""The unmodified model, but building it or its forward pass changes the process and does not put back what it changed."""
+"""The unmodified model, but building it or its forward pass changes the process and does not put
+back what it changed.
+"""
 
 import copy
 import gc
@@ -95,7 +97,10 @@ def apply(model: "nn.Module", params: Params) -> "nn.Module":
     if params.when == "building":
         disturb(params, model)
     twin = copy.copy(model)
-    twin._forward_pre_hooks, twin._forward_hooks = copy.copy(model._forward_pre_hooks), copy.copy(model._forward_hooks)
+    twin._forward_pre_hooks, twin._forward_hooks = (
+        copy.copy(model._forward_pre_hooks),
+        copy.copy(model._forward_hooks),
+    )
     if params.when == "forward":
         twin.register_forward_pre_hook(lambda *_: disturb(params, twin))
     return twin

@@ -1,4 +1,6 @@
-"""Energy and mean power of a stretch of work: on a GPU through NVML, on a CPU through RAPL where it can be read."""
+"""Energy and mean power of a stretch of work: on a GPU through NVML, on a CPU through RAPL where it
+can be read.
+"""
 
 import contextlib
 import time
@@ -23,21 +25,31 @@ POWER_PERIOD_S = 0.02
 
 @dataclass
 class Energy:
-    """Filled in when the block of `measured_energy` ends: joules and seconds, or `None` where nothing can be read."""
+    """Filled in when the block of `measured_energy` ends: joules and seconds, or `None` where
+    nothing can be read.
+    """
 
     joules: float | None = None
     seconds: float = 0.0
 
     def metrics(self, work: Mapping[str, int], n: int) -> list[MetricValue]:
-        """Joules per each thing that was made, by its name in the singular, and mean power; nothing where there is none to read."""
+        """Joules per each thing that was made, by its name in the singular, and mean power; nothing
+        where there is none to read.
+        """
         if self.joules is None:
             return []
-        per = [metric_value(f"energy_per_{name}", self.joules / made, n=n) for name, made in work.items() if made]
+        per = [
+            metric_value(f"energy_per_{name}", self.joules / made, n=n)
+            for name, made in work.items()
+            if made
+        ]
         return [*per, metric_value("mean_power", self.joules / self.seconds, n=1)]
 
 
 def measures_energy(device: Device, powercap: Path = POWERCAP) -> bool:
-    """Whether a pass for the energy of an arm is worth its time: on a CPU only where its counters can be read."""
+    """Whether a pass for the energy of an arm is worth its time: on a CPU only where its counters
+    can be read.
+    """
     return device == "cuda" or PackageEnergy(powercap).joules() is not None
 
 
@@ -45,8 +57,9 @@ def measures_energy(device: Device, powercap: Path = POWERCAP) -> bool:
 def measured_energy(device: Device, powercap: Path = POWERCAP) -> Iterator[Energy]:
     """Measure the energy that the device takes in the block; it should last 2 s or more.
 
-    Of a GPU by its total energy counter (Volta and later), which moves in steps of some 20 to 100 ms, else by sampled power. Of a
-    CPU by the counters of its packages and memory in `powercap`, in which idle cores and other processes count too.
+    Of a GPU by its total energy counter (Volta and later), which moves in steps of some 20 to 100
+    ms, else by sampled power. Of a CPU by the counters of its packages and memory in `powercap`, in
+    which idle cores and other processes count too.
     """
     spent = Energy()
     if device == "cpu":
@@ -71,8 +84,13 @@ def measured_energy(device: Device, powercap: Path = POWERCAP) -> Iterator[Energ
 
 
 def _meter(handle: Any) -> "contextlib.AbstractContextManager[Callable[[], float] | None]":
-    """The first way of metering that this GPU offers; after its block what it returns gives the joules."""
-    for read, meter in ((pynvml.nvmlDeviceGetTotalEnergyConsumption, _counted), (pynvml.nvmlDeviceGetPowerUsage, _integrated)):
+    """The first way of metering that this GPU offers; after its block what it returns gives the
+    joules.
+    """
+    for read, meter in (
+        (pynvml.nvmlDeviceGetTotalEnergyConsumption, _counted),
+        (pynvml.nvmlDeviceGetPowerUsage, _integrated),
+    ):
         with contextlib.suppress(pynvml.NVMLError):
             read(handle)
             return meter(handle)
@@ -96,4 +114,6 @@ def _integrated(handle: Any) -> Iterator[Callable[[], float]]:
         samples.append((time.perf_counter(), pynvml.nvmlDeviceGetPowerUsage(handle) / 1e3))
 
     with repeated(sample, POWER_PERIOD_S):
-        yield lambda: float(np.trapezoid([watts for _, watts in samples], [at for at, _ in samples]))
+        yield lambda: float(
+            np.trapezoid([watts for _, watts in samples], [at for at, _ in samples])
+        )

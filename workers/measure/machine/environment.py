@@ -1,4 +1,6 @@
-"""The properties of this machine that can change a time: devices and their fingerprint, read without importing torch."""
+"""The properties of this machine that can change a time: devices and their fingerprint, read
+without importing torch.
+"""
 
 import contextlib
 import ctypes
@@ -24,10 +26,11 @@ LIBRARIES = ("torch", "timm", "transformers", "tokenizers", "numpy")
 ALLOCATOR_VARIABLES = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 """Variables that set torch's CUDA allocator; the second is the older name and means the same."""
 SHARE_VARIABLE = "BREAKEVEN_SHARE"
-"""Variable of a worker that is pinned to its share of the host (`pinning.py`): the number of shares, and how many cores it
-might use before, such as `2/16`."""
+"""Variable of a worker that is pinned to its share of the host (`pinning.py`): the number of
+shares, and how many cores it might use before, such as `2/16`."""
 PLACES_VARIABLE = "BREAKEVEN_PLACES"
-"""Variable of a process whose threads are pinned (`workers/measure/process/openmp.py`): their cores in order, such as `0,1`."""
+"""Variable of a process whose threads are pinned (`workers/measure/process/openmp.py`): their cores
+in order, such as `0,1`."""
 PROJECT = Path(__file__).resolve().parents[3]
 ROOT = Path("/")
 """Folder of `proc` and `sys`; tests make others."""
@@ -40,33 +43,57 @@ def devices() -> tuple[Device, ...]:
 
 
 def environment_of(device: Device) -> Environment:
-    """The environment in which `device` is timed; equal at any time and in any process of the same machine.
+    """The environment in which `device` is timed; equal at any time and in any process of the same
+    machine.
 
-    No host name, frequency or load. Raises `LookupError` when `device` is `cuda` and no CUDA device can be used.
+    No host name, frequency or load. Raises `LookupError` when `device` is `cuda` and no CUDA device
+    can be used.
     """
     name = _cpu_model()
-    facts = {"cpu": name, "cores": _unpinned()[1] or f"{cores():g}", "python": platform.python_version(), **_versions()}
+    facts = {
+        "cpu": name,
+        "cores": _unpinned()[1] or f"{cores():g}",
+        "python": platform.python_version(),
+        **_versions(),
+    }
     if device == "cuda":
         with gpu() as handle:
             if handle is None:
                 raise LookupError(
-                    "no CUDA device here: NVML, CUDA_VISIBLE_DEVICES or this build of torch offers none; request device cpu"
+                    "no CUDA device here: NVML, CUDA_VISIBLE_DEVICES or this build of torch offers"
+                    " none; request device cpu"
                 )
             name = _text(pynvml.nvmlDeviceGetName(handle))
-            facts |= {"gpu": name, "gpu_uuid": _text(pynvml.nvmlDeviceGetUUID(handle))}  # a curve stays on one device
-            facts |= {"driver": _text(pynvml.nvmlSystemGetDriverVersion()), "cuda": _torch_cuda() or ""}
+            # a curve stays on one device
+            facts |= {
+                "gpu": name,
+                "gpu_uuid": _text(pynvml.nvmlDeviceGetUUID(handle)),
+            }
+            facts |= {
+                "driver": _text(pynvml.nvmlSystemGetDriverVersion()),
+                "cuda": _torch_cuda() or "",
+            }
         if configured := allocator():
             facts["allocator"] = configured
     return Environment(device=device, device_name=name, facts=facts)
 
 
 def allocator() -> str:
-    """How torch's CUDA allocator is configured in this process' environment, such as `expandable_segments:True`; else empty."""
-    return "; ".join(dict.fromkeys(filter(None, (os.environ.get(name, "").replace(" ", "") for name in ALLOCATOR_VARIABLES))))
+    """How torch's CUDA allocator is configured in this process' environment, such as
+    `expandable_segments:True`; else empty.
+    """
+    return "; ".join(
+        dict.fromkeys(
+            filter(
+                None, (os.environ.get(name, "").replace(" ", "") for name in ALLOCATOR_VARIABLES)
+            )
+        )
+    )
 
 
 def cores() -> float:
-    """CPU cores that this process may use: its affinity, limited by cgroup quotas (possibly to a fraction).
+    """CPU cores that this process may use: its affinity, limited by cgroup quotas (possibly to a
+    fraction).
 
     A quota is divided among the shares of a host.
     """
@@ -74,14 +101,22 @@ def cores() -> float:
 
 
 def allowed_cores() -> tuple[int, ...]:
-    """The CPU cores that this process may use; if its threads are pinned, in the order in which they get them."""
+    """The CPU cores that this process may use; if its threads are pinned, in the order in which
+    they get them.
+    """
     if places := os.environ.get(PLACES_VARIABLE):
         return tuple(map(int, places.split(",")))
-    return tuple(sorted(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else tuple(range(os.cpu_count() or 1))
+    return (
+        tuple(sorted(os.sched_getaffinity(0)))
+        if hasattr(os, "sched_getaffinity")
+        else tuple(range(os.cpu_count() or 1))
+    )
 
 
 def cores_of_threads(threads: int) -> tuple[int, ...]:
-    """The cores that so many threads of this process may run on: as many if they are pinned, else all."""
+    """The cores that so many threads of this process may run on: as many if they are pinned, else
+    all.
+    """
     return allowed_cores()[:threads] if PLACES_VARIABLE in os.environ else allowed_cores()
 
 
@@ -91,7 +126,8 @@ def usable_cores(allowed: int, quotas: Collection[float], shares: int) -> float:
 
 
 def cgroup_folders(top: Path = ROOT) -> list[Path]:
-    """The cgroup folders that limit this process' CPU time, innermost first (version 1 or 2; none outside Linux).
+    """The cgroup folders that limit this process' CPU time, innermost first (version 1 or 2; none
+    outside Linux).
 
     `top` is the folder of `proc` and `sys`.
     """
@@ -107,19 +143,34 @@ def cgroup_folders(top: Path = ROOT) -> list[Path]:
         inner = path.strip("/")
         for mount in mounts:
             folder = mount / inner
-            found += [place for place in (folder, *folder.parents) if place.is_relative_to(mount) and (place / "cpu.stat").exists()]
+            found += [
+                place
+                for place in (folder, *folder.parents)
+                if place.is_relative_to(mount) and (place / "cpu.stat").exists()
+            ]
     return list(dict.fromkeys(found))
 
 
 @functools.cache
 def commit() -> str | None:
-    """The project's git commit, with `-dirty` when tracked files were changed; `None` outside a checkout.
+    """The project's git commit, with `-dirty` when tracked files were changed; `None` outside a
+    checkout.
 
     Read once per process, which is when the code was loaded.
     """
     if not (PROJECT / ".git").exists():
         return None
-    command = ["git", "--no-optional-locks", "-C", str(PROJECT), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    command = [
+        "git",
+        "--no-optional-locks",
+        "-C",
+        str(PROJECT),
+        "describe",
+        "--always",
+        "--dirty",
+        "--abbrev=40",
+        "--exclude=*",
+    ]
     try:
         result = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
     except (OSError, subprocess.SubprocessError):
@@ -129,7 +180,9 @@ def commit() -> str | None:
 
 @contextlib.contextmanager
 def gpu() -> Iterator[Any]:
-    """The NVML handle of the GPU that `cuda` means in this process, or `None`; NVML stays initialised inside the block."""
+    """The NVML handle of the GPU that `cuda` means in this process, or `None`; NVML stays
+    initialised inside the block.
+    """
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     first = "0" if visible is None else visible.split(",")[0].strip()
     if not first or first.startswith("-") or _torch_cuda() is None:
@@ -147,22 +200,29 @@ def gpu() -> Iterator[Any]:
 
 
 def _handle(first: str) -> Any:
-    """The device that an entry of CUDA_VISIBLE_DEVICES names: an index, or the (possibly shortened) UUID of a GPU or MIG slice."""
+    """The device that an entry of CUDA_VISIBLE_DEVICES names: an index, or the (possibly shortened)
+    UUID of a GPU or MIG slice.
+    """
     with contextlib.suppress(pynvml.NVMLError):
         if first.startswith("MIG-"):
             return pynvml.nvmlDeviceGetHandleByUUID(first)
-        handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
+        handles = [
+            pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())
+        ]
         uuids = [_text(pynvml.nvmlDeviceGetUUID(handle)) for handle in handles]
         place = place_of_gpu(first, uuids, os.environ.get("CUDA_DEVICE_ORDER", ""), cuda_uuid)
         return None if place is None else handles[place]
     return None
 
 
-def place_of_gpu(first: str, uuids: Sequence[str], order: str, of_cuda: Callable[[], str | None]) -> int | None:
-    """The index in NVML, which has GPUs with these UUIDs, of the one that an entry of CUDA_VISIBLE_DEVICES names first.
+def place_of_gpu(
+    first: str, uuids: Sequence[str], order: str, of_cuda: Callable[[], str | None]
+) -> int | None:
+    """The index in NVML, which has GPUs with these UUIDs, of the one that an entry of
+    CUDA_VISIBLE_DEVICES names first.
 
-    NVML counts by bus number, CUDA the fastest first unless `order` (CUDA_DEVICE_ORDER) is PCI_BUS_ID: of several GPUs the one with
-    the UUID that CUDA itself gives is meant.
+    NVML counts by bus number, CUDA the fastest first unless `order` (CUDA_DEVICE_ORDER) is
+    PCI_BUS_ID: of several GPUs the one with the UUID that CUDA itself gives is meant.
     """
     if not first.isdigit():
         return next((place for place, uuid in enumerate(uuids) if uuid.startswith(first)), None)
@@ -172,7 +232,9 @@ def place_of_gpu(first: str, uuids: Sequence[str], order: str, of_cuda: Callable
 
 
 def cuda_uuid(library: str = "libcuda.so.1") -> str | None:
-    """The UUID of the GPU that CUDA calls 0 in this process, as NVML writes it, by CUDA's driver; makes no context on it."""
+    """The UUID of the GPU that CUDA calls 0 in this process, as NVML writes it, by CUDA's driver;
+    makes no context on it.
+    """
     try:
         driver = ctypes.CDLL(library)
         read = driver.cuDeviceGetUuid
@@ -184,7 +246,9 @@ def cuda_uuid(library: str = "libcuda.so.1") -> str | None:
 
 
 def _unpinned() -> tuple[str, str]:
-    """Number of shares and cores of the whole, from `SHARE_VARIABLE`; empty where this process is not pinned."""
+    """Number of shares and cores of the whole, from `SHARE_VARIABLE`; empty where this process is
+    not pinned.
+    """
     number, _, whole = os.environ.get(SHARE_VARIABLE, "").partition("/")
     return number, whole
 
@@ -195,12 +259,17 @@ def _cpu_model() -> str:
 
 
 def cpu_quotas(top: Path = ROOT) -> list[float]:
-    """Cores that the cgroups allow, from `cpu.max` (version 2) or `cpu.cfs_quota_us` (version 1); none where there is no limit."""
+    """Cores that the cgroups allow, from `cpu.max` (version 2) or `cpu.cfs_quota_us` (version 1);
+    none where there is no limit.
+    """
     limits = []
     for folder in cgroup_folders(top):
         quota, _, period = read_text(folder / "cpu.max").strip().partition(" ")
         if not quota:
-            quota, period = read_text(folder / "cpu.cfs_quota_us").strip(), read_text(folder / "cpu.cfs_period_us").strip()
+            quota, period = (
+                read_text(folder / "cpu.cfs_quota_us").strip(),
+                read_text(folder / "cpu.cfs_period_us").strip(),
+            )
         if quota.isdigit() and period.isdigit() and int(period):
             limits.append(int(quota) / int(period))
     return limits
@@ -218,11 +287,17 @@ def _versions() -> dict[str, str]:
 
 @functools.cache
 def _torch_cuda() -> str | None:
-    """The CUDA version that torch was built with, read from its version file because importing torch takes seconds."""
+    """The CUDA version that torch was built with, read from its version file because importing
+    torch takes seconds.
+    """
     spec = importlib.util.find_spec("torch")
     if spec is None or spec.origin is None:
         return None
-    match = re.search(r"^cuda\b[^=]*=\s*['\"]([^'\"]+)", read_text(Path(spec.origin).with_name("version.py")), re.MULTILINE)
+    match = re.search(
+        r"^cuda\b[^=]*=\s*['\"]([^'\"]+)",
+        read_text(Path(spec.origin).with_name("version.py")),
+        re.MULTILINE,
+    )
     return match[1] if match else None
 
 

@@ -1,4 +1,6 @@
-"""Samples of one GPU by NVML while arms are timed: clocks, temperature, power, clocks event reasons, and who else uses it."""
+"""Samples of one GPU by NVML while arms are timed: clocks, temperature, power, clocks event
+reasons, and who else uses it.
+"""
 
 import contextlib
 import functools
@@ -32,8 +34,8 @@ _MIB = 2**20
 def slowdowns(bits: int) -> set[str]:
     """The flags that follow from the reasons held at one moment.
 
-    A software power cap is normal on large GPUs under load and affects both arms: it is only recorded. `hw_slowdown` comes with
-    heat and power brakes; alone it stands for another cause.
+    A software power cap is normal on large GPUs under load and affects both arms: it is only
+    recorded. `hw_slowdown` comes with heat and power brakes; alone it stands for another cause.
     """
     flags: set[str] = {"thermal_slowdown"} if bits & _HEAT else set()
     flags |= {"power_brake"} if bits & _BRAKE else set()
@@ -43,7 +45,8 @@ def slowdowns(bits: int) -> set[str]:
 def foreign_mib(processes: Iterable[Any], own: int) -> float | None:
     """MiB of the GPU that the other of some NVML processes hold; `None` where that cannot be known.
 
-    Inside a container NVML numbers processes otherwise than this one: a single one is then this process.
+    Inside a container NVML numbers processes otherwise than this one: a single one is then this
+    process.
     """
     listed = list(processes)
     others = [each for each in listed if each.pid != own]
@@ -56,12 +59,16 @@ def foreign_mib(processes: Iterable[Any], own: int) -> float | None:
 GPU_QUERIES: Mapping[str, Callable[[Any], float | None]] = {
     "sm_clock": lambda handle: pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM),
     "memory_clock": lambda handle: pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_MEM),
-    "temperature": lambda handle: pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU),
+    "temperature": lambda handle: pynvml.nvmlDeviceGetTemperature(
+        handle, pynvml.NVML_TEMPERATURE_GPU
+    ),
     "power": lambda handle: pynvml.nvmlDeviceGetPowerUsage(handle) / 1e3,
     "reasons": pynvml.nvmlDeviceGetCurrentClocksEventReasons,
     "processes": lambda handle: len(pynvml.nvmlDeviceGetComputeRunningProcesses(handle)),
     "memory_used": lambda handle: pynvml.nvmlDeviceGetMemoryInfo(handle).used / _MIB,
-    "memory_foreign": lambda handle: foreign_mib(pynvml.nvmlDeviceGetComputeRunningProcesses(handle), os.getpid()),
+    "memory_foreign": lambda handle: foreign_mib(
+        pynvml.nvmlDeviceGetComputeRunningProcesses(handle), os.getpid()
+    ),
 }
 """What is read of a device by its handle; `None` or an `NVMLError` where it is not offered."""
 _SUMMARIES: tuple[tuple[str, str, Callable[[list[float]], float]], ...] = (
@@ -93,18 +100,30 @@ class GpuSamples:
 
     def last(self) -> dict[str, float]:
         """The newest sample, with the names of `sweeps.model.system_metrics.SYSTEM_SERIES`."""
-        return {f"gpu_{name}": self.values[name][-1] for name in _IN_SERIES if self.values.get(name)}
+        return {
+            f"gpu_{name}": self.values[name][-1] for name in _IN_SERIES if self.values.get(name)
+        }
 
     def findings(self) -> tuple[dict[str, float], set[str]]:
         """Readings (`sweeps.model.system_metrics`) and flags."""
-        readings = {name: summary(self.values[key]) for name, key, summary in _SUMMARIES if self.values.get(key)}
+        readings = {
+            name: summary(self.values[key])
+            for name, key, summary in _SUMMARIES
+            if self.values.get(key)
+        }
         flags: set[str] = set()
         if reasons := [int(bits) for bits in self.values.get("reasons", [])]:
             readings["gpu_event_reasons"] = float(functools.reduce(operator.or_, reasons))
-            readings["gpu_power_capped"] = mean(bool(bits & EVENT_REASONS["sw_power_cap"]) for bits in reasons)
-            shares = {name: mean(bool(bits & bit) for bits in reasons) for name, bit in EVENT_REASONS.items()}
+            readings["gpu_power_capped"] = mean(
+                bool(bits & EVENT_REASONS["sw_power_cap"]) for bits in reasons
+            )
+            shares = {
+                name: mean(bool(bits & bit) for bits in reasons)
+                for name, bit in EVENT_REASONS.items()
+            }
             readings |= {f"{REASON}{name}": share for name, share in shares.items() if share}
             flags |= set[str]().union(*map(slowdowns, reasons))
         if readings.get("gpu_processes", 0) > 1:
-            flags.add("contended")  # one is ours; process numbers cannot be compared from inside a container
+            # one is ours; process numbers cannot be compared from inside a container
+            flags.add("contended")
         return readings, flags

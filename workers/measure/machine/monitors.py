@@ -26,20 +26,29 @@ SERIES_PERIOD_S = 0.2
 READING_SHARE = 0.005
 """... and so far that they take no more than this share of the time."""
 MAX_READINGS = 120
-"""When a series is longer than this, every second reading is dropped, and from then on half as many are taken."""
+"""When a series is longer than this, every second reading is dropped, and from then on half as many
+are taken."""
 
 
 class Series:
-    """Readings between rounds, each with the seconds since this was made and the rounds done by then."""
+    """Readings between rounds, each with the seconds since this was made and the rounds done by
+    then.
+    """
 
-    def __init__(self, read: Callable[[], Mapping[str, float]], clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(
+        self,
+        read: Callable[[], Mapping[str, float]],
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
         self._read, self._clock = read, clock
         self._began = self._due = clock()
         self._period_s = SERIES_PERIOD_S
         self._rows: list[dict[str, float]] = []
 
     def look(self, rounds: int) -> None:
-        """Take a reading if one is due; called after each round, it costs a look at the clock otherwise."""
+        """Take a reading if one is due; called after each round, it costs a look at the clock
+        otherwise.
+        """
         now = self._clock()
         if now < self._due:
             return
@@ -56,7 +65,9 @@ class Series:
 
 
 class Watch:
-    """Filled in when the block of `watch` ends; readings that this machine does not offer are absent."""
+    """Filled in when the block of `watch` ends; readings that this machine does not offer are
+    absent.
+    """
 
     def __init__(self, series: Series) -> None:
         self.readings: dict[str, float] = {}
@@ -75,9 +86,9 @@ class Watch:
 def watch(device: Device, threads: int, root: Path = ROOT) -> Iterator[Watch]:
     """Watch the machine while the block times work on `device` with so many CPU threads.
 
-    On a CPU only counters are read, before, after, and between rounds (`Watch.look`): a sampling thread would disturb what is
-    timed. On CUDA a thread reads NVML ten times a second. `sweeps.model.system_metrics` lists the readings; `root` has `proc` and
-    `sys`.
+    On a CPU only counters are read, before, after, and between rounds (`Watch.look`): a sampling
+    thread would disturb what is timed. On CUDA a thread reads NVML ten times a second.
+    `sweeps.model.system_metrics` lists the readings; `root` has `proc` and `sys`.
     """
     counters, samples = HostCounters(threads, root), GpuSamples()
     with contextlib.ExitStack() as stack:
@@ -120,9 +131,13 @@ def repeated(read: Callable[[], object], period_s: float) -> Iterator[None]:
 
 
 class ContentionWait:
-    """Waits while other processes use the cores of `threads` threads, for at most `limit_s` seconds in all."""
+    """Waits while other processes use the cores of `threads` threads, for at most `limit_s` seconds
+    in all.
+    """
 
-    def __init__(self, threads: int, limit_s: float, read: Callable[[], Mapping[str, float]] | None = None) -> None:
+    def __init__(
+        self, threads: int, limit_s: float, read: Callable[[], Mapping[str, float]] | None = None
+    ) -> None:
         """`read` gives the counters so far, by default those of this process' cores."""
         self.threads, self.limit_s = threads, limit_s
         self.waited_s = 0.0
@@ -130,7 +145,9 @@ class ContentionWait:
         self._before = self._read()
 
     def wait(self) -> None:
-        """Look at what others used since the last look, and if it was contention, wait until a while without it."""
+        """Look at what others used since the last look, and if it was contention, wait until a
+        while without it.
+        """
         while True:
             before, self._before = self._before, self._read()
             contended = "contended" in cpu_findings(before, self._before, self.threads)[1]
@@ -152,11 +169,18 @@ _COUNTED = {
 """Counters whose increase is a reading, and the names of the readings."""
 
 
-def cpu_findings(before: Mapping[str, float], after: Mapping[str, float], threads: int) -> tuple[dict[str, float], set[str]]:
+def cpu_findings(
+    before: Mapping[str, float], after: Mapping[str, float], threads: int
+) -> tuple[dict[str, float], set[str]]:
     """Readings and flags that follow from two readings of `HostCounters`."""
     spent = {name: after[name] - before[name] for name in before.keys() & after.keys()}
     wall, own = spent["wall"], spent["own"]
-    readings = {"seconds": wall, "load_before": before["load"], "load_after": after["load"], "process_cores": own / wall}
+    readings = {
+        "seconds": wall,
+        "load_before": before["load"],
+        "load_after": after["load"],
+        "process_cores": own / wall,
+    }
     readings |= {name: spent[counter] for counter, name in _COUNTED.items() if counter in spent}
     flags = set()
     if "busy" in spent:

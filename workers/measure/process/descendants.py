@@ -15,12 +15,18 @@ END_S = 5.0
 """Killed processes are waited for at most so long; one in uninterruptible sleep ends later."""
 WAIT_S = 0.01
 """Between two attempts to kill what killed processes started meanwhile."""
-PERMANENT = ("torch/_inductor/compile_worker", "multiprocessing.resource_tracker", "loky.backend.resource_tracker")
-"""Parts of command lines of processes that libraries keep for later jobs: torch's compile workers, Python's resource trackers."""
+PERMANENT = (
+    "torch/_inductor/compile_worker",
+    "multiprocessing.resource_tracker",
+    "loky.backend.resource_tracker",
+)
+"""Parts of command lines of processes that libraries keep for later jobs: torch's compile workers,
+Python's resource trackers."""
 
 
 def adopt_orphans() -> None:
-    """Become the parent of every descendant whose own parent ends, so that none leaves the tree by `setsid` and a double fork.
+    """Become the parent of every descendant whose own parent ends, so that none leaves the tree by
+    `setsid` and a double fork.
 
     See man 2 prctl, PR_SET_CHILD_SUBREAPER, which psutil does not offer; needs no privilege.
     """
@@ -55,8 +61,10 @@ def running_descendants() -> dict[psutil.Process, str]:
     """
     found: dict[psutil.Process, str] = {}
     kept: set[int] = set()
-    for process in psutil.Process().children(recursive=True) if has_children() else ():  # parents first
-        with contextlib.suppress(psutil.NoSuchProcess):  # it has ended; a zombie has no command line
+    # parents first
+    for process in psutil.Process().children(recursive=True) if has_children() else ():
+        # it has ended; a zombie has no command line
+        with contextlib.suppress(psutil.NoSuchProcess):
             command = " ".join(process.cmdline())
             if process.ppid() in kept or any(part in command for part in PERMANENT):
                 kept.add(process.pid)
@@ -69,15 +77,21 @@ def writing_below(folder: Path) -> list[psutil.Process]:
     """The other processes of this user that have a file below `folder` open for writing."""
     found = []
     for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error):  # it has ended, or its files are not shown to this user
+        # it has ended, or its files are not shown to this user
+        with contextlib.suppress(psutil.Error):
             own = process.uids().effective == os.geteuid() and process.pid != os.getpid()
-            if own and any(set(file.mode) & set("wa+") and Path(file.path).is_relative_to(folder) for file in process.open_files()):
+            if own and any(
+                set(file.mode) & set("wa+") and Path(file.path).is_relative_to(folder)
+                for file in process.open_files()
+            ):
                 found.append(process)
     return found
 
 
 def end(processes: Iterable[psutil.Process]) -> None:
-    """Kill the processes and whatever they start meanwhile, and wait until they are gone, `END_S` at most."""
+    """Kill the processes and whatever they start meanwhile, and wait until they are gone, `END_S`
+    at most.
+    """
     pending, deadline = set(processes), time.monotonic() + END_S
     while pending and time.monotonic() < deadline:
         for process in list(pending):
@@ -87,11 +101,14 @@ def end(processes: Iterable[psutil.Process]) -> None:
             with contextlib.suppress(psutil.Error):  # it has ended, or belongs to another user
                 process.kill()
         _, left = psutil.wait_procs(pending, timeout=WAIT_S)
-        pending = {process for process in left if is_running(process)}  # not zombies of a parent that runs on
+        # not zombies of a parent that runs on
+        pending = {process for process in left if is_running(process)}
 
 
 def end_all() -> None:
-    """Kill every descendant of this process, which must have called `adopt_orphans`, until none is left, `END_S` at most."""
+    """Kill every descendant of this process, which must have called `adopt_orphans`, until none is
+    left, `END_S` at most.
+    """
     deadline = time.monotonic() + END_S
     while has_children() and time.monotonic() < deadline:
         end(psutil.Process().children(recursive=True))

@@ -1,4 +1,6 @@
-"""OpenMP of this process: how its threads wait and whether they are pinned, which its library reads once, with torch."""
+"""OpenMP of this process: how its threads wait and whether they are pinned, which its library reads
+once, with torch.
+"""
 
 import os
 import sys
@@ -12,10 +14,17 @@ from workers.measure.machine.pinning import thread_siblings
 WAIT_VARIABLE = "OMP_WAIT_POLICY"
 SPIN_VARIABLE = "GOMP_SPINCOUNT"
 BRIEF_SPINS = "1000"
-"""Turns of the loop in which a thread waits before it sleeps: fewer cost speed on quiet cores, more cost it on shared ones."""
+"""Turns of the loop in which a thread waits before it sleeps: fewer cost speed on quiet cores, more
+cost it on shared ones."""
 _WAYS = {"brief": (None, BRIEF_SPINS), "passive": ("PASSIVE", None), "active": ("ACTIVE", None)}
 """Values of both variables."""
-_OTHER_VARIABLES = ("GOMP_CPU_AFFINITY", "KMP_AFFINITY", "KMP_BLOCKTIME", "OMP_PROC_BIND", "OMP_PLACES")
+_OTHER_VARIABLES = (
+    "GOMP_CPU_AFFINITY",
+    "KMP_AFFINITY",
+    "KMP_BLOCKTIME",
+    "OMP_PROC_BIND",
+    "OMP_PLACES",
+)
 """Variables by which a user may have set the same."""
 
 
@@ -29,15 +38,18 @@ class ThreadPolicy(NamedTuple):
 def requested_policy(condition: Condition) -> ThreadPolicy:
     """What a condition requests.
 
-    Threads that spin briefly are the default: on quiet cores they are as fast as those of an unset environment, and beside a busy
-    process steady, where those take up to ten times as long now and then. Threads that sleep at once are half again as slow on
-    quiet cores (`python -m tests.benchmarks.spins`, `tests.benchmarks.threads`).
+    Threads that spin briefly are the default: on quiet cores they are as fast as those of an unset
+    environment, and beside a busy process steady, where those take up to ten times as long now and
+    then. Threads that sleep at once are half again as slow on quiet cores (`python -m
+    tests.benchmarks.spins`, `tests.benchmarks.threads`).
     """
     return ThreadPolicy(condition.wait_policy or "brief", condition.pinning is not None)
 
 
 def present_policy() -> ThreadPolicy | None:
-    """What holds in this process, if it was set by `set_policy`, or OpenMP's own variables request one of the two ways to wait."""
+    """What holds in this process, if it was set by `set_policy`, or OpenMP's own variables request
+    one of the two ways to wait.
+    """
     found = os.environ.get(WAIT_VARIABLE), os.environ.get(SPIN_VARIABLE)
     wait = next((way for way, values in _WAYS.items() if values == found), None)
     pinned = PLACES_VARIABLE in os.environ
@@ -53,24 +65,32 @@ def set_policy(wanted: ThreadPolicy) -> None:
     """
     if "torch" not in sys.modules:
         if PLACES_VARIABLE in os.environ:
-            os.sched_setaffinity(0, allowed_cores())  # started by a thread that was pinned to one of them
+            # started by a thread that was pinned to one of them
+            os.sched_setaffinity(0, allowed_cores())
         variables = policy_variables(wanted, os.environ)
         for name in os.environ.keys() - variables.keys():
             del os.environ[name]
         os.environ |= variables
     elif (found := present_policy()) != wanted:
         raise RuntimeError(
-            f"this process was started with {_described(found)}, and the job needs {_described(wanted)}; OpenMP reads that once: "
-            "start a new process, as `breakeven run` and `python -m workers.run` do, or before torch is loaded set "
-            f"{SPIN_VARIABLE}={BRIEF_SPINS}"
+            f"this process was started with {_described(found)}, and the job needs"
+            f" {_described(wanted)}; OpenMP reads that once: start a new process, as `breakeven"
+            " run` and `python -m workers.run` do, or before torch is loaded set"
+            f" {SPIN_VARIABLE}={BRIEF_SPINS}"
         )
 
 
 def policy_variables(wanted: ThreadPolicy, inherited: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a process whose threads wait and are pinned so, on the cores that this one may use."""
+    """The environment of a process whose threads wait and are pinned so, on the cores that this one
+    may use.
+    """
     ours = {PLACES_VARIABLE, WAIT_VARIABLE, SPIN_VARIABLE, *_OTHER_VARIABLES}
     kept = {name: value for name, value in inherited.items() if name not in ours}
-    kept |= {name: value for name, value in zip((WAIT_VARIABLE, SPIN_VARIABLE), _WAYS[wanted.wait], strict=True) if value}
+    kept |= {
+        name: value
+        for name, value in zip((WAIT_VARIABLE, SPIN_VARIABLE), _WAYS[wanted.wait], strict=True)
+        if value
+    }
     if wanted.pinned:
         cores = physical_first(allowed_cores())
         kept |= {PLACES_VARIABLE: ",".join(map(str, cores)), "OMP_PROC_BIND": "close"}
@@ -79,29 +99,43 @@ def policy_variables(wanted: ThreadPolicy, inherited: Mapping[str, str]) -> dict
 
 
 def pin_main_thread() -> None:
-    """Pin this thread to the first of the cores, if threads are pinned, before anything is compared with what it was.
+    """Pin this thread to the first of the cores, if threads are pinned, before anything is compared
+    with what it was.
 
-    OpenMP does so itself at the first parallel part, and never where there is one thread. It needs to be loaded: of the cores
-    that are forbidden when it is, it makes no use.
+    OpenMP does so itself at the first parallel part, and never where there is one thread. It needs
+    to be loaded: of the cores that are forbidden when it is, it makes no use.
     """
     if PLACES_VARIABLE in os.environ:
         os.sched_setaffinity(0, allowed_cores()[:1])
 
 
 def policy_readings() -> dict[str, float]:
-    """What held while a job was timed, as system metrics: whether threads that waited kept their cores busy, and were pinned."""
+    """What held while a job was timed, as system metrics: whether threads that waited kept their
+    cores busy, and were pinned.
+    """
     found = present_policy()
-    return {} if found is None else {"threads_spin": float(found.wait == "active"), "threads_pinned": float(found.pinned)}
+    return (
+        {}
+        if found is None
+        else {"threads_spin": float(found.wait == "active"), "threads_pinned": float(found.pinned)}
+    )
 
 
 def physical_first(cores: tuple[int, ...]) -> tuple[int, ...]:
-    """The cores in the order in which threads get them: one of each physical core before a second one of any."""
+    """The cores in the order in which threads get them: one of each physical core before a second
+    one of any.
+    """
     siblings = thread_siblings(cores)
-    return tuple(sorted(cores, key=lambda core: (sorted(siblings.get(core, (core,))).index(core), core)))
+    return tuple(
+        sorted(cores, key=lambda core: (sorted(siblings.get(core, (core,))).index(core), core))
+    )
 
 
 def _described(policy: ThreadPolicy | None) -> str:
     if policy is None:
-        return f"OpenMP's own settings ({WAIT_VARIABLE}, {SPIN_VARIABLE} or one of {', '.join(_OTHER_VARIABLES)})"
+        return (
+            f"OpenMP's own settings ({WAIT_VARIABLE}, {SPIN_VARIABLE} or one of"
+            f" {', '.join(_OTHER_VARIABLES)})"
+        )
     pinned = ", pinned to cores" if policy.pinned else ""
     return f"threads whose wait is {policy.wait}{pinned}"

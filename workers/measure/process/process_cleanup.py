@@ -1,4 +1,6 @@
-"""Cleanup of a process after a job: its child processes end, and a process that the job changed for good must be replaced."""
+"""Cleanup of a process after a job: its child processes end, and a process that the job changed for
+good must be replaced.
+"""
 
 import contextlib
 import ctypes
@@ -21,9 +23,11 @@ from workers.measure.readings.memory import MIB
 GROWTH = 128 * MIB
 """A job on a model, data and runtime that the process knows leaves less than this behind."""
 FIRST_GROWTH = 2**30
-"""The first such job also loads libraries and data, and fills caches of compiled code; the model comes on top.
+"""The first such job also loads libraries and data, and fills caches of compiled code; the model
+comes on top.
 
-The first job of a process has no limit: a CUDA context alone takes gigabytes, in a new process as well.
+The first job of a process has no limit: a CUDA context alone takes gigabytes, in a new process as
+well.
 """
 PARAMETER_BYTES = 4
 """At most."""
@@ -49,9 +53,11 @@ class ProcessCleanup:
         self._resident, self._allocated = resident(), _allocated()
 
     def finish(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Restore settings and kill child processes; returns the `fields` of the job's outcome with what was found.
+        """Restore settings and kill child processes; returns the `fields` of the job's outcome with
+        what was found.
 
-        The parameters of the model may stay in memory, because the next job often needs the same model.
+        The parameters of the model may stay in memory, because the next job often needs the same
+        model.
         """
         changes = self._state.restore()
         random.setstate(self._random[0])
@@ -60,9 +66,14 @@ class ProcessCleanup:
         end(running_descendants().keys() - self._children.keys())
         notes = [f"when the job had ended: {change.text}" for change in changes]
         readings: dict[str, float] = {}
-        if growth := self._growth(max((arm.parameters for arm in fields.get("arms", ())), default=0)):
+        if growth := self._growth(
+            max((arm.parameters for arm in fields.get("arms", ())), default=0)
+        ):
             readings["memory_growth_mib"] = growth / MIB
-            notes.append(f"the job left {growth / MIB:.0f} MiB of memory behind; its process runs no other job")
+            notes.append(
+                f"the job left {growth / MIB:.0f} MiB of memory behind; its process runs no"
+                " other job"
+            )
         if growth or not all(change.restored for change in changes):
             readings[WORKER_UNFIT] = 1.0
         return {
@@ -73,16 +84,24 @@ class ProcessCleanup:
         }
 
     def _growth(self, parameters: int) -> int:
-        """Bytes, of the process or on the GPU, that the job left behind and should not have; 0 if it did not."""
+        """Bytes, of the process or on the GPU, that the job left behind and should not have; 0 if
+        it did not.
+        """
         allowed: float = GROWTH
-        model = (1 + len(self._use[-1])) * PARAMETER_BYTES * parameters  # as it was loaded, and once in each dtype
+        # as it was loaded, and once in each dtype
+        model = (1 + len(self._use[-1])) * PARAMETER_BYTES * parameters
         if self._use not in _known:
             allowed = FIRST_GROWTH + model if _known else math.inf
             _known.add(self._use)
 
         def excess() -> int:
             growth = max(resident() - self._resident, _allocated() - self._allocated)
-            return growth if growth > allowed or resident() > MAX_MEMORY_SHARE * psutil.virtual_memory().total + model else 0
+            return (
+                growth
+                if growth > allowed
+                or resident() > MAX_MEMORY_SHARE * psutil.virtual_memory().total + model
+                else 0
+            )
 
         if not excess():
             return 0

@@ -1,4 +1,6 @@
-"""Settings of a process that a method may change: how each is read, and how those that change a time are restored."""
+"""Settings of a process that a method may change: how each is read, and how those that change a
+time are restored.
+"""
 
 import functools
 import gc
@@ -21,10 +23,21 @@ WATCHED_SIGNALS = (
 )
 WATCHED_TIMERS = ("ITIMER_REAL", "ITIMER_VIRTUAL", "ITIMER_PROF")
 TORCH_BACKENDS = (
-    *("fp32_precision", "cuda.matmul.fp32_precision", "cudnn.conv.fp32_precision", "mkldnn.matmul.fp32_precision"),
+    *(
+        "fp32_precision",
+        "cuda.matmul.fp32_precision",
+        "cudnn.conv.fp32_precision",
+        "mkldnn.matmul.fp32_precision",
+    ),
     "cuda.matmul.allow_fp16_reduced_precision_reduction",
     "cuda.matmul.allow_bf16_reduced_precision_reduction",
-    *("cudnn.enabled", "cudnn.benchmark", "cudnn.deterministic", "mkldnn.enabled", "mkldnn.deterministic"),
+    *(
+        "cudnn.enabled",
+        "cudnn.benchmark",
+        "cudnn.deterministic",
+        "mkldnn.enabled",
+        "mkldnn.deterministic",
+    ),
 )
 """Attributes below `torch.backends`; the precisions of float32 came with torch 2.9."""
 SMALLEST = 5e-324
@@ -119,7 +132,9 @@ COMPARED: tuple[Setting, ...] = (
     Setting("memory tracing", tracemalloc.is_tracing),
     Setting("umask", _umask, os.umask),
     *(
-        Setting(f"handler of {each.name}", partial(signal.getsignal, each), partial(signal.signal, each))
+        Setting(
+            f"handler of {each.name}", partial(signal.getsignal, each), partial(signal.signal, each)
+        )
         for each in WATCHED_SIGNALS
     ),
     *(Setting(f"timer {name}", partial(_interval, name)) for name in WATCHED_TIMERS),
@@ -129,9 +144,15 @@ COMPARED: tuple[Setting, ...] = (
         partial(os.getpriority, os.PRIO_PROCESS, 0),
         partial(os.setpriority, os.PRIO_PROCESS, 0),
     ),
-    Setting("warnings that are errors", lambda: [one for one in warnings.filters if one[0] == "error"]),
+    Setting(
+        "warnings that are errors", lambda: [one for one in warnings.filters if one[0] == "error"]
+    ),
     *(
-        [Setting("cores allowed", partial(os.sched_getaffinity, 0), partial(os.sched_setaffinity, 0))]
+        [
+            Setting(
+                "cores allowed", partial(os.sched_getaffinity, 0), partial(os.sched_setaffinity, 0)
+            )
+        ]
         if hasattr(os, "sched_getaffinity")
         else []
     ),

@@ -26,16 +26,19 @@ BENIGN_VARIABLES = (
     "CUDA_MODULE_LOADING",
     "TOKENIZERS_PARALLELISM",
 )
-"""Beginnings of environment variables that torch and transformers set for themselves when a part of theirs is first used."""
+"""Beginnings of environment variables that torch and transformers set for themselves when a part of
+theirs is first used."""
 
 
 class Changes:
     """What the arms of a job changed in the process, by arm (`None`: the arm is not known)."""
 
     def __init__(self, shared: Callable[[], list[str]] = list, *, at_end: bool = False) -> None:
-        """`shared` gives a text for each change of what all arms of the process run on: functions, weights.
+        """`shared` gives a text for each change of what all arms of the process run on: functions,
+        weights.
 
-        With `at_end` that is looked at after all arms and not after each: where these very arms changed nothing before.
+        With `at_end` that is looked at after all arms and not after each: where these very arms
+        changed nothing before.
         """
         self._shared, self._at_end = shared, at_end
         self.shared_by: list[int | None] = []
@@ -48,7 +51,8 @@ class Changes:
     def watched(self, arm: int | None, doing: str, *, shared: bool = True) -> Iterator[None]:
         """Restore what the block changes, and record it for `arm`; `doing` completes "while …".
 
-        Without `shared` what all arms run on is not looked at, which takes longer than reading an item.
+        Without `shared` what all arms run on is not looked at, which takes longer than reading an
+        item.
         """
         before = ProcessState()
         try:
@@ -74,13 +78,17 @@ class Changes:
 
     @contextlib.contextmanager
     def timed(
-        self, clock: Stopwatch, steps: Mapping[int, tuple[int, str]], leave: Callable[[], None] = lambda: None
+        self,
+        clock: Stopwatch,
+        steps: Mapping[int, tuple[int, str]],
+        leave: Callable[[], None] = lambda: None,
     ) -> Iterator[Stopwatch]:
-        """`clock` with a look at the process after each sample; `steps` holds the arm and its name by the `id` of its step.
+        """`clock` with a look at the process after each sample; `steps` holds the arm and its name
+        by the `id` of its step.
 
-        The first sample of an arm is followed by a look at everything; every later one by a look at what makes other arms
-        faster or slower, outside the time that is taken. What else was changed shows at the end. `leave` is called after a look
-        at everything, and may raise.
+        The first sample of an arm is followed by a look at everything; every later one by a look at
+        what makes other arms faster or slower, outside the time that is taken. What else was
+        changed shows at the end. `leave` is called after a look at everything, and may raise.
         """
         before, seen = ProcessState(), set[int]()
         quick = _quick()
@@ -108,7 +116,9 @@ class Changes:
 
     def _note(self, arm: int | None, changes: list[str], doing: str) -> None:
         lines = self.found.setdefault(arm, []) if changes else []
-        lines += [line for line in (f"while {doing}: {change}" for change in changes) if line not in lines]
+        lines += [
+            line for line in (f"while {doing}: {change}" for change in changes) if line not in lines
+        ]
 
     def flags(self, arm: int | None) -> tuple[str, ...]:
         """The flag of an arm, or with `None` of the whole job."""
@@ -174,7 +184,8 @@ class ProcessState:
         names = sorted(
             name
             for name in before.keys() | now.keys()
-            if before.get(name) != now.get(name) and (name in before or not name.startswith(BENIGN_VARIABLES))
+            if before.get(name) != now.get(name)
+            and (name in before or not name.startswith(BENIGN_VARIABLES))
         )
         for name in names:
             if name in before:
@@ -202,13 +213,16 @@ def _quick() -> tuple[Any, ...]:
 
 
 def _threads() -> set[threading.Thread]:
-    """Living threads that keep a process from ending, without those of executors, which wait for work and are ended at exit."""
+    """Living threads that keep a process from ending, without those of executors, which wait for
+    work and are ended at exit.
+    """
     return {
         thread
         for thread in threading.enumerate()
         if not thread.daemon
         and thread is not threading.main_thread()
-        and getattr(getattr(thread, "_target", None), "__module__", "") != "concurrent.futures.thread"
+        and getattr(getattr(thread, "_target", None), "__module__", "")
+        != "concurrent.futures.thread"
     }
 
 

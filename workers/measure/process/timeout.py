@@ -20,12 +20,14 @@ class TimingTimedOut(Exception):  # noqa: N818 - reads like `TimedOut`, but is a
 
 @contextlib.contextmanager
 def alarm(seconds: float) -> Iterator[None]:
-    """Raise `TimedOut` in the main thread after `seconds`, and again after each further `seconds`, until the block ends.
+    """Raise `TimedOut` in the main thread after `seconds`, and again after each further `seconds`,
+    until the block ends.
 
-    An outer alarm is paused meanwhile: time with a limit of its own does not count against the whole.
+    An outer alarm is paused meanwhile: time with a limit of its own does not count against the
+    whole.
 
-    It repeats, so that after an arm that hung the other arms get as long. Code that never returns to the
-    interpreter is not interrupted: only killing the process ends that.
+    It repeats, so that after an arm that hung the other arms get as long. Code that never returns
+    to the interpreter is not interrupted: only killing the process ends that.
     """
 
     def ring(*_: object) -> None:
@@ -43,7 +45,9 @@ def alarm(seconds: float) -> Iterator[None]:
 
 @contextlib.contextmanager
 def compiling(limit_s: float) -> Iterator[None]:
-    """The first call of a compiled arm, ended by `CompilationTimedOut` after `limit_s`; only in the main thread can it be ended."""
+    """The first call of a compiled arm, ended by `CompilationTimedOut` after `limit_s`; only in the
+    main thread can it be ended.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -51,4 +55,6 @@ def compiling(limit_s: float) -> Iterator[None]:
         try:
             yield
         except TimedOut as error:
-            raise CompilationTimedOut(f"not compiled after {limit_s:g} s (compile_timeout)") from error
+            raise CompilationTimedOut(
+                f"not compiled after {limit_s:g} s (compile_timeout)"
+            ) from error

@@ -18,15 +18,19 @@ class Features(NamedTuple):
     """Of one batch."""
 
     blocks_LBD: Tensor
-    """After each block the class token, or, in models without one, the mean of the patch tokens weighted by their sizes."""
+    """After each block the class token, or, in models without one, the mean of the patch tokens
+    weighted by their sizes."""
     diversity_B: Tensor
-    """Mean cosine distance between two of the tokens (prefix tokens included) that leave the last block; NaN for a single token."""
+    """Mean cosine distance between two of the tokens (prefix tokens included) that leave the last
+    block; NaN for a single token."""
 
 
 @contextmanager
 def features(model: nn.Module) -> Iterator[list[Features]]:
     """Collects the features of every forward of `model` in the block, one entry each."""
-    trunk: Any = next(part for part in model.modules() if isinstance(getattr(part, "blocks", None), nn.Sequential))
+    trunk: Any = next(
+        part for part in model.modules() if isinstance(getattr(part, "blocks", None), nn.Sequential)
+    )
     seen: list[Tensor] = []
     found: list[Features] = []
 
@@ -56,7 +60,9 @@ def feature(x_BND: Tensor, size_BN1: Tensor | None, trunk: Any) -> Tensor:
 
 
 def diversity(x_BND: Tensor) -> Tensor:
-    """Mean cosine distance between two different tokens of an image, [B]; NaN where there is one token only."""
+    """Mean cosine distance between two different tokens of an image, [B]; NaN where there is one
+    token only.
+    """
     unit_BND = nn.functional.normalize(x_BND.float(), dim=-1)
     N = x_BND.shape[1]
     cosines_B = unit_BND.sum(1).square().sum(-1) - unit_BND.square().sum((1, 2))
@@ -64,7 +70,9 @@ def diversity(x_BND: Tensor) -> Tensor:
 
 
 class FeatureSimilarity:
-    """Running comparison of two models' features, block by block, over batches of the same images."""
+    """Running comparison of two models' features, block by block, over batches of the same
+    images.
+    """
 
     def __init__(self) -> None:
         self.images = 0
@@ -90,7 +98,8 @@ class FeatureSimilarity:
 
     @property
     def cka(self) -> list[float]:
-        """Linear CKA after each block: 1 for features equal but for rotation and scale; empty where it is not defined.
+        """Linear CKA after each block: 1 for features equal but for rotation and scale; empty where
+        it is not defined.
 
         Minibatch CKA: Nguyen, Raghu and Kornblith, ICLR 2021, arXiv 2010.15327, section 3.
         """
@@ -104,9 +113,11 @@ class FeatureSimilarity:
 
 
 def hsic(k_LBB: Tensor, l_LBB: Tensor) -> Tensor:
-    """Unbiased estimate of the Hilbert-Schmidt independence criterion of two Gram matrices, [L]; B is at least 4.
+    """Unbiased estimate of the Hilbert-Schmidt independence criterion of two Gram matrices, [L]; B
+    is at least 4.
 
-    Song, Smola, Gretton, Bedo and Borgwardt, Journal of Machine Learning Research 13, 2012, section 3.2.
+    Song, Smola, Gretton, Bedo and Borgwardt, Journal of Machine Learning Research 13, 2012, section
+    3.2.
     """
     B = k_LBB.shape[-1]
     off_BB = 1 - torch.eye(B, dtype=k_LBB.dtype, device=k_LBB.device)

@@ -1,4 +1,6 @@
-"""Ranges by which an outside profiler knows an arm's forwards, blocks and reductions; torch's own profiler sees them too."""
+"""Ranges by which an outside profiler knows an arm's forwards, blocks and reductions; torch's own
+profiler sees them too.
+"""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -11,7 +13,9 @@ from torch.profiler import record_function
 
 @contextlib.contextmanager
 def named_range(name: str) -> Iterator[None]:
-    """A range of this name: of NVTX where there is CUDA, else of torch's profiler alone, which costs nothing unless it records."""
+    """A range of this name: of NVTX where there is CUDA, else of torch's profiler alone, which
+    costs nothing unless it records.
+    """
     nvtx: Any = torch.cuda.nvtx if torch.cuda.is_available() else None
     if nvtx is not None:
         nvtx.range_push(name)
@@ -25,7 +29,9 @@ def named_range(name: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def captured_range() -> Iterator[None]:
-    """What nsys (`--capture-range=cudaProfilerApi`) and ncu (`--profile-from-start off`) record; without CUDA nothing."""
+    """What nsys (`--capture-range=cudaProfilerApi`) and ncu (`--profile-from-start off`) record;
+    without CUDA nothing.
+    """
     profiler: Any = torch.cuda.profiler if torch.cuda.is_available() else None
     if profiler is not None:
         profiler.start()

@@ -1,4 +1,6 @@
-"""Rounds under the profiler: every arm once per round in random order, and the classes of time of each of its forwards by phase."""
+"""Rounds under the profiler: every arm once per round in random order, and the classes of time of
+each of its forwards by phase.
+"""
 
 import gc
 import time
@@ -55,11 +57,18 @@ class PhaseTable:
 
 
 def profile_rounds(
-    steps: Sequence[ProfiledStep], *, arms: Sequence[int], device: Device, seed: str, deadline: float
+    steps: Sequence[ProfiledStep],
+    *,
+    arms: Sequence[int],
+    device: Device,
+    seed: str,
+    deadline: float,
 ) -> dict[Phase, PhaseTable]:
-    """Run the steps in rounds under the profiler; `arms` names the job's arm behind each step, of which one may stand twice.
+    """Run the steps in rounds under the profiler; `arms` names the job's arm behind each step, of
+    which one may stand twice.
 
-    Ends after `ROUNDS`, or when `deadline` (a reading of `time.monotonic()`) has passed and there are `FEWEST`. Raises `ArmError`.
+    Ends after `ROUNDS`, or when `deadline` (a reading of `time.monotonic()`) has passed and there
+    are `FEWEST`. Raises `ArmError`.
     """
     tables: dict[Phase, PhaseTable] = {}
     rounds = 0
@@ -68,7 +77,11 @@ def profile_rounds(
         gc.collect()
         with Recording(device) as recording:
             _run(steps, 0, recording)  # does not count, as what it sets up is no part of a forward
-            while len(marks) < PART and rounds < ROUNDS and (rounds < FEWEST or time.monotonic() < deadline):
+            while (
+                len(marks) < PART
+                and rounds < ROUNDS
+                and (rounds < FEWEST or time.monotonic() < deadline)
+            ):
                 order = random_order(len(steps), f"{seed}:profiled:{rounds}")
                 placed = {column: _run(steps, column, recording) for column in order}
                 marks.append([placed[column] for column in range(len(steps))])
@@ -80,9 +93,15 @@ def profile_rounds(
 
 
 def add_rounds(
-    tables: dict[Phase, PhaseTable], recorded: TorchRecording, cells: Cells, arms: Sequence[int], device: Device
+    tables: dict[Phase, PhaseTable],
+    recorded: TorchRecording,
+    cells: Cells,
+    arms: Sequence[int],
+    device: Device,
 ) -> None:
-    """Add the rounds of a recording to the tables of their phases; `arms` names the arm of each column."""
+    """Add the rounds of a recording to the tables of their phases; `arms` names the arm of each
+    column.
+    """
     reader = _Reader(recorded, device)
     for row in cells:
         for phase in dict.fromkeys(window.phase for cell in row for window in cell):
@@ -128,7 +147,9 @@ class _Reader:
         return self.overhead_s * len(self.operators[self._slice(self._operator_starts, window)])
 
     def add_runs(self, window: MarkedForward, ran: dict[str, Ran]) -> None:
-        """Add the kernels and copies of one forward, or the operators that work on data and do not only dispatch."""
+        """Add the kernels and copies of one forward, or the operators that work on data and do not
+        only dispatch.
+        """
         if self.device == "cpu":
             own = self.operators[self._slice(self._operator_starts, window)]
             found = [(run.name, OPERATOR, run.own_s) for run in own if run.name not in DISPATCH]

@@ -1,4 +1,6 @@
-"""Recordings by torch.profiler: marked forwards, the operators and kernels in them, and what the host did meanwhile."""
+"""Recordings by torch.profiler: marked forwards, the operators and kernels in them, and what the
+host did meanwhile.
+"""
 
 import functools
 import re
@@ -17,7 +19,8 @@ from sweeps.stats.profiles.operator_work import Work, operator_work
 from sweeps.stats.profiles.timeline import DeviceRun, OperatorRun, Span
 
 MARK = "breakeven:"
-"""Before the phase in the name of a mark, and before the name of compiled code that is no operator of torch."""
+"""Before the phase in the name of a mark, and before the name of compiled code that is no operator
+of torch."""
 CALL = "breakeven::"
 _RUNTIME = re.compile(r"cu(da)?[A-Z]\w*")
 """Names of CUDA's runtime and driver calls."""
@@ -54,7 +57,8 @@ class TorchRecording:
     runs: list[tuple[DeviceRun, Activity]] = field(default_factory=list)
     """Kernels, copies and memsets of a GPU."""
     kernel_work: list[tuple[str, float, Work]] = field(default_factory=list)
-    """Of operators whose work is known: each kernel, when its operator started, and its share of the work by its time."""
+    """Of operators whose work is known: each kernel, when its operator started, and its share of
+    the work by its time."""
     syncs: list[Span] = field(default_factory=list)
     allocations: list[Allocation] = field(default_factory=list)
 
@@ -62,7 +66,8 @@ class TorchRecording:
 class Recording:
     """A profiler that records until it is stopped; marks are set by `open` and `close`.
 
-    `details` records shapes and allocations too, which slows the host further: times are taken from recordings without.
+    `details` records shapes and allocations too, which slows the host further: times are taken from
+    recordings without.
     """
 
     def __init__(self, device: Device, *, details: bool = False) -> None:
@@ -70,7 +75,9 @@ class Recording:
         self.opened = 0
         """Marks set so far."""
         activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if device == "cuda" else [])]
-        self._profile: Any = profile(activities=activities, record_shapes=details, profile_memory=details)
+        self._profile: Any = profile(
+            activities=activities, record_shapes=details, profile_memory=details
+        )
         self._mark: Any = None
         self._running = False
 
@@ -103,7 +110,9 @@ class Recording:
             self._running = False
 
     def read(self, itemsize: int) -> TorchRecording:
-        """What was recorded, once it is stopped; `itemsize` is that of the arm's numbers in bytes."""
+        """What was recorded, once it is stopped; `itemsize` is that of the arm's numbers in
+        bytes.
+        """
         results = self._profile.profiler.kineto_results
         if self._bare:
             return read_operators(results.events())
@@ -111,13 +120,17 @@ class Recording:
         start_ns = results.trace_start_ns()
         for event in results.events():
             if event.name() == _MEMORY and event.nbytes() > 0:
-                found.allocations.append(Allocation((event.start_ns() - start_ns) * 1e-9, event.nbytes()))
+                found.allocations.append(
+                    Allocation((event.start_ns() - start_ns) * 1e-9, event.nbytes())
+                )
         return found
 
 
 @functools.cache
 def overhead_s() -> float:
-    """Seconds that recording one operator adds to a forward on this machine's host: the least of some loops of a tiny operator."""
+    """Seconds that recording one operator adds to a forward on this machine's host: the least of
+    some loops of a tiny operator.
+    """
     number = torch.zeros(1)
 
     def loop() -> float:
@@ -138,12 +151,16 @@ def called(name: str) -> AbstractContextManager[object]:
 
 
 def read_operators(events: Iterable[Any]) -> TorchRecording:
-    """Marks and operators of kineto's own events of a CPU, without shapes: faster than `read_events`, which needs torch's tree.
+    """Marks and operators of kineto's own events of a CPU, without shapes: faster than
+    `read_events`, which needs torch's tree.
 
-    What runs inside an operator on the same thread is no time of its own. Times in seconds from the first event.
+    What runs inside an operator on the same thread is no time of its own. Times in seconds from the
+    first event.
     """
     spans = sorted(
-        (event.start_ns(), -event.end_ns(), event.name(), event.start_thread_id()) for event in events if not event.is_async()
+        (event.start_ns(), -event.end_ns(), event.name(), event.start_thread_id())
+        for event in events
+        if not event.is_async()
     )
     found, first = TorchRecording(), spans[0][0] if spans else 0
     threads = {thread for _, _, name, thread in spans if _is_mark(name)}
@@ -160,10 +177,17 @@ def read_operators(events: Iterable[Any]) -> TorchRecording:
             around[-1][1][0] -= own_ns[0]
         around.append((-negative_end, own_ns))
         if _is_mark(name):
-            found.windows.append(MarkedForward(name.removeprefix(MARK), (start - first) * _NS, (-negative_end - first) * _NS))
+            found.windows.append(
+                MarkedForward(
+                    name.removeprefix(MARK), (start - first) * _NS, (-negative_end - first) * _NS
+                )
+            )
         elif name.startswith(CALL) or not name.startswith("["):
             timed.append((name, start, own_ns))
-    found.operators = [(OperatorRun(name, (at - first) * _NS, max(0, own[0]) * _NS), Work()) for name, at, own in timed]
+    found.operators = [
+        (OperatorRun(name, (at - first) * _NS, max(0, own[0]) * _NS), Work())
+        for name, at, own in timed
+    ]
     return found
 
 
@@ -172,7 +196,9 @@ def _is_mark(name: str) -> bool:
 
 
 def read_events(events: Iterable[Any], itemsize: int) -> TorchRecording:
-    """The events of torch (`torch.autograd.profiler_util.FunctionEvent`, times in microseconds) by what they are."""
+    """The events of torch (`torch.autograd.profiler_util.FunctionEvent`, times in microseconds) by
+    what they are.
+    """
     found, started = TorchRecording(), dict[int, float]()
     device, operators = list[Any](), list[Any]()
     thread: Any = None
@@ -194,13 +220,21 @@ def read_events(events: Iterable[Any], itemsize: int) -> TorchRecording:
             operators.append(event)
     for event in operators:
         if event.thread == thread:
-            work = operator_work(event.name, getattr(event, "structured_input_shapes", None) or event.input_shapes or (), itemsize)
+            work = operator_work(
+                event.name,
+                getattr(event, "structured_input_shapes", None) or event.input_shapes or (),
+                itemsize,
+            )
             own_s = max(0.0, event.self_cpu_time_total * _US)
-            found.operators.append((OperatorRun(event.name, event.time_range.start * _US, own_s), work))
+            found.operators.append(
+                (OperatorRun(event.name, event.time_range.start * _US, own_s), work)
+            )
             found.kernel_work += _shared(event, work)
     for event in device:
         start, end = _span(event)
-        found.runs.append((DeviceRun(event.name, start, end, started.get(event.id)), _activity(event.name)))
+        found.runs.append(
+            (DeviceRun(event.name, start, end, started.get(event.id)), _activity(event.name))
+        )
     found.windows.sort(key=lambda window: window.start)
     return found
 
@@ -211,11 +245,19 @@ def _span(event: Any) -> Span:
 
 def _activity(name: str) -> Activity:
     """What runs on the device, by its name in a trace of kineto."""
-    return "memcpy" if name.startswith("Memcpy") else "memset" if name.startswith("Memset") else "kernel"
+    return (
+        "memcpy"
+        if name.startswith("Memcpy")
+        else "memset"
+        if name.startswith("Memset")
+        else "kernel"
+    )
 
 
 def _shared(event: Any, work: Work) -> list[tuple[str, float, Work]]:
-    """The work of an operator given to the kernels that it launched itself, in proportion to their time."""
+    """The work of an operator given to the kernels that it launched itself, in proportion to their
+    time.
+    """
     total = sum(kernel.duration for kernel in event.kernels)
     if not total or work == Work():
         return []

@@ -1,4 +1,6 @@
-"""Peak memory of a stretch of work: CUDA's allocator peaks, and on Linux the process' own resettable peak."""
+"""Peak memory of a stretch of work: CUDA's allocator peaks, and on Linux the process' own
+resettable peak.
+"""
 
 import contextlib
 import ctypes
@@ -16,7 +18,8 @@ from workers.measure.readings.metric_values import metric_value
 
 MIB = 2**20
 RESET_PEAK = "5"
-"""Written to /proc/self/clear_refs, it lowers VmHWM to the memory resident now (man 5 proc); psutil has neither."""
+"""Written to /proc/self/clear_refs, it lowers VmHWM to the memory resident now (man 5 proc); psutil
+has neither."""
 
 
 @dataclass
@@ -28,10 +31,12 @@ class Peak:
 
 @contextlib.contextmanager
 def peak_memory(device: Device, captured_bytes: int = 0) -> Iterator[Peak]:
-    """Measure the block's peak memory in MiB; `captured_bytes` are those of a CUDA graph (`Captured.unseen_bytes`).
+    """Measure the block's peak memory in MiB; `captured_bytes` are those of a CUDA graph
+    (`Captured.unseen_bytes`).
 
-    `rss_before` and `peak_rss` are the whole process' (Linux with a writable clear_refs only), so their difference is what the
-    block added; `cuda_peak_allocated` and `cuda_peak_reserved` are those of torch's allocator, `cuda_allocated_before` likewise.
+    `rss_before` and `peak_rss` are the whole process' (Linux with a writable clear_refs only), so
+    their difference is what the block added; `cuda_peak_allocated` and `cuda_peak_reserved` are
+    those of torch's allocator, `cuda_allocated_before` likewise.
     """
     peak = Peak()
     gc.collect()
@@ -54,9 +59,12 @@ def peak_memory(device: Device, captured_bytes: int = 0) -> Iterator[Peak]:
 
 
 def _reset_process_peak() -> int | None:
-    """Resident bytes once the process' peak has been reset to them; `None` where it cannot be reset."""
+    """Resident bytes once the process' peak has been reset to them; `None` where it cannot be
+    reset.
+    """
     with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)  # glibc keeps freed memory, which the block would reuse unnoticed
+        # glibc keeps freed memory, which the block would reuse unnoticed
+        ctypes.CDLL(None).malloc_trim(0)
     try:
         Path("/proc/self/clear_refs").write_text(RESET_PEAK)
         return _status("VmRSS")
@@ -65,7 +73,9 @@ def _reset_process_peak() -> int | None:
 
 
 def _status(field: str) -> int:
-    match = re.search(rf"^{field}:\s+(\d+) kB$", Path("/proc/self/status").read_text(), re.MULTILINE)
+    match = re.search(
+        rf"^{field}:\s+(\d+) kB$", Path("/proc/self/status").read_text(), re.MULTILINE
+    )
     if match is None:
         raise OSError(f"/proc/self/status has no field {field}")
     return int(match[1]) * 1024

@@ -1,4 +1,6 @@
-"""Values of metrics, made through their declarations in `sweeps.model.metrics`: a name that is not declared is an error."""
+"""Values of metrics, made through their declarations in `sweeps.model.metrics`: a name that is not
+declared is an error.
+"""
 
 from typing import Any
 
@@ -15,14 +17,21 @@ PER_SECOND = {"s": 1.0, "ms": 1e3}
 
 
 def metric_value(
-    name: str, value: float, *, n: int | None = None, low: float | None = None, high: float | None = None
+    name: str,
+    value: float,
+    *,
+    n: int | None = None,
+    low: float | None = None,
+    high: float | None = None,
 ) -> MetricValue:
     """A value in the unit of its declaration. Raises `KeyError` for a name that is not declared."""
     return MetricValue(name=name, value=value, unit=metric(name).unit, n=n, low=low, high=high)
 
 
 def estimated(name: str, estimate: Estimate | Interval, scale: float = 1) -> MetricValue:
-    """An estimate times `scale`; an interval that is open, because too few samples bound it, is left out."""
+    """An estimate times `scale`; an interval that is open, because too few samples bound it, is
+    left out.
+    """
     value, low, high = (each * scale for each in (estimate.value, estimate.low, estimate.high))
     if not np.isfinite([low, high]).all():
         return metric_value(name, value, n=estimate.n)
@@ -35,7 +44,12 @@ def median_time(name: str, seconds: "NDArray[Any] | list[float]") -> MetricValue
 
 
 def counter_value(name: str, count: float) -> MetricValue:
-    """What a method counted. Most counters are the method's own; one named like another metric raises `ValueError`."""
+    """What a method counted. Most counters are the method's own; one named like another metric
+    raises `ValueError`.
+    """
     if name in METRICS and METRICS[name].read != "counter":
-        raise ValueError(f"the counter {name!r} of a method has the name of a metric; rename it in the method's file")
+        raise ValueError(
+            f"the counter {name!r} of a method has the name of a metric; rename it in the method's"
+            " file"
+        )
     return MetricValue(name=name, value=float(count), unit="1")

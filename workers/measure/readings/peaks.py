@@ -1,4 +1,6 @@
-"""Peaks: what this machine reaches at best, by a large matrix product and by sequential reads; seconds, and once per process."""
+"""Peaks: what this machine reaches at best, by a large matrix product and by sequential reads;
+seconds, and once per process.
+"""
 
 import time
 from collections.abc import Iterable
@@ -10,7 +12,8 @@ from sweeps.model.profile import Peaks
 from workers.measure.readings.timer import bandwidth, synchronise
 
 SMALLEST, LARGEST = 256, {"cpu": 4096, "cuda": 16384}
-"""Rows of the square matrices: doubled until one product takes `ENOUGH_S`, so that a slow dtype does not take minutes."""
+"""Rows of the square matrices: doubled until one product takes `ENOUGH_S`, so that a slow dtype
+does not take minutes."""
 ENOUGH_S = 0.05
 PRODUCTS = 5
 """At each size, after one that is not timed; the fastest of all counts."""

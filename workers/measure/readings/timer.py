@@ -1,4 +1,6 @@
-"""The stopwatch: resolution of the timer, forwards in one sample, the time of a sample; and the bandwidth of sequential reads."""
+"""The stopwatch: resolution of the timer, forwards in one sample, the time of a sample; and the
+bandwidth of sequential reads.
+"""
 
 import functools
 import math
@@ -12,7 +14,8 @@ from sweeps.model.condition import Device
 
 MIN_SAMPLE_S = 1e-3
 MIN_RESOLUTIONS = 10_000
-"""A sample is at least this many times as long as the timer's resolution: the reading error stays below 0.01 %."""
+"""A sample is at least this many times as long as the timer's resolution: the reading error stays
+below 0.01 %."""
 
 READ_BYTES = {"cpu": 2**28, "cuda": 2**30}
 """Far more than any cache holds."""
@@ -39,7 +42,9 @@ Stopwatch = Callable[[TimedStep, int], SampleTime]
 
 @functools.cache
 def resolution() -> float:
-    """The smallest step, in seconds, by which two readings of the timer differ here (the cost of reading it included)."""
+    """The smallest step, in seconds, by which two readings of the timer differ here (the cost of
+    reading it included).
+    """
     smallest = math.inf
     for _ in range(2000):
         start = time.perf_counter()
@@ -50,7 +55,9 @@ def resolution() -> float:
 
 
 def inner_loop(forward_s: float) -> int:
-    """Forwards that make a sample of at least 1 ms and 10 000 x the timer's resolution, when one takes `forward_s` seconds."""
+    """Forwards that make a sample of at least 1 ms and 10 000 x the timer's resolution, when one
+    takes `forward_s` seconds.
+    """
     return max(1, math.ceil(max(MIN_SAMPLE_S, MIN_RESOLUTIONS * resolution()) / forward_s))
 
 
@@ -91,10 +98,12 @@ def _cuda_stopwatch() -> Stopwatch:
 
 
 def bandwidth(device: Device, reached: float = 0.0) -> float:
-    """Gigabytes (1e9) per second of the fastest reads of memory in this process so far, with the threads set now.
+    """Gigabytes (1e9) per second of the fastest reads of memory in this process so far, with the
+    threads set now.
 
-    Every call reads large tensors again, in two ways, so that a moment under load is not the peak of all that follows; `reached`
-    is what other work was seen to read, below which the peak cannot lie. The upper bound of decoding one token at a time.
+    Every call reads large tensors again, in two ways, so that a moment under load is not the peak
+    of all that follows; `reached` is what other work was seen to read, below which the peak cannot
+    lie. The upper bound of decoding one token at a time.
     """
     key = (device, torch.get_num_threads())
     _FASTEST[key] = max(_FASTEST.get(key, 0.0), reached, *_reads(device))
@@ -102,7 +111,9 @@ def bandwidth(device: Device, reached: float = 0.0) -> float:
 
 
 def _reads(device: Device) -> Iterator[float]:
-    """The rate of each of some reads: of a sum, and of a product with a vector, as decoding makes it."""
+    """The rate of each of some reads: of a sum, and of a product with a vector, as decoding makes
+    it.
+    """
     for size in (READ_BYTES[device] // 2, READ_BYTES[device]):
         values = torch.ones(size // 4 // ROW_LENGTH, ROW_LENGTH, device=device)
         for step in (values.sum, functools.partial(torch.mv, values, values[0].clone())):

@@ -1,4 +1,6 @@
-"""Functions that the forwards and the clock of all arms use: whether one was replaced, and their restoration."""
+"""Functions that the forwards and the clock of all arms use: whether one was replaced, and their
+restoration.
+"""
 
 import sys
 from collections import OrderedDict
@@ -8,14 +10,39 @@ from typing import Any
 
 import torch
 
-WATCHED_MODULES = ("builtins", "math", "time", "torch", "torch.functional", "torch.nn.functional", "torch._C._nn", "numpy")
+WATCHED_MODULES = (
+    "builtins",
+    "math",
+    "time",
+    "torch",
+    "torch.functional",
+    "torch.nn.functional",
+    "torch._C._nn",
+    "numpy",
+)
 WATCHED_PACKAGES = (
     *("torch.nn.modules", "timm.layers", "timm.models.vision_transformer", "timm.models.deit"),
-    *("transformers.models", "transformers.modeling", "transformers.cache_utils", "transformers.integrations.sdpa_attention"),
-    *("workers.arms", "workers.kinds", "workers.measure", "workers.models", "workers.token_reduction", "workers.kv_caches"),
+    *(
+        "transformers.models",
+        "transformers.modeling",
+        "transformers.cache_utils",
+        "transformers.integrations.sdpa_attention",
+    ),
+    *(
+        "workers.arms",
+        "workers.kinds",
+        "workers.measure",
+        "workers.models",
+        "workers.token_reduction",
+        "workers.kv_caches",
+    ),
 )
 """Beginnings of the names of modules whose functions, and methods of classes, are looked at."""
-_HOOKS = ("_global_forward_hooks", "_global_forward_pre_hooks", "_global_forward_hooks_always_called")
+_HOOKS = (
+    "_global_forward_hooks",
+    "_global_forward_pre_hooks",
+    "_global_forward_hooks_always_called",
+)
 
 _LIBRARIES = tuple(f"{path}/" for path in torch.__path__)
 
@@ -42,17 +69,27 @@ class ForwardFunctions:
 
 
 def _owners() -> Iterator[Any]:
-    """The modules, and the classes that they define: a method of theirs may be overridden as well."""
+    """The modules, and the classes that they define: a method of theirs may be overridden as
+    well.
+    """
     yield torch.Tensor
     for name, module in list(sys.modules.items()):
-        if isinstance(module, ModuleType) and (name in WATCHED_MODULES or name.startswith(WATCHED_PACKAGES)):
+        if isinstance(module, ModuleType) and (
+            name in WATCHED_MODULES or name.startswith(WATCHED_PACKAGES)
+        ):
             yield module
             if name.startswith(WATCHED_PACKAGES):
-                yield from (each for each in vars(module).values() if isinstance(each, type) and each.__module__ == name)
+                yield from (
+                    each
+                    for each in vars(module).values()
+                    if isinstance(each, type) and each.__module__ == name
+                )
 
 
 def _functions(owner: Any) -> Held:
-    return {name: (value, _code(value)) for name, value in list(vars(owner).items()) if callable(value)}
+    return {
+        name: (value, _code(value)) for name, value in list(vars(owner).items()) if callable(value)
+    }
 
 
 def _code(value: Any) -> Any:
@@ -60,7 +97,10 @@ def _code(value: Any) -> Any:
 
 
 def _restored(owner: Any, before: Held) -> Iterator[str]:
-    now, of = vars(owner), f"{owner.__module__}.{owner.__qualname__}" if isinstance(owner, type) else owner.__name__
+    now, of = (
+        vars(owner),
+        f"{owner.__module__}.{owner.__qualname__}" if isinstance(owner, type) else owner.__name__,
+    )
     for name, (value, code) in before.items():
         if now.get(name) is not value:
             if _is_of_library(now.get(name)):  # torch.compile replaces functions of torch itself
@@ -71,8 +111,13 @@ def _restored(owner: Any, before: Held) -> Iterator[str]:
         else:
             continue
         yield f"{of}.{name} was replaced"
-    if isinstance(owner, type) and len(now) > len(before):  # what a class gains overrides what it inherits
-        inherited = [name for name, value in list(now.items()) if name not in before and callable(value) and _inherits(owner, name)]
+    # what a class gains overrides what it inherits
+    if isinstance(owner, type) and len(now) > len(before):
+        inherited = [
+            name
+            for name, value in list(now.items())
+            if name not in before and callable(value) and _inherits(owner, name)
+        ]
         for name in inherited:
             delattr(owner, name)
             yield f"{of}.{name} was replaced"

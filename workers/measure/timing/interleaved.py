@@ -1,4 +1,6 @@
-"""Rounds: every arm once per round in random order, after an equal warm-up, until the intervals of all ratios are narrow enough."""
+"""Rounds: every arm once per round in random order, after an equal warm-up, until the intervals of
+all ratios are narrow enough.
+"""
 
 import math
 import random
@@ -18,17 +20,20 @@ from workers.measure.process.timeout import TimedOut
 from workers.measure.readings.timer import SampleTime, Stopwatch, TimedStep, inner_loop
 
 LOOK_GROWTH = 1.25
-"""Intervals are checked after `pairs_min` rounds and whenever these have grown by a quarter: a schedule independent of results."""
+"""Intervals are checked after `pairs_min` rounds and whenever these have grown by a quarter: a
+schedule independent of results."""
 BURST_EVERY = 20
 """Rounds from one burst of each arm to the next."""
 PLATEAU = FLOOR_SD / 2
-"""Half-width of 95 % intervals by the errors within a process, below which other visits would show more than more rounds."""
+"""Half-width of 95 % intervals by the errors within a process, below which other visits would show
+more than more rounds."""
 DRAWS = 100
 """Orders that are drawn at most until one repeats no arm."""
 BLOCK_SAMPLES = 3
 WARMUP_BLOCKS = 20
 VISIT_WARMUP = 2
-"""Samples of every arm before the rounds of one of several visits: what is still cold then is part of how visits differ."""
+"""Samples of every arm before the rounds of one of several visits: what is still cold then is part
+of how visits differ."""
 WARMUP_S = 5.0
 """Warm-up ends after 20 blocks of 3 samples of every arm, or 5 seconds, even if not steady."""
 CALIBRATION_FORWARDS = 3
@@ -49,19 +54,28 @@ class ArmError(Exception):
 
 
 class Warmup(NamedTuple):
-    """How the arms were warmed up: seconds of each, forwards of every one alike, and whether all became steady."""
+    """How the arms were warmed up: seconds of each, forwards of every one alike, and whether all
+    became steady.
+    """
 
     seconds: tuple[float, ...]
     forwards: int
     steady: bool
 
 
-def calibrate(steps: Sequence[TimedStep], stopwatch: Stopwatch, forwards: int = CALIBRATION_FORWARDS) -> int:
+def calibrate(
+    steps: Sequence[TimedStep], stopwatch: Stopwatch, forwards: int = CALIBRATION_FORWARDS
+) -> int:
     """The inner loop for all steps: what the fastest needs.
 
-    One number for all, because the first forward after another arm finds cold caches, which must have the same weight in every arm.
+    One number for all, because the first forward after another arm finds cold caches, which must
+    have the same weight in every arm.
     """
-    fastest = min(_run(stopwatch, steps, column, 1).wall for column in range(len(steps)) for _ in range(forwards))
+    fastest = min(
+        _run(stopwatch, steps, column, 1).wall
+        for column in range(len(steps))
+        for _ in range(forwards)
+    )
     return inner_loop(fastest)
 
 
@@ -76,10 +90,12 @@ def warm_up(
     blocks: int = WARMUP_BLOCKS,
     limit_s: float = WARMUP_S,
 ) -> Warmup:
-    """Run the steps interleaved, in blocks of `samples`, until the block median of every step has once stopped improving.
+    """Run the steps interleaved, in blocks of `samples`, until the block median of every step has
+    once stopped improving.
 
-    Once, and not all at the same block: what is warm stays so while the others go on, and many steps are never all quiet at once.
-    `deadline` is a reading of `time.monotonic()`; `limit_s` is how long it may take at most. Raises `ArmError`.
+    Once, and not all at the same block: what is warm stays so while the others go on, and many
+    steps are never all quiet at once. `deadline` is a reading of `time.monotonic()`; `limit_s` is
+    how long it may take at most. Raises `ArmError`.
     """
     began = time.monotonic()
     medians: list[list[float]] = [[] for _ in steps]
@@ -119,16 +135,19 @@ def time_rounds(
     pause: Callable[[], object] = lambda: None,
     between: Callable[[int], object] = lambda _: None,
 ) -> Samples:
-    """Time the steps in rounds; `arms` names the job's arm behind each step, of which one may stand twice, and `pairs` holds arms.
+    """Time the steps in rounds; `arms` names the job's arm behind each step, of which one may stand
+    twice, and `pairs` holds arms.
 
-    `parts` gives, at a look, further times of the rounds so far, such as those to the first token; their ratios count alike.
-    `pause` is called after a look, `between` after each round with how many are done; their time is part of the budget.
-    After the first and every `BURST_EVERY` rounds each arm runs `burst` samples in one go, as in steady running.
+    `parts` gives, at a look, further times of the rounds so far, such as those to the first token;
+    their ratios count alike. `pause` is called after a look, `between` after each round with how
+    many are done; their time is part of the budget. After the first and every `BURST_EVERY` rounds
+    each arm runs `burst` samples in one go, as in steady running.
 
-    Stops at a look when every ratio's interval is narrow enough, or as narrow as one process can make it (without pairs: every
-    median's), after `pairs_max` rounds, when the budget is spent, after `enough_s` if `pairs_min` rounds are in, or at `deadline`
-    (a reading of `time.monotonic()`). One of several visits (`protocol.passes`) has no looks, and `pairs_min` rounds whatever its
-    budget. Raises `ArmError`.
+    Stops at a look when every ratio's interval is narrow enough, or as narrow as one process can
+    make it (without pairs: every median's), after `pairs_max` rounds, when the budget is spent,
+    after `enough_s` if `pairs_min` rounds are in, or at `deadline` (a reading of
+    `time.monotonic()`). One of several visits (`protocol.passes`) has no looks, and `pairs_min`
+    rounds whatever its budget. Raises `ArmError`.
     """
     began = time.monotonic()
     once = [arms.index(arm) for arm in dict.fromkeys(arms)]
@@ -139,7 +158,9 @@ def time_rounds(
     look, stopped = protocol.pairs_min if protocol.passes == 1 else math.inf, None
     while stopped is None:
         order = spread_order(arms, f"{seed}:{len(walls)}", orders[-1][-1] if orders else None)
-        timings = dict(zip(order, [_run(stopwatch, steps, column, inner) for column in order], strict=True))
+        timings = dict(
+            zip(order, [_run(stopwatch, steps, column, inner) for column in order], strict=True)
+        )
         row = [timings[column] for column in range(len(steps))]
         walls.append(tuple(timing.wall for timing in row))
         devices.append(tuple(timing.device for timing in row if timing.device is not None))
@@ -157,7 +178,11 @@ def time_rounds(
         now = time.monotonic()
         if stopped is None and len(walls) >= protocol.pairs_max:
             stopped = "pairs_max"
-        limit_s = min(protocol.budget_s, enough_s) if len(walls) >= protocol.pairs_min else protocol.budget_s
+        limit_s = (
+            min(protocol.budget_s, enough_s)
+            if len(walls) >= protocol.pairs_min
+            else protocol.budget_s
+        )
         if protocol.passes > 1 and len(walls) < protocol.pairs_min:
             limit_s = math.inf  # of a visit, the least rounds come first
         if stopped is None and (now > deadline or now - began > limit_s):
@@ -173,8 +198,12 @@ def time_rounds(
     )
 
 
-def by_column(series: Mapping[int, Sequence[float]], arms: Sequence[int], orders: Orders) -> tuple[tuple[float, ...], ...]:
-    """The times of each arm, in the order they were taken, as a table of shape [rounds, columns]; see `Samples`."""
+def by_column(
+    series: Mapping[int, Sequence[float]], arms: Sequence[int], orders: Orders
+) -> tuple[tuple[float, ...], ...]:
+    """The times of each arm, in the order they were taken, as a table of shape [rounds, columns];
+    see `Samples`.
+    """
     upcoming = {arm: iter(times) for arm, times in series.items()}
     table = []
     for order in orders:
@@ -198,7 +227,8 @@ def random_order(count: int, seed: str) -> tuple[int, ...]:
 
 
 def spread_order(arms: Sequence[int], seed: str, last: int | None) -> tuple[int, ...]:
-    """A random order of columns in which, as far as possible, no arm follows itself; `last` is the column before, if any.
+    """A random order of columns in which, as far as possible, no arm follows itself; `last` is the
+    column before, if any.
 
     An arm that runs after itself finds its weights in the caches, and is 0.8 to 1.5 % faster.
     """
@@ -217,13 +247,24 @@ def spread_order(arms: Sequence[int], seed: str, last: int | None) -> tuple[int,
 
 
 def _enough(
-    tables: Iterable[Sequence[Sequence[float]]], arms: Sequence[int], pairs: Sequence[Pair], target: float
+    tables: Iterable[Sequence[Sequence[float]]],
+    arms: Sequence[int],
+    pairs: Sequence[Pair],
+    target: float,
 ) -> Stopped | None:
-    """Whether each interval is narrow enough, or more rounds of this process would hardly narrow it; `tables` are times."""
+    """Whether each interval is narrow enough, or more rounds of this process would hardly narrow
+    it; `tables` are times.
+    """
     if not pairs:
-        widths = [median(column).half_width for times in tables for column in zip(*times, strict=True)]
+        widths = [
+            median(column).half_width for times in tables for column in zip(*times, strict=True)
+        ]
         return "half_width" if max(widths) <= target else None
-    contrasts = [rounds.contrast(*pair) for rounds in (Rounds(times, arms) for times in tables) for pair in pairs]
+    contrasts = [
+        rounds.contrast(*pair)
+        for rounds in (Rounds(times, arms) for times in tables)
+        for pair in pairs
+    ]
     if all(within_process(contrast, 0).half_width <= target for contrast in contrasts):
         return "half_width"
     sure = (quantile(0.05, contrast.freedom) * contrast.se <= PLATEAU for contrast in contrasts)

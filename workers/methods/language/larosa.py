@@ -1,9 +1,11 @@
-"""Rotates the inputs of each layer, keeps the largest inputs of every matrix, and reads no other rows of it (La RoSA).
+"""Rotates the inputs of each layer, keeps the largest inputs of every matrix, and reads no other
+rows of it (La RoSA).
 
-The rotations are eigenvectors of the inputs' covariance on a text; in that basis few directions hold most of an input. `absorbed`:
-norm gains and rotations are fused into the weights, with an adapter between two layers. `online`: each input is rotated,
-made sparse and rotated back, and every product stays dense: the same quality, and slower than the unmodified model. The inputs of
-the last matrices of attention and MLP are not rotated. Adapters and kernels run at `sparsity: 0` too.
+The rotations are eigenvectors of the inputs' covariance on a text; in that basis few directions
+hold most of an input. `absorbed`: norm gains and rotations are fused into the weights, with an
+adapter between two layers. `online`: each input is rotated, made sparse and rotated back, and every
+product stays dense: the same quality, and slower than the unmodified model. The inputs of the last
+matrices of attention and MLP are not rotated. Adapters and kernels run at `sparsity: 0` too.
 """
 
 from typing import TYPE_CHECKING, Literal
@@ -22,8 +24,8 @@ if TYPE_CHECKING:
 
 MODALITY = "language"
 PAPER = (
-    "Liu, Xu, Wu, Chen, Zhou, Tao, Hu, La RoSA: Enhancing LLM Efficiency via Layerwise Rotated Sparse Activation, "
-    "ICML 2025, arXiv 2507.01299"
+    "Liu, Xu, Wu, Chen, Zhou, Tao, Hu, La RoSA: Enhancing LLM Efficiency via Layerwise Rotated"
+    " Sparse Activation, ICML 2025, arXiv 2507.01299"
 )
 VERSION = 2
 
@@ -31,7 +33,9 @@ VERSION = 2
 class Params(CalibratedParams):
     """How much, where, in which form."""
 
-    form: Literal["absorbed", "online"] = Field(default="absorbed", description="In the weights, or rotated forth and back")
+    form: Literal["absorbed", "online"] = Field(
+        default="absorbed", description="In the weights, or rotated forth and back"
+    )
     rotation: Literal["calibrated", "random"] = Field(
         default="calibrated", description="random: of the same cost, and needs no text"
     )
@@ -55,16 +59,26 @@ def macs(params: Params, network: LanguageNetwork, prompt: int, decoded: int) ->
     if params.form == "absorbed":
         return (prompt + decoded) * (network.layers - 1) * network.width**2
     one_norm = network.architecture == "phi" and params.allocation is None
-    return (round(params.prefill * prompt) + decoded) * network.layers * (1 if one_norm else 2) * 2 * network.width**2
+    return (
+        (round(params.prefill * prompt) + decoded)
+        * network.layers
+        * (1 if one_norm else 2)
+        * 2
+        * network.width**2
+    )
 
 
 def skipped(params: Params, network: LanguageNetwork, tokens: int) -> int:
-    """Of every decoded token, exactly; with a calibrated allocation up to the rounding of its four counts; online none."""
+    """Of every decoded token, exactly; with a calibrated allocation up to the rounding of its four
+    counts; online none.
+    """
     return 0 if params.form == "online" else params.skipped(network, tokens)
 
 
 def apply(lm: "LanguageModel", params: Params) -> "LanguageModel":
-    """Raises `Unsupported` where the text is too short, the kernel cannot run, or another method has changed the matrices."""
+    """Raises `Unsupported` where the text is too short, the kernel cannot run, or another method
+    has changed the matrices.
+    """
     from sweeps.model.identity import digest
     from workers.activation_sparsity import calibrate
     from workers.activation_sparsity.rotation_fusion import fuse, shared
@@ -74,12 +88,16 @@ def apply(lm: "LanguageModel", params: Params) -> "LanguageModel":
 
     def rotations() -> "list[Tensor]":
         if params.rotation == "random":
-            return [rotation_DD.to(like.device) for rotation_DD in calibrate.random_rotations(network)]
+            return [
+                rotation_DD.to(like.device) for rotation_DD in calibrate.random_rotations(network)
+            ]
         return calibrate.rotations(lm, params.data, params.calibration_tokens)
 
     def rules(coefficients: Coefficients | None) -> list[list[InputRule]]:
         shares = sparsity_params.spread(params.sparsity, coefficients, network)
-        return [[InputRule(count) for count in sparsity_params.kept_of_each(network, shares)]] * network.layers
+        return [
+            [InputRule(count) for count in sparsity_params.kept_of_each(network, shares)]
+        ] * network.layers
 
     recipe = {"rotation": params.rotation, "data": params.data, "tokens": params.calibration_tokens}
 
@@ -94,13 +112,28 @@ def apply(lm: "LanguageModel", params: Params) -> "LanguageModel":
             params.data,
             params.calibration_tokens,
             {**recipe, "sparsity": params.sparsity},
-            lambda trial: skip(lm, base, rules(trial), kernel=None, prefill=0.0, weights_hash=lm.weights_hash),
+            lambda trial: skip(
+                lm, base, rules(trial), kernel=None, prefill=0.0, weights_hash=lm.weights_hash
+            ),
         )
     weights_hash = digest({"origin": lm.weights_hash, "larosa": params, "version": VERSION})
     if params.form == "absorbed":
-        return skip(lm, absorbed(), rules(coefficients), kernel=params.kernel, prefill=params.prefill, weights_hash=weights_hash)
+        return skip(
+            lm,
+            absorbed(),
+            rules(coefficients),
+            kernel=params.kernel,
+            prefill=params.prefill,
+            weights_hash=weights_hash,
+        )
     folded = shared(lm, "folded", lambda: fuse(lm.model, network, None))
     back_and_forth = [rotation_DD.to(like.dtype) for rotation_DD in rotations()]
     return skip(
-        lm, folded, rules(coefficients), kernel=None, prefill=params.prefill, rotations=back_and_forth, weights_hash=weights_hash
+        lm,
+        folded,
+        rules(coefficients),
+        kernel=None,
+        prefill=params.prefill,
+        rotations=back_and_forth,
+        weights_hash=weights_hash,
     )

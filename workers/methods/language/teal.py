@@ -1,7 +1,8 @@
-"""Skips inputs of every matrix whose magnitude is below a threshold, and reads no rows for them (TEAL).
+"""Skips inputs of every matrix whose magnitude is below a threshold, and reads no rows for them
+(TEAL).
 
-Thresholds come from a histogram of each input on a text, in the basis that the inputs have, so that the requested share is
-reached on average only; the share that was skipped is measured.
+Thresholds come from a histogram of each input on a text, in the basis that the inputs have, so that
+the requested share is reached on average only; the share that was skipped is measured.
 """
 
 from typing import TYPE_CHECKING
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
 
 MODALITY = "language"
 PAPER = (
-    "Liu, Ponnusamy, Cai, Guo, Kim, Athiwaratkun, Training-Free Activation Sparsity in Large Language Models, "
-    "ICLR 2025, arXiv 2408.14690"
+    "Liu, Ponnusamy, Cai, Guo, Kim, Athiwaratkun, Training-Free Activation Sparsity in Large"
+    " Language Models, ICLR 2025, arXiv 2408.14690"
 )
 VERSION = 2
 
@@ -40,7 +41,9 @@ def macs(params: Params, network: LanguageNetwork, prompt: int, decoded: int) ->
 
 
 def apply(lm: "LanguageModel", params: Params) -> "LanguageModel":
-    """Raises `Unsupported` where the text is too short, the kernel cannot run, or another method has changed the matrices."""
+    """Raises `Unsupported` where the text is too short, the kernel cannot run, or another method
+    has changed the matrices.
+    """
     from sweeps.model.identity import digest
     from workers.activation_sparsity import calibrate
     from workers.activation_sparsity.sparse_linear import InputRule, skip_in_native_basis
@@ -49,7 +52,10 @@ def apply(lm: "LanguageModel", params: Params) -> "LanguageModel":
     shares = params.shares(network)
     limits = calibrate.thresholds(lm, params.data, params.calibration_tokens, shares)
     counts = sparsity_params.kept_of_each(network, shares)
-    rules = [[InputRule(count, limit) for limit, count in zip(four, counts, strict=True)] for four in limits]
+    rules = [
+        [InputRule(count, limit) for limit, count in zip(four, counts, strict=True)]
+        for four in limits
+    ]
     if params.sparsity == 0:
         rules = [[InputRule(count) for count in counts] for _ in limits]
     weights_hash = digest({"origin": lm.weights_hash, "teal": params, "version": VERSION})

@@ -1,7 +1,8 @@
-"""Keeps the largest inputs of every matrix of the layers, in the basis they have, and reads no other rows of it.
+"""Keeps the largest inputs of every matrix of the layers, in the basis they have, and reads no
+other rows of it.
 
-The number of inputs kept is the same for every token; matrices that share an input share the selection. With `sparsity: 0` it is
-the same code on all rows: the dense control of the kernels.
+The number of inputs kept is the same for every token; matrices that share an input share the
+selection. With `sparsity: 0` it is the same code on all rows: the dense control of the kernels.
 """
 
 from typing import TYPE_CHECKING
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
 
 MODALITY = "language"
 PAPER = (
-    "Top-k by magnitude in the native basis, the baseline of Liu, Xu, Wu, Chen, Zhou, Tao, Hu, La RoSA, ICML 2025, arXiv 2507.01299"
+    "Top-k by magnitude in the native basis, the baseline of Liu, Xu, Wu, Chen, Zhou, Tao, Hu, La"
+    " RoSA, ICML 2025, arXiv 2507.01299"
 )
 VERSION = 2
 
@@ -40,10 +42,17 @@ def macs(params: Params, network: LanguageNetwork, prompt: int, decoded: int) ->
 
 
 def apply(lm: "LanguageModel", params: Params) -> "LanguageModel":
-    """Raises `Unsupported` where the requested kernel cannot run, or another method has changed the matrices."""
+    """Raises `Unsupported` where the requested kernel cannot run, or another method has changed the
+    matrices.
+    """
     from sweeps.model.identity import digest
     from workers.activation_sparsity.sparse_linear import InputRule, skip_in_native_basis
 
-    four = [InputRule(count) for count in sparsity_params.kept_of_each(lm.network, params.shares(lm.network))]
-    weights_hash = digest({"origin": lm.weights_hash, "topk_activation": params, "version": VERSION})
+    four = [
+        InputRule(count)
+        for count in sparsity_params.kept_of_each(lm.network, params.shares(lm.network))
+    ]
+    weights_hash = digest(
+        {"origin": lm.weights_hash, "topk_activation": params, "version": VERSION}
+    )
     return skip_in_native_basis(lm, [four] * lm.network.layers, params, weights_hash=weights_hash)

@@ -1,44 +1,55 @@
-"""Keeps hubs of attention and the tokens farthest from them in how heads attend, and merges the others into these ("ours").
+"""Keeps hubs of attention and the tokens farthest from them in how heads attend, and merges the
+others into these ("ours").
 
-The signature of a token is the attention that flows into it in each head. Of the K patch tokens kept, a quota are hubs, those
-with the most inflow times size; the rest are found farthest first among the signatures. Every other token is merged into its most
-similar kept token, as a mean weighted by size. Prefix tokens (class, distillation, registers) stay as they are. Sizes are passed
-on, and later attention adds log(size) to each key's logits. At most half of the patch tokens present are removed in a block.
-`implementation` is as in `implementations.py`; both implementations select the same tokens, and merged tokens are equal to
-rounding.
+The signature of a token is the attention that flows into it in each head. Of the K patch tokens
+kept, a quota are hubs, those with the most inflow times size; the rest are found farthest first
+among the signatures. Every other token is merged into its most similar kept token, as a mean
+weighted by size. Prefix tokens (class, distillation, registers) stay as they are. Sizes are passed
+on, and later attention adds log(size) to each key's logits. At most half of the patch tokens
+present are removed in a block. `implementation` is as in `implementations.py`; both implementations
+select the same tokens, and merged tokens are equal to rounding.
 
 What the summary leaves open, and the choice made here:
 
-- inflow: the column of the attention matrix summed over all queries. Blocks that reduce form their matrix for that, whatever
-  `attention` is, and use it for their own output too, so that it is computed once.
-- distance of signatures: that of unit vectors, so that the pattern over heads decides and the amount of inflow does not. Farthest
-  is the least greatest similarity to the selected tokens. Hubs: `ceil(quota x K)`, and one even at quota 0, as a first token.
+- inflow: the column of the attention matrix summed over all queries. Blocks that reduce form their
+  matrix for that, whatever `attention` is, and use it for their own output too, so that it is
+  computed once.
+- distance of signatures: that of unit vectors, so that the pattern over heads decides and the
+  amount of inflow does not. Farthest is the least greatest similarity to the selected tokens. Hubs:
+  `ceil(quota x K)`, and one even at quota 0, as a first token.
 - match: `k` is the keys' mean over heads, `xnorm` the normalised tokens that the attention read.
-- merge: `kv` merges whole tokens, from which later keys and values are made; `v` merges what the attention added to them (its
-  values), and the kept token and its keys stay as they are. Around the attention, `kv` merges the input of queries, keys and
-  values, `v` that of values only.
-- place `around`: a merge before the attention cannot use its matrix. Queries and keys of all tokens are computed for the
-  selection alone, at half the cost of a block's attention; groups are therefore held for `hold` neighbouring blocks that remove
-  as many tokens.
-- push-lite: a kept token moves toward the mean of its `top_r` most similar removed tokens, whichever tokens these were merged
-  into, by alpha x their mean cosine, at most by beta x (size / mean size)^delta.
-- size normalisation of the merged patch tokens, in this order: `recentre` replaces their mean by the mean weighted by size; `tau`
-  clips lengths at tau x their mean; `temperature` multiplies by (size / mean size)^temperature. With `recentre` the last two act
-  on the difference from the mean. The stabiliser `eta` comes first: (1 - eta) x the merged token + eta x the token before the
-  merge.
-- push-lite, normalisation and `early_keep` are off by default: the summary attributes its best result to selection and merge.
+- merge: `kv` merges whole tokens, from which later keys and values are made; `v` merges what the
+  attention added to them (its values), and the kept token and its keys stay as they are. Around the
+  attention, `kv` merges the input of queries, keys and values, `v` that of values only.
+- place `around`: a merge before the attention cannot use its matrix. Queries and keys of all tokens
+  are computed for the selection alone, at half the cost of a block's attention; groups are
+  therefore held for `hold` neighbouring blocks that remove as many tokens.
+- push-lite: a kept token moves toward the mean of its `top_r` most similar removed tokens,
+  whichever tokens these were merged into, by alpha x their mean cosine, at most by beta x (size /
+  mean size)^delta.
+- size normalisation of the merged patch tokens, in this order: `recentre` replaces their mean by
+  the mean weighted by size; `tau` clips lengths at tau x their mean; `temperature` multiplies by
+  (size / mean size)^temperature. With `recentre` the last two act on the difference from the mean.
+  The stabiliser `eta` comes first: (1 - eta) x the merged token + eta x the token before the merge.
+- push-lite, normalisation and `early_keep` are off by default: the summary attributes its best
+  result to selection and merge.
 
 Differs from the author's code (token_reduction_JM), which implements only parts of the summary:
 
-- selection: there signatures are lengths of keys or of normalised tokens, and farthest-first tracks the least similarity to
-  the selected tokens instead of the greatest; sizes are counted anew in each block, and attention ignores them.
-- `alpha`: there the share of itself that a kept token keeps, (1 - alpha) x the group's mean + alpha x the token, which is
-  `eta` = alpha here (a path that the published runs do not take has the two shares exchanged); here push-lite's step.
-- `eta`: there the exponent of the size in the temperature; here the stabiliser of the summary, a share of the token itself.
-- `tau`: there an absolute length for values and keys (`clip: absolute` does this for whole tokens); here a multiple of the mean
-  length, which means the same in every block and model.
-- `recentre`: there the mean over tokens is subtracted for good, which shifts the residual stream of a model not trained so.
-- `temperature`: there divides the queries; here scales merged tokens, since no query is left to scale after the attention.
+- selection: there signatures are lengths of keys or of normalised tokens, and farthest-first tracks
+  the least similarity to the selected tokens instead of the greatest; sizes are counted anew in
+  each block, and attention ignores them.
+- `alpha`: there the share of itself that a kept token keeps, (1 - alpha) x the group's mean + alpha
+  x the token, which is `eta` = alpha here (a path that the published runs do not take has the two
+  shares exchanged); here push-lite's step.
+- `eta`: there the exponent of the size in the temperature; here the stabiliser of the summary, a
+  share of the token itself.
+- `tau`: there an absolute length for values and keys (`clip: absolute` does this for whole tokens);
+  here a multiple of the mean length, which means the same in every block and model.
+- `recentre`: there the mean over tokens is subtracted for good, which shifts the residual stream of
+  a model not trained so.
+- `temperature`: there divides the queries; here scales merged tokens, since no query is left to
+  scale after the attention.
 """
 
 import math
@@ -69,7 +80,10 @@ if TYPE_CHECKING:
 
     from workers.token_reduction.patch_vit import MergeAroundAttention, Reduction
 
-PAPER = "none: 'ours' of the project's research summary, Vision Transformer Token Reduction (2025), sections 1.2 and 3.2"
+PAPER = (
+    "none: 'ours' of the project's research summary, Vision Transformer Token Reduction (2025),"
+    " sections 1.2 and 3.2"
+)
 VERSION = 1
 SOLVES = "keep_rate"
 EARLY = 3
@@ -79,39 +93,90 @@ HOLD = 3
 
 
 class Params(method.Params):
-    """How many tokens are removed: exactly one of `r`, `keep_rate` and `budget`. Where: `layers`. The rest is how."""
+    """How many tokens are removed: exactly one of `r`, `keep_rate` and `budget`. Where: `layers`.
+    The rest is how.
+    """
 
     amounts: ClassVar[Mapping[str, Any]] = {"r": 0, "keep_rate": 1, "budget": None}
     r: TokenCount | tuple[TokenCount, ...] | None = Field(
-        default=None, description="tokens removed in each of the layers, or {per_block: […]} with a number for each of them"
+        default=None,
+        description=(
+            "tokens removed in each of the layers, or {per_block: […]} with a number for each of"
+            " them"
+        ),
     )
     keep_rate: float | None = Field(
-        default=None, gt=0, le=1, description="share of the patch tokens left that each of the layers keeps; or give r or a budget"
+        default=None,
+        gt=0,
+        le=1,
+        description=(
+            "share of the patch tokens left that each of the layers keeps; or give r or a budget"
+        ),
     )
     layers: Literal["all", "early"] | tuple[int, ...] = Field(
         default="all", description="blocks that reduce, counted from 0; `early` are 0, 1 and 2"
     )
     early_keep: float | None = Field(
-        default=None, gt=0, le=1, description="keep rate of those layers that are early; the summary has 0.66 to 0.68"
+        default=None,
+        gt=0,
+        le=1,
+        description="keep rate of those layers that are early; the summary has 0.66 to 0.68",
     )
-    last_free: int = Field(default=0, ge=0, description="so many of the model's last blocks do not reduce, whatever `layers` is")
+    last_free: int = Field(
+        default=0,
+        ge=0,
+        description="so many of the model's last blocks do not reduce, whatever `layers` is",
+    )
     place: Literal["after", "around"] = Field(
-        default="after", description="merge after the attention for good, or around it: all tokens are restored before the MLP"
+        default="after",
+        description=(
+            "merge after the attention for good, or around it: all tokens are restored before"
+            " the MLP"
+        ),
     )
     hold: int | None = Field(
-        default=None, ge=1, description=f"blocks that one grouping around the attention serves ({HOLD} if not given)"
+        default=None,
+        ge=1,
+        description=f"blocks that one grouping around the attention serves ({HOLD} if not given)",
     )
-    quota: float = Field(default=0.3, ge=0, le=1, description="share of the kept tokens that are hubs")
-    match: Literal["k", "xnorm"] = Field(default="k", description="what makes tokens similar: their keys or the normalised tokens")
-    merge: Literal["kv", "v"] = Field(default="kv", description="merge whole tokens, or only what their values add")
+    quota: float = Field(
+        default=0.3, ge=0, le=1, description="share of the kept tokens that are hubs"
+    )
+    match: Literal["k", "xnorm"] = Field(
+        default="k", description="what makes tokens similar: their keys or the normalised tokens"
+    )
+    merge: Literal["kv", "v"] = Field(
+        default="kv", description="merge whole tokens, or only what their values add"
+    )
     prop_attn: bool = Field(default=True, description="attention in proportion to token sizes")
-    alpha: float = Field(default=0, ge=0, le=0.15, description="push-lite: the step toward similar removed tokens; 0: none")
-    beta: float = Field(default=0.1, ge=0, le=1, description="push-lite: cap of the step for a token of mean size")
-    delta: float = Field(default=0.5, ge=-4, le=4, description="push-lite: the cap grows with (size / mean size)^delta")
-    top_r: int = Field(default=2, ge=1, description="push-lite: similar removed tokens that are averaged")
-    eta: float = Field(default=0, ge=0, lt=1, description="stabiliser: share of itself that a kept token keeps beside the mean")
+    alpha: float = Field(
+        default=0,
+        ge=0,
+        le=0.15,
+        description="push-lite: the step toward similar removed tokens; 0: none",
+    )
+    beta: float = Field(
+        default=0.1, ge=0, le=1, description="push-lite: cap of the step for a token of mean size"
+    )
+    delta: float = Field(
+        default=0.5,
+        ge=-4,
+        le=4,
+        description="push-lite: the cap grows with (size / mean size)^delta",
+    )
+    top_r: int = Field(
+        default=2, ge=1, description="push-lite: similar removed tokens that are averaged"
+    )
+    eta: float = Field(
+        default=0,
+        ge=0,
+        lt=1,
+        description="stabiliser: share of itself that a kept token keeps beside the mean",
+    )
     tau: float | None = Field(
-        default=None, gt=0, description="clips lengths of merged tokens at tau x their mean; not given: no clip"
+        default=None,
+        gt=0,
+        description="clips lengths of merged tokens at tau x their mean; not given: no clip",
     )
     temperature: float = Field(
         default=0,
@@ -120,9 +185,15 @@ class Params(method.Params):
         description="merged tokens times (size / mean size)^temperature; 0: none",
     )
     clip: Literal["absolute"] | None = Field(
-        default=None, description="absolute: tau is a length, as in the author's code; not given: a multiple of the mean length"
+        default=None,
+        description=(
+            "absolute: tau is a length, as in the author's code; not given: a multiple of the mean"
+            " length"
+        ),
     )
-    recentre: bool = Field(default=False, description="the merged tokens' mean becomes the mean weighted by size")
+    recentre: bool = Field(
+        default=False, description="the merged tokens' mean becomes the mean weighted by size"
+    )
     implementation: ImplementationField = "auto"
     choose, chosen_implementation, eager_only = (
         implementations.choose,
@@ -135,7 +206,9 @@ class Params(method.Params):
     @field_validator("layers")
     @classmethod
     def _ordered(cls, layers: str | tuple[int, ...]) -> str | tuple[int, ...]:
-        return layers if isinstance(layers, str) else ordered_blocks(layers, ", or `all` or `early`")
+        return (
+            layers if isinstance(layers, str) else ordered_blocks(layers, ", or `all` or `early`")
+        )
 
     @model_validator(mode="after")
     def _fitting(self) -> "Params":
@@ -143,11 +216,19 @@ class Params(method.Params):
         if self.clip is not None and self.tau is None:
             raise ValueError("clip is about tau, and there is none; give tau too")
         if self.hold is not None and self.place != "around":
-            raise ValueError("hold is for place: around only; after the attention every block groups anew")
-        if isinstance(self.r, tuple) and isinstance(self.layers, tuple) and len(self.r) != len(self.layers):
+            raise ValueError(
+                "hold is for place: around only; after the attention every block groups anew"
+            )
+        if (
+            isinstance(self.r, tuple)
+            and isinstance(self.layers, tuple)
+            and len(self.r) != len(self.layers)
+        ):
             raise ValueError(f"r lists {len(self.r)} numbers for {len(self.layers)} layers")
         if isinstance(self.r, tuple) and self.early_keep is not None:
-            raise ValueError("r lists a number for each layer; early_keep would overrule some of them")
+            raise ValueError(
+                "r lists a number for each layer; early_keep would overrule some of them"
+            )
         return self
 
     def schedule_length(self, depth: int) -> int:
@@ -161,14 +242,18 @@ class Params(method.Params):
         return tuple(range(depth if self.layers == "all" else min(EARLY, depth)))
 
     def goals(self, depth: int, patches: int) -> Mapping[int, tuple[int, int]]:
-        """For each block that reduces, in order: patch tokens that enter it, and tokens requested to be removed, before the cap."""
+        """For each block that reduces, in order: patch tokens that enter it, and tokens requested
+        to be removed, before the cap.
+        """
         if self.budget is not None:
             raise ValueError(UNSOLVED)
         goals = {}
         for index, block in enumerate(self.named(depth)):
             if block >= depth - self.last_free:
                 break
-            rate = self.early_keep if block < EARLY and self.early_keep is not None else self.keep_rate
+            rate = (
+                self.early_keep if block < EARLY and self.early_keep is not None else self.keep_rate
+            )
             if rate is not None:
                 r = patches - math.ceil(round(rate * patches, ROUNDING))
             else:
@@ -180,16 +265,21 @@ class Params(method.Params):
         return goals
 
     def removed(self, depth: int, patches: int, prefix: int = 0) -> Mapping[int, int]:
-        """Patch tokens that each reducing block removes when `patches` enter the first, beside `prefix` others; at least one each.
+        """Patch tokens that each reducing block removes when `patches` enter the first, beside
+        `prefix` others; at least one each.
 
-        At most half of those present. `align` rounds what is left up, as in `schedules`. Raises `ValueError` before a
-        budget is solved.
+        At most half of those present. `align` rounds what is left up, as in `schedules`. Raises
+        `ValueError` before a budget is solved.
         """
         goals = self.goals(depth, patches)
         counts = [present - min(r, present // 2) for present, r in goals.values()]
         if self.place == "around":
             left = [aligned([count], patches, prefix, self.align)[0] for count in counts]
-            return {block: patches - count for block, count in zip(goals, left, strict=True) if count < patches}
+            return {
+                block: patches - count
+                for block, count in zip(goals, left, strict=True)
+                if count < patches
+            }
         removed = {}
         for block, count in zip(goals, aligned(counts, patches, prefix, self.align), strict=True):
             if count < patches:
@@ -198,18 +288,26 @@ class Params(method.Params):
         return {block: r for block, r in removed.items() if r > 0}
 
     def solved(self, network: Network, image_size: ImageSize) -> dict[str, float]:
-        """`r_capped_blocks`: in how many blocks more than half of the patch tokens were to go, so that fewer did."""
+        """`r_capped_blocks`: in how many blocks more than half of the patch tokens were to go, so
+        that fewer did.
+        """
         goals = self.goals(network.depth, network.patch_tokens(image_size)).values()
         capped = sum(r > present // 2 for present, r in goals)
         return {"r_capped_blocks": capped} if capped else {}
 
     def grouping(self, removed: Mapping[int, int]) -> tuple[int, ...]:
-        """Of the blocks that reduce those that group tokens; the others hold the groups of the block before."""
+        """Of the blocks that reduce those that group tokens; the others hold the groups of the
+        block before.
+        """
         if self.place == "after":
             return tuple(removed)
         grouping: list[int] = []
         for block, r in removed.items():
-            if not (grouping and block - grouping[-1] < (self.hold or HOLD) and removed.get(block - 1) == r):
+            if not (
+                grouping
+                and block - grouping[-1] < (self.hold or HOLD)
+                and removed.get(block - 1) == r
+            ):
                 grouping.append(block)
         return tuple(grouping)
 
@@ -218,7 +316,16 @@ NEUTRAL = Params(r=0)
 EXAMPLES = (
     Params(r=3),
     Params(r=(5, 0, 2), layers=(0, 1, 3), match="xnorm", merge="v", quota=0.5),
-    Params(keep_rate=0.8, early_keep=0.66, last_free=1, alpha=0.15, eta=0.1, tau=1.2, temperature=0.3, recentre=True),
+    Params(
+        keep_rate=0.8,
+        early_keep=0.66,
+        last_free=1,
+        alpha=0.15,
+        eta=0.1,
+        tau=1.2,
+        temperature=0.3,
+        recentre=True,
+    ),
     Params(r=100, prop_attn=False, quota=0, tau=1, recentre=True),
     Params(keep_rate=0.66, layers="early", place="around"),
     Params(r=4, place="around", merge="v", match="xnorm", hold=1, alpha=0.1, eta=0.1),
@@ -241,7 +348,8 @@ def tokens(params: Params, network: Network, image_size: ImageSize) -> tuple[Blo
 
 
 def macs(params: Params, network: Network, image_size: ImageSize) -> int:
-    """Similarities of signatures and of matched tokens; around the attention also what only the selection needs.
+    """Similarities of signatures and of matched tokens; around the attention also what only the
+    selection needs.
 
     After the attention the inflow costs nothing more: the attention forms its matrix itself.
     """
@@ -259,7 +367,8 @@ def macs(params: Params, network: Network, image_size: ImageSize) -> int:
             continue
         if block in grouping:  # queries and keys of all tokens, and their products
             total += 2 * all_tokens * network.width * width + all_tokens**2 * width
-        if params.merge == "v":  # values of the kept tokens come with their queries and keys, and are not used
+        # values of the kept tokens come with their queries and keys, and are not used
+        if params.merge == "v":
             total += (kept + prefix) * network.width * width
     return total
 
@@ -278,27 +387,46 @@ def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
 
     Raises `Unsupported` as `fit` does, and for `implementation: native` where that cannot run.
     """
-    from workers.token_reduction.hquota_ops import Grouping, MergeAdjustment, merge_after, merge_around
+    from workers.token_reduction.hquota_ops import (
+        Grouping,
+        MergeAdjustment,
+        merge_after,
+        merge_around,
+    )
     from workers.token_reduction.patch_vit import fit
     from workers.token_reduction.tome_cpp import check_native
 
     prefix, patches = model.num_prefix_tokens, model.patch_embed.num_patches
     removed = params.removed(len(model.blocks), patches, prefix)
     adjustment = MergeAdjustment()
-    if params.alpha or params.eta or params.tau is not None or params.temperature or params.recentre:
-        adjustment = MergeAdjustment(**{name: getattr(params, name) for name in MergeAdjustment._fields})
+    if (
+        params.alpha
+        or params.eta
+        or params.tau is not None
+        or params.temperature
+        or params.recentre
+    ):
+        adjustment = MergeAdjustment(
+            **{name: getattr(params, name) for name in MergeAdjustment._fields}
+        )
     reductions: dict[int, Reduction | MergeAroundAttention] = {}
     native = params.implementation == "native"
     if native:
         check_native(model.patch_embed.proj.weight)
     grouping_blocks, whole = params.grouping(removed), params.merge == "kv"
     for block, r in removed.items():
-        grouping = Grouping(prefix, patches - r, params.quota, by_key=params.match == "k", native=native)
+        grouping = Grouping(
+            prefix, patches - r, params.quota, by_key=params.match == "k", native=native
+        )
         if params.place == "around":
             by_size = params.prop_attn
-            reductions[block] = merge_around(grouping, adjustment, whole=whole, by_size=by_size, groups=block in grouping_blocks)
+            reductions[block] = merge_around(
+                grouping, adjustment, whole=whole, by_size=by_size, groups=block in grouping_blocks
+            )
         else:
             patches -= r
             reductions[block] = merge_after(grouping, adjustment, whole=whole)
     after = params.place == "after"
-    return fit(model, reductions, proportional=after and params.prop_attn, by_size=after, inflow=after)
+    return fit(
+        model, reductions, proportional=after and params.prop_attn, by_size=after, inflow=after
+    )

@@ -1,22 +1,27 @@
-"""Merges patch tokens that have many alike, and protects those that have few, in every block, between attention and MLP (PiToMe).
+"""Merges patch tokens that have many alike, and protects those that have few, in every block,
+between attention and MLP (PiToMe).
 
-The energy of a token is the mean over all patch tokens of f(cosine of their keys), where f(c) = c from the block's margin on and
-alpha (exp(c - margin) - 1) below it: high in large groups of similar tokens. Of the 2r tokens with the highest energy those at even
-ranks are each merged into the most similar one at an odd rank, as a mean weighted by size; the others are protected. The margin
-falls linearly with depth: margin x (1 - block / blocks). At most half of the patch tokens are merged in a block, prefix tokens
-never are.
+The energy of a token is the mean over all patch tokens of f(cosine of their keys), where f(c) = c
+from the block's margin on and alpha (exp(c - margin) - 1) below it: high in large groups of similar
+tokens. Of the 2r tokens with the highest energy those at even ranks are each merged into the most
+similar one at an odd rank, as a mean weighted by size; the others are protected. The margin falls
+linearly with depth: margin x (1 - block / blocks). At most half of the patch tokens are merged in a
+block, prefix tokens never are.
 
-The energy is equation 4 of the paper. The authors' code (for DeiT) differs from the paper, and `energy: code` does what it does:
+The energy is equation 4 of the paper. The authors' code (for DeiT) differs from the paper, and
+`energy: code` does what it does:
 
 - f(c) = c - margin from the margin on;
-- in the first half of the blocks, rounded up, all tokens are ordered by energy and none is protected: those at even ranks are set
-  A, those at odd ranks set B, and the r tokens of A most similar to one of B are merged into it, as in tome (in their code for MAE
-  the second half does so);
+- in the first half of the blocks, rounded up, all tokens are ordered by energy and none is
+  protected: those at even ranks are set A, those at odd ranks set B, and the r tokens of A most
+  similar to one of B are merged into it, as in tome (in their code for MAE the second half does
+  so);
 - `margin` is 0.75 and `prop_attn` false, unless the sweep sets them.
 
-Left open by the paper and taken here: keys are their mean over heads and the place is that of ToMe (as the paper compares the two);
-a token is its own neighbour, which adds the same to all; protected tokens stand before the merged ones, in the order of energy, on
-which nothing depends. The paper's ratio (of tokens kept in every block) is 1 - `r_ratio`; `r` and the budget are as for tome.
+Left open by the paper and taken here: keys are their mean over heads and the place is that of ToMe
+(as the paper compares the two); a token is its own neighbour, which adds the same to all; protected
+tokens stand before the merged ones, in the order of energy, on which nothing depends. The paper's
+ratio (of tokens kept in every block) is 1 - `r_ratio`; `r` and the budget are as for tome.
 Attention in proportion to size and average pooling weighted by size are as in tome too.
 """
 
@@ -35,7 +40,10 @@ if TYPE_CHECKING:
 
     from workers.token_reduction.patch_vit import AttentionState, Reduction
 
-PAPER = "Tran et al., Accelerating Transformers with Spectrum-Preserving Token Merging, NeurIPS 2024, arXiv 2405.16148"
+PAPER = (
+    "Tran et al., Accelerating Transformers with Spectrum-Preserving Token Merging, NeurIPS 2024,"
+    " arXiv 2405.16148"
+)
 VERSION = 1
 SOLVES = "r"
 
@@ -47,12 +55,24 @@ CODE = {"margin": 0.75, "prop_attn": False}
 class Params(MergeParams):
     """How many tokens are merged, as for tome, and what counts as alike."""
 
-    margin: float = Field(default=0.9, ge=-1, le=1, description="cosine from which on tokens count as alike, in the first block")
-    alpha: float = Field(default=1.0, gt=0, le=10, description="weight of the tokens that are less alike")
-    energy: Annotated[Literal["paper", "code"] | None, AfterValidator(lambda given: None if given == "paper" else given)] = Field(
+    margin: float = Field(
+        default=0.9,
+        ge=-1,
+        le=1,
+        description="cosine from which on tokens count as alike, in the first block",
+    )
+    alpha: float = Field(
+        default=1.0, gt=0, le=10, description="weight of the tokens that are less alike"
+    )
+    energy: Annotated[
+        Literal["paper", "code"] | None,
+        AfterValidator(lambda given: None if given == "paper" else given),
+    ] = Field(
         default=None,
-        description="code: energy, matching in the first half of the blocks, margin 0.75 and no prop_attn as in the authors' code; "
-        "paper (the default): as in the paper",
+        description=(
+            "code: energy, matching in the first half of the blocks, margin 0.75 and no prop_attn"
+            " as in the authors' code; paper (the default): as in the paper"
+        ),
     )
 
     @model_validator(mode="before")
@@ -61,7 +81,10 @@ class Params(MergeParams):
         if not isinstance(given, dict):
             return given
         # pydantic takes what a validator returns for Python's, where a list is no tuple
-        read = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+        read = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in given.items()
+        }
         return {**CODE, **read} if given.get("energy") == "code" else read
 
     def bipartite(self, depth: int) -> int:
@@ -83,12 +106,16 @@ EXAMPLES = (
 
 
 def macs(params: Params, network: Network, image_size: ImageSize) -> int:
-    """The similarities of all patch tokens, and again those of the tokens to be matched, in each block that merges."""
+    """The similarities of all patch tokens, and again those of the tokens to be matched, in each
+    block that merges.
+    """
     total, bipartite = 0, params.bipartite(network.depth)
     for index, block in enumerate(tokens(params, network, image_size)):
         if (r := block.attention - block.mlp) > 0:
             patches = block.attention - network.prefix_tokens
-            total += patches**2 + ((patches // 2) * (patches - patches // 2) if index < bipartite else r**2)
+            total += patches**2 + (
+                (patches // 2) * (patches - patches // 2) if index < bipartite else r**2
+            )
     return total * network.head_dim
 
 
@@ -101,7 +128,9 @@ def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
     reductions = {}
     for block, r in enumerate(merged):
         if r > 0:
-            energy = Energy(params.margin * (1 - block / depth), params.alpha, shifted=params.energy == "code")
+            energy = Energy(
+                params.margin * (1 - block / depth), params.alpha, shifted=params.energy == "code"
+            )
             merge = match_ordered if block < params.bipartite(depth) else merge_alike
             reductions[block] = merge(prefix, r, energy)
     return fit(model, reductions, proportional=params.prop_attn, by_size=True)
@@ -116,7 +145,9 @@ class Energy(NamedTuple):
     """Whether the margin is subtracted from cosines above it."""
 
     def order(self, unit_BPd: "Tensor") -> "Tensor":
-        """The indices of the tokens by falling energy, from the directions of their keys: [B, P]."""
+        """The indices of the tokens by falling energy, from the directions of their keys: [B,
+        P].
+        """
         return self.of(unit_BPd @ unit_BPd.mT).argsort(-1, descending=True)
 
     def of(self, cosine_BPP: "Tensor") -> "Tensor":
@@ -130,16 +161,26 @@ def merge_alike(prefix: int, r: int, energy: Energy) -> "Reduction":
     """Merges `r` tokens of high energy behind the `prefix` tokens, and protects the others."""
     import torch
 
-    from workers.token_reduction.token_ops import add_to_groups, group_means, select, unit_length, weighted_sums
+    from workers.token_reduction.token_ops import (
+        add_to_groups,
+        group_means,
+        select,
+        unit_length,
+        weighted_sums,
+    )
 
-    def reduction(x_BND: "Tensor", size_BN1: "Tensor | None", attended: "AttentionState") -> "tuple[Tensor, Tensor | None]":
+    def reduction(
+        x_BND: "Tensor", size_BN1: "Tensor | None", attended: "AttentionState"
+    ) -> "tuple[Tensor, Tensor | None]":
         unit_BPd = unit_length(attended.k_BHNd[:, :, prefix:].sum(1))  # the direction of the mean
         order_BP = energy.order(unit_BPd)
         merging_BQd = select(unit_BPd, order_BP[:, : 2 * r])
         target_BR = (merging_BQd[:, ::2] @ merging_BQd[:, 1::2].mT).argmax(-1)
         sum_BNE = weighted_sums(x_BND, size_BN1)
         sorted_BPE = select(sum_BNE[:, prefix:], order_BP)
-        out_BME = torch.cat((sum_BNE[:, :prefix], sorted_BPE[:, 2 * r :], sorted_BPE[:, 1 : 2 * r : 2]), 1)
+        out_BME = torch.cat(
+            (sum_BNE[:, :prefix], sorted_BPE[:, 2 * r :], sorted_BPE[:, 1 : 2 * r : 2]), 1
+        )
         add_to_groups(out_BME[:, -r:], target_BR, sorted_BPE[:, : 2 * r : 2])
         return group_means(out_BME)
 
@@ -147,19 +188,33 @@ def merge_alike(prefix: int, r: int, energy: Energy) -> "Reduction":
 
 
 def match_ordered(prefix: int, r: int, energy: Energy) -> "Reduction":
-    """Merges `r` tokens behind the `prefix` tokens by bipartite matching of all, whose alternate sets follow their energy."""
+    """Merges `r` tokens behind the `prefix` tokens by bipartite matching of all, whose alternate
+    sets follow their energy.
+    """
     import torch
 
-    from workers.token_reduction.token_ops import bipartite_match, bipartite_sets, merge_matched, select, unit_length
+    from workers.token_reduction.token_ops import (
+        bipartite_match,
+        bipartite_sets,
+        merge_matched,
+        select,
+        unit_length,
+    )
 
-    def reduction(x_BND: "Tensor", size_BN1: "Tensor | None", attended: "AttentionState") -> "tuple[Tensor, Tensor | None]":
+    def reduction(
+        x_BND: "Tensor", size_BN1: "Tensor | None", attended: "AttentionState"
+    ) -> "tuple[Tensor, Tensor | None]":
         unit_BPd = unit_length(attended.k_BHNd[:, :, prefix:].sum(1))
         order_BP = energy.order(unit_BPd)
         sets = bipartite_sets(0, order_BP.shape[1], order_BP.device)
         sorted_size = None if size_BN1 is None else select(size_BN1[:, prefix:], order_BP)
         matching = bipartite_match(select(unit_BPd, order_BP), sets, r)
-        merged_BMD, merged_BM1 = merge_matched(select(x_BND[:, prefix:], order_BP), sorted_size, matching)
-        size_BP1 = merged_BM1.new_ones(len(x_BND), prefix, 1) if size_BN1 is None else size_BN1[:, :prefix]
+        merged_BMD, merged_BM1 = merge_matched(
+            select(x_BND[:, prefix:], order_BP), sorted_size, matching
+        )
+        size_BP1 = (
+            merged_BM1.new_ones(len(x_BND), prefix, 1) if size_BN1 is None else size_BN1[:, :prefix]
+        )
         return torch.cat((x_BND[:, :prefix], merged_BMD), 1), torch.cat((size_BP1, merged_BM1), 1)
 
     return reduction

@@ -1,6 +1,8 @@
-"""Drops patch tokens at random where topk drops by score: the control that shows what scores cost and are worth.
+"""Drops patch tokens at random where topk drops by score: the control that shows what scores cost
+and are worth.
 
-Which tokens stay is drawn once, when the method is applied, for all images and forwards alike, so that choosing costs nothing.
+Which tokens stay is drawn once, when the method is applied, for all images and forwards alike, so
+that choosing costs nothing.
 """
 
 from typing import TYPE_CHECKING, ClassVar
@@ -55,7 +57,9 @@ def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
         drawn = torch.randperm(patches, generator=generator)[:kept].sort().values + prefix
         index_K = torch.cat((torch.arange(prefix), drawn)).to(like.device)
 
-        def reduction(x_BND: "Tensor", size_BN1: "Tensor | None", _: "AttentionState") -> "tuple[Tensor, Tensor | None]":
+        def reduction(
+            x_BND: "Tensor", size_BN1: "Tensor | None", _: "AttentionState"
+        ) -> "tuple[Tensor, Tensor | None]":
             return x_BND.index_select(1, index_K), size_BN1
 
         return reduction

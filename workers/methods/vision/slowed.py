@@ -1,7 +1,9 @@
-"""The unmodified model made slower by a known share: a positive control that the measurement itself must detect.
+"""The unmodified model made slower by a known share: a positive control that the measurement itself
+must detect.
 
-After each forward it waits, without giving up the core, for `fraction` of the time that this very forward took. Small forwards on
-two threads measured about 1 % slower than that (0.94 in place of 1 / 1.05 at 32 and 64 px), probably since threads sleep by then.
+After each forward it waits, without giving up the core, for `fraction` of the time that this very
+forward took. Small forwards on two threads measured about 1 % slower than that (0.94 in place of 1
+/ 1.05 at 32 and 64 px), probably since threads sleep by then.
 """
 
 import time
@@ -25,10 +27,15 @@ class Params(method.Params):
     """How much slower."""
 
     purpose: ClassVar[Purpose] = "control"
-    fraction: float = Field(default=0.05, ge=0, le=10, description="extra time as a share of the forward's own")
+    fraction: float = Field(
+        default=0.05, ge=0, le=10, description="extra time as a share of the forward's own"
+    )
 
     def eager_only(self) -> str:
-        return "it reads the clock between forwards, which has no place in a compiled or captured graph"
+        return (
+            "it reads the clock between forwards, which has no place in a compiled or captured"
+            " graph"
+        )
 
 
 NEUTRAL = Params(fraction=0)
@@ -48,12 +55,17 @@ def refuses(params: Params, network: Network) -> str | None:  # noqa: ARG001 - w
 
 
 def apply(model: "VisionTransformer", params: Params) -> "nn.Module":
-    """A copy of `model` with the wait behind it. Raises `Unsupported` on a GPU, whose work goes on after the call returns."""
+    """A copy of `model` with the wait behind it. Raises `Unsupported` on a GPU, whose work goes on
+    after the call returns.
+    """
     from workers.errors import Unsupported
     from workers.models.share_weights import clone_shared
 
     if next(model.parameters()).device.type == "cuda":
-        raise Unsupported("slowed waits by the clock of the CPU, and on a GPU the call returns before the work is done")
+        raise Unsupported(
+            "slowed waits by the clock of the CPU, and on a GPU the call returns before the work is"
+            " done"
+        )
     started = 0.0
 
     def start(*_: object) -> None:

@@ -1,13 +1,15 @@
 """Merges the most similar patch tokens, some in every block, between attention and MLP (ToMe).
 
-Per block r tokens of one alternate set are each merged into the most similar token of the other (cosine of the keys' mean over
-heads), as a mean weighted by size; later attention adds log(size) to each key's logits. At most half of the patch tokens are merged
-in a block; prefix tokens (class, distillation, registers) never are. Average pooling weights tokens by size, attention pooling does
+Per block r tokens of one alternate set are each merged into the most similar token of the other
+(cosine of the keys' mean over heads), as a mean weighted by size; later attention adds log(size) to
+each key's logits. At most half of the patch tokens are merged in a block; prefix tokens (class,
+distillation, registers) never are. Average pooling weights tokens by size, attention pooling does
 not.
 
-`implementation: auto`, the default, takes the compiled implementation (`native`) for float32 on a CPU where there is a compiler
-and torch compiles nothing itself, and torch's operators otherwise. Both give equal tokens to rounding; outcomes name the one that
-ran, and attempts of different ones are not pooled.
+`implementation: auto`, the default, takes the compiled implementation (`native`) for float32 on a
+CPU where there is a compiler and torch compiles nothing itself, and torch's operators otherwise.
+Both give equal tokens to rounding; outcomes name the one that ran, and attempts of different ones
+are not pooled.
 """
 
 from typing import TYPE_CHECKING
@@ -24,7 +26,10 @@ if TYPE_CHECKING:
 
     from workers.token_reduction.patch_vit import AttentionState, Reduction
 
-PAPER = "Bolya, Fu, Dai, Zhang, Feichtenhofer, Hoffman, Token Merging: Your ViT But Faster, ICLR 2023, arXiv 2210.09461"
+PAPER = (
+    "Bolya, Fu, Dai, Zhang, Feichtenhofer, Hoffman, Token Merging: Your ViT But Faster, ICLR 2023,"
+    " arXiv 2210.09461"
+)
 VERSION = 1
 SOLVES = "r"
 
@@ -55,38 +60,54 @@ EXAMPLES = (
 
 def macs(params: Params, network: Network, image_size: ImageSize) -> int:
     """The similarities of one half of the tokens with the other half, in each block that merges."""
-    merging = [block.attention for block in tokens(params, network, image_size) if block.mlp < block.attention]
+    merging = [
+        block.attention
+        for block in tokens(params, network, image_size)
+        if block.mlp < block.attention
+    ]
     return sum((count // 2) * (count - count // 2) for count in merging) * network.head_dim
 
 
 def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
     """A copy of `model` that merges tokens.
 
-    `implementation: auto` is by torch's operators, which run anywhere. Raises `Unsupported` as `fit` does, and for
-    `implementation: native` where that cannot run.
+    `implementation: auto` is by torch's operators, which run anywhere. Raises `Unsupported` as
+    `fit` does, and for `implementation: native` where that cannot run.
     """
     from workers.token_reduction.patch_vit import fit
     from workers.token_reduction.tome_cpp import check_native
 
-    prefix, patches, like = model.num_prefix_tokens, model.patch_embed.num_patches, model.patch_embed.proj.weight
+    prefix, patches, like = (
+        model.num_prefix_tokens,
+        model.patch_embed.num_patches,
+        model.patch_embed.proj.weight,
+    )
     native = params.implementation == "native"
     if native:
         check_native(like)
     reductions = {}
     for block, r in enumerate(params.merged(len(model.blocks), patches, prefix)):
         if r > 0:
-            reductions[block] = merge_natively(prefix, r) if native else merge_similar(prefix, patches, r, like=like)
+            reductions[block] = (
+                merge_natively(prefix, r)
+                if native
+                else merge_similar(prefix, patches, r, like=like)
+            )
         patches -= r
     return fit(model, reductions, proportional=params.prop_attn, by_size=True)
 
 
 def merge_similar(prefix: int, patches: int, r: int, *, like: "Tensor") -> "Reduction":
-    """Merges `r` of the `patches` tokens behind the `prefix` tokens; constants get the device of `like`."""
+    """Merges `r` of the `patches` tokens behind the `prefix` tokens; constants get the device of
+    `like`.
+    """
     from workers.token_reduction.token_ops import bipartite_match, bipartite_sets, merge_matched
 
     sets = bipartite_sets(prefix, prefix + patches, like.device)
 
-    def reduction(x_BND: "Tensor", size_BN1: "Tensor | None", attended: "AttentionState") -> "tuple[Tensor, Tensor | None]":
+    def reduction(
+        x_BND: "Tensor", size_BN1: "Tensor | None", attended: "AttentionState"
+    ) -> "tuple[Tensor, Tensor | None]":
         # Sums have the directions of means, and take a quarter less time.
         return merge_matched(x_BND, size_BN1, bipartite_match(attended.k_BHNd.sum(1), sets, r))
 
@@ -97,7 +118,9 @@ def merge_natively(prefix: int, r: int) -> "Reduction":
     """As `merge_similar`, by one compiled call."""
     from workers.token_reduction.tome_cpp import merge_similar_cpp
 
-    def reduction(x_BND: "Tensor", size_BN1: "Tensor | None", attended: "AttentionState") -> "tuple[Tensor, Tensor | None]":
+    def reduction(
+        x_BND: "Tensor", size_BN1: "Tensor | None", attended: "AttentionState"
+    ) -> "tuple[Tensor, Tensor | None]":
         return merge_similar_cpp(x_BND, attended.k_BHNd, size_BN1, prefix, r)
 
     return reduction

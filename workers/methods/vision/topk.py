@@ -1,10 +1,13 @@
-"""Keeps the patch tokens that the class token attends to most, in a few blocks, between attention and MLP.
+"""Keeps the patch tokens that the class token attends to most, in a few blocks, between attention
+and MLP.
 
-Per reducing block `ceil(keep_rate x patch tokens left)` stay, in the order of their scores, behind the prefix tokens. The score
-is the mean over heads of the class token's row of the attention matrix; only that row is computed, so that attention stays fused.
+Per reducing block `ceil(keep_rate x patch tokens left)` stay, in the order of their scores, behind
+the prefix tokens. The score is the mean over heads of the class token's row of the attention
+matrix; only that row is computed, so that attention stays fused.
 
-Rounding up what is left is how EViT's code counts. Haurum et al. (`PAPER`) count shares of the image's tokens, rounded down:
-`int(keep_rate^i x patch tokens of the image)` at the i-th of the layers, which is `counts: image` (their code assumes 196 tokens).
+Rounding up what is left is how EViT's code counts. Haurum et al. (`PAPER`) count shares of the
+image's tokens, rounded down: `int(keep_rate^i x patch tokens of the image)` at the i-th of the
+layers, which is `counts: image` (their code assumes 196 tokens).
 """
 
 from typing import TYPE_CHECKING, Literal
@@ -21,7 +24,10 @@ if TYPE_CHECKING:
 
     from workers.token_reduction.patch_vit import AttentionState, Reduction
 
-PAPER = "Haurum et al., Which Tokens to Use? Investigating Token Reduction in Vision Transformers, ICCVW 2023, arXiv 2308.04657"
+PAPER = (
+    "Haurum et al., Which Tokens to Use? Investigating Token Reduction in Vision Transformers,"
+    " ICCVW 2023, arXiv 2308.04657"
+)
 VERSION = 1
 SOLVES = "keep_rate"
 
@@ -46,8 +52,12 @@ EXAMPLES = (
 
 
 def macs(params: Params, network: Network, image_size: ImageSize) -> int:
-    """One row of QK^T in each block that drops tokens (where attention is not fused, its matrix has the row already)."""
-    dropping = [block for block in tokens(params, network, image_size) if block.mlp < block.attention]
+    """One row of QK^T in each block that drops tokens (where attention is not fused, its matrix has
+    the row already).
+    """
+    dropping = [
+        block for block in tokens(params, network, image_size) if block.mlp < block.attention
+    ]
     return sum(block.attention for block in dropping) * network.heads * network.head_dim
 
 
@@ -70,7 +80,9 @@ def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
         check_triton(like)
 
     def reduction(patches: int, kept: int) -> "Reduction":
-        return keep_best_fused(prefix, kept) if fused else keep_best(prefix, patches, kept, like=like)
+        return (
+            keep_best_fused(prefix, kept) if fused else keep_best(prefix, patches, kept, like=like)
+        )
 
     return fit_stages(model, params, reduction)
 
@@ -82,19 +94,29 @@ def check_triton(like: "Tensor") -> None:
     from workers.errors import Unsupported
 
     if not like.is_cuda:
-        raise Unsupported(f"implementation: triton runs on CUDA devices only, and the model is on {like.device.type}")
+        raise Unsupported(
+            "implementation: triton runs on CUDA devices only, and the model is on"
+            f" {like.device.type}"
+        )
     if find_spec("triton") is None:
         raise Unsupported("implementation: triton needs the package triton, which is not installed")
 
 
 def keep_best(prefix: int, patches: int, kept: int, *, like: "Tensor") -> "Reduction":
-    """Keeps the `prefix` tokens and the `kept` best of `patches`; constants get the device and type of `like`."""
+    """Keeps the `prefix` tokens and the `kept` best of `patches`; constants get the device and type
+    of `like`.
+    """
     from workers.token_reduction.token_ops import class_token_scores, prefix_bonus, select
 
-    bonus_1N = prefix_bonus(prefix, patches, like=like)  # scores and bonuses in one sort, without an operator to keep them apart
+    # scores and bonuses in one sort, without an operator to keep them apart
+    bonus_1N = prefix_bonus(prefix, patches, like=like)
 
-    def reduction(x_BND: "Tensor", size_BN1: "Tensor | None", attended: "AttentionState") -> "tuple[Tensor, Tensor | None]":
-        score_BN = class_token_scores(attended.q_BHNd, attended.k_BHNd, attended.scale, attended.attention_BHNN)
+    def reduction(
+        x_BND: "Tensor", size_BN1: "Tensor | None", attended: "AttentionState"
+    ) -> "tuple[Tensor, Tensor | None]":
+        score_BN = class_token_scores(
+            attended.q_BHNd, attended.k_BHNd, attended.scale, attended.attention_BHNN
+        )
         return select(x_BND, (score_BN + bonus_1N).topk(prefix + kept).indices), size_BN1
 
     return reduction
@@ -105,8 +127,12 @@ def keep_best_fused(prefix: int, kept: int) -> "Reduction":
     from workers.token_reduction.token_ops import class_token_attention
     from workers.token_reduction.topk_triton import keep_best_triton
 
-    def reduction(x_BND: "Tensor", size_BN1: "Tensor | None", attended: "AttentionState") -> "tuple[Tensor, Tensor | None]":
-        weight_BHN = class_token_attention(attended.q_BHNd, attended.k_BHNd, attended.scale, attended.attention_BHNN)
+    def reduction(
+        x_BND: "Tensor", size_BN1: "Tensor | None", attended: "AttentionState"
+    ) -> "tuple[Tensor, Tensor | None]":
+        weight_BHN = class_token_attention(
+            attended.q_BHNd, attended.k_BHNd, attended.scale, attended.attention_BHNN
+        )
         return keep_best_triton(x_BND, weight_BHN, prefix, kept), size_BN1
 
     return reduction

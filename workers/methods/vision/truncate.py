@@ -1,7 +1,9 @@
-"""Tokens cut for nothing: the first ones stay, as many as another method's schedule leaves; no reduction can be faster.
+"""Tokens cut for nothing: the first ones stay, as many as another method's schedule leaves; no
+reduction can be faster.
 
-The ceiling of what token counts can give on a machine: nothing is scored, matched or gathered, and the rest of a block is that of
-a reducing method. Which tokens stay means nothing, so that no accuracy is claimed of it.
+The ceiling of what token counts can give on a machine: nothing is scored, matched or gathered, and
+the rest of a block is that of a reducing method. Which tokens stay means nothing, so that no
+accuracy is claimed of it.
 """
 
 from collections.abc import Mapping
@@ -40,29 +42,46 @@ class FusingParams(KeepParams):
 
 
 class Params(method.Params):
-    """The schedule: a share kept in some blocks, or tokens that leave in every block, as methods take it that choose tokens."""
+    """The schedule: a share kept in some blocks, or tokens that leave in every block, as methods
+    take it that choose tokens.
+    """
 
     amounts: ClassVar[Mapping[str, Any]] = {"keep_rate": 1, "r": 0, "r_ratio": 0}
     purpose: ClassVar[Purpose] = "ceiling"
     keep_rate: float | None = Field(
-        default=None, gt=0, le=1, description="share of the patch tokens left that each reducing block keeps"
+        default=None,
+        gt=0,
+        le=1,
+        description="share of the patch tokens left that each reducing block keeps",
     )
     layers: Annotated[tuple[int, ...], Field(min_length=1)] | None = Field(
-        default=None, description="with keep_rate: blocks that reduce, counted from 0; 3, 6 and 9 if not given"
+        default=None,
+        description="with keep_rate: blocks that reduce, counted from 0; 3, 6 and 9 if not given",
     )
     r: TokenCount | tuple[TokenCount, ...] | None = Field(
-        default=None, description="tokens that leave in every block, or {per_block: […]} with a number for each block"
+        default=None,
+        description=(
+            "tokens that leave in every block, or {per_block: […]} with a number for each block"
+        ),
     )
     r_ratio: float | None = Field(
-        default=None, ge=0, le=0.5, description="share of the patch tokens present that leaves in each block"
+        default=None,
+        ge=0,
+        le=0.5,
+        description="share of the patch tokens present that leaves in each block",
     )
     align: AlignField = None
     fused: Literal[True] | None = Field(
-        default=None, description="with keep_rate: one token more stays in each reducing block, as where the others are fused"
+        default=None,
+        description=(
+            "with keep_rate: one token more stays in each reducing block, as where the others are"
+            " fused"
+        ),
     )
 
     counts: Literal["image"] | None = Field(
-        default=None, description="with keep_rate: image counts shares of the image's patch tokens, as in topk"
+        default=None,
+        description="with keep_rate: image counts shares of the image's patch tokens, as in topk",
     )
 
     @model_validator(mode="after")
@@ -89,7 +108,9 @@ class Params(method.Params):
         given: dict[str, Any] = {"keep_rate": self.keep_rate, "align": self.align}
         if self.layers is not None:
             given["layers"] = self.layers
-        return FusingParams(**given) if self.fused else CountedKeepParams(**given, counts=self.counts)
+        return (
+            FusingParams(**given) if self.fused else CountedKeepParams(**given, counts=self.counts)
+        )
 
 
 NEUTRAL = Params(keep_rate=1)
@@ -114,7 +135,11 @@ def macs(params: Params, network: Network, image_size: ImageSize) -> int:  # noq
 
 def refuses(params: Params, network: Network) -> str | None:
     schedule = params.schedule
-    return schedule.too_deep(network) if isinstance(schedule, KeepParams) else schedule.too_long(network)
+    return (
+        schedule.too_deep(network)
+        if isinstance(schedule, KeepParams)
+        else schedule.too_long(network)
+    )
 
 
 def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
