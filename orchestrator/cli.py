@@ -422,7 +422,7 @@ def schema() -> None:
     from sweeps.language.json_schema import schema_text
     from workers import methods
 
-    typer.echo(schema_text(methods.every()), nl=False)
+    typer.echo(schema_text(methods.all_methods()), nl=False)
 
 
 app.command("advise")(advise)

@@ -22,11 +22,11 @@ SQL = re.compile(
 )
 
 MAX_CODE_TOKENS = {
-    "sweeps": 106_800,
-    "workers": 106_100,
-    "store": 85_500,
-    "orchestrator": 61_300,
-    "webapp": 62_700,
+    "sweeps": 107_900,
+    "workers": 106_700,
+    "store": 86_500,
+    "orchestrator": 62_200,
+    "webapp": 63_400,
 }
 """Of the Python files of each folder, without comments, docstrings and layout; raising one needs a
 line in CHANGELOG."""

@@ -23,7 +23,7 @@ from sweeps.errors import UserError
 from sweeps.language.confirmation import comparison_at, confirmation_sweep
 from sweeps.model.metrics import INTERVAL
 from sweeps.text.advice_text import Evidence
-from workers.methods import every
+from workers.methods import all_methods
 
 
 class Confirmation(NamedTuple):
@@ -93,7 +93,7 @@ def confirm(winner: Evidence, tokens: int, metric: str, db: str | None) -> Confi
         step.method
         for arm in (comparison.arm, comparison.baseline)
         for step in arm.stack
-        if step.method not in every()
+        if step.method not in all_methods()
     ]
     if unknown:
         raise UserError(f"--confirm: the method {unknown[0]} is not installed here")
@@ -101,7 +101,7 @@ def confirm(winner: Evidence, tokens: int, metric: str, db: str | None) -> Confi
         comparison,
         name,
         f"Is {winner.label} as fast on fresh pairs as when it was chosen?",
-        every(),
+        all_methods(),
     )
     expansion = planning.load_sweep(f"{name}.yaml", auto=device, text=text)
     if [each.question_id for each in expansion.comparisons] != [comparison.question_id]:

@@ -38,7 +38,7 @@ from sweeps.model.kinds import KINDS
 from sweeps.model.method import modality_of
 from sweeps.model.outcome import Outcome
 from workers.measure.machine.environment import devices
-from workers.methods import every
+from workers.methods import all_methods
 
 ImportFormat = Literal["outcomes", "nsys", "ncu"]
 
@@ -244,7 +244,7 @@ def _check_methods(job: Job) -> None:
     """Raise `OutcomeFileError` for parameters that a method of this installation does not have or
     take.
     """
-    known, modality = every(), KINDS[job.kind].modality
+    known, modality = all_methods(), KINDS[job.kind].modality
     for place, arm in enumerate(job.arms):
         for step in arm.stack:
             method, where = known.get(step.method), f"job.arms.{place}: {step.method}"

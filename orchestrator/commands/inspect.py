@@ -9,9 +9,9 @@ import typer
 from orchestrator import text_table
 from store.errors import StoreError
 from store.open.engine import connect_readonly
-from sweeps.model.method import modality_of
+from sweeps.model.method import doc_summary, modality_of
 from sweeps.model.metrics import INTERVAL
-from workers.methods import every
+from workers.methods import all_methods
 
 MAX_POINTS = 60
 """Speed-ups that the state of one sweep lists."""
@@ -94,7 +94,7 @@ def _known_so_far(db: str | None, name: str) -> Iterator[str]:
 
 def show_methods(form: Literal["table", "json"]) -> None:
     """All methods with purpose, version, paper and parameters, from the code."""
-    listed = [_method(name, method) for name, method in sorted(every().items())]
+    listed = [_method(name, method) for name, method in sorted(all_methods().items())]
     if form == "json":
         typer.echo(json.dumps(listed, indent=1))
         return
@@ -129,11 +129,11 @@ def _method(name: str, method: Any) -> dict[str, Any]:
         "method": name,
         "modality": modality_of(method),
         "version": method.VERSION,
-        "purpose": (method.__doc__ or "").strip().partition("\n")[0],
+        "purpose": doc_summary(method),
         "paper": method.PAPER,
         "params": {
             key: (
-                {"type": _type(field), "help": field.get("description", "")}
+                {"type": _type(field), "help": " ".join(field.get("description", "").split())}
                 | {k: v for k, v in field.items() if k == "default"}
             )
             for key, field in fields.items()

@@ -12,7 +12,7 @@ from sweeps.analysis.job_estimate import (
 )
 from sweeps.model.job import Job, Step
 from workers.measure.machine.rapl import energy_problem
-from workers.methods import every
+from workers.methods import all_methods
 
 TRAINING_SECONDS: Mapping[str, float] = {"tiny_lm": 480.0}
 """What training a model on demand may take; counted once for each model, since whether it is cached
@@ -58,7 +58,7 @@ def _reads_energy() -> bool:
 def _making(step: Step, job: Job) -> float:
     """What a method makes before an arm can run with it."""
     network = llm_geometry(job.condition.model)
-    params = every()[step.method].Params.model_validate(step.params)
+    params = all_methods()[step.method].Params.model_validate(step.params)
     macs = None if network is None else params.preparation_macs(network)
     return (
         0.0

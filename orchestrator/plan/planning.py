@@ -36,7 +36,7 @@ from sweeps.model.protocol import Protocol
 from sweeps.number_format import count, duration
 from workers.data import check_head, data_hash
 from workers.data.corruptions import CORRUPTIONS
-from workers.methods import every
+from workers.methods import all_methods
 from workers.methods.arm_labels import params_label
 from workers.training.recipes import recipe_hash
 
@@ -141,7 +141,7 @@ def load_sweep(
 
     return expand_file(
         path,
-        methods=every(),
+        methods=all_methods(),
         networks=networks(),
         auto=auto,
         text=text,

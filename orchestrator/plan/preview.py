@@ -416,7 +416,7 @@ def _amounts(step: Step) -> dict[str, Any]:
 
 
 def _known_amounts(step: Step) -> Mapping[str, Any]:
-    return methods.every()[step.method].Params.amounts
+    return methods.all_methods()[step.method].Params.amounts
 
 
 def _is_nothing(step: Step, name: str, value: Any) -> bool:

@@ -18,7 +18,7 @@ from sweeps.language.grid import OPERATORS
 from sweeps.language.thread_parser import THREADS_KEY, Threads
 from sweeps.model.condition import Condition, Exclusive, InputValues, Overrides
 from sweeps.model.kinds import THREAD_FIELDS
-from sweeps.model.method import AnyMethod
+from sweeps.model.method import AnyMethod, doc_summary
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 PATH = Path(__file__).parents[1] / "schema.json"
@@ -83,7 +83,22 @@ def json_schema(methods: Mapping[str, AnyMethod]) -> Schema:
 
 def schema_text(methods: Mapping[str, AnyMethod]) -> str:
     """What `schema.json` must hold."""
-    return json.dumps(json_schema(methods), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    return (
+        json.dumps(_unwrapped(json_schema(methods)), indent=1, sort_keys=True, ensure_ascii=False)
+        + "\n"
+    )
+
+
+def _unwrapped(schema: Any) -> Any:
+    """The same with each description on one line."""
+    if isinstance(schema, list):
+        return [_unwrapped(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {key: _unwrapped(value) for key, value in schema.items()}
+    if isinstance(text := found.get("description"), str):
+        found["description"] = " ".join(text.split())
+    return found
 
 
 def _ref(name: str) -> Schema:
@@ -172,7 +187,6 @@ def _several(one: Schema, name: str, *, form: Form = "scalar") -> Schema:
 
 def _method(name: str, method: AnyMethod, definitions: Schema, beside: Schema) -> Schema:
     """An entry for one method: its parameters, and `beside` them what any entry may hold."""
-    purpose = (method.__doc__ or "").strip().split("\n")[0]
     schema = _object(method.Params, definitions, prefix=f"{name}.")
     params: Schema = {}
     for key, value in schema.get("properties", {}).items():
@@ -184,7 +198,7 @@ def _method(name: str, method: AnyMethod, definitions: Schema, beside: Schema) -
                 params[key] = {**described, **_ref(shared)}
                 break
     return _closed(
-        {"method": {"const": name, "description": purpose}, **beside, **params},
+        {"method": {"const": name, "description": doc_summary(method)}, **beside, **params},
         ["method", *schema.get("required", [])],
     )
 

@@ -228,6 +228,11 @@ class LanguageNetwork(FrozenModel):
         return matrices + 2 * attended * self.heads * self.head_dim
 
 
+def doc_summary(documented: object) -> str:
+    """The first paragraph of a docstring, on one line; empty without one."""
+    return " ".join((documented.__doc__ or "").strip().partition("\n\n")[0].split())
+
+
 class _MethodFile(Protocol):
     """What every file in `workers/methods/` provides; importing it imports no torch (tensors are
     touched inside functions).
@@ -235,7 +240,7 @@ class _MethodFile(Protocol):
 
     __name__: str
     __doc__: str | None
-    """First line: the one-line purpose."""
+    """First paragraph: the purpose."""
     PAPER: str
     VERSION: int
     Params: type[Params]

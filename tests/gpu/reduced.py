@@ -13,7 +13,7 @@ from sweeps.model.job import Job, Pair
 from sweeps.model.protocol import Protocol
 from workers.data import data_hash
 from workers.data.corruptions import CORRUPTIONS
-from workers.methods import every
+from workers.methods import all_methods
 from workers.training.recipes import recipe_hash
 
 SWEEPS = Path(__file__).parents[2] / "sweeps"
@@ -53,7 +53,7 @@ def planned(path: Path, device: Device) -> tuple[Job, ...]:
 
     expansion = expand_file(
         path,
-        methods=every(),
+        methods=all_methods(),
         networks=networks(),
         auto=device,
         contents=contents,

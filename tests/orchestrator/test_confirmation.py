@@ -15,7 +15,7 @@ from sweeps.model.kinds import kinds_of
 from sweeps.model.method import modality_of
 from tests.orchestrator.commands import SWEEP, breakeven
 from tests.store.language_fixtures import MODEL
-from workers.methods import every
+from workers.methods import all_methods
 
 pytestmark = pytest.mark.ray
 
@@ -49,19 +49,19 @@ CONDITIONS = [
 
 
 def questions(comparison: Comparison) -> list[str]:
-    text = confirmation_sweep(comparison, "confirm-it", "Is it: as fast?", every())
+    text = confirmation_sweep(comparison, "confirm-it", "Is it: as fast?", all_methods())
     return [
         each.question_id
         for each in planning.load_sweep("confirm.yaml", auto="cpu", text=text).comparisons
     ]
 
 
-@pytest.mark.parametrize("name", sorted(every()))
+@pytest.mark.parametrize("name", sorted(all_methods()))
 def test_every_example_of_a_method_is_requested_again(name: str) -> None:
     """Whatever its parameters are (lists, schedules, budgets), the generated sweep has the identity
     of the question.
     """
-    method = every()[name]
+    method = all_methods()[name]
     condition = VISION if modality_of(method) == "vision" else LANGUAGE
     kind = kinds_of(modality_of(method))[0].name
     for params in method.EXAMPLES:
@@ -91,7 +91,10 @@ def test_parameters_that_the_method_does_not_know_are_written_as_they_are() -> N
     """
     arm = Arm(stack=(Step(method="topk", params={"keep_rate": 0.5, "note": "<b>"}),))
     text = confirmation_sweep(
-        Comparison(kind="latency", condition=VISION, baseline=DENSE, arm=arm), "again", "?", every()
+        Comparison(kind="latency", condition=VISION, baseline=DENSE, arm=arm),
+        "again",
+        "?",
+        all_methods(),
     )
     assert "note: <b>" in text
 

@@ -21,6 +21,7 @@ from sweeps.model.identity import canonical
 from sweeps.model.job import DENSE
 from tests.orchestrator.commands import ROOT, breakeven
 from tests.webapp import simulated
+from workers.methods import all_methods
 from workers.methods.arm_labels import params_label
 
 
@@ -145,14 +146,12 @@ def test_query_prints_each_format_and_refuses_to_write(stored: Path) -> None:
 
 def test_methods_come_from_the_code(tmp_path: Path) -> None:
     """`breakeven methods` lists every method file with its paper and each of its parameters."""
-    from workers.methods import every
-
     listed = {
         one["method"]: one
         for one in json.loads(breakeven("methods", "--format", "json", folder=tmp_path).stdout)
     }
-    assert set(listed) == set(every())
-    for name, method in every().items():
+    assert set(listed) == set(all_methods())
+    for name, method in all_methods().items():
         assert set(listed[name]["params"]) == set(method.Params.model_fields)
         assert listed[name]["paper"] == method.PAPER
     shown = breakeven("methods", folder=tmp_path).stdout

@@ -14,7 +14,7 @@ from sweeps.geometry.vit_catalogue import networks
 from sweeps.language.expand import Expansion, expand_file
 from sweeps.language.yaml_reader import SweepError
 from tests.sweeps.conftest import MODEL
-from workers.methods import every
+from workers.methods import all_methods
 
 FOLDER = Path(__file__).parents[2] / "sweeps"
 PINNED = json.loads(Path(__file__).with_name("questions.json").read_text())
@@ -33,7 +33,11 @@ def params(expansion: Expansion) -> list[dict[str, Any]]:
 def real(methods: str) -> Expansion:
     """A sweep with the methods that ship."""
     return expand_file(
-        "trial.yaml", text=f"{REAL}{methods}\n", methods=every(), networks=networks(), auto="cpu"
+        "trial.yaml",
+        text=f"{REAL}{methods}\n",
+        methods=all_methods(),
+        networks=networks(),
+        auto="cpu",
     )
 
 
@@ -42,7 +46,7 @@ def test_shipped_sweeps_keep_their_questions(file: str) -> None:
     """Every question of a shipped sweep has its pinned identity, so that no stored answer is lost
     unnoticed.
     """
-    expansion = expand_file(FOLDER / file, methods=every(), networks=networks(), auto="cpu")
+    expansion = expand_file(FOLDER / file, methods=all_methods(), networks=networks(), auto="cpu")
     questions = [comparison.question_id for comparison in expansion.comparisons]
     digest = hashlib.sha256("\n".join(questions).encode()).hexdigest()
     assert {"questions": len(questions), "digest": digest} == PINNED[file]

@@ -23,7 +23,9 @@ ON_GPU = ("tr_batch_and_size", "tome_vs_ours_early", "full_depth_2.7g", "flops_s
 
 @cache
 def expanded(name: str) -> Expansion:
-    return expand_file(FOLDER / name, methods=methods.every(), networks=networks(), auto="cpu")
+    return expand_file(
+        FOLDER / name, methods=methods.all_methods(), networks=networks(), auto="cpu"
+    )
 
 
 def once(name):

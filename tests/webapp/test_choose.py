@@ -18,7 +18,7 @@ from tests.webapp.page_elements import page_text
 from tests.webapp.simulated import store_outcomes
 from webapp.display import texts
 from webapp.queries import queries_choose
-from workers.methods import every
+from workers.methods import all_methods
 
 DEIT = "deit_tiny_patch16_224"
 PAGE = "screens/choose.py"
@@ -155,7 +155,7 @@ def test_sweeps_measure_what_they_promise(filled: str) -> None:
 
     def questions(text: str) -> list[tuple[str, int | None, int]]:
         found = expand_file(
-            "made.yaml", methods=every(), networks=networks(), auto="cpu", text=text
+            "made.yaml", methods=all_methods(), networks=networks(), auto="cpu", text=text
         ).comparisons
         return [
             (each.arm.method, each.condition.image_size, each.condition.batch_size)

@@ -47,7 +47,7 @@ WORDS = {
     "beta",
     "tau",
 }
-WORDS |= {"kernel", "prefill", "quota", "energy", "rows", "fused"}
+WORDS |= {"implementation", "kernel", "prefill", "quota", "energy", "rows", "fused"}
 """Words with another meaning elsewhere: random weights, a temperature of a GPU, a margin of a
 logit, symbols of statistics, what a GPU runs, the phases of a language model, what a cgroup allows,
 rows of a table, a fused attention."""
@@ -239,7 +239,7 @@ def test_no_method_and_no_parameter_is_named_outside_its_file() -> None:
     """A method and a parameter are named in their own file and their technique's folder, and in no
     other string of the source.
     """
-    known = methods.every()
+    known = methods.all_methods()
     names = set(known) | {
         field for method in known.values() for field in method.Params.model_fields
     }
@@ -270,7 +270,7 @@ def test_no_method_is_named_in_a_longer_text_of_the_pipeline() -> None:
     """Messages and names of classes and functions of the workers' pipeline name no method
     either.
     """
-    names = "|".join(set(methods.every()) - WORDS)
+    names = "|".join(set(methods.all_methods()) - WORDS)
     pipeline = [
         ROOT / "workers" / folder
         for folder in ("kinds", "arms", "models", "measure", "data", "training", "kv_caches")

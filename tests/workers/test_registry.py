@@ -40,7 +40,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_modalities_are_apart() -> None:
     """Every method is of one modality, and each modality has some."""
-    found = methods.every()
+    found = methods.all_methods()
     assert set(found) == {*methods.of_modality("vision"), *methods.of_modality("language")}
     assert not {*methods.of_modality("vision")} & {*methods.of_modality("language")}
     assert {modality_of(method) for method in found.values()} == {"vision", "language"}
@@ -80,7 +80,7 @@ def test_a_file_that_lacks_a_part(folder: Path, wrong: str, message: str) -> Non
     that line.
     """
     (folder / "broken.py").write_text(wrong)
-    assert "broken" not in methods.every()
+    assert "broken" not in methods.all_methods()
     assert re.search(rf"broken\.py: .*{message}", methods.left_out()["broken"])
     with pytest.raises(InvalidMethod, match=rf"broken\.py: .*{message}"):
         methods.resolve(Arm(stack=(Step(method="broken"),)), "language")
@@ -92,7 +92,7 @@ def test_a_module_beside_a_method_is_imported_last(folder: Path) -> None:
         LANGUAGE_METHOD.replace("VERSION = 2", "from neighbour_of_plain import VERSION")
     )
     (folder / "neighbour_of_plain.py").write_text('"""Not a method."""\nVERSION = 7\n')
-    assert methods.every()["plain"].VERSION == 7
+    assert methods.all_methods()["plain"].VERSION == 7
     assert sys.path[-1] == str(folder.resolve())
 
 
@@ -104,14 +104,14 @@ def test_a_method_does_not_see_the_store(folder: Path, monkeypatch: pytest.Monke
     (folder / "plain.py").write_text(
         LANGUAGE_METHOD + "\nimport os\nSEEN = os.environ.get('BREAKEVEN_DB')\n"
     )
-    assert cast(Any, methods.every()["plain"]).SEEN is None
+    assert cast(Any, methods.all_methods()["plain"]).SEEN is None
     assert os.environ["BREAKEVEN_DB"] == "postgresql://user:password@host/db"
 
 
 def test_no_method_imports_torch_or_transformers() -> None:
     """Planning reads all of them in a process that never loads either."""
     program = (
-        "import sys\nfrom workers.methods import every\nevery()\nassert not {'torch',"
+        "import sys\nfrom workers.methods import all_methods\nall_methods()\nassert not {'torch',"
         " 'transformers', 'timm'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -38,7 +38,7 @@ compiled = pytest.mark.skipif(MISSING is not None, reason=f"no compiled kernel h
         (1, 9, 1, 4, 4, 0, 0),
     ],
 )
-def test_compiled_merging_agrees_with_torch(
+def test_compiled_merging_agrees_with_torch(  # noqa: PLR0917
     batch, tokens, heads, head_dim, channels, prefix, r, sized, threads
 ):
     """Odd shapes, prefix tokens, sizes, strided keys and none to merge: the same tokens in the same

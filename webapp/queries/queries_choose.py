@@ -31,7 +31,7 @@ from sweeps.language.confirmation import comparison_at, sweep_of
 from sweeps.model.job import Comparison
 from sweeps.text.advice_text import Advice
 from webapp.queries import kept
-from workers.methods import every, purpose
+from workers.methods import all_methods, purpose
 from workers.methods.arm_labels import params_label
 
 METHODS = MethodFacts(params_label, purpose)
@@ -182,7 +182,7 @@ def sweep_for_missing_points(
 
 
 def _written(comparisons: Sequence[Comparison], name: str, question: str) -> str:
-    known = every()
+    known = all_methods()
     for each in comparisons:
         for step in (*each.arm.stack, *each.baseline.stack):
             if step.method not in known:

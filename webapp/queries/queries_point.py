@@ -13,7 +13,7 @@ from sweeps.text.noise_findings import NoiseFinding
 from sweeps.text.verdict_rule import RuleLine
 from webapp import queries
 from webapp.charts.pair_series import PairFrames
-from workers.methods import every
+from workers.methods import all_methods
 
 
 class PointFrames(NamedTuple):
@@ -78,7 +78,9 @@ def single_sweep(found: PointEvidence) -> str:
     """A sweep file of this comparison alone; empty where a method of it is not installed here."""
     try:
         question = f"Is comparison {found.comparison_id} measured again the same?"
-        return confirmation_sweep(found.comparison, f"point-{found.question_id}", question, every())
+        return confirmation_sweep(
+            found.comparison, f"point-{found.question_id}", question, all_methods()
+        )
     except KeyError:
         return ""
 

@@ -130,7 +130,9 @@ def ceiling_words(own: pd.DataFrame) -> str:
         )
     if own["image_size"].isna().all():
         return ""
-    names = [name for name, method in methods.every().items() if method.Params.purpose == "ceiling"]
+    names = [
+        name for name, method in methods.all_methods().items() if method.Params.purpose == "ceiling"
+    ]
     return (
         "What these token counts could save at best is not known: add the method"
         f" {' or '.join(names)} with the same counts."

@@ -61,7 +61,7 @@ class FailureCollector:
         """Reading of `time.monotonic()`; compiling does not count, and an alarm that rang leaves
         the other arms as long again."""
         before = ForwardFunctions()
-        methods.every()  # files of users are imported here, once in a process
+        methods.all_methods()  # files of users are imported here, once in a process
         for change in before.restore():
             _LOG.warning("importing the methods: %s, and is put back", change)
         functions = ForwardFunctions()

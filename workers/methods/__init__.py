@@ -50,7 +50,7 @@ class InvalidMethod(Exception):  # noqa: N818 - reads as what it is in a message
     """
 
 
-def every() -> Mapping[str, AnyMethod]:
+def all_methods() -> Mapping[str, AnyMethod]:
     """Every method by name, without importing torch. One from outside that cannot be used is left
     out, with a line in the log.
     """
@@ -64,7 +64,9 @@ def left_out() -> Mapping[str, str]:
 
 def of_modality(modality: Modality) -> Mapping[str, Any]:
     """The methods for models of a modality, by name."""
-    return {name: method for name, method in every().items() if modality_of(method) == modality}
+    return {
+        name: method for name, method in all_methods().items() if modality_of(method) == modality
+    }
 
 
 def resolve(arm: Arm, modality: Modality) -> list[tuple[Any, Any]]:
@@ -198,7 +200,7 @@ def purpose(method: str) -> Purpose:
 
     A method that is not installed counts as an optimisation.
     """
-    known = every()
+    known = all_methods()
     found = (known[name].Params.purpose for name in method.split("+") if name in known)
     return next((each for each in found if each != "optimisation"), "optimisation")
 
@@ -211,7 +213,7 @@ def tuning_control(arm: Arm, among: Sequence[Arm]) -> tuple[Arm, int | None] | N
     part is its place in `among`, `None` if it is not there. `None` for an arm that nothing tunes,
     or whose method is not installed.
     """
-    known = every()
+    known = all_methods()
     for place, step in enumerate(arm.stack):
         if step.method not in known or step.version != known[step.method].VERSION:
             continue

@@ -66,5 +66,5 @@ def _params(method: str, params: Mapping[str, Any], without: str = "") -> list[s
 
 def _model(method: str) -> type[Params] | None:
     """The parameters of a method; `None` for one that is not installed (any more)."""
-    found = methods.every().get(method)
+    found = methods.all_methods().get(method)
     return None if found is None else found.Params

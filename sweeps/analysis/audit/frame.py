@@ -69,14 +69,14 @@ class AuditFrame:
 
     def stated(self, name: str) -> AuditColumn:
         """Whether a row states a field; `a|b`: one of them."""
+        import pandas as pd
+
         found = np.zeros(self.length, dtype=bool)
         for each in name.split("|"):
             if each == "counters":
                 found |= np.any([~np.isnan(self.column(counter)) for counter in COUNTERS], axis=0)
             elif each in self.values:
-                found |= (
-                    (self.text(each) != None) if each in TEXTS else ~np.isnan(self.column(each))
-                )
+                found |= pd.notna(self.values[each])
         return found
 
     def codes(self, names: Sequence[str], places: AuditColumn | None = None) -> AuditColumn:

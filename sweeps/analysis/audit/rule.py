@@ -8,6 +8,7 @@ import numpy as np
 
 from sweeps.analysis.audit.frame import AuditColumn, AuditFrame
 from sweeps.model.identity import FrozenModel
+from sweeps.model.method import doc_summary
 
 Severity = Literal["contradiction", "doubtful", "note"]
 SEVERITIES: tuple[Severity, ...] = ("contradiction", "doubtful", "note")
@@ -79,8 +80,8 @@ class AuditRule:
 
     @property
     def purpose(self) -> str:
-        """The first sentence of the check's docstring."""
-        return (self.check.__doc__ or "").strip().partition("\n")[0]
+        """The first paragraph of the check's docstring."""
+        return doc_summary(self.check)
 
     def missing(self, frame: AuditFrame) -> list[str]:
         """What the table lacks for the rule; empty where it may be applied."""
