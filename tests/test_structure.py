@@ -22,7 +22,7 @@ SQL = re.compile(
 )
 
 MAX_CODE_TOKENS = {
-    "sweeps": 107_900,
+    "sweeps": 108_000,
     "workers": 106_700,
     "store": 86_500,
     "orchestrator": 62_200,
