@@ -340,7 +340,7 @@ def import_outcomes(
     store; twice changes nothing.
     """
     if reference:
-        from orchestrator.commands.references import import_published
+        from orchestrator.commands.import_files import import_published
 
         raise typer.Exit(import_published(files or (), db=db))
     from orchestrator.commands.import_files import import_files

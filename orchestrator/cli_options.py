@@ -26,7 +26,7 @@ DeviceOption = Annotated[
 ]
 MeasuredDevice = Annotated[
     Literal["cpu", "cuda"] | None,
-    typer.Option("--device", help="Only what was measured on such a device."),
+    typer.Option("--device", help="Only what was measured on this class of device."),
 ]
 MeasuredRuntime = Annotated[
     Literal["eager", "compile", "cudagraph"] | None,

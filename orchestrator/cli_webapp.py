@@ -72,7 +72,7 @@ def open_app(
 
 
 def _become_webapp(arguments: list[str], db: str | None) -> NoReturn:
-    """Run a command of the web app, which this package does not import, in place of this
+    """Run a command of the web app, which this package does not import, instead of this
     process.
     """
     environment = {**os.environ, **({"BREAKEVEN_DB": db} if db else {})}

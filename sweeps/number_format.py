@@ -14,7 +14,7 @@ class AxisLabel(NamedTuple):
     unit: str = ""
     """After a number in a sentence."""
     before: str = ""
-    """In front of it, in place of a unit."""
+    """In front of it, instead of a unit."""
 
     @property
     def along(self) -> str:

@@ -1,4 +1,4 @@
-"""Command `advise`: which arm to use for so many tokens and such a batch, or the unmodified model,
+"""Command `advise`: which arm to use for a number of tokens and a batch size, or the unmodified model,
 and the rows that show it.
 """
 

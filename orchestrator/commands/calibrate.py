@@ -24,7 +24,7 @@ from sweeps.model.condition import Device
 from sweeps.stats.visits import FLOOR_SD
 
 WRITTEN = "budget: 4s, timeout: 5m, rounds: 8"
-"""What the shipped sweep file states in place of the options."""
+"""What the shipped sweep file states instead of the options."""
 START_S = 7.0
 """What a job takes beside its budget: its process, the models, the warm-up."""
 MIN_S = 1.0

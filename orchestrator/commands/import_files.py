@@ -25,7 +25,9 @@ from store.traces.record import RecordedTrace, TraceFile, record_traces
 from store.traces.ties import StatedTie
 from store.write.queue import progress
 from store.write.record import record_imported
+from store.write.references import import_references
 from sweeps.importers.outcome_file import OutcomeFileError, read_outcome
+from sweeps.importers.references.reference_files import load_reference, shipped_references
 from sweeps.importers.traces.device_trace import TraceError
 from sweeps.importers.traces.ncu_profile import ncu_profiles
 from sweeps.importers.traces.ncu_report import KERNEL, NAME, read_ncu
@@ -37,6 +39,7 @@ from sweeps.model.job import Job
 from sweeps.model.kinds import KINDS
 from sweeps.model.method import modality_of
 from sweeps.model.outcome import Outcome
+from sweeps.number_format import count
 from workers.measure.machine.environment import devices
 from workers.methods import all_methods
 
@@ -52,7 +55,7 @@ EXPORT_FIRST = {
 _STATES = {
     "imported": "imported",
     "known": "in the store already, nothing changed",
-    "replaced": "imported again, in place of what was stored of it",
+    "replaced": "imported again, instead of what was stored of it",
 }
 
 
@@ -261,3 +264,17 @@ def _check_methods(job: Job) -> None:
                 raise OutcomeFileError(
                     f"{where}.{'.'.join(map(str, first['loc']))}: {first['msg']}"
                 ) from None
+
+
+def import_published(names: Iterable[Path], *, db: str | None) -> int:
+    """Store references by name or path (default: all that ship) as environments `published: …`.
+    Returns the exit code.
+    """
+    sets = [load_reference(str(name)) for name in names] or [
+        load_reference(name) for name in shipped_references()
+    ]
+    changed = import_references(connect(db), sets)
+    for each in sets:
+        state = "imported" if changed[each.name] else "was in the store already"
+        typer.echo(f"{each.name} ({count(len(each.rows), 'row')}) {state}: {each.environment}")
+    return 0

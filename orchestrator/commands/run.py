@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Literal
 
 import typer
 
-from orchestrator.commands.limits import limit_s_of, limit_text, whole_limit_s
 from orchestrator.loop.outcome_lines import job_label
+from orchestrator.loop.time_budget import limit_s_of, limit_text, whole_limit_s
 from orchestrator.plan import planning
 from orchestrator.plan.estimate import job_seconds
 from orchestrator.plan.planning import Plan, make_plan, require_feasible

@@ -91,7 +91,7 @@ class Display:
         self._bar.stop()
 
     def expect(self, jobs: Sequence[Job]) -> None:
-        """Jobs that are still to come, in place of those expected before."""
+        """Jobs that are still to come, instead of those expected before."""
         self._comparisons = self._done + sum(len(job.pairs) for job in jobs)
         self._visits_left = Counter(job.round for job in jobs if job.protocol.passes > 1)
         self._bar.update(self._task, total=self._comparisons)

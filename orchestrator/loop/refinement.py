@@ -176,7 +176,7 @@ class Refinement:
                 yield Question(comparison_id, comparison, group, curve, x, job.protocol.half_width)
 
     def _groups(self, places: Collection[Place]) -> list["CurveGroup"]:
-        """The curves as far as they were measured, each group at the place that has most of it."""
+        """The measured curves, each group at the place that has most of it."""
         environments = {place.environment for place in places}
         rows = (
             [] if self.engine is None else load_effects(self.engine, self.questions, environments)

@@ -50,7 +50,7 @@ def job_seconds(job: Job) -> float:
 @functools.cache
 def _reads_energy() -> bool:
     """Whether this machine offers the energy of its CPU, for which nodes like it measure each arm
-    by itself for a while.
+    on its own for a while.
     """
     return not energy_problem()
 

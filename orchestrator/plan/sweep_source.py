@@ -24,7 +24,7 @@ class SweepSource(NamedTuple):
     path: Path
     """The file, or the name of `text` in messages."""
     text: str | None = None
-    """What is read in place of the file."""
+    """What is read instead of the file."""
 
 
 def find_source(given: Path, db: str | None) -> SweepSource:

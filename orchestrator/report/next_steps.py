@@ -81,13 +81,13 @@ def decisions_of(report: Report) -> Iterator[str]:
     if slower:
         more = f" and {len(slower) - MAX_NAMED} more" if len(slower) > MAX_NAMED else ""
         yield (
-            f"use the unmodified model in place of {', '.join(slower[:MAX_NAMED])}{more}: slower"
+            f"use the unmodified model instead of {', '.join(slower[:MAX_NAMED])}{more}: slower"
             " wherever it was measured"
         )
 
 
 def legend(report: Report) -> Iterator[str]:
-    """Explanations of the words in a report that stand in place of the verdict, and of what its
+    """Explanations of the words in a report that stand instead of the verdict, and of what its
     intervals count.
     """
     findings = {speedup_of(row).finding for row in rows_of(report.speedups)}

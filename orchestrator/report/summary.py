@@ -143,11 +143,8 @@ def _table(title: str, arms: Sequence[ArmRow]) -> Section:
     )
     if len(shown) < len(sizes):
         lines.append(TextLine(f"{len(shown)} of {len(sizes)} sizes are shown: --detail", "dim"))
-    realised = f"realised: of the saving that MACs promise at {shown[-1]:,.0f} tokens"
-    note = (
-        f"speed-ups by tokens; {legend}; ±: half-width of the {INTERVAL} intervals, median;"
-        f" {realised}"
-    )
+    realised = f"realised: share of the MACs' promise at {shown[-1]:,.0f} tokens"
+    note = f"{legend}; ±: median half-width, {INTERVAL}; {realised}"
     return Section(title=title, columns=columns, rows=arms[:MAX_ARMS], lines=lines, note=note)
 
 

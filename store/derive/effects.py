@@ -174,7 +174,7 @@ def derive_effects(
     depends on the machine.
 
     `known` holds by attempt raw data that need not be read again; `kinds` are those of the
-    comparisons, as far as the caller knows them.
+    comparisons, where the caller knows them.
     """
     data = dict(known or {})
     rows = []
@@ -283,5 +283,5 @@ def _flags(row: Row[Any]) -> list[str]:
 
 
 def _union(flags: Iterable[str | None]) -> str:
-    """All reasons in some lists joined by commas, as such a list."""
+    """All reasons in some lists joined by commas."""
     return ",".join(sorted({flag for joined in flags if joined for flag in joined.split(",")}))

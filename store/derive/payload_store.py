@@ -50,7 +50,7 @@ class PayloadStore(ABC, Generic[T]):
 
     @abstractmethod
     def missing(self, data: T | None, arm: int) -> str | None:
-        """What an outcome holds of an arm in place of a measurement; `None` if it holds one."""
+        """What an outcome holds of an arm instead of a measurement; `None` if it holds one."""
 
     @abstractmethod
     def used(self, pairs: Sequence[StoredPair]) -> list[StoredPair]:

@@ -29,7 +29,7 @@ SETTING = (
     *("data", "prompt_tokens", "new_tokens", "kv_cache", "decoding", "exclusive", "inputs"),
     *("spare_cores", "wait_policy", "pinning"),
 )
-"""Columns of `comparison` that are equal along such a curve but for the one that varies: everything
+"""Columns of `comparison` that are equal along this curve but for the one that varies: everything
 but the parameters."""
 _PLACES = {name: SETTING.index(name) for name in VARIED_FIELDS}
 EFFECT, COMPARISON, LINK = core(EffectRow), core(ComparisonRow), core(SweepComparisonRow)
@@ -103,11 +103,11 @@ REQUESTED = (
 
 
 class Line(NamedTuple):
-    """What the points of such a curve have in common."""
+    """What the points of the curve have in common."""
 
     sweep: int
     setting: tuple[Any, ...]
-    """Values of `SETTING`; `None` in place of the field that varies."""
+    """Values of `SETTING`; `None` instead of the field that varies."""
     params: str
     """Canonical JSON of the parameters that stay."""
     varied_parameter: str

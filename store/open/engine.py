@@ -112,7 +112,7 @@ def _sqlite_engine(path: Path | None, mode: str) -> Engine:
         ":memory:" if path is None else f"file:{quote(str(path))}?mode={mode}",
         uri=path is not None,
         timeout=BUSY_S,
-        isolation_level=None,  # the driver begins nothing by itself, see `_begin`
+        isolation_level=None,  # the driver begins no transaction, see `_begin`
         check_same_thread=False,
     )
     engine = create_engine(

@@ -293,7 +293,7 @@ def _kernels(export: _Export) -> Iterator[_Placed]:
 
 
 def _graphs(export: _Export) -> Iterator[_Placed]:
-    """Launches of CUDA graphs where nsys records the graph in place of its kernels."""
+    """Launches of CUDA graphs where nsys records the graph instead of its kernels."""
     for row, times in _device_runs(export, GRAPHS, "graphId"):
         yield _run(
             row,
@@ -345,7 +345,7 @@ def _ranges(export: _Export) -> Iterator[NvtxRange]:
 
 
 def _version(export: _Export) -> str:
-    """`2024.7.1 (schema 3.15.1)`, as far as the export states it."""
+    """`2024.7.1 (schema 3.15.1)`, where the export states it."""
     info = {
         row["name"]: str(row["value"])
         for name in EXPORT_INFO

@@ -37,7 +37,7 @@ class StatedTie(NamedTuple):
 
 
 class TraceTie(NamedTuple):
-    """The comparison and the arm that a file shows, as far as they are known."""
+    """The comparison and the arm that a file shows, where they are known."""
 
     comparison_id: str | None = None
     side: Side | None = None

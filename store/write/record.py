@@ -176,7 +176,7 @@ def comparisons_by_environment(
     """The comparisons (of the sweep of that name) that were measured or failed in each environment,
     in batches.
 
-    Those of one curve are together as far as possible, because a curve is derived for each batch
+    Those of one curve are together where possible, because a curve is derived for each batch
     that has one of its points.
     """
     source = PAIR.join(ATTEMPT, ATTEMPT.c.id == PAIR.c.attempt).join(
@@ -201,7 +201,7 @@ def comparisons_by_environment(
 
 
 def _by_curve(connection: Connection, comparisons: Collection[str]) -> Iterator[list[str]]:
-    """The comparisons in batches, those of one curve together as far as possible."""
+    """The comparisons in batches, those of one curve together where possible."""
     known = select(*_TOGETHER, COMPARISON.c.comparison_id)
     found: list[tuple[str, ...]] = []
     for batch in _batches(sorted(comparisons)):

@@ -63,7 +63,7 @@ class RankedArm(NamedTuple):
 
     @property
     def advised(self) -> bool:
-        """Whether it may be used in place of the unmodified model: clearly faster, and nothing
+        """Whether it may be used instead of the unmodified model: clearly faster, and nothing
         stands against it.
         """
         return self.verdict == "faster" and not self.obstacle

@@ -32,7 +32,7 @@ TEXT_SECONDS = 20.0
 PROFILING_SECONDS = 6.0
 """The forwards of one arm under a profiler, and reading what it recorded."""
 ALONE_SECONDS = 0.5
-"""An arm's forwards by itself, for its peak of memory."""
+"""An arm's forwards alone, for its peak of memory."""
 COMPILE_SECONDS = 60.0
 """What compiling one arm may take: eager code and a cold cache on two CPU cores."""
 GMACS_PER_SECOND: Mapping[Device, float] = {"cpu": 20.0, "cuda": 1000.0}

@@ -41,7 +41,7 @@ class PolicyChoice(NamedTuple):
     """The methods in order, each with its `method` and `params` (all of them, defaults
     included)."""
     overrides: dict[str, Any]
-    """What the arm runs with in place of the condition's own: `runtime`, `dtype`, `attention`,
+    """What the arm runs with instead of the condition's own: `runtime`, `dtype`, `attention`,
     `image_size`, `kv_cache`."""
     at_least: float = 1.0
     """Speed-up that the interval at this size promises at least, or those of both neighbours; 1 of
@@ -141,7 +141,7 @@ class Policy:
         return sorted({rule["batch"] for rule in self.rules})
 
     def choose(self, *, tokens: int, batch: int) -> PolicyChoice:
-        """What to run for so many tokens and such a batch: tokens of the unmodified model (patch
+        """What to run for a number of tokens and a batch size: tokens of the unmodified model (patch
         tokens, or those of the prompt).
 
         The unmodified model wherever nothing was measured, nothing was found to be faster, or rules

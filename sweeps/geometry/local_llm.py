@@ -100,7 +100,7 @@ def geometry(model: str) -> LanguageNetwork | None:
 
 
 def _check_shapes(network: LanguageNetwork, shapes: Mapping[str, list[int]]) -> None:
-    """Raise `ValueError` where weights are not of the size in config.json, as far as their names
+    """Raise `ValueError` where weights are not of the size in config.json, where their names
     tell without transformers.
     """
     if not network.described:

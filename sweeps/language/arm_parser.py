@@ -90,7 +90,7 @@ class Entry:
 
     def _dimensions(self) -> dict[int, list[ParameterValues]]:
         """Parameters that move together: those of each `zip` group, then each of the others (below
-        0) by itself.
+        0) alone.
         """
         tied = {
             group: [each for each in self.parameters if each.group == group]
@@ -311,7 +311,7 @@ def check_arm(
 
 
 def obstacle(known: KnownNames, item: Candidate, own: Condition, *, timed: bool) -> str | None:
-    """Why an arm cannot run under its own condition, as far as that is known; where nothing is
+    """Why an arm cannot run under its own condition, where that is known; where nothing is
     `timed` it has no runtime.
     """
     if timed and (reason := known.models.runtime_problem(own)) is not None:

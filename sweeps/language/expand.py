@@ -379,7 +379,7 @@ class _Expander:
             raise self.document.error(paths.get("image_size", ("axes",)), problem)
 
     def _check_model(self, item: Candidate, condition: Condition) -> None:
-        """Check whether an arm can run on the model of a condition, as far as that is known, once
+        """Check whether an arm can run on the model of a condition, where that is known, once
         for each model and runtime.
         """
         _, reasons = self.refusals.setdefault(item.arm.arm_id, (item.path, {}))

@@ -275,7 +275,7 @@ class Stop(FileSection):
 
 
 class BreakEvenSearch(FileSection):
-    """A search for the break-even along one axis, in place of a grid on it."""
+    """A search for the break-even along one axis, instead of a grid on it."""
 
     kind: Literal["breakeven"] = "breakeven"
     axis: str = Field(min_length=1)

@@ -191,7 +191,7 @@ def idle_groups(document: Document, sweep: Sweep, entries: Sequence[Entry]) -> I
             )
         elif not axes and tied < 2:
             problem = (
-                "ties nothing: its keys stand in entries that expand each by itself; tie keys of"
+                "ties nothing: its keys stand in entries that expand one by one; tie keys of"
                 " one entry, or an axis"
             )
             yield document.error(("zip", index), problem)

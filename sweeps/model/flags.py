@@ -42,10 +42,7 @@ FLAGS: Mapping[str, Flag] = {
         "other processes used the cores or the GPU: intervals are wider, and on a quiet machine"
         " speed-ups may be others",
         noise=True,
-        advice=(
-            "the cores were shared while measuring: `threads: 1` or `threads: cores - 1` in the"
-            " sweep measures more steadily; or when the machine is quiet, run again"
-        ),
+        advice="run again when the machine is quiet, or with `threads: cores - 1` in the sweep",
     ),
     "thermal_slowdown": _slowed(
         "heat lowered the clocks",

@@ -44,7 +44,7 @@ class Params(BaseModel):
         return None
 
     def choose(self, _condition: Condition, /) -> Self:
-        """The parameters with what the method chooses by itself under an arm's own condition."""
+        """The parameters with what the method chooses under an arm's own condition."""
         return self
 
     def chosen_implementation(self, _condition: Condition, /) -> str | None:

@@ -28,7 +28,7 @@ Row = Mapping[str, Any]
 
 
 class SpeedAnswer(NamedTuple):
-    """A stored speed-up as far as it is compared with another one."""
+    """What is compared of a stored speed-up."""
 
     log: float
     se: float | None

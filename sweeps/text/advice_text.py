@@ -196,7 +196,7 @@ def doubt_sentence(advice: Advice, again: str) -> str:
 
 
 def quality_sentence(advice: Advice) -> str:
-    """What the first arm costs in quality, as far as that is known; empty where the unmodified
+    """What the first arm costs in quality, where that is known; empty where the unmodified
     model comes first.
     """
     if advice.winner is None:

@@ -93,6 +93,6 @@ def load_caution(flags: Iterable[str | None]) -> Iterator[str]:
     each = [split_flags(joined) for joined in flags]
     if loaded := sum("contended" in names for names in each):
         yield (
-            f"measured beside other programs: {loaded} of {count(len(each), 'speed-up')}; the"
-            " answers hold for a machine that is loaded so; on a quiet one speed-ups may be others"
+            f"measured beside other programs: {loaded} of {count(len(each), 'speed-up')}; on a"
+            " quiet machine they may differ"
         )

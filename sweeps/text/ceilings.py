@@ -45,7 +45,7 @@ def explain_ceiling(row: Any) -> str:
 
     `Cut for nothing, the same tokens give 1.021x [0.978, 1.066]: at 16 tokens no method with these
     token counts gains more than 6.6 %`. Where the ceiling is a clear gain, it states whose the rest
-    of the promise is, as far as both intervals allow.
+    of the promise is, where both intervals allow that.
     """
     if is_missing(row.ceiling):
         return ""

@@ -73,7 +73,7 @@ def explain_wall(
     measurably (-3 % to +8 %), …, so wall time fell 31 % (28 to 34)`: shares are of the baseline's
     wall, and only what an interval shows is claimed. `measured` is the speed-up of a timing job,
     which is the answer: the profile explains it, and its own walls are stated as what they are.
-    Where they contradict the timing, this is stated in place of an explanation.
+    Where they contradict the timing, this is stated instead of an explanation.
     """
     held = bound(arm, device)
     if held is None or bound(baseline, device) is None or not baseline.wall_s or not arm.wall_s:
@@ -138,7 +138,7 @@ def explain_capture(eager_s: float, captured_s: float, ratio: IntervalEstimate |
     `ratio` is the eager wall over the captured one.
     """
     text = (
-        f"captured as a CUDA graph it takes {1e3 * captured_s:.3g} ms in place of"
+        f"captured as a CUDA graph it takes {1e3 * captured_s:.3g} ms instead of"
         f" {1e3 * eager_s:.3g} ms"
     )
     if ratio is None or ratio.low is None or ratio.high is None:

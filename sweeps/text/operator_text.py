@@ -40,7 +40,7 @@ def explain_operators(pairs: Sequence[OperatorPair]) -> str:
 
     `by operator (totals of the profiled rounds, without intervals): matrix products save less time
     than MACs: addmm takes 2.71 of 2.92 ms with 52 % of its MACs; added were baddbmm 0.15 ms …;
-    longer … became native_layer_norm 0.632 in place of 0.545 ms`
+    longer … became native_layer_norm 0.632 instead of 0.545 ms`
     """
     whole = sum(pair.baseline_ms for pair in pairs)
     if not whole:
@@ -96,7 +96,7 @@ def _listed(pairs: Sequence[OperatorPair], *, beside: bool = False) -> str:
     """The largest differences, and how many more there are."""
     ordered = sorted(pairs, key=lambda pair: pair.baseline_ms - pair.arm_ms)
     named = [
-        f"{pair.short_name} {pair.arm_ms:.3g} in place of {pair.baseline_ms:.3g} ms"
+        f"{pair.short_name} {pair.arm_ms:.3g} instead of {pair.baseline_ms:.3g} ms"
         if beside
         else f"{pair.short_name} {pair.arm_ms:.2g} ms"
         for pair in ordered[:MAX_OPERATORS]

@@ -2,7 +2,7 @@
 stores.
 
 uv run python -m tests.benchmarks.agreement STORE STORE … (one of each run, as `breakeven run --db` leaves them), in seconds: each
-run against the mean of the others that claim the same state of the machine, first as it claims by itself, then by the quickest
+run against the mean of the others that claim the same state of the machine, first as it claims alone, then by the quickest
 level that all of them saw: what is quick in one run may be slow beside another.
 """
 

@@ -110,7 +110,7 @@ def load(browser: Browser, address: str) -> tuple[Page, float]:
 
 def change_filter(page: Page) -> float | None:
     """Seconds from the choice of another batch, or another model, until all is drawn; `None`
-    without such a filter.
+    without this filter.
     """
     for name in ("Batch", "Model"):
         box = page.get_by_role("combobox", name=name, exact=False)

@@ -160,9 +160,8 @@ def test_what_to_do_next_is_at_the_end(engine: Engine, path: Path, flags: str) -
     for form in FORMS:
         text = printed(load_report(str(path), "digits"), form)
         advice = (
-            "2 comparisons have the flag contended: the cores were shared while measuring:"
-            " `threads: 1` or `threads: cores - 1` in the sweep measures more steadily; or when the"
-            " machine is quiet, run again: breakeven run digits"
+            "2 comparisons have the flag contended: run again when the machine is quiet, or with"
+            " `threads: cores - 1` in the sweep: breakeven run digits"
         )
         shown = " ".join(text.split())
         assert (advice in shown, shown.endswith("--retry-flagged")) == (bool(flags),) * 2

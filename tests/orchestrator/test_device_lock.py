@@ -31,7 +31,7 @@ def hold(kind: Kind, place: Path, gpu: int | None, held: Event) -> None:
 
 @contextmanager
 def held_by_another(kind: Kind, place: Path, gpu: int | None) -> Iterator[None]:
-    """Another process holds the host for such a job, until it is killed."""
+    """Another process holds the host for this job, until it is killed."""
     held = PROCESSES.Event()
     process = PROCESSES.Process(target=hold, args=(kind, place, gpu, held))
     process.start()

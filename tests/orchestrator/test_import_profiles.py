@@ -84,7 +84,7 @@ def test_profile_without_marks(tmp_path: Path, outcome_file: Path) -> None:
     stated = ("--forwards", "3", "--comparison", COMPARISON_ID, "--arm", "baseline")
     tied = breakeven("import", outcome_file.name, "trace.sqlite", *stated, folder=tmp_path)
     assert (
-        "imported again, in place of what was stored of it; the baseline of comparison"
+        "imported again, instead of what was stored of it; the baseline of comparison"
         f" {COMPARISON_ID}: dense" in tied.stdout
     )
     assert profiles(tmp_path) == 1

@@ -91,7 +91,7 @@ def test_time_that_is_left_goes_to_too_few_pairs(store: Store, cluster: Cluster)
 
 
 def test_a_refined_job_is_shortened_to_the_time_left(store: Store, cluster: Cluster) -> None:
-    """A job whose whole budget does not fit any more gets what is left, in place of nothing."""
+    """A job whose whole budget does not fit any more gets what is left, instead of nothing."""
     time_budget = TimeBudget(20.0)
     long = job("a", budget_s=100.0, timeout_s=200.0)
     assert not time_budget.admits(long)

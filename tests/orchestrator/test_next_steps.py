@@ -64,7 +64,7 @@ def test_arms_that_only_lose_are_named(measured: Report) -> None:
     found = list(decisions_of(altered(measured, **slow)))
     assert (
         found[-1]
-        == "use the unmodified model in place of topk keep_rate=0.2: slower wherever it was"
+        == "use the unmodified model instead of topk keep_rate=0.2: slower wherever it was"
         " measured"
     )
     assert len(list(decisions_of(altered(measured, **{**slow, "verdict": "unclear"})))) == 1
@@ -89,9 +89,8 @@ def test_doubtful_answers_name_the_command(measured: Report) -> None:
     (advice,) = next_steps_of(altered(measured, **unclear, flags="contended"), "x.yaml")
     assert (
         advice
-        == "1 comparison has the flag contended: the cores were shared while measuring: `threads:"
-        " 1` or `threads: cores - 1` in the sweep measures more steadily; or when the machine is"
-        " quiet, run again: breakeven run x.yaml --retry-flagged"
+        == "1 comparison has the flag contended: run again when the machine is quiet, or with"
+        " `threads: cores - 1` in the sweep: breakeven run x.yaml --retry-flagged"
     )
     (advice,) = flag_steps(altered(measured, flags="low_priority"), "x.yaml")
     assert (
@@ -106,7 +105,7 @@ def test_doubtful_answers_name_the_command(measured: Report) -> None:
 
 
 def test_words_are_explained_where_they_are_used(measured: Report) -> None:
-    """`probably slower` stands in the table in place of `unclear`, and below it what that means."""
+    """`probably slower` stands in the table instead of `unclear`, and below it what that means."""
     text = printed(
         altered(measured, verdict="unclear", speedup=0.97, speedup_low=0.95, speedup_high=0.985),
         "table",

@@ -16,7 +16,7 @@ from store.rows.owners import owner
 
 @pytest.fixture
 def short(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A place of its own in place of /tmp, however long its path."""
+    """A place of its own instead of /tmp, however long its path."""
     place = tmp_path_factory.mktemp("short")
     monkeypatch.setenv("RAY_TMPDIR", str(place))
     monkeypatch.setattr(ray_tempdir, "LONGEST", 1000)

@@ -83,7 +83,7 @@ def test_much_is_counted(tmp_path: Path) -> None:
 
 
 def test_a_sweep_without_timings_shows_what_was_lost(tmp_path: Path) -> None:
-    """The tables of quality stand in place of speed-ups."""
+    """The tables of quality stand instead of speed-ups."""
     arms = [vision.topk(rate) for rate in vision.RATES]
     shown = list(
         summary_sections(report_of(tmp_path / "s.db", vision.outcome(vision.job("accuracy", arms))))

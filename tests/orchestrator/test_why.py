@@ -77,7 +77,7 @@ def test_the_reason_stands_below_the_times(tmp_path: Path, form: ReportFormat) -
     )
     assert "-33.3 [-34.3, -32.3]" in shown
     assert "-29.2 [-29.9, -28.5]" in shown
-    assert shown.count("with the 99 % interval of each by itself") == 1
+    assert shown.count("with the 99 % interval of each alone") == 1
     assert (
         "dense: 50 of 100 GFLOP/s and 1.5 of 10 GB/s while the device works: arithmetic is the"
         " limit; " in shown
@@ -110,7 +110,7 @@ def test_profiles_without_rounds_conclude_nothing(tmp_path: Path) -> None:
 def test_a_timing_that_contradicts_the_profile(
     tmp_path: Path, speedup: float, contradicted: bool
 ) -> None:
-    """Both speed-ups stand there in place of an explanation where their intervals have nothing in
+    """Both speed-ups stand there instead of an explanation where their intervals have nothing in
     common.
     """
     profiled = with_changes(a_profiled_outcome(a_profile_job(), CPU_TIMES))
@@ -200,7 +200,7 @@ def test_a_captured_arm_measures_launch_overhead(tmp_path: Path) -> None:
         in shown
     )
     sentence = (
-        "captured as a CUDA graph it takes 3 ms in place of 8.05 ms: 63 % of the wall (62 to 63) is"
+        "captured as a CUDA graph it takes 3 ms instead of 8.05 ms: 63 % of the wall (62 to 63) is"
         " launch overhead, as measured"
     )
     assert shown.count(sentence) == 1

@@ -1,4 +1,4 @@
-"""Functions that a worker calls in place of `workers.run:run`, and a survey of a node that claims a
+"""Functions that a worker calls instead of `workers.run:run`, and a survey of a node that claims a
 GPU, cheap or faulty.
 """
 
@@ -44,7 +44,7 @@ def environments_mixed() -> dict[str, Environment]:
 
 
 def mixed(job: Job) -> Outcome:
-    """Like `slow`, on such a node; tokens are those of patches of 16 pixels."""
+    """Like `slow`, on this node; tokens are those of patches of 16 pixels."""
     found, tokens = slow(job), ((job.condition.image_size or 0) // 16) ** 2
     vision = tuple(
         arm.model_copy(update={"tokens": tokens, "gmacs": tokens / 100}) for arm in found.arms

@@ -143,7 +143,7 @@ def test_foreign_database_is_refused_and_kept(tmp_path: Path) -> None:
 
 
 def test_folders(tmp_path: Path) -> None:
-    """A folder in place of a file, and a folder that is missing, are each named."""
+    """A folder instead of a file, and a folder that is missing, are each named."""
     with pytest.raises(StoreError, match="is a folder; the store is a file"):
         connect(str(tmp_path))
     with pytest.raises(StoreError, match="no does not exist; create it"):

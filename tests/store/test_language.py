@@ -197,7 +197,7 @@ def test_a_single_new_token_has_no_time_per_output_token(engine: Engine) -> None
 
 @pytest.mark.parametrize("spoilt", [0.0, float("nan")])
 def test_a_series_that_is_no_time_is_no_measurement(engine: Engine, spoilt: float) -> None:
-    """One wrong time in one series, and the pair has a failure in place of speed-ups."""
+    """One wrong time in one series, and the pair has a failure instead of speed-ups."""
     outcome = a_generation(a_generation_job())
     assert outcome.samples is not None
     broken = ((0.1, spoilt), *outcome.samples.series["ttft"][1:])

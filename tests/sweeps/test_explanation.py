@@ -176,7 +176,7 @@ def test_a_class_without_an_interval_is_named() -> None:
 
 
 def test_a_profile_that_contradicts_the_timing_explains_nothing() -> None:
-    """Both numbers stand there in place of a reason; where the intervals meet, the reason does."""
+    """Both numbers stand there instead of a reason; where the intervals meet, the reason does."""
     baseline = profile(10, device=9)
     arm = beside(baseline, profile(9.8, device=8.8))
     assert (
@@ -250,10 +250,10 @@ def test_nothing_without_times() -> None:
 
 
 def test_a_captured_arm_measures_launch_overhead() -> None:
-    """The difference to the eager arm is launch overhead, as far as its interval shows one."""
+    """The difference to the eager arm is launch overhead, where its interval shows one."""
     assert (
         explain_capture(0.0073, 0.0031, IntervalEstimate(value=7.3 / 3.1, low=2.3, high=2.4))
-        == "captured as a CUDA graph it takes 3.1 ms in place of 7.3 ms: 58 % of the wall (57 to"
+        == "captured as a CUDA graph it takes 3.1 ms instead of 7.3 ms: 58 % of the wall (57 to"
         " 58) is launch overhead, as measured"
     )
     found = explain_capture(0.010, 0.0099, IntervalEstimate(value=10 / 9.9, low=0.98, high=1.04))

@@ -21,7 +21,7 @@ def weights(name: str) -> bytes:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A directory with a language model, as far as planning looks into it."""
+    """What planning reads of a directory with a language model."""
     (tmp_path / "config.json").write_text(json.dumps(dict(CONFIGS["llama-15m"])))
     (tmp_path / "tokenizer.json").write_text("{}")
     (tmp_path / "model.safetensors").write_bytes(weights("one"))

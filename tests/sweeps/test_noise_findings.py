@@ -29,7 +29,7 @@ def pooled(*runs: float, visits: int = 6, columns: int = 1) -> Pooling:
 
 
 def made(log: float, se: float, freedom: float = 29.0) -> Pooling:
-    """A pooling with these figures in place of measured ones."""
+    """A pooling with these figures instead of measured ones."""
     one = Spread(se, freedom)
     part = VisitPart(log, 1.0)
     found = SpeedUp(log, se, freedom, 60)

@@ -20,7 +20,7 @@ def test_products_that_stay_and_what_was_added() -> None:
         == "by operator (totals of the profiled rounds, without intervals): matrix products save"
         " less time than MACs: addmm takes 2.71 of 2.92 ms with 53 % of its MACs; added were"
         " baddbmm 0.15 ms, softmax 0.066 ms, together 0.22 ms; longer than the baseline's became"
-        " native_layer_norm 0.632 in place of 0.545 ms"
+        " native_layer_norm 0.632 instead of 0.545 ms"
     )
 
 

@@ -33,7 +33,7 @@ def test_a_quiet_machine_needs_no_note() -> None:
     ],
 )
 def test_what_stands_out_is_noted(readings: dict[str, float], note: str) -> None:
-    """Each by itself, in a few words."""
+    """Each alone, in a few words."""
     assert list(notes_on(QUIET | readings)) == [note]
 
 

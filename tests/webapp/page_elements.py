@@ -20,7 +20,7 @@ def page_text(app: AppTest) -> str:
 
 
 def html_texts(app: AppTest) -> list[str]:
-    """The text of each element made of HTML, a space in place of tags."""
+    """The text of each element made of HTML, a space instead of tags."""
     bodies = [re.sub("<style>.*?</style>", " ", element.proto.body) for element in app.get("html")]
     texts = [unescape(re.sub(" +", " ", re.sub("<[^>]*>", " ", body))).strip() for body in bodies]
     return [text for text in texts if text]

@@ -16,7 +16,7 @@ from webapp.widgets.chart_block import bundle_files, make_bundle, without_links
 
 
 def test_bundle(filled: str) -> None:
-    """Spec, data, SQL and sweep file; the spec is valid by itself and holds no link."""
+    """Spec, data, SQL and sweep file; the spec is valid alone and holds no link."""
     points, break_evens = queries.labelled_speedups("quickstart", filled)
     (view,) = curves.panel_views(points, break_evens, links=True)
     assert "point?id=" in json.dumps(view.curves.to_dict()["layer"]) or "href" in json.dumps(

@@ -1,5 +1,5 @@
 """A profile whose walls contradict the timing of the same arm: page and report state both speed-ups
-in place of a reason.
+instead of a reason.
 """
 
 from html import unescape

@@ -111,7 +111,7 @@ def test_an_empty_store(empty: str, opened: Open) -> None:
 
 
 def test_a_failed_point(filled: str, opened: Open) -> None:
-    """The failure in place of numbers."""
+    """The failure instead of numbers."""
     text = page_text(opened(filled, PAGE, **point_query(filled, "failure IS NOT NULL")))
     assert "unsupported: nothing left to drop below 9 tokens" in text
     assert "The rule, worked out" not in text

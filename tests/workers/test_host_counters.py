@@ -39,7 +39,7 @@ def test_what_is_not_there_is_absent(made: MadeMachine) -> None:
 
 
 def test_unreadable_files_are_absent(made: MadeMachine) -> None:
-    """Folders in place of files, and texts that are no numbers."""
+    """Folders instead of files, and texts that are no numbers."""
     for core in CORES:
         (made.root / f"sys/devices/system/cpu/cpu{core}/cpufreq/scaling_cur_freq").mkdir(
             parents=True

@@ -117,7 +117,7 @@ def with_links(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def layered(*marks: alt.Chart, **properties: Any) -> alt.LayerChart | alt.FacetChart:
-    """Marks above each other; those without a hover text of their own show none, in place of all
+    """Marks above each other; those without a hover text of their own show none, instead of all
     their columns.
     """
     silent = [mark if has_tooltip(mark) else mark.encode(tooltip=NO_TOOLTIP) for mark in marks]

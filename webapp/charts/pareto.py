@@ -60,7 +60,7 @@ def pareto_chart(
     `points` has the columns of both measures (numbers; rows that lack one of the two are left out),
     `label` (text; names the point) and `front` (bool: no other surpasses it, which the caller
     decides, since it takes intervals and more than two figures to know). Points of the front are
-    filled and named beside the mark, as far as the names have room; the others are hollow and grey,
+    filled and named beside the mark, where the names have room; the others are hollow and grey,
     and of many named in the hover text alone. `named` are labels that are written in any case.
     `colors` maps a label to its colour (default: one for all). `tooltip` are the lines of the hover
     text (default: label, x and y); a column `href`, if there is one, makes points links. Raises

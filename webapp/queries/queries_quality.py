@@ -71,7 +71,7 @@ def accuracies(sweep: str, model: Mapping[str, Any], url: str | None = None) -> 
 
 
 def generation(sweep: str, fixed: Mapping[str, Any], url: str | None = None) -> pd.DataFrame:
-    """Rows of the view `generation` with these values, each arm by itself, with `arm` and
+    """Rows of the view `generation` with these values, each arm alone, with `arm` and
     `flags`.
     """
 

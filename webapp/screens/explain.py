@@ -109,7 +109,7 @@ def savings(own: pd.DataFrame, scope: Scope, color: str) -> None:
 
 def ceiling_words(own: pd.DataFrame) -> str:
     """Whether a free cut bounds what the points of an arm reach, or what would show it; empty for
-    models without such a method.
+    models without this method.
     """
     known, measured = own[own["ceiling"].notna()], own["ceiling_id"].notna()
     if len(known):

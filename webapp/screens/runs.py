@@ -29,7 +29,7 @@ SWEEPS = {
         "Measured", help="Comparisons with an answer that is no failure", format="localized"
     ),
     "failures": st.column_config.NumberColumn(
-        "Failures", help="Comparisons with a reason in place of numbers", format="localized"
+        "Failures", help="Comparisons with a reason instead of numbers", format="localized"
     ),
     "best": st.column_config.NumberColumn(
         "Best speed-up", help="The largest that is clearly above 1", format="%.2f×"

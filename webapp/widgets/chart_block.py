@@ -33,7 +33,7 @@ def show_chart(
 
     `name` begins the names of files and distinguishes the charts of a page. `data` are the rows for
     CSV and bundle. `sql` is the query behind them (default for a scope: that of its speed-ups). A
-    text in place of a scope is the name of a sweep, or of a page whose rows are of several sweeps:
+    text instead of a scope is the name of a sweep, or of a page whose rows are of several sweeps:
     its bundle has no sweep file. Marks made `clickable` lead to their evidence. Concatenated charts
     keep their own width: build those of a page from single or layered charts.
     """

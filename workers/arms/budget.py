@@ -35,7 +35,7 @@ class Scale(NamedTuple):
 
 
 def solve(arm: Arm, network: Network, image_size: ImageSize) -> BudgetSolution:
-    """The arm with a parameter in place of its budget: the one that comes closest to the budget
+    """The arm with a parameter instead of its budget: the one that comes closest to the budget
     from below.
 
     It limits the network's MACs on the promised tokens plus those of all methods of the stack, at

@@ -31,7 +31,7 @@ class VisionArm(PreparedArm):
     """An arm of a vision model with its input."""
 
     solved: BudgetSolution
-    """What runs in place of `arm`."""
+    """What runs instead of `arm`."""
     network: Network
     model: nn.Module
     x: Tensor

@@ -94,7 +94,7 @@ def check_head(condition: Condition) -> None:
 
 
 def _head(condition: Condition) -> int | None:
-    """The outputs of the condition's model, as far as can be known without torch."""
+    """The outputs of the condition's model, where they can be known without torch."""
     from sweeps.geometry.vit_catalogue import classes
 
     if condition.weights in NAMED_WEIGHTS:

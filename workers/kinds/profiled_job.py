@@ -129,7 +129,7 @@ class PhaseProfiler:
         return ArmMetrics(metrics, raised(consistency_check_failed=not possible))
 
     def result(self, job: Job, measured: KindResult) -> KindResult:
-        """The result of the job: profiles in place of samples, with the peaks of the machine for
+        """The result of the job: profiles instead of samples, with the peaks of the machine for
         the dtypes of its arms.
         """
         dtypes = [arm.condition(job.condition).dtype for arm in job.arms]

@@ -195,7 +195,7 @@ def _tasks(name: str) -> dict[str, Any]:
 
     Raises `Unsupported`, and anything else.
     """
-    importlib.import_module("lm_eval")  # by itself, so that the error names it where it is missing
+    importlib.import_module("lm_eval")  # alone, so that the error names it where it is missing
     is_file = Path(name).suffix in {".yaml", ".yml"}
     if is_file and not Path(name).is_file():
         raise FileNotFoundError(

@@ -53,7 +53,7 @@ their sizes.
 
 
 class Merged(NamedTuple):
-    """Input of a block's attention in place of all tokens."""
+    """Input of a block's attention instead of all tokens."""
 
     x_BMD: Tensor
     """Tokens from which queries and keys are made."""

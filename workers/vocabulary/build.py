@@ -33,7 +33,7 @@ from workers.vocabulary.ngram_tokenizer import (
 Mode = Literal["append", "replace"]
 Integers = NDArray[np.int64]
 _NONE = -1
-"""Between two documents, and in place of a special token: no n-gram spans it."""
+"""Between two documents, and instead of a special token: no n-gram spans it."""
 
 
 class VocabularyRecipe(FrozenModel):
@@ -241,7 +241,7 @@ def disjoint(at: Integers, saves: Integers, length: int) -> Integers:
 
 
 def _joined(documents: Sequence[Sequence[int]], longest: int, never: frozenset[int]) -> Integers:
-    """All documents in one row, `_NONE` between them, in place of tokens of `never`, and `longest`
+    """All documents in one row, `_NONE` between them, instead of tokens of `never`, and `longest`
     times at the end.
     """
     row: list[int] = []

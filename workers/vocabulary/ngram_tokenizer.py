@@ -196,7 +196,7 @@ def split_again(tokenizer: Any, ngrams: Iterable[tuple[int, ...]]) -> tuple[tupl
 
 
 class PatchTokenizer:
-    """A `workers.models.language.Tokenizer` with a vocabulary's n-tokens in place of the tokens
+    """A `workers.models.language.Tokenizer` with a vocabulary's n-tokens instead of the tokens
     that it removes.
 
     `decode(encode(text))` equals that of the base tokenizer, which is the text itself for

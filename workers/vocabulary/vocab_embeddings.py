@@ -72,7 +72,7 @@ def extended(
     *,
     runs: Sequence[Sequence[int]] | None = None,
 ) -> Tensor:
-    """The table with the n-tokens' rows, [W, D] (a bias: [W]): in place of those of removed tokens,
+    """The table with the n-tokens' rows, [W, D] (a bias: [W]): instead of those of removed tokens,
     then after the last token.
 
     Padding rows of the table that belong to no token stay at the end. `runs` are the tokens that

@@ -50,7 +50,7 @@ ATTEMPT, PAIR, LINK = core(AttemptRow), core(ComparisonAttemptRow), core(SweepCo
 MAX_ANSWERS = 1500
 """Questions, or answers of a side, that are read."""
 LOOKED_UP = 50_000
-"""Of more comparisons than this the beginning is found along an index in place of by sorting
+"""Of more comparisons than this the beginning is found along an index instead of by sorting
 them."""
 MAX_DERIVED = 200
 """Answers of a day that are derived from its attempts."""

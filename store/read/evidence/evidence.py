@@ -45,7 +45,7 @@ LINK = core(SweepComparisonRow)
 
 
 class StoredAttempt(NamedTuple):
-    """One execution of a job, as far as it concerns a comparison."""
+    """What one execution of a job has of a comparison."""
 
     attempt: int
     job_id: str

@@ -133,7 +133,7 @@ def running_speedups(timed: TimedPairs) -> list[RunningSpeedUp]:
 
 
 def attempt_speedups(timed: TimedPairs) -> list[tuple[int, SpeedUp]]:
-    """Each attempt by itself: its speed-up, with the interval that it would have alone."""
+    """Each attempt alone: its speed-up, with the interval that it would have alone."""
     return [
         (each.row.attempt, pool_visits([each.visit], [0], each.floor_sd).speedup)
         for each in timed.attempts

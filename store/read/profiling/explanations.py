@@ -43,7 +43,7 @@ _NOTES: Mapping[Device, str] = {
 }
 _CHANGES = (
     "Changes are what a class takes more than the baseline's, in per cent of the baseline's wall, "
-    "with the 99 % interval of each by itself, from pairs inside rounds of one process."
+    "with the 99 % interval of each alone, from pairs inside rounds of one process."
 )
 _SLOWED = 1.5
 """From this factor on, what forwards take longer under the profiler is stated as a limit of what

@@ -153,7 +153,7 @@ def _longer(
             f"{place_of_row(frame.row(int(rows[worst])))}: the device is busy for {busy[worst]:.3g}"
             f" ms of a forward that takes {wall[worst]:.3g} ms, {busy[worst] / wall[worst]:.2f}"
             " times as long",
-            "take both from the same run, and the union of kernel intervals in place of their sum",
+            "take both from the same run, and the union of kernel intervals instead of their sum",
         )
 
 

@@ -213,7 +213,7 @@ class ReferenceSet(MeasurementTable):
 
     @property
     def environment(self) -> str:
-        """What stands in place of a measuring environment."""
+        """What stands instead of a measuring environment."""
         return f"{PUBLISHED}{self.title}"
 
     @property

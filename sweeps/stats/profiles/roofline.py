@@ -30,13 +30,13 @@ class Roofline(NamedTuple):
 
 
 def gmacs_of(profile: ArmProfile) -> float | None:
-    """GMACs of a forward as far as shapes gave them; `None` where they gave none."""
+    """GMACs of a forward where shapes gave them; `None` where they gave none."""
     found = [each.gmacs for each in profile.activities if each.gmacs is not None]
     return sum(found) if found else None
 
 
 def bytes_of(profile: ArmProfile) -> float | None:
-    """Bytes of a forward as far as shapes or counters gave them; `None` where they gave none."""
+    """Bytes of a forward where shapes or counters gave them; `None` where they gave none."""
     found = [each.bytes_moved for each in profile.activities if each.bytes_moved is not None]
     return sum(found) if found else None
 

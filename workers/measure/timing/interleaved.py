@@ -227,7 +227,7 @@ def random_order(count: int, seed: str) -> tuple[int, ...]:
 
 
 def spread_order(arms: Sequence[int], seed: str, last: int | None) -> tuple[int, ...]:
-    """A random order of columns in which, as far as possible, no arm follows itself; `last` is the
+    """A random order of columns in which, where possible, no arm follows itself; `last` is the
     column before, if any.
 
     An arm that runs after itself finds its weights in the caches, and is 0.8 to 1.5 % faster.

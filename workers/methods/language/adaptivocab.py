@@ -2,7 +2,7 @@
 tokens (AdaptiVocab).
 
 n-tokens are selected by the tokens that they save in the domain's text. `append` adds them to the
-vocabulary; `replace` puts each in place of a token of little value, which is then encoded as its
+vocabulary; `replace` puts each instead of a token of little value, which is then encoded as its
 parts. Their embeddings start as mixtures of those of their tokens; `finetune_steps` of light
 fine-tuning of embeddings, head, first and last layer follow. `ngrams: 0` with as many steps is the
 control: the unmodified tokenizer, with the same weights tuned on the same text in the same order.

@@ -2,7 +2,7 @@
 must detect.
 
 After each forward it waits, without giving up the core, for `fraction` of the time that this very
-forward took. Small forwards on two threads measured about 1 % slower than that (0.94 in place of 1
+forward took. Small forwards on two threads measured about 1 % slower than that (0.94 instead of 1
 / 1.05 at 32 and 64 px), probably since threads sleep by then.
 """
 
