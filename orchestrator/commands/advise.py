@@ -1,5 +1,5 @@
-"""Command `advise`: which arm to use for a number of tokens and a batch size, or the unmodified model,
-and the rows that show it.
+"""Command `advise`: which arm to use for a number of tokens and a batch size, or the unmodified
+model, and the rows that show it.
 """
 
 import json

@@ -141,8 +141,8 @@ class Policy:
         return sorted({rule["batch"] for rule in self.rules})
 
     def choose(self, *, tokens: int, batch: int) -> PolicyChoice:
-        """What to run for a number of tokens and a batch size: tokens of the unmodified model (patch
-        tokens, or those of the prompt).
+        """What to run for a number of tokens and a batch size: tokens of the unmodified model
+        (patch tokens, or those of the prompt).
 
         The unmodified model wherever nothing was measured, nothing was found to be faster, or rules
         contradict each other.
