@@ -2,8 +2,8 @@
 
 import json
 import shlex
-from collections.abc import Collection, Iterable
-from contextlib import ExitStack
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -87,6 +87,7 @@ def run_sweep(
             auto=device or planning.preferred(by_device(sites)),
         )
         expansion = load()
+        requested = _comparison_ids(expansion)  # sizes that `--refine` adds owe no answer
         _warn(preview(expansion).warnings)
         require_feasible(expansion, sites)
         engine = connect(db)
@@ -139,9 +140,17 @@ def run_sweep(
             )
     sweep_text = f"{shlex.quote(str(file))}{command_options(db, device, ray_address)}"
     _show_report(console, db, expansion.sweep.name, sweep_text)  # `conclude_run` prints the rest
-    code = conclude_run(console, engine, plan, sweep_text)
-    engine.dispose()
-    return code
+    with _disposed(engine):
+        return conclude_run(console, engine, plan, sweep_text, requested if more else None)
+
+
+@contextmanager
+def _disposed(engine: Engine) -> Iterator[None]:
+    """Closes the engine's connections afterwards."""
+    try:
+        yield
+    finally:
+        engine.dispose()
 
 
 def _show_report(console: "Console", db: str | None, name: str, sweep_text: str) -> None:
@@ -193,12 +202,20 @@ def _cluster(address: str | None, *, err: bool = False) -> "Cluster":
     return Cluster.start(address, notify=lambda line: typer.secho(line, fg="yellow", err=err))
 
 
-def conclude_run(console: "Console", engine: Engine, plan: Plan, sweep: str) -> int:
+def conclude_run(
+    console: "Console",
+    engine: Engine,
+    plan: Plan,
+    sweep: str,
+    requested: Collection[str] | None = None,
+) -> int:
     """Print what is not answered and why, and which answers are unclear. Returns the exit code.
 
-    sweep: what follows `breakeven run` in the commands that are printed.
+    `sweep` is what follows `breakeven run` in the commands that are printed. Of `requested`
+    comparisons alone an answer is expected, by default of all that are planned.
     """
     command, left = f"breakeven run {sweep}", _comparison_ids(plan)
+    left &= left if requested is None else set(requested)
     # a limit of the sweep may be used up
     again = command if whole_limit_s(plan.expansion) is None else f"{command} --refine"
 

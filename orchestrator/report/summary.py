@@ -121,7 +121,8 @@ def _size(row: Any) -> float:
 
 def _table(title: str, arms: Sequence[ArmRow]) -> Section:
     sizes = sorted({size for arm in arms for size in arm.points})
-    shown = _spread(sizes)
+    common = [size for size in sizes if all(size in arm.points for arm in arms)]
+    shown = _spread(common if len(common) > 1 else sizes)  # not those added inside one bracket
     columns = [Column("method", lambda arm: arm.label, left=True)]
     if len(sizes) > 1:
         columns.append(Column("break-even, tokens", _break_even_text, left=True))

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from orchestrator.commands.run import MAX_SKIPPED, UNANSWERED, conclude_run
+from orchestrator.commands.run import ANSWERED, MAX_SKIPPED, UNANSWERED, conclude_run
 from orchestrator.loop.outcome_lines import job_label
 from tests.orchestrator.conftest import Store
 from tests.orchestrator.conftest import job as a_job
@@ -26,3 +26,15 @@ def test_skipped_jobs_are_named(store: Store, jobs: int) -> None:
         jobs, MAX_SKIPPED
     ) + [0] * (len(left) - min(jobs, MAX_SKIPPED))
     assert len(lines) == min(jobs, MAX_SKIPPED + 1)
+
+
+def test_sizes_that_a_refinement_added_owe_no_answer(store: Store) -> None:
+    """Of what is left, only comparisons of the sweep file count."""
+    left = [a_job("a", image_size=32), a_job("a", image_size=64)]
+    plan, shown = planned(store, SITES, left), io.StringIO()
+    console = Console(file=shown, width=400)
+    assert (
+        conclude_run(console, store.engine, plan, "x.yaml", left[0].comparison_ids()) == UNANSWERED
+    )
+    assert shown.getvalue().startswith("1 comparison is not answered")
+    assert conclude_run(console, store.engine, plan, "x.yaml", ()) == ANSWERED
