@@ -8,9 +8,8 @@ import logging
 import os
 import re
 import secrets
-import signal
 import socket
-import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 from orchestrator.cluster.probe import MODE, Found, probe
@@ -43,12 +42,12 @@ class ClusterOutageError(ClusterError, OutageError):
 
 def start_ray(address: str | None, folder: Folder | None) -> None:
     """Start or join a Ray cluster, quietly. Raises `ClusterError`."""
-    # the next default, without the warning; we hide GPUs from CPU jobs ourselves
-    # under `uv run` Ray would build a second environment for its workers
     quiet = {
         "RAY_USAGE_STATS_ENABLED": "0",
-        "RAY_ENABLE_UV_RUN_RUNTIME_ENV": ("0"),
-        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": ("0"),
+        # under `uv run` Ray would build a second environment for its workers
+        "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+        # the next default, without the warning; we hide GPUs from CPU jobs ourselves
+        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     }
     if not address:
         # 15 by default: beside one busy process a forward then takes 30 times as long
@@ -70,19 +69,15 @@ def start_ray(address: str | None, folder: Folder | None) -> None:
         "include_dashboard": False,
         "_temp_dir": folder and folder.path,
     }
-    handler = signal.getsignal(signal.SIGTERM)
     try:
         # Ray puts the current folder on the path of its workers, before all others: a user's
-        # packages would hide ours there,
-        # and ours those of a node that shares our disk.
-        with contextlib.chdir(os.sep):
+        # packages would hide ours there, and ours those of a node that shares our disk.
+        with contextlib.chdir(os.sep), _own_sigterm():
             ray.init(
                 **(local if not address else {"address": address}),
                 log_to_driver=False,
                 logging_level=logging.ERROR,
             )
-    except SystemExit as ended:  # by Ray's own handler of SIGTERM
-        raise KeyboardInterrupt from ended
     except Exception as error:  # Ray raises plain `Exception` too
         problem = (
             f"the Ray cluster at {address} cannot be joined"
@@ -92,11 +87,23 @@ def start_ray(address: str | None, folder: Folder | None) -> None:
         cause = error.__cause__ or error
         first = next(iter(str(cause).strip().splitlines()), type(cause).__name__)
         raise ClusterOutageError(f"{problem}: {first.rstrip('.')}; {_LATER}") from error
-    finally:
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, handler)
     # Ray prints pages of its logs when one of its processes is killed, and has no setting for that
     importlib.import_module("ray._private.worker").__dict__["_worker_logs_enabled"] = False
+
+
+@contextlib.contextmanager
+def _own_sigterm() -> Iterator[None]:
+    """Keep our handler of SIGTERM, which interrupts a run, while Ray starts.
+
+    Ray's own one ends the process with another exit code, or is lost in what it interrupts.
+    """
+    utils = importlib.import_module("ray._private.utils")
+    replace = utils.set_sigterm_handler
+    utils.set_sigterm_handler = lambda _: None
+    try:
+        yield
+    finally:
+        utils.set_sigterm_handler = replace
 
 
 def join(address: str) -> tuple[str, str]:
