@@ -11,6 +11,7 @@ import secrets
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from orchestrator.cluster.probe import MODE, Found, probe
 from orchestrator.cluster.ray_tempdir import Folder
@@ -97,7 +98,7 @@ def _own_sigterm() -> Iterator[None]:
 
     Ray's own one ends the process with another exit code, or is lost in what it interrupts.
     """
-    utils = importlib.import_module("ray._private.utils")
+    utils: Any = importlib.import_module("ray._private.utils")
     replace = utils.set_sigterm_handler
     utils.set_sigterm_handler = lambda _: None
     try:

@@ -122,7 +122,8 @@ def _size(row: Any) -> float:
 def _table(title: str, arms: Sequence[ArmRow]) -> Section:
     sizes = sorted({size for arm in arms for size in arm.points})
     common = [size for size in sizes if all(size in arm.points for arm in arms)]
-    shown = _spread(common if len(common) > 1 else sizes)  # not those added inside one bracket
+    # of too many sizes not those that were added inside the bracket of one arm
+    shown = _spread(common if len(sizes) > MAX_SIZES and len(common) > 1 else sizes)
     columns = [Column("method", lambda arm: arm.label, left=True)]
     if len(sizes) > 1:
         columns.append(Column("break-even, tokens", _break_even_text, left=True))
