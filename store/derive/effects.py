@@ -144,11 +144,15 @@ def _pairs() -> Select[Any]:
 
 
 def _equal_arms(pair: FromClause, baseline: FromClause) -> ColumnElement[Any]:
-    """Numbers of the other arms of the attempt that do the work of the baseline, joined by commas;
-    NULL without one.
+    """Numbers of the other arms of the attempt whose methods had no effect, joined by commas; NULL
+    without one. Equal counts alone do not suffice: an arm may be slowed on purpose.
     """
     other = core(ArmResultRow).alias("other")
-    here = (other.c.attempt == pair.c.attempt, other.c.arm.not_in([pair.c.baseline, pair.c.arm]))
+    here = (
+        other.c.attempt == pair.c.attempt,
+        other.c.arm.not_in([pair.c.baseline, pair.c.arm]),
+        other.c.flags.contains("no_effect"),
+    )
     return (
         select(func.aggregate_strings(cast(other.c.arm, String), ","))
         .where(*here, same_work(baseline, other))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-ANALYSIS_VERSION = 7
+ANALYSIS_VERSION = 8
 """Raised when a derived number may change; `breakeven reanalyse` then rebuilds the derived rows."""
 CONFIDENCE = 0.95
 WARM_BLOCKS = 2

@@ -12,10 +12,11 @@ from store.read.evidence.evidence import point_evidence
 from store.read.evidence.evidence_checks import findings, running_speedups, worked_rule
 from store.write.record import reanalyse, record
 from sweeps.model.job import Job
-from sweeps.model.outcome import Outcome
+from sweeps.model.outcome import SAME_COUNTS, Outcome
 from sweeps.model.protocol import Protocol
 from sweeps.stats.visits import Visit, pool_visits
 from tests.fixtures.sql_rows import rows
+from tests.store.conftest import in_visits
 
 MakeJob = Callable[..., Job]
 MakeOutcome = Callable[..., Outcome]
@@ -109,3 +110,27 @@ def test_the_evidence_works_the_rule_out(
     assert running[0].found.half_width > running[-1].found.half_width
     assert next(line.what for line in worked_rule(timed)) == "6 visits"
     assert "Agreement of visits" in [finding.check for finding in findings(evidence, timed)]
+
+
+@pytest.mark.parametrize(("flag", "widened"), [("no_effect", True), ("", False)])
+def test_an_arm_without_effect_that_is_off_widens_the_others(
+    engine: Engine, make_job: MakeJob, flag: str, widened: bool
+) -> None:
+    """It does the work of the baseline, and takes 10 % longer; one with equal counts that is slowed
+    on purpose shows nothing of the measurement.
+    """
+    for outcome in in_visits(make_job(64, keep_rates=(0.5, 1.0)), speedups=(1.3, 1 / 1.1)):
+        baseline, arm, equal = outcome.arms
+        counts = {name: getattr(baseline, name) for name in SAME_COUNTS}
+        equal = equal.model_copy(update={**counts, "flags": (flag,) if flag else ()})
+        record(engine, None, None, outcome.model_copy(update={"arms": (baseline, arm, equal)}))
+    widths = {
+        row["keep_rate"]: np.log(row["speedup_high"] / row["speedup_low"]) / 2
+        for row in rows(
+            engine,
+            "SELECT json_extract(params, '$.keep_rate') AS keep_rate, speedup_low, speedup_high"
+            " FROM speedup",
+        )
+    }
+    assert (widths[0.5] > 0.1) == widened
+    assert widths[1.0] < 0.05
