@@ -131,7 +131,7 @@ def test_a_run_that_is_ended_leaves_a_whole_coarser_curve(
     assert [size for size, _ in before] == [32, 48, 64], shown
     assert {number for _, number in before} <= {1, 2, 3, 4}
     assert breakeven("report", "tiny", "--detail", folder=tmp_path).stdout.count("[") >= 3
-    breakeven("run", "tiny.yaml", "--time", "15s", folder=tmp_path)
+    breakeven("run", "tiny.yaml", "--time", "30s", folder=tmp_path)
     after = visits(tmp_path)
     assert all(new > old for (_, new), (_, old) in zip(after, before, strict=True))
     assert max(number for _, number in after) - min(number for _, number in after) <= 1

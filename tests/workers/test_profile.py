@@ -117,8 +117,9 @@ def differing(profile: ArmProfile) -> list[str]:
     ]
 
 
+@pytest.mark.alone
 def test_nothing_saved_is_nothing_found() -> None:
-    """`free` that keeps all tokens beside the unmodified model, on 64 pixels: no class differs, and
+    """`truncate` that keeps all tokens beside the unmodified model, on 64 pixels: no class differs, and
     none is missing.
     """
     planned = job([DENSE, NOTHING], Protocol(pairs_min=30, pairs_max=30), image_size=64).model_copy(
@@ -239,6 +240,7 @@ def test_a_language_model_is_profiled_in_two_phases(tmp_path: Path) -> None:
     assert gmacs_of(decode) == pytest.approx(macs["gmacs_tpot"], rel=0.1)
 
 
+@pytest.mark.alone
 def test_a_language_model_beside_itself(tmp_path: Path) -> None:
     """A replicate: no class of prefill or decode step differs."""
     place = {"model": str(saved(tmp_path / "model")), "data": written(tmp_path / "text")}
