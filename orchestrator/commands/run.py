@@ -215,7 +215,8 @@ def conclude_run(
     comparisons alone an answer is expected, by default of all that are planned.
     """
     command, left = f"breakeven run {sweep}", _comparison_ids(plan)
-    left &= left if requested is None else set(requested)
+    if requested is not None:
+        left &= set(requested)
     # a limit of the sweep may be used up
     again = command if whole_limit_s(plan.expansion) is None else f"{command} --refine"
 

@@ -1,9 +1,10 @@
 """Whether runs of one sweep agree as their intervals claim, and how narrow these are, from their
 stores.
 
-uv run python -m tests.benchmarks.agreement STORE STORE … (one of each run, as `breakeven run --db` leaves them), in seconds: each
-run against the mean of the others that claim the same state of the machine, first as it claims alone, then by the quickest
-level that all of them saw: what is quick in one run may be slow beside another.
+uv run python -m tests.benchmarks.agreement STORE STORE … (one of each run, as `breakeven run --db`
+leaves them), in seconds: each run against the mean of the others that claim the same state of the
+machine, first as it claims alone, then by the quickest level that all of them saw: what is quick in
+one run may be slow beside another.
 """
 
 import argparse

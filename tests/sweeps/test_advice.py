@@ -79,7 +79,7 @@ def test_the_winners_interval_holds_although_it_was_chosen(truth: float) -> None
 
 
 def test_the_winners_printed_speed_up_is_not_too_high() -> None:
-    """Of eight equal arms that gain 5 % the best estimate says 1.077 in the mean; what is printed
+    """Of eight equal arms that gain 5 % the best estimate is 1.077 in the mean; what is printed
     of it does not exceed 1.05.
     """
     rng = np.random.default_rng(2)
