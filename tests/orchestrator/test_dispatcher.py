@@ -47,7 +47,8 @@ def test_every_job_is_answered_once_by_one_warm_worker(store: Store, cluster: Cl
     summary, events = store.dispatch(sweep, cluster)
     assert summary == (20, 0, 0, False)
     assert store.states() == {"done": 10}
-    assert [event.what for event in events] == ["started", "answered"] * 10
+    happened = [event.what for event in events if event.what != "waiting"]
+    assert happened == ["started", "answered"] * 10, "a job waits where another test has the host"
     assert len({event.outcome.system_metrics["pid"] for event in events if event.outcome}) == 1
     assert len(spans(store)) == 10
     assert overlaps(spans(store)) == 0

@@ -15,7 +15,7 @@ from sweeps.stats.profiles.operator_work import DISPATCH
 from sweeps.stats.profiles.timeline import Timeline, split_operators, split_time
 from workers.measure.process.timeout import TimedOut
 from workers.measure.profiling.recording import MarkedForward, Recording, TorchRecording, overhead_s
-from workers.measure.timing.interleaved import ArmError, random_order
+from workers.measure.timing.interleaved import ArmError, spread_order
 
 ROUNDS = 60
 """At most so many."""
@@ -77,12 +77,14 @@ def profile_rounds(
         gc.collect()
         with Recording(device) as recording:
             _run(steps, 0, recording)  # does not count, as what it sets up is no part of a forward
+            last = arms[0]
             while (
                 len(marks) < PART
                 and rounds < ROUNDS
                 and (rounds < FEWEST or time.monotonic() < deadline)
             ):
-                order = random_order(len(steps), f"{seed}:profiled:{rounds}")
+                order = spread_order(arms, f"{seed}:profiled:{rounds}", last)
+                last = arms[order[-1]]
                 placed = {column: _run(steps, column, recording) for column in order}
                 marks.append([placed[column] for column in range(len(steps))])
                 rounds += 1
