@@ -22,9 +22,9 @@ SQL = re.compile(
 )
 
 MAX_CODE_TOKENS = {
-    "sweeps": 108_000,
+    "sweeps": 109_400,
     "workers": 106_700,
-    "store": 86_500,
+    "store": 86_800,
     "orchestrator": 62_200,
     "webapp": 63_400,
 }

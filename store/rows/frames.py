@@ -1,15 +1,54 @@
 """Rows and groups of the frames that queries return."""
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import MISSING, fields
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints, overload
 
 if TYPE_CHECKING:
     import pandas as pd
 
+_R = TypeVar("_R")
 
-def rows_of(frame: "pd.DataFrame") -> list[Any]:
-    """The rows of a frame as named tuples, whose fields have no types."""
-    return list(frame.itertuples())
+
+@overload
+def rows_of(frame: "pd.DataFrame") -> list[Any]: ...
+@overload
+def rows_of(frame: "pd.DataFrame", kind: type[_R]) -> list[_R]: ...
+def rows_of(frame: "pd.DataFrame", kind: type[_R] | None = None) -> list[Any]:
+    """The rows of a frame as values of a dataclass (`sweeps.analysis.rows`) that names the columns
+    to take; `None` for NULL and NaN.
+
+    Raises `KeyError` where the frame lacks a column without a default.
+    """
+    if kind is None:  # until every caller names one
+        return list(frame.itertuples())
+    columns = {
+        name: _cells(frame[name], convert)
+        for name, convert, required in _fields(kind)
+        if required or name in frame.columns
+    }
+    cells = zip(*columns.values(), strict=True)
+    return [kind(**dict(zip(columns, row, strict=True))) for row in cells]
+
+
+def _fields(kind: Any) -> list[tuple[str, Callable[[Any], object] | None, bool]]:
+    """Of each field its name, what makes its values Python's, and whether it has no default."""
+    hints = get_type_hints(kind)
+    found = []
+    for field in fields(kind):
+        hint = hints[field.name]
+        kinds = {each for each in get_args(hint) or (hint,) if each in (bool, int, float)}
+        convert = kinds.pop() if len(kinds) == 1 else None
+        found.append((field.name, convert, field.default is field.default_factory is MISSING))
+    return found
+
+
+def _cells(column: "pd.Series[Any]", convert: Callable[[Any], object] | None) -> list[object]:
+    known = column.notna()
+    return [
+        None if not there else cell if convert is None else convert(cell)
+        for cell, there in zip(column, known, strict=True)
+    ]
 
 
 def groups(

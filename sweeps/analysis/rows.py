@@ -1,0 +1,338 @@
+"""Rows of the store's views as frozen values, with `None` for NULL, made by
+`store.rows.frames.rows_of`. Columns that no program reads row by row are left out; a reader that
+needs one adds it.
+
+What a column means, and its unit, is in docs/views.md.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvironmentRow:
+    """Where something was measured."""
+
+    environment: str
+    device: str
+    device_name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConditionRow:
+    """A condition of the sweep; what does not belong to its kind of job is None."""
+
+    model: str
+    weights: str
+    dtype: str
+    attention: str
+    batch_size: int | None = None
+    runtime: str | None = None
+    image_size: int | None = None
+    image_shape: str | None = None
+    threads: int | None = None
+    data: str | None = None
+    corruption: str | None = None
+    severity: int | None = None
+    prompt_tokens: int | None = None
+    new_tokens: int | None = None
+    kv_cache: str | None = None
+    decoding: str | None = None
+    exclusive: int | None = None
+    spare_cores: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedRow(EnvironmentRow, ConditionRow):
+    """An arm beside its baseline; `params` is canonical JSON."""
+
+    kind: str
+    method: str
+    params: str
+    baseline: str
+    baseline_id: str
+    panel_id: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredRow(ComparedRow):
+    """What views of answers share."""
+
+    comparison_id: str
+    question_id: str
+    arm_id: str
+    condition_id: str
+    source: str
+    measured_at: str
+    quality_arm_id: str
+    quality_pair_id: str
+    verdict: str | None = None
+    floor: float | None = None
+    flags: str
+    tokens: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkRow:
+    """Tokens after the last reduction and GMACs of an arm and its baseline."""
+
+    tokens_final: int | None = None
+    gmacs_baseline: float | None = None
+    gmacs: float | None = None
+    gmacs_overhead: float | None = None
+    gmacs_total: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimedRow(MeasuredRow, WorkRow):
+    """What views of timings share."""
+
+    host: str
+    metric: str
+    curve_id: str
+    rounds: int | None = None
+    implementation: str | None = None
+    calibration_id: str | None = None
+    ratio_of_means: float | None = None
+    host_speed: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpeedupRow(TimedRow):
+    """View `speedup`."""
+
+    baseline_ms: float | None = None
+    arm_ms: float | None = None
+    speedup: float | None = None
+    speedup_low: float | None = None
+    speedup_high: float | None = None
+    speedup_slow: float | None = None
+    speedup_macs: float | None = None
+    realised_share: float | None = None
+    pairs: int | None = None
+    pairs_min: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EffectRow(TimedRow):
+    """View `effect`."""
+
+    unit: str
+    compared: str | None = None
+    baseline_value: float | None = None
+    arm_value: float | None = None
+    device_value: float | None = None
+    effect: float | None = None
+    effect_low: float | None = None
+    effect_high: float | None = None
+    n: int | None = None
+    analysis_version: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurveRow(ComparedRow):
+    """What views of curves share."""
+
+    host: str
+    sweep: str | None = None
+    metric: str
+    curve_id: str
+    points: int
+    verdict: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class BreakEvenRow(CurveRow):
+    """View `break_even`."""
+
+    axis: str
+    varied_parameter: str | None = None
+    x: float | None = None
+    x_low: float | None = None
+    x_high: float | None = None
+    x_first: float | None = None
+    x_last: float | None = None
+    direction: str | None = None
+    points_missing: int
+    worst_loss: float | None = None
+    largest_gain: float | None = None
+    why: str
+    floor: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostModelRow(CurveRow):
+    """View `cost_model`."""
+
+    work_unit: str
+    misfit_p: float | None = None
+    alpha_baseline: float | None = None
+    beta_baseline: float | None = None
+    alpha: float | None = None
+    beta: float | None = None
+    predicted_x: float | None = None
+    predicted_x_low: float | None = None
+    predicted_x_high: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailureRow(ComparedRow):
+    """View `failures`."""
+
+    host: str
+    comparison_id: str
+    question_id: str
+    reason: str
+    message: str
+    attempt: int
+    at: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AccuracyRow(MeasuredRow, WorkRow):
+    """View `accuracy`."""
+
+    images: int | None = None
+    unreadable: int | None = None
+    top1_drop: float | None = None
+    top1_drop_low: float | None = None
+    top1_drop_high: float | None = None
+    top1_baseline: float | None = None
+    top1: float | None = None
+    top5_baseline: float | None = None
+    top5: float | None = None
+    kl: float | None = None
+    margin_change: float | None = None
+    margin_change_p05: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class QualityRow(MeasuredRow):
+    """View `quality`."""
+
+    windows: int | None = None
+    bytes: int | None = None
+    characters: int | None = None
+    tokens_baseline: int | None = None
+    bits_per_byte_baseline: float | None = None
+    bits_per_byte: float | None = None
+    perplexity_baseline: float | None = None
+    perplexity: float | None = None
+    kl: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArmRow(EnvironmentRow, ConditionRow):
+    """View `arm`, of which `generation` has the rows of language models."""
+
+    host: str
+    attempt: int
+    arm: int
+    arm_id: str
+    kind: str
+    condition_id: str
+    arm_condition_id: str
+    method: str
+    params: str
+    source: str
+    ended_at: float
+    parameters: int
+    tokens: int
+    tokens_final: int
+    gmacs: float
+    gmacs_overhead: float
+    gmacs_total: float
+    characters: float | None = None
+    achieved_gb_per_s: float | None = None
+    peak_gb_per_s: float | None = None
+    arm_flags: str | None = None
+    job_flags: str | None = None
+    implementation: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordedRow:
+    """What views of profiles share; a profile of an imported file may have no job."""
+
+    profile_id: str
+    attempt: int | None = None
+    arm: int
+    tool: str
+    phase: str
+    environment: str | None = None
+    host: str
+    device: str
+    device_name: str | None = None
+    source: str | None = None
+    file: str | None = None
+    side: str | None = None
+    label: str | None = None
+    kind: str | None = None
+    comparison_id: str | None = None
+    arm_id: str | None = None
+    condition_id: str | None = None
+    method: str | None = None
+    params: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProfileRow(RecordedRow):
+    """View `profile`."""
+
+    time_class: str
+    ms: float | None = None
+    wall_ms: float | None = None
+    profiled_wall_ms: float | None = None
+    forwards: int
+    launches: float
+    rounds: int | None = None
+    kernel_time_share: float | None = None
+    gmacs: float | None = None
+    bytes_moved: float | None = None
+    product_share: float | None = None
+    peak_gflops: float | None = None
+    peak_gb_per_s: float | None = None
+    change: float | None = None
+    change_low: float | None = None
+    change_high: float | None = None
+    speedup: float | None = None
+    speedup_low: float | None = None
+    speedup_high: float | None = None
+    profiled_speedup: float | None = None
+    baseline_arm_id: str | None = None
+    recorded_at: float
+    arm_flags: str | None = None
+    job_flags: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelRow(RecordedRow):
+    """View `kernel`."""
+
+    rank: int
+    name: str
+    activity: str
+    count: float
+    ms: float | None = None
+    gmacs: float | None = None
+    bytes_moved: float | None = None
+    gflops: float | None = None
+    gb_per_s: float | None = None
+    kernel_time_share: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExecutionRow(EnvironmentRow):
+    """View `execution`; `system_metrics` is JSON."""
+
+    host: str
+    attempt: int
+    job_id: str
+    round: int
+    process: str | None = None
+    source: str
+    started_at: float
+    ended_at: float
+    flags: str
+    quarantine: str | None = None
+    calibration_id: str | None = None
+    system_metrics: str
