@@ -16,10 +16,14 @@ from sweeps.analysis.audit.profiled import profile_notes
 from sweeps.analysis.audit.report import AUDIT_RULES, AuditReport, audit_table
 from sweeps.analysis.audit.rule import AuditFinding
 from sweeps.errors import UserError
-from sweeps.importers.references.csv_table import CsvColumns, parse_mapping, read_csv_rows
-from sweeps.importers.references.markdown_tables import read_markdown_tables
-from sweeps.importers.references.measurement import LatencyUnit, MeasurementTable, StatedBreakEven
-from sweeps.importers.references.reference_files import (
+from sweeps.importers.csv_table import (
+    CsvColumns,
+    parse_mapping,
+    read_csv_rows,
+    read_markdown_tables,
+)
+from sweeps.importers.measurement import LatencyUnit, MeasurementTable, StatedBreakEven
+from sweeps.importers.reference_files import (
     SUFFIXES_OF_REFERENCES,
     load_reference,
     read_reference,

@@ -5,7 +5,7 @@ whether its energy can be read.
 from collections.abc import Iterator
 from pathlib import Path
 
-from sweeps.model.system_metrics import notes_on
+from sweeps.model.metrics import notes_on
 from workers.measure.machine.environment import ROOT, allowed_cores, cpu_quotas, gpu, read_text
 from workers.measure.machine.gpu_samples import GpuSamples
 from workers.measure.machine.host_counters import HostCounters

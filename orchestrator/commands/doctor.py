@@ -20,11 +20,10 @@ from store.rows.frames import rows_of
 from store.rows.location import location, sqlite_path
 from store.rows.profiles import best_peaks, keep_peaks
 from sweeps.model.condition import Condition, Device, Dtype
-from sweeps.model.job import DENSE, Arm, Job, Pair
+from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol
 from sweeps.model.metrics import SPEED_FLOOR
 from sweeps.model.outcome import Environment
 from sweeps.model.profile import Peaks
-from sweeps.model.protocol import Protocol
 from sweeps.number_format import age, count
 from sweeps.stats.visits import FLOOR_SD, Visit, pool_visits
 from workers.measure.machine.environment import allowed_cores, devices, environment_of

@@ -26,13 +26,11 @@ from store.traces.ties import StatedTie
 from store.write.queue import progress
 from store.write.record import record_imported
 from store.write.references import import_references
+from sweeps.importers.ncu import KERNEL, NAME, ncu_profiles, read_ncu
+from sweeps.importers.nsys import nsys_profiles
 from sweeps.importers.outcome_file import OutcomeFileError, read_outcome
-from sweeps.importers.references.reference_files import load_reference, shipped_references
-from sweeps.importers.traces.device_trace import TraceError
-from sweeps.importers.traces.ncu_profile import ncu_profiles
-from sweeps.importers.traces.ncu_report import KERNEL, NAME, read_ncu
-from sweeps.importers.traces.nsys_profile import nsys_profiles
-from sweeps.importers.traces.summary import summary_lines
+from sweeps.importers.reference_files import load_reference, shipped_references
+from sweeps.importers.traces import TraceError, summary_lines
 from sweeps.language.expand import Expansion
 from sweeps.model.condition import Device
 from sweeps.model.job import Job

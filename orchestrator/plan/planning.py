@@ -31,8 +31,7 @@ from sweeps.geometry.vit_catalogue import networks
 from sweeps.language.expand import Expansion, expand_file
 from sweeps.model.condition import NAMED_WEIGHTS, Condition, Device
 from sweeps.model.identity import canonical
-from sweeps.model.job import Job
-from sweeps.model.protocol import Protocol
+from sweeps.model.job import Job, Protocol
 from sweeps.number_format import count, duration
 from workers.data import check_head, data_hash
 from workers.data.corruptions import CORRUPTIONS

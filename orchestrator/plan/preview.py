@@ -19,7 +19,7 @@ from sweeps.model.identity import canonical
 from sweeps.model.job import Arm, Step
 from sweeps.model.kinds import KINDS
 from sweeps.model.method import LanguageNetwork, Network
-from sweeps.model.text_scores import SCORED
+from sweeps.model.outcome import SCORED
 from sweeps.stats.classification import TOP1_FLOOR, images_for_same, smallest_drop
 from sweeps.stats.pooling import SpeedUp
 from sweeps.stats.quality import MIN_DOCUMENTS

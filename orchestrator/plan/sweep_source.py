@@ -12,10 +12,9 @@ from store.errors import EmptyStoreError
 from store.open.engine import Engine, connect_readonly
 from store.read.queries import stored_sweeps
 from store.rows.location import database_option, location, sqlite_path
-from sweeps.language.yaml_reader import SweepError
+from sweeps.errors import did_you_mean
+from sweeps.language.yaml_reader import SweepError, shipped_sweeps
 from sweeps.model.condition import Device
-from sweeps.shipped import shipped_sweeps
-from sweeps.suggestions import did_you_mean
 
 
 class SweepSource(NamedTuple):

@@ -18,7 +18,7 @@ from store.rows.frames import rows_of
 from store.rows.location import database_option
 from sweeps.analysis.audit.report import AuditReport
 from sweeps.model.kinds import KINDS
-from sweeps.model.system_metrics import notes_on, worst
+from sweeps.model.metrics import notes_on, worst
 from sweeps.number_format import is_missing
 from sweeps.stats.curves.launch_work import RelativeCosts
 from workers.methods import tuning_control

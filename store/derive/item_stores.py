@@ -15,10 +15,8 @@ from store.rows.row_mapping import finite
 from store.schema.planned import core
 from store.schema.results import ImagePredictionsRow, TextScoresRow
 from sweeps.model.metrics import METRICS
-from sweeps.model.outcome import Outcome
-from sweeps.model.predictions import Predictions
-from sweeps.model.predictions import unpack as numbers
-from sweeps.model.text_scores import TextScores
+from sweeps.model.outcome import Outcome, Predictions, TextScores
+from sweeps.model.outcome import unpack as numbers
 from sweeps.stats import classification, text_stats
 from sweeps.stats.quality import QUALITY_ANALYSIS_VERSION, Interval
 

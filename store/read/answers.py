@@ -23,8 +23,8 @@ from store.schema.lightweight import (
     TEXT_SCORES,
 )
 from sweeps.model.flags import quarantine_reasons, split_flags
+from sweeps.model.job import Protocol
 from sweeps.model.outcome import ANSWERING_FAILURES
-from sweeps.model.protocol import Protocol
 
 Doubt = Literal["flagged", "unclear", "failed"]
 """Why an answer may be measured again: its flags, its verdict, or because it is a failure such as

@@ -14,7 +14,7 @@ from store.rows.profiles import bounded_figure
 from sweeps.analysis.audit.measured import BASELINE, condition_key, measured_table
 from sweeps.analysis.audit.profiled import profile_notes, profiled_rows
 from sweeps.analysis.audit.report import AuditReport, audit_table
-from sweeps.importers.references.measurement import MeasurementTable
+from sweeps.importers.measurement import MeasurementTable
 from sweeps.model.flags import split_flags, wrong
 from sweeps.model.kinds import KINDS
 

@@ -18,7 +18,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
 from store.rows.location import reading_mode
-from sweeps.importers.traces.device_trace import (
+from sweeps.importers.traces import (
     ApiCall,
     DeviceActivity,
     DeviceTrace,

@@ -10,8 +10,8 @@ from store.schema.planned import core
 from store.schema.profiles import KernelRow, ProfileRow, ProfileTimeRow
 from store.schema.results import ArmResultRow
 from store.traces.ties import COMPARISON, StatedTie, TraceTie, find_tie
-from sweeps.importers.traces.device_trace import ImportedProfile
-from sweeps.importers.traces.ncu_profile import covered_share
+from sweeps.importers.ncu import covered_share
+from sweeps.importers.traces import ImportedProfile
 from sweeps.model.profile import Activities, ArmProfile
 
 ARM_RESULT, PROFILE, TIME, KERNEL = (

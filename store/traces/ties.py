@@ -9,7 +9,7 @@ from sqlalchemy import Connection, select
 from store.errors import StoreError
 from store.schema.planned import ComparisonRow, EnvironmentRow, core
 from store.schema.results import AttemptRow, ComparisonAttemptRow
-from sweeps.importers.traces.device_trace import Mark
+from sweeps.importers.traces import Mark
 from sweeps.model.profile import Side
 
 COMPARISON, PAIR, ATTEMPT, ENVIRONMENT = (

@@ -12,9 +12,8 @@ from store.read.answers import Round
 from store.rows.placement import PlannedWork
 from store.rows.transactions import reading
 from store.schema.lightweight import ATTEMPT, FAILURE, JOB, PAIR, SWEEP, SWEEP_JOB
-from sweeps.model.job import Job
+from sweeps.model.job import Job, Protocol
 from sweeps.model.outcome import ANSWERING_FAILURES
-from sweeps.model.protocol import Protocol
 
 
 class Holding(NamedTuple):

@@ -13,7 +13,7 @@ from store.rows.row_mapping import insert_into
 from store.rows.transactions import reading, writing
 from store.schema.planned import core
 from store.schema.references import ReferenceRow
-from sweeps.importers.references.measurement import Measurement, ReferenceSet
+from sweeps.importers.measurement import Measurement, ReferenceSet
 from sweeps.model.identity import canonical
 
 if TYPE_CHECKING:

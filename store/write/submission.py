@@ -15,8 +15,7 @@ from store.rows.transactions import database_time, reading, writing
 from store.schema.lightweight import COMPARISON, JOB, SWEEP, SWEEP_COMPARISON, SWEEP_JOB
 from store.write.overlap import Overlap, find_overlap
 from sweeps.model.identity import canonical
-from sweeps.model.job import Comparison, Job
-from sweeps.model.protocol import Protocol
+from sweeps.model.job import Comparison, Job, Protocol
 
 IDS_AT_ONCE = 5000
 """Names in one statement, which SQLite and PostgreSQL bound."""

@@ -5,14 +5,13 @@ protocol and model.
 import math
 from collections.abc import Callable, Mapping
 
-from sweeps.geometry.llm_geometry import languages
-from sweeps.geometry.local_llm import geometry, is_folder
+from sweeps.geometry.llm_geometry import geometry, is_folder, languages
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.model.condition import Device, Dtype
 from sweeps.model.job import PASS_SECONDS, Job
 from sweeps.model.kinds import KINDS, Payload
 from sweeps.model.method import LanguageNetwork
-from sweeps.model.text_scores import CONTEXT, SCORED
+from sweeps.model.outcome import CONTEXT, SCORED
 
 START_SECONDS = 20.0
 """Until Ray and a worker have started, with all that it imports; again for each of several rounds,

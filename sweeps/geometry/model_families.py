@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
 
-from sweeps.geometry.llm_geometry import TRAINED_LANGUAGE
-from sweeps.geometry.local_llm import geometry, is_folder, is_hub
+from sweeps.geometry.llm_geometry import TRAINED_LANGUAGE, geometry, is_folder, is_hub
 from sweeps.geometry.vit_catalogue import HUB, published
 from sweeps.model.condition import Condition, ImageSize
 from sweeps.model.kinds import Modality

@@ -8,8 +8,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from sweeps.errors import did_you_mean, nearest
 from sweeps.model.method import Network
-from sweeps.suggestions import did_you_mean, nearest
 
 FILE = files("sweeps.geometry") / "vit_catalogue.json"
 VARIANTS = files("sweeps.geometry") / "variants.json"

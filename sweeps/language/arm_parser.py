@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
+from sweeps.errors import unknown_word
 from sweeps.geometry.model_families import ModelFamily
 from sweeps.language.axis import Choice, expand_values
 from sweeps.language.condition_parser import (
@@ -23,12 +24,10 @@ from sweeps.language.condition_parser import (
     of_other_modality,
     written_size,
 )
-from sweeps.language.validation import first_error
-from sweeps.language.yaml_reader import Document, KeyPath
+from sweeps.language.yaml_reader import Document, KeyPath, first_error
 from sweeps.model.condition import Condition, Overrides
 from sweeps.model.job import Arm, Step
 from sweeps.model.method import Params, modality_of
-from sweeps.suggestions import unknown_word
 
 DENSE_NAME = "dense"
 OVERRIDES: tuple[str, ...] = tuple(Overrides.model_fields)

@@ -16,8 +16,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from sweeps.language.file_schema import FileSection
-from sweeps.language.validation import validated
-from sweeps.language.yaml_reader import Document, KeyPath
+from sweeps.language.yaml_reader import Document, KeyPath, validated
 
 Form = Literal["scalar", "list", "schedule"]
 """What one value of a key is: no list, a list, or a number that may also be a number for each

@@ -14,12 +14,11 @@ from pydantic import (
     model_validator,
 )
 
-from sweeps.language.validation import shown, validated
-from sweeps.language.yaml_reader import Document, SweepError
+from sweeps.language.yaml_reader import Document, SweepError, shown, validated
 from sweeps.model.condition import Kind
 from sweeps.model.identity import FrozenModel, canonical
+from sweeps.model.job import Protocol
 from sweeps.model.kinds import KINDS, Modality, kinds_of
-from sweeps.model.protocol import Protocol
 
 DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(ms|s|m|h)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}

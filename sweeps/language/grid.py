@@ -8,18 +8,16 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from sweeps.errors import did_you_mean, unknown_word
 from sweeps.geometry.model_families import ModelFamily
 from sweeps.language.arm_parser import DENSE_NAME, Entry
 from sweeps.language.axis import Choice, Form, expand_values, form_of, is_sequence, sequence
-from sweeps.language.condition_parser import CONDITION_FIELDS, SHORTHANDS, KnownNames
+from sweeps.language.condition_parser import CONDITION_FIELDS, SHORTHANDS, THREADS_KEY, KnownNames
 from sweeps.language.file_schema import Sweep
-from sweeps.language.thread_parser import THREADS_KEY
-from sweeps.language.validation import shown
-from sweeps.language.yaml_reader import Document, KeyPath, SweepError
+from sweeps.language.yaml_reader import Document, KeyPath, SweepError, shown
 from sweeps.model.identity import canonical
 from sweeps.model.job import Arm
 from sweeps.model.kinds import THREAD_FIELDS
-from sweeps.suggestions import did_you_mean, unknown_word
 
 Test = Callable[[Any], bool]
 OPERATORS = ("in", "ge", "gt", "le", "lt", "ne", "re")

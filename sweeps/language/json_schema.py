@@ -12,10 +12,9 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from sweeps.language.arm_parser import DENSE_NAME
 from sweeps.language.axis import FILL, LIST, PER_BLOCK, SERIES, Form, form_of
-from sweeps.language.condition_parser import NORMAL_INPUTS, WHOLE_NODE
+from sweeps.language.condition_parser import NORMAL_INPUTS, THREADS_KEY, WHOLE_NODE, Threads
 from sweeps.language.file_schema import Sweep
 from sweeps.language.grid import OPERATORS
-from sweeps.language.thread_parser import THREADS_KEY, Threads
 from sweeps.model.condition import Condition, Exclusive, InputValues, Overrides
 from sweeps.model.kinds import THREAD_FIELDS
 from sweeps.model.method import AnyMethod, doc_summary

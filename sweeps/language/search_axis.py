@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import ceil, floor, isqrt, lcm, log, prod
 from typing import Any
 
+from sweeps.errors import did_you_mean
 from sweeps.language.axis import expand_values, takes
 from sweeps.language.condition_parser import KnownNames
 from sweeps.language.file_schema import BreakEvenSearch, Sweep
 from sweeps.language.yaml_reader import Document, KeyPath
 from sweeps.model.condition import image_shape, pixel_size
+from sweeps.model.job import Protocol
 from sweeps.model.kinds import KINDS
-from sweeps.model.protocol import Protocol
-from sweeps.suggestions import did_you_mean
 
 SEARCH_AXES = ("image_size", "batch_size", "prompt_tokens", "threads")
 """Fields of the condition along which a search can go."""

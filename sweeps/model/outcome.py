@@ -2,8 +2,9 @@
 else can be derived again.
 """
 
+import base64
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -11,9 +12,122 @@ from sweeps.model.condition import Device
 from sweeps.model.identity import FrozenModel, digest
 from sweeps.model.job import Job, Pair
 from sweeps.model.method import BlockTokens
-from sweeps.model.predictions import Predictions
 from sweeps.model.profile import ArmProfile, Peaks
-from sweeps.model.text_scores import TextScores
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+
+def pack(values: "ArrayLike", dtype: "DTypeLike") -> str:
+    """An array as base64 text of its little-endian bytes."""
+    import numpy as np
+
+    return base64.b64encode(
+        np.asarray(values, dtype=np.dtype(dtype).newbyteorder("<")).tobytes()
+    ).decode("ascii")
+
+
+def unpack(text: str, dtype: "DTypeLike") -> "NDArray[Any]":
+    """What `pack` packed."""
+    import numpy as np
+
+    return np.frombuffer(base64.b64decode(text), dtype=np.dtype(dtype).newbyteorder("<"))
+
+
+class ArmImages(FrozenModel):
+    """One arm on the images of an evaluation, in their order; each text is `pack`ed, one value per
+    image.
+    """
+
+    arm: int
+    """Index into `Job.arms`."""
+    predicted: str
+    """Class with the highest logit, int16; -1 where the logits are not finite."""
+    rank: str
+    """How many classes have a higher logit than the true one, int16: 0 is a top-1 hit, below 5 a
+    top-5 hit; -1 if not finite."""
+    margin: str
+    """Logit of the true class less the highest other logit, float32."""
+
+
+class PairImages(FrozenModel):
+    """How an arm's output differs from its baseline's, image by image."""
+
+    baseline: int
+    arm: int
+    kl: str
+    """KL(baseline || arm) of the softmax over the outputs that stand for the data's classes, in
+    nats, float32.
+
+    With a class map other outputs of the model are left out before the softmax.
+    """
+
+
+class Predictions(FrozenModel):
+    """What an accuracy job saw: arms and pairs on the same images in the same order."""
+
+    images: int
+    classes: int
+    labels: str
+    """True classes, int16, packed."""
+    listing: str
+    """Hash of the data listing (names, labels, corruption): what was evaluated."""
+    unreadable: tuple[str, ...] = ()
+    """Names of images that could not be read; the rest was evaluated."""
+    arms: tuple[ArmImages, ...] = ()
+    pairs: tuple[PairImages, ...] = ()
+
+
+SCORED, CONTEXT = 384, 256
+"""Characters of a window that are scored, and of context before them: together some 220 tokens,
+fewer than the sequence length of the smallest model's training."""
+
+
+class ArmScores(FrozenModel):
+    """One arm on the windows of a text, in their order; each text is packed by `predictions.pack`,
+    a value per window.
+    """
+
+    arm: int
+    """Index into `Job.arms`."""
+    nll: str
+    """Negative log likelihood of the window's text in nats, float64; NaN where it is not finite."""
+    tokens: str
+    """Tokens of the arm's own tokenizer in the scored part of the window, int32."""
+
+
+class PairScores(FrozenModel):
+    """How an arm's predictions differ from its baseline's, window by window; only where both read
+    the same tokens.
+    """
+
+    baseline: int
+    arm: int
+    positions: str
+    """Positions compared, int32."""
+    agree: str
+    """Positions at which both find the same token most likely, int32."""
+    kl: str
+    """Mean KL(baseline || arm) over the positions in nats, float32."""
+
+
+class TextScores(FrozenModel):
+    """What a quality job read: all arms on the same windows of the same text, in the same order."""
+
+    windows: int
+    listing: str
+    """Hash of the text that was read."""
+    bytes: str
+    """UTF-8 bytes of the scored part of each window, int32."""
+    characters: str
+    """Characters of the same, int32."""
+    documents: str
+    """Which document each window is of, int32."""
+    arms: tuple[ArmScores, ...] = ()
+    pairs: tuple[PairScores, ...] = ()
+    complete: bool = False
+    """Whether these are all windows of the text, so that no more characters could be read."""
+
 
 DatabaseCount = Annotated[int, Field(ge=0, lt=2**31)]
 """A count that every database can hold."""
@@ -199,7 +313,7 @@ class Outcome(FrozenModel):
     environment."""
     system_metrics: dict[str, float] = Field(default_factory=dict)
     """What the monitors read around timing, by the names of
-    `sweeps.model.system_metrics.SYSTEM_METRICS`."""
+    `sweeps.model.metrics.SYSTEM_METRICS`."""
     system_series: dict[str, tuple[float | None, ...]] | None = None
     """What they read between rounds, as columns of equal length by the names of `SYSTEM_SERIES`
     there; `None` without readings."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sweeps.model.metrics import METRICS
-from sweeps.model.predictions import Predictions, unpack
+from sweeps.model.outcome import Predictions, unpack
 from sweeps.stats.quality import (
     Interval,
     QualityVerdict,

@@ -8,8 +8,7 @@ from typing import Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sweeps.model.predictions import ArmImages, unpack
-from sweeps.model.text_scores import ArmScores
+from sweeps.model.outcome import ArmImages, ArmScores, unpack
 from sweeps.stats.pooling import quantile
 from sweeps.stats.timing import CONFIDENCE
 

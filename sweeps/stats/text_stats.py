@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sweeps.model.metrics import METRICS
-from sweeps.model.predictions import unpack
-from sweeps.model.text_scores import TextScores
+from sweeps.model.outcome import TextScores, unpack
 from sweeps.stats.quality import (
     Interval,
     QualityVerdict,

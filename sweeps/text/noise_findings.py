@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import exp, inf
 from typing import NamedTuple
 
-from sweeps.model.system_metrics import has_clock, notes_on
+from sweeps.model.metrics import has_clock, notes_on
 from sweeps.number_format import count
 from sweeps.stats.mean_times import mean_disagrees
 from sweeps.stats.noise_checks import Halves, Signs, no_effect_p
@@ -37,7 +37,7 @@ class AttemptChecks(NamedTuple):
     outlying: int
     rounds: int
     readings: Mapping[str, float]
-    """By the names of `sweeps.model.system_metrics.SYSTEM_METRICS`."""
+    """By the names of `sweeps.model.metrics.SYSTEM_METRICS`."""
 
 
 def noise_findings(

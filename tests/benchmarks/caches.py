@@ -22,9 +22,8 @@ from typing import Any, NamedTuple, get_args
 import torch
 
 from sweeps.model.condition import Condition, KvCache
-from sweeps.model.job import Pair
+from sweeps.model.job import Pair, Protocol
 from sweeps.model.outcome import Samples
-from sweeps.model.protocol import Protocol
 from tests.benchmarks.ratios import column, speedup
 from tests.workers.cache_growth import GEOMETRY, private_bytes
 from tests.workers.tiny_llms import tiny_llm

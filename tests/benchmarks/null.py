@@ -27,9 +27,8 @@ import torch
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.language.expand import expand_file
 from sweeps.model.condition import Condition
-from sweeps.model.job import DENSE, Arm, Job, Pair, Step
+from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol, Step
 from sweeps.model.outcome import Outcome, Samples
-from sweeps.model.protocol import Protocol
 from sweeps.stats.pooling import ALPHA, SpeedUp, Verdict
 from sweeps.stats.visits import Visit, pool_visits
 from tests.benchmarks.ratios import restart_with_default_threads

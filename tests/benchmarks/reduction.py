@@ -18,8 +18,7 @@ import torch
 from torch import nn
 
 from sweeps.model.condition import Condition
-from sweeps.model.job import DENSE, Arm, Job, Pair, Step
-from sweeps.model.protocol import Protocol
+from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol, Step
 from sweeps.stats.pooling import SpeedUp
 from tests.benchmarks.ratios import column, restart_with_default_threads, speedup
 from workers import methods

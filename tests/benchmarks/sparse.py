@@ -21,9 +21,8 @@ import torch
 from transformers import DynamicCache
 
 from sweeps.model.condition import Condition
-from sweeps.model.job import Pair
+from sweeps.model.job import Pair, Protocol
 from sweeps.model.outcome import Samples
-from sweeps.model.protocol import Protocol
 from tests.benchmarks.ratios import column, speedup
 from workers.activation_sparsity import sparse_matvec
 from workers.measure.readings.timer import TimedStep, stopwatch

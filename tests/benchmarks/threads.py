@@ -15,8 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sweeps.model.condition import Condition
-from sweeps.model.job import DENSE, Job, Pair
-from sweeps.model.protocol import Protocol
+from sweeps.model.job import DENSE, Job, Pair, Protocol
 from sweeps.stats.pooling import within_process
 from sweeps.stats.two_way import Rounds
 from workers.measure.machine.environment import PROJECT, cores

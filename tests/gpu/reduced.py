@@ -9,8 +9,7 @@ from sweeps.geometry.llm_geometry import languages
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.language.expand import expand_file
 from sweeps.model.condition import Condition, Device, square_side
-from sweeps.model.job import Job, Pair
-from sweeps.model.protocol import Protocol
+from sweeps.model.job import Job, Pair, Protocol
 from workers.data import data_hash
 from workers.data.corruptions import CORRUPTIONS
 from workers.methods import all_methods

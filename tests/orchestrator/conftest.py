@@ -14,8 +14,7 @@ from store.open.engine import Engine, connect
 from store.write.submission import NewSweep, submit_sweep
 from sweeps.language.file_schema import Retry
 from sweeps.model.condition import Condition
-from sweeps.model.job import DENSE, Arm, Job, Pair, Step
-from sweeps.model.protocol import Protocol
+from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol, Step
 from tests.webapp import simulated
 
 FAILING_METHODS = Path(__file__).parents[1] / "faults" / "methods"

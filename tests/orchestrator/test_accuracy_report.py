@@ -17,9 +17,8 @@ from store.open.engine import Engine, connect
 from store.write.record import record
 from store.write.submission import NewSweep, submit_sweep
 from sweeps.analysis import job_estimate
-from sweeps.model.job import Job
+from sweeps.model.job import Job, Protocol
 from sweeps.model.outcome import Failure
-from sweeps.model.protocol import Protocol
 from tests.orchestrator.vision_fixtures import CPU, IMAGES, RATES, job, outcome, printed, topk
 
 FORMS: tuple[ReportFormat, ...] = ("table", "markdown")

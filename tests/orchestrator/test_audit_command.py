@@ -13,7 +13,7 @@ from store.open.engine import connect
 from store.rows.profiles import record_peaks
 from store.rows.row_mapping import environment_row
 from store.rows.transactions import writing
-from sweeps.importers.references.reference_files import shipped_references
+from sweeps.importers.reference_files import shipped_references
 from sweeps.model.outcome import MetricValue, Outcome
 from sweeps.model.profile import Peaks
 from tests.fixtures.audit_tables import left

@@ -8,8 +8,7 @@ import pytest
 
 from orchestrator.plan import estimate, planning
 from sweeps.model.condition import Condition
-from sweeps.model.job import DENSE, Arm, Job, Pair, Step
-from sweeps.model.protocol import Protocol
+from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol, Step
 
 MEASURED = {"llm_cpu": 265.0}
 """Seconds that shipped sweeps took on two cores in November 2026, weights and vocabularies being

@@ -5,9 +5,8 @@ import pytest
 
 from orchestrator.cluster.cluster import Cluster
 from sweeps.model.condition import Condition
-from sweeps.model.job import DENSE, Arm, Job, Pair, Step
+from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol, Step
 from sweeps.model.outcome import WORKER_UNFIT
-from sweeps.model.protocol import Protocol
 from tests.orchestrator.conftest import Store
 
 pytestmark = pytest.mark.ray

@@ -21,9 +21,8 @@ from store.write.record import record
 from store.write.submission import NewSweep, submit_sweep
 from sweeps.analysis import job_estimate
 from sweeps.model.condition import Overrides
-from sweeps.model.job import DENSE, Arm, Job, Pair, Step
+from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol, Step
 from sweeps.model.outcome import Failure, Outcome
-from sweeps.model.protocol import Protocol
 from tests.store.language_fixtures import (
     a_generation,
     a_generation_job,

@@ -8,8 +8,8 @@ from store.rows.placement import curve_group
 from store.write import queue
 from store.write.record import record
 from store.write.submission import NewSweep, submit_sweep
+from sweeps.model.job import Protocol
 from sweeps.model.outcome import Failure
-from sweeps.model.protocol import Protocol
 from tests.orchestrator.conftest import Store
 from tests.orchestrator.sites import (
     LIBRARIES,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file, save_file
 
-from sweeps.geometry.local_llm import geometry
+from sweeps.geometry.llm_geometry import geometry
 from sweeps.model.method import Architecture
 from tests.orchestrator.commands import in_process
 from tests.workers.saved_llm import TOKENS, changed, saved

@@ -9,8 +9,7 @@ import pytest
 from orchestrator.plan.sweep_source import command_options, find_source
 from store.open.engine import connect
 from store.write.submission import NewSweep, submit_sweep
-from sweeps.language.yaml_reader import SweepError
-from sweeps.shipped import shipped_sweeps
+from sweeps.language.yaml_reader import SweepError, shipped_sweeps
 from tests.orchestrator.commands import SWEEP, breakeven
 
 

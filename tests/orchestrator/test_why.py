@@ -19,9 +19,8 @@ from orchestrator.report.sections.ceilings import ceiling_sections
 from store.read.advice.ceilings import with_ceilings
 from sweeps.analysis import job_estimate
 from sweeps.model.condition import Overrides
-from sweeps.model.job import Arm, Step
+from sweeps.model.job import Arm, Protocol, Step
 from sweeps.model.profile import IntervalEstimate
-from sweeps.model.protocol import Protocol
 from sweeps.text.ceilings import left_to_gain
 from tests.fixtures.device_traces import a_trace
 from tests.fixtures.ncu_tables import CASTS, raw_page

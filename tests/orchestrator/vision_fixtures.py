@@ -14,8 +14,17 @@ from store.write.record import record
 from store.write.submission import NewSweep, submit_sweep
 from sweeps.model.condition import Condition, Kind, Overrides
 from sweeps.model.job import DENSE, Arm, Job, Pair, Step
-from sweeps.model.outcome import ArmOutcome, Environment, Failure, Outcome, Samples
-from sweeps.model.predictions import ArmImages, PairImages, Predictions, pack
+from sweeps.model.outcome import (
+    ArmImages,
+    ArmOutcome,
+    Environment,
+    Failure,
+    Outcome,
+    PairImages,
+    Predictions,
+    Samples,
+    pack,
+)
 
 CPU = Environment(device="cpu", device_name="Imaginary CPU")
 IMAGES = 4000

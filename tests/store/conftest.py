@@ -15,11 +15,20 @@ from sqlalchemy import Engine, text
 from store.open.engine import connect
 from store.write.submission import NewSweep, submit_sweep
 from sweeps.model.condition import Condition, ImageSize, Kind, image_shape
-from sweeps.model.job import Arm, Job, Pair, Step
+from sweeps.model.job import Arm, Job, Pair, Protocol, Step
 from sweeps.model.method import BlockTokens
-from sweeps.model.outcome import ArmOutcome, Environment, Failure, MetricValue, Outcome, Samples
-from sweeps.model.predictions import ArmImages, PairImages, Predictions, pack
-from sweeps.model.protocol import Protocol
+from sweeps.model.outcome import (
+    ArmImages,
+    ArmOutcome,
+    Environment,
+    Failure,
+    MetricValue,
+    Outcome,
+    PairImages,
+    Predictions,
+    Samples,
+    pack,
+)
 from sweeps.stats.curves.curve import Curve, Point
 from sweeps.stats.pooling import SpeedUp
 from sweeps.stats.visits import FLOOR_SD, Visit, pool_visits

@@ -9,11 +9,19 @@ import numpy as np
 
 from sweeps.geometry.llm_geometry import languages
 from sweeps.model.condition import Condition, KvCache, Overrides
-from sweeps.model.job import DENSE, Arm, Job, Pair, Step
-from sweeps.model.outcome import ArmOutcome, Environment, Failure, MetricValue, Outcome, Samples
-from sweeps.model.predictions import pack
-from sweeps.model.protocol import Protocol
-from sweeps.model.text_scores import ArmScores, PairScores, TextScores
+from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol, Step
+from sweeps.model.outcome import (
+    ArmOutcome,
+    ArmScores,
+    Environment,
+    Failure,
+    MetricValue,
+    Outcome,
+    PairScores,
+    Samples,
+    TextScores,
+    pack,
+)
 
 CPU = Environment(device="cpu", device_name="Imaginary CPU", facts={"cores": "2", "torch": "2.0"})
 NOW = 1_790_000_000.0

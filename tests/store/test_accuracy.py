@@ -16,9 +16,8 @@ from store.rows.transactions import writing
 from store.write import queue
 from store.write.record import reanalyse, record
 from store.write.submission import NewSweep, submit_sweep
-from sweeps.model.job import Job
+from sweeps.model.job import Job, Protocol
 from sweeps.model.outcome import Failure, Outcome
-from sweeps.model.protocol import Protocol
 from sweeps.stats.classification import TOP1_FLOOR, compare_predictions
 from tests.fixtures.sql_rows import rows
 

@@ -13,9 +13,8 @@ from store.rows import owners
 from store.write import queue
 from store.write.record import record
 from store.write.submission import NewSweep, submit_sweep
-from sweeps.model.job import Job
+from sweeps.model.job import Job, Protocol
 from sweeps.model.outcome import Environment, Failure, Outcome
-from sweeps.model.protocol import Protocol
 from tests.store.conftest import CPU
 
 MakeJob = Callable[..., Job]

@@ -18,10 +18,9 @@ from store.write.record import record, record_imported
 from store.write.submission import NewSweep, submit_sweep
 from sweeps.analysis.audit.profiled import profile_notes
 from sweeps.analysis.audit.report import AuditReport, audit_table
-from sweeps.importers.traces.device_trace import ImportedProfile
-from sweeps.importers.traces.ncu_profile import ncu_profiles
-from sweeps.importers.traces.ncu_report import read_ncu
-from sweeps.importers.traces.nsys_profile import nsys_profiles
+from sweeps.importers.ncu import ncu_profiles, read_ncu
+from sweeps.importers.nsys import nsys_profiles
+from sweeps.importers.traces import ImportedProfile
 from sweeps.model.job import DENSE, Job
 from sweeps.model.outcome import MetricValue, Outcome
 from tests.fixtures.device_traces import DEVICE_US, a_trace

@@ -10,9 +10,8 @@ from sqlalchemy import Engine
 from store.read.answers import answers
 from store.write.record import record
 from store.write.submission import NewSweep, submit_sweep
-from sweeps.model.job import Job
+from sweeps.model.job import Job, Protocol
 from sweeps.model.outcome import Outcome
-from sweeps.model.protocol import Protocol
 from tests.fixtures.sql_rows import rows
 from tests.store.conftest import CPU
 

@@ -18,9 +18,8 @@ from store.write import queue
 from store.write.record import reanalyse, record
 from store.write.submission import NewSweep, stricter, submit_sweep
 from sweeps.geometry.llm_geometry import languages
-from sweeps.model.job import DENSE, Pair
+from sweeps.model.job import DENSE, Pair, Protocol
 from sweeps.model.outcome import Failure, Outcome
-from sweeps.model.protocol import Protocol
 from sweeps.stats import text_stats
 from sweeps.stats.visits import Visit, pool_visits
 from tests.store.language_fixtures import (

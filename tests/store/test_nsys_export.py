@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from store.traces.nsys_export import read_nsys
-from sweeps.importers.traces.device_trace import DeviceActivity, TraceError
-from sweeps.importers.traces.nsys_profile import nsys_profiles
+from sweeps.importers.nsys import nsys_profiles
+from sweeps.importers.traces import DeviceActivity, TraceError
 from tests.fixtures.device_traces import KERNELS, PROCESS, a_trace
 from tests.fixtures.nsys_exports import GENERATIONS, Generation, write_nsys, write_tables
 from tests.fixtures.published_traces import CAPTURE_2025, TWO_PROCESSES, write_capture

@@ -42,12 +42,11 @@ from store.write.overlap import newest_attempt
 from store.write.record import reanalyse, record, record_imported
 from store.write.references import import_references
 from store.write.submission import NewSweep, submit_sweep
-from sweeps.importers.references.reference_files import load_reference, shipped_references
+from sweeps.importers.reference_files import load_reference, shipped_references
 from sweeps.model.condition import Condition, Overrides
-from sweeps.model.job import DENSE, Arm, Job, Pair
+from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol
 from sweeps.model.metrics import METRICS, MetricSpec
 from sweeps.model.outcome import Failure, Outcome
-from sweeps.model.protocol import Protocol
 from tests.fixtures.quality_states import filled, found_states
 from tests.orchestrator.commands import breakeven
 from tests.store import postgresql

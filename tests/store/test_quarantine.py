@@ -13,9 +13,8 @@ from store.read.queries import execution_rows
 from store.read.user_sql import run_query
 from store.write.record import reanalyse, record
 from store.write.submission import NewSweep, submit_sweep
-from sweeps.model.job import Job
+from sweeps.model.job import Job, Protocol
 from sweeps.model.outcome import MetricValue, Outcome
-from sweeps.model.protocol import Protocol
 from tests.fixtures.sql_rows import rows
 from tests.store.conftest import CPU
 

@@ -14,9 +14,8 @@ from store.write import queue
 from store.write.overlap import newest_attempt
 from store.write.record import record
 from store.write.submission import NewSweep, submit_sweep
-from sweeps.model.job import Job
+from sweeps.model.job import Job, Protocol
 from sweeps.model.outcome import Failure, Outcome
-from sweeps.model.protocol import Protocol
 from tests.store.conftest import states, submit
 
 MakeJob = Callable[..., Job]

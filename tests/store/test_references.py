@@ -11,8 +11,8 @@ from store.write.references import (
     stored_reference,
     stored_references,
 )
-from sweeps.importers.references.measurement import Measurement, ReferenceSet
-from sweeps.importers.references.reference_files import load_reference, shipped_references
+from sweeps.importers.measurement import Measurement, ReferenceSet
+from sweeps.importers.reference_files import load_reference, shipped_references
 from tests.fixtures.sql_rows import rows
 from tests.store.conftest import MakeJob, MakeOutcome
 

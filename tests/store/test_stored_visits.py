@@ -11,9 +11,8 @@ from sqlalchemy import Engine
 from store.read.evidence.evidence import point_evidence
 from store.read.evidence.evidence_checks import findings, running_speedups, worked_rule
 from store.write.record import reanalyse, record
-from sweeps.model.job import Job
+from sweeps.model.job import Job, Protocol
 from sweeps.model.outcome import SAME_COUNTS, Outcome
-from sweeps.model.protocol import Protocol
 from sweeps.stats.visits import Visit, pool_visits
 from tests.fixtures.sql_rows import rows
 from tests.store.conftest import in_visits

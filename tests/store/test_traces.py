@@ -13,10 +13,9 @@ from store.errors import StoreError
 from store.traces.record import RecordedTrace, TraceFile, record_traces
 from store.traces.ties import StatedTie
 from store.write.record import record_imported
-from sweeps.importers.traces.device_trace import DeviceTrace, TraceError
-from sweeps.importers.traces.ncu_profile import ncu_profiles
-from sweeps.importers.traces.ncu_report import read_ncu
-from sweeps.importers.traces.nsys_profile import nsys_profiles
+from sweeps.importers.ncu import ncu_profiles, read_ncu
+from sweeps.importers.nsys import nsys_profiles
+from sweeps.importers.traces import DeviceTrace, TraceError
 from sweeps.model.outcome import Outcome
 from tests.fixtures.device_traces import KERNELS, a_trace
 from tests.fixtures.ncu_tables import Launch, raw_page

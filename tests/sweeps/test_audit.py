@@ -10,8 +10,8 @@ import pytest
 from sweeps.analysis.audit.measured import measured_table
 from sweeps.analysis.audit.report import AUDIT_RULES, audit_table
 from sweeps.analysis.audit.tolerance import allowed, quantile_of, rounding
-from sweeps.importers.references.measurement import Measurement, MeasurementTable
-from sweeps.importers.references.reference_files import load_reference, shipped_references
+from sweeps.importers.measurement import Measurement, MeasurementTable
+from sweeps.importers.reference_files import load_reference, shipped_references
 from tests.fixtures.audit_tables import BATCHES, Draft, built, draft
 from tests.fixtures.corpus_tables import FAULTS
 from tests.fixtures.planted_errors import PLANTED

@@ -6,7 +6,7 @@ import pytest
 
 from sweeps.analysis.audit.frame import frame_of_csv
 from sweeps.analysis.audit.report import AuditReport, audit_table
-from sweeps.importers.references.csv_table import read_csv_rows
+from sweeps.importers.csv_table import read_csv_rows
 from tests.fixtures.corpus_tables import CLEAN, FAULTS, Entry
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from sweeps.analysis.audit.measured import measured_table
 from sweeps.analysis.audit.report import audit_table
-from sweeps.importers.references.measurement import Measurement, MeasurementTable, StatedBreakEven
+from sweeps.importers.measurement import Measurement, MeasurementTable, StatedBreakEven
 from tests.fixtures.audit_findings import FOUND, SILENT, Finding, Row, of_batch
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from sweeps.model.predictions import ArmImages, PairImages, Predictions, pack
+from sweeps.model.outcome import ArmImages, PairImages, Predictions, pack
 from sweeps.stats.classification import (
     Drop,
     accuracy_drop,

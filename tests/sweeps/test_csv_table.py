@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sweeps.errors import UserError
-from sweeps.importers.references.csv_table import parse_mapping, read_csv_rows
+from sweeps.importers.csv_table import parse_mapping, read_csv_rows
 
 
 def csv_file(folder: Path, text: str | bytes) -> Path:

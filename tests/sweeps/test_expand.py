@@ -8,9 +8,8 @@ import pytest
 
 from sweeps.language.expand import expand_file
 from sweeps.model.condition import Condition, Rectangle
-from sweeps.model.job import DENSE, Job, Pair
+from sweeps.model.job import DENSE, Job, Pair, Protocol
 from sweeps.model.method import Method
-from sweeps.model.protocol import Protocol
 from tests.fixtures.quickstart import QUICKSTART
 from tests.sweeps.conftest import GRID, MODEL, NETWORKS, TOPK, Expand, Refusal, arms
 

@@ -7,7 +7,7 @@ import pytest
 
 from sweeps.language.file_schema import parse, seconds
 from sweeps.language.yaml_reader import SweepError, read
-from sweeps.model.protocol import Protocol
+from sweeps.model.job import Protocol
 
 HEAD = "schema: 1\nname: trial\n"
 

@@ -7,9 +7,8 @@ from pydantic import ValidationError
 
 from sweeps.model.condition import Condition, Kind, Overrides, condition_fields
 from sweeps.model.identity import canonical, digest
-from sweeps.model.job import DENSE, Arm, Comparison, Job, Pair, Step
+from sweeps.model.job import DENSE, Arm, Comparison, Job, Pair, Protocol, Step
 from sweeps.model.kinds import KINDS
-from sweeps.model.protocol import Protocol
 
 CONDITION = Condition(model="deit_tiny_patch16_224", image_size=224)
 TOPK = Arm(stack=(Step(method="topk", params={"keep_rate": 0.5, "layers": [3, 6, 9]}),))

@@ -10,9 +10,8 @@ import pytest
 from sweeps.language.expand import Expansion, expand_file
 from sweeps.language.yaml_reader import SweepError
 from sweeps.model.condition import Condition, Overrides
-from sweeps.model.job import DENSE
+from sweeps.model.job import DENSE, Protocol
 from sweeps.model.kinds import KINDS
-from sweeps.model.protocol import Protocol
 from tests.sweeps.conftest import METHODS, NETWORKS, network
 
 DIGITS = "digits_vit_64"

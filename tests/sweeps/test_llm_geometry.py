@@ -6,8 +6,7 @@ import pytest
 
 from sweeps.geometry.llm_geometry import languages
 from sweeps.model.condition import Condition, KvCache, Overrides
-from sweeps.model.job import DENSE, Arm, Comparison, Job, Pair, Step
-from sweeps.model.protocol import Protocol
+from sweeps.model.job import DENSE, Arm, Comparison, Job, Pair, Protocol, Step
 from tests.sweeps.llm_sweeps import BOTH, GENERATION, TINY, expand, refused
 
 

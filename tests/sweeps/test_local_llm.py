@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from sweeps.geometry.llm_geometry import CONFIGS
-from sweeps.geometry.local_llm import content, geometry
+from sweeps.geometry.llm_geometry import CONFIGS, content, geometry
 from tests.sweeps.llm_sweeps import GENERATION, expand, refused
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from sweeps.errors import UserError
-from sweeps.importers.references.csv_table import CsvColumns
-from sweeps.importers.references.markdown_tables import read_markdown_tables
+from sweeps.importers.csv_table import CsvColumns, read_markdown_tables
 
 REPORT = """\
 # A report | with a pipe

@@ -7,10 +7,8 @@ import io
 
 import pytest
 
-from sweeps.importers.traces.device_trace import ImportedProfile, TraceError
-from sweeps.importers.traces.ncu_profile import covered_share, function_name, ncu_profiles
-from sweeps.importers.traces.ncu_report import NcuReport, read_ncu
-from sweeps.importers.traces.summary import summary_lines
+from sweeps.importers.ncu import NcuReport, covered_share, function_name, ncu_profiles, read_ncu
+from sweeps.importers.traces import ImportedProfile, TraceError, summary_lines
 from sweeps.model.profile import Activities
 from tests.fixtures.ncu_tables import CASTS, PREAMBLE, RAW, details_page, raw_page
 from tests.fixtures.published_traces import DURATIONS_THOR, SUMMARY, SUMMARY_THOR

@@ -4,7 +4,8 @@ contradicts itself.
 
 import pytest
 
-from sweeps.importers.traces.device_trace import (
+from sweeps.importers.nsys import nsys_profiles
+from sweeps.importers.traces import (
     FORWARD_RANGE,
     ApiCall,
     DeviceActivity,
@@ -13,9 +14,8 @@ from sweeps.importers.traces.device_trace import (
     NvtxRange,
     TraceError,
     read_marks,
+    summary_lines,
 )
-from sweeps.importers.traces.nsys_profile import nsys_profiles
-from sweeps.importers.traces.summary import summary_lines
 from tests.fixtures.device_traces import (
     DEVICE_US,
     FORWARD_US,

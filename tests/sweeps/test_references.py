@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from sweeps.errors import UserError
-from sweeps.importers.references.measurement import Measurement, ReferenceSet
-from sweeps.importers.references.reference_files import (
+from sweeps.importers.measurement import Measurement, ReferenceSet
+from sweeps.importers.reference_files import (
     SHIPPED,
     load_reference,
     read_reference,

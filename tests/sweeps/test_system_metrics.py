@@ -2,7 +2,7 @@
 
 import pytest
 
-from sweeps.model.system_metrics import notes_on, worst
+from sweeps.model.metrics import notes_on, worst
 
 QUIET = {
     "seconds": 10.0, "load_before": 1.1, "load_after": 1.3, "process_cores": 1.9, "involuntary_switches": 12.0,

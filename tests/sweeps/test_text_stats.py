@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sweeps.model.predictions import pack
-from sweeps.model.text_scores import ArmScores, PairScores, TextScores
+from sweeps.model.outcome import ArmScores, PairScores, TextScores, pack
 from sweeps.stats.quality import ratio
 from sweeps.stats.text_stats import BITS_FLOOR, Fidelity, compare_texts, scored, scores_problem
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sweeps.errors import did_you_mean
 from sweeps.language.yaml_reader import MAX_NODES, SweepError, dotted, read
-from sweeps.suggestions import did_you_mean
 
 
 def problem(text: str) -> SweepError:

@@ -9,7 +9,7 @@ from store.open.engine import connect
 from store.traces.record import TraceFile, record_traces
 from store.traces.ties import StatedTie
 from store.write.record import record_imported
-from sweeps.importers.traces.nsys_profile import nsys_profiles
+from sweeps.importers.nsys import nsys_profiles
 from sweeps.model.job import DENSE, Arm, Job, Step
 from tests.fixtures.device_traces import a_trace
 from tests.store.profile_fixtures import Classes, a_profile_job, a_profiled_outcome

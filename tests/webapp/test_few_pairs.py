@@ -6,8 +6,7 @@ import re
 
 import pytest
 
-from sweeps.model.job import DENSE, Job
-from sweeps.model.protocol import Protocol
+from sweeps.model.job import DENSE, Job, Protocol
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import charts, html_texts, page_text
 from tests.webapp.simulated import ROUNDS, SIZES, job, outcome, store_sweep, tome, topk

@@ -13,10 +13,8 @@ from PIL import Image
 from torch import Tensor
 
 from sweeps.model.condition import Condition, Overrides
-from sweeps.model.job import Arm, Job, Pair, Step
-from sweeps.model.outcome import ArmOutcome, Outcome
-from sweeps.model.predictions import unpack
-from sweeps.model.protocol import Protocol
+from sweeps.model.job import Arm, Job, Pair, Protocol, Step
+from sweeps.model.outcome import ArmOutcome, Outcome, unpack
 from sweeps.stats.classification import compare_predictions, predictions_problem
 from tests.workers.scripted_arm import scripted_arm as method_files
 from workers.data import images

@@ -12,9 +12,8 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from sweeps.model.condition import Condition, Overrides
-from sweeps.model.job import DENSE, Arm, Job, Pair, Step
+from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol, Step
 from sweeps.model.outcome import ArmOutcome, Outcome
-from sweeps.model.protocol import Protocol
 from tests.workers.llm_zoo import ZOO, saved_from_zoo
 from tests.workers.saved_llm import written
 from workers import methods

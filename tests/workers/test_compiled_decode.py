@@ -15,9 +15,8 @@ import torch
 from torch import Tensor
 
 from sweeps.model.condition import Condition, Decoding, Overrides
-from sweeps.model.job import Arm, Job, Pair, Step
+from sweeps.model.job import Arm, Job, Pair, Protocol, Step
 from sweeps.model.method import Architecture
-from sweeps.model.protocol import Protocol
 from tests.workers.saved_llm import saved, written
 from tests.workers.tiny_llms import forward, prompt, tiny_llm
 from tests.workers.tiny_vits import calm

@@ -13,11 +13,10 @@ import pytest
 
 import workers.kinds
 from sweeps.model.condition import Condition
-from sweeps.model.job import DENSE, Arm, Job, Pair, Step
+from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol, Step
 from sweeps.model.kinds import KINDS
 from sweeps.model.metrics import METRICS, MetricSpec
 from sweeps.model.outcome import Outcome
-from sweeps.model.protocol import Protocol
 from tests.workers.saved_llm import saved, written
 from workers import methods
 from workers.arms.generation_workload import Run
@@ -53,7 +52,7 @@ logit, symbols of statistics, what a GPU runs, the phases of a language model, w
 rows of a table, a fused attention."""
 PUBLISHED = (
     "sweeps/analysis/audit",
-    "sweeps/importers/references",
+    "sweeps/importers",
     "sweeps/references",
     "store/write/references.py",
     "store/schema/references.py",

@@ -8,7 +8,7 @@ from typing import Any
 import pynvml
 import pytest
 
-from sweeps.model.system_metrics import SYSTEM_METRICS, SYSTEM_SERIES
+from sweeps.model.metrics import SYSTEM_METRICS, SYSTEM_SERIES
 from workers.measure.machine.gpu_samples import (
     EVENT_REASONS,
     GPU_QUERIES,

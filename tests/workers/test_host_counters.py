@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sweeps.model.system_metrics import SYSTEM_METRICS, SYSTEM_SERIES
+from sweeps.model.metrics import SYSTEM_METRICS, SYSTEM_SERIES
 from tests.workers.made_machine import CORES, MadeMachine
 from workers.measure.machine.host_counters import FREQUENCY_CORES, ONLINE, HostCounters
 from workers.measure.machine.monitors import cpu_findings, watch

@@ -16,9 +16,8 @@ import torch
 from huggingface_hub import constants
 
 from sweeps.model.condition import Condition
-from sweeps.model.job import DENSE, Arm, Job, Pair
+from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol
 from sweeps.model.outcome import Outcome
-from sweeps.model.protocol import Protocol
 from tests.workers.saved_llm import saved, written
 from tests.workers.tiny_vits import calm
 from workers.errors import Unsupported

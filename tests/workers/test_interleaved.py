@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from sweeps.model.job import Pair
+from sweeps.model.job import Pair, Protocol
 from sweeps.model.outcome import Samples
-from sweeps.model.protocol import Protocol
 from sweeps.stats.two_way import Rounds
 from workers.measure.process.timeout import TimedOut
 from workers.measure.readings.timer import SampleTime, TimedStep

@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 
 from sweeps.model.condition import Overrides
-from sweeps.model.job import Arm, Job, Pair, Step
-from sweeps.model.protocol import Protocol
+from sweeps.model.job import Arm, Job, Pair, Protocol, Step
 from tests.workers.vision_jobs import DENSE, PASS_S, TOPK, job, metrics
 from workers.kinds.failures import FailureCollector
 from workers.kinds.latency import LatencyKind

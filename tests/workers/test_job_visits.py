@@ -8,9 +8,8 @@ from itertools import chain, pairwise
 import pytest
 
 from sweeps.model.condition import Overrides
-from sweeps.model.job import DENSE, Arm, Job
+from sweeps.model.job import DENSE, Arm, Job, Protocol
 from sweeps.model.outcome import WORKER_UNFIT
-from sweeps.model.protocol import Protocol
 from tests.workers.vision_jobs import PASS_S, TOPK, job, metrics
 from workers.arms.vision import VisionArm
 from workers.kinds.failures import FailureCollector

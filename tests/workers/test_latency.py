@@ -10,9 +10,8 @@ import torch
 
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.model.condition import Condition, Overrides, Rectangle
-from sweeps.model.job import Arm, Pair, Step
+from sweeps.model.job import Arm, Pair, Protocol, Step
 from sweeps.model.outcome import ANSWERING_FAILURES, Outcome
-from sweeps.model.protocol import Protocol
 from tests.workers.scripted_arm import scripted_arm as method_files
 from tests.workers.vision_jobs import DENSE, MODEL, PASS_S, SIZE, TOPK, job, metrics
 from workers.kinds.latency import consistent, possible

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from sweeps.model.system_metrics import SYSTEM_METRICS
+from sweeps.model.metrics import SYSTEM_METRICS
 from workers.measure.machine.monitors import (
     FOREIGN_S,
     MAX_READINGS,

@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from sweeps.model.condition import Condition
-from sweeps.model.job import DENSE, Job, Pair
+from sweeps.model.job import DENSE, Job, Pair, Protocol
 from sweeps.model.outcome import Outcome
-from sweeps.model.protocol import Protocol
 from workers.measure.machine.environment import PROJECT, allowed_cores, environment_of
 from workers.measure.process.openmp import ThreadPolicy, physical_first, requested_policy
 from workers.run import run

@@ -10,9 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from sweeps.model.condition import Condition
-from sweeps.model.job import DENSE, Job, Pair
+from sweeps.model.job import DENSE, Job, Pair, Protocol
 from sweeps.model.outcome import WAITED_S
-from sweeps.model.protocol import Protocol
 from workers.kinds.timed_job import WAIT_SHARE
 from workers.measure.machine.monitors import LOOK_S, ContentionWait
 from workers.run import run

@@ -16,9 +16,8 @@ import pytest
 import torch
 
 from sweeps.model.condition import Condition
-from sweeps.model.job import DENSE, Arm, Job, Pair, Step
+from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol, Step
 from sweeps.model.outcome import WORKER_UNFIT, Outcome
-from sweeps.model.protocol import Protocol
 from workers.measure.process.process_state import FLAG, Change, Changes, ProcessState
 from workers.models.share_weights import checksums
 from workers.run import run

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from sweeps.model.condition import Condition, Device, Overrides
-from sweeps.model.job import DENSE, Arm, Job, Pair, Step
+from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol, Step
 from sweeps.model.outcome import WORKER_UNFIT, Outcome
 from sweeps.model.profile import ArmProfile, IntervalEstimate
-from sweeps.model.protocol import Protocol
 from sweeps.stats.profiles.roofline import gmacs_of, roofline
 from sweeps.text.explanation import explain_wall
 from tests.workers.saved_llm import saved, written

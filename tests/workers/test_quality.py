@@ -12,10 +12,8 @@ import pytest
 import torch
 
 from sweeps.model.condition import Condition, Overrides
-from sweeps.model.job import DENSE, Arm, Job, Pair
-from sweeps.model.outcome import ArmOutcome
-from sweeps.model.predictions import unpack
-from sweeps.model.protocol import Protocol
+from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol
+from sweeps.model.outcome import ArmOutcome, unpack
 from tests.workers.language_fixtures import scripted_language_arm
 from tests.workers.saved_llm import saved, written
 from tests.workers.tiny_llms import tiny_llm

@@ -14,9 +14,8 @@ from typing import Literal
 import pytest
 
 from sweeps.model.condition import Condition
-from sweeps.model.job import Arm, Job
+from sweeps.model.job import Arm, Job, Protocol
 from sweeps.model.outcome import Outcome
-from sweeps.model.protocol import Protocol
 from workers.measure.machine.environment import PROJECT
 from workers.run import INTERRUPTED, main
 

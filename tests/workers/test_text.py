@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sweeps.model.condition import Condition
-from sweeps.model.text_scores import CONTEXT, SCORED
+from sweeps.model.outcome import CONTEXT, SCORED
 from workers.data import data_hash
 from workers.data.scoring_windows import REACH, scoring_windows
 from workers.data.text import MIN_PARAGRAPH, corpus, docstrings, split_documents

@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from sweeps.model.condition import Condition, Overrides
-from sweeps.model.job import DENSE, Arm, Job, Pair, Step
-from sweeps.model.protocol import Protocol
+from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol, Step
 from tests.workers.tiny_vits import SIZE, images, small, small_network
 from workers.arms.vision import build_vision
 from workers.errors import Unsupported

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 from torch.profiler import ProfilerActivity, profile
 
-from sweeps.importers.traces.device_trace import FORWARD_RANGE, PREFILL_RANGE, Mark, read_marks
+from sweeps.importers.traces import FORWARD_RANGE, PREFILL_RANGE, Mark, read_marks
 from sweeps.model.condition import Condition
-from sweeps.model.job import DENSE, Arm, Job, Pair, Step
-from sweeps.model.protocol import Protocol
+from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol, Step
 from tests.workers.saved_llm import saved, written
 from tests.workers.vision_jobs import TOPK, job
 from workers.kinds.traced_run import run_traced, tie_of

@@ -12,8 +12,7 @@ from safetensors.torch import save_file
 
 from sweeps.geometry.vit_catalogue import UNSUPPORTED, VARIANTS, classes, networks, not_known
 from sweeps.model.condition import Condition
-from sweeps.model.job import DENSE, Arm, Job, Pair, Step
-from sweeps.model.protocol import Protocol
+from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol, Step
 from workers.data import check_head
 from workers.errors import DataError, Unsupported
 from workers.methods import of_modality

@@ -14,9 +14,8 @@ import pytest
 import torch
 
 from sweeps.model.condition import Condition
-from sweeps.model.job import DENSE, Arm, Job, Pair
+from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol
 from sweeps.model.outcome import ArmOutcome, Outcome
-from sweeps.model.protocol import Protocol
 from tests.workers.language_fixtures import scripted_language_arm
 from tests.workers.saved_llm import saved, written
 from tests.workers.tiny_llms import tiny_llm

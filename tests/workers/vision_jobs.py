@@ -4,9 +4,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from sweeps.model.condition import Condition
-from sweeps.model.job import Arm, Job, Pair, Step
+from sweeps.model.job import Arm, Job, Pair, Protocol, Step
 from sweeps.model.outcome import ArmOutcome
-from sweeps.model.protocol import Protocol
 
 MODEL = "deit_tiny_patch16_224"
 SIZE = 32

@@ -13,8 +13,7 @@ from store.read.evidence.evidence import PointEvidence, StoredAttempt
 from store.rows.row_mapping import condition_columns, timestamp
 from sweeps.analysis.labels import conclude, conclude_change
 from sweeps.model.flags import FLAGS, split_flags
-from sweeps.model.metrics import METRICS
-from sweeps.model.system_metrics import RATES, REASON, SYSTEM_METRICS
+from sweeps.model.metrics import METRICS, RATES, REASON, SYSTEM_METRICS
 from sweeps.number_format import age, count, duration
 from sweeps.text.condition_text import describe_condition
 from webapp.charts.pair_series import attempt_chart, pair_chart, reading_chart, time_chart

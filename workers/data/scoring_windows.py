@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sweeps.model.text_scores import CONTEXT, SCORED
+from sweeps.model.outcome import CONTEXT, SCORED
 from workers.data.images import evenly_spaced
 
 UNSCORED = 64

@@ -4,10 +4,8 @@ KindResult`.
 
 from typing import NamedTuple
 
-from sweeps.model.outcome import ArmOutcome, Failure, Samples
-from sweeps.model.predictions import Predictions
+from sweeps.model.outcome import ArmOutcome, Failure, Predictions, Samples, TextScores
 from sweeps.model.profile import ArmProfile, Peaks
-from sweeps.model.text_scores import TextScores
 
 
 class KindResult(NamedTuple):

@@ -16,8 +16,15 @@ from torch import Tensor
 
 from sweeps.model.identity import digest
 from sweeps.model.job import Job, Pair
-from sweeps.model.outcome import ArmOutcome, MetricValue
-from sweeps.model.predictions import ArmImages, PairImages, Predictions, pack, unpack
+from sweeps.model.outcome import (
+    ArmImages,
+    ArmOutcome,
+    MetricValue,
+    PairImages,
+    Predictions,
+    pack,
+    unpack,
+)
 from sweeps.stats.classification import compare_predictions, share
 from workers.arms.prepared import raised
 from workers.arms.vision import ImageInputs, VisionArm, prepare_vision

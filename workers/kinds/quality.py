@@ -14,9 +14,7 @@ import numpy as np
 
 from sweeps.model.identity import digest
 from sweeps.model.job import Job, Pair
-from sweeps.model.outcome import ArmOutcome
-from sweeps.model.predictions import pack
-from sweeps.model.text_scores import ArmScores, PairScores, TextScores
+from sweeps.model.outcome import ArmOutcome, ArmScores, PairScores, TextScores, pack
 from workers import methods
 from workers.arms.language import build_language, count_skipped_macs, counters, held_out
 from workers.arms.prepared import JobArm, describe

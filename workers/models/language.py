@@ -16,8 +16,16 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.cache_utils import Cache
 from transformers.utils import logging as noise
 
-from sweeps.geometry.llm_geometry import CONFIGS, TRAINED_LANGUAGE, USUAL_NAMES, from_config
-from sweeps.geometry.local_llm import content, geometry, is_folder, is_hub
+from sweeps.geometry.llm_geometry import (
+    CONFIGS,
+    TRAINED_LANGUAGE,
+    USUAL_NAMES,
+    content,
+    from_config,
+    geometry,
+    is_folder,
+    is_hub,
+)
 from sweeps.model.condition import Condition
 from sweeps.model.identity import digest
 from sweeps.model.method import LanguageNetwork

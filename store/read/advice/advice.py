@@ -29,12 +29,11 @@ from store.rows.frames import groups, rows_of
 from store.rows.placement import Place
 from sweeps.analysis.advice import QualityCost
 from sweeps.analysis.labels import effect_of
-from sweeps.errors import UserError
+from sweeps.errors import UserError, did_you_mean
 from sweeps.model.condition import Device
 from sweeps.model.job import DENSE
 from sweeps.model.metrics import METRICS
 from sweeps.number_format import is_missing
-from sweeps.suggestions import did_you_mean
 from sweeps.text.advice_text import Advice, Amount
 
 CONDITION_KEY = ("environment", "host", "condition_group", "baseline_id")

@@ -26,11 +26,11 @@ from store.schema.derived import EffectRow
 from store.schema.planned import ComparisonRow, EnvironmentRow, SweepComparisonRow, SweepRow, core
 from store.schema.results import AttemptRow, ComparisonAttemptRow
 from store.views.public import TABLES
+from sweeps.errors import did_you_mean
 from sweeps.model.flags import split_flags, wrong
 from sweeps.model.job import Comparison
 from sweeps.model.kinds import KINDS
 from sweeps.model.metrics import METRICS, timed_metrics
-from sweeps.suggestions import did_you_mean
 
 SPEED, EFFECT_VIEW, FAILED = TABLES["speedup"], TABLES["effect"], TABLES["failures"]
 EFFECT, COMPARISON, ENVIRONMENT = core(EffectRow), core(ComparisonRow), core(EnvironmentRow)

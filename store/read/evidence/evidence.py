@@ -20,12 +20,10 @@ from store.rows.transactions import reading
 from store.schema.derived import EffectRow
 from store.schema.planned import ComparisonRow, EnvironmentRow, SweepComparisonRow, SweepRow, core
 from store.schema.results import AttemptRow, CalibrationRow, FailureRow, SampleRow
-from sweeps.model.job import Comparison
+from sweeps.model.job import Comparison, Protocol
 from sweeps.model.kinds import KINDS
-from sweeps.model.metrics import METRICS, MetricSpec
+from sweeps.model.metrics import METRICS, MetricSpec, rates
 from sweeps.model.outcome import Failure
-from sweeps.model.protocol import Protocol
-from sweeps.model.system_metrics import rates
 from sweeps.stats.pooling import Verdict
 from sweeps.stats.visits import Pooling
 
@@ -65,9 +63,9 @@ class StoredAttempt(NamedTuple):
     arm_flags: str
     notes: tuple[str, ...]
     readings: Mapping[str, float]
-    """By the names of `sweeps.model.system_metrics.SYSTEM_METRICS`."""
+    """By the names of `sweeps.model.metrics.SYSTEM_METRICS`."""
     series: Mapping[str, Sequence[float | None]]
-    """Readings between rounds by the names of `sweeps.model.system_metrics.RATES`, columns of equal
+    """Readings between rounds by the names of `sweeps.model.metrics.RATES`, columns of equal
     length; `rounds` done then."""
     arms: Mapping[str, Mapping[str, Any]]
     """`baseline` and `arm`: fields of `sweeps.model.outcome.ArmOutcome`; empty for one that did not

@@ -8,7 +8,7 @@ import numpy as np
 from sweeps.analysis.audit.frame import SAME_CURVE, AuditColumn, AuditFrame
 from sweeps.analysis.audit.rule import Checked, MeasurementFinding, members
 from sweeps.analysis.audit.tolerance import allowed_each, in_words, place_of_row, quantile_of
-from sweeps.importers.references.measurement import LatencyUnit
+from sweeps.importers.measurement import LatencyUnit
 from sweeps.number_format import count
 
 FLAT_SLOPE = 0.1

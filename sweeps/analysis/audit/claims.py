@@ -10,7 +10,7 @@ from sweeps.analysis.audit.comparisons import measured_speedups
 from sweeps.analysis.audit.frame import SAME_ARM, AuditColumn, AuditFrame
 from sweeps.analysis.audit.rule import Checked, MeasurementFinding, members
 from sweeps.analysis.audit.tolerance import allowed_each
-from sweeps.importers.references.measurement import StatedBreakEven
+from sweeps.importers.measurement import StatedBreakEven
 
 CLOSE = 2.0
 """A break-even is borne out where the measured places on both sides of it are within this factor of

@@ -10,7 +10,7 @@ import numpy as np
 from sweeps.analysis.audit.frame import AuditColumn, AuditFrame
 from sweeps.analysis.audit.rule import Checked, MeasurementFinding
 from sweeps.analysis.audit.tolerance import allowed_each, place_of_row, rounding, roundings
-from sweeps.importers.references.measurement import Measurement
+from sweeps.importers.measurement import Measurement
 
 SLACK = 0.005
 """Of ratios stated beside rounded numbers: they may have been made of throughputs or of latencies,

@@ -10,9 +10,9 @@ from typing import Any, Literal
 import numpy as np
 
 from sweeps.analysis.audit.tolerance import TYPICAL_NOISE
-from sweeps.importers.references.csv_names import TEXTS
-from sweeps.importers.references.csv_table import CsvColumns, measurement_at
-from sweeps.importers.references.measurement import (
+from sweeps.importers.csv_names import TEXTS
+from sweeps.importers.csv_table import CsvColumns, measurement_at
+from sweeps.importers.measurement import (
     LatencyUnit,
     Measurement,
     MeasurementTable,

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from sweeps.importers.references.measurement import Measurement, MeasurementTable
+from sweeps.importers.measurement import Measurement, MeasurementTable
 from sweeps.model.flags import contended, split_flags
 from sweeps.number_format import is_missing
 from sweeps.stats.visits import FLOOR_SD

@@ -14,7 +14,7 @@ from sweeps.analysis.audit.rule import Checked, MeasurementFinding
 from sweeps.analysis.audit.tolerance import place_of_row
 from sweeps.geometry.llm_geometry import languages
 from sweeps.geometry.vit_catalogue import networks
-from sweeps.importers.references.measurement import Measurement
+from sweeps.importers.measurement import Measurement
 from sweeps.model.method import Network
 
 COUNTED_APART = 0.07

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from sweeps.analysis.audit.measured import condition_key
-from sweeps.importers.references.measurement import Measurement, MeasurementTable
+from sweeps.importers.measurement import Measurement, MeasurementTable
 from sweeps.model.profile import COUNTERS
 from sweeps.number_format import count, is_missing
 

@@ -11,7 +11,7 @@ from scipy.special import ndtri
 from sweeps.analysis.audit.frame import AuditColumn, AuditFrame
 from sweeps.analysis.audit.rule import Checked, MeasurementFinding, members
 from sweeps.analysis.audit.tolerance import allowed_each, place_of_row, roundings
-from sweeps.importers.references.measurement import Measurement
+from sweeps.importers.measurement import Measurement
 
 SAMPLING_CONFIDENCE = 0.95
 MAX_PAIRS = 3

@@ -19,7 +19,7 @@ from sweeps.analysis.audit import (
 )
 from sweeps.analysis.audit.frame import AuditFrame, frame_of_table
 from sweeps.analysis.audit.rule import SEVERITIES, AuditFinding, AuditRule
-from sweeps.importers.references.measurement import MeasurementTable
+from sweeps.importers.measurement import MeasurementTable
 from sweeps.model.identity import FrozenModel
 from sweeps.number_format import count
 

@@ -11,7 +11,7 @@ from sweeps.analysis.audit.frame import SAME_ARM, AuditColumn, AuditFrame
 from sweeps.analysis.audit.rule import Checked, MeasurementFinding, members
 from sweeps.analysis.audit.tolerance import in_words, quantile_of, roundings
 from sweeps.analysis.labels import SPEEDUP, conclude_interval
-from sweeps.importers.references.measurement import Measurement
+from sweeps.importers.measurement import Measurement
 from sweeps.number_format import count
 
 MIN_SLOWDOWN = 1.1

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from sweeps.importers.references.measurement import Measurement
+from sweeps.importers.measurement import Measurement
 
 TYPICAL_NOISE = 0.03
 """Relative standard deviation of a time in a table that states none. A median of 30 forwards on a

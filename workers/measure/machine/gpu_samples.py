@@ -12,7 +12,7 @@ from typing import Any
 
 import pynvml
 
-from sweeps.model.system_metrics import REASON
+from sweeps.model.metrics import REASON
 
 EVENT_REASONS: Mapping[str, int] = {
     "gpu_idle": pynvml.nvmlClocksEventReasonGpuIdle,
@@ -99,13 +99,13 @@ class GpuSamples:
                     self.values.setdefault(name, []).append(float(value))
 
     def last(self) -> dict[str, float]:
-        """The newest sample, with the names of `sweeps.model.system_metrics.SYSTEM_SERIES`."""
+        """The newest sample, with the names of `sweeps.model.metrics.SYSTEM_SERIES`."""
         return {
             f"gpu_{name}": self.values[name][-1] for name in _IN_SERIES if self.values.get(name)
         }
 
     def findings(self) -> tuple[dict[str, float], set[str]]:
-        """Readings (`sweeps.model.system_metrics`) and flags."""
+        """Readings (`sweeps.model.metrics`) and flags."""
         readings = {
             name: summary(self.values[key])
             for name, key, summary in _SUMMARIES

@@ -78,7 +78,7 @@ class Watch:
 
     @property
     def series(self) -> dict[str, tuple[float | None, ...]] | None:
-        """Readings between rounds (`sweeps.model.system_metrics.SYSTEM_SERIES`), as columns."""
+        """Readings between rounds (`sweeps.model.metrics.SYSTEM_SERIES`), as columns."""
         return self._series.columns()
 
 
@@ -88,7 +88,7 @@ def watch(device: Device, threads: int, root: Path = ROOT) -> Iterator[Watch]:
 
     On a CPU only counters are read, before, after, and between rounds (`Watch.look`): a sampling
     thread would disturb what is timed. On CUDA a thread reads NVML ten times a second.
-    `sweeps.model.system_metrics` lists the readings; `root` has `proc` and `sys`.
+    `sweeps.model.metrics` lists the readings; `root` has `proc` and `sys`.
     """
     counters, samples = HostCounters(threads, root), GpuSamples()
     with contextlib.ExitStack() as stack:

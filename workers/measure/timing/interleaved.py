@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from sweeps.model.job import Pair
+from sweeps.model.job import Pair, Protocol
 from sweeps.model.outcome import Samples
-from sweeps.model.protocol import Protocol
 from sweeps.stats.pooling import quantile, within_process
 from sweeps.stats.timing import median, steady
 from sweeps.stats.two_way import Rounds

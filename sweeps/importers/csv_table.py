@@ -1,16 +1,16 @@
 """Tables of measurements in CSV files from anyone: columns are found by their names and units."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import ValidationError
 
-from sweeps.errors import UserError
-from sweeps.importers.delimited import TableError, parse_cells
-from sweeps.importers.references.csv_names import (
+from sweeps.errors import UserError, did_you_mean
+from sweeps.importers.csv_names import (
     FIELDS,
     PER_BATCH,
     PER_IMAGE,
@@ -23,12 +23,55 @@ from sweeps.importers.references.csv_names import (
     name_columns,
     unit_of,
 )
-from sweeps.importers.references.measurement import WHOLE_FIELDS, LatencyUnit, Measurement
+from sweeps.importers.measurement import WHOLE_FIELDS, LatencyUnit, Measurement
 from sweeps.model.profile import COUNTERS
-from sweeps.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+_TOO_WIDE = re.compile(r"Expected (\d+) fields in line (\d+), saw (\d+)")
+"""The message of pandas about a row that is longer than the first."""
+
+
+class TableError(ValueError):
+    """Text that is no table, and its row, from 1, where that is known."""
+
+    def __init__(self, problem: str, row: int | None = None) -> None:
+        super().__init__(problem)
+        self.row = row
+
+
+def parse_cells(text: str, delimiter: str) -> "pd.DataFrame":
+    """The cells of a text without the space around them; the index is the number of the line, from
+    1.
+
+    The first row holds the names. Empty rows are left out; cells that a row lacks at its end are
+    NaN. delimiter: one character, or a regular expression, with which quotation marks have no
+    meaning. Raises `TableError` for a row that is longer than the first.
+    """
+    import pandas as pd
+
+    try:
+        cells = pd.read_csv(
+            StringIO(text),
+            sep=delimiter,
+            header=None,
+            dtype=str,
+            na_filter=False,
+            skipinitialspace=True,
+            skip_blank_lines=False,
+            engine="python",  # the other one fills rows that are cut off with empty cells
+        )
+    except pd.errors.ParserError as error:
+        wide = _TOO_WIDE.search(str(error))
+        if wide is None:
+            raise TableError(f"is no table: {error}") from None
+        raise TableError(f"has {wide[3]} cells, the header has {wide[1]}", int(wide[2])) from None
+    cells.index += 1
+    stripped: pd.DataFrame = cells.apply(lambda column: column.str.strip())
+    return stripped.loc[(stripped.fillna("") != "").any(axis=1)]
+
 
 MEASURED_FIELDS = (
     "latency_ms",
@@ -398,3 +441,57 @@ def parse_mapping(pairs: Iterable[str]) -> dict[str, str]:
             raise UserError(f"--map {pair}: unknown field {field!r}{did_you_mean(field, FIELDS)}")
         found[column] = field
     return found
+
+
+_RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*")
+"""The line between header and rows, which makes lines with pipes a table."""
+_BAR = r"(?<!\\)\|"
+_MARKUP = re.compile(r"\*\*|__|`")
+
+
+def read_markdown_tables(
+    path: Path, *, mapping: Mapping[str, str] | None = None
+) -> Iterator[tuple[int, CsvColumns | UserError]]:
+    """The tables of a Markdown file, each with the line of its header; an error for one that has no
+    measurements.
+
+    Emphasis and code marks in cells are dropped, cells that are missing at the end of a row are
+    empty. `mapping` as in `read_csv_rows`. Raises `UserError` for a file that cannot be read or has
+    no table.
+    """
+    lines = text_of(path).splitlines()
+    tables = 0
+    for place in range(1, len(lines)):
+        if "|" in lines[place] and "|" in lines[place - 1] and _RULE.fullmatch(lines[place]):
+            tables += 1
+            try:
+                yield place, _table_at(path, lines, place, mapping)
+            except UserError as error:
+                yield place, error
+    if not tables:
+        raise UserError(
+            f"{path} has no table: a line of names, one of dashes, and rows, all with | between"
+            " cells"
+        )
+
+
+def _table_at(
+    path: Path, lines: list[str], rule: int, mapping: Mapping[str, str] | None
+) -> CsvColumns:
+    """The table whose line of dashes has this index."""
+    end = next(
+        (place for place in range(rule + 1, len(lines)) if "|" not in lines[place]), len(lines)
+    )
+    rows = [lines[rule - 1], "", *lines[rule + 1 : end]]  # the empty row stands for the dashes
+    cells = (
+        named_cells(path, "\n".join(map(_bare, rows)), _BAR, rule - 1)
+        .fillna("")
+        .replace(r"\\\|", "|", regex=True)
+    )
+    cells.columns = cells.columns.str.replace("\\|", "|", regex=False)
+    return read_cells(path, cells, mapping=mapping)
+
+
+def _bare(line: str) -> str:
+    """A line without markup and without the bars around it."""
+    return _MARKUP.sub("", re.sub(rf"{_BAR}$", "", line.strip().removeprefix("|")))

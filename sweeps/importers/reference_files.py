@@ -10,20 +10,18 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from sweeps.errors import UserError
-from sweeps.importers.references.csv_table import read_csv_rows
-from sweeps.importers.references.measurement import (
+from sweeps.errors import UserError, unknown_word
+from sweeps.importers.csv_table import read_csv_rows
+from sweeps.importers.measurement import (
     LatencyUnit,
     Measurement,
     ReferenceSet,
     StatedBreakEven,
 )
-from sweeps.language.validation import first_error, validated
-from sweeps.language.yaml_reader import Document, SweepError, read
+from sweeps.language.yaml_reader import Document, SweepError, first_error, read, validated
 from sweeps.model.identity import FrozenModel
-from sweeps.suggestions import unknown_word
 
-SHIPPED = Path(str(files("sweeps.references")))
+SHIPPED = Path(str(files("sweeps") / "references"))
 SUFFIXES_OF_REFERENCES = (".yaml", ".yml")
 
 

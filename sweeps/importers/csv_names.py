@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from sweeps.errors import UserError
-from sweeps.importers.references.measurement import Measurement, names_baseline
+from sweeps.errors import UserError, unknown_word
+from sweeps.importers.measurement import Measurement, names_baseline
 from sweeps.model.profile import COUNTERS
-from sweeps.suggestions import unknown_word
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from sweeps.importers.traces.device_trace import (
+from sweeps.importers.traces import (
     FORWARD_RANGE,
     PREFILL_RANGE,
     ApiCall,

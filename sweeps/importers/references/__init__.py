@@ -1,1 +1,0 @@
-"""Tables of measurements of anyone as values: CSV, Markdown, published tables in YAML."""
