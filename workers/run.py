@@ -21,7 +21,8 @@ from pydantic import ValidationError
 from sweeps.model.job import Job
 from sweeps.model.kinds import KINDS
 from sweeps.model.outcome import ANSWERING_FAILURES, WORKER_UNFIT, Outcome
-from workers.measure.machine.environment import (
+from workers.errors import TimedOut, alarm
+from workers.measure.environment import (
     PROJECT,
     commit,
     cores,
@@ -29,14 +30,13 @@ from workers.measure.machine.environment import (
     devices,
     environment_of,
 )
-from workers.measure.machine.pinning import pinned
-from workers.measure.process.openmp import (
+from workers.measure.threads import (
     pin_main_thread,
+    pinned,
     present_policy,
     requested_policy,
     set_policy,
 )
-from workers.measure.process.timeout import TimedOut, alarm
 
 PROCESS = uuid4().hex
 """Identifies this process among all that ever measure."""
@@ -66,13 +66,11 @@ def run(job: Job, **options: Any) -> Outcome:
         # what there is now is no garbage: looking through it takes 0.1 s at each collection
         gc.freeze()
         pin_main_thread()
-        cleanup = importlib.import_module("workers.measure.process.process_cleanup").ProcessCleanup(
-            job
-        )
+        cleanup = importlib.import_module("workers.measure.process_cleanup").ProcessCleanup(job)
         fields = kind.run(job, **options)._asdict()
     except (Exception, TimedOut) as error:
         from workers.kinds.failures import StateChangedError, failure
-        from workers.measure.process.process_state import FLAG
+        from workers.measure.process_state import FLAG
 
         if isinstance(error, StateChangedError):
             fields = {

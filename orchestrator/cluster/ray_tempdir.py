@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from store.rows.owners import has_ended, owner
-from workers.measure.process.descendants import end, writing_below
+from workers.measure.descendants import end, writing_below
 
 SOCKET_FOLDER = Path("/tmp")  # noqa: S108 - a socket's path has at most 107 characters, which TMPDIR may use up
 _VARIABLE = "RAY_TMPDIR"

@@ -9,7 +9,7 @@ import psutil
 from orchestrator.cluster.connect import ClusterOutageError
 from orchestrator.host.worker_supervisor import WorkerConfig, WorkerSupervisor
 from sweeps.model.condition import Device
-from workers.measure.process.descendants import is_running, running_descendants
+from workers.measure.descendants import is_running, running_descendants
 
 PLACEMENT_S = 60.0
 """A supervisor that Ray has not placed after this long will not be placed while others hold what it

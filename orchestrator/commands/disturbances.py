@@ -6,10 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sweeps.model.metrics import notes_on
-from workers.measure.machine.environment import ROOT, allowed_cores, cpu_quotas, gpu, read_text
-from workers.measure.machine.gpu_samples import GpuSamples
-from workers.measure.machine.host_counters import HostCounters
-from workers.measure.machine.rapl import energy_problem
+from workers.measure.counters import GpuSamples, HostCounters, energy_problem
+from workers.measure.environment import ROOT, allowed_cores, cpu_quotas, gpu, read_text
 
 BUSY = 0.5
 """Load from which on a machine counts as busy."""

@@ -26,7 +26,7 @@ from sweeps.model.outcome import Environment
 from sweeps.model.profile import Peaks
 from sweeps.number_format import age, count
 from sweeps.stats.visits import FLOOR_SD, Visit, pool_visits
-from workers.measure.machine.environment import allowed_cores, devices, environment_of
+from workers.measure.environment import allowed_cores, devices, environment_of
 
 REPLICATES = 2
 PEAK_DTYPES: Mapping[Device, tuple[Dtype, ...]] = {
@@ -115,7 +115,7 @@ def _measure_peaks(console: Console, environment: Environment, engine: Engine | 
     """Measure what the device reaches at best, print it beside what the store has, and store it
     with the environment.
     """
-    from workers.measure.readings.peaks import measure_peaks  # imports torch
+    from workers.measure.timer import measure_peaks  # imports torch
 
     host, device = platform.node(), environment.device
     known = {} if engine is None else best_peaks(engine, environment.environment_id, host)

@@ -38,7 +38,7 @@ from sweeps.model.kinds import KINDS
 from sweeps.model.method import modality_of
 from sweeps.model.outcome import Outcome
 from sweeps.number_format import count
-from workers.measure.machine.environment import devices
+from workers.measure.environment import devices
 from workers.methods import all_methods
 
 ImportFormat = Literal["outcomes", "nsys", "ncu"]

@@ -14,7 +14,7 @@ import signal
 import sys
 from pathlib import Path
 
-from workers.measure.process.descendants import adopt_orphans, end_all
+from workers.measure.descendants import adopt_orphans, end_all
 
 PR_SET_PDEATHSIG = 1
 LOG_BYTES = 4_000_000

@@ -21,8 +21,7 @@ from orchestrator.host.reaper import fork_worker
 from sweeps.model.job import Job
 from sweeps.model.kinds import KINDS
 from sweeps.model.outcome import WORKER_UNFIT, Environment
-from workers.measure.machine.pinning import Share, pin
-from workers.measure.process.openmp import requested_policy, set_policy
+from workers.measure.threads import Share, pin, requested_policy, set_policy
 
 ENTRY = "workers.run:run"
 """Turns a `Job` into an `Outcome`."""
@@ -33,7 +32,7 @@ replaced, a traceback."""
 
 def local_environments() -> dict[str, Environment]:
     """The device classes of this machine and their fingerprints; imports no torch."""
-    from workers.measure.machine import environment
+    from workers.measure import environment
 
     return {device: environment.environment_of(device) for device in environment.devices()}
 

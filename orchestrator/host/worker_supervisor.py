@@ -27,8 +27,7 @@ from orchestrator.host.worker_process import ENTRY, load_function
 from sweeps.model.condition import Device
 from sweeps.model.job import Job
 from sweeps.model.outcome import Environment
-from workers.measure.machine.pinning import Share, share_of_gpu
-from workers.measure.process.openmp import ThreadPolicy, requested_policy
+from workers.measure.threads import Share, ThreadPolicy, requested_policy, share_of_gpu
 
 MAX_MS = 2**31 - 1
 """Milliseconds that `poll` takes; later the time-out is checked no more."""

@@ -11,7 +11,7 @@ from sweeps.analysis.job_estimate import (
     llm_geometry,
 )
 from sweeps.model.job import Job, Step
-from workers.measure.machine.rapl import energy_problem
+from workers.measure.counters import energy_problem
 from workers.methods import all_methods
 
 TRAINING_SECONDS: Mapping[str, float] = {"tiny_lm": 480.0}

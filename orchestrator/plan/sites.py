@@ -11,7 +11,7 @@ from sweeps.errors import UserError
 from sweeps.model.condition import Device
 from sweeps.model.identity import canonical
 from sweeps.model.outcome import Environment
-from workers.measure.machine.environment import devices, environment_of
+from workers.measure.environment import devices, environment_of
 
 NodeRequirement = Mapping[str, str | float]
 """Labels that a node must have: text is a label's value, a number the least amount of a

@@ -29,7 +29,7 @@ from store.read.user_sql import run_query
 from tests.benchmarks.null import busy_neighbour
 from tests.benchmarks.reference import Claim, Reference, contradictions, make, tight
 from workers.kinds.latency import BURST
-from workers.measure.machine.environment import PROJECT
+from workers.measure.environment import PROJECT
 
 CURVES = """
 SELECT curve_id, sweep, environment, host, verdict, x, x_low, x_high, direction, worst_loss, largest_gain FROM break_even

@@ -28,9 +28,9 @@ from tests.benchmarks.ratios import column, speedup
 from tests.workers.cache_growth import GEOMETRY, private_bytes
 from tests.workers.tiny_llms import tiny_llm
 from workers.kv_caches import make_cache
-from workers.measure.readings.memory import peak_memory
-from workers.measure.readings.timer import SampleTime
-from workers.measure.timing.interleaved import time_rounds, warm_up
+from workers.measure.interleaved import time_rounds, warm_up
+from workers.measure.readings import peak_memory
+from workers.measure.timer import SampleTime
 from workers.models.language import LanguageModel, load_language
 
 KINDS: tuple[KvCache, ...] = get_args(KvCache)

@@ -22,7 +22,7 @@ import pynvml
 
 from store.read.user_sql import run_query
 from sweeps.model.identity import canonical
-from workers.measure.machine.environment import gpu
+from workers.measure.environment import gpu
 
 SWEEP = """\
 schema: 1

@@ -34,8 +34,8 @@ from sweeps.stats.visits import Visit, pool_visits
 from tests.benchmarks.ratios import restart_with_default_threads
 from tests.fixtures.timing_noise import simulated_rounds
 from workers.arms.vision import prepare_vision
-from workers.measure.machine.environment import PROJECT
-from workers.measure.process.threads import use_threads
+from workers.measure.environment import PROJECT
+from workers.measure.process_state import use_threads
 from workers.methods import of_modality
 from workers.models.vision import shared_vision
 from workers.run import run

@@ -23,10 +23,10 @@ from sweeps.stats.pooling import SpeedUp
 from tests.benchmarks.ratios import column, restart_with_default_threads, speedup
 from workers import methods
 from workers.arms.vision import build_vision
-from workers.measure.machine.monitors import watch
-from workers.measure.process.threads import use_threads
-from workers.measure.readings.timer import stopwatch
-from workers.measure.timing.interleaved import calibrate, time_rounds, warm_up
+from workers.measure.interleaved import calibrate, time_rounds, warm_up
+from workers.measure.monitors import watch
+from workers.measure.process_state import use_threads
+from workers.measure.timer import stopwatch
 from workers.methods.vision.truncate import cut_to
 from workers.models.vision import example_input, shared_vision
 from workers.run import run

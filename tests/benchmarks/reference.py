@@ -31,8 +31,8 @@ from sweeps.model.outcome import Outcome
 from sweeps.stats.pooling import ALPHA, quantile
 from sweeps.stats.two_way import MIN_ROUNDS, Rounds
 from workers.kinds.latency import BURST
-from workers.measure.machine.environment import PROJECT, commit
-from workers.measure.process.openmp import policy_variables, requested_policy
+from workers.measure.environment import PROJECT, commit
+from workers.measure.threads import policy_variables, requested_policy
 from workers.methods import of_modality
 
 PROBE_ROUNDS = MIN_ROUNDS

@@ -25,8 +25,8 @@ from sweeps.model.job import Pair, Protocol
 from sweeps.model.outcome import Samples
 from tests.benchmarks.ratios import column, speedup
 from workers.activation_sparsity import sparse_matvec
-from workers.measure.readings.timer import TimedStep, stopwatch
-from workers.measure.timing.interleaved import time_rounds, warm_up
+from workers.measure.interleaved import time_rounds, warm_up
+from workers.measure.timer import TimedStep, stopwatch
 from workers.methods import of_modality
 from workers.models.cpp_build import missing_reason
 from workers.models.language import LanguageModel, load_language

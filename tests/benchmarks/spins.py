@@ -2,7 +2,7 @@
 and beside a busy one.
 
 From the project's folder, on a quiet machine: `uv run python -m tests.benchmarks.spins`. About two
-minutes; the ground for the default of `workers/measure/process/openmp.py`, whose other choices
+minutes; the ground for the default of `workers/measure/threads.py`, whose other choices
 `tests.benchmarks.threads` compares.
 """
 
@@ -14,8 +14,8 @@ import sys
 import time
 
 from tests.benchmarks.null import busy_neighbour
-from workers.measure.machine.environment import PROJECT
-from workers.measure.process.openmp import SPIN_VARIABLE, WAIT_VARIABLE
+from workers.measure.environment import PROJECT
+from workers.measure.threads import SPIN_VARIABLE, WAIT_VARIABLE
 
 SIZES = (64, 224)
 SECONDS = 2.5

@@ -18,8 +18,8 @@ from sweeps.model.condition import Condition
 from sweeps.model.job import DENSE, Job, Pair, Protocol
 from sweeps.stats.pooling import within_process
 from sweeps.stats.two_way import Rounds
-from workers.measure.machine.environment import PROJECT, cores
-from workers.measure.process.openmp import requested_policy, set_policy
+from workers.measure.environment import PROJECT, cores
+from workers.measure.threads import requested_policy, set_policy
 
 SIZES = (64, 224)
 ARMS, PAIR = (0, 1, 0), Pair(0, 1)

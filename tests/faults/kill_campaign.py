@@ -24,7 +24,7 @@ from typing import NamedTuple
 import psutil
 
 from tests.faults.kill_checks import answered, problems_of
-from workers.measure.process.descendants import adopt_orphans, end_all, is_running
+from workers.measure.descendants import adopt_orphans, end_all, is_running
 
 ROOT = Path(__file__).parents[2]
 KINDS = ("dispatcher", "supervisor", "worker", "reaper", "raylet", "gcs")

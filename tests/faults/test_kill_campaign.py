@@ -21,7 +21,7 @@ from sweeps.model.job import DENSE, Arm, Job, Pair, Step
 from tests.faults import toy
 from tests.faults.kill_campaign import SWEEP
 from tests.faults.kill_checks import answered, overlaps, problems_of
-from workers.measure.process.descendants import is_running
+from workers.measure.descendants import is_running
 
 pytestmark = pytest.mark.ray
 

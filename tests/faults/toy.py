@@ -19,7 +19,7 @@ from orchestrator.cluster.cluster import Cluster
 from sweeps.model.condition import image_shape
 from sweeps.model.job import Job
 from sweeps.model.outcome import ArmOutcome, Outcome, Samples
-from workers.measure.machine.environment import environment_of
+from workers.measure.environment import environment_of
 
 LONGEST_S = 0.4
 

@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ]:
         sys.stderr.write(f"not installed: {', '.join(missing)}\n")
         return 2
-    from workers.measure.machine.environment import devices
+    from workers.measure.environment import devices
 
     if requested.device not in devices():
         sys.stderr.write(
@@ -96,7 +96,7 @@ def accept(
 ) -> dict[str, Any]:
     """Run everything, write the summary and return it."""
     from tests.gpu import summary
-    from workers.measure.machine.environment import commit, environment_of
+    from workers.measure.environment import commit, environment_of
 
     began = time.monotonic()
     ends = began + 60 * minutes
@@ -258,7 +258,7 @@ def _answer(place: Path, target: Path) -> None:
     all.
     """
     from sweeps.model.job import Job
-    from workers.measure.process.timeout import alarm
+    from workers.errors import alarm
     from workers.run import run
 
     brief: dict[str, dict[str, Any]] = {

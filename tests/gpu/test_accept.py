@@ -128,7 +128,7 @@ def test_a_device_that_is_not_there_is_wrong_usage(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Exit code 2 and one line, before anything is written."""
-    from workers.measure.machine.environment import devices
+    from workers.measure.environment import devices
 
     if "cuda" in devices():
         pytest.skip("there is a GPU")

@@ -11,7 +11,7 @@ from sweeps.model.condition import Overrides
 from sweeps.model.job import DENSE, Arm
 from sweeps.model.outcome import Environment, MetricValue
 from tests.store.language_fixtures import NOW, a_generation, a_generation_job
-from workers.measure.machine.environment import PROJECT
+from workers.measure.environment import PROJECT
 
 README = PROJECT / "workers" / "kv_caches" / "README.md"
 RESERVED = {"default": (100.0, 90.0), "expandable_segments:True": (80.0, 90.0)}

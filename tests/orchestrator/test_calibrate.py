@@ -16,7 +16,7 @@ from store.write.record import record_imported
 from store.write.submission import NewSweep, submit_sweep
 from tests.fixtures.sql_rows import rows
 from tests.store.conftest import a_job, an_outcome, two_slots
-from workers.measure.machine.environment import environment_of
+from workers.measure.environment import environment_of
 
 
 def test_the_sweep_has_the_processes_and_the_time() -> None:

@@ -56,7 +56,7 @@ def test_device_that_is_not_there_is_refused_at_once(tmp_path: Path) -> None:
     """A sweep for a GPU on a machine without one ends with exit code 2 and the reason, before Ray
     starts or a store is made.
     """
-    from workers.measure.machine.environment import devices
+    from workers.measure.environment import devices
 
     if "cuda" in devices():
         pytest.skip("this machine has a GPU")

@@ -13,7 +13,7 @@ import pytest
 
 from orchestrator.loop.interruption import stop_requested
 from tests.orchestrator.commands import ROOT, SWEEP
-from workers.measure.process.descendants import is_running
+from workers.measure.descendants import is_running
 
 pytestmark = pytest.mark.ray
 

@@ -12,7 +12,7 @@ from orchestrator.host.worker_supervisor import WorkerFailure
 from sweeps.model.job import Arm, Step
 from sweeps.model.outcome import Outcome
 from tests.orchestrator.conftest import Store, job
-from workers.measure.machine.environment import environment_of
+from workers.measure.environment import environment_of
 
 pytestmark = pytest.mark.ray
 

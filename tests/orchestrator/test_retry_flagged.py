@@ -25,7 +25,7 @@ from tests.orchestrator.commands import SWEEP, breakeven
 from tests.orchestrator.conftest import Store
 from tests.orchestrator.sites import A, planned
 from tests.store.conftest import a_job, an_outcome
-from workers.measure.machine.environment import environment_of
+from workers.measure.environment import environment_of
 
 FLAGS = {32: (), 48: ("contended",), 64: ("thermal_slowdown",), 80: ("state_changed",)}
 SIZES = {size: a_job(size) for size in FLAGS}

@@ -24,8 +24,8 @@ from sweeps.model.outcome import (
     Samples,
 )
 from tests.faults.methods.untidy import DAEMON
-from workers.measure.machine.environment import environment_of
-from workers.measure.machine.pinning import pinned
+from workers.measure.environment import environment_of
+from workers.measure.threads import pinned
 
 ENVIRONMENTS = {
     "cpu": environment_of("cpu"),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 
-from workers.measure.machine.environment import allowed_cores
+from workers.measure.environment import allowed_cores
 
 CORES = allowed_cores()
 

@@ -19,10 +19,9 @@ from sweeps.stats.classification import compare_predictions, predictions_problem
 from tests.workers.scripted_arm import scripted_arm as method_files
 from workers.data import images
 from workers.data.preprocessing import Preprocessing
+from workers.errors import alarm
 from workers.kinds import accuracy, item_job
-from workers.kinds.accuracy import divergence
-from workers.measure.process.timeout import alarm
-from workers.measure.profiling.feature_similarity import features
+from workers.kinds.accuracy import divergence, features
 from workers.models.vision import load_vision
 from workers.run import run
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from workers.measure.machine import environment
-from workers.measure.machine.environment import (
+from workers.measure import environment
+from workers.measure.environment import (
     ALLOCATOR_VARIABLES,
     LIBRARIES,
     PROJECT,
@@ -29,7 +29,7 @@ from workers.measure.machine.environment import (
 
 SCRIPT = """
 import json, sys
-from workers.measure.machine.environment import devices, environment_of
+from workers.measure.environment import devices, environment_of
 print(json.dumps([devices(), environment_of("cpu").environment_id, "torch" in sys.modules]))
 """
 
@@ -94,9 +94,7 @@ def test_cgroup_folders_exist() -> None:
 
 def test_a_device_that_is_not_here_is_refused() -> None:
     """With every GPU hidden there is no CUDA environment, and the message names what there is."""
-    script = (
-        "from workers.measure.machine.environment import environment_of; environment_of('cuda')"
-    )
+    script = "from workers.measure.environment import environment_of; environment_of('cuda')"
     hidden = os.environ | {"CUDA_VISIBLE_DEVICES": ""}
     result = subprocess.run(
         [sys.executable, "-c", script],

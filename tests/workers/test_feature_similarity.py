@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.workers.tiny_vits import small
-from workers.measure.profiling.feature_similarity import (
+from workers.kinds.accuracy import (
     FeatureSimilarity,
     diversity,
     feature,

@@ -9,7 +9,7 @@ import pynvml
 import pytest
 
 from sweeps.model.metrics import SYSTEM_METRICS, SYSTEM_SERIES
-from workers.measure.machine.gpu_samples import (
+from workers.measure.counters import (
     EVENT_REASONS,
     GPU_QUERIES,
     GpuSamples,

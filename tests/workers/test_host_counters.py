@@ -10,8 +10,8 @@ import pytest
 
 from sweeps.model.metrics import SYSTEM_METRICS, SYSTEM_SERIES
 from tests.workers.made_machine import CORES, MadeMachine
-from workers.measure.machine.host_counters import FREQUENCY_CORES, ONLINE, HostCounters
-from workers.measure.machine.monitors import cpu_findings, watch
+from workers.measure.counters import FREQUENCY_CORES, ONLINE, HostCounters
+from workers.measure.monitors import cpu_findings, watch
 
 THREADS = len(CORES)
 TICK = 0.01

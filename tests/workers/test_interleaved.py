@@ -11,9 +11,8 @@ import pytest
 from sweeps.model.job import Pair, Protocol
 from sweeps.model.outcome import Samples
 from sweeps.stats.two_way import Rounds
-from workers.measure.process.timeout import TimedOut
-from workers.measure.readings.timer import SampleTime, TimedStep
-from workers.measure.timing.interleaved import (
+from workers.errors import TimedOut
+from workers.measure.interleaved import (
     PLATEAU,
     ArmError,
     by_column,
@@ -21,6 +20,7 @@ from workers.measure.timing.interleaved import (
     time_rounds,
     warm_up,
 )
+from workers.measure.timer import SampleTime, TimedStep
 
 NEVER = float("inf")
 

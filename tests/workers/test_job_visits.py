@@ -14,8 +14,8 @@ from tests.workers.vision_jobs import PASS_S, TOPK, job, metrics
 from workers.arms.vision import VisionArm
 from workers.kinds.failures import FailureCollector
 from workers.kinds.latency import LatencyKind
-from workers.measure.process.process_state import FLAG
-from workers.measure.timing.interleaved import VISIT_WARMUP, spread_order
+from workers.measure.interleaved import VISIT_WARMUP, spread_order
+from workers.measure.process_state import FLAG
 from workers.run import run
 
 VISIT = Protocol(pairs_min=3, pairs_max=50, budget_s=0.1, passes=4)

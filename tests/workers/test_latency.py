@@ -14,11 +14,11 @@ from sweeps.model.job import Arm, Pair, Protocol, Step
 from sweeps.model.outcome import ANSWERING_FAILURES, Outcome
 from tests.workers.scripted_arm import scripted_arm as method_files
 from tests.workers.vision_jobs import DENSE, MODEL, PASS_S, SIZE, TOPK, job, metrics
+from workers.errors import alarm
 from workers.kinds.latency import consistent, possible
-from workers.measure.machine.energy import Energy
-from workers.measure.machine.environment import cores
-from workers.measure.process.threads import use_threads
-from workers.measure.process.timeout import alarm
+from workers.measure.environment import cores
+from workers.measure.process_state import use_threads
+from workers.measure.readings import Energy
 from workers.models.share_weights import kept_models
 from workers.models.token_trace import Forwards
 from workers.run import run

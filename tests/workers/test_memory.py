@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from workers.measure.readings.memory import MIB, peak_memory
+from workers.measure.readings import MIB, peak_memory
 
 
 def growth(mebibytes: int) -> float:

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from sweeps.model.metrics import SYSTEM_METRICS
-from workers.measure.machine.monitors import (
+from workers.measure.monitors import (
     FOREIGN_S,
     MAX_READINGS,
     READING_SHARE,

@@ -14,8 +14,8 @@ import pytest
 from sweeps.model.condition import Condition
 from sweeps.model.job import DENSE, Job, Pair, Protocol
 from sweeps.model.outcome import Outcome
-from workers.measure.machine.environment import PROJECT, allowed_cores, environment_of
-from workers.measure.process.openmp import ThreadPolicy, physical_first, requested_policy
+from workers.measure.environment import PROJECT, allowed_cores, environment_of
+from workers.measure.threads import ThreadPolicy, physical_first, requested_policy
 from workers.run import run
 
 REPLICA = DENSE.model_copy(update={"replicate": 1})
@@ -23,7 +23,7 @@ IN_EFFECT = """
 import json, os, sys
 from sweeps.model.condition import Condition
 from sweeps.model.job import Job
-from workers.measure.process.openmp import requested_policy, set_policy
+from workers.measure.threads import requested_policy, set_policy
 from workers.run import run
 job = Job.model_validate_json(sys.argv[1])
 outcome = run(job, pass_seconds=0.05)

@@ -13,7 +13,7 @@ from sweeps.model.condition import Condition
 from sweeps.model.job import DENSE, Job, Pair, Protocol
 from sweeps.model.outcome import WAITED_S
 from workers.kinds.timed_job import WAIT_SHARE
-from workers.measure.machine.monitors import LOOK_S, ContentionWait
+from workers.measure.monitors import LOOK_S, ContentionWait
 from workers.run import run
 
 pytestmark = pytest.mark.alone

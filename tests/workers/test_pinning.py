@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from sweeps.model.condition import Condition
 from sweeps.model.job import DENSE, Job, Pair
-from workers.measure.machine.environment import PROJECT, environment_of, usable_cores
-from workers.measure.machine.pinning import (
+from workers.measure.environment import PROJECT, environment_of, usable_cores
+from workers.measure.threads import (
     divide_cores,
     parse_core_list,
     share_of_gpu,
@@ -91,13 +91,13 @@ def test_unknown_gpu_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 PINNED = """
 import json, os, threading
-from workers.measure.machine.environment import cores, environment_of
-from workers.measure.machine.pinning import Share, pin, pinned
+from workers.measure.environment import cores, environment_of
+from workers.measure.threads import Share, pin, pinned
 own = min(os.sched_getaffinity(0))
 pin(Share(0, (own,), 2))
 import torch
 from sweeps.model.condition import Condition
-from workers.measure.process.threads import use_threads
+from workers.measure.process_state import use_threads
 use_threads(Condition(model="m"))
 torch.ones(300, 300) @ torch.ones(300, 300)
 threads = {tuple(os.sched_getaffinity(int(task))) for task in os.listdir("/proc/self/task")}

@@ -10,7 +10,7 @@ from concurrent.futures import ProcessPoolExecutor
 from typing import TypeVar
 
 from tests.workers.vision_jobs import DENSE, TOPK, job
-from workers.measure.process.threads import raise_priority
+from workers.measure.process_state import raise_priority
 from workers.run import run
 
 _T = TypeVar("_T")

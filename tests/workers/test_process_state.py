@@ -18,7 +18,7 @@ import torch
 from sweeps.model.condition import Condition
 from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol, Step
 from sweeps.model.outcome import WORKER_UNFIT, Outcome
-from workers.measure.process.process_state import FLAG, Change, Changes, ProcessState
+from workers.measure.process_state import FLAG, Change, Changes, ProcessState
 from workers.models.share_weights import checksums
 from workers.run import run
 
@@ -352,7 +352,7 @@ def test_look_between_samples_takes_microseconds() -> None:
     """What is looked at after each sample costs less than a hundredth of the shortest sample,
     1 ms.
     """
-    from workers.measure.readings.timer import SampleTime
+    from workers.measure.timer import SampleTime
 
     def nothing() -> None:
         return None

@@ -17,10 +17,10 @@ from sweeps.text.explanation import explain_wall
 from tests.workers.saved_llm import saved, written
 from tests.workers.scripted_arm import scripted_arm as method_files
 from tests.workers.vision_jobs import MODEL, SIZE, TOPK, job, metrics
-from workers.kinds import KindResult
+from workers.kinds.failures import KindResult
 from workers.kinds.generation_profile import PROFILED_STEPS
-from workers.kinds.profiled_job import PhaseProfiler
-from workers.measure.profiling.profiled_rounds import FEWEST, ROUNDS
+from workers.kinds.profile import PhaseProfiler
+from workers.measure.profiled_rounds import FEWEST, ROUNDS
 from workers.run import run
 
 QUICK = Protocol(pairs_min=6, pairs_max=6)

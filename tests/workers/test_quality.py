@@ -21,7 +21,7 @@ from tests.workers.tiny_vits import calm
 from workers.data.scoring_windows import Window, scoring_windows
 from workers.data.text import corpus
 from workers.errors import Unsupported
-from workers.kinds.log_likelihood import score
+from workers.kinds.likelihood import score
 from workers.models.language import load_language
 from workers.run import run
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.workers.made_machine import MadeMachine
-from workers.measure.machine.energy import measured_energy, measures_energy
-from workers.measure.machine.rapl import PackageEnergy, energy_domains, energy_problem
+from workers.measure.counters import PackageEnergy, energy_domains, energy_problem
+from workers.measure.readings import measured_energy, measures_energy
 
 
 @pytest.fixture

@@ -14,9 +14,8 @@ from sweeps.model.condition import Device
 from sweeps.model.profile import Phase
 from sweeps.stats.profiles.operator_work import DISPATCH, Work
 from sweeps.stats.profiles.profile_rounds import ArmWall, PhaseRounds
-from workers.measure.profiling.profiled_rounds import PhaseTable, add_rounds
-from workers.measure.profiling.profiler import Profiled, profile_phase
-from workers.measure.profiling.recording import Recording, TorchRecording, called, read_events
+from workers.measure.profiled_rounds import PhaseTable, Profiled, add_rounds, profile_phase
+from workers.measure.recording import Recording, TorchRecording, called, read_events
 from workers.models import cpp_build
 
 MAIN = 1

@@ -16,7 +16,7 @@ import pytest
 from sweeps.model.condition import Condition
 from sweeps.model.job import Arm, Job, Protocol
 from sweeps.model.outcome import Outcome
-from workers.measure.machine.environment import PROJECT
+from workers.measure.environment import PROJECT
 from workers.run import INTERRUPTED, main
 
 ALONE = """

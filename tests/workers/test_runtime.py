@@ -13,9 +13,8 @@ from sweeps.model.condition import Condition, Overrides
 from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol, Step
 from tests.workers.tiny_vits import SIZE, calm, images, small, small_network
 from workers.arms.vision import build_vision
-from workers.errors import Unsupported
+from workers.errors import CompilationTimedOut, TimedOut, Unsupported, alarm, compiling
 from workers.kinds.failures import FailureCollector
-from workers.measure.process.timeout import CompilationTimedOut, TimedOut, alarm, compiling
 from workers.models.runtime import Autocast, Compiled
 from workers.models.share_weights import clone_shared
 from workers.models.vision import VisionModel

@@ -5,8 +5,8 @@ import time
 import pytest
 import torch
 
-from workers.measure.readings import timer
-from workers.measure.readings.timer import (
+from workers.measure import timer
+from workers.measure.timer import (
     MIN_RESOLUTIONS,
     MIN_SAMPLE_S,
     bandwidth,

@@ -21,8 +21,14 @@ from tests.workers.saved_llm import saved, written
 from tests.workers.tiny_llms import tiny_llm
 from tests.workers.tiny_vits import calm
 from workers.data.scoring_windows import Window
-from workers.kinds.log_likelihood import score, score_whole
-from workers.kinds.zeroshot import UNAVAILABLE, TaskResults, drops, score_continuation
+from workers.kinds.likelihood import (
+    UNAVAILABLE,
+    TaskResults,
+    drops,
+    score,
+    score_continuation,
+    score_whole,
+)
 from workers.models.language import load_language
 from workers.run import run
 

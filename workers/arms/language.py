@@ -14,7 +14,7 @@ from workers.arms.generation_workload import Passage, Run, Workload, passages
 from workers.arms.prepared import PreparedArm, check_finite, compile_limit, describe, raised
 from workers.data.text import DOCS, corpus
 from workers.errors import DataError, Unsupported
-from workers.measure.readings.metric_values import counter_value, metric_value
+from workers.measure.readings import counter_value, metric_value
 from workers.models.language import LanguageModel, shared_language
 from workers.models.share_weights import DTYPES, clone_shared, guard
 

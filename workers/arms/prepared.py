@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from sweeps.model.condition import Condition
 from sweeps.model.job import Arm, Job
 from sweeps.model.outcome import ArmOutcome
-from workers.errors import NotANumberError
-from workers.measure.process.timeout import compiling
+from workers.errors import NotANumberError, compiling
 
 
 @dataclass

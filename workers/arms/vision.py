@@ -16,7 +16,7 @@ from workers import methods
 from workers.arms.budget import BudgetSolution, solve
 from workers.arms.prepared import PreparedArm, check_finite, compile_limit, describe, raised
 from workers.errors import Unsupported
-from workers.measure.readings.timer import synchronise
+from workers.measure.timer import synchronise
 from workers.models.runtime import Autocast, Compiled, CudaGraph
 from workers.models.share_weights import DTYPES, cast_shared, clone_shared, guard
 from workers.models.token_trace import Trace, trace, traced_forward

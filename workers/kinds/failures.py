@@ -7,19 +7,48 @@ import re
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 
 from sweeps.model.job import Job
-from sweeps.model.outcome import WORKER_UNFIT, ArmOutcome, Failure, FailureReason
+from sweeps.model.outcome import (
+    WORKER_UNFIT,
+    ArmOutcome,
+    Failure,
+    FailureReason,
+    Predictions,
+    Samples,
+    TextScores,
+)
+from sweeps.model.profile import ArmProfile, Peaks
 from workers import methods
-from workers.errors import NotANumberError, Unsupported
-from workers.kinds import KindResult
-from workers.measure.process.process_state import Changes
-from workers.measure.process.timeout import CompilationTimedOut, TimedOut, TimingTimedOut
-from workers.measure.timing.forward_functions import ForwardFunctions
+from workers.errors import (
+    CompilationTimedOut,
+    NotANumberError,
+    TimedOut,
+    TimingTimedOut,
+    Unsupported,
+)
+from workers.measure.process_state import Changes, ForwardFunctions
 from workers.models.share_weights import restored_weights
+
+
+class KindResult(NamedTuple):
+    """What a kind measures of a job; the fields are those of `Outcome`."""
+
+    arms: tuple[ArmOutcome, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    samples: Samples | None = None
+    predictions: Predictions | None = None
+    text_scores: TextScores | None = None
+    profiles: tuple[ArmProfile, ...] | None = None
+    peaks: tuple[Peaks, ...] = ()
+    system_metrics: dict[str, float] = {}  # noqa: RUF012 - a named tuple's default, never changed
+    system_series: dict[str, tuple[float | None, ...]] | None = None
+    flags: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
 
 _LOG = logging.getLogger(__name__)
 _ALLOCATION = re.compile(r"[Tt]ried to allocate ([0-9.]+ ?\w+)")

@@ -24,16 +24,19 @@ from sweeps.stats.timing import median, outliers
 from workers.arms.language import LanguageArm, counters, cut_texts, prepare_language
 from workers.arms.prepared import raised
 from workers.errors import Unsupported
-from workers.kinds import KindResult
-from workers.kinds.failures import FailureCollector
+from workers.kinds.failures import FailureCollector, KindResult
 from workers.kinds.timed_job import ArmMetrics, SoloPass, TimedKind, run_timed
 from workers.kv_caches import CacheMemory, cache_memory
-from workers.measure.machine.energy import measured_energy
-from workers.measure.machine.environment import PROJECT
-from workers.measure.readings.memory import peak_memory
-from workers.measure.readings.metric_values import estimated, median_time, metric_value
-from workers.measure.readings.timer import bandwidth
-from workers.measure.timing.interleaved import BLOCK_SAMPLES, WARMUP_S
+from workers.measure.environment import PROJECT
+from workers.measure.interleaved import BLOCK_SAMPLES, WARMUP_S
+from workers.measure.readings import (
+    estimated,
+    measured_energy,
+    median_time,
+    metric_value,
+    peak_memory,
+)
+from workers.measure.timer import bandwidth
 from workers.models.share_weights import kept_arm
 
 LONG_S = 0.2

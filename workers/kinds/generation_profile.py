@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from sweeps.model.job import Job
 from sweeps.model.profile import Phase
 from workers.arms.language import LanguageArm
-from workers.kinds import KindResult
-from workers.kinds.failures import FailureCollector
+from workers.kinds.failures import FailureCollector, KindResult
 from workers.kinds.generation import GenerationKind
-from workers.kinds.profiled_job import DETAILS_S, PROFILE_S, PhaseProfiler
+from workers.kinds.profile import DETAILS_S, PROFILE_S, PhaseProfiler
 from workers.kinds.timed_job import ArmMetrics, SoloPass, Timed, run_timed
-from workers.measure.profiling.recording import Recording
-from workers.measure.timing.interleaved import by_column
+from workers.measure.interleaved import by_column
+from workers.measure.recording import Recording
 from workers.models.share_weights import DTYPES
 
 PROFILED_STEPS = 8

@@ -10,10 +10,9 @@ import torch
 
 from sweeps.model.job import Job
 from workers.arms.language import build_language, cut_texts, workload
-from workers.measure.process.threads import use_threads
-from workers.measure.readings.memory import peak_memory
-from workers.measure.readings.metric_values import metric_value
-from workers.measure.readings.timer import synchronise
+from workers.measure.process_state import use_threads
+from workers.measure.readings import metric_value, peak_memory
+from workers.measure.timer import synchronise
 from workers.models.share_weights import kept_models
 
 ISOLATED = {"rss_before": "rss_isolated"} | {

@@ -12,10 +12,9 @@ import torch
 from sweeps.model.job import Job, Pair
 from sweeps.model.outcome import ArmOutcome
 from workers.arms.prepared import JobArm
-from workers.kinds import KindResult
-from workers.kinds.failures import FailureCollector
-from workers.measure.process.threads import use_threads
-from workers.measure.process.timeout import TimedOut
+from workers.errors import TimedOut
+from workers.kinds.failures import FailureCollector, KindResult
+from workers.measure.process_state import use_threads
 
 _A = TypeVar("_A", bound=JobArm)
 _Item = TypeVar("_Item")

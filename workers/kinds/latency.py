@@ -17,14 +17,18 @@ from sweeps.model.outcome import Samples
 from sweeps.stats.timing import median, outliers
 from workers.arms.prepared import raised
 from workers.arms.vision import ImageInputs, VisionArm, prepare_vision
-from workers.kinds import KindResult
-from workers.kinds.failures import FailureCollector
+from workers.kinds.failures import FailureCollector, KindResult
 from workers.kinds.timed_job import ArmMetrics, SoloPass, TimedKind, run_timed
-from workers.measure.machine.energy import measured_energy, measures_energy
-from workers.measure.readings.memory import peak_memory
-from workers.measure.readings.metric_values import estimated, median_time, metric_value
-from workers.measure.readings.timer import Stopwatch, TimedStep, synchronise
-from workers.measure.timing.interleaved import calibrate
+from workers.measure.interleaved import calibrate
+from workers.measure.readings import (
+    estimated,
+    measured_energy,
+    measures_energy,
+    median_time,
+    metric_value,
+    peak_memory,
+)
+from workers.measure.timer import Stopwatch, TimedStep, synchronise
 from workers.models.share_weights import kept_arm
 from workers.models.token_trace import Forwards, count_forwards
 from workers.models.vision import fresh_copy, shared_vision

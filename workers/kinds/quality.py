@@ -1,8 +1,8 @@
 """Quality: all arms of a job read the same held-out text, and its likelihood is measured per byte
 and not per token.
 
-A window's text is scored given the text before it (see `workers.kinds.log_likelihood`). Requested
-tasks of lm-eval are run after that (see `workers.kinds.zeroshot`).
+A window's text is scored given the text before it (see `workers.kinds.likelihood`). Requested
+tasks of lm-eval are run after that (see `workers.kinds.likelihood`).
 """
 
 import math
@@ -20,12 +20,18 @@ from workers.arms.language import build_language, count_skipped_macs, counters, 
 from workers.arms.prepared import JobArm, describe
 from workers.data.scoring_windows import Window, scoring_windows
 from workers.errors import Unsupported
-from workers.kinds import KindResult
-from workers.kinds.failures import FailureCollector
+from workers.kinds.failures import FailureCollector, KindResult
 from workers.kinds.item_job import ItemKind, explain_timeout, run_items
-from workers.kinds.log_likelihood import ScoredText, score
-from workers.kinds.zeroshot import UNAVAILABLE, TaskResults, drops, load_tasks, run_tasks
-from workers.measure.readings.metric_values import metric_value
+from workers.kinds.likelihood import (
+    UNAVAILABLE,
+    ScoredText,
+    TaskResults,
+    drops,
+    load_tasks,
+    run_tasks,
+    score,
+)
+from workers.measure.readings import metric_value
 from workers.models.language import LanguageModel, shared_language
 
 

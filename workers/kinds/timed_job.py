@@ -19,14 +19,9 @@ from sweeps.model.job import Job, Pair
 from sweeps.model.outcome import WAITED_S, ArmOutcome, MetricValue, Samples
 from sweeps.stats.two_way import Rounds
 from workers.arms.prepared import PreparedArm
-from workers.kinds import KindResult
-from workers.kinds.failures import FailureCollector, StateChangedError
-from workers.measure.machine.monitors import ContentionWait, Watch, watch
-from workers.measure.process.openmp import policy_readings
-from workers.measure.process.threads import raise_priority, use_threads
-from workers.measure.process.timeout import TimedOut
-from workers.measure.readings.timer import Stopwatch, TimedStep, stopwatch
-from workers.measure.timing.interleaved import (
+from workers.errors import TimedOut
+from workers.kinds.failures import FailureCollector, KindResult, StateChangedError
+from workers.measure.interleaved import (
     VISIT_WARMUP,
     ArmError,
     Orders,
@@ -35,6 +30,10 @@ from workers.measure.timing.interleaved import (
     time_rounds,
     warm_up,
 )
+from workers.measure.monitors import ContentionWait, Watch, watch
+from workers.measure.process_state import raise_priority, use_threads
+from workers.measure.threads import policy_readings
+from workers.measure.timer import Stopwatch, TimedStep, stopwatch
 
 WAIT_SHARE, WAIT_S = 0.1, 5.0
 """A job waits for other processes to free the cores for this share of its budget or time-out at

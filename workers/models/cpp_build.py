@@ -16,7 +16,7 @@ from typing import Any
 
 from sweeps.model.identity import digest
 from workers.cache import cached
-from workers.measure.machine.environment import read_text
+from workers.measure.environment import read_text
 
 _LOG = logging.getLogger(__name__)
 COMPILER_FLAGS = (

@@ -13,7 +13,7 @@ from torch import nn
 from sweeps.model.condition import Condition, Dtype
 from sweeps.model.identity import canonical
 from sweeps.model.job import Job
-from workers.measure.process.process_cleanup import memory_share
+from workers.measure.process_cleanup import memory_share
 
 M = TypeVar("M", bound=nn.Module)
 _L = TypeVar("_L")

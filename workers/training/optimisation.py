@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from workers.measure.process.threads import one_thread
+from workers.measure.process_state import one_thread
 
 _LOG = logging.getLogger(__name__)
 WARMUP = 0.1

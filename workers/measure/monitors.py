@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from sweeps.model.condition import Device
-from workers.measure.machine.environment import ROOT, cores_of_threads, gpu
-from workers.measure.machine.gpu_samples import GpuSamples
-from workers.measure.machine.host_counters import HostCounters
+from workers.measure.counters import GpuSamples, HostCounters
+from workers.measure.environment import ROOT, cores_of_threads, gpu
 
 FOREIGN_CORES = 0.10
 """`contended` from here on: others used 10 % of a core beyond what idle cores could give them."""

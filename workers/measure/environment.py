@@ -29,9 +29,9 @@ SHARE_VARIABLE = "BREAKEVEN_SHARE"
 """Variable of a worker that is pinned to its share of the host (`pinning.py`): the number of
 shares, and how many cores it might use before, such as `2/16`."""
 PLACES_VARIABLE = "BREAKEVEN_PLACES"
-"""Variable of a process whose threads are pinned (`workers/measure/process/openmp.py`): their cores
+"""Variable of a process whose threads are pinned (`workers/measure/threads.py`): their cores
 in order, such as `0,1`."""
-PROJECT = Path(__file__).resolve().parents[3]
+PROJECT = Path(__file__).resolve().parents[2]
 ROOT = Path("/")
 """Folder of `proc` and `sys`; tests make others."""
 

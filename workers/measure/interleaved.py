@@ -15,8 +15,8 @@ from sweeps.stats.pooling import quantile, within_process
 from sweeps.stats.timing import median, steady
 from sweeps.stats.two_way import Rounds
 from sweeps.stats.visits import FLOOR_SD
-from workers.measure.process.timeout import TimedOut
-from workers.measure.readings.timer import SampleTime, Stopwatch, TimedStep, inner_loop
+from workers.errors import TimedOut
+from workers.measure.timer import SampleTime, Stopwatch, TimedStep, inner_loop
 
 LOOK_GROWTH = 1.25
 """Intervals are checked after `pairs_min` rounds and whenever these have grown by a quarter: a

@@ -16,9 +16,9 @@ import torch
 
 from sweeps.model.job import Job
 from sweeps.model.outcome import WORKER_UNFIT
-from workers.measure.process.descendants import end, running_descendants
-from workers.measure.process.process_state import FLAG, ProcessState
-from workers.measure.readings.memory import MIB
+from workers.measure.descendants import end, running_descendants
+from workers.measure.process_state import FLAG, ProcessState
+from workers.measure.readings import MIB
 
 GROWTH = 128 * MIB
 """A job on a model, data and runtime that the process knows leaves less than this behind."""

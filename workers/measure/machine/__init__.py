@@ -1,1 +1,0 @@
-"""The machine: its identity, cores, counters, energy and monitors."""

@@ -1,1 +1,0 @@
-"""The process that measures: threads, time limits, state that a method may change, and cleanup."""

@@ -1,1 +1,0 @@
-"""Profiling: recordings of torch and ranges for outside profilers."""

@@ -1,0 +1,232 @@
+"""Readings of one stretch of work: values of metrics, peak memory, energy and mean power."""
+
+import contextlib
+import ctypes
+import gc
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pynvml
+import torch
+from numpy.typing import NDArray
+
+from sweeps.model.condition import Device
+from sweeps.model.metrics import METRICS, metric
+from sweeps.model.outcome import MetricValue
+from sweeps.stats.quality import Interval
+from sweeps.stats.timing import Estimate, median
+from workers.measure.counters import POWERCAP, PackageEnergy
+from workers.measure.environment import gpu
+from workers.measure.monitors import repeated
+from workers.measure.timer import synchronise
+
+PER_SECOND = {"s": 1.0, "ms": 1e3}
+"""What one second is in the units of times."""
+
+
+def metric_value(
+    name: str,
+    value: float,
+    *,
+    n: int | None = None,
+    low: float | None = None,
+    high: float | None = None,
+) -> MetricValue:
+    """A value in the unit of its declaration. Raises `KeyError` for a name that is not declared."""
+    return MetricValue(name=name, value=value, unit=metric(name).unit, n=n, low=low, high=high)
+
+
+def estimated(name: str, estimate: Estimate | Interval, scale: float = 1) -> MetricValue:
+    """An estimate times `scale`; an interval that is open, because too few samples bound it, is
+    left out.
+    """
+    value, low, high = (each * scale for each in (estimate.value, estimate.low, estimate.high))
+    if not np.isfinite([low, high]).all():
+        return metric_value(name, value, n=estimate.n)
+    return metric_value(name, value, n=estimate.n, low=low, high=high)
+
+
+def median_time(name: str, seconds: "NDArray[Any] | list[float]") -> MetricValue:
+    """The median of some seconds, in the unit of the declaration."""
+    return estimated(name, median(seconds), PER_SECOND[metric(name).unit])
+
+
+def counter_value(name: str, count: float) -> MetricValue:
+    """What a method counted. Most counters are the method's own; one named like another metric
+    raises `ValueError`.
+    """
+    if name in METRICS and METRICS[name].read != "counter":
+        raise ValueError(
+            f"the counter {name!r} of a method has the name of a metric; rename it in the method's"
+            " file"
+        )
+    return MetricValue(name=name, value=float(count), unit="1")
+
+
+MIB = 2**20
+RESET_PEAK = "5"
+"""Written to /proc/self/clear_refs, it lowers VmHWM to the memory resident now (man 5 proc); psutil
+has neither."""
+
+
+@dataclass
+class Peak:
+    """Filled in when the block of `peak_memory` ends; what cannot be measured here is absent."""
+
+    metrics: tuple[MetricValue, ...] = ()
+
+
+@contextlib.contextmanager
+def peak_memory(device: Device, captured_bytes: int = 0) -> Iterator[Peak]:
+    """Measure the block's peak memory in MiB; `captured_bytes` are those of a CUDA graph
+    (`Captured.unseen_bytes`).
+
+    `rss_before` and `peak_rss` are the whole process' (Linux with a writable clear_refs only), so
+    their difference is what the block added; `cuda_peak_allocated` and `cuda_peak_reserved` are
+    those of torch's allocator, `cuda_allocated_before` likewise.
+    """
+    peak = Peak()
+    gc.collect()
+    if device == "cuda":
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+    values: dict[str, int] = {}
+    before = _reset_process_peak()
+    if device == "cuda":
+        values["cuda_allocated_before"] = torch.cuda.memory_allocated()
+    yield peak
+    if before is not None:
+        values |= {"rss_before": before, "peak_rss": _status("VmHWM")}
+    if device == "cuda":
+        torch.cuda.synchronize()
+        values["cuda_peak_allocated"] = torch.cuda.max_memory_allocated() + captured_bytes
+        values["cuda_peak_reserved"] = torch.cuda.max_memory_reserved()
+    peak.metrics = tuple(metric_value(name, size / MIB, n=1) for name, size in values.items())
+
+
+def _reset_process_peak() -> int | None:
+    """Resident bytes once the process' peak has been reset to them; `None` where it cannot be
+    reset.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        # glibc keeps freed memory, which the block would reuse unnoticed
+        ctypes.CDLL(None).malloc_trim(0)
+    try:
+        Path("/proc/self/clear_refs").write_text(RESET_PEAK)
+        return _status("VmRSS")
+    except OSError:
+        return None
+
+
+def _status(field: str) -> int:
+    match = re.search(
+        rf"^{field}:\s+(\d+) kB$", Path("/proc/self/status").read_text(), re.MULTILINE
+    )
+    if match is None:
+        raise OSError(f"/proc/self/status has no field {field}")
+    return int(match[1]) * 1024
+
+
+POWER_PERIOD_S = 0.02
+
+
+@dataclass
+class Energy:
+    """Filled in when the block of `measured_energy` ends: joules and seconds, or `None` where
+    nothing can be read.
+    """
+
+    joules: float | None = None
+    seconds: float = 0.0
+
+    def metrics(self, work: Mapping[str, int], n: int) -> list[MetricValue]:
+        """Joules per each thing that was made, by its name in the singular, and mean power; nothing
+        where there is none to read.
+        """
+        if self.joules is None:
+            return []
+        per = [
+            metric_value(f"energy_per_{name}", self.joules / made, n=n)
+            for name, made in work.items()
+            if made
+        ]
+        return [*per, metric_value("mean_power", self.joules / self.seconds, n=1)]
+
+
+def measures_energy(device: Device, powercap: Path = POWERCAP) -> bool:
+    """Whether a pass for the energy of an arm is worth its time: on a CPU only where its counters
+    can be read.
+    """
+    return device == "cuda" or PackageEnergy(powercap).joules() is not None
+
+
+@contextlib.contextmanager
+def measured_energy(device: Device, powercap: Path = POWERCAP) -> Iterator[Energy]:
+    """Measure the energy that the device takes in the block; it should last 2 s or more.
+
+    Of a GPU by its total energy counter (Volta and later), which moves in steps of some 20 to 100
+    ms, else by sampled power. Of a CPU by the counters of its packages and memory in `powercap`, in
+    which idle cores and other processes count too.
+    """
+    spent = Energy()
+    if device == "cpu":
+        packages, start = PackageEnergy(powercap), time.perf_counter()
+        try:
+            yield spent
+        finally:
+            spent.seconds = time.perf_counter() - start
+            spent.joules = packages.joules()
+        return
+    with gpu() as handle:
+        meter = _meter(handle)
+        synchronise(device)
+        start = time.perf_counter()
+        with meter as joules:
+            try:
+                yield spent
+            finally:
+                synchronise(device)
+                spent.seconds = time.perf_counter() - start
+        spent.joules = joules() if joules is not None else None
+
+
+def _meter(handle: Any) -> "contextlib.AbstractContextManager[Callable[[], float] | None]":
+    """The first way of metering that this GPU offers; after its block what it returns gives the
+    joules.
+    """
+    for read, meter in (
+        (pynvml.nvmlDeviceGetTotalEnergyConsumption, _counted),
+        (pynvml.nvmlDeviceGetPowerUsage, _integrated),
+    ):
+        with contextlib.suppress(pynvml.NVMLError):
+            read(handle)
+            return meter(handle)
+    return contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def _counted(handle: Any) -> Iterator[Callable[[], float]]:
+    """By NVML's total energy counter, in millijoules since the driver was loaded."""
+    counts = [pynvml.nvmlDeviceGetTotalEnergyConsumption(handle)]
+    yield lambda: (counts[1] - counts[0]) / 1e3
+    counts.append(pynvml.nvmlDeviceGetTotalEnergyConsumption(handle))
+
+
+@contextlib.contextmanager
+def _integrated(handle: Any) -> Iterator[Callable[[], float]]:
+    """By power, read every 20 ms and integrated by the trapezoid rule."""
+    samples: list[tuple[float, float]] = []
+
+    def sample() -> None:
+        samples.append((time.perf_counter(), pynvml.nvmlDeviceGetPowerUsage(handle) / 1e3))
+
+    with repeated(sample, POWER_PERIOD_S):
+        yield lambda: float(
+            np.trapezoid([watts for _, watts in samples], [at for at, _ in samples])
+        )

@@ -1,1 +1,0 @@
-"""Readings of one stretch of work: its time, memory and rates."""
