@@ -23,8 +23,7 @@ from store.derive.savings_curves import (
     points_by_line,
 )
 from store.rows.row_mapping import insert_into
-from store.schema.derived import BreakEvenRow, CostModelRow, EffectRow
-from store.schema.planned import ComparisonRow, SweepComparisonRow, SweepRow, core
+from store.schema.tables import BREAK_EVEN, COMPARISON, COST_MODEL, EFFECT, SWEEP, SWEEP_COMPARISON
 from store.views.columns import gmacs_total, newest_answer
 from sweeps.stats.curves.breakeven import break_even
 from sweeps.stats.curves.curve import AMOUNT_WORDS, Curve, describe_curve
@@ -32,14 +31,9 @@ from sweeps.stats.timing import ANALYSIS_VERSION
 
 BATCH = 1000
 """Comparisons that one statement may name; databases allow some ten thousand."""
-EFFECT, COMPARISON, LINK, BREAK_EVEN = (
-    core(EffectRow),
-    core(ComparisonRow),
-    core(SweepComparisonRow),
-    core(BreakEvenRow),
+_LINKED = COMPARISON.join(
+    SWEEP_COMPARISON, SWEEP_COMPARISON.c.comparison_id == COMPARISON.c.comparison_id
 )
-COST_MODEL, _SWEEP = core(CostModelRow), core(SweepRow)
-_LINKED = COMPARISON.join(LINK, LINK.c.comparison_id == COMPARISON.c.comparison_id)
 _HERE = EFFECT.c.environment == bindparam("environment")
 _CURVES = select(COMPARISON.c.curve_id).where(
     COMPARISON.c.comparison_id.in_(bindparam("comparisons", expanding=True))
@@ -48,14 +42,14 @@ _CURVES = select(COMPARISON.c.curve_id).where(
 ANSWERED = (
     select(EFFECT.c.environment, func.min(COMPARISON.c.comparison_id).label("comparison_id"))
     .select_from(_LINKED.join(EFFECT, EFFECT.c.comparison_id == COMPARISON.c.comparison_id))
-    .where(LINK.c.sweep == bindparam("sweep"))
+    .where(SWEEP_COMPARISON.c.sweep == bindparam("sweep"))
     .group_by(EFFECT.c.environment, COMPARISON.c.curve_id)
     .order_by(EFFECT.c.environment)
 )
 POINTS = (
     select(
         *(
-            LINK.c.sweep,
+            SWEEP_COMPARISON.c.sweep,
             COMPARISON.c.curve_id,
             COMPARISON.c.image_size,
             EFFECT.c.gmacs_baseline.label("gmacs"),
@@ -98,7 +92,7 @@ POINTS = (
     )
     .where(newest_answer(EFFECT))
     .order_by(
-        LINK.c.sweep,
+        SWEEP_COMPARISON.c.sweep,
         COMPARISON.c.curve_id,
         EFFECT.c.metric,
         EFFECT.c.host,
@@ -136,19 +130,19 @@ def _missing() -> Select[Any]:
     )
     return (
         select(
-            LINK.c.sweep,
+            SWEEP_COMPARISON.c.sweep,
             COMPARISON.c.curve_id,
             hosts.c.host,
             func.count(distinct(COMPARISON.c.question_id)).label("missing"),
         )
         .select_from(_LINKED.join(hosts, hosts.c.curve_id == COMPARISON.c.curve_id))
         .where(~found.correlate(COMPARISON, hosts).exists())
-        .group_by(LINK.c.sweep, COMPARISON.c.curve_id, hosts.c.host)
+        .group_by(SWEEP_COMPARISON.c.sweep, COMPARISON.c.curve_id, hosts.c.host)
     )
 
 
 MISSING = _missing()
-LEVELS = select(_SWEEP.c.id, _SWEEP.c.settings).where(_SWEEP.c.settings.contains('"point_alpha"'))
+LEVELS = select(SWEEP.c.id, SWEEP.c.settings).where(SWEEP.c.settings.contains('"point_alpha"'))
 """Sweeps whose curves have a level of their own, because their points were chosen one after the
 other."""
 

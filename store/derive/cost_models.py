@@ -7,7 +7,7 @@ from sqlalchemy import Row
 
 from store.derive.curve_points import curve_of
 from store.rows.row_mapping import finite
-from store.schema.derived import COSTS
+from store.schema.tables import COSTS
 from sweeps.stats.curves.breakeven import fit_points, predicted
 from sweeps.stats.curves.launch_work import launch_work_of
 from sweeps.stats.timing import ANALYSIS_VERSION

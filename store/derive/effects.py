@@ -26,32 +26,31 @@ from store.derive.payload_store import PayloadStore
 from store.derive.payloads import STORES, payload_of
 from store.derive.same_work import same_work
 from store.rows.row_mapping import insert_into, timestamp
-from store.schema.derived import EffectRow
-from store.schema.planned import ComparisonRow, core
-from store.schema.results import (
-    ArmResultRow,
-    AttemptRow,
-    CalibrationRow,
-    ComparisonAttemptRow,
-    MetricRow,
-    ReportedColumns,
+from store.schema.tables import (
+    ARM_RESULT,
+    ATTEMPT,
+    CALIBRATION,
+    COMPARISON,
+    EFFECT,
+    METRIC,
+    PAIR,
+    REPORTED,
 )
 from sweeps.model.flags import flags_of_attempts, split_flags
 from sweeps.model.kinds import KINDS
 from sweeps.model.metrics import METRICS, MetricSpec
 from sweeps.stats.promise import macs_speedup, realised_share
 
-EFFECT, METRIC = core(EffectRow), core(MetricRow)
-_NO_FIGURES: Mapping[str, Any] = dict.fromkeys(EffectRow.model_fields)
+_NO_FIGURES: Mapping[str, Any] = dict.fromkeys(EFFECT.c.keys())
 
 
 def _pairs() -> Select[Any]:
     """What each attempt holds for a comparison, oldest first; MACs of the stages of a run are
     metrics of the arm.
     """
-    pair, comparison, attempt = core(ComparisonAttemptRow), core(ComparisonRow), core(AttemptRow)
-    calibration = core(CalibrationRow)
-    baseline, arm = core(ArmResultRow).alias("baseline"), core(ArmResultRow).alias("arm")
+    pair, comparison, attempt = PAIR, COMPARISON, ATTEMPT
+    calibration = CALIBRATION
+    baseline, arm = ARM_RESULT.alias("baseline"), ARM_RESULT.alias("arm")
 
     def stage_metric(side: str, name: str) -> ColumnElement[Any]:
         here = (
@@ -62,7 +61,7 @@ def _pairs() -> Select[Any]:
         return select(METRIC.c.value).where(*here).scalar_subquery()
 
     def read_size(payload: type[PayloadStore[Any]]) -> ColumnElement[Any]:
-        table = core(payload.table)
+        table = payload.table
         return (
             select(func.max(table.c[payload.size]))
             .where(table.c.attempt == attempt.c.id)
@@ -110,7 +109,7 @@ def _pairs() -> Select[Any]:
                 "gmacs",
                 "gmacs_overhead",
                 "threads",
-                *ReportedColumns.model_fields,
+                *REPORTED,
             )
         ),
         *(
@@ -147,7 +146,7 @@ def _equal_arms(pair: FromClause, baseline: FromClause) -> ColumnElement[Any]:
     """Numbers of the other arms of the attempt whose methods had no effect, joined by commas; NULL
     without one. Equal counts alone do not suffice: an arm may be slowed on purpose.
     """
-    other = core(ArmResultRow).alias("other")
+    other = ARM_RESULT.alias("other")
     here = (
         other.c.attempt == pair.c.attempt,
         other.c.arm.not_in([pair.c.baseline, pair.c.arm]),
@@ -240,7 +239,7 @@ def _effects(
         "pairs_min": json.loads(last.protocol)["pairs_min"] if payload.kind.timed else None,
         "rounds": len(used),
         "seconds": sum(row.ended_at - row.started_at for row in used),
-        **{name: getattr(last, name) for name in ReportedColumns.model_fields},
+        **{name: getattr(last, name) for name in REPORTED},
     }
     amounts = amount_figures(used) if payload.kind.timed else ()
     for spec, figures in (*payload.compare(used, load), *amounts):

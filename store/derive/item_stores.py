@@ -7,13 +7,11 @@ from typing import Any
 
 from pydantic import TypeAdapter
 from pydantic_core import to_json
-from sqlalchemy import Connection, select
-from sqlmodel import SQLModel
+from sqlalchemy import Connection, TableClause, select
 
 from store.derive.payload_store import Figures, Load, PayloadStore, StoredPair, T, trusted_pairs
 from store.rows.row_mapping import finite
-from store.schema.planned import core
-from store.schema.results import ImagePredictionsRow, TextScoresRow
+from store.schema.tables import PREDICTIONS, TEXT_SCORES
 from sweeps.model.metrics import METRICS
 from sweeps.model.outcome import Outcome, Predictions, TextScores
 from sweeps.model.outcome import unpack as numbers
@@ -44,7 +42,7 @@ class ItemStore(PayloadStore[T]):
             raise ValueError(f"in its {self.field} {why}")
         return data
 
-    def rows(self, outcome: Outcome) -> list[tuple[type[SQLModel], dict[str, Any]]]:
+    def rows(self, outcome: Outcome) -> list[tuple[TableClause, dict[str, Any]]]:
         data: T | None = getattr(outcome, self.field)
         return (
             []
@@ -58,7 +56,7 @@ class ItemStore(PayloadStore[T]):
         )
 
     def load(self, connection: Connection, attempt: int) -> T:
-        table = core(self.table)
+        table = self.table
         return self.unpack(
             connection.execute(
                 select(table.c.payload).where(table.c.attempt == attempt)
@@ -93,7 +91,7 @@ class PredictionStore(ItemStore[Predictions]):
 
     field = "predictions"
     analysis_version = QUALITY_ANALYSIS_VERSION
-    model, table, size = Predictions, ImagePredictionsRow, "images"
+    model, table, size = Predictions, PREDICTIONS, "images"
     problem = staticmethod(classification.predictions_problem)
 
     def columns(self, data: Predictions) -> dict[str, Any]:
@@ -143,7 +141,7 @@ class TextScoreStore(ItemStore[TextScores]):
 
     field = "text_scores"
     analysis_version = QUALITY_ANALYSIS_VERSION
-    model, table, size = TextScores, TextScoresRow, "characters"
+    model, table, size = TextScores, TEXT_SCORES, "characters"
     problem = staticmethod(text_stats.scores_problem)
 
     def columns(self, data: TextScores) -> dict[str, Any]:

@@ -17,13 +17,12 @@ from sqlalchemy import (
     select,
 )
 
-from store.schema.derived import EffectRow, PanelProgressRow, PanelRow
-from store.schema.planned import ComparisonRow, SweepComparisonRow, core
+from store.schema.tables import COMPARISON, EFFECT, PANEL, PANEL_PROGRESS, SWEEP_COMPARISON
 from store.views.columns import newest_answer
 
-EFFECT, COMPARISON, LINK = core(EffectRow), core(ComparisonRow), core(SweepComparisonRow)
-PANEL, PROGRESS = core(PanelRow), core(PanelProgressRow)
-_LINKED = LINK.join(COMPARISON, COMPARISON.c.comparison_id == LINK.c.comparison_id)
+_LINKED = SWEEP_COMPARISON.join(
+    COMPARISON, COMPARISON.c.comparison_id == SWEEP_COMPARISON.c.comparison_id
+)
 _TOUCHED = (
     select(COMPARISON.c.panel_id)
     .where(COMPARISON.c.comparison_id.in_(bindparam("comparisons", expanding=True)))
@@ -42,27 +41,27 @@ def derive_panels(connection: Connection, comparisons: Iterable[str]) -> None:
         }
     )
     for batch in _batches(panels):
-        for table in (PANEL, PROGRESS):
+        for table in (PANEL, PANEL_PROGRESS):
             connection.execute(delete(table).where(table.c.panel_id.in_(batch)))
         _insert(connection, COMPARISON.c.panel_id.in_(batch))
 
 
 def derive_sweep_panels(connection: Connection, sweep: int) -> None:
     """Count all panels of a newly submitted sweep."""
-    for table in (PANEL, PROGRESS):
+    for table in (PANEL, PANEL_PROGRESS):
         connection.execute(delete(table).where(table.c.sweep == sweep))
-    _insert(connection, LINK.c.sweep == sweep)
+    _insert(connection, SWEEP_COMPARISON.c.sweep == sweep)
 
 
 def derive_all_panels(connection: Connection) -> None:
     """Count all panels of all sweeps."""
-    for table in (PANEL, PROGRESS):
+    for table in (PANEL, PANEL_PROGRESS):
         connection.execute(delete(table))
-    _insert(connection, LINK.c.sweep.is_not(None))
+    _insert(connection, SWEEP_COMPARISON.c.sweep.is_not(None))
 
 
 def _insert(connection: Connection, which: ColumnElement[bool]) -> None:
-    for table, statement in ((PROGRESS, _progress()), (PANEL, _points())):
+    for table, statement in ((PANEL_PROGRESS, _progress()), (PANEL, _points())):
         names = [column.name for column in statement.selected_columns]
         connection.execute(insert(table).from_select(names, statement.where(which)))
 
@@ -80,7 +79,7 @@ def _progress() -> Select[Any]:
     return (
         select(
             *(
-                LINK.c.sweep,
+                SWEEP_COMPARISON.c.sweep,
                 COMPARISON.c.panel_id,
                 func.min(COMPARISON.c.comparison_id).label("comparison_id"),
             ),
@@ -89,7 +88,7 @@ def _progress() -> Select[Any]:
             (func.count(state) - func.coalesce(func.sum(state), 0)).label("failures"),
         )
         .select_from(_LINKED)
-        .group_by(LINK.c.sweep, COMPARISON.c.panel_id)
+        .group_by(SWEEP_COMPARISON.c.sweep, COMPARISON.c.panel_id)
     )
 
 
@@ -97,7 +96,7 @@ def _points() -> Select[Any]:
     """The rows of the view `speedup` by sweep, panel, environment, host and metric, counted."""
     faster = case((EFFECT.c.verdict == "faster", EFFECT.c.effect))
     key = (
-        LINK.c.sweep,
+        SWEEP_COMPARISON.c.sweep,
         COMPARISON.c.panel_id,
         EFFECT.c.environment,
         EFFECT.c.host,

@@ -6,8 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
-from sqlalchemy import Connection, Row
-from sqlmodel import SQLModel
+from sqlalchemy import Connection, Row, TableClause
 
 from sweeps.model.flags import quarantine_reasons, split_flags, wrong
 from sweeps.model.kinds import KindSpec
@@ -28,7 +27,7 @@ class PayloadStore(ABC, Generic[T]):
 
     analysis_version: int
     """Raised when a derived number may change."""
-    table: type[SQLModel]
+    table: TableClause
     """Has a row or more for each attempt with such data."""
     size: str
     """Column of `table` that counts what was measured; of several rows the largest."""
@@ -41,7 +40,7 @@ class PayloadStore(ABC, Generic[T]):
         """The raw data of an outcome. Raises `ValueError` if they contradict themselves."""
 
     @abstractmethod
-    def rows(self, outcome: Outcome) -> list[tuple[type[SQLModel], dict[str, Any]]]:
+    def rows(self, outcome: Outcome) -> list[tuple[TableClause, dict[str, Any]]]:
         """The rows that store them, without the attempt."""
 
     @abstractmethod

@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection
-from sqlmodel import SQLModel
+from sqlalchemy import Connection, TableClause
 
 from store.derive.payload_store import Figures, Load, PayloadStore, StoredPair, trusted_pairs
 from store.rows.profiles import load_profiles, profile_rows
-from store.schema.profiles import ProfileRow
+from store.schema.tables import PROFILE
 from sweeps.model.identity import digest_of
 from sweeps.model.metrics import METRICS
 from sweeps.model.outcome import Outcome
@@ -25,12 +24,12 @@ class ProfileStore(PayloadStore[_Profiles]):
     """
 
     analysis_version = 1
-    table, size = ProfileRow, "forwards"
+    table, size = PROFILE, "forwards"
 
     def read(self, outcome: Outcome) -> _Profiles | None:
         return outcome.profiles
 
-    def rows(self, outcome: Outcome) -> list[tuple[type[SQLModel], dict[str, Any]]]:
+    def rows(self, outcome: Outcome) -> list[tuple[TableClause, dict[str, Any]]]:
         if not outcome.profiles:
             return []
         origin = digest_of(outcome.model_dump_json())

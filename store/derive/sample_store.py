@@ -6,8 +6,7 @@ from math import exp
 from typing import Any, NamedTuple
 
 import numpy as np
-from sqlalchemy import Connection, bindparam, select
-from sqlmodel import SQLModel
+from sqlalchemy import Connection, TableClause, bindparam, select
 
 from store.derive.payload_store import (
     Figures,
@@ -27,8 +26,7 @@ from store.rows.sample_codec import (
     timings,
     unpack_samples,
 )
-from store.schema.planned import core
-from store.schema.results import SampleRow, SampleSeriesRow
+from store.schema.tables import SAMPLE, SAMPLE_SERIES
 from sweeps.model.flags import split_flags, warmup_converged
 from sweeps.model.metrics import METRICS, MetricSpec
 from sweeps.model.outcome import Outcome
@@ -38,10 +36,9 @@ from sweeps.stats.pooling import SpeedUp, Verdict
 from sweeps.stats.two_way import Contrast
 from sweeps.stats.visits import FLOOR_SD, Pooling, Visit, pool_visits
 
-_SAMPLE, _SAMPLE_SERIES = core(SampleRow), core(SampleSeriesRow)
-_SAMPLES = select(_SAMPLE).where(_SAMPLE.c.attempt == bindparam("attempt"))
-_SERIES = select(_SAMPLE_SERIES.c.metric, _SAMPLE_SERIES.c.seconds).where(
-    _SAMPLE_SERIES.c.attempt == bindparam("attempt")
+_SAMPLES = select(SAMPLE).where(SAMPLE.c.attempt == bindparam("attempt"))
+_SERIES = select(SAMPLE_SERIES.c.metric, SAMPLE_SERIES.c.seconds).where(
+    SAMPLE_SERIES.c.attempt == bindparam("attempt")
 )
 
 
@@ -49,16 +46,16 @@ class SampleStore(PayloadStore[Timings]):
     """Timings in interleaved rounds: attempts on one host are pooled."""
 
     analysis_version = timing.ANALYSIS_VERSION
-    table, size = SampleRow, "rounds"
+    table, size = SAMPLE, "rounds"
 
     def read(self, outcome: Outcome) -> Timings | None:
         return None if outcome.samples is None else timings(outcome.samples)
 
-    def rows(self, outcome: Outcome) -> list[tuple[type[SQLModel], dict[str, Any]]]:
+    def rows(self, outcome: Outcome) -> list[tuple[TableClause, dict[str, Any]]]:
         if outcome.samples is None:
             return []
-        series = [(SampleSeriesRow, columns) for columns in pack_series(outcome.samples)]
-        return [(SampleRow, pack_samples(outcome.samples)), *series]
+        series = [(SAMPLE_SERIES, columns) for columns in pack_series(outcome.samples)]
+        return [(SAMPLE, pack_samples(outcome.samples)), *series]
 
     def load(self, connection: Connection, attempt: int) -> Timings:
         of = {"attempt": attempt}

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Row, Select, and_, bindparam, select
 
-from store.schema.derived import EffectRow
-from store.schema.planned import ComparisonRow, SweepComparisonRow, core
+from store.schema.tables import COMPARISON, EFFECT, SWEEP_COMPARISON
 from store.views.columns import gmacs_saved, gmacs_total, newest_answer
 from sweeps.model.identity import canonical, digest
 
@@ -32,7 +31,6 @@ SETTING = (
 """Columns of `comparison` that are equal along this curve but for the one that varies: everything
 but the parameters."""
 _PLACES = {name: SETTING.index(name) for name in VARIED_FIELDS}
-EFFECT, COMPARISON, LINK = core(EffectRow), core(ComparisonRow), core(SweepComparisonRow)
 _GIVEN = COMPARISON.alias("given")
 _FIXED = tuple(name for name in SETTING if name not in VARIED_FIELDS)
 _SETTINGS = (
@@ -48,11 +46,16 @@ _SAME = _SETTINGS.join(COMPARISON, _EQUAL)
 
 def _with_setting(*columns: Any) -> Select[Any]:
     return select(
-        LINK.c.sweep, *(COMPARISON.c[name] for name in SETTING), COMPARISON.c.params, *columns
+        SWEEP_COMPARISON.c.sweep,
+        *(COMPARISON.c[name] for name in SETTING),
+        COMPARISON.c.params,
+        *columns,
     )
 
 
-_LINKED = _SAME.join(LINK, LINK.c.comparison_id == COMPARISON.c.comparison_id)
+_LINKED = _SAME.join(
+    SWEEP_COMPARISON, SWEEP_COMPARISON.c.comparison_id == COMPARISON.c.comparison_id
+)
 ALONG_FIELDS = (
     _with_setting(
         *(
@@ -83,7 +86,7 @@ ALONG_FIELDS = (
         EFFECT.c.effect.is_not(None),
     )
     .where(newest_answer(EFFECT))
-    .order_by(LINK.c.sweep, EFFECT.c.measured_at, EFFECT.c.comparison_id)
+    .order_by(SWEEP_COMPARISON.c.sweep, EFFECT.c.measured_at, EFFECT.c.comparison_id)
 )
 """The points on the curves of the given comparisons."""
 REQUESTED = (

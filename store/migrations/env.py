@@ -4,11 +4,14 @@
 
 from alembic import context
 
-from store.schema.planned import METADATA
+from store.schema.tables import model_metadata
 
 connection = context.config.attributes["connection"]
 context.configure(
-    connection=connection, target_metadata=METADATA, render_as_batch=True, transactional_ddl=True
+    connection=connection,
+    target_metadata=model_metadata(),
+    render_as_batch=True,
+    transactional_ddl=True,
 )
 with context.begin_transaction():
     context.run_migrations()

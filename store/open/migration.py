@@ -9,6 +9,7 @@ from sqlalchemy import Column, Connection, Engine, MetaData, String, Table, insp
 from store.errors import EmptyStoreError, StoreError
 from store.rows.location import display_name
 from store.rows.transactions import set_write_ahead, writing
+from store.schema.tables import model_metadata
 from store.views.fingerprint import stored_fingerprints, tables_fingerprint, views_fingerprint
 
 SCRIPTS = Path(__file__).parents[1] / "migrations"
@@ -114,9 +115,7 @@ def _is_current(connection: Connection, found: str | None, scripts: Path) -> boo
 
 def _create(connection: Connection, schema: str) -> None:
     """Create the tables of the models."""
-    from store.schema.planned import METADATA
-
-    METADATA.create_all(connection)
+    model_metadata().create_all(connection)
     _VERSION.create(connection)
     connection.execute(_VERSION.insert().values(version_num=schema))
 

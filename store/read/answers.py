@@ -10,7 +10,7 @@ from sqlalchemy import BindParameter, ColumnElement, Engine, and_, bindparam, se
 
 from store.rows.placement import Place
 from store.rows.transactions import reading
-from store.schema.lightweight import (
+from store.schema.tables import (
     ARM_RESULT,
     ATTEMPT,
     EFFECT,

@@ -8,7 +8,7 @@ from sqlalchemy import Engine, bindparam, delete, select
 
 from store.rows.row_mapping import insert_new
 from store.rows.transactions import reading, writing
-from store.schema.lightweight import ARM_LABEL, COMPARISON
+from store.schema.tables import ARM_LABEL, COMPARISON
 
 
 def store_arm_labels(engine: Engine, labels: Mapping[str, str]) -> None:

@@ -4,28 +4,21 @@ import pandas as pd
 from sqlalchemy import Engine, bindparam, case, exists, func, select
 
 from store.rows.transactions import reading
-from store.schema.derived import EffectRow, PanelProgressRow
-from store.schema.lightweight import newest_revision
-from store.schema.planned import (
-    ComparisonRow,
-    JobRow,
-    SweepComparisonRow,
-    SweepJobRow,
-    SweepRow,
-    core,
+from store.schema.tables import (
+    COMPARISON,
+    EFFECT,
+    FAILURE,
+    JOB,
+    PANEL_PROGRESS,
+    SWEEP,
+    SWEEP_COMPARISON,
+    SWEEP_JOB,
+    newest_revision,
 )
-from store.schema.results import FailureRow
 from sweeps.model.condition import Kind
 from sweeps.model.job import Job
 
-EFFECT, COMPARISON, FAILURE, JOB = (
-    core(EffectRow),
-    core(ComparisonRow),
-    core(FailureRow),
-    core(JobRow),
-)
-REQUESTED, LINK, SWEEP = core(SweepComparisonRow), core(SweepJobRow), core(SweepRow)
-PROGRESS, _FIRST = core(PanelProgressRow), COMPARISON.alias("first_of_panel")
+_FIRST = COMPARISON.alias("first_of_panel")
 _KEYS = [
     COMPARISON.c[name]
     for name in (
@@ -43,18 +36,18 @@ _KEYS += [COMPARISON.c.quality_arm_id, COMPARISON.c.quality_pair_id]
 _NEWEST = (SWEEP.c.name == bindparam("name"), newest_revision(SWEEP))
 # the panels of this kind first: most comparisons of a large sweep are of other kinds
 _PANELS = (
-    select(PROGRESS.c.panel_id)
+    select(PANEL_PROGRESS.c.panel_id)
     .select_from(
-        PROGRESS.join(SWEEP, SWEEP.c.id == PROGRESS.c.sweep).join(
-            _FIRST, _FIRST.c.comparison_id == PROGRESS.c.comparison_id
+        PANEL_PROGRESS.join(SWEEP, SWEEP.c.id == PANEL_PROGRESS.c.sweep).join(
+            _FIRST, _FIRST.c.comparison_id == PANEL_PROGRESS.c.comparison_id
         )
     )
     .where(*_NEWEST, _FIRST.c.kind == bindparam("kind"))
 )
 _REQUESTED = (
-    select(REQUESTED.c.sweep)
-    .join(SWEEP, SWEEP.c.id == REQUESTED.c.sweep)
-    .where(*_NEWEST, REQUESTED.c.comparison_id == COMPARISON.c.comparison_id)
+    select(SWEEP_COMPARISON.c.sweep)
+    .join(SWEEP, SWEEP.c.id == SWEEP_COMPARISON.c.sweep)
+    .where(*_NEWEST, SWEEP_COMPARISON.c.comparison_id == COMPARISON.c.comparison_id)
 )
 _ANSWERS = (
     select(
@@ -72,7 +65,11 @@ _ANSWERS = (
 )
 _QUEUED = (
     select(JOB.c.id, JOB.c.payload)
-    .select_from(JOB.join(LINK, LINK.c.job == JOB.c.id).join(SWEEP, SWEEP.c.id == LINK.c.sweep))
+    .select_from(
+        JOB.join(SWEEP_JOB, SWEEP_JOB.c.job == JOB.c.id).join(
+            SWEEP, SWEEP.c.id == SWEEP_JOB.c.sweep
+        )
+    )
     .where(
         SWEEP.c.name == bindparam("name"),
         JOB.c.kind == bindparam("kind"),

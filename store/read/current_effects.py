@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Engine, bindparam, func, select
 from store.derive.curve_points import at_level
 from store.rows.placement import Place
 from store.rows.transactions import reading
-from store.schema.lightweight import ATTEMPT, EFFECT, PAIR, SWEEP, SWEEP_COMPARISON, SWEEP_JOB
+from store.schema.tables import ATTEMPT, EFFECT, PAIR, SWEEP, SWEEP_COMPARISON, SWEEP_JOB
 from sweeps.model.flags import split_flags, wrong
 from sweeps.stats.curves.curve import Point
 

@@ -11,11 +11,11 @@ from sqlalchemy.dialects import sqlite
 from store.read.queries import sweep_statement
 from store.rows.row_mapping import timestamp
 from store.rows.transactions import reading
-from store.schema.lightweight import (
+from store.schema.tables import (
     COMPARISON,
     ENVIRONMENT,
+    PANEL,
     PANEL_PROGRESS,
-    PANEL_ROWS,
     SWEEP,
     newest_revision,
 )
@@ -82,10 +82,10 @@ def panel_counts(engine: Engine, sweep: str) -> "pd.DataFrame":
     import pandas as pd
 
     own = {
-        "environment": PANEL_ROWS,
-        "host": PANEL_ROWS,
-        "threads": PANEL_ROWS,
-        "metric": PANEL_ROWS,
+        "environment": PANEL,
+        "host": PANEL,
+        "threads": PANEL,
+        "metric": PANEL,
         "device_name": ENVIRONMENT,
     }
     names = ("metric", *PANEL_COLUMNS, "baseline", *ARM_COLUMNS)
@@ -93,20 +93,20 @@ def panel_counts(engine: Engine, sweep: str) -> "pd.DataFrame":
     statement = (
         select(
             *columns,
-            func.sum(PANEL_ROWS.c.points).label("points"),
-            func.max(PANEL_ROWS.c.measured_at).label("measured_at"),
+            func.sum(PANEL.c.points).label("points"),
+            func.max(PANEL.c.measured_at).label("measured_at"),
         )
         .select_from(
-            SWEEP.join(PANEL_ROWS, PANEL_ROWS.c.sweep == SWEEP.c.id)
+            SWEEP.join(PANEL, PANEL.c.sweep == SWEEP.c.id)
             .join(
                 PANEL_PROGRESS,
                 and_(
-                    PANEL_PROGRESS.c.sweep == PANEL_ROWS.c.sweep,
-                    PANEL_PROGRESS.c.panel_id == PANEL_ROWS.c.panel_id,
+                    PANEL_PROGRESS.c.sweep == PANEL.c.sweep,
+                    PANEL_PROGRESS.c.panel_id == PANEL.c.panel_id,
                 ),
             )
             .join(COMPARISON, COMPARISON.c.comparison_id == PANEL_PROGRESS.c.comparison_id)
-            .join(ENVIRONMENT, ENVIRONMENT.c.environment_id == PANEL_ROWS.c.environment)
+            .join(ENVIRONMENT, ENVIRONMENT.c.environment_id == PANEL.c.environment)
         )
         .where(SWEEP.c.name == sweep, newest_revision(SWEEP))
         .group_by(*columns)

@@ -14,8 +14,7 @@ from store.derive.item_stores import TextScoreStore
 from store.rows.quality_ids import quality_arm_id
 from store.rows.row_mapping import arm_columns, requested_params
 from store.rows.transactions import reading
-from store.schema.planned import core
-from store.schema.results import AttemptRow, ComparisonAttemptRow, TextScoresRow
+from store.schema.tables import ATTEMPT, PAIR, TEXT_SCORES
 from store.views.public import TABLES
 from sweeps.analysis.labels import (
     ComparisonState,
@@ -31,7 +30,6 @@ from sweeps.model.metrics import MetricSpec, compared
 from sweeps.number_format import is_missing
 from sweeps.stats import text_stats
 
-ATTEMPT, SCORES, PAIR = core(AttemptRow), core(TextScoresRow), core(ComparisonAttemptRow)
 _VALUES = ("baseline_value", "arm_value", "arm_low", "arm_high")
 CHANGE = ("change", "change_low", "change_high")
 ARM = ("model", "weights", "dtype", "attention", "method", "params")
@@ -141,9 +139,9 @@ def beside_controls(engine: Engine, name: str, control_of: ControlOf) -> pd.Data
     attempts = (
         select(
             *(ATTEMPT.c[column] for column in ("id", "environment", "payload", "flags")),
-            SCORES.c.characters,
+            TEXT_SCORES.c.characters,
         )
-        .join(SCORES, SCORES.c.attempt == ATTEMPT.c.id)
+        .join(TEXT_SCORES, TEXT_SCORES.c.attempt == ATTEMPT.c.id)
         .where(exists(of_sweep.correlate(ATTEMPT)))
         .order_by(ATTEMPT.c.ended_at, ATTEMPT.c.id)
     )
@@ -158,7 +156,7 @@ def beside_controls(engine: Engine, name: str, control_of: ControlOf) -> pd.Data
             }
             if not controls:
                 continue
-            packed = select(SCORES.c.payload).where(SCORES.c.attempt == attempt.id)
+            packed = select(TEXT_SCORES.c.payload).where(TEXT_SCORES.c.attempt == attempt.id)
             scores = TextScoreStore.unpack(connection.execute(packed).scalar_one())
             for place, (control, beside) in controls.items():
                 known = beside is not None and all(

@@ -14,14 +14,14 @@ from store.errors import StoreError
 from store.rows.location import display_name
 from store.rows.row_mapping import timestamp
 from store.rows.transactions import reading
-from store.schema.lightweight import (
+from store.schema.tables import (
     ATTEMPT,
     CALIBRATION,
     COMPARISON,
     JOB,
     PAIR,
+    PANEL,
     PANEL_PROGRESS,
-    PANEL_ROWS,
     PREDICTIONS,
     SWEEP,
     SWEEP_JOB,
@@ -58,7 +58,7 @@ def sweep_summaries(engine: Engine) -> list[dict[str, Any]]:
         select(func.coalesce(count, 0)).where(PANEL_PROGRESS.c.sweep == SWEEP.c.id)
         for count in counts
     ]
-    best = select(func.max(PANEL_ROWS.c.best)).where(PANEL_ROWS.c.sweep == SWEEP.c.id)
+    best = select(func.max(PANEL.c.best)).where(PANEL.c.sweep == SWEEP.c.id)
     numbers = dict(
         zip(("comparisons", "measured", "failures", "best"), (*of_panels, best), strict=True)
     )

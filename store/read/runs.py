@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Engine, Row, case, distinct, exists, func, se
 from store.read.queries import find_sweep
 from store.rows.owners import LEASE_S
 from store.rows.transactions import database_time, reading
-from store.schema.lightweight import (
+from store.schema.tables import (
     ATTEMPT,
     CALIBRATION,
     COMPARISON,

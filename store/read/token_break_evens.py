@@ -9,14 +9,12 @@ from sqlalchemy import Engine, select
 
 from store.rows.placement import Place
 from store.rows.transactions import reading
-from store.schema.derived import BreakEvenRow
-from store.schema.planned import core
+from store.schema.tables import BREAK_EVEN
 from store.views.public import TABLES
 
 if TYPE_CHECKING:
     import pandas as pd
 
-BREAK_EVEN = core(BreakEvenRow)
 _MOST_NAMED = 5000
 """Curves that one statement may name."""
 CONDITION_COLUMNS = (

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Row, func, or_, select, update
 
 from store.rows.transactions import database_time
-from store.schema.lightweight import JOB, SWEEP, SWEEP_JOB
+from store.schema.tables import JOB, SWEEP, SWEEP_JOB
 from sweeps.model.condition import Condition
 from sweeps.model.identity import canonical, digest_of
 from sweeps.model.job import Job

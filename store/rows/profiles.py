@@ -7,31 +7,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
-from sqlalchemy import Connection, Engine, select
-from sqlmodel import SQLModel
+from sqlalchemy import Connection, Engine, TableClause, select
 
 from store.rows.row_mapping import environment_row, insert_into, insert_new
 from store.rows.transactions import reading, writing
-from store.schema.planned import EnvironmentRow, core
-from store.schema.profiles import KernelRow, PeakRow, ProfileRow, ProfileTimeRow
+from store.schema.tables import ENVIRONMENT, KERNEL, PEAK, PROFILE, PROFILE_TIME
 from sweeps.model.identity import canonical, digest_of
 from sweeps.model.outcome import Environment
 from sweeps.model.profile import COUNTERS, Activities, ArmProfile, IntervalEstimate, Peaks, Side
 from sweeps.number_format import is_missing
 
-_PROFILE, _TIME, _KERNEL, _PEAK = (
-    core(ProfileRow),
-    core(ProfileTimeRow),
-    core(KernelRow),
-    core(PeakRow),
-)
 _BOUNDED = ("speedup", "profiled_speedup")
 """Fields of a profile with an interval: three columns of `profile_row`."""
-_OWN = tuple(
-    name
-    for name in ArmProfile.model_fields
-    if name in ProfileRow.model_fields and name not in _BOUNDED
-)
+_OWN = tuple(name for name in ArmProfile.model_fields if name in PROFILE.c and name not in _BOUNDED)
 """Fields of a profile that are columns of `profile_row`."""
 _ENDS = ("", "_low", "_high")
 _OF_ACTIVITY = tuple(name for name in Activities.model_fields if name != "counters")
@@ -39,7 +27,7 @@ _OF_ACTIVITY = tuple(name for name in Activities.model_fields if name != "counte
 
 def profile_rows(
     profile: ArmProfile, origin: str, **columns: str | float | None
-) -> Iterator[tuple[type[SQLModel], dict[str, Any]]]:
+) -> Iterator[tuple[TableClause, dict[str, Any]]]:
     """The rows of one profile, that of `profile_row` first; `origin` identifies the outcome or file
     that it is from.
 
@@ -53,19 +41,19 @@ def profile_rows(
     for name in _BOUNDED:
         own |= _ends(name, getattr(profile, name))
     yield (
-        ProfileRow,
-        {**dict.fromkeys(ProfileRow.model_fields), **own, **columns, "profile_id": profile_id},
+        PROFILE,
+        {**dict.fromkeys(PROFILE.c.keys()), **own, **columns, "profile_id": profile_id},
     )
     key = {"profile_id": profile_id, "attempt": None}
     for time_class, seconds in profile.times.items():
         change = _ends("change", profile.changes.get(time_class))
-        yield ProfileTimeRow, {**key, "time_class": time_class, "seconds": seconds, **change}
+        yield PROFILE_TIME, {**key, "time_class": time_class, "seconds": seconds, **change}
     for rank, each in enumerate(profile.activities):
         if other := sorted(set(each.counters) - set(COUNTERS)):
             raise ValueError(f"{other[0]!r} is no counter; known are {', '.join(COUNTERS)}")
         activity = {name: getattr(each, name) for name in _OF_ACTIVITY}
         yield (
-            KernelRow,
+            KERNEL,
             {**key, "rank": rank, **activity, **dict.fromkeys(COUNTERS), **each.counters},
         )
 
@@ -106,9 +94,7 @@ def record_profiles(
     with `side`, or `label`, state which arm it shows; all profiles of one call show the same.
     """
     known = set(
-        connection.execute(
-            select(_PROFILE.c.profile_id).where(_PROFILE.c.digest == digest)
-        ).scalars()
+        connection.execute(select(PROFILE.c.profile_id).where(PROFILE.c.digest == digest)).scalars()
     )
     tied = {
         "comparison_id": comparison_id,
@@ -117,7 +103,7 @@ def record_profiles(
         "environment": environment,
         "device_name": device_name,
     }
-    rows: dict[type[SQLModel], list[dict[str, Any]]] = {}
+    rows: dict[TableClause, list[dict[str, Any]]] = {}
     for profile in profiles:
         own = profile_rows(
             profile,
@@ -131,27 +117,27 @@ def record_profiles(
         for table, row in own:
             if row["profile_id"] not in known:
                 rows.setdefault(table, []).append(row)
-    for table in (ProfileRow, ProfileTimeRow, KernelRow):
+    for table in (PROFILE, PROFILE_TIME, KERNEL):
         if table in rows:
-            connection.execute(insert_into(core(table)), rows[table])
-    return len(rows.get(ProfileRow, ()))
+            connection.execute(insert_into(table), rows[table])
+    return len(rows.get(PROFILE, ()))
 
 
 def load_profiles(connection: Connection, attempt: int) -> tuple[ArmProfile, ...]:
     """The profiles of an attempt, as they were recorded, by arm and phase."""
     times = _by_profile(
         connection.execute(
-            select(_TIME).where(_TIME.c.attempt == attempt).order_by(_TIME.c.profile_id)
+            select(PROFILE_TIME)
+            .where(PROFILE_TIME.c.attempt == attempt)
+            .order_by(PROFILE_TIME.c.profile_id)
         )
     )
-    order = (_KERNEL.c.profile_id, _KERNEL.c.rank)
+    order = (KERNEL.c.profile_id, KERNEL.c.rank)
     kernels = _by_profile(
-        connection.execute(select(_KERNEL).where(_KERNEL.c.attempt == attempt).order_by(*order))
+        connection.execute(select(KERNEL).where(KERNEL.c.attempt == attempt).order_by(*order))
     )
     found = connection.execute(
-        select(_PROFILE)
-        .where(_PROFILE.c.attempt == attempt)
-        .order_by(_PROFILE.c.arm, _PROFILE.c.phase)
+        select(PROFILE).where(PROFILE.c.attempt == attempt).order_by(PROFILE.c.arm, PROFILE.c.phase)
     )
     return tuple(
         ArmProfile(
@@ -190,7 +176,7 @@ def record_peaks(
     `environment` is a row as `store.rows.row_mapping.environment_row` makes it, inserted where it
     is new; `attempt` is that of the profile job that measured the peaks.
     """
-    insert_new(connection, core(EnvironmentRow), [environment])
+    insert_new(connection, ENVIRONMENT, [environment])
     common = {
         "environment": environment["environment_id"],
         "host": host,
@@ -199,7 +185,7 @@ def record_peaks(
     }
     rows = [{**common, **dict(peak)} for peak in peaks]
     if rows:
-        connection.execute(insert_into(_PEAK), rows)
+        connection.execute(insert_into(PEAK), rows)
 
 
 def keep_peaks(engine: Engine, environment: Environment, host: str, peaks: Iterable[Peaks]) -> None:
@@ -216,10 +202,10 @@ def best_peaks(
 
     A measurement at a moment under load takes nothing from what the machine reached at another.
     """
-    here = (_PEAK.c.environment == environment, _PEAK.c.host == host)
+    here = (PEAK.c.environment == environment, PEAK.c.host == host)
     with reading(engine) as connection:
         rows = connection.execute(
-            select(_PEAK).where(*here).order_by(_PEAK.c.measured_at, _PEAK.c.id)
+            select(PEAK).where(*here).order_by(PEAK.c.measured_at, PEAK.c.id)
         ).all()
     found: dict[tuple[str, int | None], tuple[Peaks, float]] = {}
     for row in rows:

@@ -16,7 +16,7 @@ from sqlalchemy.sql.dml import ReturningInsert
 from store.rows.panel_ids import panel_id
 from store.rows.placement import on_curve
 from store.rows.quality_ids import quality_ids
-from store.schema.lightweight import JOB, SWEEP_JOB
+from store.schema.tables import JOB, SWEEP_JOB
 from sweeps.model.condition import Condition, Overrides, Rectangle, square_side
 from sweeps.model.identity import canonical, digest_of
 from sweeps.model.job import Arm, Comparison, Job

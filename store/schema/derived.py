@@ -7,8 +7,9 @@ from typing import Any, get_args
 from sqlalchemy import CheckConstraint, Index, text
 from sqlmodel import Field, SQLModel
 
+from store.schema.measured import ReportedColumns
 from store.schema.planned import SOURCES, finite_number, one_of
-from store.schema.results import ReportedColumns
+from store.schema.tables import COSTS
 from sweeps.model.metrics import Compared
 from sweeps.stats.curves.breakeven import Claim
 
@@ -23,11 +24,7 @@ BREAK_EVEN_AXES = (
 )
 """Axes of break-even: size of the work in tokens or GMACs of the baseline, share of its GMACs that
 the arm saves, numbers of the condition, and values of a parameter."""
-COSTS = ("alpha_baseline", "beta_baseline", "alpha", "beta")
-"""Columns of launch and work, in the order of `sweeps.stats.curves.launch_work.LaunchWork`."""
 VERDICTS = ("faster", "slower", "insufficient", "quarantined", "better", "worse", "same", "unclear")
-
-
 _FAILED = text("failure IS NOT NULL")
 """What an index of the few failures among many effects holds."""
 

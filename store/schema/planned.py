@@ -1,4 +1,4 @@
-"""Tables of the store: what is planned and queued; `results.py` and `derived.py` have what is
+"""Tables of the store: what is planned and queued; `measured.py` and `derived.py` have what is
 measured and derived.
 
 Names that end in `_row` are tables behind a public view of the shorter name
@@ -11,15 +11,14 @@ JSON in text columns; times are seconds since the epoch (UTC) unless the column 
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import CheckConstraint, Index, MetaData, Table, UniqueConstraint
+from sqlalchemy import CheckConstraint, Index, UniqueConstraint
 from sqlmodel import Field, SQLModel
 
-from store.schema.lightweight import STATES
+from store.schema.tables import STATES
 
 SOURCES = ("measured", "imported", "published")
 
-METADATA: MetaData = SQLModel.metadata
-METADATA.naming_convention = {
+SQLModel.metadata.naming_convention = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
     "uq": "uq_%(table_name)s_%(column_0_N_name)s",
     "ck": "ck_%(table_name)s_%(constraint_name)s",
@@ -221,10 +220,3 @@ class SweepJobRow(SQLModel, table=True):
 
     sweep: int = Field(primary_key=True, foreign_key="sweep.id")
     job: int = Field(primary_key=True, foreign_key="job.id", index=True)
-
-
-def core(model: type[SQLModel]) -> Table:
-    """The table behind a model, whose columns `.c` are cheaper in statements than the model's
-    attributes.
-    """
-    return METADATA.tables[str(model.__tablename__)]

@@ -6,20 +6,12 @@ from typing import Any, Literal, NamedTuple
 from sqlalchemy import Connection, and_, delete, or_, select
 
 from store.rows.profiles import record_profiles
-from store.schema.planned import core
-from store.schema.profiles import KernelRow, ProfileRow, ProfileTimeRow
-from store.schema.results import ArmResultRow
-from store.traces.ties import COMPARISON, StatedTie, TraceTie, find_tie
+from store.schema.tables import ARM_RESULT, COMPARISON, KERNEL, PROFILE, PROFILE_TIME
+from store.traces.ties import StatedTie, TraceTie, find_tie
 from sweeps.importers.ncu import covered_share
 from sweeps.importers.traces import ImportedProfile
 from sweeps.model.profile import Activities, ArmProfile
 
-ARM_RESULT, PROFILE, TIME, KERNEL = (
-    core(ArmResultRow),
-    core(ProfileRow),
-    core(ProfileTimeRow),
-    core(KernelRow),
-)
 State = Literal["imported", "known", "replaced"]
 
 
@@ -117,7 +109,7 @@ def _unchanged(
 def _forget(connection: Connection, digest: str) -> None:
     """Delete what was stored of a file."""
     old = select(PROFILE.c.profile_id).where(PROFILE.c.digest == digest)
-    for table in (KERNEL, TIME):
+    for table in (KERNEL, PROFILE_TIME):
         connection.execute(delete(table).where(table.c.profile_id.in_(old)))
     connection.execute(delete(PROFILE).where(PROFILE.c.digest == digest))
 

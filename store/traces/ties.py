@@ -7,17 +7,10 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, select
 
 from store.errors import StoreError
-from store.schema.planned import ComparisonRow, EnvironmentRow, core
-from store.schema.results import AttemptRow, ComparisonAttemptRow
+from store.schema.tables import ATTEMPT, COMPARISON, ENVIRONMENT, PAIR
 from sweeps.importers.traces import Mark
 from sweeps.model.profile import Side
 
-COMPARISON, PAIR, ATTEMPT, ENVIRONMENT = (
-    core(ComparisonRow),
-    core(ComparisonAttemptRow),
-    core(AttemptRow),
-    core(EnvironmentRow),
-)
 SIDES: dict[str, Side] = {"baseline": "baseline", "arm": "arm"}
 LIST_THEM = (
     'they are listed by: breakeven query "SELECT comparison_id, method, params, baseline FROM'

@@ -15,19 +15,11 @@ from sqlalchemy import (
     select,
 )
 
-from store.schema.planned import EnvironmentRow, core
-from store.schema.results import ArmResultRow, AttemptRow, MetricRow
-from store.views.columns import CONDITION, REPORTED, gmacs_total, named
+from store.schema.tables import ARM_RESULT, ATTEMPT, ENVIRONMENT, METRIC, REPORTED
+from store.views.columns import CONDITION, gmacs_total, named
 from sweeps.model.flags import FLAGS
 from sweeps.model.kinds import kinds_of
 from sweeps.model.metrics import METRICS, MetricSpec
-
-ATTEMPT, ARM, METRIC, ENVIRONMENT = (
-    core(AttemptRow),
-    core(ArmResultRow),
-    core(MetricRow),
-    core(EnvironmentRow),
-)
 
 _WRONG = tuple(name for name, flag in FLAGS.items() if flag.wrong)
 
@@ -61,18 +53,18 @@ def _figure(spec: MetricSpec) -> ColumnElement[Any]:
             *((METRIC.c.unit == unit, by) for unit, by in factors.items()), else_=1
         )
     here = (
-        METRIC.c.attempt == ARM.c.attempt,
-        METRIC.c.arm == ARM.c.arm,
+        METRIC.c.attempt == ARM_RESULT.c.attempt,
+        METRIC.c.arm == ARM_RESULT.c.arm,
         METRIC.c.metric == spec.name,
     )
-    return select(value).where(*here).correlate(ARM).scalar_subquery().label(name)
+    return select(value).where(*here).correlate(ARM_RESULT).scalar_subquery().label(name)
 
 
 def arm_view() -> Select[Any]:
     """For each arm, condition and kind of job the newest attempt; one that a flag marks as wrong
     only where there is no other.
     """
-    other, attempt = ARM.alias("other"), ATTEMPT.alias("other_attempt")
+    other, attempt = ARM_RESULT.alias("other"), ATTEMPT.alias("other_attempt")
 
     def flagged(arm: FromClause, of: FromClause) -> ColumnElement[int]:
         joined = literal(",").concat(arm.c.flags).concat(",").concat(of.c.flags).concat(",")
@@ -80,25 +72,25 @@ def arm_view() -> Select[Any]:
             (or_(*(joined.contains(f",{flag},", autoescape=True) for flag in _WRONG)), 1), else_=0
         )
 
-    old, new = flagged(ARM, ATTEMPT), flagged(other, attempt)
+    old, new = flagged(ARM_RESULT, ATTEMPT), flagged(other, attempt)
     better = (
         select(other.c.attempt)
         .join(attempt, attempt.c.id == other.c.attempt)
         .where(
-            other.c.arm_condition_id == ARM.c.arm_condition_id,
-            other.c.kind == ARM.c.kind,
+            other.c.arm_condition_id == ARM_RESULT.c.arm_condition_id,
+            other.c.kind == ARM_RESULT.c.kind,
             attempt.c.environment == ATTEMPT.c.environment,
             attempt.c.host == ATTEMPT.c.host,
             or_(new < old, and_(new == old, attempt.c.id > ATTEMPT.c.id)),
         )
-        .correlate(ARM, ATTEMPT)
+        .correlate(ARM_RESULT, ATTEMPT)
     )
     columns = (
-        *named(ARM, "attempt arm arm_id kind condition_id arm_condition_id"),
+        *named(ARM_RESULT, "attempt arm arm_id kind condition_id arm_condition_id"),
         *named(ATTEMPT, "environment host"),
         *named(ENVIRONMENT, "device device_name"),
         *named(
-            ARM,
+            ARM_RESULT,
             (
                 *CONDITION,
                 "threads",
@@ -110,14 +102,14 @@ def arm_view() -> Select[Any]:
                 "gmacs_overhead",
             ),
         ),
-        gmacs_total(ARM).label("gmacs_total"),
+        gmacs_total(ARM_RESULT).label("gmacs_total"),
         *(_figure(spec) for spec in _declared()),
-        ARM.c.flags.label("arm_flags"),
+        ARM_RESULT.c.flags.label("arm_flags"),
         ATTEMPT.c.flags.label("job_flags"),
         *named(ATTEMPT, "source ended_at"),
-        *named(ARM, REPORTED),
+        *named(ARM_RESULT, REPORTED),
     )
-    source = ARM.join(ATTEMPT, ATTEMPT.c.id == ARM.c.attempt).join(
+    source = ARM_RESULT.join(ATTEMPT, ATTEMPT.c.id == ARM_RESULT.c.attempt).join(
         ENVIRONMENT, ENVIRONMENT.c.environment_id == ATTEMPT.c.environment
     )
     return select(*columns).select_from(source).where(~exists(better))

@@ -5,11 +5,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Float, FromClause, and_, exists, func, or_, select
 
-from store.schema.derived import EffectRow
-from store.schema.planned import ArmColumns, ComparisonRow, core
-from store.schema.results import ReportedColumns
-
-EFFECT, COMPARISON = core(EffectRow), core(ComparisonRow)
+from store.schema.tables import ARM_COLUMNS, EFFECT
 
 
 def newest_answer(effect: FromClause) -> ColumnElement[bool]:
@@ -45,10 +41,6 @@ def named(table: FromClause, names: str | Iterable[str]) -> list[ColumnElement[A
 
 
 CONDITION = tuple(
-    name
-    for name in ArmColumns.model_fields
-    if name not in {"arm_id", "kind", "device", "condition_id"}
+    name for name in ARM_COLUMNS if name not in {"arm_id", "kind", "device", "condition_id"}
 )
 """Columns of an arm and its condition that views have."""
-REPORTED = tuple(ReportedColumns.model_fields)
-"""Further columns of an arm, with which views end."""

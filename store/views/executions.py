@@ -7,12 +7,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, case, func, literal, select
 
-from store.schema.planned import EnvironmentRow, core
-from store.schema.results import AttemptRow
+from store.schema.tables import ATTEMPT, ENVIRONMENT
 from store.views.columns import named
 from sweeps.model.flags import FLAGS
-
-_ATTEMPT, _ENVIRONMENT = core(AttemptRow), core(EnvironmentRow)
 
 
 def execution_view() -> Select[Any]:
@@ -20,21 +17,21 @@ def execution_view() -> Select[Any]:
     where there is none.
     """
     columns = (
-        _ATTEMPT.c.id.label("attempt"),
-        *named(_ATTEMPT, "job_id round process source environment host"),
-        *named(_ENVIRONMENT, "device device_name"),
-        *named(_ATTEMPT, "started_at ended_at flags"),
+        ATTEMPT.c.id.label("attempt"),
+        *named(ATTEMPT, "job_id round process source environment host"),
+        *named(ENVIRONMENT, "device device_name"),
+        *named(ATTEMPT, "started_at ended_at flags"),
         _quarantine().label("quarantine"),
-        *named(_ATTEMPT, "calibration_id system_metrics"),
+        *named(ATTEMPT, "calibration_id system_metrics"),
     )
     return select(*columns).join_from(
-        _ATTEMPT, _ENVIRONMENT, _ENVIRONMENT.c.environment_id == _ATTEMPT.c.environment
+        ATTEMPT, ENVIRONMENT, ENVIRONMENT.c.environment_id == ATTEMPT.c.environment
     )
 
 
 def _quarantine() -> ColumnElement[str | None]:
     """The flags that quarantine an attempt, joined by commas."""
-    padded = literal(",").concat(_ATTEMPT.c.flags).concat(",")
+    padded = literal(",").concat(ATTEMPT.c.flags).concat(",")
     names = [name for name, flag in FLAGS.items() if flag.quarantine]
     found: list[ColumnElement[str]] = [
         case((padded.contains(f",{name},", autoescape=True), f",{name}"), else_="")

@@ -3,13 +3,12 @@ program.
 """
 
 import hashlib
-import importlib
-import pkgutil
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, MetaData, column, inspect, select, table
 
+from store.schema.tables import model_metadata
 from sweeps.model.flags import FLAGS
 from sweeps.model.kinds import KINDS
 from sweeps.model.metrics import METRICS
@@ -65,12 +64,7 @@ def tables_fingerprint(metadata: MetaData | None = None) -> str:
     from sqlalchemy.dialects.sqlite import dialect
     from sqlalchemy.schema import CreateIndex, CreateTable
 
-    from store import schema as models
-    from store.schema.planned import METADATA
-
-    for module in pkgutil.iter_modules(models.__path__, f"{models.__name__}."):
-        importlib.import_module(module.name)  # each adds its tables
-    tables = (metadata or METADATA).sorted_tables
+    tables = (metadata or model_metadata()).sorted_tables
     made: list[CreateTable | CreateIndex] = [*map(CreateTable, tables)]
     made += [CreateIndex(index) for each in tables for index in each.indexes]
     ddl = sorted(" ".join(str(each.compile(dialect=dialect())).split()) for each in made)

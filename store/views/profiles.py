@@ -6,24 +6,27 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, case, func, select
 
-from store.schema.planned import core
-from store.schema.profiles import KernelRow, PeakRow, ProfileRow, ProfileTimeRow
-from store.views.arms import ARM, ATTEMPT, ENVIRONMENT
-from store.views.columns import COMPARISON, CONDITION, named
+from store.schema.tables import (
+    ARM_RESULT,
+    ATTEMPT,
+    COMPARISON,
+    ENVIRONMENT,
+    KERNEL,
+    PEAK,
+    PROFILE,
+    PROFILE_TIME,
+)
+from store.views.columns import CONDITION, named
 from sweeps.model.profile import COUNTERS
 
-PROFILE, PROFILE_TIME, KERNEL, PEAK = (
-    core(ProfileRow),
-    core(ProfileTimeRow),
-    core(KernelRow),
-    core(PeakRow),
-)
-
-_BASELINE = ARM.alias("baseline_arm")
+_BASELINE = ARM_RESULT.alias("baseline_arm")
 _CONDITION = tuple(name for name in CONDITION if name not in {"method", "params"})
 _SOURCE = (
     PROFILE.outerjoin(ATTEMPT, ATTEMPT.c.id == PROFILE.c.attempt)
-    .outerjoin(ARM, and_(ARM.c.attempt == PROFILE.c.attempt, ARM.c.arm == PROFILE.c.arm))
+    .outerjoin(
+        ARM_RESULT,
+        and_(ARM_RESULT.c.attempt == PROFILE.c.attempt, ARM_RESULT.c.arm == PROFILE.c.arm),
+    )
     .outerjoin(COMPARISON, COMPARISON.c.comparison_id == PROFILE.c.comparison_id)
     .outerjoin(
         ENVIRONMENT,
@@ -46,7 +49,7 @@ def _either(name: str) -> ColumnElement[Any]:
         )
     elif name in {"method", "params"}:
         tied = case((PROFILE.c.side == "arm", tied))
-    return func.coalesce(ARM.c[name], tied).label(name)
+    return func.coalesce(ARM_RESULT.c[name], tied).label(name)
 
 
 def _identity() -> tuple[ColumnElement[Any], ...]:
@@ -74,11 +77,11 @@ def _total(column: ColumnElement[Any], *where: ColumnElement[bool]) -> ColumnEle
 
 def _peak(name: str) -> ColumnElement[Any]:
     """What the attempt measured as the peak for the arm's dtype."""
-    own = (PEAK.c.attempt == PROFILE.c.attempt, PEAK.c.dtype == ARM.c.dtype)
+    own = (PEAK.c.attempt == PROFILE.c.attempt, PEAK.c.dtype == ARM_RESULT.c.dtype)
     return (
         select(func.max(PEAK.c[name]))
         .where(*own)
-        .correlate(PROFILE, ARM)
+        .correlate(PROFILE, ARM_RESULT)
         .scalar_subquery()
         .label(f"peak_{name}")
     )
@@ -102,8 +105,8 @@ def profile_view() -> Select[Any]:
         _peak("gflops"),
         _peak("gb_per_s"),
         *map(_either, _CONDITION),
-        ARM.c.threads,
-        ARM.c.flags.label("arm_flags"),
+        ARM_RESULT.c.threads,
+        ARM_RESULT.c.flags.label("arm_flags"),
         ATTEMPT.c.flags.label("job_flags"),
         PROFILE.c.recorded_at,
         *named(PROFILE_TIME, "change change_low change_high"),

@@ -17,6 +17,7 @@ from sqlalchemy import (
     MetaData,
     Select,
     Table,
+    TableClause,
     and_,
     case,
     cast,
@@ -26,18 +27,28 @@ from sqlalchemy import (
     select,
 )
 
-from store.schema.derived import COSTS, ArmLabelRow, BreakEvenRow, CostModelRow
-from store.schema.lightweight import newest_revision
-from store.schema.planned import SweepComparisonRow, SweepRow, core
-from store.schema.references import ReferenceRow
-from store.schema.results import FailureRow
-from store.views import fingerprint
-from store.views.arms import ARM, ATTEMPT, ENVIRONMENT, METRIC, arm_view, generation_view
-from store.views.columns import (
+from store.schema.tables import (
+    ARM_LABEL,
+    ARM_RESULT,
+    ATTEMPT,
+    BREAK_EVEN,
     COMPARISON,
-    CONDITION,
+    COST_MODEL,
+    COSTS,
     EFFECT,
+    ENVIRONMENT,
+    FAILURE,
+    METRIC,
+    REFERENCE,
     REPORTED,
+    SWEEP,
+    SWEEP_COMPARISON,
+    newest_revision,
+)
+from store.views import fingerprint
+from store.views.arms import arm_view, generation_view
+from store.views.columns import (
+    CONDITION,
     gmacs_saved,
     gmacs_total,
     named,
@@ -45,11 +56,6 @@ from store.views.columns import (
 )
 from store.views.executions import execution_view
 from store.views.profiles import kernel_view, profile_view
-
-SWEEP, REQUESTED = core(SweepRow), core(SweepComparisonRow)
-BREAK_EVEN, COST_MODEL, FAILURE = core(BreakEvenRow), core(CostModelRow), core(FailureRow)
-REFERENCE_ROW, ARM_LABEL = core(ReferenceRow), core(ArmLabelRow)
-
 
 _ANSWER = (
     *named(EFFECT, "comparison_id question_id"),
@@ -303,7 +309,7 @@ def _cost_model() -> Select[Any]:
     )
 
 
-def _of_curves(table: Table, figures: str, added: str = "") -> Select[Any]:
+def _of_curves(table: TableClause, figures: str, added: str = "") -> Select[Any]:
     """The rows of a table that has one or more for each curve of a sweep, with the condition and
     the arm of the curve.
     """
@@ -335,18 +341,21 @@ def _of_curves(table: Table, figures: str, added: str = "") -> Select[Any]:
 
 def _metric() -> Select[Any]:
     source = METRIC.join(ATTEMPT, ATTEMPT.c.id == METRIC.c.attempt).outerjoin(
-        ARM, and_(ARM.c.attempt == METRIC.c.attempt, ARM.c.arm == METRIC.c.arm)
+        ARM_RESULT, and_(ARM_RESULT.c.attempt == METRIC.c.attempt, ARM_RESULT.c.arm == METRIC.c.arm)
     )
-    columns = (*named(METRIC, "attempt arm metric value unit low high n"), *named(ARM, "arm_id"))
+    columns = (
+        *named(METRIC, "attempt arm metric value unit low high n"),
+        *named(ARM_RESULT, "arm_id"),
+    )
     return select(
-        *columns, *named(ATTEMPT, "environment flags host"), ARM.c.implementation
+        *columns, *named(ATTEMPT, "environment flags host"), ARM_RESULT.c.implementation
     ).select_from(source)
 
 
 def _sweep_comparison() -> Select[Any]:
-    requested = REQUESTED.join(SWEEP, SWEEP.c.id == REQUESTED.c.sweep)
+    requested = SWEEP_COMPARISON.join(SWEEP, SWEEP.c.id == SWEEP_COMPARISON.c.sweep)
     return (
-        select(SWEEP.c.name.label("sweep"), REQUESTED.c.comparison_id)
+        select(SWEEP.c.name.label("sweep"), SWEEP_COMPARISON.c.comparison_id)
         .select_from(requested)
         .where(newest_revision(SWEEP))
     )
@@ -357,7 +366,7 @@ def _reference() -> Select[Any]:
     return select(
         *(
             column
-            for column in REFERENCE_ROW.c
+            for column in REFERENCE.c
             if column.name not in {"digest", "payload", "set_payload"}
         )
     )

@@ -13,8 +13,7 @@ from store.derive.payloads import payload_of
 from store.derive.same_work import same_work
 from store.rows.row_mapping import insert_new
 from store.rows.transactions import writing
-from store.schema.planned import ComparisonRow, core
-from store.schema.results import ArmResultRow, AttemptRow, CalibrationRow, ComparisonAttemptRow
+from store.schema.tables import ARM_RESULT, ATTEMPT, CALIBRATION, COMPARISON, PAIR
 from store.views.public import TABLES
 from sweeps.model.flags import split_flags, wrong
 from sweeps.model.identity import digest
@@ -25,8 +24,6 @@ from sweeps.stats.calibration import fit_process_term, size_class
 from sweeps.stats.timing import ANALYSIS_VERSION
 from sweeps.stats.two_way import Contrast
 
-ATTEMPT, PAIR, ARM_RESULT = core(AttemptRow), core(ComparisonAttemptRow), core(ArmResultRow)
-CALIBRATION, COMPARISON = core(CalibrationRow), core(ComparisonRow)
 Together = tuple[str, str]
 """What contrasts of one process have in common: condition and host."""
 ByComparison = Mapping[tuple[str, str], Mapping[str, Contrast]]

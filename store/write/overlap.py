@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Engine, and_, func, or_, select
 from store.read.answers import Round
 from store.rows.placement import PlannedWork
 from store.rows.transactions import reading
-from store.schema.lightweight import ATTEMPT, FAILURE, JOB, PAIR, SWEEP, SWEEP_JOB
+from store.schema.tables import ATTEMPT, FAILURE, JOB, PAIR, SWEEP, SWEEP_JOB
 from sweeps.model.job import Job, Protocol
 from sweeps.model.outcome import ANSWERING_FAILURES
 

@@ -13,7 +13,7 @@ from store.rows.owners import is_alive, owner
 from store.rows.placement import Capacity, Place
 from store.rows.row_mapping import insert_jobs, link_jobs
 from store.rows.transactions import database_time, reading, writing
-from store.schema.lightweight import EFFECT, JOB, STATES, SWEEP, SWEEP_COMPARISON, SWEEP_JOB
+from store.schema.tables import EFFECT, JOB, STATES, SWEEP, SWEEP_COMPARISON, SWEEP_JOB
 from sweeps.model.condition import Device
 from sweeps.model.job import Job, Occupation
 from sweeps.model.kinds import KINDS

@@ -28,13 +28,15 @@ from store.rows.row_mapping import (
     insert_row,
 )
 from store.rows.transactions import reading, writing
-from store.schema.planned import ComparisonRow, EnvironmentRow, JobRow, core
-from store.schema.results import (
-    ArmResultRow,
-    AttemptRow,
-    ComparisonAttemptRow,
-    FailureRow,
-    MetricRow,
+from store.schema.tables import (
+    ARM_RESULT,
+    ATTEMPT,
+    COMPARISON,
+    ENVIRONMENT,
+    FAILURE,
+    JOB,
+    METRIC,
+    PAIR,
 )
 from store.views.public import TABLES
 from store.write.calibrations import newest_calibration, recalibrate
@@ -47,13 +49,6 @@ from sweeps.stats.timing import load_distributions
 
 Source = Literal["measured", "imported"]
 
-ATTEMPT, JOB, COMPARISON, PAIR = (
-    core(AttemptRow),
-    core(JobRow),
-    core(ComparisonRow),
-    core(ComparisonAttemptRow),
-)
-ARM_RESULT, METRIC, FAILURE = core(ArmResultRow), core(MetricRow), core(FailureRow)
 KNOWN = select(ATTEMPT.c.id).where(ATTEMPT.c.digest == bindparam("digest"))
 END_LEASE = (
     update(JOB)
@@ -288,7 +283,7 @@ class AttemptWriter:
         `answer` makes it count.
         """
         outcome = self.outcome
-        insert_new(connection, core(EnvironmentRow), [self.environment])
+        insert_new(connection, ENVIRONMENT, [self.environment])
         columns = {
             "digest": self.digest,
             "job": row,
@@ -312,7 +307,7 @@ class AttemptWriter:
         }
         attempt = insert_row(connection, ATTEMPT, columns)
         for table, raw in self.raw:
-            connection.execute(insert_into(core(table)), {**raw, "attempt": attempt})
+            connection.execute(insert_into(table), {**raw, "attempt": attempt})
         if outcome.arms:
             connection.execute(
                 insert_into(ARM_RESULT), [_arm_row(self.job, arm, attempt) for arm in outcome.arms]

@@ -11,15 +11,13 @@ from sqlalchemy import Engine, delete, select
 from store.errors import StoreError
 from store.rows.row_mapping import insert_into
 from store.rows.transactions import reading, writing
-from store.schema.planned import core
-from store.schema.references import ReferenceRow
+from store.schema.tables import REFERENCE
 from sweeps.importers.measurement import Measurement, ReferenceSet
 from sweeps.model.identity import canonical
 
 if TYPE_CHECKING:
     import pandas as pd
 
-REFERENCE = core(ReferenceRow)
 _SAME = (
     "label",
     "method",

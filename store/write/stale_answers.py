@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Engine, select
 
 from store.rows.transactions import reading
-from store.schema.lightweight import COMPARISON, EFFECT, ENVIRONMENT
+from store.schema.tables import COMPARISON, EFFECT, ENVIRONMENT
 from store.write.submission import IDS_AT_ONCE
 from sweeps.model.job import Comparison, Job
 from sweeps.model.kinds import KINDS

@@ -12,7 +12,7 @@ from store.rows.owners import is_alive, owner
 from store.rows.placement import Pin, PlannedWork, placement_columns
 from store.rows.row_mapping import comparison_row, insert_jobs, insert_new, insert_row, link_jobs
 from store.rows.transactions import database_time, reading, writing
-from store.schema.lightweight import COMPARISON, JOB, SWEEP, SWEEP_COMPARISON, SWEEP_JOB
+from store.schema.tables import COMPARISON, JOB, SWEEP, SWEEP_COMPARISON, SWEEP_JOB
 from store.write.overlap import Overlap, find_overlap
 from sweeps.model.identity import canonical
 from sweeps.model.job import Comparison, Job, Protocol

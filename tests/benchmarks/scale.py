@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from sqlalchemy import text
+from sqlalchemy import insert, text
 
 from orchestrator.plan import planning
 from orchestrator.plan.planning import submit_plan
@@ -64,14 +64,12 @@ def answering(folder: Path) -> None:
     """Every comparison answered, without a worker: an attempt for each job, and a row of derived
     figures for each of its pairs.
     """
-    from store.schema.derived import EffectRow
-    from store.schema.lightweight import ENVIRONMENT
-    from store.schema.results import ComparisonAttemptRow
+    from store.schema.tables import EFFECT, ENVIRONMENT, PAIR
 
     engine, environment = connect(str(folder / "scale.db")), local_sites()[0].environments["cpu"]
     expansion = planning.load_sweep(folder / "scale.yaml", auto="cpu")
-    pair = dict.fromkeys(ComparisonAttemptRow.model_fields) | {"baseline": 0, "arm": 1}
-    figures = dict.fromkeys(EffectRow.model_fields)
+    pair = dict.fromkeys(PAIR.c.keys()) | {"baseline": 0, "arm": 1}
+    figures = dict.fromkeys(EFFECT.c.keys())
     figures |= {
         "metric": "latency",
         "source": "imported",
@@ -108,14 +106,14 @@ def answering(folder: Path) -> None:
             )
             rows = [(key, question, {"comparison_id": key}) for key, question in ids]
             connection.execute(
-                ComparisonAttemptRow.__table__.insert(),
+                insert(PAIR),
                 [{**pair, **row, "attempt": attempt} for _, _, row in rows],
             )
             derived = [
                 {**figures, **row, "environment": where, "question_id": question}
                 for _, question, row in rows
             ]
-            connection.execute(EffectRow.__table__.insert(), derived)
+            connection.execute(insert(EFFECT), derived)
         connection.execute(text("UPDATE job SET state = 'done'"))
 
 

@@ -43,7 +43,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from store.open.engine import connect
 from store.write.record import record
-from store.schema.planned import METADATA
+from store.schema.tables import model_metadata
 from store.read.user_sql import run_query
 from sweeps.model.outcome import Outcome
 engine = connect(sys.argv[1])
@@ -53,7 +53,7 @@ arms = tuple(arm.model_copy(update={"first_call_s": 1.5}) for arm in outcome.arm
 print(record(engine, None, None, outcome.model_copy(update={"arms": arms, "host": "new"})))
 print(run_query(sys.argv[1], "SELECT host, first_call_s FROM speedup ORDER BY host").rows)
 with engine.connect() as connection:
-    print(compare_metadata(MigrationContext.configure(connection), METADATA))
+    print(compare_metadata(MigrationContext.configure(connection), model_metadata()))
 """
 
 MakeJob = Callable[..., Job]
@@ -181,7 +181,7 @@ def test_a_column_of_speedup_needs_two_files(
     source = tmp_path / "source"
     for folder in ("sweeps", "store"):
         shutil.copytree(ROOT / folder, source / folder)
-    tables = source / "store/schema/results.py"
+    tables = source / "store/schema/measured.py"
     declared = "    implementation: str | None = None\n"
     assert tables.read_text().count(declared) == 1
     tables.write_text(

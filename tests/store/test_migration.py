@@ -25,7 +25,6 @@ from sqlalchemy import (
     String,
     Table,
     TableClause,
-    inspect,
     text,
 )
 
@@ -33,8 +32,8 @@ from store.errors import StoreError
 from store.open import migration
 from store.open.engine import connect, connect_readonly
 from store.read.user_sql import run_query
-from store.schema import lightweight
-from store.schema.planned import METADATA
+from store.schema import tables
+from store.schema.tables import model_metadata
 from store.views import fingerprint
 from store.write import record
 
@@ -80,7 +79,7 @@ def later(tmp_path: Path) -> Callable[[str], Path]:
 def test_tables_are_those_of_the_models(engine: Engine) -> None:
     """Exactly the tables, columns and indexes of the models."""
     with engine.connect() as connection:
-        assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
+        assert compare_metadata(MigrationContext.configure(connection), model_metadata()) == []
 
 
 def test_checks_are_those_of_the_models(engine: Engine) -> None:
@@ -91,7 +90,7 @@ def test_checks_are_those_of_the_models(engine: Engine) -> None:
         )
     checks = {
         str(check.name): str(check.sqltext)
-        for table in METADATA.tables.values()
+        for table in model_metadata().tables.values()
         for check in table.constraints
         if hasattr(check, "sqltext")
     }
@@ -104,17 +103,18 @@ def test_checks_are_those_of_the_models(engine: Engine) -> None:
     assert missing == []
 
 
-def test_lightweight_tables_have_columns_of_the_models(engine: Engine) -> None:
-    """What is read without the models has the names of their tables, and of views, and no other
-    columns.
+def test_statements_use_the_tables_of_the_models() -> None:
+    """What is read from the source of the models has their tables, all with the same columns in the
+    same order, of the same types.
     """
-    tables = [value for value in vars(lightweight).values() if isinstance(value, TableClause)]
-    assert len(tables) > 10
-    there = inspect(engine)
-    for table in tables:
-        assert set(table.c.keys()) <= {
-            column["name"] for column in there.get_columns(table.name)
-        }, table.name
+    read = {table.name: table for table in vars(tables).values() if isinstance(table, TableClause)}
+    models = model_metadata().tables
+    assert read.keys() == models.keys()
+    for name, model in models.items():
+        assert read[name].c.keys() == model.c.keys()
+        for column in model.c:
+            own = str(read[name].c[column.name].type)  # INTEGER for BIGINT too
+            assert own.startswith(str(column.type).removeprefix("BIG"))
 
 
 def test_schema_is_the_newest_migration() -> None:

@@ -35,7 +35,7 @@ from store.read.runs import failure_classes, run_progress, seconds_left
 from store.read.token_break_evens import claims_of_curves
 from store.read.user_sql import open_query, run_query
 from store.rows.transactions import writing
-from store.schema.planned import METADATA
+from store.schema.tables import model_metadata
 from store.views import public
 from store.write import queue
 from store.write.overlap import newest_attempt
@@ -161,7 +161,7 @@ def test_the_schema_is_that_of_the_tables(engines: tuple[Engine, Engine]) -> Non
     """
     there, _ = engines
     with there.connect() as connection:
-        assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
+        assert compare_metadata(MigrationContext.configure(connection), model_metadata()) == []
         assert migration.version(connection) == migration.SCHEMA
     connect(there.url.render_as_string(hide_password=False)).dispose()
 

@@ -22,15 +22,12 @@ from sqlalchemy import (
 from store.rows.frames import groups
 from store.rows.placement import Place
 from store.rows.transactions import reading
-from store.schema.derived import EffectRow
-from store.schema.lightweight import PANEL_PROGRESS, PANEL_ROWS, SWEEP_COMPARISON
-from store.schema.planned import ComparisonRow, core
+from store.schema.tables import COMPARISON, EFFECT, PANEL, PANEL_PROGRESS, SWEEP_COMPARISON
 from sweeps.model.job import DENSE
 from sweeps.model.kinds import THREAD_FIELDS
 from sweeps.model.metrics import timed_metrics
 from sweeps.number_format import is_missing
 
-EFFECT, COMPARISON = core(EffectRow), core(ComparisonRow)
 _OF_PANEL = COMPARISON.c.comparison_id == PANEL_PROGRESS.c.comparison_id
 _CONDITION = (
     "weights",
@@ -66,14 +63,14 @@ def measured_conditions(engine: Engine) -> pd.DataFrame:
     names = ["model", "device", "batch_size", "runtime", "metric"]
     columns = [COMPARISON.c[name] for name in names[:-1]]
     counted = [
-        func.sum(PANEL_ROWS.c.points).label("points"),
-        func.max(PANEL_ROWS.c.measured_at).label("at"),
+        func.sum(PANEL.c.points).label("points"),
+        func.max(PANEL.c.measured_at).label("at"),
     ]
     swept = (
-        select(*columns, PANEL_ROWS.c.metric, *counted)
+        select(*columns, PANEL.c.metric, *counted)
         .select_from(_panels())
-        .where(PANEL_ROWS.c.metric.in_(timed_metrics()), *unmodified(COMPARISON))
-        .group_by(*columns, PANEL_ROWS.c.metric)
+        .where(PANEL.c.metric.in_(timed_metrics()), *unmodified(COMPARISON))
+        .group_by(*columns, PANEL.c.metric)
     )
     found = _frame(engine, swept)
     if _all_swept(engine):
@@ -127,13 +124,11 @@ def timed_conditions(
     own = [COMPARISON.c[name] == value for name, value in limits.items() if value is not None]
     of_condition = [COMPARISON.c[name] for name in _CONDITION]
     of_place = [
-        PANEL_ROWS.c[name] for name in ("environment", "host", "panel_id", "points", "measured_at")
+        PANEL.c[name] for name in ("environment", "host", "panel_id", "points", "measured_at")
     ]
     metrics = timed_metrics() if metric is None else (metric,)
     points = (
-        select(*of_place, *of_condition)
-        .select_from(_panels())
-        .where(PANEL_ROWS.c.metric.in_(metrics))
+        select(*of_place, *of_condition).select_from(_panels()).where(PANEL.c.metric.in_(metrics))
     )
     every = (
         select(PANEL_PROGRESS.c.panel_id, *of_condition)
@@ -225,10 +220,10 @@ def unmodified(table: FromClause) -> tuple[ColumnElement[bool], ...]:
 
 def _panels() -> Any:
     same = and_(
-        PANEL_PROGRESS.c.sweep == PANEL_ROWS.c.sweep,
-        PANEL_PROGRESS.c.panel_id == PANEL_ROWS.c.panel_id,
+        PANEL_PROGRESS.c.sweep == PANEL.c.sweep,
+        PANEL_PROGRESS.c.panel_id == PANEL.c.panel_id,
     )
-    return PANEL_ROWS.join(PANEL_PROGRESS, same).join(COMPARISON, _OF_PANEL)
+    return PANEL.join(PANEL_PROGRESS, same).join(COMPARISON, _OF_PANEL)
 
 
 def _measured_by(table: FromClause, metrics: Collection[str]) -> tuple[ColumnElement[bool], ...]:

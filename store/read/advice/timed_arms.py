@@ -22,9 +22,15 @@ from store.read.quality_join import quality_metrics
 from store.rows.location import display_name
 from store.rows.placement import Place, on_curve
 from store.rows.transactions import reading
-from store.schema.derived import EffectRow
-from store.schema.planned import ComparisonRow, EnvironmentRow, SweepComparisonRow, SweepRow, core
-from store.schema.results import AttemptRow, ComparisonAttemptRow
+from store.schema.tables import (
+    ATTEMPT,
+    COMPARISON,
+    EFFECT,
+    ENVIRONMENT,
+    PAIR,
+    SWEEP,
+    SWEEP_COMPARISON,
+)
 from store.views.public import TABLES
 from sweeps.errors import did_you_mean
 from sweeps.model.flags import split_flags, wrong
@@ -33,8 +39,6 @@ from sweeps.model.kinds import KINDS
 from sweeps.model.metrics import METRICS, timed_metrics
 
 SPEED, EFFECT_VIEW, FAILED = TABLES["speedup"], TABLES["effect"], TABLES["failures"]
-EFFECT, COMPARISON, ENVIRONMENT = core(EffectRow), core(ComparisonRow), core(EnvironmentRow)
-ATTEMPT, PAIR = core(AttemptRow), core(ComparisonAttemptRow)
 _AT = ("comparison_id", "environment", "host")
 
 
@@ -273,7 +277,7 @@ def provenance_rows(engine: Engine, name: str) -> pd.DataFrame:
     A row for each environment, host, commit and source: `device_name`, `facts` (JSON), `attempts`,
     and `first` and `last` in seconds since the epoch.
     """
-    link, sweep, other = core(SweepComparisonRow), core(SweepRow), core(SweepRow).alias("other")
+    link, sweep, other = SWEEP_COMPARISON, SWEEP, SWEEP.alias("other")
     newest = select(func.max(other.c.revision)).where(other.c.name == name).scalar_subquery()
     requested = select(link.c.comparison_id).join(sweep, sweep.c.id == link.c.sweep)
     requested = requested.where(sweep.c.name == name, sweep.c.revision == newest)

@@ -24,29 +24,22 @@ from store.derive.effects import PAIRS
 from store.derive.payloads import payload_of
 from store.rows.row_mapping import timestamp
 from store.rows.transactions import reading
-from store.schema.derived import EffectRow
-from store.schema.planned import (
-    ArmColumns,
-    ComparisonRow,
-    EnvironmentRow,
-    SweepComparisonRow,
-    SweepRow,
-    core,
+from store.schema.tables import (
+    ARM_COLUMNS,
+    ATTEMPT,
+    COMPARISON,
+    EFFECT,
+    ENVIRONMENT,
+    PAIR,
+    SWEEP,
+    SWEEP_COMPARISON,
 )
-from store.schema.results import AttemptRow, ComparisonAttemptRow
 from store.views.columns import newest_answer
 from sweeps.model.flags import split_flags
 from sweeps.model.kinds import KINDS
 
 By = Literal["sweep", "environment", "revision", "date"]
 BY: tuple[By, ...] = get_args(By)
-EFFECT, COMPARISON, ENVIRONMENT, SWEEP = (
-    core(EffectRow),
-    core(ComparisonRow),
-    core(EnvironmentRow),
-    core(SweepRow),
-)
-ATTEMPT, PAIR, LINK = core(AttemptRow), core(ComparisonAttemptRow), core(SweepComparisonRow)
 MAX_ANSWERS = 1500
 """Questions, or answers of a side, that are read."""
 LOOKED_UP = 50_000
@@ -81,9 +74,7 @@ ANSWER = (
         "processes",
     ),
 )
-COMPARED_FIELDS = tuple(
-    name for name in ArmColumns.model_fields if name not in {"arm_id", "condition_id"}
-)
+COMPARED_FIELDS = tuple(name for name in ARM_COLUMNS if name not in {"arm_id", "condition_id"})
 
 
 class SideChoice(NamedTuple):
@@ -180,7 +171,7 @@ class _Side(NamedTuple):
         """Whether the sweep requests the comparison of a row: looked up, since a list of all would
         be made for each use.
         """
-        link = LINK.alias()
+        link = SWEEP_COMPARISON.alias()
         of = select(link.c.sweep).where(
             link.c.sweep == self.sweep, link.c.comparison_id == table.c.comparison_id
         )
@@ -190,11 +181,13 @@ class _Side(NamedTuple):
         """All of its questions, answered or not."""
         if self.sweep is None:
             return select(EFFECT.c.question_id.label("question_id")).where(self.effects(EFFECT))
-        both = LINK.join(COMPARISON, COMPARISON.c.comparison_id == LINK.c.comparison_id)
+        both = SWEEP_COMPARISON.join(
+            COMPARISON, COMPARISON.c.comparison_id == SWEEP_COMPARISON.c.comparison_id
+        )
         return (
             select(COMPARISON.c.question_id.label("question_id"))
             .select_from(both)
-            .where(LINK.c.sweep == self.sweep)
+            .where(SWEEP_COMPARISON.c.sweep == self.sweep)
         )
 
     def has(self, question: ColumnElement[str]) -> ColumnElement[bool]:
@@ -222,7 +215,9 @@ class _Side(NamedTuple):
             )
         else:
             ids = select(EFFECT.c.comparison_id).where(self.effects(EFFECT))
-            linked = select(LINK.c.comparison_id).where(LINK.c.sweep == self.sweep)
+            linked = select(SWEEP_COMPARISON.c.comparison_id).where(
+                SWEEP_COMPARISON.c.sweep == self.sweep
+            )
             here = COMPARISON.c.comparison_id.in_(ids if self.sweep is None else linked)
         return (
             select(COMPARISON.c.comparison_id).where(here).order_by(*order).limit(MAX_ANSWERS + 1)
@@ -244,7 +239,9 @@ def _side(connection: Connection, by: By, value: str) -> _Side:
     row = connection.execute(
         sweeps if revision is None else sweeps.where(SWEEP.c.revision == revision)
     ).scalar_one()
-    links = select(func.count()).select_from(LINK).where(LINK.c.sweep == row)
+    links = (
+        select(func.count()).select_from(SWEEP_COMPARISON).where(SWEEP_COMPARISON.c.sweep == row)
+    )
     return _Side(row, ("", ""), connection.execute(links).scalar_one())
 
 

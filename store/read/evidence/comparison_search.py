@@ -5,10 +5,8 @@ from typing import Any
 from sqlalchemy import Connection, Engine, or_, select
 
 from store.rows.transactions import reading
-from store.schema.derived import EffectRow
-from store.schema.planned import ComparisonRow, EnvironmentRow, core
+from store.schema.tables import COMPARISON, EFFECT, ENVIRONMENT
 
-EFFECT, COMPARISON, ENVIRONMENT = core(EffectRow), core(ComparisonRow), core(EnvironmentRow)
 NEAREST = 8
 """Ids that are named where one is unknown."""
 _SIZES = ("image_size", "prompt_tokens")

@@ -17,29 +17,23 @@ from store.rows.location import display_name
 from store.rows.placement import Place
 from store.rows.sample_codec import unpack_order
 from store.rows.transactions import reading
-from store.schema.derived import EffectRow
-from store.schema.planned import ComparisonRow, EnvironmentRow, SweepComparisonRow, SweepRow, core
-from store.schema.results import AttemptRow, CalibrationRow, FailureRow, SampleRow
+from store.schema.tables import (
+    ATTEMPT,
+    CALIBRATION,
+    COMPARISON,
+    EFFECT,
+    ENVIRONMENT,
+    FAILURE,
+    SAMPLE,
+    SWEEP,
+    SWEEP_COMPARISON,
+)
 from sweeps.model.job import Comparison, Protocol
 from sweeps.model.kinds import KINDS
 from sweeps.model.metrics import METRICS, MetricSpec, rates
 from sweeps.model.outcome import Failure
 from sweeps.stats.pooling import Verdict
 from sweeps.stats.visits import Pooling
-
-EFFECT, COMPARISON, ENVIRONMENT, SWEEP = (
-    core(EffectRow),
-    core(ComparisonRow),
-    core(EnvironmentRow),
-    core(SweepRow),
-)
-ATTEMPT, FAILURE, SAMPLE, CALIBRATION = (
-    core(AttemptRow),
-    core(FailureRow),
-    core(SampleRow),
-    core(CalibrationRow),
-)
-LINK = core(SweepComparisonRow)
 
 
 class StoredAttempt(NamedTuple):
@@ -218,9 +212,9 @@ def _others(rows: Sequence[Mapping[str, Any]], place: Place) -> tuple[Mapping[st
 
 
 def _requested(comparison_id: str) -> Any:
-    linked = SWEEP.join(LINK, LINK.c.sweep == SWEEP.c.id)
+    linked = SWEEP.join(SWEEP_COMPARISON, SWEEP_COMPARISON.c.sweep == SWEEP.c.id)
     rows = select(*(SWEEP.c[name] for name in ("name", "revision", "text"))).select_from(linked)
-    return rows.where(LINK.c.comparison_id == comparison_id).order_by(
+    return rows.where(SWEEP_COMPARISON.c.comparison_id == comparison_id).order_by(
         SWEEP.c.submitted_at.desc(), SWEEP.c.id.desc()
     )
 

@@ -16,12 +16,10 @@ from store.errors import StoreError
 from store.rows.location import display_name
 from store.rows.row_mapping import timestamp
 from store.rows.transactions import reading
-from store.schema.derived import EffectRow
-from store.schema.planned import ComparisonRow, EnvironmentRow, core
+from store.schema.tables import COMPARISON, EFFECT, ENVIRONMENT
 from sweeps.model.flags import split_flags
 from sweeps.model.metrics import METRICS
 
-EFFECT, COMPARISON, ENVIRONMENT = core(EffectRow), core(ComparisonRow), core(EnvironmentRow)
 MAX_ATTEMPTS = 100
 """Attempts that are drawn, the newest ones."""
 

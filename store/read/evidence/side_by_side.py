@@ -19,7 +19,7 @@ from store.read.evidence.compare_queries import (
     compare_stored,
 )
 from store.rows.transactions import reading
-from store.schema.planned import ComparisonRow, EnvironmentRow, core
+from store.schema.tables import COMPARISON, ENVIRONMENT
 from sweeps.model.flags import split_flags, wrong
 from sweeps.model.job import Comparison
 from sweeps.stats.side_by_side import (
@@ -30,7 +30,6 @@ from sweeps.stats.side_by_side import (
     speed_difference,
 )
 
-COMPARISON, ENVIRONMENT = core(ComparisonRow), core(EnvironmentRow)
 QUESTION = (
     *COMPARED_FIELDS,
     "baseline_id",
