@@ -344,7 +344,7 @@ def import_outcomes(
 
         raise typer.Exit(import_published(files or (), db=db))
     from orchestrator.commands.import_files import import_files
-    from store.traces.ties import StatedTie
+    from store.write.traces import StatedTie
 
     if not files:
         raise typer.BadParameter("name the files or folders to import", param_hint="FILE...")
@@ -407,8 +407,8 @@ def rebuild(
 ) -> None:
     """Rebuild statistics, verdicts and break-even points from the raw samples."""
     from store.open.engine import connect
-    from store.read.arm_labels import label_stored_arms
     from store.write.record import reanalyse
+    from store.write.submission import label_stored_arms
     from workers.methods.arm_labels import params_label
 
     engine = connect(db)

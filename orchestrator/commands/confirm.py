@@ -16,7 +16,7 @@ from orchestrator.plan.sites import local_sites
 from store.open.engine import connect_readonly
 from store.read.advice.timed_arms import fresh_figures
 from store.rows.placement import Place
-from store.write.overlap import newest_attempt
+from store.write.submission import newest_attempt
 from sweeps.analysis.advice import RankedArm
 from sweeps.analysis.labels import SPEEDUP, Conclusion, conclude
 from sweeps.errors import UserError

@@ -19,13 +19,12 @@ from orchestrator.plan.sites import Site
 from orchestrator.plan.sweep_source import find_source
 from store.errors import StoreError
 from store.open.engine import Engine, connect
-from store.read.arm_labels import store_arm_labels
-from store.traces.nsys_export import read_nsys
-from store.traces.record import RecordedTrace, TraceFile, record_traces
-from store.traces.ties import StatedTie
+from store.read.nsys_export import read_nsys
 from store.write.queue import progress
 from store.write.record import record_imported
 from store.write.references import import_references
+from store.write.submission import store_arm_labels
+from store.write.traces import RecordedTrace, StatedTie, TraceFile, record_traces
 from sweeps.importers.ncu import KERNEL, NAME, ncu_profiles, read_ncu
 from sweeps.importers.nsys import nsys_profiles
 from sweeps.importers.outcome_file import OutcomeFileError, read_outcome

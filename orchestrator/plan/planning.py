@@ -18,15 +18,12 @@ from orchestrator.plan.placement import Placement, PlannedJob
 from orchestrator.plan.preview import Preview, preview_as_list, preview_lines
 from orchestrator.plan.sites import Site, by_device, require_sites
 from store.open.engine import Engine
-from store.read.answers import Round
+from store.read.answers import Change, Round, stale_answers
 from store.read.answers import answers as stored_answers
-from store.read.arm_labels import store_arm_labels
 from store.rows.placement import Place, PlannedWork
 from store.rows.row_mapping import requested_params
 from store.write import queue
-from store.write.overlap import newest_attempt
-from store.write.stale_answers import Change, stale_answers
-from store.write.submission import NewSweep, submit_sweep
+from store.write.submission import NewSweep, newest_attempt, store_arm_labels, submit_sweep
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.language.expand import Expansion, expand_file
 from sweeps.model.condition import NAMED_WEIGHTS, Condition, Device

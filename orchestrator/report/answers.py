@@ -20,8 +20,8 @@ from orchestrator.report.sections.conditions import (
 )
 from orchestrator.report.sections.differences import change_of
 from orchestrator.report.sections.speedup import speedup_of
-from store.read.host_labels import label_hosts
-from store.read.profiling.explanations import CLASSES_OF_TIME, explain_profiles
+from store.read.curves import label_hosts
+from store.read.profiling import CLASSES_OF_TIME, explain_profiles
 from store.rows.frames import groups, rows_of
 from sweeps.analysis.labels import GAINS, Finding
 from sweeps.model.flags import split_flags, wrong

@@ -9,10 +9,9 @@ import pandas as pd
 from store.open.engine import connect_readonly
 from store.read.advice.timed_arms import provenance_rows
 from store.read.audits import MAX_AUDITED, audit_of_sweep
-from store.read.comparison_status import states
-from store.read.curve_costs import CurveKey, curve_costs
-from store.read.profiling.activities import operator_rows
-from store.read.quality_join import beside_controls
+from store.read.curves import CurveKey, curve_costs
+from store.read.profiling import operator_rows
+from store.read.quality import beside_controls, states
 from store.read.queries import counter_rows, execution_rows, find_sweep, sweep_rows, zeroshot_rows
 from store.rows.frames import rows_of
 from store.rows.location import database_option
@@ -51,10 +50,10 @@ class Report:
     zeroshot: pd.DataFrame
     """Zero-shot tasks, see `store.read.queries.zeroshot_rows`."""
     quality_states: pd.DataFrame
-    """Comparisons of the kinds that are not timed, see `store.read.comparison_status`, and their
+    """Comparisons of the kinds that are not timed, see `store.read.quality`, and their
     `kind`."""
     controls: pd.DataFrame
-    """Tuned arms against their controls, see `store.read.quality_join.beside_controls`."""
+    """Tuned arms against their controls, see `store.read.quality.beside_controls`."""
     executions: pd.DataFrame
     """Attempts with what the monitors read, see `store.read.queries.execution_rows`."""
     profiles: pd.DataFrame

@@ -11,7 +11,7 @@ from orchestrator.report.data import Report
 from orchestrator.report.section import Section, filled_columns
 from orchestrator.report.sections import differences, generation, speedup
 from orchestrator.report.sections.provenance import day, facts_text
-from store.read.quality_join import quality_metrics
+from store.read.quality import quality_metrics
 from store.rows.frames import rows_of
 from sweeps.model.kinds import KINDS
 from sweeps.model.metrics import INTERVAL, METRICS, SPEED_FLOOR

@@ -17,7 +17,7 @@ from orchestrator.report.next_steps import decisions_of, next_steps_of
 from orchestrator.report.section import Column, Section, TextLine, style_of
 from orchestrator.report.sections import differences, speedup
 from orchestrator.report.sections.surprises import realised_interval
-from store.read.host_labels import label_hosts
+from store.read.curves import label_hosts
 from store.rows.frames import groups, rows_of
 from sweeps.analysis.labels import Finding
 from sweeps.model.flags import FLAGS, split_flags

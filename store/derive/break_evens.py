@@ -8,12 +8,11 @@ its curve.
 import json
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from math import inf, log
 from typing import Any
 
 from sqlalchemy import Connection, Row, Select, bindparam, delete, distinct, func, select
 
-from store.derive.cost_models import cost_model_row
-from store.derive.curve_points import SIZE_AXES, curve_of
 from store.derive.savings_curves import (
     ALONG_FIELDS,
     REQUESTED,
@@ -22,12 +21,133 @@ from store.derive.savings_curves import (
     missing_work,
     points_by_line,
 )
-from store.rows.row_mapping import insert_into
-from store.schema.tables import BREAK_EVEN, COMPARISON, COST_MODEL, EFFECT, SWEEP, SWEEP_COMPARISON
+from store.rows.row_mapping import finite, insert_into
+from store.rows.transactions import batches
+from store.schema.tables import (
+    BREAK_EVEN,
+    COMPARISON,
+    COST_MODEL,
+    COSTS,
+    EFFECT,
+    SWEEP,
+    SWEEP_COMPARISON,
+)
 from store.views.columns import gmacs_total, newest_answer
-from sweeps.stats.curves.breakeven import break_even
-from sweeps.stats.curves.curve import AMOUNT_WORDS, Curve, describe_curve
+from sweeps.model.flags import split_flags, wrong
+from sweeps.stats.curves.breakeven import break_even, fit_points, predicted
+from sweeps.stats.curves.curve import AMOUNT_WORDS, Curve, Point, describe_curve
+from sweeps.stats.curves.launch_work import launch_work_of
+from sweeps.stats.pooling import SpeedUp
 from sweeps.stats.timing import ANALYSIS_VERSION
+
+SIZE_AXES = ("tokens", "gmacs", "image_size")
+"""Axes along which the image size or the prompt's length varies, on a scale without zero."""
+
+
+def curve_of(
+    rows: Sequence[Row[Any]],
+    axis: str,
+    alpha: float | None = None,
+    places: Sequence[float | None] | None = None,
+) -> Curve:
+    """The curve of rows, oldest first, at `places`, or by default their column `axis`; without
+    those whose x is not known.
+
+    Points have their intervals at the level `alpha`, or those stored where it is `None`.
+    """
+    # of two at one x the newer stays
+    points = {
+        float(x): Point(
+            x=x,
+            speedup=row.effect,
+            **dict(zip(("low", "high", "verdict"), _interval(row, alpha), strict=True)),
+            se=row.effect_se,
+            pairs=row.n,
+            seconds=row.seconds,
+            gmacs_baseline=row.gmacs_baseline,
+            gmacs=row.gmacs_arm,
+            comparison_id=row.comparison_id,
+            wrong=wrong(split_flags(row.flags)),
+            no_op="no_effect" in split_flags(row.flags),
+        )
+        for row, x in zip(rows, places or [getattr(row, axis) for row in rows], strict=True)
+        if x is not None and (x or axis not in SIZE_AXES)
+    }
+    return Curve(axis=axis, points=tuple(points.values()))
+
+
+def _interval(row: Row[Any], alpha: float | None) -> tuple[float | None, float | None, Any]:
+    """Ends and verdict of a point; around an amount that was read once, and has a verdict, lies the
+    floor.
+    """
+    if (
+        row.compared == "amount"
+        and row.effect_low is None
+        and row.verdict not in ("insufficient", "quarantined")
+    ):
+        return row.effect / (1 + row.floor), row.effect * (1 + row.floor), row.verdict
+    return at_level(row, alpha)
+
+
+def at_level(row: Any, alpha: float | None) -> tuple[float | None, float | None, Any]:
+    """Ends of the interval and verdict of a row of `effect_row` at the level `alpha`; those stored
+    where it is `None`.
+    """
+    if alpha is None or row.effect_se is None or not row.effect_freedom:
+        return row.effect_low, row.effect_high, row.verdict
+    found = SpeedUp(log(row.effect), row.effect_se, row.effect_freedom, row.n, alpha)
+    ends = (found.low, found.high) if found.half_width < inf else (None, None)
+    return *ends, row.verdict if row.verdict in ("insufficient", "quarantined") else found.verdict()
+
+
+_SECONDS = {"ms": 1e-3, "s": 1.0}
+"""Units of the metrics that launch + work is a model of: times."""
+
+
+def cost_model_row(rows: Sequence[Row[Any]]) -> Iterator[dict[str, Any]]:
+    """The derived columns of the cost model of one curve of times along tokens, if it has a
+    point.
+    """
+    if rows[-1].unit not in _SECONDS:
+        return
+    curve = curve_of(rows, "tokens")
+    points = [point for point in curve.usable() if not point.no_op]
+    if not points:
+        return
+    unit = "GMAC" if all(point.gmacs and point.gmacs_baseline for point in points) else "token"
+    if unit == "token":
+        points = [
+            point.model_copy(update={"gmacs": point.x, "gmacs_baseline": point.x})
+            for point in points
+        ]
+    found = fit_points(points)
+    seconds = {row.comparison_id: row.baseline_value * _SECONDS[row.unit] for row in rows}
+    columns = {
+        "comparison_id": rows[-1].comparison_id,
+        "points": len(points),
+        "work_unit": unit,
+        "verdict": "undetermined" if found is None else "fits" if found.adequate else "misfit",
+        "misfit_p": None if found is None else found.misfit_p,
+        "analysis_version": ANALYSIS_VERSION,
+        **dict.fromkeys(f"{name}{end}" for name in COSTS for end in ("", "_low", "_high")),
+        **dict.fromkeys(f"predicted_x{end}" for end in ("", "_low", "_high")),
+    }
+    if None not in [point.se for point in points]:
+        costs = launch_work_of(points, seconds)
+        for name, cost in zip(COSTS, costs[:4] if costs else (), strict=False):
+            columns |= {
+                name: finite(cost.value),
+                f"{name}_low": finite(cost.low),
+                f"{name}_high": finite(cost.high),
+            }
+    if found is not None and (place := predicted(found, points)) is not None:
+        columns |= {
+            "predicted_x": place.x,
+            "predicted_x_low": place.low,
+            "predicted_x_high": place.high,
+        }
+    yield columns
+
 
 BATCH = 1000
 """Comparisons that one statement may name; databases allow some ten thousand."""
@@ -212,8 +332,8 @@ def derive_sweep(connection: Connection, sweep: int) -> None:
     found = connection.execute(ANSWERED, {"sweep": sweep}).all()
     for environment, rows in groupby(found, key=lambda row: str(row.environment)):
         comparisons = [row.comparison_id for row in rows]
-        for start in range(0, len(comparisons), BATCH):
-            derive_break_evens(connection, comparisons[start : start + BATCH], environment)
+        for batch in batches(comparisons, BATCH):
+            derive_break_evens(connection, batch, environment)
 
 
 def _line_rows(

@@ -2,7 +2,7 @@
 offer its choices.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from sqlalchemy import (
@@ -17,6 +17,7 @@ from sqlalchemy import (
     select,
 )
 
+from store.rows.transactions import batches
 from store.schema.tables import COMPARISON, EFFECT, PANEL, PANEL_PROGRESS, SWEEP_COMPARISON
 from store.views.columns import newest_answer
 
@@ -32,15 +33,14 @@ _TOUCHED = (
 
 def derive_panels(connection: Connection, comparisons: Iterable[str]) -> None:
     """Count again the panels, in every sweep, that these comparisons belong to."""
-    given = list(comparisons)
     panels = sorted(
         {
             str(panel)
-            for batch in _batches(given)
+            for batch in batches(comparisons, 500)
             for panel in connection.execute(_TOUCHED, {"comparisons": batch}).scalars()
         }
     )
-    for batch in _batches(panels):
+    for batch in batches(panels, 500):
         for table in (PANEL, PANEL_PROGRESS):
             connection.execute(delete(table).where(table.c.panel_id.in_(batch)))
         _insert(connection, COMPARISON.c.panel_id.in_(batch))
@@ -114,7 +114,3 @@ def _points() -> Select[Any]:
         .where(EFFECT.c.compared == "ratio", EFFECT.c.effect.is_not(None), newest_answer(EFFECT))
         .group_by(*key)
     )
-
-
-def _batches(names: Sequence[str]) -> Iterable[list[str]]:
-    return (list(names[start : start + 500]) for start in range(0, len(names), 500))

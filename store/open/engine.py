@@ -1,12 +1,25 @@
-"""Engines: a store opened for writing or for reading alone."""
+"""Engines: a store opened for writing or for reading alone, and a mark of what it contains."""
 
 import sqlite3
 from functools import partial
+from itertools import count
 from pathlib import Path
-from typing import Any
+from threading import Lock
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy import (
+    URL,
+    Connection,
+    Engine,
+    Text,
+    cast,
+    create_engine,
+    event,
+    func,
+    make_url,
+    select,
+)
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import QueuePool, StaticPool
 
@@ -20,7 +33,7 @@ from store.rows.location import (
     reading_mode,
     sqlite_path,
 )
-from store.rows.transactions import BUSY_S, explain_errors
+from store.rows.transactions import BUSY_S, explain_errors, reading
 
 __all__ = [
     "Engine",  # for the type annotations of those who may not import SQLAlchemy
@@ -139,3 +152,66 @@ def _begin(connection: Connection) -> None:
     connection.exec_driver_sql(
         "BEGIN IMMEDIATE" if connection.get_execution_options().get("writing") else "BEGIN"
     )
+
+
+class _Watch(NamedTuple):
+    """A connection that stays open, because SQLite counts the commits of others for one connection
+    alone.
+    """
+
+    file: tuple[int, int, str]
+    number: int
+    connection: sqlite3.Connection
+
+
+_LOCK = Lock()
+_WATCHES: dict[Path, _Watch] = {}
+_NUMBERS = count()
+
+
+def state_mark(url: str | None = None) -> str:
+    """Two equal marks of one process mean that nothing was committed to the store between them.
+
+    SQLite: the file (another one at the same path has another mark) and `PRAGMA data_version`. The
+    bytes of the files are not read: closing a file drops this process' locks on it. PostgreSQL: the
+    snapshot of transactions, which other databases of the server change too. Raises `StoreError` if
+    the store is missing or cannot be opened.
+    """
+    where = location(url)
+    path = sqlite_path(where)
+    if path is not None:
+        with explain_errors(display_name(where)):
+            return _sqlite_mark(path)
+    engine = connect_readonly(url)
+    try:
+        if engine.dialect.name != "postgresql":
+            return f"{where} {next(_NUMBERS)}"  # a store in memory: nothing is kept
+        with reading(engine) as connection:
+            snapshot = connection.execute(
+                select(cast(func.pg_current_snapshot(), Text))
+            ).scalar_one()
+            return f"{where} {snapshot}"
+    finally:
+        engine.dispose()
+
+
+def _sqlite_mark(path: Path) -> str:
+    check_exists(path)
+    found = path.stat()
+    mode = reading_mode(path)
+    file = (found.st_dev, found.st_ino, mode)
+    with _LOCK:
+        watch = _WATCHES.get(path)
+        if watch is None or watch.file != file:
+            if watch is not None:
+                watch.connection.close()
+            opened = sqlite3.connect(
+                f"file:{quote(str(path))}?mode={mode}",
+                uri=True,
+                timeout=BUSY_S,
+                isolation_level=None,
+                check_same_thread=False,
+            )
+            watch = _WATCHES[path] = _Watch(file, next(_NUMBERS), opened)
+        version = watch.connection.execute("PRAGMA data_version").fetchone()[0]
+    return f"{path} {watch.number} {version}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sqlalchemy import Engine
 
-from store.read.profiling.explanations import LabelOf
+from store.read.profiling import LabelOf
 from store.read.queries import find_sweep, peak_gflops, sweep_rows
 from store.rows.frames import rows_of
 from store.rows.profiles import bounded_figure

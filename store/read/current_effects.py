@@ -2,21 +2,19 @@
 measured so far.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from math import inf, log
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Engine, bindparam, func, select
 
-from store.derive.curve_points import at_level
+from store.derive.break_evens import at_level
 from store.rows.placement import Place
-from store.rows.transactions import reading
+from store.rows.transactions import batches, reading
 from store.schema.tables import ATTEMPT, EFFECT, PAIR, SWEEP, SWEEP_COMPARISON, SWEEP_JOB
 from sweeps.model.flags import split_flags, wrong
 from sweeps.stats.curves.curve import Point
 
-_IDS_AT_ONCE = 5000
-"""Names in one statement, which SQLite and PostgreSQL bound."""
 _FIGURES = (
     *(
         "comparison_id",
@@ -103,7 +101,7 @@ def load_effects(
             CurrentEffect(
                 row.comparison_id, Place(row.environment, row.host), row.metric, row.tokens, row
             )
-            for ids in _batches(comparison_ids)
+            for ids in batches(sorted(comparison_ids))
             for row in connection.execute(found.where(EFFECT.c.comparison_id.in_(ids)))
         ]
 
@@ -140,11 +138,12 @@ def first_run_s(
     with reading(engine) as connection:
         attempts = {
             row
-            for ids in _batches(comparison_ids)
+            for ids in batches(sorted(comparison_ids))
             for row in connection.execute(first, {"ids": ids}).scalars()
         }
     return sum(
-        _total_s(engine, ATTEMPT.c.id.in_(ids), environment_ids) for ids in _batches(attempts)
+        _total_s(engine, ATTEMPT.c.id.in_(ids), environment_ids)
+        for ids in batches(sorted(attempts))
     )
 
 
@@ -155,8 +154,3 @@ def _total_s(
     with reading(engine) as connection:
         here = ATTEMPT.c.environment.in_(sorted(environment_ids))
         return float(connection.execute(total.where(attempts, here)).scalar() or 0.0)
-
-
-def _batches(ids: Collection[Any]) -> Iterator[list[Any]]:
-    listed = sorted(ids)
-    return (listed[start : start + _IDS_AT_ONCE] for start in range(0, len(listed), _IDS_AT_ONCE))

@@ -4,6 +4,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints, overload
 
+from sqlalchemy import Engine, Select
+
+from store.rows.transactions import reading
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -49,6 +53,17 @@ def _cells(column: "pd.Series[Any]", convert: Callable[[Any], object] | None) ->
         None if not there else cell if convert is None else convert(cell)
         for cell, there in zip(column, known, strict=True)
     ]
+
+
+def read_frame(engine: Engine, statement: Select[*tuple[Any, ...]]) -> "pd.DataFrame":
+    """The rows that a statement selects, as a frame."""
+    import pandas as pd  # takes half a second, which commands without frames are to be spared
+
+    with reading(engine) as connection:
+        found = connection.execute(statement)
+        return pd.DataFrame.from_records(
+            [tuple(row) for row in found], columns=list(found.keys()), coerce_float=True
+        )
 
 
 def groups(

@@ -1,7 +1,8 @@
-"""Row mapping: how a comparison, an environment and a job look as columns, and how such rows are
-inserted.
+"""Row mapping: how a comparison, an environment and a job look as columns, with the identities of
+panels and of qualities, and how such rows are inserted.
 """
 
+import json
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,14 +14,89 @@ from sqlalchemy import Connection, Dialect, Insert, TableClause, column, func, i
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.dml import ReturningInsert
 
-from store.rows.panel_ids import panel_id
 from store.rows.placement import on_curve
-from store.rows.quality_ids import quality_ids
 from store.schema.tables import JOB, SWEEP_JOB
 from sweeps.model.condition import Condition, Overrides, Rectangle, square_side
 from sweeps.model.identity import canonical, digest_of
 from sweeps.model.job import Arm, Comparison, Job
 from sweeps.model.outcome import Environment
+
+PANEL_FIELDS = (
+    *(
+        "kind",
+        "device",
+        "model",
+        "weights",
+        "batch_size",
+        "threads",
+        "spare_cores",
+        "wait_policy",
+        "pinning",
+        "seed",
+    ),
+    *("data", "new_tokens", "decoding", "exclusive", "inputs", "baseline", "baseline_id"),
+    *("method", "dtype", "attention", "runtime", "kv_cache"),
+)
+"""Columns of `comparison` that are equal for the comparisons of one panel."""
+
+
+def panel_id(comparison: Any) -> str:
+    """The column `panel_id` for the other columns of a comparison."""
+    return _panel_digest(tuple([comparison[name] for name in PANEL_FIELDS]))
+
+
+@lru_cache(maxsize=10_000)
+def _panel_digest(values: tuple[Any, ...]) -> str:
+    return digest_of(json.dumps(values))
+
+
+SPEED_ONLY = ("runtime", "kv_cache")
+"""Overrides that accuracy and quality do not depend on."""
+_FIELDS = ("model", "weights", "image_size", "image_shape", "dtype", "attention", "method")
+
+
+def quality_ids(columns: Any, baseline: str) -> dict[str, str]:
+    """The columns `quality_arm_id` and `quality_pair_id` for the columns of an arm, and its
+    baseline in words.
+    """
+    arm = quality_arm_id(columns)
+    return {"quality_arm_id": arm, "quality_pair_id": _pair_id(arm, baseline)}
+
+
+def quality_arm_id(columns: Any) -> str:
+    """Equal for arms that give the same outputs: the fields `_FIELDS` of an arm's columns, and its
+    parameters.
+    """
+    return _digest(tuple(columns[name] for name in _FIELDS), columns["params"])
+
+
+@lru_cache(maxsize=10_000)
+def _pair_id(arm: str, baseline: str) -> str:
+    return digest_of(f"{arm} {_plain_baseline(baseline)}")
+
+
+@lru_cache(maxsize=10_000)
+def _digest(fields: tuple[Any, ...], params: str) -> str:
+    return digest_of(json.dumps([*fields, without_speed(params)]))
+
+
+@lru_cache(maxsize=10_000)
+def without_speed(params: str) -> str:
+    """What was requested of an arm less what quality does not depend on."""
+    requested = json.loads(params) if params else {}
+    steps = requested if isinstance(requested, list) else [requested]
+    kept = [{key: value for key, value in step.items() if key not in SPEED_ONLY} for step in steps]
+    return json.dumps([step for step in kept if step], sort_keys=True)
+
+
+def _plain_baseline(text: str) -> str:
+    """A baseline in words without the overrides that quality does not depend on."""
+    name, bracket, inside = text.partition(" [")
+    left = [
+        part for part in inside.rstrip("]").split(", ") if part and not part.startswith(SPEED_ONLY)
+    ]
+    return f"{name}{bracket}{', '.join(left)}]" if left else name
+
 
 ARM_FIELDS = tuple(Overrides.model_fields)
 """Condition fields that arms may override; the columns of these names are the arm's."""

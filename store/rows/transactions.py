@@ -2,8 +2,9 @@
 
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from sqlalchemy import Connection, Engine, func, select
 from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
@@ -11,6 +12,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 from store.errors import StoreError, StoreOutageError
 from store.rows.location import display_name
 
+T = TypeVar("T")
 BUSY_S = 30.0
 """How long a writer waits for another one; every write transaction is short."""
 RECONNECT_S = 60.0
@@ -49,6 +51,12 @@ def database_time(connection: Connection) -> float:
     else:
         statement = select((func.julianday("now") - 2440587.5) * 86400)
     return float(connection.execute(statement).scalar_one())
+
+
+def batches(ids: Iterable[T], size: int = 5000) -> Iterator[list[T]]:
+    """The ids, as many at a time as one statement may name."""
+    listed = list(ids)
+    return (listed[start : start + size] for start in range(0, len(listed), size))
 
 
 def _connected(engine: Engine) -> Connection:

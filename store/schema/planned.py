@@ -143,7 +143,7 @@ class ComparisonRow(ArmColumns, table=True):
     """Equal for a speed-up and the accuracy or quality that belongs to it: `quality_arm_id` and the
     same of the baseline."""
     panel_id: str = Field(index=True)
-    """Equal for comparisons that differ in sizes and parameters alone (`store.rows.panel_ids`)."""
+    """Equal for comparisons that differ in sizes, parameters alone (`store.rows.row_mapping`)."""
     payload: str
     """The comparison, as canonical JSON."""
     content_hashes: str

@@ -46,7 +46,13 @@ from store.schema.tables import (
     newest_revision,
 )
 from store.views import fingerprint
-from store.views.arms import arm_view, generation_view
+from store.views.attempts import (
+    arm_view,
+    execution_view,
+    generation_view,
+    kernel_view,
+    profile_view,
+)
 from store.views.columns import (
     CONDITION,
     gmacs_saved,
@@ -54,8 +60,6 @@ from store.views.columns import (
     named,
     newest_answer,
 )
-from store.views.executions import execution_view
-from store.views.profiles import kernel_view, profile_view
 
 _ANSWER = (
     *named(EFFECT, "comparison_id question_id"),

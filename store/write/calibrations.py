@@ -9,8 +9,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, bindparam, select, update
 
+from store.derive.effects import same_work
 from store.derive.payloads import payload_of
-from store.derive.same_work import same_work
 from store.rows.row_mapping import insert_new
 from store.rows.transactions import writing
 from store.schema.tables import ARM_RESULT, ATTEMPT, CALIBRATION, COMPARISON, PAIR

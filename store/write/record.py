@@ -13,9 +13,8 @@ from sqlalchemy import Connection, Engine, Integer, bindparam, exists, func, sel
 
 from store.derive.break_evens import BATCH, derive_break_evens
 from store.derive.effects import derive_effects
-from store.derive.pair_status import pair_statuses
 from store.derive.panels import derive_all_panels, derive_panels
-from store.derive.payloads import STORES, payload_of
+from store.derive.payloads import STORES, pair_statuses, payload_of
 from store.errors import StoreError
 from store.rows.profiles import record_peaks
 from store.rows.row_mapping import (
@@ -27,7 +26,7 @@ from store.rows.row_mapping import (
     insert_new,
     insert_row,
 )
-from store.rows.transactions import reading, writing
+from store.rows.transactions import batches, reading, writing
 from store.schema.tables import (
     ARM_RESULT,
     ATTEMPT,
@@ -191,22 +190,18 @@ def comparisons_by_environment(
         pairs.order_by(ATTEMPT.c.environment, *_TOGETHER, PAIR.c.comparison_id)
     ).all()
     for environment, rows in groupby(found, key=lambda row: str(row.environment)):
-        for batch in _batches([row.comparison_id for row in rows]):
-            yield environment, list(batch)
+        for batch in batches([row.comparison_id for row in rows], BATCH):
+            yield environment, batch
 
 
 def _by_curve(connection: Connection, comparisons: Collection[str]) -> Iterator[list[str]]:
     """The comparisons in batches, those of one curve together where possible."""
     known = select(*_TOGETHER, COMPARISON.c.comparison_id)
     found: list[tuple[str, ...]] = []
-    for batch in _batches(sorted(comparisons)):
+    for batch in batches(sorted(comparisons), BATCH):
         found += map(tuple, connection.execute(known.where(COMPARISON.c.comparison_id.in_(batch))))
-    for batch in _batches([comparison for *_, comparison in sorted(found)]):
-        yield list(batch)
-
-
-def _batches(comparisons: Sequence[str]) -> Iterator[Sequence[str]]:
-    return (comparisons[start : start + BATCH] for start in range(0, len(comparisons), BATCH))
+    for batch in batches([comparison for *_, comparison in sorted(found)], BATCH):
+        yield batch
 
 
 def end_lease(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Engine, delete, select
 
 from store.errors import StoreError
+from store.rows.frames import read_frame
 from store.rows.row_mapping import insert_into
 from store.rows.transactions import reading, writing
 from store.schema.tables import REFERENCE
@@ -128,14 +129,8 @@ def reference_points(engine: Engine) -> "pd.DataFrame":
     """Rows of the view `reference` that have a speed-up: what can be drawn beside measured
     points.
     """
-    import pandas as pd
-
     from store.views.public import TABLES
 
     view = TABLES["reference"]
     found = select(view).where(view.c.speedup.is_not(None)).order_by(view.c.reference, view.c.entry)
-    with reading(engine) as connection:
-        rows = connection.execute(found)
-        return pd.DataFrame.from_records(
-            [tuple(row) for row in rows], columns=list(rows.keys()), coerce_float=True
-        )
+    return read_frame(engine, found)

@@ -1,24 +1,152 @@
-"""Submission: a sweep and the jobs for what is not answered yet, put into the queue."""
+"""Submission: a sweep and the jobs for what is not answered yet, put into the queue, without what
+other jobs measure; labels of arms.
+"""
 
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Engine, Row, bindparam, delete, select, update
+from sqlalchemy import Connection, Engine, Row, and_, bindparam, delete, func, or_, select, update
 
+from store.read.answers import Round
 from store.rows import placement
 from store.rows.owners import is_alive, owner
 from store.rows.placement import Pin, PlannedWork, placement_columns
 from store.rows.row_mapping import comparison_row, insert_jobs, insert_new, insert_row, link_jobs
-from store.rows.transactions import database_time, reading, writing
-from store.schema.tables import COMPARISON, JOB, SWEEP, SWEEP_COMPARISON, SWEEP_JOB
-from store.write.overlap import Overlap, find_overlap
+from store.rows.transactions import batches, database_time, reading, writing
+from store.schema.tables import (
+    ARM_LABEL,
+    ATTEMPT,
+    COMPARISON,
+    FAILURE,
+    JOB,
+    PAIR,
+    SWEEP,
+    SWEEP_COMPARISON,
+    SWEEP_JOB,
+)
 from sweeps.model.identity import canonical
 from sweeps.model.job import Comparison, Job, Protocol
+from sweeps.model.outcome import ANSWERING_FAILURES
 
-IDS_AT_ONCE = 5000
-"""Names in one statement, which SQLite and PostgreSQL bound."""
+
+def store_arm_labels(engine: Engine, labels: Mapping[str, str]) -> None:
+    """Store the label of each `arm_id`; nothing is written where they are stored already."""
+    with reading(engine) as connection:
+        known = {row.arm_id: row.label for row in connection.execute(select(ARM_LABEL))}
+    changed = {arm: label for arm, label in labels.items() if known.get(arm) != label}
+    if not changed:
+        return
+    with writing(engine) as connection:
+        connection.execute(
+            delete(ARM_LABEL).where(ARM_LABEL.c.arm_id == bindparam("arm")),
+            [{"arm": arm} for arm in changed],
+        )
+        insert_new(
+            connection,
+            ARM_LABEL,
+            [{"arm_id": arm, "label": label} for arm, label in changed.items()],
+        )
+
+
+def label_stored_arms(engine: Engine, label: Callable[[str, str], str]) -> None:
+    """Store the label of every arm in the store, made by `label` from its method and its canonical
+    parameters.
+    """
+    arms = select(COMPARISON.c.arm_id, COMPARISON.c.method, COMPARISON.c.params).distinct()
+    with reading(engine) as connection:
+        labels = {row.arm_id: label(row.method, row.params) for row in connection.execute(arms)}
+    store_arm_labels(engine, labels)
+
+
+class Holding(NamedTuple):
+    """A job in the queue that measures a round of a comparison."""
+
+    row: int
+    resources: str
+    protocol: Protocol
+
+
+class Overlap(NamedTuple):
+    """What need not be queued for a plan."""
+
+    answered: set[Round]
+    held: Mapping[Round, list[Holding]]
+
+    def rest(self, wanted: PlannedWork) -> tuple[PlannedWork | None, set[int]]:
+        """`wanted` without what need not be queued, `None` if nothing is left, and the rows of the
+        jobs that stand for it.
+        """
+        job = wanted.job
+        if not (self.answered or self.held) or not job.pairs:
+            return wanted, set()
+        left, rows = [], set[int]()
+        for pair, comparison_id in zip(job.pairs, job.comparison_ids(), strict=True):
+            key = (comparison_id, job.round)
+            holder = next(
+                (each for each in self.held.get(key, ()) if _stands_for(each, wanted)), None
+            )
+            if holder is not None:
+                rows.add(holder.row)
+            elif key not in self.answered:
+                left.append(pair)
+        if len(left) == len(job.pairs):
+            return wanted, rows
+        return (wanted._replace(job=job.only(left)) if left else None), rows
+
+
+def newest_attempt(engine: Engine) -> int:
+    """The newest execution in the store, to be read before a plan is made; 0 if there is none."""
+    with reading(engine) as connection:
+        return connection.execute(select(func.max(ATTEMPT.c.id))).scalar_one() or 0
+
+
+def find_overlap(connection: Connection, sweep: str, since: int | None) -> Overlap:
+    """What a plan for the sweep of that name need not queue; `since` is the newest attempt that the
+    plan took into account.
+
+    Without `since` nothing counts as answered meanwhile. Attempts are numbered in the order in
+    which they are stored, because there is one writer at a time.
+    """
+    answered = set[Round]()
+    if since is not None:
+        recorded = connection.execute(
+            select(PAIR.c.comparison_id, ATTEMPT.c.round, FAILURE.c.reason)
+            .join(ATTEMPT, ATTEMPT.c.id == PAIR.c.attempt)
+            .outerjoin(FAILURE, FAILURE.c.id == PAIR.c.failure)
+            .where(ATTEMPT.c.id > since)
+        )
+        answered = {
+            (row.comparison_id, row.round)
+            for row in recorded
+            if row.reason is None or row.reason in ANSWERING_FAILURES
+        }
+    # A new plan does not replace these. Of jobs that wait only parts of split ones can overlap it
+    # by its age.
+    linked_elsewhere = (
+        select(SWEEP_JOB.c.job)
+        .join(SWEEP, SWEEP.c.id == SWEEP_JOB.c.sweep)
+        .where(SWEEP_JOB.c.job == JOB.c.id, SWEEP.c.name != sweep)
+    )
+    part = and_(JOB.c.state == "waiting", JOB.c.parent.is_not(None), linked_elsewhere.exists())
+    jobs = connection.execute(
+        select(JOB.c.id, JOB.c.resources, JOB.c.payload)
+        .where(or_(JOB.c.state == "running", part))
+        .order_by(JOB.c.id)
+    )
+    held: dict[Round, list[Holding]] = defaultdict(list)
+    for row in jobs:
+        job = Job.model_validate_json(row.payload)
+        for comparison_id in job.comparison_ids():
+            held[comparison_id, job.round].append(Holding(row.id, row.resources, job.protocol))
+    return Overlap(answered, held)
+
+
+def _stands_for(holding: Holding, wanted: PlannedWork) -> bool:
+    return holding.resources == wanted.resources and holding.protocol.satisfies(wanted.job.protocol)
+
 
 Requested = Comparison | tuple[Comparison, Mapping[str, str]] | Job
 """A comparison, alone or with its `contents` (see `Comparison.comparison_id`), or all those of a
@@ -203,9 +331,8 @@ def _active(
     """The rows of waiting and running jobs with these identities and demands."""
     active: dict[tuple[str, str], list[Row[*tuple[Any, ...]]]] = {}
     columns = (JOB.c.id, JOB.c.job_id, JOB.c.resources, JOB.c.state, JOB.c.payload)
-    ids = list({job_id for job_id, _ in keys})
-    for start in range(0, len(ids), IDS_AT_ONCE):
-        equal = JOB.c.job_id.in_(ids[start : start + IDS_AT_ONCE])
+    for batch in batches({job_id for job_id, _ in keys}):
+        equal = JOB.c.job_id.in_(batch)
         query = (
             select(*columns)
             .where(equal, JOB.c.state.in_(("waiting", "running")))

@@ -14,7 +14,7 @@ from sweeps.text.reasons import promise_of
 
 def ceiling_of(row: Any) -> Conclusion:
     """The speed-up of a free cut beside a row of the view `speedup` with `ceiling` and its ends
-    (`store.read.advice.ceilings`).
+    (`store.read.curves`).
     """
     return conclude_interval(SPEEDUP, row.ceiling, row.ceiling_low, row.ceiling_high)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from store.open.engine import connect_readonly
-from store.read import panels, queries, runs
+from store.read import queries, runs
 from tests.benchmarks.query_table import REFERENCE, cost
 from tests.fixtures.documented_sql import statements
 
@@ -42,13 +42,13 @@ def pages(url: str) -> None:
     timed("progress", lambda: runs.run_progress(engine))
     timed("failures by class", lambda: runs.failure_classes(engine, name))
     timed("nodes and devices", lambda: runs.health(engine))
-    counts = timed("panels of the largest sweep", lambda: panels.panel_counts(engine, name))
+    counts = timed("panels of the largest sweep", lambda: queries.panel_counts(engine, name))
     largest = counts.sort_values("points").iloc[-1]
-    fixed = {column: largest[column] for column in (*panels.PANEL_COLUMNS, "metric")}
+    fixed = {column: largest[column] for column in (*queries.PANEL_COLUMNS, "metric")}
     for view in queries.SWEEP_VIEWS:
         timed(
             f"its largest panel in {view}",
-            lambda view=view: panels.panel_rows(engine, name, view, fixed, {}),
+            lambda view=view: queries.panel_rows(engine, name, view, fixed, {}),
         )
     engine.dispose()
 

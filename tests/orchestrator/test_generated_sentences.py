@@ -100,7 +100,7 @@ def effects(change: tuple[float, float, float] | None, verdict: str) -> pd.DataF
 
 
 def controls(change: tuple[float, float, float] | None, *, tuned: bool) -> pd.DataFrame:
-    """No row or one of `store.read.quality_join.beside_controls` for the arm of `speeds`."""
+    """No row or one of `store.read.quality.beside_controls` for the arm of `speeds`."""
     low, value, high = change or (None, None, None)
     row: dict[str, object] = {
         **WHERE,

@@ -14,8 +14,8 @@ import pytest
 
 from orchestrator.plan.planning import job_arm_labels
 from store.open.engine import connect
-from store.read.arm_labels import label_stored_arms
 from store.rows.row_mapping import arm_columns
+from store.write.submission import label_stored_arms
 from sweeps.model.condition import Overrides
 from sweeps.model.identity import canonical
 from sweeps.model.job import DENSE

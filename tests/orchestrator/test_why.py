@@ -16,7 +16,7 @@ from orchestrator.plan import estimate
 from orchestrator.report.data import Report, load_report
 from orchestrator.report.render import ReportFormat, sections, write_report
 from orchestrator.report.sections.ceilings import ceiling_sections
-from store.read.advice.ceilings import with_ceilings
+from store.read.curves import with_ceilings
 from sweeps.analysis import job_estimate
 from sweeps.model.condition import Overrides
 from sweeps.model.job import Arm, Protocol, Step

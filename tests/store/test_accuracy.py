@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from store.derive.item_stores import PredictionStore
+from store.derive.payloads import PredictionStore
 from store.errors import StoreError
 from store.read import queries
 from store.read.answers import answers

@@ -10,9 +10,8 @@ from sqlalchemy import Engine
 from store.errors import StoreError
 from store.read.advice.advice import AdviceRequest, RefusedError, advice_of, checked, condition_arms
 from store.read.advice.condition_arms import MethodFacts
-from store.read.advice.measured_conditions import measured_conditions, timed_sizes
 from store.read.advice.policy_file import policy_file
-from store.read.advice.timed_arms import timed_batches
+from store.read.advice.timed_arms import measured_conditions, timed_batches, timed_sizes
 from store.write.record import record
 from sweeps.analysis.policy import Policy
 from sweeps.model.outcome import Failure

@@ -12,10 +12,9 @@ import pytest
 from store.errors import StoreError
 from store.open.engine import Engine, connect
 from store.read.audits import measured_sweep
-from store.traces.record import TraceFile, record_traces
-from store.traces.ties import StatedTie
 from store.write.record import record, record_imported
 from store.write.submission import NewSweep, submit_sweep
+from store.write.traces import StatedTie, TraceFile, record_traces
 from sweeps.analysis.audit.profiled import profile_notes
 from sweeps.analysis.audit.report import AuditReport, audit_table
 from sweeps.importers.ncu import ncu_profiles, read_ncu

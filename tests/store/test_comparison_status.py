@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import Engine
 
-from store.read.comparison_status import states
-from store.read.quality_join import beside_controls
+from store.read.quality import beside_controls, states
 from store.write.record import record
 from store.write.submission import NewSweep, submit_sweep
 from sweeps.model.job import Arm, Pair, Step

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from store.open.engine import connect_readonly
-from store.read.curve_costs import KEY_OF_CURVE, curve_costs
+from store.read.curves import KEY_OF_CURVE, curve_costs
 from store.read.queries import sweep_rows
 from sweeps.model.job import DENSE
 from tests.webapp.simulated import EXTRA, SAVED, SIZES, job, outcome, store_outcomes, topk

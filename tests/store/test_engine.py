@@ -14,8 +14,7 @@ import pytest
 from sqlalchemy import Engine, event, text
 
 from store.errors import StoreError
-from store.open.engine import connect, connect_readonly
-from store.open.state_mark import state_mark
+from store.open.engine import connect, connect_readonly, state_mark
 from store.read.queries import sweep_summaries
 from store.read.user_sql import run_query
 from store.rows.location import location, network_file_system

@@ -13,8 +13,12 @@ import pytest
 from sqlalchemy import Engine
 
 from store.errors import StoreError
-from store.read.evidence.comparison_search import similar_comparisons
-from store.read.evidence.evidence import PointEvidence, TimedPairs, point_evidence
+from store.read.evidence.evidence import (
+    PointEvidence,
+    TimedPairs,
+    point_evidence,
+    similar_comparisons,
+)
 from store.read.evidence.evidence_checks import (
     attempt_speedups,
     findings,

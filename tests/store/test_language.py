@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine, text
 
-from store.derive.item_stores import TextScoreStore
+from store.derive.payloads import TextScoreStore
 from store.errors import StoreError
 from store.read.answers import answers
 from store.read.user_sql import run_query

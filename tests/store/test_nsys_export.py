@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from store.traces.nsys_export import read_nsys
+from store.read.nsys_export import read_nsys
 from sweeps.importers.nsys import nsys_profiles
 from sweeps.importers.traces import DeviceActivity, TraceError
 from tests.fixtures.device_traces import KERNELS, PROCESS, a_trace

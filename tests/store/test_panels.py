@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from store.read.arm_labels import label_stored_arms, store_arm_labels
 from store.read.queries import sweep_summaries
 from store.write.record import reanalyse, record, record_imported
+from store.write.submission import label_stored_arms, store_arm_labels
 from sweeps.model.outcome import Failure
 from sweeps.stats.promise import realised_share
 from tests.fixtures.sql_rows import rows

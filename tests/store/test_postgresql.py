@@ -22,26 +22,23 @@ from sqlalchemy.pool import NullPool
 
 from store.errors import StoreError
 from store.open import migration
-from store.open.engine import connect, connect_readonly
-from store.open.state_mark import state_mark
+from store.open.engine import connect, connect_readonly, state_mark
 from store.read.answers import answers
+from store.read.curves import claims_of_curves
 from store.read.evidence.compare_queries import side_choices
-from store.read.evidence.comparison_search import similar_comparisons
-from store.read.evidence.evidence import point_evidence
+from store.read.evidence.evidence import point_evidence, similar_comparisons
 from store.read.evidence.history import question_history
 from store.read.evidence.side_by_side import side_by_side
 from store.read.queries import sweep_rows
 from store.read.runs import failure_classes, run_progress, seconds_left
-from store.read.token_break_evens import claims_of_curves
 from store.read.user_sql import open_query, run_query
 from store.rows.transactions import writing
 from store.schema.tables import model_metadata
 from store.views import public
 from store.write import queue
-from store.write.overlap import newest_attempt
 from store.write.record import reanalyse, record, record_imported
 from store.write.references import import_references
-from store.write.submission import NewSweep, submit_sweep
+from store.write.submission import NewSweep, newest_attempt, submit_sweep
 from sweeps.importers.reference_files import load_reference, shipped_references
 from sweeps.model.condition import Condition, Overrides
 from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol

@@ -4,8 +4,8 @@ they were timed with.
 
 import pandas as pd
 
-from store.read.quality_join import join_quality
-from store.rows.quality_ids import quality_ids
+from store.read.quality import join_quality
+from store.rows.row_mapping import quality_ids
 
 WHERE = {
     "model": "m",

@@ -11,9 +11,8 @@ from store.errors import StoreError
 from store.rows import owners
 from store.rows.placement import Capacity, Place
 from store.write import queue
-from store.write.overlap import newest_attempt
 from store.write.record import record
-from store.write.submission import NewSweep, submit_sweep
+from store.write.submission import NewSweep, newest_attempt, submit_sweep
 from sweeps.model.job import Job, Protocol
 from sweeps.model.outcome import Failure, Outcome
 from tests.store.conftest import states, submit

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from store.open.engine import connect
+from store.read.answers import Change, stale_answers
 from store.write.record import record
-from store.write.stale_answers import Change, stale_answers
 from store.write.submission import NewSweep, submit_sweep
 from sweeps.model.job import Job
 from sweeps.model.outcome import Environment

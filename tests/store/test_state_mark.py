@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from store.errors import StoreError
-from store.open.engine import connect
-from store.open.state_mark import state_mark
+from store.open.engine import connect, state_mark
 from store.write.submission import NewSweep, submit_sweep
 
 WRITE = """

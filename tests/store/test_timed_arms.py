@@ -18,8 +18,8 @@ from store.read.advice.timed_arms import (
     timed_arms,
 )
 from store.rows.placement import Place
-from store.write.overlap import newest_attempt
 from store.write.record import record
+from store.write.submission import newest_attempt
 from sweeps.model.job import DENSE, Comparison
 from tests.store.conftest import CPU, a_job, an_evaluation, an_outcome, submit
 

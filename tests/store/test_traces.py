@@ -10,9 +10,8 @@ import pytest
 from sqlalchemy import Engine
 
 from store.errors import StoreError
-from store.traces.record import RecordedTrace, TraceFile, record_traces
-from store.traces.ties import StatedTie
 from store.write.record import record_imported
+from store.write.traces import RecordedTrace, StatedTie, TraceFile, record_traces
 from sweeps.importers.ncu import ncu_profiles, read_ncu
 from sweeps.importers.nsys import nsys_profiles
 from sweeps.importers.traces import DeviceTrace, TraceError

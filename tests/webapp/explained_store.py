@@ -6,9 +6,8 @@ import hashlib
 from pathlib import Path
 
 from store.open.engine import connect
-from store.traces.record import TraceFile, record_traces
-from store.traces.ties import StatedTie
 from store.write.record import record_imported
+from store.write.traces import StatedTie, TraceFile, record_traces
 from sweeps.importers.nsys import nsys_profiles
 from sweeps.model.job import DENSE, Arm, Job, Step
 from tests.fixtures.device_traces import a_trace

@@ -13,7 +13,7 @@ from orchestrator.report.data import load_report
 from orchestrator.report.sections.why import why_sections
 from store.open.engine import connect_readonly
 from store.read.audits import audit_of_sweep
-from store.read.profiling.explanations import ProfiledCondition, explain_profiles
+from store.read.profiling import ProfiledCondition, explain_profiles
 from store.read.queries import sweep_rows
 from sweeps.model.job import DENSE
 from sweeps.model.profile import IntervalEstimate

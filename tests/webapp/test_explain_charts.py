@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from store.read.profiling.explanations import CLASSES_OF_TIME
+from store.read.profiling import CLASSES_OF_TIME
 from sweeps.model.profile import Peaks
 from webapp.charts.activity_bars import MAX_ACTIVITIES, activity_chart
 from webapp.charts.cost_lines import cost_chart, place_chart

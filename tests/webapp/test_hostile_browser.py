@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from store.open.engine import connect_readonly
-from store.read.panels import panel_rows, sweep_list
+from store.read.queries import panel_rows, sweep_list
 from tests.webapp.hostile import REMOTE, hostile_store
 from tests.webapp.served import FITS, WAIT_MS, Watch
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from store.read.advice.ceilings import with_ceilings
-from store.read.profiling.explanations import CLASSES_OF_TIME, ProfiledArm, ProfiledCondition
+from store.read.curves import with_ceilings
+from store.read.profiling import CLASSES_OF_TIME, ProfiledArm, ProfiledCondition
 from sweeps.analysis.labels import GAINS
 from sweeps.model.flags import split_flags, wrong
 from sweeps.number_format import is_missing

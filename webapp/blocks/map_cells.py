@@ -42,7 +42,7 @@ MAX_CELLS = 1200
 
 
 def axes_of(curves: pd.DataFrame) -> list[str]:
-    """The axes along which these rows of `store.read.token_break_evens` differ, in the order of
+    """The axes along which these rows of `store.read.curves` differ, in the order of
     `MAP_AXES`, arms in any case.
 
     Where nothing else varies the model is one, so that a map has columns.

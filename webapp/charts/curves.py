@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import altair as alt
 import pandas as pd
 
-from store.read.host_labels import label_hosts
+from store.read.curves import label_hosts
 from sweeps.model.flags import split_flags, wrong
 from sweeps.model.kinds import THREAD_FIELDS
 from sweeps.model.metrics import INTERVAL, METRICS, MetricSpec
@@ -363,7 +363,7 @@ def _measure(panel: Panel) -> str:
 
 def condition_words(panel: Panel, axis: Axis, hosts: Mapping[tuple[str, str], str]) -> str:
     """What is fixed in a panel besides model and baseline; `hosts` are those of
-    `store.read.host_labels.label_hosts`.
+    `store.read.curves.label_hosts`.
     """
     about, points = panel.about, panel.points
     host = hosts[about["environment"], about["host"]]

@@ -19,7 +19,7 @@ CLASS_COLORS = {
     "waits": "#8a7000",
     "idle": "#808591",
 }
-"""By the names of `store.read.profiling.explanations.CLASSES_OF_TIME`: contrast 3 or more on white
+"""By the names of `store.read.profiling.CLASSES_OF_TIME`: contrast 3 or more on white
 and on the dark theme."""
 BAR_ROW = 30
 """Pixels of a bar with its room."""

@@ -15,13 +15,13 @@ class Scope(NamedTuple):
     metric: str
     """A metric of the view `speedup`."""
     fixed: Mapping[str, Any]
-    """One value for each of `store.read.panels.PANEL_COLUMNS` but those of the facet; `None` where
+    """One value for each of `store.read.queries.PANEL_COLUMNS` but those of the facet; `None` where
     the rows have no value."""
     facet: str | None
     """`batch_size`, `dtype`, `runtime` or `device_name`: there is a panel for each of its values.
     `None`: one panel."""
     chosen: Mapping[str, tuple[str, ...]]
-    """Values of `store.read.panels.ARM_COLUMNS` that arms may have; an empty tuple: all."""
+    """Values of `store.read.queries.ARM_COLUMNS` that arms may have; an empty tuple: all."""
 
     @property
     def conditions(self) -> Mapping[str, Any]:

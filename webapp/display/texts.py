@@ -114,7 +114,7 @@ def with_enough_pairs(points: pd.DataFrame) -> pd.DataFrame:
 
 def against_control(row: Mapping[Any, Any]) -> str:
     """A tuned arm against the control of its tuning: a row of
-    `store.read.quality_join.with_controls`; empty for other arms.
+    `store.read.quality.with_controls`; empty for other arms.
     """
     if not isinstance(row["control"], str):
         return ""

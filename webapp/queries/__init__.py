@@ -9,11 +9,9 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
-from store.open.engine import connect_readonly
-from store.open.state_mark import state_mark
-from store.read import panels as stored_panels
+from store.open.engine import connect_readonly, state_mark
 from store.read import queries
-from store.read.token_break_evens import token_break_evens
+from store.read.curves import token_break_evens
 from store.write.references import reference_points
 from webapp.display.arm_style import label_arms
 from webapp.display.scope import Scope
@@ -84,14 +82,14 @@ def measured_sweeps(url: str | None = None) -> list[dict[str, Any]]:
     """`name`, `question`, `submitted_at` and whether anything is `measured`, newest first, without
     counting.
     """
-    return kept(stored_panels.sweep_list, "measured_sweeps", url=url)
+    return kept(queries.sweep_list, "measured_sweeps", url=url)
 
 
 def panels(sweep: str, url: str | None = None) -> pd.DataFrame:
     """The panels of a sweep and their kinds of arms with the number of their points, see
-    `store.read.panels.panel_counts`.
+    `store.read.queries.panel_counts`.
     """
-    return kept(lambda engine: stored_panels.panel_counts(engine, sweep), "panels", sweep, url=url)
+    return kept(lambda engine: queries.panel_counts(engine, sweep), "panels", sweep, url=url)
 
 
 def scope_rows(scope: Scope, view: str, url: str | None = None) -> pd.DataFrame:
@@ -100,14 +98,14 @@ def scope_rows(scope: Scope, view: str, url: str | None = None) -> pd.DataFrame:
     """
 
     def read(engine: Any) -> pd.DataFrame:
-        return stored_panels.panel_rows(engine, scope.sweep, view, scope.conditions, scope.chosen)
+        return queries.panel_rows(engine, scope.sweep, view, scope.conditions, scope.chosen)
 
     return kept(read, "scope_rows", view, scope.key, url=url).copy(deep=False)
 
 
 def scope_sql(scope: Scope, view: str = "speedup") -> str:
     """The SQL behind `scope_rows`, for `breakeven query`."""
-    return stored_panels.panel_sql(scope.sweep, view, scope.conditions, scope.chosen)
+    return queries.panel_sql(scope.sweep, view, scope.conditions, scope.chosen)
 
 
 def scope_points(scope: Scope, url: str | None = None) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -117,7 +115,7 @@ def scope_points(scope: Scope, url: str | None = None) -> tuple[pd.DataFrame, pd
 
     def read(engine: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
         found = (
-            stored_panels.panel_rows(engine, scope.sweep, view, scope.conditions, scope.chosen)
+            queries.panel_rows(engine, scope.sweep, view, scope.conditions, scope.chosen)
             for view in ("speedup", "break_even")
         )
         return label_arms(*found)
@@ -135,13 +133,13 @@ def model_effects(scope: Scope, kind: str, metric: str, url: str | None = None) 
     }
 
     def read(engine: Any) -> pd.DataFrame:
-        return stored_panels.panel_rows(engine, scope.sweep, "effect", fixed, {"kind": (kind,)})
+        return queries.panel_rows(engine, scope.sweep, "effect", fixed, {"kind": (kind,)})
 
     return kept(read, "model_effects", scope.sweep, kind, *fixed.items(), url=url).copy(deep=False)
 
 
 def sweep_break_evens(sweep: str, metric: str, url: str | None = None) -> pd.DataFrame:
-    """Break-evens along the tokens of a whole sweep, see `store.read.token_break_evens`."""
+    """Break-evens along the tokens of a whole sweep, see `store.read.curves`."""
     return kept(
         lambda engine: token_break_evens(engine, sweep, metric),
         "token_break_evens",

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from store.read.quality_join import conclude_quality, join_quality, quality_rows
+from store.read.quality import conclude_quality, join_quality, quality_rows
 from sweeps.analysis.labels import GAINS, Finding
 from sweeps.model.metrics import METRICS, MetricSpec
 from sweeps.number_format import count, is_missing

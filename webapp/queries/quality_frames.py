@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from store.read.quality_join import (
+from store.read.quality import (
     conclude_quality,
     join_quality,
     quality_rows,
@@ -38,9 +38,9 @@ class QualityOfArms(NamedTuple):
     effects: pd.DataFrame
     """Rows of the view `effect` of this kind."""
     states: pd.DataFrame
-    """Rows of `store.read.comparison_status.states` of this kind."""
+    """Rows of `store.read.quality.states` of this kind."""
     controls: pd.DataFrame
-    """Rows of `store.read.quality_join.beside_controls`."""
+    """Rows of `store.read.quality.beside_controls`."""
 
 
 def with_quality_words(points: pd.DataFrame, quality: QualityOfArms) -> pd.DataFrame:

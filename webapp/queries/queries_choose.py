@@ -19,13 +19,13 @@ from store.read.advice.advice import (
     condition_arms,
 )
 from store.read.advice.condition_arms import ConditionArms, MethodFacts
-from store.read.advice.measured_conditions import (
+from store.read.advice.policy_file import PolicyFile, policy_file
+from store.read.advice.timed_arms import (
     TimedCondition,
     measured_conditions,
     timed_conditions,
     timed_sizes,
 )
-from store.read.advice.policy_file import PolicyFile, policy_file
 from sweeps.errors import UserError
 from sweeps.language.confirmation import comparison_at, sweep_of
 from sweeps.model.job import Comparison
@@ -41,12 +41,12 @@ there is a request for them."""
 
 
 def known_conditions(url: str | None = None) -> pd.DataFrame:
-    """See `store.read.advice.measured_conditions.measured_conditions`."""
+    """See `store.read.advice.timed_arms.measured_conditions`."""
     return kept(measured_conditions, "measured_conditions", url=url)
 
 
 def model_sizes(model: str, batch: int, url: str | None = None) -> dict[int, int]:
-    """See `store.read.advice.measured_conditions.timed_sizes`."""
+    """See `store.read.advice.timed_arms.timed_sizes`."""
     return kept(
         lambda engine: timed_sizes(engine, model, batch), "timed_sizes", model, batch, url=url
     )

@@ -7,11 +7,16 @@ from typing import Any
 import pandas as pd
 
 from store.read.audits import audit_of_sweep
-from store.read.curve_costs import curve_costs
-from store.read.panels import panel_rows
-from store.read.profiling.activities import activity_differences, operator_rows
-from store.read.profiling.explanations import EXPLAINED_METRICS, ProfiledCondition, explain_profiles
-from store.read.profiling.profile_context import ProfileContext
+from store.read.curves import curve_costs
+from store.read.profiling import (
+    EXPLAINED_METRICS,
+    ProfileContext,
+    ProfiledCondition,
+    activity_differences,
+    explain_profiles,
+    operator_rows,
+)
+from store.read.queries import panel_rows
 from sweeps.analysis.audit.report import AuditReport
 from sweeps.stats.curves.launch_work import RelativeCosts
 from webapp.display.scope import Scope

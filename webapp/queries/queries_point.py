@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from store.read.evidence import comparison_search, count_checks, evidence, evidence_checks
+from store.read.evidence import evidence, evidence_checks
 from store.read.evidence.evidence import PointEvidence, TimedPairs
 from sweeps.language.confirmation import confirmation_sweep
 from sweeps.text.noise_findings import NoiseFinding
@@ -23,7 +23,7 @@ class PointFrames(NamedTuple):
     pairs: PairFrames
     rule: list[RuleLine]
     findings: list[NoiseFinding]
-    checks: list[count_checks.CountCheck]
+    checks: list[evidence_checks.CountCheck]
     attempts: pd.DataFrame
     """Rows of `attempt_chart`."""
     times: pd.DataFrame
@@ -61,7 +61,7 @@ def search_points(words: str, url: str | None = None) -> pd.DataFrame:
     """
     return pd.DataFrame(
         queries.kept(
-            lambda engine: comparison_search.similar_comparisons(engine, words),
+            lambda engine: evidence.similar_comparisons(engine, words),
             "search",
             words,
             url=url,
@@ -106,7 +106,7 @@ def _frames(found: PointEvidence, metric: str) -> PointFrames:
         ),
         evidence_checks.worked_rule(timed),
         evidence_checks.findings(found, timed),
-        count_checks.count_checks(found, timed),
+        evidence_checks.count_checks(found, timed),
         _attempts(timed),
         _times(timed),
         pd.DataFrame(

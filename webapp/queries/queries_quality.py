@@ -7,9 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from store.read.comparison_status import states
-from store.read.panels import panel_rows
-from store.read.quality_join import beside_controls, quality_metrics
+from store.read.quality import beside_controls, quality_metrics, states
+from store.read.queries import panel_rows
 from sweeps.model.kinds import Modality, kinds_of
 from sweeps.number_format import is_missing
 from webapp.display.arm_style import QUALIFIERS, label_arms

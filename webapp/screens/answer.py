@@ -8,8 +8,8 @@ from html import escape
 
 import streamlit as st
 
-from store.read.host_labels import label_hosts
-from store.read.quality_join import quality_metrics
+from store.read.curves import label_hosts
+from store.read.quality import quality_metrics
 from store.rows.frames import rows_of
 from sweeps.number_format import AXIS_LABELS, count
 from sweeps.text.caveats import cautions, load_caution, mean_caution, slow_caution, states_caution

@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from store.read.audits import MAX_AUDITED
-from store.read.profiling.profile_context import join_sentences
+from store.read.profiling import join_sentences
 from sweeps.model.metrics import INTERVAL
 from sweeps.number_format import count, is_missing
 from sweeps.text.ceilings import explain_ceiling, is_bound

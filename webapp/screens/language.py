@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pandas as pd
 import streamlit as st
 
-from store.views.arms import metric_column
+from store.views.attempts import metric_column
 from sweeps.analysis.stacks import Stack, stacks_of
 from sweeps.model.metrics import INTERVAL, METRICS, MetricSpec
 from sweeps.number_format import count, is_missing

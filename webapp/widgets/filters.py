@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 import streamlit as st
 
-from store.read.panels import PANEL_COLUMNS
+from store.read.queries import PANEL_COLUMNS
 from sweeps.model.metrics import METRICS
 from sweeps.number_format import AXIS_LABELS, count, is_missing
 from webapp import queries

@@ -10,7 +10,7 @@ import pandas as pd
 from orchestrator.report.section import Column, flags_of
 from orchestrator.report.sections.speedup import speedup_of
 from orchestrator.report.sections.surprises import realised_text
-from store.read.quality_join import (
+from store.read.quality import (
     conclude_quality,
     join_quality,
     quality_metrics,
@@ -34,8 +34,8 @@ def with_quality(
     """Rows of the view `speedup`, each with the quality of the same arm and baseline and with the
     control of its tuning.
 
-    `effects` are rows of the view `effect`, `states` of `store.read.comparison_status` with their
-    `kind`, and `controls` of `store.read.quality_join.beside_controls`.
+    `effects` are rows of the view `effect`, `states` of `store.read.quality` with their
+    `kind`, and `controls` of `store.read.quality.beside_controls`.
     """
     if speedups.empty:
         return speedups

@@ -11,8 +11,7 @@ import pandas as pd
 from orchestrator.report.data import Report
 from orchestrator.report.section import Column, Section, TextLine
 from orchestrator.report.sections.speedup import POINTS_SHARE, speedup_of
-from store.read.advice.ceilings import with_ceilings
-from store.read.host_labels import label_hosts
+from store.read.curves import label_hosts, with_ceilings
 from store.rows.frames import groups, rows_of
 from sweeps.model.metrics import INTERVAL
 from sweeps.number_format import image_text

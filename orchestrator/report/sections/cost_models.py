@@ -8,8 +8,7 @@ from typing import Any
 from orchestrator.report.data import Report
 from orchestrator.report.section import Section, TextLine
 from orchestrator.report.sections.conditions import distinctions
-from store.read.curve_costs import predicted_break_evens
-from store.read.host_labels import label_hosts
+from store.read.curves import label_hosts, predicted_break_evens
 from sweeps.model.metrics import METRICS
 from sweeps.text.reasons import RATIOS_OF_COSTS, explain_costs
 from workers.methods.arm_labels import params_label

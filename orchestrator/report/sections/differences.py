@@ -16,7 +16,7 @@ from orchestrator.report.section import (
     flags_of,
     style_of,
 )
-from store.read.quality_join import quality_rows
+from store.read.quality import quality_rows
 from store.rows.frames import groups, rows_of
 from sweeps.analysis.labels import TASK, Conclusion, conclude_change, conclude_interval
 from sweeps.model.kinds import KINDS, KindSpec, kinds_of

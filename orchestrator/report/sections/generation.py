@@ -20,7 +20,7 @@ from orchestrator.report.sections.arm_comparison import (
 )
 from orchestrator.report.sections.conditions import break_even_line, curve_label, shown_curves
 from orchestrator.report.sections.surprises import worst_first, worst_shortfall
-from store.read.host_labels import label_hosts
+from store.read.curves import label_hosts
 from store.rows.frames import groups, rows_of
 from sweeps.model.kinds import KINDS, THREAD_FIELDS
 from sweeps.model.metrics import METRICS

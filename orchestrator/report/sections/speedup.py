@@ -16,7 +16,7 @@ from orchestrator.report.sections.conditions import (
     shown_curves,
 )
 from orchestrator.report.sections.surprises import realised_text, worst_first, worst_shortfall
-from store.read.host_labels import label_hosts
+from store.read.curves import label_hosts
 from store.rows.frames import groups, rows_of
 from sweeps.analysis.labels import SPEEDUP, Conclusion, conclude_row
 from sweeps.model.kinds import THREAD_FIELDS

@@ -9,13 +9,13 @@ import pandas as pd
 
 from orchestrator.report.data import Report
 from orchestrator.report.section import Column, Section, TextLine, filled_columns
-from store.read.profiling.explanations import (
+from store.read.profiling import (
     CLASSES_OF_TIME,
+    ProfileContext,
     ProfiledArm,
     ProfiledCondition,
     explain_profiles,
 )
-from store.read.profiling.profile_context import ProfileContext
 from store.rows.frames import groups, rows_of
 from sweeps.model.condition import Device
 from sweeps.model.profile import COUNTERS, IntervalEstimate, TimeClass

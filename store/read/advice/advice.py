@@ -12,19 +12,23 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from store.open.engine import Engine
-from store.read.advice.condition_arms import ConditionArms, MethodFacts
-from store.read.advice.failed_sizes import FailedArm, failures_by_condition
-from store.read.advice.measured_conditions import TimedCondition
+from store.read.advice.condition_arms import (
+    ConditionArms,
+    FailedArm,
+    MethodFacts,
+    failures_by_condition,
+)
 from store.read.advice.timed_arms import (
+    TimedCondition,
     amounts_of,
     failed_arms,
     qualities_of,
     timed_arms,
     timed_batches,
 )
+from store.read.curves import claims_of_curves
 from store.read.evidence.evidence import point_evidence
 from store.read.evidence.evidence_checks import findings
-from store.read.token_break_evens import claims_of_curves
 from store.rows.frames import groups, rows_of
 from store.rows.placement import Place
 from sweeps.analysis.advice import QualityCost
@@ -213,7 +217,7 @@ def condition_arms(
     """The conditions of a store in which arms were timed against the unmodified model, by model and
     batch.
 
-    `only` reads some conditions of `store.read.advice.measured_conditions.timed_conditions`
+    `only` reads some conditions of `store.read.advice.timed_arms.timed_conditions`
     (default: all of them). `runtime` keeps the arms that run with it, `data` the quality on this
     data set. Raises `StoreError` for a model, device or metric that was not timed, and
     `RefusedError` for a runtime or data set that was not measured.

@@ -3,19 +3,94 @@ show that it is noise.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from store.derive.sample_store import TimedAttempt, mean_of_attempts
 from store.read.evidence.evidence import PointEvidence, TimedPairs
+from sweeps.model.flags import split_flags
 from sweeps.stats.noise_checks import halves, outlying, pair_logs, signs
 from sweeps.stats.pooling import SpeedUp, within_process
 from sweeps.stats.two_way import Contrast
 from sweeps.stats.visits import Visit, pool_visits
 from sweeps.text.noise_findings import AttemptChecks, NoiseFinding, noise_findings
 from sweeps.text.verdict_rule import RuleLine, rule_lines
+
+
+class CountCheck(NamedTuple):
+    """Two counts of one thing."""
+
+    what: str
+    statement: str
+    holds: bool | None
+    """`None` where there is nothing to compare with."""
+
+
+def count_checks(evidence: PointEvidence, timed: TimedPairs) -> list[CountCheck]:
+    """What must hold of the newest attempt behind the answer, with the numbers of both sides."""
+    last = timed.attempts[-1]
+    stored = next(each for each in evidence.attempts if each.attempt == last.row.attempt)
+    found = []
+    for side in ("baseline", "arm"):
+        ran, flags = stored.arms[side], split_flags(getattr(stored, f"{side}_flags"))
+        if ran:
+            found += _of_arm(
+                side,
+                ran,
+                evidence.comparison.condition.batch_size,
+                kept="token_trace_mismatch" not in flags,
+            )
+    device = last.data.event_seconds
+    if last.series is None and device is not None:
+        beyond = int(np.sum(device > last.table))
+        share = (
+            f"the device was at work {100 * float(np.median(device / last.table)):.1f} % of the"
+            " wall (median)"
+        )
+        found.append(
+            CountCheck(
+                "Device time within the wall",
+                f"{share}; longer than it in {beyond} of {device.size}",
+                beyond == 0,
+            )
+        )
+    equal = (
+        "equal counts: the arm does the work of its baseline"
+        if last.row.same_work
+        else "the arm does other work than its baseline"
+    )
+    return [*found, CountCheck("Work of both", equal, None)]
+
+
+def _of_arm(side: str, ran: Mapping[str, Any], requested: int, *, kept: bool) -> list[CountCheck]:
+    batch = ran["batch"]
+    path = ", ".join(
+        f"{tokens:,} after {len(list(own))}"
+        for tokens, own in groupby(out for _, out in ran["trace"])
+    )
+    promise = "as the method promises" if kept else "against the promise of the method"
+    tokens = f"{ran['tokens']:,} enter, {ran['tokens_final']:,} leave the last block, {promise}"
+    macs = (
+        f"{ran['gmacs']:.4g} GMACs of the network on these tokens, {ran['gmacs_overhead']:.3g} of"
+        " the method itself"
+    )
+    return [
+        CountCheck(
+            f"Inputs of a forward, {side}",
+            f"{batch} counted, {requested} requested",
+            batch == requested,
+        ),
+        CountCheck(
+            f"Tokens, {side}",
+            tokens + (f"; tokens after so many blocks each: {path}" if path else ""),
+            kept,
+        ),
+        CountCheck(f"Work, {side}", macs, None),
+    ]
+
 
 MAX_PREFIXES = 24
 """Numbers of rounds at which a running estimate is made, where there are fewer visits."""

@@ -1,25 +1,164 @@
-"""Explanations of a stored sweep: profiled arms beside their baselines, ceilings, predicted
-break-evens, each in sentences.
+"""Explanations of a stored sweep: profiled arms beside their baselines and their operators, in
+sentences.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from store.read.profiling.profile_context import ProfileContext
+from sqlalchemy import Engine, select
+
+from store.read.curves import with_ceilings
+from store.rows.frames import read_frame, rows_of
 from store.rows.profiles import bounded_figure
+from store.rows.transactions import batches, reading
 from sweeps.model.condition import Device
 from sweeps.model.flags import split_flags, wrong
 from sweeps.model.kinds import KINDS
 from sweeps.model.profile import ArmProfile, IntervalEstimate, Peaks, Phase, TimeClass
 from sweeps.number_format import count, is_missing
 from sweeps.stats.profiles.roofline import Roofline, describe_roofline, roofline
+from sweeps.text.ceilings import explain_ceiling
 from sweeps.text.explanation import explain_capture, explain_wall, explains
-from sweeps.text.reasons import name_size
+from sweeps.text.operator_text import OperatorPair, explain_operators, explain_rates
+from sweeps.text.reasons import explain_promise, name_size
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+def activity_differences(engine: Engine, baseline: str, arm: str) -> "pd.DataFrame":
+    """Each kernel, copy or operator of two profiles, by their `profile_id`, largest difference of
+    time first.
+
+    Columns: `activity`, `name`, `baseline_ms`, `arm_ms`, `difference_ms`, `baseline_count` and
+    `arm_count`, all of one forward; 0 where one of both does not run it.
+    """
+    from store.views.public import TABLES  # which imports the models
+
+    kernel = TABLES["kernel"]
+    columns = [kernel.c[name] for name in ("profile_id", "activity", "name", "ms", "count")]
+    rows = read_frame(engine, select(*columns).where(kernel.c.profile_id.in_((baseline, arm))))
+    sides = {
+        side: rows[rows["profile_id"] == profile_id]
+        .groupby(["activity", "name"])[["ms", "count"]]
+        .sum()
+        .add_prefix(f"{side}_")
+        for side, profile_id in (("baseline", baseline), ("arm", arm))
+    }
+    both = sides["baseline"].join(sides["arm"], how="outer").fillna(0.0).reset_index()
+    both = both.assign(difference_ms=both["arm_ms"] - both["baseline_ms"])
+    order = both["difference_ms"].abs().sort_values(ascending=False, kind="stable").index
+    return both.loc[order].reset_index(drop=True)
+
+
+def operator_rows(engine: Engine, profile_ids: Collection[str]) -> "pd.DataFrame":
+    """The operators of profiles, by their `profile_id`: of the view `kernel` those columns that
+    stories read.
+    """
+    import pandas as pd
+
+    from store.views.public import TABLES
+
+    kernel, names = TABLES["kernel"], ("profile_id", "name", "count", "ms", "gmacs")
+    columns = [kernel.c[name] for name in names]
+    rows: list[tuple[Any, ...]] = []
+    with reading(engine) as connection:
+        for batch in batches(sorted(set(profile_ids))):
+            own = kernel.c.profile_id.in_(batch)
+            rows += [
+                tuple(row)
+                for row in connection.execute(
+                    select(*columns).where(own, kernel.c.activity == "operator")
+                )
+            ]
+    return pd.DataFrame.from_records(rows, columns=list(names))
+
+
+_PLACE = ("environment", "host", "condition_id", "arm_id", "baseline_id", "metric")
+
+
+class ProfileContext:
+    """Points of the view `speedup` and operators of the view `kernel`; explains one arm with those
+    of it and its baseline.
+    """
+
+    def __init__(
+        self, points: "pd.DataFrame", operators: "pd.DataFrame", is_ceiling: Callable[[str], bool]
+    ) -> None:
+        """`is_ceiling` is whether a method only cuts tokens."""
+        self._is_ceiling = is_ceiling
+        rows = rows_of(with_ceilings(points, is_ceiling)) if len(points) else []
+        self._points = {tuple(getattr(row, name) for name in _PLACE): row for row in rows}
+        self._operators: dict[str, dict[str, Any]] = {}
+        for row in rows_of(operators):
+            self._operators.setdefault(row.profile_id, {})[row.name] = row
+
+    def explain(
+        self,
+        arm: Any,
+        baseline: Any,
+        metric: str | None,
+        wall: str,
+        gflops: Sequence[float | None] = (),
+    ) -> str:
+        """Sentences on an arm, by rows of the view `profile` of it and its baseline: what was
+        timed, then why.
+
+        `wall` is the sentence of the profile on the wall; `gflops`, what baseline and arm reach,
+        only of a profile that explains.
+        """
+        point = self._points.get(
+            (arm.environment, arm.host, arm.condition_id, arm.arm_id, baseline.arm_id, metric)
+        )
+        sentences = [] if point is None else [explain_promise(point)]
+        if point is not None and not self._is_ceiling(point.method):
+            sentences.append(explain_ceiling(point))
+        sentences.append(wall)
+        if gflops:
+            sentences.append(
+                explain_operators(self.operator_pairs(baseline.profile_id, arm.profile_id))
+            )
+            sentences.append(explain_rates(*gflops, less_work=_less(arm.gmacs, baseline.gmacs)))
+        return join_sentences(sentences)
+
+    def operator_pairs(self, baseline: str, arm: str) -> list[OperatorPair]:
+        """The operators of two profiles, by their `profile_id`; none where one of both has no
+        operators.
+        """
+        sides = [self._operators.get(each, {}) for each in (baseline, arm)]
+        if not all(sides):
+            return []
+        return [
+            _pair(name, sides[0].get(name), sides[1].get(name))
+            for name in dict.fromkeys((*sides[0], *sides[1]))
+        ]
+
+
+def join_sentences(sentences: list[str]) -> str:
+    """Sentences without their ends as one text without its end; empty ones are left out, the first
+    keeps its small letter.
+    """
+    known = [each for each in sentences if each]
+    return ". ".join([*known[:1], *(f"{each[:1].upper()}{each[1:]}" for each in known[1:])])
+
+
+def _pair(name: str, baseline: Any, arm: Any) -> OperatorPair:
+    sides = (baseline, arm)
+    ms, runs = (
+        [0.0 if side is None else float(getattr(side, column)) for side in sides]
+        for column in ("ms", "count")
+    )
+    gmacs = [
+        None if side is None or is_missing(side.gmacs) else float(side.gmacs) for side in sides
+    ]
+    return OperatorPair(name, *ms, *runs, *gmacs)
+
+
+def _less(arm: Any, baseline: Any) -> bool:
+    return not is_missing(arm) and not is_missing(baseline) and bool(arm < baseline)
+
 
 LabelOf = Callable[[str, str], str]
 """The label of a method and its parameters (JSON)."""

@@ -1,4 +1,5 @@
-"""The change in quality that belongs to a speed-up, and that of a tuned arm against its control.
+"""The change in quality that belongs to a speed-up, where its comparison stands, and that of a
+tuned arm against its control.
 
 A control is the same tuning without what the method adds.
 """
@@ -8,13 +9,26 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import Engine, exists, select
+from sqlalchemy import Engine, bindparam, case, exists, func, select
 
-from store.derive.item_stores import TextScoreStore
-from store.rows.quality_ids import quality_arm_id
-from store.rows.row_mapping import arm_columns, requested_params
+from store.derive.payloads import TextScoreStore
+from store.rows.frames import read_frame
+from store.rows.row_mapping import arm_columns, quality_arm_id, requested_params
 from store.rows.transactions import reading
-from store.schema.tables import ATTEMPT, PAIR, TEXT_SCORES
+from store.schema.tables import (
+    ATTEMPT,
+    COMPARISON,
+    EFFECT,
+    FAILURE,
+    JOB,
+    PAIR,
+    PANEL_PROGRESS,
+    SWEEP,
+    SWEEP_COMPARISON,
+    SWEEP_JOB,
+    TEXT_SCORES,
+    newest_revision,
+)
 from store.views.public import TABLES
 from sweeps.analysis.labels import (
     ComparisonState,
@@ -23,12 +37,98 @@ from sweeps.analysis.labels import (
     effect_of,
     unanswered,
 )
+from sweeps.model.condition import Kind
 from sweeps.model.identity import canonical
 from sweeps.model.job import Arm, Job
 from sweeps.model.kinds import KINDS, KindSpec, kinds_of
 from sweeps.model.metrics import MetricSpec, compared
 from sweeps.number_format import is_missing
 from sweeps.stats import text_stats
+
+_FIRST = COMPARISON.alias("first_of_panel")
+_KEYS = [
+    COMPARISON.c[name]
+    for name in (
+        "comparison_id",
+        "model",
+        "weights",
+        "method",
+        "params",
+        "baseline",
+        "dtype",
+        "attention",
+    )
+]
+_KEYS += [COMPARISON.c.quality_arm_id, COMPARISON.c.quality_pair_id]
+_NEWEST = (SWEEP.c.name == bindparam("name"), newest_revision(SWEEP))
+# the panels of this kind first: most comparisons of a large sweep are of other kinds
+_PANELS = (
+    select(PANEL_PROGRESS.c.panel_id)
+    .select_from(
+        PANEL_PROGRESS.join(SWEEP, SWEEP.c.id == PANEL_PROGRESS.c.sweep).join(
+            _FIRST, _FIRST.c.comparison_id == PANEL_PROGRESS.c.comparison_id
+        )
+    )
+    .where(*_NEWEST, _FIRST.c.kind == bindparam("kind"))
+)
+_REQUESTED = (
+    select(SWEEP_COMPARISON.c.sweep)
+    .join(SWEEP, SWEEP.c.id == SWEEP_COMPARISON.c.sweep)
+    .where(*_NEWEST, SWEEP_COMPARISON.c.comparison_id == COMPARISON.c.comparison_id)
+)
+_ANSWERS = (
+    select(
+        *_KEYS,
+        func.max(case((EFFECT.c.effect.is_not(None), 1), else_=0)).label("measured"),
+        func.max(FAILURE.c.reason).label("reason"),
+    )
+    .select_from(
+        COMPARISON.outerjoin(
+            EFFECT, EFFECT.c.comparison_id == COMPARISON.c.comparison_id
+        ).outerjoin(FAILURE, FAILURE.c.id == EFFECT.c.failure)
+    )
+    .where(COMPARISON.c.panel_id.in_(_PANELS), exists(_REQUESTED.correlate(COMPARISON)))
+    .group_by(*_KEYS)
+)
+_QUEUED = (
+    select(JOB.c.id, JOB.c.payload)
+    .select_from(
+        JOB.join(SWEEP_JOB, SWEEP_JOB.c.job == JOB.c.id).join(
+            SWEEP, SWEEP.c.id == SWEEP_JOB.c.sweep
+        )
+    )
+    .where(
+        SWEEP.c.name == bindparam("name"),
+        JOB.c.kind == bindparam("kind"),
+        JOB.c.state.in_(("waiting", "running")),
+    )
+    .distinct()
+)
+
+
+def states(engine: Engine, name: str, kind: Kind) -> pd.DataFrame:
+    """The comparisons of one kind in the newest revision of a sweep, in whatever environment they
+    were answered.
+
+    Each has what identifies its arm and baseline, `state` (`measured`, `failed`, `queued` or `not
+    measured`) and the `reason` of a failure.
+    """
+    of = {"name": name, "kind": kind}
+    found = read_frame(engine, _ANSWERS.params(**of))
+    with reading(engine) as connection:
+        payloads = [row.payload for row in connection.execute(_QUEUED, of)]
+    queued = {
+        comparison_id
+        for payload in payloads
+        for comparison_id in Job.model_validate_json(payload).comparison_ids()
+    }
+    waiting = found["comparison_id"].isin(queued)
+    state = found["measured"].map({1: "measured"}).astype(object)
+    state = state.mask(state.isna() & waiting, "queued").mask(
+        state.isna() & ~waiting & found["reason"].notna(), "failed"
+    )
+    return found.assign(state=state.fillna("not measured")).drop(columns="measured")
+
 
 _VALUES = ("baseline_value", "arm_value", "arm_low", "arm_high")
 CHANGE = ("change", "change_low", "change_high")
@@ -101,7 +201,7 @@ def with_states(speeds: pd.DataFrame, requested: pd.DataFrame) -> pd.DataFrame:
     """Rows of the view `speedup` with the `state` of the comparison of quality for the same arm and
     baseline, and its `reason`.
 
-    `requested` are rows of `store.read.comparison_status.states`; where there is none, the state is
+    `requested` are rows of `store.read.quality.states`; where there is none, the state is
     `not requested`.
     """
     known = requested.drop_duplicates("quality_pair_id", keep="last")[

@@ -18,13 +18,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
 from store.rows.location import reading_mode
-from sweeps.importers.traces import (
-    ApiCall,
-    DeviceActivity,
-    DeviceTrace,
-    NvtxRange,
-    TraceError,
-)
+from sweeps.importers.traces import ApiCall, DeviceActivity, DeviceTrace, NvtxRange, TraceError
 from sweeps.model.profile import Activity
 
 KERNELS, COPIES, FILLS = (

@@ -1,0 +1,234 @@
+"""What is read beside the points of curves: break-evens along the tokens, predictions and relative
+costs of cost models, ceilings, labels of hosts.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Engine, select
+
+from store.read.current_effects import load_effects
+from store.rows.frames import read_frame, rows_of
+from store.rows.placement import Place
+from store.rows.transactions import batches, reading
+from store.schema.tables import BREAK_EVEN
+from store.views.public import TABLES
+from sweeps.model.flags import split_flags, wrong
+from sweeps.stats.curves.launch_work import RelativeCosts, launch_work_of
+from sweeps.text.curve_labels import describe_cost_model, token_unit
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CEILING_COLUMNS = ("ceiling", "ceiling_low", "ceiling_high", "ceiling_id")
+_CONDITION = (
+    *(
+        "metric",
+        "model",
+        "weights",
+        "batch_size",
+        "dtype",
+        "attention",
+        "runtime",
+        "threads",
+        "wait_policy",
+        "pinning",
+    ),
+    *("spare_cores", "exclusive", "inputs", "baseline_id", "environment", "host"),
+)
+"""Equal for points that a ceiling bounds, where they have these columns."""
+_NO_BOUND = ("insufficient", "quarantined")
+_TOKENS = ("tokens", "tokens_final", "gmacs")
+"""GMACs of the network and tokens at the end follow from the tokens of each block, and are equal
+where these are."""
+
+
+def with_ceilings(points: "pd.DataFrame", is_ceiling: Callable[[str], bool]) -> "pd.DataFrame":
+    """Points with `ceiling`: the speed-up of an arm that reaches the same tokens by cutting under
+    the same condition, if any.
+
+    `ceiling_low` and `ceiling_high` are the ends of its interval, `ceiling_id` its comparison.
+    `points` are rows of the view `speedup`; `is_ceiling` is whether a method only cuts. An answer
+    from which nothing follows (too few pairs, a slowed machine, a flag) has its comparison and no
+    numbers.
+    """
+    import pandas as pd  # imported late: a command that prints no points does not need it
+
+    same = [name for name in (*_CONDITION, *_TOKENS) if name in points]
+    keys = list(
+        points[same]
+        .astype(object)
+        .where(points[same].notna(), None)
+        .itertuples(index=False, name=None)
+    )
+    ends = ["speedup", "speedup_low", "speedup_high", "comparison_id"]
+    judged = points.reindex(columns=["verdict", "flags"]).itertuples(index=False, name=None)
+    counted = [
+        verdict not in _NO_BOUND and not wrong(split_flags(flags)) for verdict, flags in judged
+    ]
+    figures = points.reindex(columns=ends[:3]).where(
+        pd.DataFrame(dict.fromkeys(ends[:3], counted), index=points.index)
+    )
+    values = figures.assign(comparison_id=points.get("comparison_id")).itertuples(
+        index=False, name=None
+    )
+    cut = points["method"].map(is_ceiling).astype(bool)
+    known = {
+        key: value for key, value, only_cuts in zip(keys, values, cut, strict=True) if only_cuts
+    }
+    found = [known.get(key, (None,) * len(ends)) for key in keys]
+    ceilings = pd.DataFrame(found, index=points.index, columns=list(CEILING_COLUMNS), dtype=object)
+    return pd.concat([points, ceilings.astype(dict.fromkeys(CEILING_COLUMNS[:3], float))], axis=1)
+
+
+CurveKey = tuple[str, str, str, str]
+"""Curve, environment, host, metric."""
+KEY_OF_CURVE = ("curve_id", "environment", "host", "metric")
+MAX_CURVES_FITTED = 100
+"""Curves of one report whose relative costs are computed."""
+
+
+def curve_costs(
+    engine: Engine, cost_models: "pd.DataFrame", points: "pd.DataFrame"
+) -> Mapping[CurveKey, RelativeCosts]:
+    """Of each curve in rows of the view `cost_model` whose fit describes its points, by
+    `KEY_OF_CURVE`; at most so many curves.
+
+    `points` are rows of the view `speedup`, among which those of the curves are looked for. Points
+    that a flag marks as wrong, and those where the method removes nothing, are no part of a fit.
+    """
+    shown = cost_models[cost_models["verdict"] == "fits"].head(MAX_CURVES_FITTED)
+    return dict(_fitted(engine, shown, points)) if len(shown) else {}
+
+
+def _fitted(
+    engine: Engine, cost_models: "pd.DataFrame", points: "pd.DataFrame"
+) -> Iterator[tuple[CurveKey, RelativeCosts]]:
+    own = points[points["curve_id"].isin(cost_models["curve_id"])]
+    known = load_effects(engine, set(own["comparison_id"]), set(own["environment"]))
+    by_place = {
+        (each.comparison_id, *each.place, each.metric): each for each in known if not each.failed
+    }
+    for row in rows_of(cost_models):
+        key: CurveKey = (row.curve_id, row.environment, row.host, row.metric)
+        same = own[(own[list(KEY_OF_CURVE)] == list(key)).all(axis=1)]
+        found: list[Any] = [
+            by_place.get((each, row.environment, row.host, row.metric))
+            for each in same["comparison_id"]
+        ]
+        measured = [
+            each.point(float(each.tokens)) for each in found if each is not None and each.tokens
+        ]
+        used = [
+            point
+            for point in measured
+            if not point.wrong and not point.no_op and point.se is not None
+        ]
+        if row.work_unit == "token":
+            used = [
+                point.model_copy(update={"gmacs": point.x, "gmacs_baseline": point.x})
+                for point in used
+            ]
+        seconds = dict(zip(same["comparison_id"], 1e-3 * same["baseline_ms"], strict=True))
+        if (costs := launch_work_of(used, seconds)) is not None:
+            yield key, costs.ratios
+
+
+def predicted_break_evens(
+    cost_models: "pd.DataFrame", curves: "pd.DataFrame"
+) -> Iterator[tuple[Any, str]]:
+    """Rows of the view `cost_model` of these `curves` (rows of `break_even`), each with what its
+    model predicts in words.
+    """
+    same = list(KEY_OF_CURVE)
+    known = {tuple(key) for key in curves[same].itertuples(index=False)}
+    for row in cost_models.itertuples():
+        if tuple(getattr(row, name) for name in same) in known and (
+            text := describe_cost_model(row, token_unit(row))
+        ):
+            yield row, text
+
+
+CONDITION_COLUMNS = (
+    *(
+        "model",
+        "weights",
+        "device_name",
+        "environment",
+        "host",
+        "batch_size",
+        "threads",
+        "spare_cores",
+        "wait_policy",
+        "pinning",
+    ),
+    *("data", "new_tokens", "decoding", "seed", "exclusive", "inputs", "baseline", "baseline_id"),
+    *("method", "params", "dtype", "attention", "runtime", "kv_cache"),
+)
+"""Of the view `break_even`, by which its curves differ."""
+_FIGURES = (
+    *(
+        "curve_id",
+        "metric",
+        "axis",
+        "varied_parameter",
+        "verdict",
+        "x",
+        "x_low",
+        "x_high",
+        "direction",
+        "grid_limited",
+        "points",
+    ),
+    *("points_missing", "why", "prompt_tokens", "x_first", "x_last", "worst_loss", "largest_gain"),
+)
+
+
+def token_break_evens(engine: Engine, sweep: str, metric: str) -> "pd.DataFrame":
+    """Rows of the view `break_even` along the tokens by one metric, with the columns of conditions
+    and what words need.
+    """
+    view = TABLES["break_even"]
+    columns = [view.c[name] for name in (*CONDITION_COLUMNS, *_FIGURES)]
+    rows = select(*columns).where(
+        view.c.sweep == sweep, view.c.metric == metric, view.c.axis == "tokens"
+    )
+    return read_frame(engine, rows.order_by(view.c.method, view.c.params, view.c.x))
+
+
+def claims_of_curves(
+    engine: Engine, curves: Collection[str], metric: str
+) -> dict[tuple[str, Place], tuple[Any, ...]]:
+    """Break-evens along the tokens by one metric, by curve and place: rows with what words need.
+
+    Of several sweeps that have a curve the one with most points on it, among equals the newest.
+    """
+    rows = select(BREAK_EVEN).where(BREAK_EVEN.c.metric == metric, BREAK_EVEN.c.axis == "tokens")
+    found: dict[tuple[str, Place], dict[int, list[Any]]] = {}
+    with reading(engine) as connection:
+        for batch in batches(sorted(set(curves))):
+            part = rows.where(BREAK_EVEN.c.curve_id.in_(batch))
+            for row in connection.execute(part.order_by(BREAK_EVEN.c.crossing)):
+                here = found.setdefault((row.curve_id, Place(row.environment, row.host)), {})
+                here.setdefault(row.sweep, []).append(row)
+    return {
+        key: tuple(max(own.items(), key=lambda each: (each[1][0].points, each[0]))[1])
+        for key, own in found.items()
+    }
+
+
+def label_hosts(points: "pd.DataFrame") -> "dict[tuple[str, str], str]":
+    """The label of each place in frames with the columns `environment` and `host`; empty where
+    there is only one.
+
+    The host is named, and the environment where a host has several.
+    """
+    distinct = points[["environment", "host"]].drop_duplicates()
+    if len(distinct) < 2:
+        return dict.fromkeys(distinct.itertuples(index=False, name=None), "")
+    several = distinct["host"].value_counts()
+    return {
+        (environment, host): f"host {host}"
+        + (f", environment {environment[:8]}" if several[host] > 1 else "")
+        for environment, host in distinct.itertuples(index=False)
+    }

@@ -1,1 +1,0 @@
-"""Profiles of a stored sweep, and what they explain."""

@@ -1,1 +1,0 @@
-"""Imported files of profilers: timelines in SQLite, and what is stored of them."""
