@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 from store.errors import StoreError, StoreOutageError
 from store.rows.location import display_name
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 BUSY_S = 30.0
 """How long a writer waits for another one; every write transaction is short."""
 RECONNECT_S = 60.0
@@ -53,7 +53,7 @@ def database_time(connection: Connection) -> float:
     return float(connection.execute(statement).scalar_one())
 
 
-def batches(ids: Iterable[T], size: int = 5000) -> Iterator[list[T]]:
+def batches(ids: Iterable[_T], size: int = 5000) -> Iterator[list[_T]]:
     """The ids, as many at a time as one statement may name."""
     listed = list(ids)
     return (listed[start : start + size] for start in range(0, len(listed), size))
