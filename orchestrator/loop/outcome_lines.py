@@ -11,8 +11,7 @@ from sweeps.model.flags import quarantine_reasons, warmup_converged
 from sweeps.model.job import Job, Pair
 from sweeps.model.kinds import KINDS, Payload
 from sweeps.model.outcome import Outcome
-from sweeps.stats import text_stats
-from sweeps.stats.classification import compare_predictions
+from sweeps.stats.quality import compare_predictions, compare_texts, scored
 from sweeps.stats.visits import Visit, pool_visits
 from sweeps.text.explanation import explain_wall
 from workers.methods.arm_labels import arm_label
@@ -121,9 +120,9 @@ def _top1_drop(outcome: Outcome, pair: Pair) -> _Result:
 
 def _text_change(outcome: Outcome, pair: Pair) -> _Result:
     scores = outcome.text_scores
-    if scores is None or not all(text_stats.scored(scores, arm) for arm in pair):
+    if scores is None or not all(scored(scores, arm) for arm in pair):
         return None
-    compared = text_stats.compare_texts(scores, pair.baseline, pair.arm)
+    compared = compare_texts(scores, pair.baseline, pair.arm)
     change = conclude(BITS, *compared.change[:3], verdict=compared.verdict())
     levels = f"{compared.bits_per_byte_baseline:.4f} → {compared.bits_per_byte:.4f} bits per byte"
     return f"{levels}, change {change.numbers}", change

@@ -20,9 +20,8 @@ from sweeps.model.identity import canonical
 from sweeps.model.job import Comparison
 from sweeps.model.kinds import KINDS
 from sweeps.number_format import WHOLE, count, duration
-from sweeps.stats.curves.breakeven import BreakEven, break_even
-from sweeps.stats.curves.curve import Curve, Point, describe_curve
-from sweeps.stats.curves.search import next_request, point_alpha, scan
+from sweeps.stats.curve import BreakEven, Curve, Point, break_even, describe_curve
+from sweeps.stats.search import next_request, point_alpha, scan
 from sweeps.text.curve_labels import describe_break_even
 from workers.methods.arm_labels import arm_label
 

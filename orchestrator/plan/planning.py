@@ -220,7 +220,7 @@ def submit_plan(engine: Engine, plan: Plan) -> int:
         "limits": sweep.limits.model_dump(mode="json"),
     }
     if sweep.search is not None:
-        from sweeps.stats.curves.search import point_alpha  # imports NumPy
+        from sweeps.stats.search import point_alpha  # imports NumPy
 
         settings["point_alpha"] = point_alpha(sweep.search.max_points)
     new = NewSweep(sweep.name, plan.expansion.text, sweep.question, settings)

@@ -20,9 +20,8 @@ from sweeps.model.job import Arm, Step
 from sweeps.model.kinds import KINDS
 from sweeps.model.method import LanguageNetwork, Network
 from sweeps.model.outcome import SCORED
-from sweeps.stats.classification import TOP1_FLOOR, images_for_same, smallest_drop
 from sweeps.stats.pooling import SpeedUp
-from sweeps.stats.quality import MIN_DOCUMENTS
+from sweeps.stats.quality import MIN_DOCUMENTS, TOP1_FLOOR, images_for_same, smallest_drop
 from sweeps.stats.visits import FLOOR_FREEDOM, FLOOR_SD
 from workers import methods
 from workers.arms.budget import solve

@@ -19,7 +19,7 @@ from sweeps.analysis.audit.report import AuditReport
 from sweeps.model.kinds import KINDS
 from sweeps.model.metrics import notes_on, worst
 from sweeps.number_format import is_missing
-from sweeps.stats.curves.launch_work import RelativeCosts
+from sweeps.stats.cost_model import RelativeCosts
 from workers.methods import tuning_control
 from workers.methods.arm_labels import params_label
 

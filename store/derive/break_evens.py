@@ -34,9 +34,16 @@ from store.schema.tables import (
 )
 from store.views.columns import gmacs_total, newest_answer
 from sweeps.model.flags import split_flags, wrong
-from sweeps.stats.curves.breakeven import break_even, fit_points, predicted
-from sweeps.stats.curves.curve import AMOUNT_WORDS, Curve, Point, describe_curve
-from sweeps.stats.curves.launch_work import launch_work_of
+from sweeps.stats.curve import (
+    AMOUNT_WORDS,
+    Curve,
+    Point,
+    break_even,
+    describe_curve,
+    fit_points,
+    launch_work_of,
+    predicted,
+)
 from sweeps.stats.pooling import SpeedUp
 from sweeps.stats.timing import ANALYSIS_VERSION
 

@@ -40,8 +40,7 @@ from sweeps.model.flags import flags_of_attempts, split_flags
 from sweeps.model.kinds import KINDS
 from sweeps.model.metrics import METRICS, MetricSpec
 from sweeps.model.outcome import SAME_COUNTS
-from sweeps.stats.pooling import ALPHA, quantile, ratio_verdict
-from sweeps.stats.promise import macs_speedup, realised_share
+from sweeps.stats.pooling import ALPHA, macs_speedup, quantile, ratio_verdict, realised_share
 
 
 def same_work(baseline: FromClause, arm: FromClause) -> ColumnElement[bool]:

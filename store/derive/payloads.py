@@ -30,8 +30,15 @@ from sweeps.model.metrics import METRICS
 from sweeps.model.outcome import ANSWERING_FAILURES, Failure, Outcome, Predictions, TextScores
 from sweeps.model.outcome import unpack as numbers
 from sweeps.model.profile import ArmProfile
-from sweeps.stats import classification, text_stats
-from sweeps.stats.quality import QUALITY_ANALYSIS_VERSION, Interval
+from sweeps.stats.quality import (
+    QUALITY_ANALYSIS_VERSION,
+    Interval,
+    compare_predictions,
+    compare_texts,
+    predictions_problem,
+    scored,
+    scores_problem,
+)
 
 
 class ItemStore(PayloadStore[T]):
@@ -107,7 +114,7 @@ class PredictionStore(ItemStore[Predictions]):
     field = "predictions"
     analysis_version = QUALITY_ANALYSIS_VERSION
     model, table, size = Predictions, PREDICTIONS, "images"
-    problem = staticmethod(classification.predictions_problem)
+    problem = staticmethod(predictions_problem)
 
     def columns(self, data: Predictions) -> dict[str, Any]:
         return {
@@ -122,7 +129,7 @@ class PredictionStore(ItemStore[Predictions]):
         return None if seen else "neither predictions nor a failure"
 
     def figures(self, data: Predictions, baseline: int, arm: int) -> dict[str, dict[str, Any]]:
-        found = classification.compare_predictions(data, baseline, arm)
+        found = compare_predictions(data, baseline, arm)
         drop = found.drop
         change = {
             "effect": 0 - drop.value,
@@ -157,7 +164,7 @@ class TextScoreStore(ItemStore[TextScores]):
     field = "text_scores"
     analysis_version = QUALITY_ANALYSIS_VERSION
     model, table, size = TextScores, TEXT_SCORES, "characters"
-    problem = staticmethod(text_stats.scores_problem)
+    problem = staticmethod(scores_problem)
 
     def columns(self, data: TextScores) -> dict[str, Any]:
         return {
@@ -168,10 +175,10 @@ class TextScoreStore(ItemStore[TextScores]):
         }
 
     def missing(self, data: TextScores | None, arm: int) -> str | None:
-        return None if text_stats.scored(data, arm) else "neither a finite score nor a failure"
+        return None if scored(data, arm) else "neither a finite score nor a failure"
 
     def figures(self, data: TextScores, baseline: int, arm: int) -> dict[str, dict[str, Any]]:
-        found = text_stats.compare_texts(data, baseline, arm)
+        found = compare_texts(data, baseline, arm)
         ends = zip(("effect", "effect_low", "effect_high"), found.change[:3], strict=True)
         change = {name: finite(value) for name, value in ends}
         sides = {

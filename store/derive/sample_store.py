@@ -26,9 +26,8 @@ from sweeps.model.kinds import KindSpec
 from sweeps.model.metrics import METRICS, MetricSpec
 from sweeps.model.outcome import Outcome
 from sweeps.stats import timing
-from sweeps.stats.mean_times import mean_contrast, mean_disagrees
-from sweeps.stats.pooling import SpeedUp, Verdict
-from sweeps.stats.two_way import Contrast
+from sweeps.stats.pooling import SpeedUp, Verdict, mean_contrast, mean_disagrees
+from sweeps.stats.timing import Contrast
 from sweeps.stats.visits import FLOOR_SD, Pooling, Visit, pool_visits
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from store.rows.placement import Place
 from store.rows.transactions import batches, reading
 from store.schema.tables import ATTEMPT, EFFECT, PAIR, SWEEP, SWEEP_COMPARISON, SWEEP_JOB
 from sweeps.model.flags import split_flags, wrong
-from sweeps.stats.curves.curve import Point
+from sweeps.stats.curve import Point
 
 _FIGURES = (
     *(

@@ -14,7 +14,8 @@ from store.rows.transactions import batches, reading
 from store.schema.tables import BREAK_EVEN
 from store.views.public import TABLES
 from sweeps.model.flags import split_flags, wrong
-from sweeps.stats.curves.launch_work import RelativeCosts, launch_work_of
+from sweeps.stats.cost_model import RelativeCosts
+from sweeps.stats.curve import launch_work_of
 from sweeps.text.curve_labels import describe_cost_model, token_unit
 
 if TYPE_CHECKING:

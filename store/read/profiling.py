@@ -18,7 +18,7 @@ from sweeps.model.flags import split_flags, wrong
 from sweeps.model.kinds import KINDS
 from sweeps.model.profile import ArmProfile, IntervalEstimate, Peaks, Phase, TimeClass
 from sweeps.number_format import count, is_missing
-from sweeps.stats.profiles.roofline import Roofline, describe_roofline, roofline
+from sweeps.stats.roofline import Roofline, describe_roofline, roofline
 from sweeps.text.ceilings import explain_ceiling
 from sweeps.text.explanation import explain_capture, explain_wall, explains
 from sweeps.text.operator_text import OperatorPair, explain_operators, explain_rates

@@ -43,7 +43,7 @@ from sweeps.model.job import Arm, Job
 from sweeps.model.kinds import KINDS, KindSpec, kinds_of
 from sweeps.model.metrics import MetricSpec, compared
 from sweeps.number_format import is_missing
-from sweeps.stats import text_stats
+from sweeps.stats.quality import compare_texts, scored
 
 _FIRST = COMPARISON.alias("first_of_panel")
 _KEYS = [
@@ -260,10 +260,10 @@ def beside_controls(engine: Engine, name: str, control_of: ControlOf) -> pd.Data
             scores = TextScoreStore.unpack(connection.execute(packed).scalar_one())
             for place, (control, beside) in controls.items():
                 known = beside is not None and all(
-                    text_stats.scored(scores, index) for index in (beside, place)
+                    scored(scores, index) for index in (beside, place)
                 )
                 change = (
-                    text_stats.compare_texts(scores, beside, place).change[:3]
+                    compare_texts(scores, beside, place).change[:3]
                     if known and beside is not None
                     else (None,) * 3
                 )

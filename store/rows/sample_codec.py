@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Row
 
 from sweeps.model.outcome import Samples
-from sweeps.stats.two_way import Rounds
+from sweeps.stats.timing import Rounds
 
 Times = NDArray[np.float64]
 

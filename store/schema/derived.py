@@ -11,7 +11,7 @@ from store.schema.measured import ReportedColumns
 from store.schema.planned import SOURCES, finite_number, one_of
 from store.schema.tables import COSTS
 from sweeps.model.metrics import Compared
-from sweeps.stats.curves.breakeven import Claim
+from sweeps.stats.curve import Claim
 
 BREAK_EVEN_AXES = (
     "tokens",

@@ -33,7 +33,7 @@ class CalibrationRow(SQLModel, table=True):
     """Digest of the attempts that it was made from."""
     environment: str = Field(foreign_key="environment.environment_id")
     size_class: str
-    """Of models, by their parameters (`sweeps.stats.calibration.size_class`)."""
+    """Of models, by their parameters (`sweeps.stats.visits.size_class`)."""
     created_at: float
     process_sd: float
     """Standard deviation of a log speed-up between processes that intervals use: an upper bound of

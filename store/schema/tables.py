@@ -73,7 +73,7 @@ STATES = ("waiting", "running", "done", "failed", "cancelled", "split")
 """Of a job in the queue. `failed`: it ended without an answer; `split`: its children answer its
 questions."""
 COSTS = ("alpha_baseline", "beta_baseline", "alpha", "beta")
-"""Columns of launch and work, in the order of `sweeps.stats.curves.launch_work.LaunchWork`."""
+"""Columns of launch and work, in the order of `sweeps.stats.cost_model.LaunchWork`."""
 ARM_COLUMNS, REPORTED = tuple(_fields("ArmColumns")), tuple(_fields("ReportedColumns"))
 
 SWEEP, SWEEP_COMPARISON, SWEEP_JOB = map(_table, ("SweepRow", "SweepComparisonRow", "SweepJobRow"))

@@ -21,7 +21,7 @@ MADE_FROM = (
     "store/views/*.py",
     "sweeps/model/metrics.py",
     "sweeps/model/profile.py",
-    "sweeps/stats/curves/breakeven.py",
+    "sweeps/stats/curve.py",
 )
 """Files from which tables and views follow; those of `sweeps` have the words that tables and views
 are restricted to."""

@@ -21,7 +21,7 @@ from sweeps.importers.traces import (
 )
 from sweeps.model.profile import Activities, ArmProfile, Phase, TimeClass
 from sweeps.number_format import count
-from sweeps.stats.profiles.timeline import DeviceRun, Span, Timeline, length, split_time, union
+from sweeps.stats.profiles import DeviceRun, Span, Timeline, length, split_time, union
 
 NS = 1e-9
 WAIT = re.compile(r"cu(da)?\w*Synchronize|cu(da)?Mem(cpy|set)(?!\w*Async)")

@@ -145,7 +145,7 @@ def contended(flags: Iterable[str]) -> bool:
 
 def warmup_converged(flags: Iterable[str]) -> bool:
     """Whether every arm was steady before it was timed; else intervals are wider (see
-    `sweeps.stats.two_way`).
+    `sweeps.stats.timing`).
     """
     return "warmup_not_converged" not in flags
 

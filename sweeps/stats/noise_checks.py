@@ -9,9 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sweeps.stats.classification import mcnemar
-from sweeps.stats.timing import outliers
-from sweeps.stats.two_way import Array, Contrast, Rounds
+from sweeps.stats.quality import mcnemar
+from sweeps.stats.timing import Array, Contrast, Rounds, outliers
 
 
 class Halves(NamedTuple):

@@ -7,7 +7,7 @@ from math import ceil, floor
 from typing import Any, Literal, NamedTuple
 
 from sweeps.number_format import is_missing
-from sweeps.stats.curves.breakeven import NEVER_GAIN
+from sweeps.stats.curve import NEVER_GAIN
 from sweeps.text.curve_labels import describe_break_even, token_unit
 
 CellKind = Literal["pays", "limited", "never", "none", "unclear", "differs"]

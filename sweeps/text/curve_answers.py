@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sweeps.number_format import count, is_missing
-from sweeps.stats.curves.breakeven import NEVER_GAIN
+from sweeps.stats.curve import NEVER_GAIN
 
 CLAIMS: Mapping[str, str] = {
     "always": "pays everywhere",

@@ -7,7 +7,7 @@ from typing import Any
 
 from sweeps.model.metrics import INTERVAL, METRICS
 from sweeps.number_format import WHOLE, axis_label, axis_value, is_missing
-from sweeps.stats.curves.curve import LEFT_OUT
+from sweeps.stats.curve import LEFT_OUT
 
 LEFT_OUT_SENTENCE = re.compile(rf" ?{LEFT_OUT}(.+?)\.(?= |$)")
 """In the column `why` of the view `break_even`."""

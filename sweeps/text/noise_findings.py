@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from sweeps.model.metrics import has_clock, notes_on
 from sweeps.number_format import count
-from sweeps.stats.mean_times import mean_disagrees
 from sweeps.stats.noise_checks import Halves, Signs, no_effect_p
-from sweeps.stats.two_way import Contrast
+from sweeps.stats.pooling import mean_disagrees
+from sweeps.stats.timing import Contrast
 from sweeps.stats.visits import Pooling
 
 UNUSUAL = 0.01
@@ -48,7 +48,7 @@ def noise_findings(
 ) -> list[NoiseFinding]:
     """All checks of a speed-up.
 
-    `mean` is that of `sweeps.stats.mean_times`; `device_nulls` are the speed-ups of equal arms at
+    `mean` is that of `sweeps.stats.pooling`; `device_nulls` are the speed-ups of equal arms at
     the same place, with verdicts.
     """
     return [

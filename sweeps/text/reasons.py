@@ -9,7 +9,7 @@ from sweeps.analysis.labels import SPEEDUP, conclude_row
 from sweeps.model.flags import split_flags
 from sweeps.model.metrics import SPEED_FLOOR
 from sweeps.number_format import image_text, is_missing, with_interval
-from sweeps.stats.curves.launch_work import Cost, RelativeCosts
+from sweeps.stats.cost_model import Cost, RelativeCosts
 from sweeps.text.curve_labels import token_unit
 
 PROFILE_SECTION = "jobs:\n  profile: {}"

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sweeps.model.metrics import SPEED_FLOOR
 from sweeps.number_format import count
 from sweeps.stats.pooling import ALPHA, SPENT_NOW, Verdict
-from sweeps.stats.two_way import Contrast
+from sweeps.stats.timing import Contrast
 from sweeps.stats.visits import FLOOR_FREEDOM, LOWEST, Pooling
 
 

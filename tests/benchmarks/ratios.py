@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sweeps.model.outcome import Samples
 from sweeps.stats.pooling import SpeedUp, within_process
-from sweeps.stats.two_way import Rounds
+from sweeps.stats.timing import Rounds
 from workers.measure.threads import ThreadPolicy, policy_variables, present_policy
 
 

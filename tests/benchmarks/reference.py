@@ -29,7 +29,7 @@ from sweeps.model.job import Job
 from sweeps.model.metrics import SPEED_FLOOR
 from sweeps.model.outcome import Outcome
 from sweeps.stats.pooling import ALPHA, quantile
-from sweeps.stats.two_way import MIN_ROUNDS, Rounds
+from sweeps.stats.timing import MIN_ROUNDS, Rounds
 from workers.kinds.latency import BURST
 from workers.measure.environment import PROJECT, commit
 from workers.measure.threads import policy_variables, requested_policy

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from sweeps.model.condition import Condition
 from sweeps.model.job import DENSE, Job, Pair, Protocol
 from sweeps.stats.pooling import within_process
-from sweeps.stats.two_way import Rounds
+from sweeps.stats.timing import Rounds
 from workers.measure.environment import PROJECT, cores
 from workers.measure.threads import requested_policy, set_policy
 

@@ -16,7 +16,7 @@ from store.views.public import VIEWS
 from store.write.record import record
 from store.write.submission import NewSweep, submit_sweep
 from sweeps.model.outcome import Failure, Outcome
-from sweeps.stats.curves.breakeven import Claim
+from sweeps.stats.curve import Claim
 from tests.fixtures.device_traces import a_trace
 from tests.fixtures.documented_sql import STORE_README, VIEWS_PAGE, statements
 from tests.fixtures.ncu_tables import raw_page

@@ -13,7 +13,7 @@ import pytest
 from orchestrator.plan.planning import load_sweep
 from orchestrator.plan.preview import MAX_ROWS, preview, preview_lines
 from sweeps.language.yaml_reader import SweepError
-from sweeps.stats.classification import accuracy_drop, smallest_drop
+from sweeps.stats.quality import accuracy_drop, smallest_drop
 from tests.orchestrator.commands import ROOT, breakeven, in_process
 
 HEAD = (

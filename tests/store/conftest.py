@@ -29,7 +29,7 @@ from sweeps.model.outcome import (
     Samples,
     pack,
 )
-from sweeps.stats.curves.curve import Curve, Point
+from sweeps.stats.curve import Curve, Point
 from sweeps.stats.pooling import SpeedUp
 from sweeps.stats.visits import FLOOR_SD, Visit, pool_visits
 from tests.fixtures.sql_rows import rows

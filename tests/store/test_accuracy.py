@@ -18,7 +18,7 @@ from store.write.record import reanalyse, record
 from store.write.submission import NewSweep, submit_sweep
 from sweeps.model.job import Job, Protocol
 from sweeps.model.outcome import Failure, Outcome
-from sweeps.stats.classification import TOP1_FLOOR, compare_predictions
+from sweeps.stats.quality import TOP1_FLOOR, compare_predictions
 from tests.fixtures.sql_rows import rows
 
 MakeJob = Callable[..., Job]
@@ -52,7 +52,7 @@ def test_an_evaluation_is_kept_whole(
 def test_the_view_equals_the_statistics(
     engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome
 ) -> None:
-    """Every figure of the accuracy view is what `sweeps.stats.classification` computes from the
+    """Every figure of the accuracy view is what `sweeps.stats.quality` computes from the
     predictions.
     """
     job = make_job(keep_rates=(0.3, 0.5), kind="accuracy", corruption="jpeg", severity=3)

@@ -20,7 +20,7 @@ from store.write.submission import NewSweep, stricter, submit_sweep
 from sweeps.geometry.llm_geometry import languages
 from sweeps.model.job import DENSE, Pair, Protocol
 from sweeps.model.outcome import Failure, Outcome
-from sweeps.stats import text_stats
+from sweeps.stats.quality import compare_texts
 from sweeps.stats.visits import Visit, pool_visits
 from tests.store.language_fixtures import (
     CPU,
@@ -280,7 +280,7 @@ def test_quality_is_what_the_scores_say(engine: Engine) -> None:
     record(engine, None, None, outcome)
     (row,) = rows(engine, "SELECT * FROM quality")
     assert outcome.text_scores is not None
-    found = text_stats.compare_texts(outcome.text_scores, 0, 1)
+    found = compare_texts(outcome.text_scores, 0, 1)
     assert (
         row["bits_per_byte_change"],
         row["bits_per_byte_change_low"],

@@ -12,7 +12,7 @@ from store.read.queries import sweep_summaries
 from store.write.record import reanalyse, record, record_imported
 from store.write.submission import label_stored_arms, store_arm_labels
 from sweeps.model.outcome import Failure
-from sweeps.stats.promise import realised_share
+from sweeps.stats.pooling import realised_share
 from tests.fixtures.sql_rows import rows
 from tests.store.conftest import MakeJob, MakeOutcome, submit
 

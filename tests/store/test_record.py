@@ -24,8 +24,7 @@ from sweeps.model.job import Job
 from sweeps.model.metrics import SPEED_FLOOR
 from sweeps.model.outcome import Failure, MetricValue, Outcome, Samples
 from sweeps.stats import timing
-from sweeps.stats.curves.breakeven import break_even
-from sweeps.stats.curves.curve import describe_curve
+from sweeps.stats.curve import break_even, describe_curve
 from tests.fixtures.sql_rows import rows
 from tests.store.conftest import pooled, stored_curve, two_slots
 
@@ -122,7 +121,7 @@ def test_view_equals_statistics(
 def test_break_even_view_equals_break_even(
     engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
 ) -> None:
-    """The break_even view has what `sweeps.stats.curves.breakeven` computes from the points of the
+    """The break_even view has what `sweeps.stats.curve` computes from the points of the
     speedup view, on both axes.
     """
     jobs = [make_job(size) for size in (32, 64, 96, 128, 192)]

@@ -13,7 +13,7 @@ from store.write.record import reanalyse, record
 from store.write.submission import NewSweep, submit_sweep
 from sweeps.model.job import Job
 from sweeps.model.outcome import Outcome
-from sweeps.stats.curves.breakeven import break_even
+from sweeps.stats.curve import break_even
 from tests.fixtures.sql_rows import rows
 from tests.store.conftest import stored_curve
 
@@ -53,7 +53,7 @@ def test_the_view_equals_break_even(
     engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
 ) -> None:
     """Three keep rates at one size are a curve along the share saved, computed by
-    sweeps.stats.curves.breakeven.
+    sweeps.stats.curve.
     """
     store(
         engine,

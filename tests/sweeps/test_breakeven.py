@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeps.stats.curves.breakeven import BreakEven, Crossing, break_even
-from sweeps.stats.curves.curve import Curve, Point
+from sweeps.stats.curve import BreakEven, Crossing, Curve, Point, break_even
 from sweeps.stats.pooling import SpeedUp
 from tests.fixtures.simulated_curves import CASES, FOLLOW_MODEL, GRID, claims_hold, work
 

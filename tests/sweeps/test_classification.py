@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from sweeps.model.outcome import ArmImages, PairImages, Predictions, pack
-from sweeps.stats.classification import (
+from sweeps.stats.quality import (
     Drop,
     accuracy_drop,
     compare_predictions,
     mcnemar,
+    mean,
     predictions_problem,
     share,
 )
-from sweeps.stats.quality import mean
 
 Hits = tuple[np.ndarray, np.ndarray]
 

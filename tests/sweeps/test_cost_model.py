@@ -5,8 +5,8 @@ points is not known.
 import numpy as np
 import pytest
 
-from sweeps.stats.curves import cost_model
-from sweeps.stats.curves.cost_model import crossing, fit_costs
+from sweeps.stats import cost_model
+from sweeps.stats.cost_model import crossing, fit_costs
 from tests.fixtures.simulated_curves import FOLLOW_MODEL, GRID, work
 
 X = np.array([4.0, 9, 16, 36, 64, 100, 144, 196])

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from sweeps.stats.curves.curve import Curve, Point, describe_curve
+from sweeps.stats.curve import Curve, Point, describe_curve
 from sweeps.stats.pooling import Verdict
 
 

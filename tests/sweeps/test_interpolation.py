@@ -7,8 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from sweeps.stats.curves.curve import Point
-from sweeps.stats.curves.interpolation import MeasuredPoint, interpolate
+from sweeps.stats.curve import MeasuredPoint, Point, interpolate
 from sweeps.stats.pooling import SpeedUp
 from tests.fixtures.simulated_curves import CASES, GRID, work
 

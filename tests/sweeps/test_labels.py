@@ -21,8 +21,8 @@ from sweeps.analysis.labels import (
     conclude_row,
     unanswered,
 )
-from sweeps.stats.classification import interval_verdict
 from sweeps.stats.pooling import ratio_verdict
+from sweeps.stats.quality import interval_verdict
 
 EFFECTS = (SPEEDUP, SPEEDUP._replace(digits=2, mark="×"), BITS, TOP1, TASK)
 VERDICTS = (

@@ -5,7 +5,7 @@ and what is not determined.
 import numpy as np
 import pytest
 
-from sweeps.stats.curves.launch_work import LaunchWork, fit_launch_work
+from sweeps.stats.cost_model import LaunchWork, fit_launch_work
 
 X = np.array([4.0, 9, 16, 36, 64, 100, 144, 196])
 BASELINE = X * 5.5e-3

@@ -7,9 +7,8 @@ from math import exp, inf, log
 import numpy as np
 import pytest
 
-from sweeps.stats.mean_times import mean_contrast, mean_disagrees
-from sweeps.stats.pooling import SpeedUp, within_process
-from sweeps.stats.two_way import Rounds
+from sweeps.stats.pooling import SpeedUp, mean_contrast, mean_disagrees, within_process
+from sweeps.stats.timing import Rounds
 
 COLUMNS = (0, 1, 2, 3, 0)
 """Arms of the columns; the baseline has two."""

@@ -16,7 +16,7 @@ from sweeps.stats.noise_checks import (
     pair_logs,
     signs,
 )
-from sweeps.stats.two_way import Contrast, Rounds
+from sweeps.stats.timing import Contrast, Rounds
 
 ARMS = (0, 1, 0)
 

@@ -8,7 +8,7 @@ import pytest
 
 from sweeps.stats.noise_checks import Halves, Signs
 from sweeps.stats.pooling import SpeedUp
-from sweeps.stats.two_way import Contrast
+from sweeps.stats.timing import Contrast
 from sweeps.stats.visits import Pooling, Spread, Visit, VisitPart, pool_visits
 from sweeps.text.noise_findings import AttemptChecks, NoiseFinding, noise_findings, noise_in_words
 from sweeps.text.verdict_rule import rule_lines, verdict_reason

@@ -4,7 +4,7 @@ them.
 
 import pytest
 
-from sweeps.stats.profiles.operator_work import DISPATCH, Shapes, operator_work
+from sweeps.stats.roofline import DISPATCH, Shapes, operator_work
 
 CASES: list[tuple[str, Shapes, int | None, int | None]] = [
     ("aten::mm", [[3, 4], [4, 5]], 60, 4 * (12 + 20 + 15)),

@@ -15,7 +15,7 @@ from sweeps.stats.pooling import (
     ratio_verdict,
     within_process,
 )
-from sweeps.stats.two_way import Contrast
+from sweeps.stats.timing import Contrast
 
 
 def test_one_process_by_its_own_errors() -> None:

@@ -11,8 +11,8 @@ import pytest
 from sweeps.model.condition import Device
 from sweeps.model.profile import IntervalEstimate, TimeClass
 from sweeps.stats.pooling import SpeedUp, within_process
-from sweeps.stats.profiles.profile_rounds import ArmWall, PhaseRounds, bounded, less_profiler
-from sweeps.stats.two_way import Rounds
+from sweeps.stats.profiles import ArmWall, PhaseRounds, bounded, less_profiler
+from sweeps.stats.timing import Rounds
 
 ARMS = (0, 1, 2, 0)
 """The baseline has two columns."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sweeps.stats.realised import realised_of, realised_sentence
+from sweeps.stats.pooling import realised_of, realised_sentence
 from sweeps.text.break_even_cell import alike, break_even_cell, earliest
 
 NAN = float("nan")

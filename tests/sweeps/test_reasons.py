@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sweeps.stats.curves.launch_work import Cost, RelativeCosts
+from sweeps.stats.cost_model import Cost, RelativeCosts
 from sweeps.text.reasons import (
     describe_fit,
     explain_costs,

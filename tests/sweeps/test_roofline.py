@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sweeps.model.profile import Activities, ArmProfile, Peaks, TimeClass
-from sweeps.stats.profiles.roofline import describe_roofline, roofline
+from sweeps.stats.roofline import describe_roofline, roofline
 
 PEAKS = Peaks(gflops=100.0, gb_per_s=10.0, dtype="float32", threads=2)
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from sweeps.model.outcome import ArmScores, PairScores, TextScores, pack
-from sweeps.stats.quality import ratio
-from sweeps.stats.text_stats import BITS_FLOOR, Fidelity, compare_texts, scored, scores_problem
+from sweeps.stats.quality import BITS_FLOOR, Fidelity, compare_texts, ratio, scored, scores_problem
 
 
 def scores(

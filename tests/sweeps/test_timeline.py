@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from sweeps.stats.profiles.timeline import (
+from sweeps.stats.profiles import (
     GAPS,
     DeviceRun,
     OperatorRun,

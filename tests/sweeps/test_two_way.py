@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sweeps.stats.pooling import quantile, within_process
-from sweeps.stats.two_way import Contrast, Rounds
+from sweeps.stats.timing import Contrast, Rounds
 from tests.fixtures.timing_noise import NOISES, autoregressive, simulated_rounds
 
 LOGS = np.log([0.020, 0.018, 0.016, 0.025, 0.020])

@@ -10,7 +10,7 @@ from store.read.user_sql import Result, run_query
 from store.views.public import TABLES
 from store.views.view_docs import EXAMPLES, ONE_ROW_PER
 from sweeps.model.flags import split_flags, wrong
-from sweeps.stats.realised import realised_of
+from sweeps.stats.pooling import realised_of
 from tests.orchestrator.commands import ROOT
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import page_text

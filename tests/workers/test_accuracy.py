@@ -15,7 +15,7 @@ from torch import Tensor
 from sweeps.model.condition import Condition, Overrides
 from sweeps.model.job import Arm, Job, Pair, Protocol, Step
 from sweeps.model.outcome import ArmOutcome, Outcome, unpack
-from sweeps.stats.classification import compare_predictions, predictions_problem
+from sweeps.stats.quality import compare_predictions, predictions_problem
 from tests.workers.scripted_arm import scripted_arm as method_files
 from workers.data import images
 from workers.data.preprocessing import Preprocessing

@@ -10,7 +10,7 @@ import pytest
 
 from sweeps.model.job import Pair, Protocol
 from sweeps.model.outcome import Samples
-from sweeps.stats.two_way import Rounds
+from sweeps.stats.timing import Rounds
 from workers.errors import TimedOut
 from workers.measure.interleaved import (
     PLATEAU,

@@ -12,7 +12,7 @@ from sweeps.model.condition import Condition, Device, Overrides
 from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol, Step
 from sweeps.model.outcome import WORKER_UNFIT, Outcome
 from sweeps.model.profile import ArmProfile, IntervalEstimate
-from sweeps.stats.profiles.roofline import gmacs_of, roofline
+from sweeps.stats.roofline import gmacs_of, roofline
 from sweeps.text.explanation import explain_wall
 from tests.workers.saved_llm import saved, written
 from tests.workers.scripted_arm import scripted_arm as method_files

@@ -12,8 +12,8 @@ from torch.autograd.profiler_util import EventList, FunctionEvent
 
 from sweeps.model.condition import Device
 from sweeps.model.profile import Phase
-from sweeps.stats.profiles.operator_work import DISPATCH, Work
-from sweeps.stats.profiles.profile_rounds import ArmWall, PhaseRounds
+from sweeps.stats.profiles import ArmWall, PhaseRounds
+from sweeps.stats.roofline import DISPATCH, Work
 from workers.measure.profiled_rounds import PhaseTable, Profiled, add_rounds, profile_phase
 from workers.measure.recording import Recording, TorchRecording, called, read_events
 from workers.models import cpp_build

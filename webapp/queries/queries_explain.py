@@ -18,7 +18,7 @@ from store.read.profiling import (
 )
 from store.read.queries import panel_rows
 from sweeps.analysis.audit.report import AuditReport
-from sweeps.stats.curves.launch_work import RelativeCosts
+from sweeps.stats.cost_model import RelativeCosts
 from webapp.display.scope import Scope
 from webapp.queries import kept
 from workers.methods import purpose

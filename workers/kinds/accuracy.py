@@ -26,7 +26,7 @@ from sweeps.model.outcome import (
     pack,
     unpack,
 )
-from sweeps.stats.classification import compare_predictions, share
+from sweeps.stats.quality import compare_predictions, share
 from workers.arms.prepared import raised
 from workers.arms.vision import ImageInputs, VisionArm, prepare_vision
 from workers.data import data_hash, images

@@ -28,7 +28,7 @@ import torch
 from torch import Tensor
 
 from sweeps.model.outcome import MetricValue
-from sweeps.stats.classification import accuracy_drop
+from sweeps.stats.quality import accuracy_drop
 from workers.arms.prepared import check_finite
 from workers.data.images import evenly_spaced
 from workers.data.scoring_windows import Window
@@ -217,7 +217,7 @@ def drops(baseline: TaskResults, arm: TaskResults) -> list[MetricValue]:
     arm is worse.
 
     The interval is that of the drop in top-1 of an accuracy job
-    (`sweeps.stats.classification.accuracy_drop`).
+    (`sweeps.stats.quality.accuracy_drop`).
     """
     found = {
         name: accuracy_drop(baseline.hits[name], right)

@@ -12,8 +12,8 @@ from sweeps.model.job import Job, Pair
 from sweeps.model.outcome import WORKER_UNFIT
 from sweeps.model.profile import ArmProfile, Phase
 from sweeps.stats.pooling import within_process
-from sweeps.stats.profiles.profile_rounds import ArmWall, PhaseRounds, bounded, less_profiler
-from sweeps.stats.two_way import Rounds
+from sweeps.stats.profiles import ArmWall, PhaseRounds, bounded, less_profiler
+from sweeps.stats.timing import Rounds
 from workers.arms.prepared import PreparedArm, raised
 from workers.arms.vision import VisionArm
 from workers.kinds.failures import FailureCollector, KindResult

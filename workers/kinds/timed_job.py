@@ -17,7 +17,7 @@ import torch
 
 from sweeps.model.job import Job, Pair
 from sweeps.model.outcome import WAITED_S, ArmOutcome, MetricValue, Samples
-from sweeps.stats.two_way import Rounds
+from sweeps.stats.timing import Rounds
 from workers.arms.prepared import PreparedArm
 from workers.errors import TimedOut
 from workers.kinds.failures import FailureCollector, KindResult, StateChangedError

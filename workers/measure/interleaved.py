@@ -12,8 +12,7 @@ from typing import Literal, NamedTuple
 from sweeps.model.job import Pair, Protocol
 from sweeps.model.outcome import Samples
 from sweeps.stats.pooling import quantile, within_process
-from sweeps.stats.timing import median, steady
-from sweeps.stats.two_way import Rounds
+from sweeps.stats.timing import Rounds, median, steady
 from sweeps.stats.visits import FLOOR_SD
 from workers.errors import TimedOut
 from workers.measure.timer import SampleTime, Stopwatch, TimedStep, inner_loop

@@ -19,9 +19,15 @@ from typing import NamedTuple
 
 from sweeps.model.condition import Device
 from sweeps.model.profile import Activities, Activity, ArmProfile, Phase, TimeClass
-from sweeps.stats.profiles.operator_work import DISPATCH, Work
-from sweeps.stats.profiles.profile_rounds import ArmWall, PhaseRounds
-from sweeps.stats.profiles.timeline import Timeline, place_of_time, split_operators, split_time
+from sweeps.stats.profiles import (
+    ArmWall,
+    PhaseRounds,
+    Timeline,
+    place_of_time,
+    split_operators,
+    split_time,
+)
+from sweeps.stats.roofline import DISPATCH, Work
 from workers.errors import TimedOut
 from workers.measure.interleaved import ArmError, spread_order
 from workers.measure.recording import MarkedForward, Recording, TorchRecording, overhead_s

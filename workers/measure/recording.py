@@ -15,8 +15,8 @@ from torch.profiler import ProfilerActivity, profile, record_function
 
 from sweeps.model.condition import Device
 from sweeps.model.profile import Activity, Phase
-from sweeps.stats.profiles.operator_work import Work, operator_work
-from sweeps.stats.profiles.timeline import DeviceRun, OperatorRun, Span
+from sweeps.stats.profiles import DeviceRun, OperatorRun, Span
+from sweeps.stats.roofline import Work, operator_work
 
 MARK = "breakeven:"
 """Before the phase in the name of a mark, and before the name of compiled code that is no operator

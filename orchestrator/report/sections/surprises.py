@@ -11,7 +11,7 @@ import pandas as pd
 from store.rows.frames import rows_of
 from sweeps.model.flags import split_flags, wrong
 from sweeps.number_format import is_missing
-from sweeps.stats.promise import realised_share
+from sweeps.stats.pooling import realised_share
 
 _ARM = ("method", "params")
 
@@ -20,7 +20,7 @@ def realised_interval(row: Any) -> tuple[float, float, float] | None:
     """The share of the promised saving that arrived (1: all of it) and its interval, of a row of
     `speedup` with `speedup_macs`.
 
-    See `sweeps.stats.promise.realised_share`. `None` where the speed-up has no interval.
+    See `sweeps.stats.pooling.realised_share`. `None` where the speed-up has no interval.
     """
     promise, speedups = (
         getattr(row, "speedup_macs", None),

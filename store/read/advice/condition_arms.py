@@ -17,8 +17,7 @@ from sweeps.model.condition import Condition, ImageSize, image_shape, square_sid
 from sweeps.model.flags import quarantine_reasons, split_flags, wrong
 from sweeps.model.job import Comparison
 from sweeps.number_format import is_missing
-from sweeps.stats.curves.curve import Point
-from sweeps.stats.curves.interpolation import MeasuredPoint, interpolate
+from sweeps.stats.curve import MeasuredPoint, Point, interpolate
 from sweeps.stats.pooling import SpeedUp
 from sweeps.text.advice_text import Advice, Amount, Evidence
 from sweeps.text.condition_text import describe_condition

@@ -14,7 +14,7 @@ from store.read.evidence.evidence import PointEvidence, TimedPairs
 from sweeps.model.flags import split_flags
 from sweeps.stats.noise_checks import halves, outlying, pair_logs, signs
 from sweeps.stats.pooling import SpeedUp, within_process
-from sweeps.stats.two_way import Contrast
+from sweeps.stats.timing import Contrast
 from sweeps.stats.visits import Visit, pool_visits
 from sweeps.text.noise_findings import AttemptChecks, NoiseFinding, noise_findings
 from sweeps.text.verdict_rule import RuleLine, rule_lines

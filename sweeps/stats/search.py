@@ -7,8 +7,7 @@ from itertools import pairwise
 from math import inf, log, sqrt
 from typing import NamedTuple
 
-from sweeps.stats.curves.breakeven import BreakEven, break_even
-from sweeps.stats.curves.curve import Curve, Point
+from sweeps.stats.curve import BreakEven, Curve, Point, break_even
 from sweeps.stats.pooling import ALPHA
 
 SCAN = 4

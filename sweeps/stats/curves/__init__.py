@@ -1,1 +1,0 @@
-"""Statistics of curves: break-evens, cost models, and where to measure next."""
