@@ -223,7 +223,7 @@ def submit_plan(engine: Engine, plan: Plan) -> int:
         from sweeps.stats.search import point_alpha  # imports NumPy
 
         settings["point_alpha"] = point_alpha(sweep.search.max_points)
-    new = NewSweep(sweep.name, plan.expansion.text, sweep.question, settings)
+    new = NewSweep(sweep.name, plan.expansion.document.text, sweep.question, settings)
     row = submit_sweep(engine, new, jobs, plan.wanted, plan.since)
     store_arm_labels(engine, job_arm_labels(jobs))
     return row

@@ -365,7 +365,7 @@ def _of_random_weights(expansion: Expansion) -> Iterator[SweepError]:
                 f"of {model} would be that of random weights, which has no meaning; name trained or"
                 " pretrained weights"
             )
-            yield expansion.document.error(("jobs", KINDS[kind].section), problem)
+            yield expansion.document.at("jobs", KINDS[kind].section).error(problem)
 
 
 def _limits(expansion: Expansion) -> Iterator[str]:

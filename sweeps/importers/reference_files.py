@@ -18,7 +18,7 @@ from sweeps.importers.measurement import (
     ReferenceSet,
     StatedBreakEven,
 )
-from sweeps.language.yaml_reader import Document, SweepError, first_error, read, validated
+from sweeps.language.yaml_reader import Place, first_error, read, validated
 from sweeps.model.identity import FrozenModel
 
 SHIPPED = Path(str(files("sweeps") / "references"))
@@ -76,52 +76,33 @@ def load_reference(name_or_path: str) -> ReferenceSet:
 
 def read_reference(path: Path) -> ReferenceSet:
     """The reference in a file. Raises `UserError`."""
-    try:
-        document = read(path)
-    except SweepError as error:
-        if "sweep" not in error.problem:
-            raise
-        problem = (  # the reader of YAML expects a sweep
-            "is no published table, a mapping that starts with `reference: 1`"
-        )
-        raise SweepError(error.file, error.line, error.key, problem) from None
-    file = validated(document, (), ReferenceFile, document.root)
-    found = [_row(file, row, document, ("rows", place)) for place, row in enumerate(file.rows)]
+    document = read(path, start="reference: 1")
+    file = validated(document.at(), ReferenceFile, document.root)
+    found = [_row(file, row, document.at("rows", index)) for index, row in enumerate(file.rows)]
     if file.csv is not None:
-        beside = read_csv_rows(path.parent / file.csv, mapping=dict(file.columns), guess=False)
-        found += [_row(file, row, document, ("csv",)) for row in beside.rows]
+        table = read_csv_rows(path.parent / file.csv, mapping=dict(file.columns), guess=False)
+        found += [_row(file, row, document.at("csv")) for row in table.rows]
     if not found:
-        raise document.error(
-            (), "holds no measurement; list them under `rows`, or name a file beside it under `csv`"
+        raise document.at().error(
+            "holds no measurement; list them under `rows`, or name a file beside it under `csv`"
         )
-    unused = sorted(set(file.by_label) - {row.label for row in found})
-    if unused:
-        raise document.error(("by_label", unused[0]), f"no row has the label {unused[0]!r}")
-    known = {
-        name: getattr(file, name)
-        for name in ReferenceFile.model_fields
-        if name in ReferenceSet.model_fields
-    }
+    for label in sorted(set(file.by_label) - {row.label for row in found}):
+        raise document.at("by_label", label).error(f"no row has the label {label!r}")
+    known = {name: value for name, value in file if name in ReferenceSet.model_fields}
     return ReferenceSet(**{**known, "name": path.stem, "rows": tuple(found)})
 
 
-def _row(
-    file: ReferenceFile, row: Measurement, document: Document, place: tuple[str | int, ...]
-) -> Measurement:
+def _row(file: ReferenceFile, row: Measurement, place: Place) -> Measurement:
     """A row with the fields that it has in common with others."""
-    own: dict[str, Any] = row.model_dump(exclude_unset=True)
-    label = own.get("label") or file.common.label
-    shared = file.by_label.get(label, Measurement())
-    values = {
-        **file.common.model_dump(exclude_unset=True),
-        **shared.model_dump(exclude_unset=True),
-        **own,
-    }
+    label = row.label or file.common.label
+    values: dict[str, Any] = {}
+    for each in (file.common, file.by_label.get(label, Measurement()), row):
+        values |= each.model_dump(exclude_unset=True)
     if not values.get("label"):
-        raise document.error((*place, "label"), "is missing")
+        raise (place / "label").error("is missing")
     try:
         return Measurement.model_validate(
             {key: value for key, value in values.items() if value is not None}
         )
     except ValidationError as error:  # what a CSV file holds is checked as it is read
-        raise first_error(document, error, Measurement, lambda _: place) from None
+        raise first_error(error, lambda _: place, Measurement) from None

@@ -5,10 +5,10 @@ overrides and replicates.
 import itertools
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -20,37 +20,35 @@ from sweeps.language.condition_parser import (
     SHORTHANDS,
     KnownNames,
     adapters,
+    checked_field,
     fields_of,
     of_other_modality,
-    written_size,
 )
-from sweeps.language.yaml_reader import Document, KeyPath, first_error
+from sweeps.language.yaml_reader import KeyPath, Place, first_error
 from sweeps.model.condition import Condition, Overrides
 from sweeps.model.job import Arm, Step
 from sweeps.model.method import Params, modality_of
 
 DENSE_NAME = "dense"
-OVERRIDES: tuple[str, ...] = tuple(Overrides.model_fields)
 _BESIDE: Mapping[str, TypeAdapter[Any]] = {
     **adapters(Overrides),
     "replicate": adapters(Arm)["replicate"],
 }
 _TYPES = {key: {**Arm.model_fields, **Overrides.model_fields}[key].annotation for key in _BESIDE}
+Key = TypeVar("Key", bound=Hashable)
 
 
 class Candidate(NamedTuple):
     """An arm that the sweep requests, and where it is written."""
 
     arm: Arm
-    path: KeyPath
-    size_path: KeyPath
-    """Where the arm's own image size is written, else `path`."""
+    place: Place
+    size_place: Place
+    """Where the arm's own image size is written, else `place`."""
     params: tuple[Params, ...]
     """Validated parameters of the stack's steps."""
-    schedules: tuple[tuple[int, Choice], ...] = ()
+    schedules: tuple[tuple[int, Choice], ...]
     """Its parameters with a number for each block, each with its step."""
-    overrides: bool = True
-    """Whether the arm may set a field of the condition for itself."""
 
 
 @dataclass
@@ -62,20 +60,29 @@ class ParameterValues:
     step: int | None
     key: str
     choices: list[Choice]
-    group: int | None = None
-    """The `zip` group that it moves with."""
+    group: int
+    """The `zip` group that it moves with; below 0 it moves alone."""
+
+
+def combinations(
+    counts: Mapping[Key, int], bound: Mapping[Key, int] | None = None
+) -> Iterator[dict[Key, int]]:
+    """Every choice of one index for each key, the last moving fastest; `bound` fixes some."""
+    fixed = bound or {}
+    ranges = ([fixed[key]] if key in fixed else range(count) for key, count in counts.items())
+    for indices in itertools.product(*ranges):
+        yield dict(zip(counts, indices, strict=True))
 
 
 @dataclass
 class Entry:
     """One entry of a sweep that names a method or a stack, parsed but not yet expanded."""
 
-    document: Document
     known: KnownNames
-    path: KeyPath
+    place: Place
     names: list[str] = field(default_factory=list)
     """Methods of the stack, in order."""
-    paths: list[KeyPath] = field(default_factory=list)
+    steps: list[Place] = field(default_factory=list)
     parameters: list[ParameterValues] = field(default_factory=list)
 
     def label(self, parameter: ParameterValues) -> str:
@@ -84,48 +91,29 @@ class Entry:
         """
         return f"{(self.names or [DENSE_NAME])[parameter.step or 0]}.{parameter.key}"
 
-    def groups(self) -> set[int]:
-        return {parameter.group for parameter in self.parameters if parameter.group is not None}
+    def groups(self) -> list[int]:
+        """The groups of `zip` that its parameters are in."""
+        return sorted({each.group for each in self.parameters if each.group >= 0})
 
-    def _dimensions(self) -> dict[int, list[ParameterValues]]:
-        """Parameters that move together: those of each `zip` group, then each of the others (below
-        0) alone.
-        """
-        tied = {
-            group: [each for each in self.parameters if each.group == group]
-            for group in sorted(self.groups())
-        }
-        return {
-            **tied,
-            **{
-                -1 - index: [each]
-                for index, each in enumerate(self.parameters)
-                if each.group is None
-            },
-        }
+    def _counts(self) -> dict[int, int]:
+        """How many values each group has: those of `zip`, then each other parameter alone."""
+        order = sorted(
+            self.parameters, key=lambda each: each.group if each.group >= 0 else math.inf
+        )
+        return {each.group: len(each.choices) for each in order}
 
     def count(self) -> int:
         """Arms that the entry expands to when every group is free."""
-        return math.prod(len(moved[0].choices) for moved in self._dimensions().values())
+        return math.prod(self._counts().values())
 
     def arms(self, bound: Mapping[int, int]) -> Iterator[Candidate]:
-        """The arms in order; `bound` fixes the place of zip groups that an axis drives."""
-        dimensions = self._dimensions()
-        ranges = (
-            [bound[group]] if group in bound else range(len(moved[0].choices))
-            for group, moved in dimensions.items()
-        )
-        for places in itertools.product(*ranges):
-            moves = zip(dimensions.values(), places, strict=True)
-            yield self._arm(
-                [(each, each.choices[place]) for moved, place in moves for each in moved]
-            )
+        """The arms in order; `bound` fixes the index of zip groups that an axis drives."""
+        for indices in combinations(self._counts(), bound):
+            yield self._arm([(each, each.choices[indices[each.group]]) for each in self.parameters])
 
     def _arm(self, picks: list[tuple[ParameterValues, Choice]]) -> Candidate:
         params = tuple(
-            self._params(
-                step, {parameter.key: pick for parameter, pick in picks if parameter.step == step}
-            )
+            self._params(step, {each.key: pick for each, pick in picks if each.step == step})
             for step in range(len(self.names))
         )
         stack = tuple(
@@ -136,151 +124,120 @@ class Entry:
             )
             for name, values in zip(self.names, params, strict=True)
         )
-        beside = {parameter.key: pick for parameter, pick in picks if parameter.step is None}
-        values = {key: self._override(key, pick) for key, pick in beside.items()}
+        beside = {each.key: pick for each, pick in picks if each.step is None}
+        values = {key: checked_field(_BESIDE[key], key, pick) for key, pick in beside.items()}
         replicate = values.pop("replicate", 0)
-        arm = Arm(stack=stack, overrides=Overrides(**values), replicate=replicate)
-        size_path = beside["image_size"].path if "image_size" in beside else self.path
-        schedules = tuple(
-            (each.step, pick)
-            for each, pick in picks
-            if each.step is not None and pick.blocks is not None
+        return Candidate(
+            Arm(stack=stack, overrides=Overrides(**values), replicate=replicate),
+            self.place,
+            beside["image_size"].place if "image_size" in beside else self.place,
+            params,
+            tuple(
+                (each.step, pick)
+                for each, pick in picks
+                if each.step is not None and pick.blocks is not None
+            ),
         )
-        return Candidate(arm, self.path, size_path, params, schedules, bool(values))
 
     def _params(self, step: int, picks: Mapping[str, Choice]) -> Params:
         model = self.known.methods[self.names[step]].Params
+
+        def place_of(location: KeyPath) -> Place:
+            pick = picks.get(str(location[0])) if location else None
+            return pick.place.inside(location[1:]) if pick else self.steps[step].inside(location)
+
         try:
             return model.model_validate_json(
                 json.dumps({key: pick.value for key, pick in picks.items()}), strict=True
             )
         except ValidationError as error:
-
-            def place(location: KeyPath) -> KeyPath:
-                pick = picks.get(str(location[0])) if location else None
-                return (
-                    self.document.place(pick.path, location[1:])
-                    if pick
-                    else (*self.paths[step], *location)
-                )
-
-            raise first_error(self.document, error, model, place) from None
-
-    def _override(self, key: str, pick: Choice) -> Any:
-        try:
-            value = written_size(self.document, key, pick)
-            return _BESIDE[key].validate_python(value, strict=True)
-        except ValidationError as error:
-            raise first_error(self.document, error, None, lambda _: pick.path) from None
+            raise first_error(error, place_of, model) from None
 
     # ---- parsing ----
 
-    def open_step(self, path: KeyPath, name: Any) -> set[str]:
+    def open_step(self, place: Place, name: Any) -> set[str]:
         """Adds the method `name` to the stack and returns the names of its parameters."""
-        methods, own = self.known.methods, self.known.modality
+        methods, own, here = self.known.methods, self.known.modality, place / "method"
         if isinstance(name, list | dict):
-            raise self.document.error(
-                (*path, "method"), "needs one method's name; sweep over methods by one entry each"
-            )
+            raise here.error("needs one method's name; sweep over methods by one entry each")
         if not isinstance(name, str) or name not in methods:
-            near = [
-                DENSE_NAME,
-                *(other for other, method in methods.items() if modality_of(method) == own),
-            ]
-            raise self.document.error((*path, "method"), unknown_word("method", name, near))
+            near = [other for other, method in methods.items() if modality_of(method) == own]
+            raise here.error(unknown_word("method", name, [DENSE_NAME, *near]))
         if (other := modality_of(methods[name])) != own:
-            problem = f"{name} is for {other} models, and this sweep is about {own} models"
-            raise self.document.error((*path, "method"), problem)
+            raise here.error(f"{name} is for {other} models, and this sweep is about {own} models")
         self.names.append(name)
-        self.paths.append(path)
+        self.steps.append(place)
         return set(methods[name].Params.model_fields)
 
     def add_parameter(self, step: int, key: str, value: Any) -> None:
         annotation = self.known.methods[self.names[step]].Params.model_fields[key].annotation
-        choices = expand_values(self.document, (*self.paths[step], key), value, annotation)
-        self.parameters.append(ParameterValues(step, key, choices))
+        self.add(step, key, expand_values(self.steps[step] / key, value, annotation))
 
     def add_override(self, key: str, value: Any, others: set[str]) -> None:
-        path = (*self.path, key)
         if key not in _BESIDE:
-            raise self.document.unknown_key(path, (*others, "method", *_BESIDE))
-        if key in CONDITION_FIELDS and key not in fields_of(self.known.modality):
-            raise self.document.error(path, of_other_modality(self.known.modality), at_key=True)
-        self.parameters.append(
-            ParameterValues(None, key, expand_values(self.document, path, value, _TYPES[key]))
-        )
+            raise self.place.unknown_key(key, (*others, "method", *_BESIDE))
+        place, modality = self.place / key, self.known.modality
+        if key in CONDITION_FIELDS and key not in fields_of(modality):
+            raise place.error(of_other_modality(modality), at_key=True)
+        self.add(None, key, expand_values(place, value, _TYPES[key]))
+
+    def add(self, step: int | None, key: str, choices: list[Choice]) -> None:
+        self.parameters.append(ParameterValues(step, key, choices, -1 - len(self.parameters)))
 
 
 def parse_entry(
-    document: Document,
-    path: KeyPath,
-    written: Mapping[str, Any] | str,
-    known: KnownNames,
-    *,
-    bare: bool = False,
+    place: Place, written: Mapping[str, Any] | str, known: KnownNames, *, bare: bool = False
 ) -> Entry:
-    """The entry at `path`: a method's name, `{method: NAME, …}` or `{stack: [{method: NAME, …}, …],
-    …}`, overrides beside it.
+    """The entry at `place`: a method's name, `{method: NAME, …}` or `{stack: [{method: NAME, …},
+    …], …}`, overrides beside it.
 
     bare: an entry that names no method stands for `dense` (as in `baselines`). Raises `SweepError`.
     """
     if isinstance(written, str):
         written = {"method": written}
     if not bare and "method" not in written and "stack" not in written:
-        unknown = next(
-            (key for key in written if get_close_matches(key, ("method", "stack"), n=1)), None
-        )
-        if unknown is not None:
-            raise document.unknown_key((*path, unknown), ("method", "stack"))
-        raise document.error(
-            path, "names no method; add `method: NAME` or `stack: [{method: NAME}, …]`"
-        )
-    stacked, steps = "stack" in written, _steps(document, path, written)
-    entry = Entry(document, known, path)
-    for index, (place, step) in enumerate(steps):
-        fields = entry.open_step(place, step["method"])
+        for key in written:
+            if get_close_matches(key, ("method", "stack"), n=1):
+                raise place.unknown_key(key, ("method", "stack"))
+        raise place.error("names no method; add `method: NAME` or `stack: [{method: NAME}, …]`")
+    stacked, steps = "stack" in written, _steps(place, written)
+    entry = Entry(known, place)
+    for index, (here, step) in enumerate(steps):
+        fields = entry.open_step(here, step["method"])
         for key, value in step.items():
             if key in fields:
                 entry.add_parameter(index, key, value)
             elif key != "method":
                 if stacked:
-                    raise document.unknown_key((*place, key), (*fields, "method"))
+                    raise here.unknown_key(key, (*fields, "method"))
                 entry.add_override(key, value, fields)
     if stacked or not steps:
         for key, value in written.items():
-            if key not in ("method", "stack"):
+            if key not in {"method", "stack"}:
                 entry.add_override(key, value, {"stack"} if stacked else set())
     return entry
 
 
-def _steps(
-    document: Document, path: KeyPath, written: Mapping[str, Any]
-) -> list[tuple[KeyPath, Mapping[str, Any]]]:
+def _steps(place: Place, written: Mapping[str, Any]) -> list[tuple[Place, Mapping[str, Any]]]:
     """The methods of an entry that have parameters, each with its place."""
     if "stack" not in written:
-        return [] if written.get("method", DENSE_NAME) == DENSE_NAME else [(path, written)]
-    steps, here = written["stack"], (*path, "stack")
+        return [] if written.get("method", DENSE_NAME) == DENSE_NAME else [(place, written)]
     if "method" in written:
-        raise document.error(
-            (*path, "method"), "stands beside `stack`; an entry has one of them", at_key=True
-        )
+        raise (place / "method").error("stands beside `stack`; write one of them", at_key=True)
+    steps, here = written["stack"], place / "stack"
     if not isinstance(steps, list) or not steps:
-        raise document.error(
-            here,
+        raise here.error(
             "needs a list such as [{method: topk}, {method: tome}]; the empty stack is `method:"
-            " dense`",
+            " dense`"
         )
-    found: list[tuple[KeyPath, Mapping[str, Any]]] = []
+    found: list[tuple[Place, Mapping[str, Any]]] = []
     for index, each in enumerate(steps):
         step = {"method": each} if isinstance(each, str) else each
         if not isinstance(step, dict) or "method" not in step:
-            raise document.error((*here, index), "needs `method: NAME`")
+            raise (here / index).error("needs `method: NAME`")
         if step["method"] == DENSE_NAME:
-            raise document.error(
-                (*here, index),
-                "`dense` is the empty stack, so it cannot be part of one; leave it out",
-            )
-        found.append(((*here, index), step))
+            raise (here / index).error("`dense` is the empty stack; leave it out of others")
+        found.append((here / index, step))
     return found
 
 
@@ -288,25 +245,20 @@ def condition_keys(written: Mapping[str, Any], known: KnownNames) -> set[str]:
     """The keys of an `include` point that are condition fields; a parameter of the point's method
     by the same name goes first.
     """
-    name = written.get("method")
-    method = known.methods.get(name) if isinstance(name, str) else None
+    method = known.methods.get(str(written.get("method")))
     taken = set(method.Params.model_fields) if method else set()
-    return {key for key in written if key in (*CONDITION_FIELDS, *SHORTHANDS) and key not in taken}
+    return {*written} & {*CONDITION_FIELDS, *SHORTHANDS} - taken
 
 
-def check_arm(
-    document: Document,
-    models: ModelFamily,
-    condition: Condition,
-    arm: Candidate,
-    paths: Mapping[str, KeyPath],
+def check_size(
+    models: ModelFamily, condition: Condition, item: Candidate, places: Mapping[str, Place]
 ) -> None:
     """Refuse an image that is no multiple of the patch, and text longer than the model's positions.
     Raises `SweepError`.
     """
-    own = arm.arm.overrides.image_size
+    own = item.arm.overrides.image_size
     if (problem := models.size_problem(condition, own)) is not None:
-        raise document.error(arm.size_path if own else paths[problem.field], problem.text)
+        raise (item.size_place if own else places[problem.field]).error(problem.text)
 
 
 def obstacle(known: KnownNames, item: Candidate, own: Condition, *, timed: bool) -> str | None:
@@ -325,21 +277,18 @@ def obstacle(known: KnownNames, item: Candidate, own: Condition, *, timed: bool)
     return None
 
 
-def check_schedules(document: Document, models: ModelFamily, model: str, arm: Candidate) -> None:
+def check_schedules(models: ModelFamily, model: str, item: Candidate) -> None:
     """Refuse a schedule that lists more or fewer blocks than the model has, where that is known.
     Raises `SweepError`.
     """
-    if not arm.schedules or (network := models.network(model)) is None:
+    if not item.schedules or (network := models.network(model)) is None:
         return
-    for step, (_, path, listed) in arm.schedules:
-        needed = arm.params[step].schedule_length(network.depth)
+    for step, (_, place, listed) in item.schedules:
+        needed = item.params[step].schedule_length(network.depth)
         if listed is not None and listed != needed:
-            count = f"{model} has {network.depth} blocks" + (
-                f", of which {needed} count here" if needed != network.depth else ""
+            counted = "" if needed == network.depth else f", of which {needed} count here"
+            fewer = "; or add `fill: 0`, for nothing in the further blocks"
+            raise place.error(
+                f"lists {listed} numbers, but {model} has {network.depth} blocks{counted}; give"
+                f" {needed}{fewer if listed < needed else ''}"
             )
-            fewer = (
-                "; or add `fill: 0` beside `per_block`, for nothing in the further blocks"
-                if listed < needed
-                else ""
-            )
-            raise document.error(path, f"lists {listed} numbers, but {count}; give {needed}{fewer}")

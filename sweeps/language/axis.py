@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from sweeps.language.file_schema import FileSection
-from sweeps.language.yaml_reader import Document, KeyPath, validated
+from sweeps.language.yaml_reader import Place, validated
 
 Form = Literal["scalar", "list", "schedule"]
 """What one value of a key is: no list, a list, or a number that may also be a number for each
@@ -30,7 +30,7 @@ class Choice(NamedTuple):
     """One value of an axis and where it stands."""
 
     value: Any
-    path: KeyPath
+    place: Place
     blocks: int | None = None
     """For a schedule: how many blocks it lists."""
 
@@ -109,66 +109,53 @@ def _allowed(count: int) -> int:
     return count
 
 
-def expand_values(document: Document, path: KeyPath, value: Any, annotation: Any) -> list[Choice]:
-    """The values of type `annotation` that are written at `path`. Raises `SweepError` when there
+def expand_values(place: Place, value: Any, annotation: Any) -> list[Choice]:
+    """The values of type `annotation` that are written at `place`. Raises `SweepError` when there
     are none, or too many.
     """
     form = form_of(annotation)
     mapping = takes(annotation, Mapping) or takes(annotation, BaseModel)
     if isinstance(value, list):
         if form == "list":
-            _check_bare(document, path, value, annotation)
-        return _listed(document, path, value, form, mapping=mapping)
+            _check_bare(place, value, annotation)
+        if not value:
+            raise place.error("is empty; give at least one value, or leave the key out")
+        return [_listed(place / index, item, form, mapping) for index, item in enumerate(value)]
     if is_sequence(value) and not mapping:
-        return [sequence(document, path, value, form)]
+        return [sequence(place, value, form)]
     spread = next(iter(value)) if isinstance(value, dict) and len(value) == 1 else None
     if not isinstance(value, dict) or (mapping and spread not in SERIES):
-        return [Choice(value, path)]
+        return [Choice(value, place)]
     if spread not in SERIES:
         known = (*SERIES, *{"scalar": (), "list": (LIST,), "schedule": (PER_BLOCK,)}[form])
-        unknown = next((key for key in value if key not in known), None)
-        if unknown is not None:
-            raise document.unknown_key((*path, unknown), known)
-        raise document.error(path, f"needs exactly one of {', '.join(known)}")
-    content, inner = value[spread], (*path, spread)
-    if not isinstance(content, dict):
-        raise document.error(
-            inner, f"needs a mapping with the keys {', '.join(SERIES[spread].model_fields)}"
-        )
-    series = validated(document, inner, SERIES[spread], content)
+        for key in value:
+            if key not in known:
+                raise place.unknown_key(key, known)
+        raise place.error(f"needs exactly one of {', '.join(known)}")
+    inner = place / spread
+    if not isinstance(value[spread], dict):
+        keys = ", ".join(SERIES[spread].model_fields)
+        raise inner.error(f"needs a mapping with the keys {keys}")
+    series = validated(inner, SERIES[spread], value[spread])
     try:
         points = series.values()
     except (ValueError, OverflowError, ArithmeticError) as error:
-        raise document.error(inner, str(error)) from None
+        raise inner.error(str(error)) from None
     if not points:
-        raise document.error(
-            inner,
-            "is empty: `step` leads away from `stop`; swap start and stop, or turn the step's sign",
-        )
+        raise inner.error("is empty: `step` leads away from `stop`; swap start and stop")
     return [Choice(_rounded(point, series, annotation), inner) for point in points]
 
 
-def _listed(
-    document: Document, path: KeyPath, values: list[Any], form: Form, *, mapping: bool
-) -> list[Choice]:
-    """One choice for each entry; a bare list inside is one value, and no schedule."""
-    if not values:
-        raise document.error(path, "is empty; give at least one value, or leave the key out")
-    found = []
-    for index, value in enumerate(values):
-        here = (*path, index)
-        if isinstance(value, list) and form == "schedule":
-            written = f"{{{PER_BLOCK}: {json.dumps(value)}}}"
-            raise document.error(
-                here,
-                f"a number for each block is written {written}; `{FILL}: 0` may stand beside it",
-            )
-        found.append(
-            sequence(document, here, value, form)
-            if is_sequence(value) and not mapping
-            else Choice(value, here)
+def _listed(place: Place, value: Any, form: Form, mapping: bool) -> Choice:
+    """An entry of a list; a bare list is one value, and no schedule."""
+    if isinstance(value, list) and form == "schedule":
+        written = f"{{{PER_BLOCK}: {json.dumps(value)}}}"
+        raise place.error(
+            f"a number for each block is written {written}; `{FILL}: 0` may stand beside it"
         )
-    return found
+    return (
+        sequence(place, value, form) if is_sequence(value) and not mapping else Choice(value, place)
+    )
 
 
 def _rounded(point: float, series: Range | Linspace | Logspace, annotation: Any) -> int | float:
@@ -211,38 +198,34 @@ def is_sequence(value: Any) -> bool:
     return isinstance(value, dict) and (LIST in value or PER_BLOCK in value)
 
 
-def sequence(document: Document, path: KeyPath, written: Mapping[str, Any], form: Form) -> Choice:
+def sequence(place: Place, written: Mapping[str, Any], form: Form) -> Choice:
     """The list that `written` stands for. Raises `SweepError` where the key takes no list of that
     form.
     """
     name = LIST if LIST in written else PER_BLOCK
-    inner = (*path, name)
+    inner, key = place / name, place.path[-1]
     known = (LIST,) if name == LIST else (PER_BLOCK, FILL)
-    if (unknown := next((key for key in written if key not in known), None)) is not None:
-        raise document.unknown_key((*path, unknown), known)
-    if form == "scalar":
-        raise document.error(
-            inner, f"{path[-1]} takes single values; several are a list such as [1, 2]", at_key=True
-        )
-    if (form == "list") != (name == LIST):
-        right = (
-            f"a number for each block is {{{PER_BLOCK}: […]}}"
-            if form == "schedule"
-            else f"one list is {{{LIST}: […]}}"
-        )
-        raise document.error(inner, f"is not how {path[-1]} is written: {right}", at_key=True)
+    for unknown in written:
+        if unknown not in known:
+            raise place.unknown_key(unknown, known)
+    right = {
+        "scalar": "takes single values; several are a list such as [1, 2]",
+        "list": f"is written {{{LIST}: […]}}",
+        "schedule": f"is written {{{PER_BLOCK}: […]}}, with a number for each block",
+    }
+    if form != {LIST: "list", PER_BLOCK: "schedule"}[name]:
+        raise inner.error(f"{key} {right[form]}", at_key=True)
     values = written[name]
     if not isinstance(values, list) or not values:
-        raise document.error(inner, f"needs a list, such as {{{name}: [3, 6, 9]}}")
+        raise inner.error(f"needs a list, such as {{{name}: [3, 6, 9]}}")
     if FILL in written and (written[FILL] != 0 or isinstance(written[FILL], bool)):
-        raise document.error(
-            (*path, FILL),
-            "can only be 0: nothing in the further blocks; for anything else list all blocks",
+        raise (place / FILL).error(
+            "can only be 0: nothing in the further blocks; for anything else list all blocks"
         )
     return Choice(values, inner, None if form == "list" or FILL in written else len(values))
 
 
-def _check_bare(document: Document, path: KeyPath, written: list[Any], annotation: Any) -> None:
+def _check_bare(place: Place, written: list[Any], annotation: Any) -> None:
     """Refuse a bare list whose entries are no values of this type, which has lists."""
     adapter: TypeAdapter[Any] = TypeAdapter(annotation)
     scalars = [value for value in written if not isinstance(value, list | dict)]
@@ -250,8 +233,7 @@ def _check_bare(document: Document, path: KeyPath, written: list[Any], annotatio
         for value in scalars:
             adapter.validate_json(json.dumps(value), strict=True)
     except ValidationError:
-        right = f"write {{{LIST}: {json.dumps(scalars)}}}"
-        problem = (
-            f"a bare list means several values, and a value of {path[-1]} is itself a list; {right}"
-        )
-        raise document.error(path, problem) from None
+        raise place.error(
+            f"a bare list means several values, and a value of {place.path[-1]} is itself a list;"
+            f" write {{{LIST}: {json.dumps(scalars)}}}"
+        ) from None

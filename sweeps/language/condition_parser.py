@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, Literal, cast, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
@@ -15,7 +15,7 @@ from sweeps.geometry.model_families import PLACEHOLDER, ModelFamily, is_data
 from sweeps.geometry.vit_catalogue import not_known, timm_name
 from sweeps.language.axis import Choice, expand_values, takes
 from sweeps.language.file_schema import FileSection
-from sweeps.language.yaml_reader import Document, KeyPath, first_error, shown, validated
+from sweeps.language.yaml_reader import Document, Place, first_error, shown, validated
 from sweeps.model.condition import (
     NAMED_WEIGHTS,
     Condition,
@@ -43,6 +43,14 @@ _CORES = re.compile(r"cores(?: ?- ?([1-9][0-9]*))?")
 Count = Annotated[int, Field(gt=0)] | Annotated[str, Field(pattern=f"^{_CORES.pattern}$")]
 """`cores` is one thread per core of the machine that measures, `cores - 1` leaves one of them
 free."""
+CONDITION_FIELDS: tuple[str, ...] = tuple(Condition.model_fields)
+SHORTHANDS: Mapping[str, str] = {"pretrained": "weights", "checkpoint": "weights"}
+"""`pretrained: true` is `weights: pretrained`, and `checkpoint: PATH` is `weights: PATH`."""
+WORDS: Mapping[str, tuple[str, ...]] = {
+    "exclusive": ("node", *get_args(Exclusive)),
+    "inputs": ("normal", *get_args(InputValues)),
+}
+"""The values of fields whose first one is how nothing is written."""
 
 
 class Threads(FileSection):
@@ -57,36 +65,27 @@ class Threads(FileSection):
     """Each thread stays on a core of its own."""
 
 
-def thread_fields(document: Document, path: KeyPath, value: Any) -> dict[str, Any]:
+def _thread_fields(choice: Choice) -> dict[str, Choice]:
     """The condition fields that a value of `threads` sets, not yet checked if it is a number.
     Raises `SweepError`.
     """
-    written = validated(document, path, Threads, value) if isinstance(value, dict) else Threads()
-    count = written.count if isinstance(value, dict) else value
+    value, place = choice.value, choice.place
+    written = Threads()
+    if isinstance(value, dict):
+        written = validated(place, Threads, value)
+        value, place = written.count, place / "count"
     spare = None
-    if isinstance(count, str):
-        if (match := _CORES.fullmatch(count)) is None:
-            problem = (
-                f"needs a number, `cores`, `cores - 1`, or {{count, wait, pin}}, not {shown(count)}"
+    if isinstance(value, str):
+        if (match := _CORES.fullmatch(value)) is None:
+            raise place.error(
+                f"needs a number, `cores`, `cores - 1`, or {{count, wait, pin}}, not {shown(value)}"
             )
-            raise document.error((*path, "count") if isinstance(value, dict) else path, problem)
-        count, spare = None, int(match[1]) if match[1] else None
-    values = (
-        count,
-        spare,
-        None if written.wait == "brief" else written.wait,
-        "cores" if written.pin else None,
-    )
-    return dict(zip(THREAD_FIELDS, values, strict=True))
-
-
-CONDITION_FIELDS: tuple[str, ...] = tuple(Condition.model_fields)
-SHORTHANDS: Mapping[str, str] = {"pretrained": "weights", "checkpoint": "weights"}
-"""`pretrained: true` is `weights: pretrained`, and `checkpoint: PATH` is `weights: PATH`."""
-WHOLE_NODE = "node"
-"""How `exclusive` is written where nothing needs to be."""
-NORMAL_INPUTS = "normal"
-"""How `inputs` is written where nothing needs to be."""
+        value, spare = None, int(match[1]) if match[1] else None
+    wait = None if written.wait == "brief" else written.wait
+    values = (value, spare, wait, "cores" if written.pin else None)
+    return {
+        name: Choice(part, choice.place) for name, part in zip(THREAD_FIELDS, values, strict=True)
+    }
 
 
 @cache
@@ -99,8 +98,7 @@ def fields_of(modality: Modality) -> tuple[str, ...]:
 def adapters(model: type[FrozenModel]) -> dict[str, TypeAdapter[Any]]:
     """One strict validator per field of `model`."""
     return {
-        name: TypeAdapter(cast(Any, Annotated[cast(Any, info.annotation), info]))
-        for name, info in model.model_fields.items()
+        name: TypeAdapter(info.rebuild_annotation()) for name, info in model.model_fields.items()
     }
 
 
@@ -128,127 +126,105 @@ class KnownNames:
         """The family of a model by its name; `None` for a word that names none."""
         return next((family for family in self.families if family.has(str(model))), None)
 
-    def field(self, document: Document, name: str, choice: Choice) -> Choice:
+    def field(self, name: str, choice: Choice) -> Choice:
         """`choice` as a checked value of the condition field `name`. Raises `SweepError`."""
-        value, path = choice.value, choice.path
+        value, place = choice.value, choice.place
+        words = WORDS.get(name, ())
         if name == "device" and value == "auto":
-            return Choice(self.auto, path)
-        if name == "exclusive" and value == WHOLE_NODE:
-            return Choice(None, path)
-        if name == "exclusive" and value not in (None, *get_args(Exclusive)):
-            raise document.error(
-                path, unknown_word("way to be exclusive", value, [WHOLE_NODE, *get_args(Exclusive)])
-            )
-        if name == "inputs" and value == NORMAL_INPUTS:
-            return Choice(None, path)
-        if name == "inputs" and value not in (None, *get_args(InputValues)):
-            raise document.error(
-                path,
-                unknown_word("way to draw inputs", value, [NORMAL_INPUTS, *get_args(InputValues)]),
-            )
-        value = written_size(document, name, choice)
-        if name == "model" and isinstance(value, str):
+            value = self.auto
+        elif words and value == words[0]:
+            value = None
+        elif words and value not in (None, *words):
+            raise place.error(unknown_word(f"value of {name}", value, list(words)))
+        elif name == "model" and isinstance(value, str):
             value = timm_name(value)
-            self._check_model(document, value, path)
-        if (
+            self._check_model(value, place)
+        elif (
             name == "corruption"
             and isinstance(value, str)
             and value not in (self.corruptions or (value,))
         ):
-            raise document.error(path, unknown_word("corruption", value, list(self.corruptions)))
-        try:
-            checked = _ADAPTERS[name].validate_python(value, strict=True)
-        except ValidationError as error:
-            raise first_error(document, error, None, lambda _: path) from None
+            raise place.error(unknown_word(name, value, list(self.corruptions)))
+        value = checked_field(_ADAPTERS[name], name, Choice(value, place))
         forms = self.models.data_forms
-        if name == "data" and checked is not None and not is_data(forms, checked):
+        if name == "data" and value is not None and not is_data(forms, value):
             right = f"{', '.join(forms[:-1])} or {forms[-1]}"
-            raise document.error(
-                path, f"{value!r} is no data for {self.modality} models; write {right}"
-            )
-        return Choice(checked, path)
+            raise place.error(f"{value!r} is no data for {self.modality} models; write {right}")
+        return Choice(value, place)
 
-    def _check_model(self, document: Document, model: str, path: KeyPath) -> None:
+    def _check_model(self, model: str, place: Place) -> None:
         family = self.family(model)
         if family is None:
-            raise document.error(
-                path, not_known(model, [name for known in self.families for name in known.networks])
-            )
+            known = [name for models in self.families for name in models.networks]
+            raise place.error(not_known(model, known))
         if family.modality != self.modality:
-            own = f"this sweep is about {self.modality} models"
-            raise document.error(
-                path,
-                f"{model} is a {family.modality} model, but {own}; write a sweep for each of"
-                " the two",
+            raise place.error(
+                f"{model} is a {family.modality} model, but this sweep is about"
+                f" {self.modality} models; write a sweep for each of the two"
             )
         try:
             family.load_geometry(model)
         except ValueError as error:
-            raise document.error(path, str(error)) from None
+            raise place.error(str(error)) from None
 
-    def fields(
-        self, document: Document, path: KeyPath, written: Mapping[str, Any], *, several: bool
-    ) -> dict[str, list[Choice]]:
-        """The condition fields of the mapping at `path`, each with its values: one, or with
-        `several` as many as an axis has.
+    def fields(self, place: Place, written: Mapping[str, Any]) -> dict[str, Choice]:
+        """The condition fields of the mapping at `place`, which takes single values. Raises
+        `SweepError`.
         """
+        found = self.axes(place, written, several=False)
+        return {name: choices[0] for name, choices in found.items()}
+
+    def axes(
+        self, place: Place, written: Mapping[str, Any], *, several: bool = True
+    ) -> dict[str, list[Choice]]:
+        """The condition fields of the mapping at `place`, each with as many values as an axis has.
+        Raises `SweepError`.
+        """
+        known = fields_of(self.modality)
         result: dict[str, list[Choice]] = {}
         for key, value in written.items():
-            here = (*path, key)
-            name = SHORTHANDS.get(key, key)
+            here, name = place / key, SHORTHANDS.get(key, key)
             if name not in CONDITION_FIELDS:
-                raise document.unknown_key(here, (*fields_of(self.modality), *SHORTHANDS))
-            if name not in fields_of(self.modality):
-                raise document.error(here, of_other_modality(self.modality), at_key=True)
+                raise place.unknown_key(key, (*known, *SHORTHANDS))
+            if name not in known:
+                raise here.error(of_other_modality(self.modality), at_key=True)
             if name in result:
-                raise document.error(
-                    here, f"sets `{name}` a second time; keep one of the two", at_key=True
-                )
+                raise here.error(f"sets `{name}` a second time; keep one", at_key=True)
             if name != THREADS_KEY and name in THREAD_FIELDS:
-                raise document.error(
-                    here,
-                    f"is written {THREADS_KEY}: {{count: cores - 1, wait: active, pin: true}}",
-                    at_key=True,
-                )
-            annotation = (
-                Threads | int if name == THREADS_KEY else Condition.model_fields[name].annotation
-            )
-            if several:
-                choices = expand_values(document, here, value, annotation)
-            elif isinstance(value, list) or (
-                isinstance(value, dict) and not takes(annotation, BaseModel)
-            ):
-                raise document.error(here, "needs a single value here; several go under `axes`")
-            else:
-                choices = [Choice(value, here)]
+                right = f"is written {THREADS_KEY}: {{count: cores - 1, wait: active, pin: true}}"
+                raise here.error(right, at_key=True)
+            annotation: Any = Condition.model_fields[name].annotation
             if name == THREADS_KEY:
-                parts = [thread_fields(document, choice.path, choice.value) for choice in choices]
-                result |= {
-                    field: [
-                        self.field(document, field, Choice(part[field], choice.path))
-                        for part, choice in zip(parts, choices, strict=True)
-                    ]
-                    for field in THREAD_FIELDS
-                }
-            else:
-                result[name] = [
-                    self.field(document, name, _weights(document, key, choice))
-                    for choice in choices
-                ]
+                annotation = Threads | int
+            mapping = takes(annotation, BaseModel)
+            if not several and isinstance(value, list if mapping else list | dict):
+                raise here.error("needs a single value here; several go under `axes`")
+            for choice in (
+                expand_values(here, value, annotation) if several else [Choice(value, here)]
+            ):
+                parts = {name: _weights(key, choice)}
+                if name == THREADS_KEY:
+                    parts = _thread_fields(choice)
+                for field, part in parts.items():
+                    result.setdefault(field, []).append(self.field(field, part))
         return result
 
 
-def written_size(document: Document, name: str, choice: Choice) -> Any:
-    """The value of a field, a mapping of height and width checked. Raises `SweepError`."""
-    if name != "image_size" or not isinstance(choice.value, dict):
-        return choice.value
-    return validated(document, choice.path, Rectangle, choice.value)
+def checked_field(adapter: TypeAdapter[Any], name: str, choice: Choice) -> Any:
+    """The value of a field of a condition, or of what overrides it. Raises `SweepError`."""
+    value, place = choice.value, choice.place
+    if name == "image_size" and isinstance(value, dict):
+        value = validated(place, Rectangle, value)
+    try:
+        return adapter.validate_python(value, strict=True)
+    except ValidationError as error:
+        raise first_error(error, lambda _: place) from None
 
 
-def of_other_modality(modality: Modality) -> str:
+def of_other_modality(modality: Modality, right: str = "leave it out") -> str:
     """What is wrong with a key or a kind that is not for models of this modality."""
     other = next(kind.modality for kind in KINDS.values() if kind.modality != modality)
-    return f"is for {other} models, and this sweep is about {modality} models; leave it out"
+    return f"is for {other} models, and this sweep is about {modality} models; {right}"
 
 
 def condition_of_kind(
@@ -256,24 +232,23 @@ def condition_of_kind(
     kind: Kind,
     condition: Condition,
     models: ModelFamily,
-    paths: Mapping[str, KeyPath],
+    places: Mapping[str, Place],
 ) -> Condition:
     """`condition` as a question of this kind has it: with data to evaluate, and without what its
     answers do not depend on.
 
-    Conditions that are equal for the kind merge so. `paths` holds the place of each field that is
-    written. Raises `SweepError` for weights or data that cannot be.
+    Conditions that are equal for the kind merge so. `places` holds where each field is written.
+    Raises `SweepError` for weights or data that cannot be.
     """
     if (problem := models.weights_problem(condition.model, condition.weights)) is not None:
-        raise document.error(paths["weights"], problem)
+        raise places["weights"].error(problem)
     values: dict[str, Any] = {name: getattr(condition, name) for name in condition_fields(kind)}
     if "corruption" in values:
         if values["corruption"] is not None and values["severity"] is None:
-            raise document.error(paths["corruption"], "needs a `severity` from 1 to 5 beside it")
-        if "severity" in paths and "corruption" not in paths:
-            raise document.error(
-                paths["severity"], "needs a `corruption` beside it, such as gaussian_noise"
-            )
+            raise places["corruption"].error("needs a `severity` from 1 to 5 beside it")
+        if "severity" in places and "corruption" not in places:
+            right = "needs a `corruption` beside it, such as gaussian_noise"
+            raise places["severity"].error(right)
     if values.get("corruption") is None:
         values.pop("severity", None)  # without a corruption it has no meaning
     if "data" in values and values["data"] is None:
@@ -282,9 +257,8 @@ def condition_of_kind(
             forms = " or ".join(
                 f"`data: {form}`" for form in models.data_forms if form.endswith(PLACEHOLDER)
             )
-            raise document.error(
-                ("jobs", KINDS[kind].section),
-                f"needs images for {condition.model}; write {forms} under `defaults`",
+            raise document.at("jobs", KINDS[kind].section).error(
+                f"needs images for {condition.model}; write {forms} under `defaults`"
             )
     return Condition.model_construct(**values)
 
@@ -292,27 +266,24 @@ def condition_of_kind(
 def check_jobs(document: Document, kinds: Iterable[Kind], modality: Modality) -> None:
     """Refuse kinds of jobs that are not for models of this modality. Raises `SweepError`."""
     for kind in kinds:
-        if (other := KINDS[kind].modality) != modality:
-            right = " or ".join(own.section for own in kinds_of(modality))
-            problem = (
-                f"is for {other} models, and this sweep is about {modality} models; request {right}"
-            )
-            raise document.error(("jobs", KINDS[kind].section), problem, at_key=True)
+        if KINDS[kind].modality != modality:
+            right = f"request {' or '.join(own.section for own in kinds_of(modality))}"
+            place = document.at("jobs", KINDS[kind].section)
+            raise place.error(of_other_modality(modality, right), at_key=True)
 
 
 def check_fields(
-    document: Document,
     condition: Condition,
     kinds: Collection[Kind],
     modality: Modality,
-    paths: Mapping[str, KeyPath],
+    places: Mapping[str, Place],
 ) -> None:
     """Refuse a field that no kind of the sweep depends on, and `exclusive: device` without a GPU.
     Raises `SweepError`.
     """
     used = {name for kind in kinds for name in condition_fields(kind)}
-    for name, path in paths.items():
-        if name in (*DATA_FIELDS, *WORKLOAD_FIELDS, "exclusive", "inputs") and name not in used:
+    for name, place in places.items():
+        if name in (*DATA_FIELDS, *WORKLOAD_FIELDS, *WORDS) and name not in used:
             lacking = next(
                 kind.section for kind in kinds_of(modality) if name in condition_fields(kind.name)
             )
@@ -320,25 +291,20 @@ def check_fields(
                 f"is for {lacking} jobs, and this sweep has none; add `{lacking}: {{}}` under"
                 " `jobs`, or leave it out"
             )
-            raise document.error(path, problem, at_key=True)
+            raise place.error(problem, at_key=True)
     if condition.exclusive is not None and condition.device != "cuda":
-        problem = (
-            f"device is for GPUs, and here the device is {condition.device}; write {WHOLE_NODE}, or"
+        raise places["exclusive"].error(
+            f"device is for GPUs, and here the device is {condition.device}; write node, or"
             " `device: cuda` beside it"
         )
-        raise document.error(paths["exclusive"], problem)
 
 
-def _weights(document: Document, key: str, choice: Choice) -> Choice:
+def _weights(key: str, choice: Choice) -> Choice:
+    value, place = choice.value, choice.place
     if key == "pretrained":
-        if not isinstance(choice.value, bool):
-            raise document.error(
-                choice.path, "needs true or false; a checkpoint's path goes under `checkpoint`"
-            )
-        return choice._replace(value="pretrained" if choice.value else "random")
-    if key == "checkpoint" and choice.value in NAMED_WEIGHTS:
-        raise document.error(
-            choice.path,
-            f"needs the path of a file; for {choice.value} weights write `weights: {choice.value}`",
-        )
+        if not isinstance(value, bool):
+            raise place.error("needs true or false; a checkpoint's path goes under `checkpoint`")
+        return Choice("pretrained" if value else "random", place)
+    if key == "checkpoint" and value in NAMED_WEIGHTS:
+        raise place.error(f"needs the path of a file; for {value} weights write `weights: {value}`")
     return choice

@@ -30,16 +30,17 @@ LONGEST_S = 1000 * _SECONDS["h"]
 
 def seconds(value: Any) -> float:
     """`250ms`, `10s`, `5m`, `1h` or a plain number of seconds, in seconds."""
-    found = None
     if isinstance(value, str) and (match := DURATION.fullmatch(value)):
         found = float(match[1]) * _SECONDS[match[2]]
     elif isinstance(value, int | float) and not isinstance(value, bool):
         found = float(value)
-    if found is not None and found > LONGEST_S:
+    else:
+        raise ValueError(
+            f"{value!r} is no duration; write 250ms, 10s, 5m, 1h, or a number of seconds"
+        )
+    if found > LONGEST_S:
         raise ValueError(f"{value!r} is longer than 1000h, the most that can be waited for")
-    if found is not None:
-        return found
-    raise ValueError(f"{value!r} is no duration; write 250ms, 10s, 5m, 1h, or a number of seconds")
+    return found
 
 
 def stated_seconds(text: str) -> float:
@@ -49,10 +50,7 @@ def stated_seconds(text: str) -> float:
 
 def _language(value: Any) -> Any:
     if type(value) is not int or value != 1:
-        raise ValueError(
-            f"{shown(value)} is no version of the language that this program reads; write"
-            " `schema: 1`"
-        )
+        raise ValueError(f"{shown(value)} is no version that this program reads; write `schema: 1`")
     return value
 
 
@@ -305,14 +303,9 @@ def _demanded(value: Any) -> Any:
             "needs the labels of a node, such as {zone: a}, or a list of such mappings, not"
             f" {shown(value)}"
         )
-    for name, wanted in ((name, wanted) for demand in listed for name, wanted in demand.items()):
-        text = isinstance(wanted, str) and wanted
-        amount = (
-            isinstance(wanted, int | float)
-            and not isinstance(wanted, bool)
-            and 0 < wanted < math.inf
-        )
-        if not (text or amount):
+    for name, wanted in (item for demand in listed for item in demand.items()):
+        is_number = isinstance(wanted, int | float) and not isinstance(wanted, bool)
+        if not (0 < wanted < math.inf if is_number else isinstance(wanted, str) and wanted):
             raise ValueError(
                 f"{name} needs a label's value as text, or an amount of a resource above 0, not"
                 f" {shown(wanted)}"
@@ -390,8 +383,8 @@ def parse(document: Document) -> Sweep:
             for key, value in jobs.items()
         }
     try:
-        return validated(document, (), Sweep, written)
+        return validated(document.at(), Sweep, written)
     except SweepError as error:
         if error.key == "schema" and "schema" not in written:
-            raise document.error(("schema",), f"{error.problem}; write `schema: 1`") from None
+            raise document.at("schema").error(f"{error.problem}; write `schema: 1`") from None
         raise

@@ -5,17 +5,17 @@ parameters.
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 
 from sweeps.language.arm_parser import DENSE_NAME
 from sweeps.language.axis import FILL, LIST, PER_BLOCK, SERIES, Form, form_of
-from sweeps.language.condition_parser import NORMAL_INPUTS, THREADS_KEY, WHOLE_NODE, Threads
+from sweeps.language.condition_parser import THREADS_KEY, WORDS, Threads
 from sweeps.language.file_schema import Sweep
 from sweeps.language.grid import OPERATORS
-from sweeps.model.condition import Condition, Exclusive, InputValues, Overrides
+from sweeps.model.condition import Condition, Overrides
 from sweeps.model.kinds import THREAD_FIELDS
 from sweeps.model.method import AnyMethod, doc_summary
 
@@ -140,12 +140,8 @@ def _condition(definitions: Schema) -> Schema:
     """References to the condition fields of a sweep file, once each has its two definitions."""
     fields: Schema = _object(Condition, definitions)["properties"]
     fields["device"] = {"enum": ["auto", *fields["device"]["enum"]], "default": "auto"}
-    fields["exclusive"] |= {
-        "anyOf": [{"enum": [WHOLE_NODE, *get_args(Exclusive)]}, {"type": "null"}]
-    }
-    fields["inputs"] |= {
-        "anyOf": [{"enum": [NORMAL_INPUTS, *get_args(InputValues)]}, {"type": "null"}]
-    }
+    for name, words in WORDS.items():
+        fields[name] |= {"anyOf": [{"enum": [*words]}, {"type": "null"}]}
     for name in THREAD_FIELDS:
         del fields[name]
     threads = _object(Threads, definitions)

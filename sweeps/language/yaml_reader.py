@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, NamedTuple, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -43,7 +43,7 @@ class SweepError(UserError, ValueError):
         self.problem = problem
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Document:
     """The plain values of a sweep file and the line of each of them."""
 
@@ -54,51 +54,60 @@ class Document:
     """Line of each value: of the value itself for scalars, of its key for what spans lines."""
     key_lines: dict[KeyPath, int] = field(repr=False)
 
-    def error(self, path: KeyPath, problem: str, *, at_key: bool = False) -> SweepError:
-        """The error to raise for the value at `path` (or for its key); a path that is not there
-        counts for its nearest parent.
-        """
-        lines = self.key_lines if at_key else self.lines
-        line = next(
-            (lines[path[:end]] for end in range(len(path), 0, -1) if path[:end] in lines), 1
-        )
-        return SweepError(self.file, line, dotted(path), problem)
+    def at(self, *path: str | int) -> "Place":
+        return Place(self, path)
 
-    def place(self, path: KeyPath, location: KeyPath) -> KeyPath:
-        """`path` continued by those parts of `location` that stand in the document (pydantic also
-        names members of unions).
+
+class Place(NamedTuple):
+    """Where a value of a document stands."""
+
+    document: Document
+    path: KeyPath
+
+    def __truediv__(self, key: str | int) -> "Place":
+        return Place(self.document, (*self.path, key))
+
+    def error(self, problem: str, *, at_key: bool = False) -> SweepError:
+        """The error to raise for the value here (or for its key); where nothing stands, for the
+        nearest parent.
         """
+        lines = self.document.key_lines if at_key else self.document.lines
+        parents = (self.path[:end] for end in range(len(self.path), 0, -1))
+        line = next((lines[path] for path in parents if path in lines), 1)
+        return SweepError(self.document.file, line, dotted(self.path), problem)
+
+    def unknown_key(self, key: str, known: Iterable[str]) -> SweepError:
+        problem = f"unknown key {key!r}{did_you_mean(key, known)}"
+        return (self / key).error(problem, at_key=True)
+
+    def inside(self, location: KeyPath) -> "Place":
+        """The place continued by those parts of `location` that stand in the document (pydantic
+        also names members of unions).
+        """
+        place = self
         for part in location:
-            if (*path, part) in self.lines:
-                path = (*path, part)
-        return path
-
-    def unknown_key(self, path: KeyPath, known: Iterable[str]) -> SweepError:
-        return self.error(
-            path, f"unknown key {path[-1]!r}{did_you_mean(str(path[-1]), known)}", at_key=True
-        )
+            if (place / part).path in self.document.lines:
+                place /= part
+        return place
 
 
-def read(path: Path | str, text: str | None = None) -> Document:
-    """The document in the file `path`, or in `text`, where `path` is only the name in messages.
-    Raises `SweepError`.
+def read(path: Path | str, text: str | None = None, *, start: str = "schema: 1") -> Document:
+    """The document in the file `path`, or in `text`, where `path` is only the name in messages;
+    `start` is the key that it begins with. Raises `SweepError`.
     """
     file = str(path)
-    source = _file_text(file) if text is None else text
+    source = file_text(path) if text is None else text
+    right = f"a mapping that starts with `{start}`"
     if len(source) > MAX_BYTES:
-        raise SweepError(
-            file, None, "", f"has more than {MAX_BYTES} characters; a sweep file is a page of text"
-        )
+        problem = f"has more than {MAX_BYTES} characters; it should be a page of text"
+        raise SweepError(file, None, "", problem)
     node = _compose(file, source)
+    if node is None:
+        raise SweepError(file, 1, "", f"is empty; it must be {right}")
     builder = _Builder(file)
     root = builder.value(node, ())
     if not isinstance(root, dict):
-        kind = {type(None): "nothing", list: "a list", str: "text", bool: "true or false"}.get(
-            type(root), "a number"
-        )
-        raise SweepError(
-            file, _line(node), "", f"a sweep is a mapping that starts with `schema: 1`, not {kind}"
-        )
+        raise builder.error(node, (), f"must be {right}, not {shown(root)}")
     return Document(file, source, root, builder.lines, builder.key_lines)
 
 
@@ -114,28 +123,23 @@ def dotted(path: KeyPath) -> str:
     )
 
 
-def _file_text(file: str) -> str:
+def file_text(path: Path | str) -> str:
+    """The text of a file. Raises `SweepError`."""
     try:
-        data = Path(file).read_bytes()
-    except IsADirectoryError:
-        raise SweepError(
-            file, None, "", "is a folder; name a sweep file, such as sweeps/quickstart.yaml"
-        ) from None
-    except FileNotFoundError:
-        raise SweepError(file, None, "", "there is no such file") from None
+        data = Path(path).read_bytes()
     except (OSError, ValueError) as error:
-        raise SweepError(
-            file, None, "", f"cannot be read: {getattr(error, 'strerror', None) or error}"
-        ) from None
+        reason = f"cannot be read: {getattr(error, 'strerror', None) or error}"
+        if isinstance(error, IsADirectoryError):
+            reason = "is a folder; name a file, such as sweeps/quickstart.yaml"
+        elif isinstance(error, FileNotFoundError):
+            reason = "there is no such file"
+        raise SweepError(str(path), None, "", reason) from None
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        problem = (
-            f"is not UTF-8 text: byte {data[error.start]:#04x} cannot stand there; save the file as"
-            " UTF-8"
-        )
-        raise SweepError(file, line, "", problem) from None
+        problem = f"is not UTF-8 text: byte {data[error.start]:#04x}; save the file as UTF-8"
+        raise SweepError(str(path), line, "", problem) from None
 
 
 class _Loader(yaml.BaseLoader):
@@ -149,32 +153,30 @@ class _Loader(yaml.BaseLoader):
         event = self.peek_event()  # type: ignore[no-untyped-call]
         line = event.start_mark.line + 1
         tag = getattr(event, "tag", None)
-        if tag is not None:
-            problem = (
-                f"the tag {tag!r} is refused: a sweep holds plain values only; leave the tag out"
-            )
-            raise SweepError(self.file, line, "", problem)
+        problem = None
         self.nodes += 1
-        if self.nodes > MAX_NODES:
-            raise SweepError(self.file, line, "", f"here the document passes {_TOO_LONG}")
         self.depth += 1
-        if self.depth > MAX_DEPTH:
-            raise SweepError(
-                self.file, line, "", "is nested too deeply; a sweep needs about six levels"
-            )
+        if tag is not None:
+            problem = f"the tag {tag!r} is refused: only plain values are read; leave the tag out"
+        elif self.nodes > MAX_NODES:
+            problem = f"here the document passes {_TOO_LONG}"
+        elif self.depth > MAX_DEPTH:
+            problem = "is nested too deeply; a sweep needs about six levels"
+        if problem is not None:
+            raise SweepError(self.file, line, "", problem)
         node = super().compose_node(parent, index)
         self.depth -= 1
         return node
 
 
-def _compose(file: str, text: str) -> yaml.Node:
+def _compose(file: str, text: str) -> yaml.Node | None:
     loader = None
     try:
         loader = _Loader(text)
         loader.file = file
         loader.get_event()  # type: ignore[no-untyped-call]
         if loader.check_event(yaml.StreamEndEvent):
-            raise SweepError(file, 1, "", "is empty; a sweep starts with `schema: 1`")
+            return None
         node = loader.compose_document()
         if not loader.check_event(yaml.StreamEndEvent):
             line = loader.peek_event().start_mark.line + 1  # type: ignore[no-untyped-call]
@@ -201,7 +203,6 @@ def _compose(file: str, text: str) -> yaml.Node:
         raise SweepError(
             file, loader.line + 1 if loader else None, "", f"is not valid YAML: {error}"
         ) from None
-    assert isinstance(node, yaml.Node)
     return node
 
 
@@ -221,6 +222,9 @@ class _Builder:
     nodes: int = 0
     open_nodes: set[int] = field(default_factory=set)
 
+    def error(self, node: yaml.Node, path: KeyPath, problem: str) -> SweepError:
+        return SweepError(self.file, _line(node), dotted(path), problem)
+
     def value(self, node: yaml.Node, path: KeyPath) -> Any:
         self.lines[path] = _line(node)
         self.nodes += 1
@@ -230,14 +234,11 @@ class _Builder:
         if isinstance(node, yaml.ScalarNode):
             return self.scalar(node, path)
         if id(node) in self.open_nodes:
-            raise SweepError(
-                self.file, _line(node), "", "an anchor contains itself; write the value out"
-            )
+            raise self.error(node, (), "an anchor contains itself; write the value out")
         self.open_nodes.add(id(node))
+        result: Any
         if isinstance(node, yaml.SequenceNode):
-            result: Any = [
-                self.value(child, (*path, index)) for index, child in enumerate(node.value)
-            ]
+            result = [self.value(child, (*path, index)) for index, child in enumerate(node.value)]
         else:
             result = self.mapping(node, path)
         self.open_nodes.remove(id(node))
@@ -249,11 +250,9 @@ class _Builder:
             key = self.key(key_node, path)
             here = (*path, key)
             if key in result:
-                problem = (
-                    f"duplicate key {key!r}: it stands on line {self.key_lines[here]} already; keep"
-                    " one of them"
-                )
-                raise SweepError(self.file, _line(key_node), dotted(here), problem)
+                first = self.key_lines[here]
+                problem = f"duplicate key {key!r}: it stands on line {first} already; keep one"
+                raise self.error(key_node, here, problem)
             self.nodes += 1
             self.key_lines[here] = _line(key_node)
             result[key] = self.value(value_node, here)
@@ -262,28 +261,22 @@ class _Builder:
         return result
 
     def key(self, node: yaml.Node, path: KeyPath) -> str:
-        if isinstance(node, yaml.ScalarNode) and node.style is None and node.value == "<<":
-            raise SweepError(
-                self.file,
-                _line(node),
-                dotted(path),
-                "merge keys (`<<`) are refused; write the keys out",
-            )
-        if isinstance(node, yaml.ScalarNode) and node.value in ONE_LETTER:
-            return str(node.value)
-        key = self.scalar(node, path) if isinstance(node, yaml.ScalarNode) else None
+        key = None
+        if isinstance(node, yaml.ScalarNode):
+            if node.style is None and node.value == "<<":
+                problem = "merge keys (`<<`) are refused; write the keys out"
+                raise self.error(node, path, problem)
+            key = node.value if node.value in ONE_LETTER else self.scalar(node, path)
         if not isinstance(key, str):
-            shown = "null" if key is None else repr(key)
-            raise SweepError(
-                self.file, _line(node), dotted(path), f"a key must be a word, not {shown}"
-            )
+            shown_key = "null" if key is None else repr(key)
+            raise self.error(node, path, f"a key must be a word, not {shown_key}")
         return key
 
     def scalar(self, node: yaml.ScalarNode, path: KeyPath) -> Any:
         try:
             return _plain(node.value) if node.style is None else _clean(node.value)
         except ValueError as error:
-            raise SweepError(self.file, _line(node), dotted(path), str(error)) from None
+            raise self.error(node, path, str(error)) from None
 
 
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
@@ -362,43 +355,39 @@ def _clean(text: str) -> str:
 Model = TypeVar("Model", bound=BaseModel)
 
 
-def validated(
-    document: Document, path: KeyPath, model: type[Model], value: Mapping[str, Any]
-) -> Model:
-    """`value`, which stands at `path`, as a `model` by strict rules. Raises `SweepError` for the
+def validated(place: Place, model: type[Model], value: Mapping[str, Any]) -> Model:
+    """`value`, which stands at `place`, as a `model` by strict rules. Raises `SweepError` for the
     first thing wrong.
     """
     try:
         # JSON mode: strict about types, while a list may still become a tuple
         return model.model_validate_json(json.dumps(value), strict=True)
     except ValidationError as error:
-        raise first_error(
-            document, error, model, lambda location: document.place(path, location)
-        ) from None
+        raise first_error(error, place.inside, model) from None
 
 
 def first_error(
-    document: Document,
     error: ValidationError,
-    model: type[BaseModel] | None,
-    place: Callable[[KeyPath], KeyPath],
+    place_of: Callable[[KeyPath], Place],
+    model: type[BaseModel] | None = None,
 ) -> SweepError:
-    """Pydantic's error in the words of this project; `place` turns its location into one in the
-    document.
+    """Pydantic's error in the words of this project; `place_of` finds its location in the document.
 
     An unknown or missing key is reported before wrong values: it is often why the rest is wrong.
     """
     order = {"extra_forbidden": 0, "missing": 1}
     first = min(error.errors(include_url=False), key=lambda item: order.get(item["type"], 2))
     location = first["loc"]
-    path = place(location)
+    place = place_of(location)
     if first["type"] == "extra_forbidden":
-        return document.unknown_key(path, _words(model, location[:-1]))
-    if first["type"] == "missing":
-        return document.error(
-            (*path, str(location[-1])) if path[-1:] != location[-1:] else path, "is missing"
+        # the unknown key stands in the document
+        return Place(place.document, place.path[:-1]).unknown_key(
+            str(place.path[-1]), _words(model, location[:-1])
         )
-    return document.error(path, wrong_value(first))
+    if first["type"] == "missing":
+        here = place if place.path[-1:] == location[-1:] else place / location[-1]
+        return here.error("is missing")
+    return place.error(wrong_value(first))
 
 
 def wrong_value(error: ErrorDetails) -> str:

@@ -92,7 +92,7 @@ def test_a_rule_may_name_either(expand: Expand) -> None:
             "axes.exclusive[0]",
             "here the device is cpu; write node",
         ),
-        ("axes: {exclusive: [gpu]}\n", "axes.exclusive[0]", "unknown way to be exclusive 'gpu'"),
+        ("axes: {exclusive: [gpu]}\n", "axes.exclusive[0]", "unknown value of exclusive 'gpu'"),
         (
             "axes: {device: [cuda], exclusive: [device]}\njobs: {accuracy: {}}\n",
             "axes.exclusive",

@@ -22,7 +22,7 @@ def test_the_quickstart_expands_to_one_job_per_size(expand: Expand) -> None:
     """Each size is one job that measures four arms beside the unmodified model."""
     expansion = expand(QUICKSTART)
     assert (len(expansion.jobs), expansion.points, len(expansion.comparisons)) == (8, 8, 32)
-    assert (expansion.excluded, expansion.duplicates, expansion.text) == (0, 0, QUICKSTART)
+    assert (expansion.excluded, expansion.duplicates, expansion.document.text) == (0, 0, QUICKSTART)
     job = expansion.jobs[0]
     assert job.condition == Condition(model="deit_tiny_patch16_224", image_size=32)
     assert job.arms[0] == DENSE

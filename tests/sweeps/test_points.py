@@ -22,7 +22,7 @@ def values(text: str, annotation: Any = float) -> list[Any]:
     """The values of an axis of this type, written as `text`."""
     document = read("x.yaml", f"a: {text}")
     return [
-        choice.value for choice in expand_values(document, ("a",), document.root["a"], annotation)
+        choice.value for choice in expand_values(document.at("a"), document.root["a"], annotation)
     ]
 
 
@@ -88,7 +88,9 @@ def test_a_logspace_keeps_its_ends_and_its_ratio(start: float, stop: float, num:
 def test_a_listed_value_has_its_own_line() -> None:
     """Every value of a list has its line, which messages name."""
     document = read("x.yaml", "a:\n  - 1\n  - 2\n")
-    assert expand_values(document, ("a",), document.root["a"], int)[1] == Choice(2, ("a", 1))
+    assert expand_values(document.at("a"), document.root["a"], int)[1] == Choice(
+        2, document.at("a", 1)
+    )
     assert document.lines["a", 1] == 3
 
 
@@ -107,9 +109,8 @@ def test_weights_have_shorthands(expand: Expand, tmp_path: Path) -> None:
         str(path),
         {"weights": hashlib.sha256(b"weights").hexdigest()},
     )
-    other = expand(
-        MODEL + f"axes: {{weights: {path}}}\n" + TOPK, content_hash=lambda _: "another"
-    ).jobs[0]
+    path.write_bytes(b"others")
+    other = expand(MODEL + f"axes: {{weights: {path}}}\n" + TOPK).jobs[0]
     assert other.comparisons()[0].question_id == job.comparisons()[0].question_id
     assert other.comparison_ids() != job.comparison_ids()
 

@@ -135,12 +135,12 @@ def test_words_and_lists_may_be_mixed() -> None:
         (
             "method: topk\n    layers: {per_block: [3, 6]}",
             "layers.per_block",
-            "one list is {list: […]}",
+            "is written {list: […]}",
         ),
         (
             "method: tome\n    r: {list: [3, 6]}",
             "r.list",
-            "a number for each block is {per_block: […]}",
+            "is written {per_block: […]}",
         ),
         ("method: tome\n    r: [[4, 4, 4], [9, 9, 9]]", "r[0]", "{per_block: [4, 4, 4]}"),
         ("method: tome\n    r: {per_block: [4, 4], fill: 3}", "r.fill", "can only be 0"),

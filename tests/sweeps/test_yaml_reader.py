@@ -105,8 +105,8 @@ def test_traps_of_yaml_name_what_was_meant(written: str, hint: str) -> None:
     [
         ("", 1, "is empty"),
         ("# nothing but this\n", 1, "is empty"),
-        ("- a\n- b\n", 1, "a sweep is a mapping"),
-        ("\n3", 2, "a sweep is a mapping that starts with `schema: 1`, not a number"),
+        ("- a\n- b\n", 1, "must be a mapping"),
+        ("\n3", 2, "must be a mapping that starts with `schema: 1`, not 3"),
         ("a: 1\nb: 2\na: 3\n", 3, "duplicate key 'a': it stands on line 1 already"),
         ("a: 1\nb: {c: 1,\n  c: 2}\n", 3, "duplicate key 'c'"),
         ("a: &x {k: 1}\nb:\n  <<: *x\n", 3, "merge keys"),
