@@ -35,7 +35,7 @@ _BESIDE: Mapping[str, TypeAdapter[Any]] = {
     "replicate": adapters(Arm)["replicate"],
 }
 _TYPES = {key: {**Arm.model_fields, **Overrides.model_fields}[key].annotation for key in _BESIDE}
-Key = TypeVar("Key", bound=Hashable)
+_Key = TypeVar("_Key", bound=Hashable)
 
 
 class Candidate(NamedTuple):
@@ -65,8 +65,8 @@ class ParameterValues:
 
 
 def combinations(
-    counts: Mapping[Key, int], bound: Mapping[Key, int] | None = None
-) -> Iterator[dict[Key, int]]:
+    counts: Mapping[_Key, int], bound: Mapping[_Key, int] | None = None
+) -> Iterator[dict[_Key, int]]:
     """Every choice of one index for each key, the last moving fastest; `bound` fixes some."""
     fixed = bound or {}
     ranges = ([fixed[key]] if key in fixed else range(count) for key, count in counts.items())

@@ -46,7 +46,7 @@ free."""
 CONDITION_FIELDS: tuple[str, ...] = tuple(Condition.model_fields)
 SHORTHANDS: Mapping[str, str] = {"pretrained": "weights", "checkpoint": "weights"}
 """`pretrained: true` is `weights: pretrained`, and `checkpoint: PATH` is `weights: PATH`."""
-WORDS: Mapping[str, tuple[str, ...]] = {
+FIELD_WORDS: Mapping[str, tuple[str, ...]] = {
     "exclusive": ("node", *get_args(Exclusive)),
     "inputs": ("normal", *get_args(InputValues)),
 }
@@ -129,7 +129,7 @@ class KnownNames:
     def field(self, name: str, choice: Choice) -> Choice:
         """`choice` as a checked value of the condition field `name`. Raises `SweepError`."""
         value, place = choice.value, choice.place
-        words = WORDS.get(name, ())
+        words = FIELD_WORDS.get(name, ())
         if name == "device" and value == "auto":
             value = self.auto
         elif words and value == words[0]:
@@ -283,7 +283,7 @@ def check_fields(
     """
     used = {name for kind in kinds for name in condition_fields(kind)}
     for name, place in places.items():
-        if name in (*DATA_FIELDS, *WORKLOAD_FIELDS, *WORDS) and name not in used:
+        if name in (*DATA_FIELDS, *WORKLOAD_FIELDS, *FIELD_WORDS) and name not in used:
             lacking = next(
                 kind.section for kind in kinds_of(modality) if name in condition_fields(kind.name)
             )

@@ -62,7 +62,7 @@ where there is none."""
 _LOOKS_PER_JOB = 20
 """Arms looked at for every arm that `max_jobs` allows: bounds the search through a grid that rules
 empty."""
-Key = tuple[Any, ...]
+_Key = tuple[Any, ...]
 
 
 @dataclass
@@ -243,17 +243,17 @@ class _Expander:
         self.timing = kinds_of(names.modality)[0].name
         self.timed = any("runtime" in condition_fields(kind) for kind in self.protocols)
         self.limits = sweep.limits
-        self.blocks: dict[Key, Block] = {}
-        self.requested: dict[Key, set[tuple[str, str]]] = {}
+        self.blocks: dict[_Key, Block] = {}
+        self.requested: dict[_Key, set[tuple[str, str]]] = {}
         # the (baseline, arm) pairs of each point, before what a kind does not depend on merges
         # points
-        self.settled: dict[Key, Candidate] = {}
+        self.settled: dict[_Key, Candidate] = {}
         # whether the entry at a place was compared with a baseline, of those that no rule took out
         # everywhere
         self.compared: dict[Place, bool] = {}
         # where each arm (by identity) is written, and by model and runtime why it cannot run there
-        self.refusals: dict[str, tuple[Place, dict[Key, str | None]]] = {}
-        self.sizes: dict[Key, ImageSize | None] = {}  # of each place on a curve
+        self.refusals: dict[str, tuple[Place, dict[_Key, str | None]]] = {}
+        self.sizes: dict[_Key, ImageSize | None] = {}  # of each place on a curve
         self.jobs_so_far = self.excluded = self.duplicates = self.looks = 0
         self.written: dict[str, Place] = {}
         self.warnings: list[SweepError] = []
@@ -311,7 +311,7 @@ class _Expander:
         self.idle = set(range(len(filters)))
         spots = points(self.document, self.sweep, self.names, entries, self.required)
         self.warnings += idle_groups(self.document, self.sweep, entries)
-        expanded: dict[Key, list[Candidate]] = {}
+        expanded: dict[_Key, list[Candidate]] = {}
         for spot in spots:
             arms: list[Candidate] = []
             for index, entry in enumerate(entries):
@@ -515,7 +515,7 @@ class _Expander:
         )
 
 
-def _values(condition: Condition) -> Key:
+def _values(condition: Condition) -> _Key:
     return tuple(getattr(condition, name) for name in CONDITION_FIELDS)
 
 

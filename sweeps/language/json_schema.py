@@ -12,7 +12,7 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from sweeps.language.arm_parser import DENSE_NAME
 from sweeps.language.axis import FILL, LIST, PER_BLOCK, SERIES, Form, form_of
-from sweeps.language.condition_parser import THREADS_KEY, WORDS, Threads
+from sweeps.language.condition_parser import FIELD_WORDS, THREADS_KEY, Threads
 from sweeps.language.file_schema import Sweep
 from sweeps.language.grid import OPERATORS
 from sweeps.model.condition import Condition, Overrides
@@ -140,7 +140,7 @@ def _condition(definitions: Schema) -> Schema:
     """References to the condition fields of a sweep file, once each has its two definitions."""
     fields: Schema = _object(Condition, definitions)["properties"]
     fields["device"] = {"enum": ["auto", *fields["device"]["enum"]], "default": "auto"}
-    for name, words in WORDS.items():
+    for name, words in FIELD_WORDS.items():
         fields[name] |= {"anyOf": [{"enum": [*words]}, {"type": "null"}]}
     for name in THREAD_FIELDS:
         del fields[name]

@@ -70,7 +70,7 @@ def planned(
     )
     sweep = Sweep.model_validate(document.root)
     comparisons = tuple(comparison for job in requested for comparison in job.comparisons())
-    points = {"points": len(requested), "excluded": 0, "duplicates": 0}
+    points: dict[str, Any] = {"points": len(requested), "excluded": 0, "duplicates": 0}
     expansion = Expansion(sweep, document, tuple(requested), comparisons, written={}, **points)
     return planning.make_plan(expansion, store.engine, sites, **more)
 
