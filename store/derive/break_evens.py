@@ -31,6 +31,7 @@ from store.schema.tables import (
     EFFECT,
     SWEEP,
     SWEEP_COMPARISON,
+    named,
 )
 from store.views.columns import gmacs_total, newest_answer
 from sweeps.model.flags import split_flags, wrong
@@ -181,33 +182,9 @@ POINTS = (
             COMPARISON.c.image_size,
             EFFECT.c.gmacs_baseline.label("gmacs"),
         ),
-        *(
-            EFFECT.c[name]
-            for name in (
-                "metric",
-                "host",
-                "comparison_id",
-                "tokens",
-                "threads",
-                "effect",
-                "effect_low",
-                "effect_high",
-            )
-        ),
-        *(
-            EFFECT.c[name]
-            for name in (
-                "effect_se",
-                "effect_freedom",
-                "rounds",
-                "seconds",
-                "compared",
-                "n",
-                "verdict",
-                "flags",
-            )
-        ),
-        *(EFFECT.c[name] for name in ("floor", "unit", "baseline_value")),
+        *named(EFFECT, "metric host comparison_id tokens threads effect effect_low effect_high"),
+        *named(EFFECT, "effect_se effect_freedom rounds seconds compared n verdict flags"),
+        *named(EFFECT, "floor unit baseline_value"),
         *(EFFECT.c.gmacs_baseline, gmacs_total(EFFECT).label("gmacs_arm")),
     )
     .select_from(_LINKED.join(EFFECT, EFFECT.c.comparison_id == COMPARISON.c.comparison_id))

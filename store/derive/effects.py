@@ -35,6 +35,7 @@ from store.schema.tables import (
     METRIC,
     PAIR,
     REPORTED,
+    named,
 )
 from sweeps.model.flags import flags_of_attempts, split_flags
 from sweeps.model.kinds import KINDS
@@ -136,21 +137,10 @@ def _pairs() -> Select[Any]:
         ("gmacs_overhead", "arm", "gmacs_overhead"),
     )
     columns = (
-        *(pair.c[name] for name in ("comparison_id", "attempt", "baseline", "arm", "failure")),
-        *(comparison.c[name] for name in ("question_id", "prompt_tokens")),
-        *(
-            attempt.c[name]
-            for name in (
-                "flags",
-                "started_at",
-                "ended_at",
-                "source",
-                "host",
-                "process",
-                "calibration_id",
-                "round",
-                "protocol",
-            )
+        *named(pair, "comparison_id attempt baseline arm failure"),
+        *named(comparison, "question_id prompt_tokens"),
+        *named(
+            attempt, "flags started_at ended_at source host process calibration_id round protocol"
         ),
         calibration.c.process_sd,
         func.coalesce(*(read_size(payload) for payload in STORES.values())).label("size"),
@@ -162,17 +152,7 @@ def _pairs() -> Select[Any]:
         arm.c.flags.label("arm_flags"),
         same_work(baseline, arm).label("same_work"),
         _equal_arms(pair, baseline).label("equal_arms"),
-        *(
-            arm.c[name]
-            for name in (
-                "tokens",
-                "tokens_final",
-                "gmacs",
-                "gmacs_overhead",
-                "threads",
-                *REPORTED,
-            )
-        ),
+        *named(arm, ("tokens", "tokens_final", "gmacs", "gmacs_overhead", "threads", *REPORTED)),
         *(
             stage_metric(side, f"{name}_{stage}").label(f"{label}_{stage}")
             for stage in stages

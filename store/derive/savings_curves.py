@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Row, Select, and_, bindparam, select
 
-from store.schema.tables import COMPARISON, EFFECT, SWEEP_COMPARISON
+from store.schema.tables import COMPARISON, EFFECT, SWEEP_COMPARISON, named
 from store.views.columns import gmacs_saved, gmacs_total, newest_answer
 from sweeps.model.identity import canonical, digest
 
@@ -23,10 +23,29 @@ MIN_SETTINGS = 3
 """What has fewer values than this was set, not varied: no curve is made of them."""
 
 SETTING = (
-    *("kind", "model", "weights", "device", "image_size", "batch_size", "threads"),
-    *("dtype", "attention", "runtime", "seed", "method", "baseline"),
-    *("data", "prompt_tokens", "new_tokens", "kv_cache", "decoding", "exclusive", "inputs"),
-    *("spare_cores", "wait_policy", "pinning"),
+    "kind",
+    "model",
+    "weights",
+    "device",
+    "image_size",
+    "batch_size",
+    "threads",
+    "dtype",
+    "attention",
+    "runtime",
+    "seed",
+    "method",
+    "baseline",
+    "data",
+    "prompt_tokens",
+    "new_tokens",
+    "kv_cache",
+    "decoding",
+    "exclusive",
+    "inputs",
+    "spare_cores",
+    "wait_policy",
+    "pinning",
 )
 """Columns of `comparison` that are equal along this curve but for the one that varies: everything
 but the parameters."""
@@ -34,7 +53,7 @@ _PLACES = {name: SETTING.index(name) for name in VARIED_FIELDS}
 _GIVEN = COMPARISON.alias("given")
 _FIXED = tuple(name for name in SETTING if name not in VARIED_FIELDS)
 _SETTINGS = (
-    select(*(_GIVEN.c[name] for name in _FIXED))
+    select(*named(_GIVEN, _FIXED))
     .where(_GIVEN.c.comparison_id.in_(bindparam("comparisons", expanding=True)))
     .distinct()
     .subquery("settings")
@@ -47,7 +66,7 @@ _SAME = _SETTINGS.join(COMPARISON, _EQUAL)
 def _with_setting(*columns: Any) -> Select[Any]:
     return select(
         SWEEP_COMPARISON.c.sweep,
-        *(COMPARISON.c[name] for name in SETTING),
+        *named(COMPARISON, SETTING),
         COMPARISON.c.params,
         *columns,
     )
@@ -58,23 +77,8 @@ _LINKED = _SAME.join(
 )
 ALONG_FIELDS = (
     _with_setting(
-        *(
-            EFFECT.c[name]
-            for name in (
-                "comparison_id",
-                "metric",
-                "host",
-                "measured_at",
-                "effect",
-                "effect_low",
-                "effect_high",
-                "n",
-            )
-        ),
-        *(
-            EFFECT.c[name]
-            for name in ("effect_se", "effect_freedom", "rounds", "seconds", "compared")
-        ),
+        *named(EFFECT, "comparison_id metric host measured_at effect effect_low effect_high n"),
+        *named(EFFECT, "effect_se effect_freedom rounds seconds compared"),
         *(EFFECT.c.gmacs_baseline, gmacs_total(EFFECT).label("gmacs_arm")),
         *(EFFECT.c.verdict, EFFECT.c.flags, EFFECT.c.floor, EFFECT.c.threads.label("ran_threads")),
         gmacs_saved(EFFECT).label(GMACS_SAVED),

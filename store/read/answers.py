@@ -24,6 +24,7 @@ from store.schema.tables import (
     SWEEP,
     SWEEP_JOB,
     TEXT_SCORES,
+    named,
 )
 from sweeps.model.flags import quarantine_reasons, split_flags
 from sweeps.model.job import Comparison, Job, Protocol
@@ -38,7 +39,7 @@ BASELINE, ARM = ARM_RESULT.alias("baseline"), ARM_RESULT.alias("arm")
 _HERE: BindParameter[Any] = bindparam("environments", expanding=True)
 
 _RATIO = ("comparison_id", "environment", "host", "n", "effect", "effect_low", "effect_high")
-RATIOS = select(*(EFFECT.c[name] for name in _RATIO)).where(
+RATIOS = select(*named(EFFECT, _RATIO)).where(
     EFFECT.c.environment.in_(_HERE), EFFECT.c.compared == "ratio"
 )
 EXECUTIONS = (

@@ -11,25 +11,39 @@ from sqlalchemy import ColumnElement, Engine, bindparam, func, select
 from store.derive.break_evens import at_level
 from store.rows.placement import Place
 from store.rows.transactions import batches, reading
-from store.schema.tables import ATTEMPT, EFFECT, PAIR, SWEEP, SWEEP_COMPARISON, SWEEP_JOB
+from store.schema.tables import (
+    ATTEMPT,
+    EFFECT,
+    PAIR,
+    SWEEP,
+    SWEEP_COMPARISON,
+    SWEEP_JOB,
+    named,
+)
 from sweeps.model.flags import split_flags, wrong
 from sweeps.stats.curve import Point
 
 _FIGURES = (
-    *(
-        "comparison_id",
-        "environment",
-        "host",
-        "metric",
-        "tokens",
-        "gmacs_baseline",
-        "gmacs",
-        "gmacs_overhead",
-    ),
-    *("effect", "effect_low", "effect_high", "effect_se", "effect_freedom"),
-    *("n", "rounds", "verdict", "flags", "failure"),
+    "comparison_id",
+    "environment",
+    "host",
+    "metric",
+    "tokens",
+    "gmacs_baseline",
+    "gmacs",
+    "gmacs_overhead",
+    "effect",
+    "effect_low",
+    "effect_high",
+    "effect_se",
+    "effect_freedom",
+    "n",
+    "rounds",
+    "verdict",
+    "flags",
+    "failure",
 )
-_COLUMNS = tuple(EFFECT.c[name] for name in _FIGURES)
+_COLUMNS = named(EFFECT, _FIGURES)
 
 
 class CurrentEffect(NamedTuple):

@@ -11,7 +11,7 @@ from store.read.current_effects import load_effects
 from store.rows.frames import read_frame, rows_of
 from store.rows.placement import Place
 from store.rows.transactions import batches, reading
-from store.schema.tables import BREAK_EVEN
+from store.schema.tables import BREAK_EVEN, named
 from store.views.public import TABLES
 from sweeps.model.flags import split_flags, wrong
 from sweeps.stats.cost_model import RelativeCosts
@@ -23,19 +23,22 @@ if TYPE_CHECKING:
 
 CEILING_COLUMNS = ("ceiling", "ceiling_low", "ceiling_high", "ceiling_id")
 _CONDITION = (
-    *(
-        "metric",
-        "model",
-        "weights",
-        "batch_size",
-        "dtype",
-        "attention",
-        "runtime",
-        "threads",
-        "wait_policy",
-        "pinning",
-    ),
-    *("spare_cores", "exclusive", "inputs", "baseline_id", "environment", "host"),
+    "metric",
+    "model",
+    "weights",
+    "batch_size",
+    "dtype",
+    "attention",
+    "runtime",
+    "threads",
+    "wait_policy",
+    "pinning",
+    "spare_cores",
+    "exclusive",
+    "inputs",
+    "baseline_id",
+    "environment",
+    "host",
 )
 """Equal for points that a ceiling bounds, where they have these columns."""
 _NO_BOUND = ("insufficient", "quarantined")
@@ -151,37 +154,51 @@ def predicted_break_evens(
 
 
 CONDITION_COLUMNS = (
-    *(
-        "model",
-        "weights",
-        "device_name",
-        "environment",
-        "host",
-        "batch_size",
-        "threads",
-        "spare_cores",
-        "wait_policy",
-        "pinning",
-    ),
-    *("data", "new_tokens", "decoding", "seed", "exclusive", "inputs", "baseline", "baseline_id"),
-    *("method", "params", "dtype", "attention", "runtime", "kv_cache"),
+    "model",
+    "weights",
+    "device_name",
+    "environment",
+    "host",
+    "batch_size",
+    "threads",
+    "spare_cores",
+    "wait_policy",
+    "pinning",
+    "data",
+    "new_tokens",
+    "decoding",
+    "seed",
+    "exclusive",
+    "inputs",
+    "baseline",
+    "baseline_id",
+    "method",
+    "params",
+    "dtype",
+    "attention",
+    "runtime",
+    "kv_cache",
 )
 """Of the view `break_even`, by which its curves differ."""
 _FIGURES = (
-    *(
-        "curve_id",
-        "metric",
-        "axis",
-        "varied_parameter",
-        "verdict",
-        "x",
-        "x_low",
-        "x_high",
-        "direction",
-        "grid_limited",
-        "points",
-    ),
-    *("points_missing", "why", "prompt_tokens", "x_first", "x_last", "worst_loss", "largest_gain"),
+    "curve_id",
+    "metric",
+    "axis",
+    "varied_parameter",
+    "verdict",
+    "x",
+    "x_low",
+    "x_high",
+    "direction",
+    "grid_limited",
+    "points",
+    "points_missing",
+    "why",
+    "prompt_tokens",
+    "x_first",
+    "x_last",
+    "worst_loss",
+    "largest_gain",
 )
 
 
@@ -190,7 +207,7 @@ def token_break_evens(engine: Engine, sweep: str, metric: str) -> "pd.DataFrame"
     and what words need.
     """
     view = TABLES["break_even"]
-    columns = [view.c[name] for name in (*CONDITION_COLUMNS, *_FIGURES)]
+    columns = named(view, (*CONDITION_COLUMNS, *_FIGURES))
     rows = select(*columns).where(
         view.c.sweep == sweep, view.c.metric == metric, view.c.axis == "tokens"
     )

@@ -13,6 +13,7 @@ from store.read.curves import with_ceilings
 from store.rows.frames import read_frame, rows_of
 from store.rows.profiles import bounded_figure
 from store.rows.transactions import batches, reading
+from store.schema.tables import named
 from sweeps.model.condition import Device
 from sweeps.model.flags import split_flags, wrong
 from sweeps.model.kinds import KINDS
@@ -38,7 +39,7 @@ def activity_differences(engine: Engine, baseline: str, arm: str) -> "pd.DataFra
     from store.views.public import TABLES  # which imports the models
 
     kernel = TABLES["kernel"]
-    columns = [kernel.c[name] for name in ("profile_id", "activity", "name", "ms", "count")]
+    columns = named(kernel, "profile_id activity name ms count")
     rows = read_frame(engine, select(*columns).where(kernel.c.profile_id.in_((baseline, arm))))
     sides = {
         side: rows[rows["profile_id"] == profile_id]
@@ -62,7 +63,7 @@ def operator_rows(engine: Engine, profile_ids: Collection[str]) -> "pd.DataFrame
     from store.views.public import TABLES
 
     kernel, names = TABLES["kernel"], ("profile_id", "name", "count", "ms", "gmacs")
-    columns = [kernel.c[name] for name in names]
+    columns = named(kernel, names)
     rows: list[tuple[Any, ...]] = []
     with reading(engine) as connection:
         for batch in batches(sorted(set(profile_ids))):

@@ -27,6 +27,7 @@ from store.schema.tables import (
     SWEEP_COMPARISON,
     SWEEP_JOB,
     TEXT_SCORES,
+    named,
     newest_revision,
 )
 from store.views.public import TABLES
@@ -46,19 +47,7 @@ from sweeps.number_format import is_missing
 from sweeps.stats.quality import compare_texts, scored
 
 _FIRST = COMPARISON.alias("first_of_panel")
-_KEYS = [
-    COMPARISON.c[name]
-    for name in (
-        "comparison_id",
-        "model",
-        "weights",
-        "method",
-        "params",
-        "baseline",
-        "dtype",
-        "attention",
-    )
-]
+_KEYS = named(COMPARISON, "comparison_id model weights method params baseline dtype attention")
 _KEYS += [COMPARISON.c.quality_arm_id, COMPARISON.c.quality_pair_id]
 _NEWEST = (SWEEP.c.name == bindparam("name"), newest_revision(SWEEP))
 # the panels of this kind first: most comparisons of a large sweep are of other kinds
@@ -238,7 +227,7 @@ def beside_controls(engine: Engine, name: str, control_of: ControlOf) -> pd.Data
     )
     attempts = (
         select(
-            *(ATTEMPT.c[column] for column in ("id", "environment", "payload", "flags")),
+            *named(ATTEMPT, "id environment payload flags"),
             TEXT_SCORES.c.characters,
         )
         .join(TEXT_SCORES, TEXT_SCORES.c.attempt == ATTEMPT.c.id)

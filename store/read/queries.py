@@ -39,6 +39,7 @@ from store.schema.tables import (
     PREDICTIONS,
     SWEEP,
     SWEEP_JOB,
+    named,
     newest_revision,
 )
 from sweeps.model.kinds import THREAD_FIELDS
@@ -172,7 +173,7 @@ def sweep_statement(name: str, view: str, panels: Select[Any] | None = None) -> 
                 select(COMPARISON.c.comparison_id).where(COMPARISON.c.panel_id.in_(panels))
             )
         )
-    order: list[ColumnElement[Any]] = [table.c[column] for column in SWEEP_VIEWS[view]]
+    order: list[ColumnElement[Any]] = named(table, SWEEP_VIEWS[view])
     rows = select(table)
     if "sweep" in table.c:
         # of a few panels: SQLite is to begin with their comparisons, not with all curves of the
@@ -249,18 +250,7 @@ def zeroshot_rows(engine: Engine, name: str) -> "pd.DataFrame":
     task = and_(
         result.c.metric.startswith("zeroshot"), ~result.c.metric.endswith("_drop", autoescape=True)
     )
-    arm = (
-        quality.c[column]
-        for column in (
-            "environment",
-            "device_name",
-            "model",
-            "weights",
-            "baseline",
-            "method",
-            "params",
-        )
-    )
+    arm = named(quality, "environment device_name model weights baseline method params")
     figures = {
         "value_baseline": baseline.c.value,
         "task_drop": drop.c.value,

@@ -22,20 +22,28 @@ from sweeps.model.job import Arm, Comparison, Job
 from sweeps.model.outcome import Environment
 
 PANEL_FIELDS = (
-    *(
-        "kind",
-        "device",
-        "model",
-        "weights",
-        "batch_size",
-        "threads",
-        "spare_cores",
-        "wait_policy",
-        "pinning",
-        "seed",
-    ),
-    *("data", "new_tokens", "decoding", "exclusive", "inputs", "baseline", "baseline_id"),
-    *("method", "dtype", "attention", "runtime", "kv_cache"),
+    "kind",
+    "device",
+    "model",
+    "weights",
+    "batch_size",
+    "threads",
+    "spare_cores",
+    "wait_policy",
+    "pinning",
+    "seed",
+    "data",
+    "new_tokens",
+    "decoding",
+    "exclusive",
+    "inputs",
+    "baseline",
+    "baseline_id",
+    "method",
+    "dtype",
+    "attention",
+    "runtime",
+    "kv_cache",
 )
 """Columns of `comparison` that are equal for the comparisons of one panel."""
 

@@ -5,8 +5,10 @@ where tables are created; all statements use these, which have the same names, c
 """
 
 import ast
+from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import (
     Boolean,
@@ -86,6 +88,11 @@ EFFECT, BREAK_EVEN, COST_MODEL = map(_table, ("EffectRow", "BreakEvenRow", "Cost
 PANEL_PROGRESS, PANEL, ARM_LABEL = map(_table, ("PanelProgressRow", "PanelRow", "ArmLabelRow"))
 PROFILE, PROFILE_TIME = map(_table, ("ProfileRow", "ProfileTimeRow"))
 KERNEL, PEAK, REFERENCE = map(_table, ("KernelRow", "PeakRow", "ReferenceRow"))
+
+
+def named(table: FromClause, names: str | Iterable[str]) -> list[ColumnElement[Any]]:
+    """The columns of these names, which may stand in one text."""
+    return [table.c[name] for name in (names.split() if isinstance(names, str) else names)]
 
 
 def newest_revision(sweep: FromClause) -> ColumnElement[bool]:

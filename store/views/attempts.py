@@ -30,8 +30,9 @@ from store.schema.tables import (
     PROFILE,
     PROFILE_TIME,
     REPORTED,
+    named,
 )
-from store.views.columns import CONDITION, gmacs_total, named
+from store.views.columns import CONDITION, gmacs_total
 from sweeps.model.flags import FLAGS
 from sweeps.model.kinds import kinds_of
 from sweeps.model.metrics import METRICS, MetricSpec

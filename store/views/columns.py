@@ -1,8 +1,5 @@
 """Expressions that several views, and the derivation of curves, select by."""
 
-from collections.abc import Iterable
-from typing import Any
-
 from sqlalchemy import ColumnElement, Float, FromClause, and_, exists, func, or_, select
 
 from store.schema.tables import ARM_COLUMNS, EFFECT
@@ -34,10 +31,6 @@ def gmacs_total(table: FromClause) -> ColumnElement[float]:
 def gmacs_saved(effect: FromClause) -> ColumnElement[float]:
     """Share of the baseline's GMACs that the arm saves."""
     return 1 - gmacs_total(effect) / func.nullif(effect.c.gmacs_baseline, 0.0, type_=Float())
-
-
-def named(table: FromClause, names: str | Iterable[str]) -> list[ColumnElement[Any]]:
-    return [table.c[name] for name in (names.split() if isinstance(names, str) else names)]
 
 
 CONDITION = tuple(

@@ -43,6 +43,7 @@ from store.schema.tables import (
     REPORTED,
     SWEEP,
     SWEEP_COMPARISON,
+    named,
     newest_revision,
 )
 from store.views import fingerprint
@@ -57,7 +58,6 @@ from store.views.columns import (
     CONDITION,
     gmacs_saved,
     gmacs_total,
-    named,
     newest_answer,
 )
 

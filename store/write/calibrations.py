@@ -13,7 +13,7 @@ from store.derive.effects import same_work
 from store.derive.payloads import payload_of
 from store.rows.row_mapping import insert_new
 from store.rows.transactions import writing
-from store.schema.tables import ARM_RESULT, ATTEMPT, CALIBRATION, COMPARISON, PAIR
+from store.schema.tables import ARM_RESULT, ATTEMPT, CALIBRATION, COMPARISON, PAIR, named
 from store.views.public import TABLES
 from sweeps.model.flags import split_flags, wrong
 from sweeps.model.identity import digest
@@ -198,9 +198,9 @@ def _repeats(sweep: str, environment: str) -> Any:
         .join(arm, (arm.c.attempt == PAIR.c.attempt) & (arm.c.arm == PAIR.c.arm))
     )
     columns = (
-        *(PAIR.c[name] for name in ("comparison_id", "attempt", "baseline", "arm")),
-        *(COMPARISON.c[name] for name in ("condition_id", "kind")),
-        *(ATTEMPT.c[name] for name in ("digest", "process", "host", "flags")),
+        *named(PAIR, "comparison_id attempt baseline arm"),
+        *named(COMPARISON, "condition_id kind"),
+        *named(ATTEMPT, "digest process host flags"),
         baseline.c.parameters,
     )
     wanted = (

@@ -38,6 +38,7 @@ from store.schema.tables import (
     PANEL_PROGRESS,
     SWEEP,
     SWEEP_COMPARISON,
+    named,
 )
 from store.views.public import TABLES
 from sweeps.errors import did_you_mean
@@ -80,7 +81,7 @@ def measured_conditions(engine: Engine) -> pd.DataFrame:
     One row for each combination against the unmodified model that was measured somewhere.
     """
     names = ["model", "device", "batch_size", "runtime", "metric"]
-    columns = [COMPARISON.c[name] for name in names[:-1]]
+    columns = named(COMPARISON, names[:-1])
     counted = [
         func.sum(PANEL.c.points).label("points"),
         func.max(PANEL.c.measured_at).label("at"),
@@ -141,10 +142,8 @@ def timed_conditions(
     """
     limits = {"model": model, "batch_size": batch, "device": device, "runtime": runtime}
     own = [COMPARISON.c[name] == value for name, value in limits.items() if value is not None]
-    of_condition = [COMPARISON.c[name] for name in _CONDITION]
-    of_place = [
-        PANEL.c[name] for name in ("environment", "host", "panel_id", "points", "measured_at")
-    ]
+    of_condition = named(COMPARISON, _CONDITION)
+    of_place = named(PANEL, "environment host panel_id points measured_at")
     metrics = timed_metrics() if metric is None else (metric,)
     points = (
         select(*of_place, *of_condition).select_from(_panels()).where(PANEL.c.metric.in_(metrics))
@@ -272,7 +271,7 @@ def timed_arms(
     conditions of all sizes share. Raises `StoreError` that names the nearest models where none of
     that name was timed.
     """
-    more = [EFFECT.c[name] for name in ("effect_se", "effect_freedom")]
+    more = named(EFFECT, "effect_se effect_freedom")
     same = and_(*(EFFECT.c[name] == SPEED.c[name] for name in (*_AT, "metric")))
     source = SPEED.join(EFFECT, same).join(
         COMPARISON, COMPARISON.c.comparison_id == SPEED.c.comparison_id
@@ -453,7 +452,7 @@ def amounts_of(engine: Engine, timed: pd.DataFrame) -> pd.DataFrame:
         "verdict",
         "flags",
     )
-    columns = [EFFECT_VIEW.c[name] for name in names]
+    columns = named(EFFECT_VIEW, names)
     return _of_batches(
         engine,
         select(*columns),
@@ -465,9 +464,7 @@ def amounts_of(engine: Engine, timed: pd.DataFrame) -> pd.DataFrame:
 
 def environment_facts(engine: Engine, environments: Collection[str]) -> dict[str, dict[str, Any]]:
     """Device, its name and the versions of each environment, by its id."""
-    rows = select(
-        *(ENVIRONMENT.c[name] for name in ("environment_id", "device", "device_name", "facts"))
-    )
+    rows = select(*named(ENVIRONMENT, "environment_id device device_name facts"))
     with reading(engine) as connection:
         found = connection.execute(
             rows.where(ENVIRONMENT.c.environment_id.in_(sorted(environments)))
@@ -493,7 +490,7 @@ def provenance_rows(engine: Engine, name: str) -> pd.DataFrame:
     requested = select(link.c.comparison_id).join(sweep, sweep.c.id == link.c.sweep)
     requested = requested.where(sweep.c.name == name, sweep.c.revision == newest)
     attempts = select(PAIR.c.attempt).where(PAIR.c.comparison_id.in_(requested))
-    place = [ATTEMPT.c[each] for each in ("environment", "host", "source", "project_commit")]
+    place = named(ATTEMPT, "environment host source project_commit")
     device = [ENVIRONMENT.c.device_name, ENVIRONMENT.c.facts]
     figures = [
         func.count().label("attempts"),

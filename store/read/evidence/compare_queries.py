@@ -33,6 +33,7 @@ from store.schema.tables import (
     PAIR,
     SWEEP,
     SWEEP_COMPARISON,
+    named,
 )
 from store.views.columns import newest_answer
 from sweeps.model.flags import split_flags
@@ -50,29 +51,25 @@ MAX_DERIVED = 200
 DAY_S = 86_400.0
 
 ANSWER = (
-    *(
-        "comparison_id",
-        "question_id",
-        "environment",
-        "host",
-        "metric",
-        "measured_at",
-        "baseline_value",
-        "arm_value",
-        "effect",
-    ),
-    *(
-        "effect_low",
-        "effect_high",
-        "effect_se",
-        "effect_freedom",
-        "rounds",
-        "n",
-        "verdict",
-        "flags",
-        "floor",
-        "processes",
-    ),
+    "comparison_id",
+    "question_id",
+    "environment",
+    "host",
+    "metric",
+    "measured_at",
+    "baseline_value",
+    "arm_value",
+    "effect",
+    "effect_low",
+    "effect_high",
+    "effect_se",
+    "effect_freedom",
+    "rounds",
+    "n",
+    "verdict",
+    "flags",
+    "floor",
+    "processes",
 )
 COMPARED_FIELDS = tuple(name for name in ARM_COLUMNS if name not in {"arm_id", "condition_id"})
 
@@ -140,9 +137,9 @@ def choices(connection: Connection, by: By) -> Iterator[SideChoice]:
 
 def _answers() -> Select[Any]:
     columns = (
-        *(EFFECT.c[name] for name in ANSWER),
-        *(COMPARISON.c[name] for name in COMPARED_FIELDS),
-        *(COMPARISON.c[name] for name in ("baseline", "baseline_id")),
+        *named(EFFECT, ANSWER),
+        *named(COMPARISON, COMPARED_FIELDS),
+        *named(COMPARISON, "baseline baseline_id"),
         COMPARISON.c.threads.label("requested_threads"),
         ENVIRONMENT.c.device_name,
     )
@@ -201,10 +198,7 @@ class _Side(NamedTuple):
         """The comparisons of a side in an order that is alike on both, so that their beginnings
         match.
         """
-        order = [
-            COMPARISON.c[name]
-            for name in ("method", "model", "image_size", "params", "prompt_tokens", "batch_size")
-        ]
+        order = named(COMPARISON, "method model image_size params prompt_tokens batch_size")
         # walk along the index of this order, of which the beginning is enough
         if self.size > LOOKED_UP:
             own = select(EFFECT.c.metric).where(
@@ -388,7 +382,7 @@ def _at(pair: Any) -> tuple[str, str]:
 def _about(ids: Sequence[str]) -> Select[Any]:
     names = ("comparison_id", "question_id", *COMPARED_FIELDS, "baseline", "baseline_id")
     columns = (
-        *(COMPARISON.c[name] for name in names),
+        *named(COMPARISON, names),
         COMPARISON.c.threads.label("requested_threads"),
     )
     return select(*columns).where(COMPARISON.c.comparison_id.in_(ids))

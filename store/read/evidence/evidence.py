@@ -26,6 +26,7 @@ from store.schema.tables import (
     SAMPLE,
     SWEEP,
     SWEEP_COMPARISON,
+    named,
 )
 from sweeps.model.job import Comparison, Protocol
 from sweeps.model.kinds import KINDS
@@ -54,10 +55,7 @@ def similar_comparisons(engine: Engine, words: str) -> list[dict[str, Any]]:
     """
     each = []
     for word in words.split():
-        columns = (
-            COMPARISON.c[name]
-            for name in ("model", "method", "params", "kind", "dtype", "runtime", "image_shape")
-        )
+        columns = named(COMPARISON, "model method params kind dtype runtime image_shape")
         begins = [
             COMPARISON.c[name].startswith(word, autoescape=True)
             for name in ("comparison_id", "question_id")
@@ -82,9 +80,9 @@ def similar_comparisons(engine: Engine, words: str) -> list[dict[str, Any]]:
 
 def _listed() -> Any:
     columns = (
-        *(COMPARISON.c[name] for name in ("comparison_id", "kind", "model", "method", "params")),
-        *(COMPARISON.c[name] for name in ("image_size", "image_shape", "prompt_tokens")),
-        *(EFFECT.c[name] for name in ("environment", "host", "measured_at")),
+        *named(COMPARISON, "comparison_id kind model method params"),
+        *named(COMPARISON, "image_size image_shape prompt_tokens"),
+        *named(EFFECT, "environment host measured_at"),
         ENVIRONMENT.c.device_name,
     )
     source = EFFECT.join(COMPARISON, COMPARISON.c.comparison_id == EFFECT.c.comparison_id).join(
@@ -295,7 +293,7 @@ def _others(rows: Sequence[Mapping[str, Any]], place: Place) -> tuple[Mapping[st
 
 def _requested(comparison_id: str) -> Any:
     linked = SWEEP.join(SWEEP_COMPARISON, SWEEP_COMPARISON.c.sweep == SWEEP.c.id)
-    rows = select(*(SWEEP.c[name] for name in ("name", "revision", "text"))).select_from(linked)
+    rows = select(*named(SWEEP, "name revision text")).select_from(linked)
     return rows.where(SWEEP_COMPARISON.c.comparison_id == comparison_id).order_by(
         SWEEP.c.submitted_at.desc(), SWEEP.c.id.desc()
     )
@@ -368,7 +366,7 @@ def _nulls(connection: Connection, place: Place, comparison_id: str) -> tuple[Nu
     )
     here = (EFFECT.c.environment == place.environment, EFFECT.c.host == place.host)
     rows = (
-        select(*(EFFECT.c[name] for name in figures))
+        select(*named(EFFECT, figures))
         .join(COMPARISON, COMPARISON.c.comparison_id == EFFECT.c.comparison_id)
         .where(equal, *here, EFFECT.c.compared == "ratio", EFFECT.c.effect.is_not(None))
         .order_by(EFFECT.c.comparison_id, EFFECT.c.metric)

@@ -16,7 +16,7 @@ from store.errors import StoreError
 from store.rows.location import display_name
 from store.rows.row_mapping import timestamp
 from store.rows.transactions import reading
-from store.schema.tables import COMPARISON, EFFECT, ENVIRONMENT
+from store.schema.tables import COMPARISON, EFFECT, ENVIRONMENT, named
 from sweeps.model.flags import split_flags
 from sweeps.model.metrics import METRICS
 
@@ -81,7 +81,7 @@ def question_history(
         "flags",
     )
     answered = (
-        select(*(EFFECT.c[name] for name in columns), ENVIRONMENT.c.device_name)
+        select(*named(EFFECT, columns), ENVIRONMENT.c.device_name)
         .join(ENVIRONMENT, ENVIRONMENT.c.environment_id == EFFECT.c.environment)
         .where(
             EFFECT.c.question_id == question_id,
@@ -126,9 +126,7 @@ def question_history(
         attempts.sort(key=lambda point: point.at)
         kept = attempts[-MAX_ATTEMPTS:]
         points = sorted([*points, *kept], key=lambda point: (point.at, point.what))
-        stored = select(
-            *(COMPARISON.c[name] for name in ("comparison_id", "payload", "content_hashes"))
-        )
+        stored = select(*named(COMPARISON, "comparison_id payload content_hashes"))
         versions = {
             row.comparison_id: _version(row)
             for row in connection.execute(stored.where(COMPARISON.c.comparison_id.in_(ids)))

@@ -19,7 +19,7 @@ from store.read.evidence.compare_queries import (
     compare_stored,
 )
 from store.rows.transactions import reading
-from store.schema.tables import COMPARISON, ENVIRONMENT
+from store.schema.tables import COMPARISON, ENVIRONMENT, named
 from sweeps.model.flags import split_flags, wrong
 from sweeps.model.job import Comparison
 from sweeps.stats.side_by_side import (
@@ -198,9 +198,7 @@ def _version_differences(
     if not changed:
         return []
     ids = sorted({each for both in changed for each in both})
-    stored = select(
-        *(COMPARISON.c[name] for name in ("comparison_id", "payload", "content_hashes"))
-    )
+    stored = select(*named(COMPARISON, "comparison_id payload content_hashes"))
     known = {
         row.comparison_id: row
         for row in connection.execute(stored.where(COMPARISON.c.comparison_id.in_(ids)))
