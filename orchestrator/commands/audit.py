@@ -11,10 +11,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 import typer
 
-from sweeps.analysis.audit.frame import AuditFrame, frame_of_csv, frame_of_table
-from sweeps.analysis.audit.profiled import profile_notes
+from sweeps.analysis.audit.frame import AuditFinding, AuditFrame, frame_of_csv, frame_of_table
+from sweeps.analysis.audit.measured import profile_notes
 from sweeps.analysis.audit.report import AUDIT_RULES, AuditReport, audit_table
-from sweeps.analysis.audit.rule import AuditFinding
 from sweeps.errors import UserError
 from sweeps.importers.csv_table import (
     CsvColumns,

@@ -20,9 +20,9 @@ from sweeps.model.identity import canonical
 from sweeps.model.job import Comparison
 from sweeps.model.kinds import KINDS
 from sweeps.number_format import WHOLE, count, duration
-from sweeps.stats.curve import BreakEven, Curve, Point, break_even, describe_curve
+from sweeps.stats.curve import BreakEven, Curve, Point, break_even
 from sweeps.stats.search import next_request, point_alpha, scan
-from sweeps.text.curve_labels import describe_break_even
+from sweeps.text.curves import describe_break_even, describe_curve
 from workers.methods.arm_labels import arm_label
 
 MAX_CURVES_SHOWN = 40

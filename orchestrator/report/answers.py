@@ -28,15 +28,15 @@ from sweeps.model.flags import split_flags, wrong
 from sweeps.model.kinds import KINDS
 from sweeps.model.metrics import METRICS, Compared
 from sweeps.number_format import count, is_missing
-from sweeps.text.caveats import load_caution, mean_caution, slow_caution, states_caution
-from sweeps.text.curve_answers import (
+from sweeps.text.condition_text import load_caution, mean_caution, slow_caution, states_caution
+from sweeps.text.curves import (
+    BREAK_EVEN_NOTE,
     CurveAnswer,
     answer_of_curves,
     answer_of_points,
     merit_of,
     tally,
 )
-from sweeps.text.curve_labels import BREAK_EVEN_NOTE
 from workers.methods import purpose
 from workers.methods.arm_labels import params_label
 

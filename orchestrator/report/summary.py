@@ -24,9 +24,8 @@ from sweeps.model.flags import FLAGS, split_flags
 from sweeps.model.kinds import KINDS
 from sweeps.model.metrics import INTERVAL, METRICS, SPEED_FLOOR
 from sweeps.number_format import count, is_missing
-from sweeps.text.break_even_cell import break_even_cell
 from sweeps.text.condition_text import describe_condition
-from sweeps.text.curve_answers import merit_of
+from sweeps.text.curves import break_even_cell, merit_of
 from workers.methods import purpose
 from workers.methods.arm_labels import params_label
 

@@ -35,18 +35,10 @@ from store.schema.tables import (
 )
 from store.views.columns import gmacs_total, newest_answer
 from sweeps.model.flags import split_flags, wrong
-from sweeps.stats.curve import (
-    AMOUNT_WORDS,
-    Curve,
-    Point,
-    break_even,
-    describe_curve,
-    fit_points,
-    launch_work_of,
-    predicted,
-)
+from sweeps.stats.curve import Curve, Point, break_even, fit_points, launch_work_of, predicted
 from sweeps.stats.pooling import SpeedUp
 from sweeps.stats.timing import ANALYSIS_VERSION
+from sweeps.text.curves import AMOUNT_WORDS, describe_curve
 
 SIZE_AXES = ("tokens", "gmacs", "image_size")
 """Axes along which the image size or the prompt's length varies, on a scale without zero."""

@@ -11,8 +11,13 @@ from store.read.profiling import LabelOf
 from store.read.queries import find_sweep, peak_gflops, sweep_rows
 from store.rows.frames import rows_of
 from store.rows.profiles import bounded_figure
-from sweeps.analysis.audit.measured import BASELINE, condition_key, measured_table
-from sweeps.analysis.audit.profiled import profile_notes, profiled_rows
+from sweeps.analysis.audit.measured import (
+    BASELINE,
+    condition_key,
+    measured_table,
+    profile_notes,
+    profiled_rows,
+)
 from sweeps.analysis.audit.report import AuditReport, audit_table
 from sweeps.importers.measurement import MeasurementTable
 from sweeps.model.flags import split_flags, wrong

@@ -16,7 +16,7 @@ from store.views.public import TABLES
 from sweeps.model.flags import split_flags, wrong
 from sweeps.stats.cost_model import RelativeCosts
 from sweeps.stats.curve import launch_work_of
-from sweeps.text.curve_labels import describe_cost_model, token_unit
+from sweeps.text.curves import describe_cost_model, token_unit
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -19,11 +19,16 @@ from sweeps.model.flags import split_flags, wrong
 from sweeps.model.kinds import KINDS
 from sweeps.model.profile import ArmProfile, IntervalEstimate, Peaks, Phase, TimeClass
 from sweeps.number_format import count, is_missing
-from sweeps.stats.roofline import Roofline, describe_roofline, roofline
-from sweeps.text.ceilings import explain_ceiling
-from sweeps.text.explanation import explain_capture, explain_wall, explains
-from sweeps.text.operator_text import OperatorPair, explain_operators, explain_rates
-from sweeps.text.reasons import explain_promise, name_size
+from sweeps.stats.roofline import Roofline, roofline
+from sweeps.text.explanation import (
+    OperatorPair,
+    explain_capture,
+    explain_operators,
+    explain_rates,
+    explain_wall,
+    explains,
+)
+from sweeps.text.reasons import describe_roofline, explain_ceiling, explain_promise, name_size
 
 if TYPE_CHECKING:
     import pandas as pd

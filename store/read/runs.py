@@ -24,8 +24,7 @@ from store.schema.tables import (
     SWEEP_JOB,
     newest_revision,
 )
-from sweeps.analysis.job_estimate import estimated_seconds
-from sweeps.analysis.time_left import EndedJob, OpenJob, time_left
+from sweeps.analysis.job_estimate import EndedJob, OpenJob, estimated_seconds, time_left
 from sweeps.model.flags import FLAGS, split_flags
 from sweeps.model.job import Job
 
@@ -53,8 +52,8 @@ class RunProgress(NamedTuple):
     ended: int
     """Done, failed, or cancelled."""
     left_s: float | None
-    """Seconds until the rest is measured, by `sweeps.analysis.time_left`: `None` before the first
-    has ended."""
+    """Seconds until the rest is measured, by `sweeps.analysis.job_estimate`: `None` before the
+    first has ended."""
     heard_at: float | None
     """When a dispatcher last renewed its lease, in seconds since the epoch; `None` where none holds
     one."""
@@ -140,7 +139,7 @@ def seconds_left(
     longest.
 
     As many more as `starting` begin at once. `None` where that is not known of each yet; see
-    `sweeps.analysis.time_left`.
+    `sweeps.analysis.job_estimate`.
     """
     devices = (
         select(JOB.c.device).select_from(_OF_SWEEP).where(SWEEP.c.id == sweep, _OPEN).distinct()

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
 from sweeps.model.identity import FrozenModel
-from sweeps.number_format import axis_label, axis_value
 from sweeps.stats.cost_model import (
     MODEL_SD,
     CostFit,
@@ -86,59 +85,6 @@ class Curve(FrozenModel):
     def usable(self) -> tuple[Point, ...]:
         """The points that count: those that no flag marks as wrong."""
         return tuple(point for point in self.points if not point.wrong)
-
-
-DIGITS = 4
-"""Of a place that is not a whole number."""
-LEFT_OUT = "Wrong by a flag, and left out: "
-"""Begins the sentence on the points that do not count."""
-WORDS: dict[Verdict, str] = {
-    "faster": "faster",
-    "slower": "slower",
-    "same": "no different",
-    "unclear": "not clear",
-    "insufficient": "measured by too few pairs",
-    "quarantined": "measured on a slowed machine alone",
-}
-
-AMOUNT_WORDS: dict[Verdict, str] = {
-    **WORDS,
-    "faster": "less",
-    "slower": "more",
-    "insufficient": "read once, which is too little",
-}
-"""Of amounts such as peak memory and energy."""
-
-
-def describe_curve(
-    curve: Curve, parameter: str | None = None, words: Mapping[Verdict, str] = WORDS
-) -> str:
-    """The stretches of equal verdict along the axis in a sentence, and which points do not count.
-
-    `parameter` is the one that varies along the axis `parameter`.
-    """
-    usable = curve.usable()
-    points = [point for point in usable if not point.no_op]
-    runs = [
-        (verdict, list(run)) for verdict, run in groupby(points, key=lambda point: point.verdict)
-    ]
-    stretches = [f"{words[verdict]} at {_span(run, curve.axis)}" for verdict, run in runs]
-    if nothing := [point for point in usable if point.no_op]:
-        stretches.append(f"removes nothing at {_span(nothing, curve.axis)}")
-    sentences = (
-        [f"Along {axis_label(curve.axis, parameter).along}: {', '.join(stretches)}."]
-        if stretches
-        else ["No points were measured."]
-    )
-    if wrong := [axis_value(point.x, curve.axis, DIGITS) for point in curve.points if point.wrong]:
-        sentences.append(f"{LEFT_OUT}{', '.join(wrong)}.")
-    return " ".join(sentences)
-
-
-def _span(points: Sequence[Point], axis: str) -> str:
-    """The first and the last x, or the only one."""
-    first, last = (axis_value(point.x, axis, DIGITS) for point in (points[0], points[-1]))
-    return first if len(points) == 1 else f"{first} to {last}"
 
 
 MIN_POINTS = 2

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sweeps.model.metrics import SPEED_FLOOR
-from sweeps.number_format import count, is_missing
+from sweeps.number_format import is_missing
 from sweeps.stats.timing import MAX_GROUPS, MIN_GROUPS, Contrast, jackknife_se
 
 ALPHA = 0.01
@@ -188,28 +188,3 @@ def realised_of(shares: Iterable[float | None]) -> RealisedShare | None:
     """The median and the range of the shares that are known; `None` where none is."""
     known = [share for share in shares if share is not None and not is_missing(share)]
     return RealisedShare(median(known), min(known), max(known), len(known)) if known else None
-
-
-def realised_sentence(name: str, share: RealisedShare | None) -> str:
-    """What arrives of a method's promise, as a sentence that begins with its name."""
-    if share is None:
-        return (
-            f"{name}: its MACs promise nothing that could arrive (within 2 % of none), or are not"
-            " known."
-        )
-    if share.points == 1:
-        return f"{name}: {_percent(share.median)} of the promised saving arrives (1 point)."
-    rests = f"{count(share.points, 'point')} from {_percent(share.least)} to {_percent(share.most)}"
-    if share.median < 0:
-        return (
-            f"{name}: none of the promised saving arrives at the median, {_percent(share.median)}"
-            f" ({rests})."
-        )
-    return (
-        f"{name}: {_percent(share.median)} of the promised saving arrives at the median ({rests})."
-    )
-
-
-def _percent(share: float) -> str:
-    """Whole per cent; a bound where more than the whole promise was lost."""
-    return "below -100 %" if share < -1 else f"{100 * share + 0.0:.0f} %"

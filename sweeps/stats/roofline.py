@@ -271,30 +271,3 @@ def roofline(
     left = None if products is None else wall_s - products * device_s
     ceiling = None if left is None or left <= 0 else wall_s / left
     return Roofline(limit, gflops, gb_per_s, compute, memory, device_s / wall_s, ceiling)
-
-
-_LIMITS: dict[Limit, str] = {
-    "host": "most of the wall is no device work, so that neither arithmetic nor memory holds it",
-    "compute": "arithmetic is the limit",
-    "memory": "memory is the limit",
-    "neither": (
-        "neither arithmetic nor memory reaches half of its peak: small kernels or operators hold it"
-    ),
-}
-
-
-def describe_roofline(found: Roofline, peaks: Peaks) -> str:
-    """One sentence: rates beside the peaks, the limit that holds, and what is left to gain."""
-    rates = []
-    if found.gflops is not None:
-        rates.append(f"{found.gflops:.3g} of {peaks.gflops:.3g} GFLOP/s")
-    if found.gb_per_s is not None:
-        rates.append(f"{found.gb_per_s:.3g} of {peaks.gb_per_s:.3g} GB/s")
-    text = (
-        f"{' and '.join(rates)} while the device works: {_LIMITS[found.limit]}"
-        if rates
-        else _LIMITS[found.limit]
-    )
-    if found.ceiling is not None:
-        text += f"; without its matrix products it would be at most {found.ceiling:.2f}x as fast"
-    return text

@@ -21,9 +21,8 @@ from sweeps.model.condition import Condition
 from sweeps.model.job import Comparison
 from sweeps.model.metrics import METRICS, find_metric
 from sweeps.number_format import count, format_number, with_interval
-from sweeps.text.curve_answers import pays_at
-from sweeps.text.curve_labels import describe_break_even, token_unit
-from sweeps.text.noise_findings import NoiseFinding, noise_in_words
+from sweeps.text.curves import describe_break_even, pays_at, token_unit
+from sweeps.text.evidence import NoiseFinding, noise_in_words
 
 UNMODIFIED_LABEL = "the unmodified model"
 NEEDS_MEASURING = ("not measured at ", "measured at ", "too few pairs", "quarantined: ")

@@ -1,16 +1,20 @@
-"""Reasons that are known without a profile: what the MACs promise, what the method adds, and the
-two costs of a fit over sizes.
+"""Reasons that are known without a profile: what the MACs promise, what the method adds, the two
+costs of a fit over sizes, and what the same tokens give when they are cut for nothing.
 """
 
 from collections.abc import Iterator
+from math import inf, log
 from typing import Any
 
-from sweeps.analysis.labels import SPEEDUP, conclude_row
+from sweeps.analysis.labels import SPEEDUP, Conclusion, conclude_interval, conclude_row
 from sweeps.model.flags import split_flags
 from sweeps.model.metrics import SPEED_FLOOR
-from sweeps.number_format import image_text, is_missing, with_interval
+from sweeps.model.profile import Peaks
+from sweeps.number_format import count, image_text, is_missing, with_interval
 from sweeps.stats.cost_model import Cost, RelativeCosts
-from sweeps.text.curve_labels import token_unit
+from sweeps.stats.pooling import RealisedShare
+from sweeps.stats.roofline import Limit, Roofline
+from sweeps.text.curves import token_unit
 
 PROFILE_SECTION = "jobs:\n  profile: {}"
 """What a sweep file gains so that its arms are profiled."""
@@ -162,3 +166,134 @@ def _milliseconds(row: Any, name: str) -> str:
         for end in ("", "_low", "_high")
     )
     return with_interval(value, low, high, ".3g")
+
+
+def ceiling_of(row: Any) -> Conclusion:
+    """The speed-up of a free cut beside a row of the view `speedup` with `ceiling` and its ends
+    (`store.read.curves`).
+    """
+    return conclude_interval(SPEEDUP, row.ceiling, row.ceiling_low, row.ceiling_high)
+
+
+def left_to_gain(row: Any) -> tuple[float, float, float]:
+    """The ceiling over what was reached, with the ends that both intervals allow together."""
+    low, high = row.ceiling_low, row.ceiling_high
+    known = not any(map(is_missing, (low, high, row.speedup_low, row.speedup_high)))
+    return (
+        row.ceiling / row.speedup,
+        low / row.speedup_high if known else 0.0,
+        high / row.speedup_low if known else inf,
+    )
+
+
+def is_bound(row: Any) -> bool:
+    """Whether the free cut bounds what others reach: it has an interval, and the arm beside it is
+    not measured clearly faster.
+    """
+    if any(map(is_missing, (row.ceiling, row.ceiling_low, row.ceiling_high))):
+        return False
+    return bool(is_missing(row.speedup_low) or row.speedup_low <= row.ceiling_high)
+
+
+def explain_ceiling(row: Any) -> str:
+    """What a free cut of the same tokens shows, as a sentence without its end; empty where none was
+    measured.
+
+    `Cut for nothing, the same tokens give 1.021x [0.978, 1.066]: at 16 tokens no method with these
+    token counts gains more than 6.6 %`. Where the ceiling is a clear gain, it states whose the rest
+    of the promise is, where both intervals allow that.
+    """
+    if is_missing(row.ceiling):
+        return ""
+    free = ceiling_of(row)
+    text = f"cut for nothing, the same tokens give {free.numbers}"
+    if free.high is None or is_missing(row.ceiling_low) or is_missing(row.ceiling_high):
+        return f"{text}, without an interval, from which nothing follows"
+    if not is_bound(row):
+        return (
+            f"{text}, slower than this arm is measured, which is impossible: one of both was"
+            " disturbed, or runs other kernels"
+        )
+    if row.ceiling_low <= 1:
+        most = (
+            f"gains more than {100 * (free.high - 1):.1f} %" if free.high > 1 else "gains anything"
+        )
+        return (
+            f"{text}: at {row.tokens:,.0f} {token_unit(row)} no method with these token counts"
+            f" {most}"
+        )
+    promise = promise_of(row)
+    if promise is None or promise <= (1 + SPEED_FLOOR) * row.ceiling_high:
+        return text
+    return f"{text}, of {promise:.2f}x promised{_missing_part(row, promise)}"
+
+
+def _missing_part(row: Any, promise: float) -> str:
+    """Whether most of what is missing of the promise is the method's own cost, where the ends of
+    the intervals agree on it.
+    """
+    value, low, high = left_to_gain(row)
+    most = (
+        f"without its own cost it would be {value:.3f}x [{low:.3f}, {high:.3f}] as fast as now"
+        if high < inf
+        else ""
+    )
+    if not most:
+        return ""
+    if log(promise / row.ceiling_high) > log(high):
+        return f": most of what is missing is not its own cost ({most})"
+    if log(promise / row.ceiling_low) < log(max(low, 1.0)):
+        return f": most of what is missing is its own cost ({most})"
+    return f" ({most})"
+
+
+_LIMITS: dict[Limit, str] = {
+    "host": "most of the wall is no device work, so that neither arithmetic nor memory holds it",
+    "compute": "arithmetic is the limit",
+    "memory": "memory is the limit",
+    "neither": (
+        "neither arithmetic nor memory reaches half of its peak: small kernels or operators hold it"
+    ),
+}
+
+
+def describe_roofline(found: Roofline, peaks: Peaks) -> str:
+    """One sentence: rates beside the peaks, the limit that holds, and what is left to gain."""
+    rates = []
+    if found.gflops is not None:
+        rates.append(f"{found.gflops:.3g} of {peaks.gflops:.3g} GFLOP/s")
+    if found.gb_per_s is not None:
+        rates.append(f"{found.gb_per_s:.3g} of {peaks.gb_per_s:.3g} GB/s")
+    text = (
+        f"{' and '.join(rates)} while the device works: {_LIMITS[found.limit]}"
+        if rates
+        else _LIMITS[found.limit]
+    )
+    if found.ceiling is not None:
+        text += f"; without its matrix products it would be at most {found.ceiling:.2f}x as fast"
+    return text
+
+
+def realised_sentence(name: str, share: RealisedShare | None) -> str:
+    """What arrives of a method's promise, as a sentence that begins with its name."""
+    if share is None:
+        return (
+            f"{name}: its MACs promise nothing that could arrive (within 2 % of none), or are not"
+            " known."
+        )
+    if share.points == 1:
+        return f"{name}: {_percent(share.median)} of the promised saving arrives (1 point)."
+    rests = f"{count(share.points, 'point')} from {_percent(share.least)} to {_percent(share.most)}"
+    if share.median < 0:
+        return (
+            f"{name}: none of the promised saving arrives at the median, {_percent(share.median)}"
+            f" ({rests})."
+        )
+    return (
+        f"{name}: {_percent(share.median)} of the promised saving arrives at the median ({rests})."
+    )
+
+
+def _percent(share: float) -> str:
+    """Whole per cent; a bound where more than the whole promise was lost."""
+    return "below -100 %" if share < -1 else f"{100 * share + 0.0:.0f} %"

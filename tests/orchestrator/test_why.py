@@ -21,7 +21,7 @@ from sweeps.analysis import job_estimate
 from sweeps.model.condition import Overrides
 from sweeps.model.job import Arm, Protocol, Step
 from sweeps.model.profile import IntervalEstimate
-from sweeps.text.ceilings import left_to_gain
+from sweeps.text.reasons import left_to_gain
 from tests.fixtures.device_traces import a_trace
 from tests.fixtures.ncu_tables import CASTS, raw_page
 from tests.fixtures.nsys_exports import write_nsys

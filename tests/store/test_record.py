@@ -24,7 +24,8 @@ from sweeps.model.job import Job
 from sweeps.model.metrics import SPEED_FLOOR
 from sweeps.model.outcome import Failure, MetricValue, Outcome, Samples
 from sweeps.stats import timing
-from sweeps.stats.curve import break_even, describe_curve
+from sweeps.stats.curve import break_even
+from sweeps.text.curves import describe_curve
 from tests.fixtures.sql_rows import rows
 from tests.store.conftest import pooled, stored_curve, two_slots
 

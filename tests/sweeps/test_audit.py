@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
+from sweeps.analysis.audit.frame import allowed, quantile_of, rounding
 from sweeps.analysis.audit.measured import measured_table
 from sweeps.analysis.audit.report import AUDIT_RULES, audit_table
-from sweeps.analysis.audit.tolerance import allowed, quantile_of, rounding
 from sweeps.importers.measurement import Measurement, MeasurementTable
 from sweeps.importers.reference_files import load_reference, shipped_references
 from tests.fixtures.audit_tables import BATCHES, Draft, built, draft

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from sweeps.text.caveats import cautions, load_caution, mean_caution, slow_caution
+from sweeps.text.condition_text import cautions, load_caution, mean_caution, slow_caution
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sweeps.text.ceilings import explain_ceiling, is_bound, left_to_gain
+from sweeps.text.reasons import explain_ceiling, is_bound, left_to_gain
 
 
 def a_row(

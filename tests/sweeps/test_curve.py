@@ -3,8 +3,9 @@
 import pytest
 from pydantic import ValidationError
 
-from sweeps.stats.curve import Curve, Point, describe_curve
+from sweeps.stats.curve import Curve, Point
 from sweeps.stats.pooling import Verdict
+from sweeps.text.curves import describe_curve
 
 
 def point(x: float, verdict: Verdict = "unclear", **more: bool) -> Point:

@@ -6,7 +6,7 @@ from typing import Any, get_args
 import pytest
 
 from sweeps.stats.curve import Claim
-from sweeps.text.curve_labels import describe_break_even, describe_cost_model
+from sweeps.text.curves import describe_break_even, describe_cost_model
 
 COLUMNS = ("x", "x_low", "x_high", "direction", "worst_loss", "largest_gain", "varied_parameter")
 

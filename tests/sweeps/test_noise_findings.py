@@ -10,8 +10,14 @@ from sweeps.stats.noise_checks import Halves, Signs
 from sweeps.stats.pooling import SpeedUp
 from sweeps.stats.timing import Contrast
 from sweeps.stats.visits import Pooling, Spread, Visit, VisitPart, pool_visits
-from sweeps.text.noise_findings import AttemptChecks, NoiseFinding, noise_findings, noise_in_words
-from sweeps.text.verdict_rule import rule_lines, verdict_reason
+from sweeps.text.evidence import (
+    AttemptChecks,
+    NoiseFinding,
+    noise_findings,
+    noise_in_words,
+    rule_lines,
+    verdict_reason,
+)
 from tests.fixtures.machine_states import plain_visit
 
 CLEAR = Contrast(0.1, 0.003, 29)

@@ -1,6 +1,6 @@
 """Operators in words, from pairs whose difference is known."""
 
-from sweeps.text.operator_text import OperatorPair, explain_operators, explain_rates
+from sweeps.text.explanation import OperatorPair, explain_operators, explain_rates
 
 ADDMM = OperatorPair("aten::addmm", 2.919, 2.711, 49, 49, 0.0904, 0.0475)
 NORM = OperatorPair("aten::native_layer_norm", 0.545, 0.632, 25, 25, None, None)

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from sweeps.stats.pooling import realised_of, realised_sentence
-from sweeps.text.break_even_cell import alike, break_even_cell, earliest
+from sweeps.stats.pooling import realised_of
+from sweeps.text.curves import alike, break_even_cell, earliest
+from sweeps.text.reasons import realised_sentence
 
 NAN = float("nan")
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from sweeps.model.profile import Activities, ArmProfile, Peaks, TimeClass
-from sweeps.stats.roofline import describe_roofline, roofline
+from sweeps.stats.roofline import roofline
+from sweeps.text.reasons import describe_roofline
 
 PEAKS = Peaks(gflops=100.0, gb_per_s=10.0, dtype="float32", threads=2)
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from sweeps.stats.visits import Pooling, Visit, pool_visits
-from sweeps.text.caveats import states_caution
-from sweeps.text.curve_labels import describe_break_even
+from sweeps.text.condition_text import states_caution
+from sweeps.text.curves import describe_break_even
 
 VISITS = 12
 

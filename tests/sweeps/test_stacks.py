@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
-from sweeps.analysis.stacks import stacks_of
+from sweeps.analysis.labels import stacks_of
 
 
 def a_row(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sweeps.analysis.time_left import EndedJob, OpenJob, time_left
+from sweeps.analysis.job_estimate import EndedJob, OpenJob, time_left
 
 
 def test_durations_scale_the_estimates_of_the_rest() -> None:

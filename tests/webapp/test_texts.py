@@ -3,7 +3,7 @@
 import pytest
 
 from sweeps.analysis.labels import SPEEDUP, conclude
-from sweeps.text.curve_labels import axis_place
+from sweeps.text.curves import axis_place
 from webapp.display import texts
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from sweeps.model.identity import canonical
-from sweeps.text.break_even_cell import alike, break_even_cell, earliest
+from sweeps.text.curves import alike, break_even_cell, earliest
 from webapp.charts.break_even_map import with_colors
 from webapp.display.arm_style import QUALIFIERS, label_arms
 

@@ -8,7 +8,7 @@ from math import log
 import altair as alt
 import pandas as pd
 
-from sweeps.text.break_even_cell import BreakEvenCell, CellKind
+from sweeps.text.curves import BreakEvenCell, CellKind
 from webapp.charts.row_labels import plain_rows
 
 ROW = 30

@@ -9,7 +9,7 @@ import altair as alt
 import pandas as pd
 
 from sweeps.number_format import is_missing
-from sweeps.text.curve_labels import describe_break_even
+from sweeps.text.curves import describe_break_even
 from webapp.charts import scales
 from webapp.charts.emphasis import rows_by_arm
 from webapp.charts.encodings import GREY, layered

@@ -14,7 +14,7 @@ from sweeps.model.flags import split_flags, wrong
 from sweeps.model.kinds import THREAD_FIELDS
 from sweeps.model.metrics import INTERVAL, METRICS, MetricSpec
 from sweeps.number_format import count
-from sweeps.text.curve_labels import BREAK_EVEN_NOTE, axis_place
+from sweeps.text.curves import BREAK_EVEN_NOTE, axis_place
 from webapp.charts import scales
 from webapp.charts.break_even_strip import break_even_strip
 from webapp.charts.emphasis import emphasised_arms, ranked_arms

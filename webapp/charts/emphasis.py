@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from sweeps.text.curve_answers import merit_of
+from sweeps.text.curves import merit_of
 from webapp.charts.scales import Extent
 from webapp.display.texts import undecided
 from workers.methods import purpose

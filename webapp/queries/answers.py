@@ -11,8 +11,14 @@ from store.read.quality import conclude_quality, join_quality, quality_rows
 from sweeps.analysis.labels import GAINS, Finding
 from sweeps.model.metrics import METRICS, MetricSpec
 from sweeps.number_format import count, is_missing
-from sweeps.text.curve_answers import CurveAnswer, answer_of_curves, answer_of_points, merit_of
-from sweeps.text.curve_labels import axis_place, describe_break_even
+from sweeps.text.curves import (
+    CurveAnswer,
+    answer_of_curves,
+    answer_of_points,
+    axis_place,
+    describe_break_even,
+    merit_of,
+)
 from webapp.charts.curves import X_COLUMN, Panel, flagged
 from webapp.charts.emphasis import ranked_arms, rows_by_arm
 from webapp.display import texts

@@ -9,8 +9,7 @@ import pandas as pd
 from store.read.evidence import evidence, evidence_checks
 from store.read.evidence.evidence import PointEvidence, TimedPairs
 from sweeps.language.confirmation import confirmation_sweep
-from sweeps.text.noise_findings import NoiseFinding
-from sweeps.text.verdict_rule import RuleLine
+from sweeps.text.evidence import NoiseFinding, RuleLine
 from webapp import queries
 from webapp.charts.pair_series import PairFrames
 from workers.methods import all_methods

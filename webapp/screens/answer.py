@@ -12,7 +12,13 @@ from store.read.curves import label_hosts
 from store.read.quality import quality_metrics
 from store.rows.frames import rows_of
 from sweeps.number_format import AXIS_LABELS, count
-from sweeps.text.caveats import cautions, load_caution, mean_caution, slow_caution, states_caution
+from sweeps.text.condition_text import (
+    cautions,
+    load_caution,
+    mean_caution,
+    slow_caution,
+    states_caution,
+)
 from webapp import queries
 from webapp.charts import curves
 from webapp.charts.emphasis import ranked_arms

@@ -12,15 +12,16 @@ from store.read.audits import MAX_AUDITED
 from store.read.profiling import join_sentences
 from sweeps.model.metrics import INTERVAL
 from sweeps.number_format import count, is_missing
-from sweeps.text.ceilings import explain_ceiling, is_bound
-from sweeps.text.curve_labels import describe_break_even, describe_cost_model, token_unit
+from sweeps.text.curves import describe_break_even, describe_cost_model, token_unit
 from sweeps.text.reasons import (
     PROFILE_SECTION,
     RATIOS_OF_COSTS,
     describe_fit,
+    explain_ceiling,
     explain_costs,
     explain_own_work,
     explain_promise,
+    is_bound,
     name_size,
     profile_needed,
 )

@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from store.views.attempts import metric_column
-from sweeps.analysis.stacks import Stack, stacks_of
+from sweeps.analysis.labels import Stack, stacks_of
 from sweeps.model.metrics import INTERVAL, METRICS, MetricSpec
 from sweeps.number_format import count, is_missing
 from sweeps.stats.pooling import ALPHA

@@ -7,7 +7,7 @@ import streamlit as st
 from store.errors import StoreError
 from sweeps.model.metrics import METRICS
 from sweeps.number_format import image_text
-from sweeps.text.noise_findings import noise_in_words
+from sweeps.text.evidence import noise_in_words
 from webapp.blocks import evidence_blocks
 from webapp.display import plain
 from webapp.display.links import point_link

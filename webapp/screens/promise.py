@@ -6,7 +6,8 @@ from math import inf
 
 import streamlit as st
 
-from sweeps.stats.pooling import realised_of, realised_sentence
+from sweeps.stats.pooling import realised_of
+from sweeps.text.reasons import realised_sentence
 from webapp import queries
 from webapp.blocks.map_cells import (
     MAP_AXES,

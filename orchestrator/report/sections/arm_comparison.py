@@ -19,8 +19,14 @@ from store.read.quality import (
     with_states,
 )
 from store.rows.frames import groups, rows_of
-from sweeps.analysis.labels import BITS, SPEEDUP, Conclusion, conclude_interval, unanswered
-from sweeps.analysis.stacks import stacks_of
+from sweeps.analysis.labels import (
+    BITS,
+    SPEEDUP,
+    Conclusion,
+    conclude_interval,
+    stacks_of,
+    unanswered,
+)
 from sweeps.model.metrics import INTERVAL, METRICS
 from sweeps.number_format import format_number, is_missing
 from workers.methods.arm_labels import params_label

@@ -15,8 +15,8 @@ from store.read.curves import label_hosts, with_ceilings
 from store.rows.frames import groups, rows_of
 from sweeps.model.metrics import INTERVAL
 from sweeps.number_format import image_text
-from sweeps.text.ceilings import ceiling_of, left_to_gain
 from sweeps.text.condition_text import describe_condition
+from sweeps.text.reasons import ceiling_of, left_to_gain
 from workers.methods import purpose
 from workers.methods.arm_labels import params_label
 

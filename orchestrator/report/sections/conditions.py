@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from sweeps.number_format import image_text, is_missing
-from sweeps.text.curve_labels import LEFT_OUT_SENTENCE, describe_break_even, token_unit
+from sweeps.text.curves import LEFT_OUT_SENTENCE, describe_break_even, token_unit
 from workers.methods.arm_labels import params_label
 
 FIELD_AXES = ("batch_size", "threads")

@@ -25,8 +25,7 @@ from store.rows.frames import groups, rows_of
 from sweeps.model.kinds import KINDS, THREAD_FIELDS
 from sweeps.model.metrics import METRICS
 from sweeps.number_format import axis_label, format_number
-from sweeps.text.caveats import cautions
-from sweeps.text.condition_text import describe_condition
+from sweeps.text.condition_text import cautions, describe_condition
 from workers.methods.arm_labels import params_label
 
 _WORKLOAD = (

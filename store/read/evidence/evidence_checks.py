@@ -16,8 +16,7 @@ from sweeps.stats.noise_checks import halves, outlying, pair_logs, signs
 from sweeps.stats.pooling import SpeedUp, within_process
 from sweeps.stats.timing import Contrast
 from sweeps.stats.visits import Visit, pool_visits
-from sweeps.text.noise_findings import AttemptChecks, NoiseFinding, noise_findings
-from sweeps.text.verdict_rule import RuleLine, rule_lines
+from sweeps.text.evidence import AttemptChecks, NoiseFinding, RuleLine, noise_findings, rule_lines
 
 
 class CountCheck(NamedTuple):

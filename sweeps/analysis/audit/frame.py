@@ -1,15 +1,17 @@
 """A table of measurements in columns: what rules need of millions of rows at once, and single rows
-for sentences.
+for sentences; how far its numbers may lie apart by rounding and noise; what a rule is.
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, Literal
+from functools import cache, cached_property
+from itertools import islice
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
+from scipy.special import ndtri
 
-from sweeps.analysis.audit.tolerance import TYPICAL_NOISE
 from sweeps.importers.csv_names import TEXTS
 from sweeps.importers.csv_table import CsvColumns, measurement_at
 from sweeps.importers.measurement import (
@@ -19,7 +21,82 @@ from sweeps.importers.measurement import (
     StatedBreakEven,
     names_baseline,
 )
+from sweeps.model.identity import FrozenModel
+from sweeps.model.method import doc_summary
 from sweeps.model.profile import COUNTERS
+
+TYPICAL_NOISE = 0.03
+"""Relative standard deviation of a time in a table that states none. A median of 30 forwards on a
+shared CPU is known to 3.6 % (half of its 95 % interval; our own quickstart), GPU reports state up
+to 2 %."""
+FAMILY_ERROR = 1e-4
+"""Chance that a rule finds something in a whole table where only noise is at work."""
+
+
+@cache
+def quantile_of(comparisons: int) -> float:
+    """Standard deviations that one of so many comparisons exceeds by chance with `FAMILY_ERROR`."""
+    return float(-ndtri(FAMILY_ERROR / (2 * max(comparisons, 1))))
+
+
+def rounding(value: float) -> float:
+    """Relative half step of a number as it is written: of 7.6 that is 0.05 / 7.6. Zeros at the end
+    are lost.
+    """
+    return float(roundings(np.array([float(value)]))[0])
+
+
+def roundings(values: Any) -> "np.ndarray[Any, Any]":
+    """`rounding` of each number; 0 below 1e-4, where numbers are written with exponents, and where
+    there is none.
+    """
+    sizes = np.abs(np.asarray(values, dtype=float))
+    found = np.zeros(sizes.shape)
+    left = np.flatnonzero((sizes >= 1e-4) & (sizes < 1e16))
+    for decimals in range(18):
+        if not len(left):
+            break
+        here = sizes[left]
+        done = np.round(here, decimals) == here
+        found[left[done]] = 0.5 * 10.0**-decimals / here[done]
+        left = left[~done]
+    return found
+
+
+def allowed(values: Sequence[float], noise: float, comparisons: int) -> float:
+    """How far the logarithm of a product or ratio of these numbers may be from its true value, one
+    of so many `comparisons`.
+    """
+    return float(allowed_each([np.array([value]) for value in values], noise, comparisons)[0])
+
+
+def allowed_each(columns: Sequence[Any], noise: Any, comparisons: int) -> "np.ndarray[Any, Any]":
+    """`allowed` for each row of columns of numbers."""
+    spread = quantile_of(comparisons) * noise * math.sqrt(len(columns))
+    return np.asarray(spread + sum(np.log1p(roundings(column)) for column in columns))
+
+
+def place_of_row(row: Measurement) -> str:
+    """`with_tr, 448 px, batch 8`."""
+    parts = [row.label or row.method or "", row.model or "", row.setting or ""]
+    parts += (
+        [f"{row.image_size} px"]
+        if row.image_size
+        else [f"{row.tokens} tokens"]
+        if row.tokens
+        else []
+    )
+    parts += [f"batch {row.batch}"] if row.batch else []
+    return ", ".join(part for part in parts if part) or "a row"
+
+
+def in_words(values: Iterable[object]) -> str:
+    """`1, 2 and 4`, each once."""
+    words = list(dict.fromkeys(map(str, values)))
+    return (
+        words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}" if words else ""
+    )
+
 
 AuditColumn = np.ndarray[Any, Any]
 SAME_CONDITION = ("device", "model", "setting", "image_size", "tokens", "batch")
@@ -216,3 +293,137 @@ def frame_of_csv(name: str, found: CsvColumns) -> AuditFrame:
     return AuditFrame(
         name, found.values, found.length, (), found.others, unit, found.items, steps, flops
     )
+
+
+Severity = Literal["contradiction", "doubtful", "note"]
+SEVERITIES: tuple[Severity, ...] = ("contradiction", "doubtful", "note")
+"""Worst first. `contradiction`: the numbers cannot all be true of what they are called; `doubtful`:
+they need an explanation that the table does not give; `note`: they do not bear out what a reader
+may take from them."""
+MAX_OF_A_RULE = 30
+"""Findings of one rule that are worked out."""
+
+
+class AuditFinding(FrozenModel):
+    """What a rule found in some rows of a table."""
+
+    rule: str
+    severity: Severity
+    rows: tuple[int, ...]
+    """Numbers of the rows, from 1."""
+    arms: tuple[str, ...] = ()
+    """Labels of the arms in these rows; none where they are of the unmodified model alone."""
+    sentence: str
+    """The numbers, worked out."""
+    settles: str
+    """What would settle it."""
+
+
+class MeasurementFinding(NamedTuple):
+    """A finding before it has its rule's name."""
+
+    severity: Severity
+    rows: Any
+    """Places of the rows, from 0."""
+    sentence: str
+    settles: str
+
+
+class Checked(NamedTuple):
+    """How often a rule compared something, and what it found, lazily."""
+
+    comparisons: int
+    found: Iterable[MeasurementFinding] = ()
+
+
+class RuleCheck(Protocol):
+    """What a table shows in those of its rows that hold what the rule needs; a function, whose name
+    is the rule's.
+    """
+
+    __name__: str
+
+    def __call__(self, frame: AuditFrame, places: AuditColumn, /) -> Checked: ...
+
+
+class AuditRule:
+    """A rule: its name, what rows it needs, and the check, whose docstring states the source and
+    what it cannot decide.
+    """
+
+    def __init__(
+        self, check: RuleCheck, needs: Iterable[str], compares: str, *, beside: Sequence[str] = ()
+    ) -> None:
+        self.name = check.__name__
+        self.check = check
+        self.needs = tuple(needs)
+        """Fields that a row must have; `a|b`: one of them."""
+        self.compares = compares
+        """What a comparison is, without which a table lacks something."""
+        self.beside = tuple(beside)
+        """What the whole table must have: `break_evens`, or a `baseline`."""
+
+    @property
+    def purpose(self) -> str:
+        """The first paragraph of the check's docstring."""
+        return doc_summary(self.check)
+
+    def missing(self, frame: AuditFrame) -> list[str]:
+        """What the table lacks for the rule; empty where it may be applied."""
+        stated = {field: frame.stated(field) for field in self.needs}
+        lacking = [field for field in self.needs if not stated[field].any()]
+        if "break_evens" in self.beside and not frame.break_evens:
+            lacking.append("break_evens")
+        if "baseline" in self.beside and not frame.is_baseline.any():
+            lacking.append("rows of a baseline")
+        if not lacking and not np.all(list(stated.values()), axis=0).any():
+            lacking.append(f"{' and '.join(self.needs)} in one row")
+        return [field.replace("|", " or ") for field in lacking]
+
+    def apply(self, frame: AuditFrame) -> Checked:
+        """The check on the rows that hold what it needs."""
+        return self.check(
+            frame, np.flatnonzero(np.all([frame.stated(field) for field in self.needs], axis=0))
+        )
+
+    def findings(
+        self, frame: AuditFrame, found: Iterable[MeasurementFinding]
+    ) -> Iterator[AuditFinding]:
+        """The first findings, worked out, and one that has the rows of all others."""
+        each = iter(found)
+        for noticed in islice(each, MAX_OF_A_RULE):
+            yield self._finding(frame, noticed)
+        rest = list(each)
+        if rest:
+            rows = np.unique(np.concatenate([np.asarray(noticed.rows) for noticed in rest]))
+            worst = min((noticed.severity for noticed in rest), key=SEVERITIES.index)
+            yield self._finding(
+                frame,
+                MeasurementFinding(
+                    worst, rows, f"and {len(rest):,} more of this kind", rest[0].settles
+                ),
+            )
+
+    def _finding(self, frame: AuditFrame, noticed: MeasurementFinding) -> AuditFinding:
+        places = np.unique(np.asarray(noticed.rows, dtype=np.int64))
+        labels = frame.text("label")[places[~frame.is_baseline[places]]]
+        return AuditFinding(
+            rule=self.name,
+            severity=noticed.severity,
+            rows=tuple((places + 1).tolist()),
+            arms=tuple(dict.fromkeys(label for label in labels if label)),
+            sentence=noticed.sentence,
+            settles=noticed.settles,
+        )
+
+
+def members(groups: AuditColumn, wanted: Sequence[int] | AuditColumn) -> Iterator[AuditColumn]:
+    """Places of the rows of each wanted group, in the order of the rows."""
+    order = np.argsort(groups, kind="stable")
+    starts = (
+        np.searchsorted(groups[order], np.arange(int(groups.max()) + 2))
+        if len(groups)
+        else np.zeros(1, dtype=int)
+    )
+    for group in wanted:
+        yield order[starts[group] : starts[group + 1]]

@@ -6,61 +6,56 @@ from dataclasses import replace
 import numpy as np
 from pydantic import Field
 
-from sweeps.analysis.audit import (
-    batches,
-    claims,
-    comparisons,
-    counters,
-    device_time,
-    devices,
-    models,
-    records,
-    sizes,
+from sweeps.analysis.audit import comparisons, devices, records, throughput
+from sweeps.analysis.audit.frame import (
+    SEVERITIES,
+    AuditFinding,
+    AuditFrame,
+    AuditRule,
+    frame_of_table,
 )
-from sweeps.analysis.audit.frame import AuditFrame, frame_of_table
-from sweeps.analysis.audit.rule import SEVERITIES, AuditFinding, AuditRule
 from sweeps.importers.measurement import MeasurementTable
 from sweeps.model.identity import FrozenModel
 from sweeps.number_format import count
 
 AUDIT_RULES: tuple[AuditRule, ...] = (
     AuditRule(
-        batches.throughput_times_latency,
+        throughput.throughput_times_latency,
         ("throughput", "latency_ms", "batch"),
         "rates of images beside a latency",
     ),
     AuditRule(
-        batches.flat_throughput,
+        throughput.flat_throughput,
         ("throughput", "latency_ms", "batch"),
         "a batch that grows four times",
     ),
-    AuditRule(batches.steady_state, ("throughput", "batch"), "two batch sizes of one arm"),
-    AuditRule(batches.counted_items, ("batch", "batch_counted"), "counted items"),
-    AuditRule(device_time.device_work, ("kernel_ms", "gmacs", "batch"), "two rows of one arm"),
+    AuditRule(throughput.steady_state, ("throughput", "batch"), "two batch sizes of one arm"),
+    AuditRule(throughput.counted_items, ("batch", "batch_counted"), "counted items"),
+    AuditRule(devices.device_work, ("kernel_ms", "gmacs", "batch"), "two rows of one arm"),
     AuditRule(
-        device_time.device_within_wall,
+        devices.device_within_wall,
         ("kernel_ms|device_ms", "forwards|device_ms", "latency_ms"),
         "the time of a whole forward",
     ),
     AuditRule(
-        device_time.totals_per_forward,
+        devices.totals_per_forward,
         ("kernel_ms", "latency_ms"),
         "totals beside the time of a whole forward",
     ),
-    AuditRule(device_time.profile_coverage, ("kernel_time_share",), "profiles"),
-    AuditRule(counters.same_counters, ("counters",), "two arms or sizes"),
+    AuditRule(devices.profile_coverage, ("kernel_time_share",), "profiles"),
+    AuditRule(devices.same_counters, ("counters",), "two arms or sizes"),
     AuditRule(
         devices.beyond_peak,
         ("gmacs", "peak_gflops|device", "throughput|latency_ms"),
         "a device whose peak is known",
     ),
     AuditRule(devices.beyond_memory, ("memory_mb", "device"), "a device whose memory is known"),
-    AuditRule(models.catalogue_macs, ("gmacs", "model"), "an unmodified model of the catalogue"),
+    AuditRule(records.catalogue_macs, ("gmacs", "model"), "an unmodified model of the catalogue"),
     AuditRule(
-        models.tokens_of_size, ("tokens", "image_size", "model"), "a model whose patches are known"
+        records.tokens_of_size, ("tokens", "image_size", "model"), "a model whose patches are known"
     ),
     AuditRule(
-        models.weights_in_memory,
+        records.weights_in_memory,
         ("memory_mb", "model|parameters_m"),
         "a model whose weights are known",
     ),
@@ -76,7 +71,7 @@ AUDIT_RULES: tuple[AuditRule, ...] = (
         "a ratio beside its rows, or two ratios",
     ),
     AuditRule(
-        claims.break_even_without_data,
+        comparisons.break_even_without_data,
         ("tokens|image_size|batch|gmacs",),
         "an arm along the axis",
         beside=("break_evens",),
@@ -87,12 +82,12 @@ AUDIT_RULES: tuple[AuditRule, ...] = (
         "several stages",
     ),
     AuditRule(
-        sizes.time_of_sizes,
+        throughput.time_of_sizes,
         ("tokens|image_size", "throughput|latency_ms"),
         "two sizes of the unmodified model",
         beside=("baseline",),
     ),
-    AuditRule(sizes.nothing_removed, ("paired", "no_effect"), "an arm that removes nothing"),
+    AuditRule(throughput.nothing_removed, ("paired", "no_effect"), "an arm that removes nothing"),
     AuditRule(records.sampling_error, ("top1", "images"), "two accuracies of the same images"),
     AuditRule(records.possible_accuracy, ("top1", "images"), "an accuracy exact enough"),
     AuditRule(
@@ -156,7 +151,7 @@ def audit_table(table: MeasurementTable | AuditFrame, notes: tuple[str, ...] = (
     the throughput show.
     """
     frame = frame_of_table(table) if isinstance(table, MeasurementTable) else table
-    inferred = batches.inferred_latency(frame) if frame.latency is None else None
+    inferred = throughput.inferred_latency(frame) if frame.latency is None else None
     if inferred is not None:
         frame = replace(frame, latency=inferred)
         notes = (
