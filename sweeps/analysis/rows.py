@@ -27,7 +27,7 @@ class ConditionRow:
     attention: str
     batch_size: int | None = None
     runtime: str | None = None
-    image_size: int | None = None
+    image_size: float | None = None
     image_shape: str | None = None
     threads: int | None = None
     data: str | None = None
@@ -37,7 +37,7 @@ class ConditionRow:
     new_tokens: int | None = None
     kv_cache: str | None = None
     decoding: str | None = None
-    exclusive: int | None = None
+    exclusive: str | None = None
     spare_cores: int | None = None
 
 

@@ -2,23 +2,21 @@
 the rows that show it.
 """
 
-import json
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import log
 from typing import Any, NamedTuple
 
-import pandas as pd
-
 from store.open.engine import Engine
 from store.read.advice.condition_arms import (
     ConditionArms,
-    FailedArm,
     MethodFacts,
+    condition_key,
     failures_by_condition,
 )
 from store.read.advice.timed_arms import (
+    TimedArm,
     TimedCondition,
     amounts_of,
     failed_arms,
@@ -29,19 +27,15 @@ from store.read.advice.timed_arms import (
 from store.read.curves import claims_of_curves
 from store.read.evidence.evidence import point_evidence
 from store.read.evidence.evidence_checks import findings
-from store.rows.frames import groups, rows_of
 from store.rows.placement import Place
 from sweeps.analysis.advice import QualityCost
 from sweeps.analysis.labels import effect_of
+from sweeps.analysis.rows import EffectRow
 from sweeps.errors import UserError, did_you_mean
 from sweeps.model.condition import Device
 from sweeps.model.job import DENSE
 from sweeps.model.metrics import METRICS
-from sweeps.number_format import is_missing
 from sweeps.text.advice_text import Advice, Amount
-
-CONDITION_KEY = ("environment", "host", "condition_group", "baseline_id")
-"""Equal for arms that may be ranked together: they have the same unmodified model beside them."""
 
 
 class AdviceRequest(NamedTuple):
@@ -144,10 +138,7 @@ def at_batch(
     known = timed_batches(engine, request.model, request.device, metric=request.metric)
     listed = ", ".join(map(str, known)) or "none against the unmodified model"
     failed = failed_arms(engine, request.model, request.device, batch=request.batch)
-    own = {
-        f"{methods.label(row.method, row.params)}: {FailedArm.of(row).reason}"
-        for row in rows_of(failed)
-    }
+    own = {f"{methods.label(row.method, row.params)}: {row.explanation}" for row in failed}
     nearest = sorted(sorted(known, key=lambda batch: abs(log(batch / request.batch)))[:2])
     raise RefusedError(
         f"nothing was measured at batch {request.batch}, and nothing is extrapolated; measured"
@@ -158,16 +149,14 @@ def at_batch(
 
 def _with_claims(engine: Engine, conditions: Sequence[ConditionArms]) -> Iterator[ConditionArms]:
     """With what the curves of the arms claim over all sizes."""
-    metrics = {each.metric for each in conditions}
-    curves = {
-        name: {key for each in conditions if each.metric == name for key in each.rows["curve_id"]}
-        for name in metrics
-    }
-    claims = {name: claims_of_curves(engine, curves[name], name) for name in metrics}
+    curves: dict[str, set[str]] = {}
     for each in conditions:
-        place = Place(str(each.rows["environment"].iloc[0]), str(each.rows["host"].iloc[0]))
+        curves.setdefault(each.metric, set()).update(row.curve_id for row in each.rows)
+    claims = {name: claims_of_curves(engine, ids, name) for name, ids in curves.items()}
+    for each in conditions:
+        place = Place(each.rows[0].environment, each.rows[0].host)
         known = {
-            key: claims[each.metric].get((key, place), ()) for key in each.rows["curve_id"].unique()
+            row.curve_id: claims[each.metric].get((row.curve_id, place), ()) for row in each.rows
         }
         yield replace(each, break_evens={key: rows for key, rows in known.items() if rows})
 
@@ -223,102 +212,63 @@ def condition_arms(
     `RefusedError` for a runtime or data set that was not measured.
     """
     rows = timed_arms(engine, model, device, metric=metric, batch=batch, only=only)
-    rows = rows[[not _is_replicate(params) for params in rows["params"]]]
-    if rows.empty:
+    if not rows:
         return []
+    failed = failed_arms(engine, model, device, batch=batch, only=only)
     if runtime is not None:
-        rows = _chosen(rows, "runtime", runtime)
+        _check_measured("runtime", runtime, {row.runtime for row in rows})
+        rows = [row for row in rows if row.runtime == runtime]
+        failed = [row for row in failed if row.runtime == runtime]
     qualities = qualities_of(engine, rows)
     if data is not None:
-        qualities = _chosen(qualities, "data", data)
-    costs: dict[str, list[QualityCost]] = {}
-    for row in rows_of(qualities):
-        costs.setdefault(row.quality_pair_id, []).append(_cost(row))
+        _check_measured("data", data, {row.data for row in qualities})
+    costs: dict[str, tuple[QualityCost, ...]] = {}
+    for row in qualities:
+        if data in {None, row.data}:
+            costs[row.quality_pair_id] = (*costs.get(row.quality_pair_id, ()), _cost(row))
     amounts: dict[tuple[str, str], dict[str, dict[str, Amount]]] = {}
-    for row in rows_of(amounts_of(engine, rows)):
-        amounts.setdefault((row.environment, row.host), {}).setdefault(row.comparison_id, {})[
-            row.metric
-        ] = _amount(row)
-    failed = failed_arms(engine, model, device, batch=batch, only=only)
-    failures = failures_by_condition(
-        failed if runtime is None else failed[failed["runtime"] == runtime], rows, CONDITION_KEY
-    )
-    conditions = [
+    for row in amounts_of(engine, rows):
+        here = amounts.setdefault((row.environment, row.host), {})
+        here.setdefault(row.comparison_id, {})[row.metric] = Amount(
+            row.effect or 0.0, row.baseline_value, row.arm_value, row.unit
+        )
+    failures = failures_by_condition(failed, rows)
+    conditions: dict[tuple[str, str, str, str], list[TimedArm]] = {}
+    for timed in rows:
+        conditions.setdefault(condition_key(timed), []).append(timed)
+    plain = {key[:-1] for key in conditions if key[-1] == DENSE.arm_id}
+    found = [
         ConditionArms(
-            rows=own,
-            qualities={key: tuple(own) for key, own in costs.items()},
-            amounts=amounts.get((key["environment"], key["host"]), {}),
-            failures=failures.get(tuple(key.values()), ()),
+            rows=tuple(own),
+            qualities=costs,
+            amounts=amounts.get(key[:2], {}),
+            failures=failures.get(key, ()),
             methods=methods,
         )
-        for key, own in groups(rows, CONDITION_KEY)
+        for key, own in conditions.items()
+        # not against another setting of the unmodified model, where there is the plain one
+        if key[-1] == DENSE.arm_id or key[:-1] not in plain
     ]
-    return sorted(_plain_baselines(conditions), key=lambda each: (each.condition.model, each.batch))
+    return sorted(found, key=lambda each: (each.condition.model, each.batch))
 
 
-def _plain_baselines(conditions: Sequence[ConditionArms]) -> Iterator[ConditionArms]:
-    """Without those against the unmodified model under another setting, where the same condition
-    has the plain one.
-    """
-
-    def place(each: ConditionArms) -> tuple[Any, ...]:
-        return tuple(each.rows[name].iloc[0] for name in CONDITION_KEY[:-1])
-
-    plain = {place(each) for each in conditions if each.rows["baseline_id"].iloc[0] == DENSE.arm_id}
-    yield from (
-        each
-        for each in conditions
-        if each.rows["baseline_id"].iloc[0] == DENSE.arm_id or place(each) not in plain
-    )
+def _check_measured(column: str, value: str, known: set[str | None]) -> None:
+    if value not in known:
+        near = sorted(str(each) for each in known if each is not None)
+        hint = did_you_mean(value, near) if near else ""
+        raise RefusedError(f"nothing was measured with {column} {value!r}{hint}")
 
 
-def _chosen(rows: pd.DataFrame, column: str, value: str) -> pd.DataFrame:
-    found = rows[rows[column] == value]
-    if found.empty:
-        known = sorted({str(each) for each in rows[column].dropna()})
-        raise RefusedError(
-            f"nothing was measured with {column}"
-            f" {value!r}{did_you_mean(value, known) if known else ''}"
-        )
-    return found
-
-
-def _is_replicate(params: str | None) -> bool:
-    """Whether an arm is a repeated one of an A/A test."""
-    requested = json.loads(params) if params else {}
-    return any(
-        "replicate" in step for step in (requested if isinstance(requested, list) else [requested])
-    )
-
-
-def _cost(row: Any) -> QualityCost:
-    """By how much the arm is worse, from a row of the view `effect`."""
+def _cost(row: EffectRow) -> QualityCost:
+    """By how much the arm is worse."""
     spec = METRICS[row.metric]
+    ends = (row.effect, row.effect_low, row.effect_high)
+    if spec.better == "higher":
+        ends = (row.effect, row.effect_high, row.effect_low)
     sign = -1 if spec.better == "higher" else 1
-    value, low, high = (
-        None if is_missing(each) else sign * each
-        for each in (row.effect, row.effect_low, row.effect_high)
-    )
-    low, high = (high, low) if sign < 0 else (low, high)
-    data = (
-        str(row.data)
-        if is_missing(row.corruption)
-        else f"{row.data} with {row.corruption}, severity {row.severity:.0f}"
-    )
-    return QualityCost(
-        row.metric,
-        effect_of(spec).unit,
-        data,
-        value or 0.0,
-        low,
-        high,
-        0 if is_missing(row.n) else int(row.n),
-    )
-
-
-def _amount(row: Any) -> Amount:
-    """From a row of the view `effect`."""
-    baseline, arm = (
-        None if is_missing(each) else each for each in (row.baseline_value, row.arm_value)
-    )
-    return Amount(row.effect, baseline, arm, row.unit)
+    value, low, high = (None if each is None else sign * each for each in ends)
+    data = str(row.data)
+    if row.corruption is not None:
+        data += f" with {row.corruption}, severity {row.severity}"
+    unit = effect_of(spec).unit
+    return QualityCost(row.metric, unit, data, value or 0.0, low, high, row.n or 0)

@@ -2,72 +2,47 @@
 why the others cannot.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import log, sqrt
 from typing import Any, NamedTuple
 
-import pandas as pd
-
-from store.rows.frames import groups, rows_of
+from store.read.advice.timed_arms import FailedArm, TimedArm
 from sweeps.analysis.advice import MeasuredArm, QualityCost, Ranking, pareto, rank
 from sweeps.language.confirmation import comparison_at
 from sweeps.model.condition import Condition, ImageSize, image_shape, square_side
 from sweeps.model.flags import quarantine_reasons, split_flags, wrong
 from sweeps.model.job import Comparison
-from sweeps.number_format import is_missing
 from sweeps.stats.curve import MeasuredPoint, Point, interpolate
 from sweeps.stats.pooling import SpeedUp
 from sweeps.text.advice_text import Advice, Amount, Evidence
 from sweeps.text.condition_text import describe_condition
 
-MAX_LETTERS = 160
-"""Letters of an error message that are shown."""
 
-
-class FailedArm(NamedTuple):
-    """An arm that could not be timed at a size."""
-
-    curve_id: str
-    method: str
-    params: str | None
-    tokens: int | None
-    """Of the unmodified model there; `None` where no measured size of the model states it."""
-    reason: str
-    """In words: `failed: out of memory (…)`."""
-
-    @classmethod
-    def of(cls, row: Any, tokens: int | None = None) -> "FailedArm":
-        """From a row of the view `failures`."""
-        first = next(iter(str(row.message or "").strip().splitlines()), "")
-        detail = first if len(first) <= MAX_LETTERS else f"{first[:MAX_LETTERS]}…"
-        reason = f"failed: {str(row.reason).replace('_', ' ')}" + (f" ({detail})" if detail else "")
-        return cls(
-            row.curve_id, row.method, None if is_missing(row.params) else row.params, tokens, reason
-        )
+def condition_key(row: TimedArm | FailedArm) -> tuple[str, str, str, str]:
+    """Equal for arms that may be ranked together: they have the same unmodified model beside
+    them.
+    """
+    return row.environment, row.host, row.condition_group, row.baseline_id
 
 
 def failures_by_condition(
-    failed: pd.DataFrame, timed: pd.DataFrame, key: Sequence[str]
-) -> Mapping[tuple[Any, ...], tuple[FailedArm, ...]]:
-    """The newest failure of each arm and size, by the values of the columns `key`.
-
-    `failed` and `timed` are rows of `store.read.advice.timed_arms.failed_arms` and `timed_arms`;
-    the latter show a model's tokens at a size.
+    failed: Sequence[FailedArm], timed: Sequence[TimedArm]
+) -> dict[tuple[str, str, str, str], tuple[FailedArm, ...]]:
+    """The newest failure of each arm and size, by `condition_key`; `timed` show a model's tokens at
+    a size.
     """
     known: dict[str, dict[ImageSize, int]] = {}
-    for condition, tokens in zip(timed["condition"], timed["tokens"], strict=True):
-        if condition.image_size is not None and not is_missing(tokens):
-            known.setdefault(condition.model, {})[condition.image_size] = int(tokens)
-    found = {}
-    for values, own in groups(failed, tuple(key)):
-        newest = {}
-        for row in rows_of(own):
-            tokens = _tokens(row.condition, known.get(row.model, {}))
-            newest[row.curve_id, tokens] = FailedArm.of(row, tokens)
-        found[tuple(values.values())] = tuple(newest.values())
-    return found
+    for row in timed:
+        if row.condition.image_size is not None and row.tokens is not None:
+            known.setdefault(row.model, {})[row.condition.image_size] = row.tokens
+    newest: dict[tuple[str, str, str, str], dict[tuple[str, int | None], FailedArm]] = {}
+    for failure in failed:
+        tokens = _tokens(failure.condition, known.get(failure.model, {}))
+        own = newest.setdefault(condition_key(failure), {})
+        own[failure.curve_id, tokens] = replace(failure, tokens=tokens)
+    return {key: tuple(own.values()) for key, own in newest.items()}
 
 
 def _tokens(condition: Condition, known: Mapping[ImageSize, int]) -> int | None:
@@ -113,9 +88,8 @@ class SizeArms(NamedTuple):
 class ConditionArms:
     """The arms of one condition at all sizes; ratios are formed inside it alone."""
 
-    rows: pd.DataFrame
-    """Of `store.read.advice.timed_arms.timed_arms`, with the unmodified model of the condition as
-    their baseline."""
+    rows: tuple[TimedArm, ...]
+    """With the unmodified model of the condition as their baseline."""
     qualities: Mapping[str, tuple[QualityCost, ...]]
     """By `quality_pair_id`."""
     amounts: Mapping[str, Mapping[str, Amount]]
@@ -127,43 +101,42 @@ class ConditionArms:
 
     @property
     def batch(self) -> int:
-        return int(self.rows["batch_size"].iloc[0])
+        return int(self.rows[0].batch_size or 1)
 
     @property
     def condition(self) -> Condition:
         """That of one of its questions: they share all but the size."""
-        found: Condition = self.rows["condition"].iloc[-1]
-        return found
+        return self.rows[-1].condition
 
     @property
     def metric(self) -> str:
-        return str(self.rows["metric"].iloc[0])
+        return self.rows[0].metric
 
     def title(self, tokens: int | None = None) -> str:
         """The condition in words, at a size where one is given."""
-        row = self.rows.iloc[-1]
+        row = self.rows[-1]
         known = self.condition.model_dump() | {
-            "device_name": row["device_name"],
-            "threads": row["threads"],
+            "device_name": row.device_name,
+            "threads": row.threads,
         }
         size = {"image_size": None, "prompt_tokens": None}
         text = describe_condition(known | size | {"data": None, "corruption": None})
         if (new := self.condition.new_tokens) is not None:
             text += f", {new} new tokens of {self.condition.data} ({self.condition.decoding})"
-        text += f", environment {row['environment'][:8]} on host {row['host']}"
+        text += f", environment {row.environment[:8]} on host {row.host}"
         return text if tokens is None else f"{tokens} tokens, {text}"
 
     @property
     def sizes(self) -> list[int]:
         """Tokens at which an arm of it was timed."""
-        return sorted({int(tokens) for tokens in self.rows["tokens"].dropna()})
+        return sorted({row.tokens for row in self.rows if row.tokens is not None})
 
     @cached_property
-    def _curves(self) -> dict[str, list[Any]]:
+    def _curves(self) -> dict[str, list[TimedArm]]:
         """Rows with their tokens, by `curve_id`, in the order of `rows`."""
-        found: dict[str, list[Any]] = {}
-        for row in rows_of(self.rows):
-            if not is_missing(row.tokens):
+        found: dict[str, list[TimedArm]] = {}
+        for row in self.rows:
+            if row.tokens is not None:
                 found.setdefault(row.curve_id, []).append(row)
         return found
 
@@ -176,27 +149,23 @@ class ConditionArms:
         failed = {each.curve_id: each for each in self.failures if each.tokens == tokens}
         for curve_id, rows in self._curves.items():
             label = self.methods.label(rows[-1].method, rows[-1].params)
-            here = [row for row in rows if int(row.tokens) == tokens]
-            problem = _unusable(here[-1]) if here else ""
+            here = [row for row in rows if row.tokens == tokens]
+            judged = _judge(here[-1]) if here else ""
             failure = failed.pop(curve_id, None)
-            if here and not problem:
-                found.append(self._evidence(label, here[-1:], _speedup(here[-1])))
+            if isinstance(judged, SpeedUp):
+                found.append(self._evidence(label, here[-1:], judged))
             elif here or failure is not None:
-                left_out.append((label, problem if failure is None else failure.reason))
-            elif between and (
-                inside := interpolate(
-                    [_measured(row) for row in rows if not _unusable(row)], tokens
-                )
-            ):
+                left_out.append((label, judged if failure is None else failure.explanation))
+            elif between and (inside := interpolate(list(_measured(rows)), tokens)):
                 neighbours = {inside.left.point.comparison_id, inside.right.point.comparison_id}
                 chosen = [row for row in rows if row.comparison_id in neighbours]
                 found.append(self._evidence(label, chosen, inside.speedup))
             else:
-                left_out.append(
-                    (label, _not_here([int(row.tokens) for row in rows], tokens, between=between))
-                )
+                sizes = [row.tokens for row in rows if row.tokens is not None]
+                left_out.append((label, _not_here(sizes, tokens, between=between)))
         left_out += [
-            (self.methods.label(each.method, each.params), each.reason) for each in failed.values()
+            (self.methods.label(each.method, each.params), each.explanation)
+            for each in failed.values()
         ]
         return SizeArms(tokens, tuple(found), tuple(left_out))
 
@@ -204,13 +173,13 @@ class ConditionArms:
         self, tokens: int, *, max_drop: float | None = None, with_pareto: bool = False
     ) -> Advice:
         """Its arms ranked at a size."""
-        arms, last = self.at(tokens), self.rows.iloc[-1]
+        arms, last = self.at(tokens), self.rows[-1]
         return Advice(
             title=self.title(tokens),
             tokens=tokens,
             condition=self.condition,
-            environment=last["environment"],
-            host=last["host"],
+            environment=last.environment,
+            host=last.host,
             metric=self.metric,
             found=arms.found,
             left_out=arms.left_out,
@@ -233,15 +202,13 @@ class ConditionArms:
         }
         found = []
         for curve_id, rows in self._curves.items():
-            here = [
-                row for row in rows if int(row.tokens) == tokens and batch in {None, self.batch}
-            ]
-            answered = here and not _unusable(here[-1])
+            here = [row for row in rows if row.tokens == tokens and batch in {None, self.batch}]
+            answered = here and isinstance(_judge(here[-1]), SpeedUp)
             if answered or curve_id in failed or self._control(rows[-1].method):
                 continue
             last = (here or rows)[-1]
             comparison = comparison_at(
-                Comparison.model_validate_json(last.payload), int(last.tokens), tokens
+                Comparison.model_validate_json(last.payload), last.tokens or 0, tokens
             )
             size = {} if batch is None else {"batch_size": batch}
             found.append(
@@ -251,13 +218,13 @@ class ConditionArms:
             )
         return found
 
-    def _evidence(self, label: str, rows: Sequence[Any], speedup: SpeedUp) -> Evidence:
+    def _evidence(self, label: str, rows: Sequence[TimedArm], speedup: SpeedUp) -> Evidence:
         last = rows[-1]
         exact = len(rows) == 1
         # quality at one image size is none at another; that of a language model does not depend on
         # the length of the prompt, and
         # with random weights it has no meaning
-        known = (exact or is_missing(last.image_size)) and last.weights != "random"
+        known = (exact or last.image_size is None) and last.weights != "random"
         amounts = self.amounts.get(last.comparison_id, {}) if exact else {}
         idle = exact and "no_effect" in split_flags(last.flags)
         arm = MeasuredArm(
@@ -275,8 +242,8 @@ class ConditionArms:
         return "" if found == "optimisation" else f"{method} is a {found}, not for use"
 
 
-def _unusable(row: Any) -> str:
-    """Why a row of the view `speedup` cannot be ranked; empty if it can."""
+def _judge(row: TimedArm) -> SpeedUp | str:
+    """The speed-up of a row, or why it cannot be ranked."""
     flags = split_flags(row.flags)
     if reasons := quarantine_reasons(flags):
         return f"quarantined: {', '.join(reasons)}"
@@ -284,12 +251,12 @@ def _unusable(row: Any) -> str:
         return f"flagged as wrong: {', '.join(flags)}"
     if (
         row.verdict == "insufficient"
-        or is_missing(row.verdict)
-        or is_missing(row.effect_se)
-        or is_missing(row.speedup_low)
+        or row.effect_se is None
+        or row.effect_freedom is None
+        or row.speedup_low is None
     ):
         return "too few pairs"
-    return ""
+    return SpeedUp(log(row.speedup), row.effect_se, row.effect_freedom, row.pairs)
 
 
 def _not_here(sizes: Sequence[int], tokens: int, *, between: bool) -> str:
@@ -309,21 +276,20 @@ def _not_here(sizes: Sequence[int], tokens: int, *, between: bool) -> str:
     )
 
 
-def _speedup(row: Any) -> SpeedUp:
-    return SpeedUp(log(row.speedup), row.effect_se, row.effect_freedom, int(row.pairs))
-
-
-def _measured(row: Any) -> MeasuredPoint:
-    speedup = _speedup(row)
-    point = Point(
-        x=row.tokens,
-        speedup=row.speedup,
-        se=row.effect_se,
-        verdict=row.verdict,
-        pairs=int(row.pairs),
-        gmacs_baseline=None if is_missing(row.gmacs_baseline) else row.gmacs_baseline,
-        gmacs=None if is_missing(row.gmacs_total) else row.gmacs_total,
-        no_op="no_effect" in split_flags(row.flags),
-        comparison_id=row.comparison_id,
-    )
-    return MeasuredPoint(point, speedup)
+def _measured(rows: Sequence[TimedArm]) -> Iterator[MeasuredPoint]:
+    """Those that can be ranked."""
+    for row in rows:
+        speedup = _judge(row)
+        if isinstance(speedup, SpeedUp) and row.tokens is not None:
+            point = Point(
+                x=row.tokens,
+                speedup=row.speedup,
+                se=row.effect_se,
+                verdict=row.verdict,
+                pairs=row.pairs,
+                gmacs_baseline=row.gmacs_baseline,
+                gmacs=row.gmacs_total,
+                no_op="no_effect" in split_flags(row.flags),
+                comparison_id=row.comparison_id,
+            )
+            yield MeasuredPoint(point, speedup)

@@ -94,22 +94,23 @@ def _rule(
     fixed = condition.condition.model_dump(
         mode="json", exclude={"image_size", "prompt_tokens", "batch_size"}, exclude_none=True
     )
-    last = condition.rows.iloc[-1]
+    last = condition.rows[-1]
     place = {
-        "environment": last["environment"],
-        "host": last["host"],
-        "device_name": last["device_name"],
+        "environment": last.environment,
+        "host": last.host,
+        "device_name": last.device_name,
     }
+    times = [row.measured_at for row in condition.rows]
     level = 1 - next(iter(rankings.values())).each_alpha
     rule = {
-        "condition": fixed | place | {"kind": last["kind"], "metric": last["metric"]},
+        "condition": fixed | place | {"kind": last.kind, "metric": last.metric},
         "batch": condition.batch,
         "tokens": sorted(each.tokens for each in sizes if each.found),
         "intervals": together,
         "level": level,
         "arms": [_arm(key, sizes) for key in keys],
         "ranges": [_range(span, keys, rankings, by_size) for span in answers],
-        "measured_at": [min(condition.rows["measured_at"]), max(condition.rows["measured_at"])],
+        "measured_at": [min(times), max(times)],
     }
     return rule, list(_described(condition, answers, sizes, level))
 

@@ -4,6 +4,7 @@ be widened, failures, quality by data set, memory, energy.
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -24,7 +25,7 @@ from store.derive.effects import PAIRS
 from store.derive.payloads import payload_of
 from store.errors import StoreError
 from store.read.quality import quality_metrics
-from store.rows.frames import groups, read_frame
+from store.rows.frames import groups, read_frame, rows_of
 from store.rows.location import display_name
 from store.rows.placement import Place, on_curve
 from store.rows.transactions import batches, reading
@@ -41,12 +42,15 @@ from store.schema.tables import (
     named,
 )
 from store.views.public import TABLES
+from sweeps.analysis.rows import EffectRow, FailureRow, SpeedupRow
 from sweeps.errors import did_you_mean
+from sweeps.model.condition import Condition
 from sweeps.model.flags import split_flags, wrong
 from sweeps.model.job import DENSE, Comparison
 from sweeps.model.kinds import KINDS, THREAD_FIELDS
 from sweeps.model.metrics import METRICS, timed_metrics
 from sweeps.number_format import is_missing
+from sweeps.stats.pooling import Verdict
 
 _OF_PANEL = COMPARISON.c.comparison_id == PANEL_PROGRESS.c.comparison_id
 _CONDITION = (
@@ -248,8 +252,43 @@ def _measured_by(table: FromClause, metrics: Collection[str]) -> tuple[ColumnEle
     return table.c.metric.in_(metrics), table.c.effect.is_not(None), table.c.source != "published"
 
 
+MAX_LETTERS = 160
+"""Letters of an error message that are shown."""
 SPEED, EFFECT_VIEW, FAILED = TABLES["speedup"], TABLES["effect"], TABLES["failures"]
-_AT = ("comparison_id", "environment", "host")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimedArm(SpeedupRow):
+    """A row of the view `speedup`, with what else advice is made of."""
+
+    speedup: float
+    pairs: int
+    verdict: Verdict
+    effect_se: float | None
+    effect_freedom: float | None
+    payload: str
+    """The comparison, as JSON."""
+    condition: Condition
+    condition_group: str
+    """Equal for the conditions of all sizes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailedArm(FailureRow):
+    """A row of the view `failures`, with `condition_group` as of `TimedArm`."""
+
+    curve_id: str
+    condition: Condition
+    condition_group: str
+    tokens: int | None = None
+    """Of the unmodified model there; `None` where no measured size of the model states it."""
+
+    @property
+    def explanation(self) -> str:
+        """`failed: out of memory (…)`."""
+        first = next(iter(self.message.strip().splitlines()), "")
+        detail = first if len(first) <= MAX_LETTERS else f"{first[:MAX_LETTERS]}…"
+        return f"failed: {self.reason.replace('_', ' ')}" + (f" ({detail})" if detail else "")
 
 
 def timed_arms(
@@ -260,34 +299,33 @@ def timed_arms(
     metric: str | None = None,
     batch: int | None = None,
     only: Sequence[TimedCondition] | None = None,
-) -> pd.DataFrame:
-    """Rows of the view `speedup` against the unmodified model by one metric of their kind,
-    published figures aside, oldest first.
+) -> list[TimedArm]:
+    """Arms timed against the unmodified model by one metric of their kind, published figures aside,
+    oldest first.
 
     `metric` is one of `timed_metrics()` (default: the first of each kind), `device` is `cpu` or
-    `cuda`; all of the model's batches without `batch`, and only some conditions with `only`. Beside
-    the columns of the view: `effect_se` and `effect_freedom` of the effect, `payload` (the
-    comparison as JSON), `condition` (the domain object), and `condition_group`, which the
-    conditions of all sizes share. Raises `StoreError` that names the nearest models where none of
-    that name was timed.
+    `cuda`; all of the model's batches without `batch`, and only some conditions with `only`. Raises
+    `StoreError` that names the nearest models where none of that name was timed.
     """
     more = named(EFFECT, "effect_se effect_freedom")
-    same = and_(*(EFFECT.c[name] == SPEED.c[name] for name in (*_AT, "metric")))
+    same = and_(
+        *(
+            EFFECT.c[name] == SPEED.c[name]
+            for name in ("comparison_id", "environment", "host", "metric")
+        )
+    )
     source = SPEED.join(EFFECT, same).join(
         COMPARISON, COMPARISON.c.comparison_id == SPEED.c.comparison_id
     )
-    where = [*_timed_by(metric), *_of_model(SPEED, model, device)]
-    rows = select(SPEED, *more, COMPARISON.c.payload).select_from(source).where(*where)
-    if only is not None:
-        rows = rows.where(in_conditions(SPEED, only))
-    elif model is not None:
+    rows = select(SPEED, *more, COMPARISON.c.payload).select_from(source).where(*_timed_by(metric))
+    if only is None and model is not None:
         rows = rows.where(SPEED.c.comparison_id.in_(comparisons_of(model, batch)))
-    if batch is not None:
-        rows = rows.where(SPEED.c.batch_size == batch)
-    found = read_frame(engine, rows.order_by(SPEED.c.measured_at, SPEED.c.comparison_id))
-    if found.empty:
+    order = (SPEED.c.measured_at, SPEED.c.comparison_id)
+    rows = rows.where(*_chosen(SPEED, model, device, batch, only)).order_by(*order)
+    found = rows_of(_with_conditions(read_frame(engine, rows)), TimedArm)
+    if not found:
         _require_timed(engine, model, device, metric)
-    return _with_conditions(found)
+    return found
 
 
 def timed_batches(
@@ -301,7 +339,7 @@ def timed_batches(
     rows = (
         select(SPEED.c.batch_size)
         .distinct()
-        .where(*_timed_by(metric), *_of_model(SPEED, model, device))
+        .where(*_timed_by(metric), *_chosen(SPEED, model, device))
     )
     if model is not None:
         rows = rows.where(SPEED.c.comparison_id.in_(comparisons_of(model, None)))
@@ -316,24 +354,20 @@ def failed_arms(
     *,
     batch: int | None = None,
     only: Sequence[TimedCondition] | None = None,
-) -> pd.DataFrame:
-    """Arms that could not be timed against the unmodified model: rows of the view `failures`,
-    oldest first.
-
-    `only` is as in `timed_arms`. Beside the columns of the view: `curve_id`, `condition` and
-    `condition_group` as in `timed_arms`.
+) -> list[FailedArm]:
+    """Arms that could not be timed against the unmodified model, oldest first; `only` is as in
+    `timed_arms`.
     """
-    source = FAILED.join(COMPARISON, COMPARISON.c.comparison_id == FAILED.c.comparison_id)
-    sampled = FAILED.c.kind.in_([kind.name for kind in KINDS.values() if kind.sampled])
-    rows = select(
-        FAILED, COMPARISON.c.curve_id, COMPARISON.c.condition_id, COMPARISON.c.payload
-    ).select_from(source)
-    rows = rows.where(sampled, *_of_model(FAILED, model, device))
-    if only is not None:
-        rows = rows.where(in_conditions(FAILED, only))
-    if batch is not None:
-        rows = rows.where(FAILED.c.batch_size == batch)
-    return _with_conditions(read_frame(engine, rows.order_by(FAILED.c.at, FAILED.c.comparison_id)))
+    rows = (
+        select(FAILED, *named(COMPARISON, "curve_id condition_id payload"))
+        .join_from(FAILED, COMPARISON, COMPARISON.c.comparison_id == FAILED.c.comparison_id)
+        .where(
+            FAILED.c.kind.in_([kind.name for kind in KINDS.values() if kind.sampled]),
+            *_chosen(FAILED, model, device, batch, only),
+        )
+        .order_by(FAILED.c.at, FAILED.c.comparison_id)
+    )
+    return rows_of(_with_conditions(read_frame(engine, rows)), FailedArm)
 
 
 def _timed_by(metric: str | None) -> tuple[ColumnElement[bool], ...]:
@@ -348,30 +382,32 @@ def _timed_by(metric: str | None) -> tuple[ColumnElement[bool], ...]:
     return chosen, SPEED.c.source != "published"
 
 
-def _of_model(
-    table: FromClause, model: str | None, device: str | None
+def _chosen(
+    table: FromClause,
+    model: str | None,
+    device: str | None,
+    batch: int | None = None,
+    only: Sequence[TimedCondition] | None = None,
 ) -> Iterator[ColumnElement[bool]]:
     yield from unmodified(table)
-    if model is not None:
-        yield table.c.model == model
-    if device is not None:
-        yield table.c.device == device
+    wanted = {"model": model, "device": device, "batch_size": batch}
+    yield from (table.c[name] == value for name, value in wanted.items() if value is not None)
+    if only is not None:
+        yield in_conditions(table, only)
 
 
 def _with_conditions(found: pd.DataFrame) -> pd.DataFrame:
     """With `condition` and `condition_group`, of which comparisons of one `condition_id` have
     one.
     """
-    payloads = found.drop_duplicates("condition_id")[["condition_id", "payload"]]
     known = {
         name: Comparison.model_validate_json(payload).condition
-        for name, payload in payloads.itertuples(index=False, name=None)
+        for name, payload in dict(zip(found["condition_id"], found["payload"], strict=True)).items()
     }
-    conditions = pd.Series(
-        [known[name] for name in found["condition_id"]], index=found.index, dtype=object
-    )
+    conditions = [known[name] for name in found["condition_id"]]
     return found.assign(
-        condition=conditions, condition_group=[on_curve(condition) for condition in conditions]
+        condition=pd.Series(conditions, index=found.index, dtype=object),
+        condition_group=[on_curve(condition) for condition in conditions],
     )
 
 
@@ -409,57 +445,48 @@ def _require_timed(
         )
 
 
-def qualities_of(engine: Engine, timed: pd.DataFrame) -> pd.DataFrame:
-    """Quality of the same arms against the same baselines: one row for each `quality_pair_id`,
-    metric and data set.
-
-    Rows of the view `effect`, of each data set (with corruption and severity) the newest without a
-    flag, else the newest.
+def qualities_of(engine: Engine, timed: Sequence[TimedArm]) -> list[EffectRow]:
+    """Quality of the same arms against the same baselines, one row for each `quality_pair_id`,
+    metric and data set (with corruption and severity): the newest without a flag, else the newest.
     """
-    pairs = sorted(set(timed["quality_pair_id"]))
-    metrics = sorted(
-        {spec.name for kind in set(timed["kind"]) for _, spec in quality_metrics(kind)}
-    )
-    chosen = (
+    kinds = {row.kind for row in timed}
+    metrics = sorted({spec.name for kind in kinds for _, spec in quality_metrics(kind)})
+    rows = _effects(
+        engine,
+        EFFECT_VIEW.c.quality_pair_id,
+        {row.quality_pair_id for row in timed},
         EFFECT_VIEW.c.metric.in_(metrics),
-        EFFECT_VIEW.c.effect.is_not(None),
         EFFECT_VIEW.c.source != "published",
     )
-    found = _of_batches(engine, select(EFFECT_VIEW), EFFECT_VIEW.c.quality_pair_id, pairs, *chosen)
-    flagged = [wrong(split_flags(flags)) for flags in found["flags"]]
-    ordered = found.assign(flagged=flagged).sort_values(
-        ["flagged", "measured_at"], ascending=[False, True]
-    )
-    return ordered.drop_duplicates(
-        ["quality_pair_id", "metric", "data", "corruption", "severity"], keep="last"
-    )
+    newest: dict[tuple[str | int | None, ...], EffectRow] = {}
+    for row in sorted(rows, key=lambda row: (not wrong(split_flags(row.flags)), row.measured_at)):
+        key = (row.quality_pair_id, row.metric, row.data, row.corruption, row.severity)
+        newest.pop(key, None)  # it comes where its newest row is
+        newest[key] = row
+    return list(newest.values())
 
 
-def amounts_of(engine: Engine, timed: pd.DataFrame) -> pd.DataFrame:
-    """Rows of the view `effect` with peak memory and energy of the same comparisons: where, metric,
-    values and their ratio.
+def amounts_of(engine: Engine, timed: Sequence[TimedArm]) -> list[EffectRow]:
+    """Peak memory and energy of the same comparisons."""
+    ids = {row.comparison_id for row in timed}
+    return _effects(engine, EFFECT_VIEW.c.comparison_id, ids, EFFECT_VIEW.c.compared == "amount")
+
+
+def _effects(
+    engine: Engine,
+    column: ColumnElement[str],
+    values: Collection[str],
+    *where: ColumnElement[bool],
+) -> list[EffectRow]:
+    """Rows of the view `effect` whose `column` has one of the values, which may be more than one
+    statement can name.
     """
-    amounts = (EFFECT_VIEW.c.compared == "amount", EFFECT_VIEW.c.effect.is_not(None))
-    names = (
-        *_AT,
-        "metric",
-        "unit",
-        "baseline_value",
-        "arm_value",
-        "effect",
-        "effect_low",
-        "effect_high",
-        "verdict",
-        "flags",
-    )
-    columns = named(EFFECT_VIEW, names)
-    return _of_batches(
-        engine,
-        select(*columns),
-        EFFECT_VIEW.c.comparison_id,
-        sorted(set(timed["comparison_id"])),
-        *amounts,
-    )
+    rows = select(EFFECT_VIEW).where(EFFECT_VIEW.c.effect.is_not(None), *where)
+    return [
+        row
+        for part in batches(sorted(values))
+        for row in rows_of(read_frame(engine, rows.where(column.in_(part))), EffectRow)
+    ]
 
 
 def environment_facts(engine: Engine, environments: Collection[str]) -> dict[str, dict[str, Any]]:
@@ -540,20 +567,3 @@ def fresh_figures(
                     "floor": METRICS[spec.name].floor,
                 }
     return None
-
-
-def _of_batches(
-    engine: Engine,
-    selected: Any,
-    column: ColumnElement[Any],
-    values: Sequence[str],
-    *where: ColumnElement[bool],
-) -> pd.DataFrame:
-    """Rows of the view `effect` whose `column` has one of the values, which may be more than one
-    statement can name.
-    """
-    rows = selected.where(*where)
-    frames = [
-        read_frame(engine, rows.where(column.in_(part))) for part in [*batches(values)] or [[]]
-    ]
-    return pd.concat(frames, ignore_index=True)
