@@ -32,35 +32,21 @@ def _llama(  # noqa: PLR0917 - the order of every model card
     width: int, layers: int, heads: int, kv_heads: int, mlp_width: int, vocabulary: int, **more: Any
 ) -> dict[str, Any]:
     """Llama and its relatives."""
-    same = {"model_type": "llama", "max_position_embeddings": 4096, "tie_word_embeddings": False}
-    sizes = {
+    return {
+        "model_type": "llama",
+        "max_position_embeddings": 4096,
+        "tie_word_embeddings": False,
         "hidden_size": width,
         "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "num_key_value_heads": kv_heads,
         "intermediate_size": mlp_width,
         "vocab_size": vocabulary,
-    }
-    return {**same, **sizes, "num_attention_heads": heads, "num_key_value_heads": kv_heads, **more}
-
-
-def _phi(width: int, layers: int, heads: int, mlp_width: int, vocabulary: int) -> dict[str, Any]:
-    return {
-        **_llama(width, layers, heads, heads, mlp_width, vocabulary),
-        "model_type": "phi",
-        "max_position_embeddings": 2048,
+        **more,
     }
 
 
-def _gpt2(width: int, layers: int, heads: int, vocabulary: int) -> dict[str, Any]:
-    sizes = {
-        "n_embd": width,
-        "n_layer": layers,
-        "n_head": heads,
-        "vocab_size": vocabulary,
-        "n_positions": 1024,
-    }
-    return {"model_type": "gpt2", "tie_word_embeddings": True, **sizes}
-
-
+_PHI = {"model_type": "phi", "max_position_embeddings": 2048}
 _MISTRAL_WINDOW = 4096
 """What transformers takes where a Mistral's config.json has no value."""
 _TINY = _llama(256, 4, 4, 4, 704, 2048, tie_word_embeddings=True, max_position_embeddings=1024)
@@ -80,9 +66,17 @@ CONFIGS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "mistral-7b": _llama(
             4096, 32, 32, 8, 14336, 32000, model_type="mistral", sliding_window=None
         ),
-        "phi-2": _phi(2560, 32, 32, 10240, 51200),
-        "phi-1.5": _phi(2048, 24, 32, 8192, 51200),
-        "gpt2": _gpt2(768, 12, 12, 50257),
+        "phi-2": _llama(2560, 32, 32, 32, 10240, 51200, **_PHI),
+        "phi-1.5": _llama(2048, 24, 32, 32, 8192, 51200, **_PHI),
+        "gpt2": {
+            "model_type": "gpt2",
+            "n_embd": 768,
+            "n_layer": 12,
+            "n_head": 12,
+            "vocab_size": 50257,
+            "n_positions": 1024,
+            "tie_word_embeddings": True,
+        },
         "tiny_lm": _TINY,
         "tiny_lm_smoke": _TINY,
     }
@@ -107,10 +101,8 @@ def from_config(name: str, config: Mapping[str, Any], *, complete: bool = False)
         return _generic(name, config, complete=complete)
     gpt2 = architecture == "gpt2"
     try:
-        width, heads = (
-            int(config["n_embd" if gpt2 else "hidden_size"]),
-            int(config["n_head" if gpt2 else "num_attention_heads"]),
-        )
+        width = int(config["n_embd" if gpt2 else "hidden_size"])
+        heads = int(config["n_head" if gpt2 else "num_attention_heads"])
         window, windowed = (None, 0) if gpt2 else _window(config)
         return LanguageNetwork(
             name=name,
@@ -197,43 +189,26 @@ def _generic(name: str, config: Mapping[str, Any], *, complete: bool) -> Languag
     takes are planned by.
     """
     text = config.get("text_config")
-    sizes: Mapping[str, Any] = text if isinstance(text, Mapping) else config
-
-    def size(field: str) -> int | None:
-        values = [sizes[key] for key in _NAMES[field] if sizes.get(key)]
-        most = values[0] if values else None
-        return int(max(most) if isinstance(most, list | tuple) else most) if most else None
-
-    layers, width, heads, vocabulary = (
-        size("layers"),
-        size("width"),
-        size("heads"),
-        size("vocabulary"),
-    )
-    positions = size("positions") or (UNSTATED if complete else None)
-    if layers is None or width is None or heads is None or vocabulary is None or positions is None:
-        given = {
-            "layers": layers,
-            "width": width,
-            "heads": heads,
-            "vocabulary": vocabulary,
-            "positions": positions,
-        }
-        names = ", ".join(_NAMES[field][0] for field, value in given.items() if value is None)
-        raise SizesNotGivenError(f"{name}: its config.json does not give {names}")
-    experts = int(sizes.get("num_experts_per_tok") or 1)
+    stated: Mapping[str, Any] = text if isinstance(text, Mapping) else config
+    sizes: dict[str, int] = {"positions": UNSTATED} if complete else {}
+    for field, names in _NAMES.items():
+        if most := next((stated[key] for key in names if stated.get(key)), None):
+            sizes[field] = int(max(most) if isinstance(most, list | tuple) else most)
+    needed = ("layers", "width", "heads", "vocabulary", "positions")
+    if lacking := [_NAMES[field][0] for field in needed if field not in sizes]:
+        raise SizesNotGivenError(f"{name}: its config.json does not give {', '.join(lacking)}")
+    width, heads = sizes["width"], sizes["heads"]
+    own = {
+        "kv_heads": 1 if stated.get("multi_query") else sizes.get("kv_heads", heads),
+        "head_dim": int(stated.get("head_dim") or width // heads),
+        "mlp_width": int(stated.get("num_experts_per_tok") or 1)
+        * sizes.get("mlp_width", 4 * width),
+    }
     return LanguageNetwork(
         name=name,
         architecture=config["model_type"],
-        layers=layers,
-        width=width,
-        heads=heads,
-        kv_heads=1 if sizes.get("multi_query") else size("kv_heads") or heads,
-        head_dim=int(sizes.get("head_dim") or width // heads),
-        mlp_width=experts * (size("mlp_width") or 4 * width),
-        vocabulary=vocabulary,
-        positions=positions,
-        tied=bool(sizes.get("tie_word_embeddings", True)),
+        tied=bool(stated.get("tie_word_embeddings", True)),
+        **{**sizes, **own},
     )
 
 
@@ -289,38 +264,24 @@ def geometry(model: str) -> LanguageNetwork | None:
         raise ValueError(
             f"there is no folder {model}; a relative one counts from the current folder"
         )
-    if not (folder / "config.json").is_file():
-        raise ValueError(
-            f"{model} holds no config.json, which describes the model; write what transformers'"
-            " `save_pretrained` wrote"
-        )
-    if not (folder / "tokenizer.json").is_file():
-        writes = (
-            f"AutoTokenizer.from_pretrained(NAME).save_pretrained({model!r}) of transformers"
-            " writes one"
-        )
-        raise ValueError(
-            f"{model} holds no tokenizer.json, a fast tokenizer, which is saved apart from the"
-            f" model; {writes}"
-        )
     weights = sorted(folder.glob("*.safetensors"))
-    if not weights:
-        old = "save its pickled weights again as safetensors: nothing is unpickled here"
-        right = (
-            old
-            if any(folder.glob("*.bin"))
-            else "write what `save_pretrained` of transformers wrote"
-        )
-        raise ValueError(f"{model} holds no weights (*.safetensors); {right}")
+    right = "write what `save_pretrained` of transformers wrote"
+    if any(folder.glob("*.bin")):
+        right = "save its pickled weights again as safetensors: nothing is unpickled here"
+    needed = {
+        "config.json, which describes the model": (folder / "config.json").is_file(),
+        "tokenizer.json, a fast tokenizer, which is saved apart from the model": (
+            folder / "tokenizer.json"
+        ).is_file(),
+        "weights (*.safetensors)": weights,
+    }
+    for what, there in needed.items():
+        if not there:
+            raise ValueError(f"{model} holds no {what}; {right}")
     shapes: dict[str, list[int]] = {}
     for file in weights:
         try:
-            if (held := _shapes(file)) is None:
-                raise ValueError(
-                    f"{file} is damaged, or only a part of the file that was written; copy or"
-                    " download it again"
-                )
-            shapes |= held
+            shapes |= _shapes(file)
         except OSError as error:
             raise ValueError(f"{file} cannot be read: {error.strerror}") from None
     try:
@@ -336,11 +297,8 @@ def geometry(model: str) -> LanguageNetwork | None:
         raise ValueError(
             f"{model}: config.json makes no model: {first['loc'][0]}: {first['msg']}"
         ) from None
-    except (
-        AttributeError,
-        TypeError,
-        ZeroDivisionError,
-    ) as error:  # no mapping, or words where numbers belong
+    except (AttributeError, TypeError, ZeroDivisionError) as error:
+        # no mapping, or words where numbers belong
         raise ValueError(f"{model}: config.json makes no model: {error}") from None
     _check_shapes(network, shapes)
     return network
@@ -377,25 +335,28 @@ def _check_shapes(network: LanguageNetwork, shapes: Mapping[str, list[int]]) -> 
         )
 
 
-def _shapes(file: Path) -> dict[str, list[int]] | None:
-    """The shapes of the tensors in a safetensors file, by name; `None` unless the file has the
-    promised length.
+def _shapes(file: Path) -> dict[str, list[int]]:
+    """The shapes of the tensors in a safetensors file, by name. Raises `ValueError` unless the file
+    has the promised length.
 
     It holds eight bytes with the header's length, the header, the tensors.
     """
     size = file.stat().st_size
     with file.open("rb") as opened:
         start = 8 + int.from_bytes(opened.read(8), "little")
-        if start > size:
-            return None
         try:
-            header = json.loads(opened.read(start - 8))
+            header = json.loads(opened.read(start - 8 if start <= size else 0))
             tensors = {name: tensor for name, tensor in header.items() if name != "__metadata__"}
             ends = [tensor["data_offsets"][1] for tensor in tensors.values()]
             shapes = {name: [*map(int, tensor["shape"])] for name, tensor in tensors.items()}
         except (AttributeError, IndexError, KeyError, TypeError, ValueError):
-            return None
-    return shapes if size == start + max(ends, default=0) else None
+            start, ends, shapes = size + 1, [], {}
+    if size != start + max(ends, default=0):
+        raise ValueError(
+            f"{file} is damaged, or only a part of the file that was written; copy or download it"
+            " again"
+        )
+    return shapes
 
 
 def content(model: str) -> str:

@@ -5,7 +5,7 @@ their input.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 from sweeps.geometry.llm_geometry import TRAINED_LANGUAGE, geometry, is_folder, is_hub
 from sweeps.geometry.vit_catalogue import HUB, published
@@ -29,57 +29,9 @@ class Problem(NamedTuple):
     text: str
 
 
-class ModelFamily(Protocol):
-    """The models of one modality."""
-
-    modality: ClassVar[Modality]
-    data_forms: ClassVar[tuple[str, ...]]
-    """How `data` can be written."""
-
-    @property
-    def networks(self) -> Mapping[str, Network | LanguageNetwork]:
-        """The models that are known by name."""
-
-    def has(self, model: str) -> bool: ...
-
-    def load_geometry(self, model: str) -> None:
-        """Read the sizes of a model that the user supplies. Raises `ValueError` where it cannot be
-        used.
-        """
-
-    def network(self, model: str) -> Network | LanguageNetwork | None:
-        """The geometry of a model; `None` where only a worker can read it."""
-
-    def completed(self, values: Mapping[str, Any], written: Iterable[str]) -> dict[str, Any]:
-        """The values of a point with its model's defaults added; `written` names the fields that
-        the sweep sets.
-        """
-
-    def default_data(self, model: str) -> str | None:
-        """The data that the model is evaluated on where the sweep names none; `None` where it must
-        name some.
-        """
-
-    def weights_problem(self, model: str, weights: str) -> str | None:
-        """Why the model cannot have these weights."""
-
-    def tokens(self, values: Mapping[str, Any]) -> int | None:
-        """Tokens of the input; `None` for an image size that is no multiple of the model's
-        patch.
-        """
-
-    def size_problem(self, condition: Condition, image_size: ImageSize | None) -> Problem | None:
-        """Why the model cannot read this input; `image_size` is that of an arm, where it has its
-        own.
-        """
-
-    def runtime_problem(self, condition: Condition) -> str | None:
-        """Why no model runs with the runtime of an arm's own condition."""
-
-
 @dataclass(frozen=True)
 class VisionModels:
-    """Vision transformers of timm."""
+    """Vision transformers of timm; methods as those of `LanguageModels`."""
 
     networks: Mapping[str, Network]
     modality: ClassVar[Modality] = "vision"
@@ -98,20 +50,16 @@ class VisionModels:
     def network(self, model: str) -> Network:
         return self.networks[model]
 
-    def completed(self, values: Mapping[str, Any], written: Iterable[str]) -> dict[str, Any]:  # noqa: ARG002 - of the protocol
+    def completed(self, values: Mapping[str, Any], written: Iterable[str]) -> dict[str, Any]:  # noqa: ARG002 - as of language models
         return {"image_size": self.networks[values["model"]].image_size, **values}
 
     def default_data(self, model: str) -> str | None:
         return "digits" if model in TRAINED_ON_DEMAND else None
 
     def weights_problem(self, model: str, weights: str) -> str | None:
-        if (
-            (problem := _trained_problem(model, weights)) is None
-            and weights == "pretrained"
-            and not published(model)
-        ):
-            problem = f"there are no published weights of {model}; write random, or a file's path"
-        return problem
+        if weights == "pretrained" and model not in TRAINED_ON_DEMAND and not published(model):
+            return f"there are no published weights of {model}; write random, or a file's path"
+        return _trained_problem(model, weights)
 
     def tokens(self, values: Mapping[str, Any]) -> int | None:
         network = self.networks[values["model"]]
@@ -136,11 +84,13 @@ class LanguageModels:
     """Decoder language models: known sizes, local folders, and names of the hub."""
 
     networks: Mapping[str, LanguageNetwork]
+    """The models that are known by name."""
     folders: dict[str, LanguageNetwork | None] = field(default_factory=dict)
     """Models in local folders, by path, once they were read; `None` where only transformers can
     give the sizes."""
     modality: ClassVar[Modality] = "language"
     data_forms: ClassVar[tuple[str, ...]] = ("docs", "topics", f"text:{PLACEHOLDER}")
+    """How `data` can be written."""
     defaults: ClassVar[Mapping[str, str]] = {
         "kv_cache": "dynamic",
         "decoding": "teacher_forcing",
@@ -151,6 +101,9 @@ class LanguageModels:
         return model in self.networks or is_folder(model) or is_hub(model)
 
     def load_geometry(self, model: str) -> None:
+        """Read the sizes of a model that the user supplies. Raises `ValueError` where it cannot be
+        used.
+        """
         if model in self.networks or model in self.folders:
             return
         if not is_hub(model):
@@ -162,70 +115,72 @@ class LanguageModels:
             )
 
     def network(self, model: str) -> LanguageNetwork | None:
+        """The geometry of a model; `None` where only a worker can read it."""
         return self.networks.get(model) or self.folders.get(model)
 
     def completed(self, values: Mapping[str, Any], written: Iterable[str]) -> dict[str, Any]:
-        own = (
-            {"weights": "pretrained"}
-            if values["model"] not in self.networks and "weights" not in written
-            else {}
-        )
-        return {
-            **values,
-            **self.defaults,
-            **own,
-            **{name: value for name, value in values.items() if value is not None},
-        }
+        """The values of a point with its model's defaults added; `written` names the fields that
+        the sweep sets.
+        """
+        found = {**values, **self.defaults}
+        if values["model"] not in self.networks and "weights" not in written:
+            found["weights"] = "pretrained"
+        return found | {name: value for name, value in values.items() if value is not None}
 
-    def default_data(self, model: str) -> str | None:  # noqa: ARG002 - of the protocol
+    def default_data(self, model: str) -> str | None:  # noqa: ARG002 - as of vision models
+        """The data that the model is evaluated on where the sweep names none; `None` where it must
+        name some.
+        """
         return self.defaults["data"]
 
     def weights_problem(self, model: str, weights: str) -> str | None:
-        own = is_folder(model) or is_hub(model)
-        right = (
-            ("pretrained",)
-            if own
-            else ("random", "trained")
-            if model in TRAINED_LANGUAGE
-            else ("random",)
-        )
+        """Why the model cannot have these weights."""
+        right = ["random"]
+        why = "is known by its sizes alone; for other weights name a folder as the model"
+        if is_folder(model) or is_hub(model):
+            right, why = ["pretrained"], "has its own weights"
+        elif model in TRAINED_LANGUAGE:
+            right = ["random", "trained"]
         if weights in right:
             return _trained_problem(model, weights)
-        why = (
-            "has its own weights"
-            if own
-            else "is known by its sizes alone; for other weights name a folder as the model"
-        )
         return f"{model} {why}; write {' or '.join(right)}, or leave it out"
 
     def tokens(self, values: Mapping[str, Any]) -> int | None:
+        """Tokens of the input; `None` for an image size that is no multiple of the model's
+        patch.
+        """
         prompt: int | None = values.get("prompt_tokens")
         return prompt
 
-    def size_problem(self, condition: Condition, image_size: ImageSize | None) -> Problem | None:  # noqa: ARG002 - of the protocol
-        if condition.new_tokens is not None and condition.new_tokens < MIN_NEW:
-            needed = (
-                f"is {condition.new_tokens}; at least {MIN_NEW} new tokens are needed to time one"
-                " after the first"
-            )
+    def size_problem(self, condition: Condition, image_size: ImageSize | None) -> Problem | None:  # noqa: ARG002 - as of vision models
+        """Why the model cannot read this input; `image_size` is that of an arm, where it has its
+        own.
+        """
+        prompt, new = condition.prompt_tokens or 0, condition.new_tokens
+        if new is not None and new < MIN_NEW:
+            needed = f"is {new}; at least {MIN_NEW} are needed to time one after the first"
             return Problem("new_tokens", needed)
         network = self.network(condition.model)
-        length = (condition.prompt_tokens or 0) + (condition.new_tokens or 0)
-        if network is None or length <= network.positions:
+        if network is None or prompt + (new or 0) <= network.positions:
             return None
-        count = f"{condition.prompt_tokens} tokens and {condition.new_tokens} new ones are"
         limit = f"more than the {network.positions} positions of {network.name}"
-        return Problem("prompt_tokens", f"{count} {limit}; request fewer")
+        return Problem(
+            "prompt_tokens", f"{prompt} tokens and {new} new ones are {limit}; request fewer"
+        )
 
     def runtime_problem(self, condition: Condition) -> str | None:
+        """Why no model runs with the runtime of an arm's own condition."""
         kept = condition.kv_cache or self.defaults["kv_cache"]
         if condition.runtime == "eager" or kept == "static":
             return None
-        steps = (
+        return (
             f"runtime {condition.runtime} runs steps of one shape, and with kv_cache {kept} every"
-            " token makes the cache longer"
+            " token makes the cache longer; write kv_cache: static"
         )
-        return f"{steps}; write kv_cache: static"
+
+
+ModelFamily = VisionModels | LanguageModels
+"""The models of one modality."""
 
 
 def is_data(forms: Iterable[str], text: str) -> bool:
@@ -237,10 +192,7 @@ def is_data(forms: Iterable[str], text: str) -> bool:
 def _trained_problem(model: str, weights: str) -> str | None:
     if weights == "trained" and model not in TRAINED_ON_DEMAND:
         these = " and ".join(TRAINED_ON_DEMAND)
-        return (
-            f"{model} is not trained on demand ({these} are); write random, pretrained, or a file's"
-            " path"
-        )
+        return f"{model} is not trained on demand ({these} are); write random or a file's path"
     if weights == "pretrained" and model in TRAINED_ON_DEMAND:
         return f"there are no published weights of {model}; write trained, random, or a file's path"
     return None

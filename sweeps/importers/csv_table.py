@@ -24,6 +24,7 @@ from sweeps.importers.csv_names import (
     unit_of,
 )
 from sweeps.importers.measurement import WHOLE_FIELDS, LatencyUnit, Measurement
+from sweeps.language.yaml_reader import file_text
 from sweeps.model.profile import COUNTERS
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ def read_csv_rows(
     the cells and no number has a point. Raises `UserError` with file, line and column for what is
     not a table of measurements.
     """
-    whole = text_of(path)
+    whole = file_text(path)
     text = whole.lstrip("\r\n ")
     if not text or "\0" in text:
         found = "no text" if text else "empty"
@@ -284,20 +285,6 @@ def _conditions_in_labels(
                 dtype=object,
             )
     return {**found, "label": labels[codes]} if found else {}
-
-
-def text_of(path: Path) -> str:
-    """The text of a file. Raises `UserError`."""
-    try:
-        return path.read_bytes().decode("utf-8-sig")
-    except IsADirectoryError:
-        raise UserError(f"{path} is a folder; name a file") from None
-    except FileNotFoundError:
-        raise UserError(f"{path}: there is no such file") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{path} is not UTF-8 text; save it in UTF-8") from None
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}") from None
 
 
 def _check_length(path: Path, cells: "pd.Series[str]", most: int) -> None:
@@ -459,7 +446,7 @@ def read_markdown_tables(
     empty. `mapping` as in `read_csv_rows`. Raises `UserError` for a file that cannot be read or has
     no table.
     """
-    lines = text_of(path).splitlines()
+    lines = file_text(path).splitlines()
     tables = 0
     for place in range(1, len(lines)):
         if "|" in lines[place] and "|" in lines[place - 1] and _RULE.fullmatch(lines[place]):

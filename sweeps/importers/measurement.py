@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from sweeps.model.identity import FrozenModel, digest
 from sweeps.model.profile import COUNTERS, IntervalEstimate
@@ -50,8 +50,9 @@ def names_baseline(name: str) -> bool:
     )
 
 
-_Count = Annotated[int, Field(ge=0)]
 _Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+_Share = Annotated[float, Field(ge=0, le=1)]
+_Noise = Annotated[float, Field(gt=0, lt=1)]
 _Percent = Annotated[float, Field(ge=0, le=100)]
 
 
@@ -76,13 +77,13 @@ class Measurement(FrozenModel):
     setting: str | None = None
     """What else the row was measured under (dtype, runtime, weights …); rows are compared where it
     is equal."""
-    image_size: Annotated[int, Field(gt=0)] | None = None
-    tokens: _Count | None = None
+    image_size: PositiveInt | None = None
+    tokens: NonNegativeInt | None = None
     """Patch tokens of an image, or tokens of the prompt, before any reduction."""
-    tokens_final: _Count | None = None
+    tokens_final: NonNegativeInt | None = None
     """Tokens that are stated to be left in the end."""
-    batch: Annotated[int, Field(gt=0)] | None = None
-    batch_counted: _Count | None = None
+    batch: PositiveInt | None = None
+    batch_counted: NonNegativeInt | None = None
     """Items that a forward really held, where they were counted."""
     latency_ms: _Positive | None = None
     latency_p95_ms: _Positive | None = None
@@ -93,11 +94,11 @@ class Measurement(FrozenModel):
     """1e9 multiply-accumulates per item; papers call them GFLOPs."""
     kernel_ms: _Positive | None = None
     """Time of all kernels on the device, of `forwards` forwards together."""
-    kernels: _Count | None = None
+    kernels: NonNegativeInt | None = None
     """Kernels launched in these forwards."""
-    forwards: Annotated[int, Field(gt=0)] | None = None
+    forwards: PositiveInt | None = None
     """Forwards that `kernel_ms` and `kernels` cover; `None` where that is not stated."""
-    kernel_time_share: Annotated[float, Field(ge=0, le=1)] | None = None
+    kernel_time_share: _Share | None = None
     """Share of the kernel time of a forward that the profiled kernels take, which `kernel_ms` and
     `counters` are about."""
     device_ms: _Positive | None = None
@@ -105,17 +106,17 @@ class Measurement(FrozenModel):
     peak_gflops: _Positive | None = None
     """1e9 floating-point operations per second (two per MAC) that the device reaches at best."""
     keep_rate: Annotated[float, Field(gt=0, le=1)] | None = None
-    stages: Annotated[int, Field(gt=0)] | None = None
+    stages: PositiveInt | None = None
     """Blocks in which the keep rate is applied."""
-    r: Annotated[float, Field(ge=0)] | None = None
+    r: NonNegativeFloat | None = None
     """Tokens that each block merges."""
-    sparsity: Annotated[float, Field(ge=0, le=1)] | None = None
-    tokens_saved: Annotated[float, Field(ge=0, le=1)] | None = None
+    sparsity: _Share | None = None
+    tokens_saved: _Share | None = None
     """Share of the tokens of a text that a vocabulary saves."""
     top1: _Percent | None = None
-    images: Annotated[int, Field(gt=0)] | None = None
+    images: PositiveInt | None = None
     """Images that `top1` is about."""
-    kl: Annotated[float, Field(ge=0)] | None = None
+    kl: NonNegativeFloat | None = None
     perplexity: _Positive | None = None
     speedup: _Positive | None = None
     """Stated: time of the baseline over time of this row."""
@@ -129,7 +130,7 @@ class Measurement(FrozenModel):
     """Peak of one device or process, in 1e6 bytes."""
     parameters_m: _Positive | None = None
     """1e6 weights of the model."""
-    noise: Annotated[float, Field(gt=0, lt=1)] | None = None
+    noise: _Noise | None = None
     """Relative standard deviation of its times."""
     counters: Annotated[Mapping[str, float], AfterValidator(_known_counters)] = Field(
         default_factory=dict
@@ -148,23 +149,44 @@ class StatedBreakEven(FrozenModel):
     where: str = ""
 
 
-class MeasurementTable(FrozenModel):
-    """Rows that one source reports together."""
+class _TableFacts(FrozenModel):
+    """What holds of all rows of a table."""
 
-    name: str
-    rows: tuple[Measurement, ...]
     latency: LatencyUnit | None = None
     """What `latency_ms` is the time of; `None` where the source does not state it."""
     items: Literal["images", "tokens"] = "images"
     """What `throughput` counts."""
     baseline: str | None = None
     """Label of the rows of the unmodified model; `None`: one of `BASELINE_WORDS`."""
-    noise: Annotated[float, Field(gt=0, lt=1)] | None = None
+    noise: _Noise | None = None
     """Relative standard deviation of a time, where the source states it."""
-    job_noise: Annotated[float, Field(gt=0, lt=1)] | None = None
+    break_evens: tuple[StatedBreakEven, ...] = ()
+
+
+class SourceFacts(_TableFacts):
+    """The same and the source of a published table."""
+
+    title: str = Field(min_length=1)
+    owner: str = Field(min_length=1)
+    """Authors, or who made the report."""
+    year: int | None = None
+    where: str = Field(min_length=1)
+    """Table, section or file of the source."""
+    url: str | None = None
+    software: str | None = None
+    counter: str | None = None
+    """What counted the MACs."""
+    note: str | None = None
+
+
+class MeasurementTable(_TableFacts):
+    """Rows that one source reports together."""
+
+    name: str
+    rows: tuple[Measurement, ...]
+    job_noise: _Noise | None = None
     """That of the median of a job beside another job of the same machine, which varies less than
     single times; `None`: `noise`."""
-    break_evens: tuple[StatedBreakEven, ...] = ()
 
     def is_baseline(self, row: Measurement) -> bool:
         """Whether a row is of the unmodified model."""
@@ -196,20 +218,8 @@ class MeasurementTable(FrozenModel):
         return None if whole is None else whole / (row.batch or 1)
 
 
-class ReferenceSet(MeasurementTable):
+class ReferenceSet(SourceFacts, MeasurementTable):
     """A published table with its source."""
-
-    title: str
-    owner: str
-    """Authors, or who made the report."""
-    year: int | None = None
-    where: str
-    """Table, section or file of the source."""
-    url: str | None = None
-    software: str | None = None
-    counter: str | None = None
-    """What counted the MACs."""
-    note: str | None = None
 
     @property
     def environment(self) -> str:

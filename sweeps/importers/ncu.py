@@ -3,6 +3,7 @@ metric), summaries per kernel.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,6 +16,7 @@ from sweeps.importers.traces import (
     ImportedProfile,
     Mark,
     TraceError,
+    by_phase,
     read_marks,
     weighted_means,
 )
@@ -361,16 +363,9 @@ def ncu_profiles(report: NcuReport, given: int | None = None) -> tuple[ImportedP
     """
     prompts = [each for each in report.kernels if PREFILL_RANGE in each.ranges]
     steps = [each for each in report.kernels if FORWARD_RANGE in each.ranges]
-    found: dict[Phase, list[NcuKernel]] = {
-        "prefill": prompts,
-        "decode" if prompts else "forward": steps,
-    }
-    phases = {phase: kernels for phase, kernels in found.items() if kernels} or {
-        "forward": list(report.kernels)
-    }
     return tuple(
-        _profile(report, phase, kernels, given if phase != "prefill" else None)
-        for phase, kernels in phases.items()
+        _profile(report, phase, kernels, None if phase == "prefill" else given)
+        for phase, kernels in by_phase(prompts, steps, list(report.kernels)).items()
     )
 
 
@@ -419,26 +414,18 @@ def covered_share(profiled: Iterable[Activities], whole: Iterable[Activities]) -
     profiled three times, three tenths of its time count. `None` if `whole` has no kernels, or none
     of those in `profiled`.
     """
-    seconds: dict[str, float] = {}
-    runs: dict[str, float] = {}
+    seconds, runs, found = (defaultdict[str, float](float) for _ in range(3))
     for each in whole:
         if each.activity == "kernel":
-            name = function_name(each.name)
-            seconds[name] = seconds.get(name, 0.0) + each.seconds
-            runs[name] = runs.get(name, 0.0) + each.count
-    found: dict[str, float] = {}
+            seconds[function_name(each.name)] += each.seconds
+            runs[function_name(each.name)] += each.count
     for each in profiled:
-        name = function_name(each.name)
-        found[name] = found.get(name, 0.0) + each.count
-    total = sum(seconds.values())
-    common = found.keys() & seconds.keys()
+        found[function_name(each.name)] += each.count
+    total, common = sum(seconds.values()), found.keys() & seconds.keys()
     if not common or not total:
         return None
-    return min(
-        1.0,
-        sum(min(1.0, found[name] / runs[name]) * seconds[name] for name in common if runs[name])
-        / total,
-    )
+    covered = (min(1.0, found[name] / runs[name]) * seconds[name] for name in common if runs[name])
+    return min(1.0, sum(covered) / total)
 
 
 def function_name(name: str) -> str:
@@ -457,17 +444,14 @@ def _activities(kernels: Sequence[NcuKernel], forwards: int) -> tuple[Activities
     groups: dict[str, list[NcuKernel]] = {}
     for each in kernels:
         groups.setdefault(each.name, []).append(each)
-    found = []
-    for name, group in groups.items():
-        found.append(
-            Activities(
-                name=name,
-                activity="kernel",
-                count=_launches(group) / forwards,
-                seconds=sum(each.seconds * each.runs for each in group) / forwards,
-                counters=weighted_means(
-                    [(each.seconds * each.runs, each.counters) for each in group]
-                ),
-            )
+    found = [
+        Activities(
+            name=name,
+            activity="kernel",
+            count=_launches(group) / forwards,
+            seconds=sum(each.seconds * each.runs for each in group) / forwards,
+            counters=weighted_means([(each.seconds * each.runs, each.counters) for each in group]),
         )
+        for name, group in groups.items()
+    ]
     return tuple(sorted(found, key=lambda each: (-each.seconds, each.name)))

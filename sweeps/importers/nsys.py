@@ -17,6 +17,7 @@ from sweeps.importers.traces import (
     ImportedProfile,
     NvtxRange,
     TraceError,
+    by_phase,
     read_marks,
 )
 from sweeps.model.profile import Activities, ArmProfile, Phase, TimeClass
@@ -54,16 +55,9 @@ def nsys_profiles(trace: DeviceTrace, given: int | None = None) -> tuple[Importe
     ordered = sorted(trace.ranges, key=lambda each: each.start)
     prompts = [each for each in ordered if each.name == PREFILL_RANGE]
     steps = [each for each in ordered if each.name == FORWARD_RANGE]
-    found: dict[Phase, list[NvtxRange]] = {
-        "prefill": prompts,
-        "decode" if prompts else "forward": steps,
-    }
-    phases = {phase: ranges for phase, ranges in found.items() if ranges}
-    if not phases:
-        return (_profile(trace, "forward", [], given),)
     return tuple(
-        _profile(trace, phase, ranges, given if phase != "prefill" else None)
-        for phase, ranges in phases.items()
+        _profile(trace, phase, ranges, None if phase == "prefill" else given)
+        for phase, ranges in by_phase(prompts, steps, []).items()
     )
 
 
@@ -77,15 +71,12 @@ def _profile(
         run.correlation not in started for run in kernels if ranges and run.start > ranges[0].start
     )
     if unknown and (given is None or phase != "forward"):
-        way_out = (
-            ", or state with --forwards K how many forwards the whole file holds"
-            if phase == "forward"
-            else ""
-        )
+        other = ", or state with --forwards K how many forwards the whole file holds"
         raise TraceError(
             f"which call of the host started {unknown} of its {count(len(kernels), 'kernel')} is"
             f" not recorded (table CUPTI_ACTIVITY_KIND_RUNTIME), so that their {ranges[0].name} is"
-            f" not known; record it with --trace=cuda,nvtx{way_out}"
+            " not known; record it with"
+            f" --trace=cuda,nvtx{other if phase == 'forward' else ''}"
         )
     ranges = [] if unknown else ranges
     part = _by_ranges(started, runs, ranges, given) if ranges else _as_stated(runs, given)
@@ -198,16 +189,20 @@ def _started(calls: Iterable[ApiCall], runs: Iterable[DeviceActivity]) -> Starte
     Raises `TraceError` for calls of several processes where runs name none.
     """
     own = {run.process >> 24 for run in runs if run.process is not None}
-    mine = [each for each in calls if each.thread is None or not own or each.thread >> 24 in own]
-    if not own and len({each.thread >> 24 for each in mine if each.thread is not None}) > 1:
+    started: dict[int | None, int] = {}
+    processes = set[int]()
+    for each in calls:
+        if each.thread is not None:
+            if own and each.thread >> 24 not in own:
+                continue
+            processes.add(each.thread >> 24)
+        if each.correlation:
+            started[each.correlation] = min(each.start, started.get(each.correlation, each.start))
+    if not own and len(processes) > 1:
         raise TraceError(
             "it holds calls of several processes, and its kernels name none (column globalPid);"
             " record one process"
         )
-    started: dict[int | None, int] = {}
-    for each in mine:
-        if each.correlation:
-            started[each.correlation] = min(each.start, started.get(each.correlation, each.start))
     return started
 
 

@@ -4,16 +4,17 @@ measurement gives a number or a name.
 
 import json
 import math
+import operator
 import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import ValidationError
 
 from sweeps.errors import UserError
 from sweeps.model.flags import FLAGS
-from sweeps.model.kinds import KINDS
+from sweeps.model.kinds import KINDS, Payload
 from sweeps.model.metrics import find_metric
 from sweeps.model.outcome import YEAR_3000, ArmOutcome, Outcome
 from sweeps.model.profile import ArmProfile
@@ -72,8 +73,11 @@ FREE_TEXTS = (
 UNITS = {"ms": ("ms", "s"), "B": ("B", "MiB"), "MiB": ("B", "MiB")}
 """Units in which a worker may report a metric that is declared in one of these; others only in
 their own."""
-NEVER_NEGATIVE = frozenset({"ms", "s", "B", "MiB"})
-"""Units of figures that are never below zero."""
+MAX_FIGURES = {
+    **dict.fromkeys(("ms", "s"), YEAR_S * 1e3),
+    **dict.fromkeys(("B", "MiB"), YEAR_S * 1e9),
+}
+"""The most of figures that are never below zero, by their unit."""
 
 
 class OutcomeFileError(UserError):
@@ -85,59 +89,20 @@ def read_outcome(text: str) -> Outcome:
     measurement gives.
     """
     try:
-        outcome = Outcome.model_validate_json(text)
+        outcome = Outcome.model_validate_json(text, strict=True)
         given = json.loads(text)
     except ValidationError as error:
         first = error.errors()[0]
         raise OutcomeFileError(f"{_place(first['loc'])}: {first['msg']}") from None
     except (ValueError, RecursionError) as error:
         raise OutcomeFileError(f"the whole: {error}") from None
-    for problem in (
-        *_reinterpreted(given, outcome.model_dump(mode="json"), ()),
-        *_impossible(given),
-        *_contradictions(outcome),
-    ):
+    for problem in (*_impossible(given), *_contradictions(outcome)):
         raise OutcomeFileError(problem)
     return outcome
 
 
 def _place(path: tuple[Any, ...]) -> str:
     return ".".join(map(str, path)) or "the whole"
-
-
-def _reinterpreted(given: Any, read: Any, path: tuple[Any, ...]) -> Iterator[str]:
-    """Values that were read as something else than what stands there: `true` as 1, `"1"` as 1,
-    `2.0` as 2.
-    """
-    if isinstance(given, dict) and isinstance(read, dict):
-        for key in given.keys() & read.keys():
-            yield from _reinterpreted(given[key], read[key], (*path, key))
-    elif isinstance(given, list) and isinstance(read, list):
-        for place, (one, other) in enumerate(zip(given, read, strict=True)):
-            yield from _reinterpreted(one, other, (*path, place))
-    elif (
-        type(given) is not type(read)
-        and not (type(given) is int and type(read) is float)
-        and not _not_finite(given)
-    ):
-        yield (
-            f"{_place(path)}: {json.dumps(given)[:40]} is no"
-            f" {_KINDS_OF_VALUES.get(type(read), 'such value')}"
-        )
-
-
-_KINDS_OF_VALUES = {
-    int: "whole number",
-    float: "number",
-    str: "text",
-    bool: "truth value",
-    list: "list",
-    dict: "mapping",
-}
-
-
-def _not_finite(value: Any) -> bool:
-    return isinstance(value, float) and not math.isfinite(value)
 
 
 def _impossible(given: Any) -> Iterator[str]:
@@ -173,97 +138,76 @@ def _leaves(value: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...]
 
 def _contradictions(outcome: Outcome) -> Iterator[str]:
     """What its parts state differently of one thing."""
-    job, kind = outcome.job, KINDS[outcome.job.kind]
-    condition = job.condition
-    if condition.device != outcome.environment.device:
-        yield (
-            f"environment.device: {outcome.environment.device}, and the job is for"
-            f" {condition.device}"
-        )
-    required = (*kind.required, *(("image_size",) if kind.modality == "vision" else ()))
-    if lacking := [name for name in required if getattr(condition, name) is None]:
-        yield f"job.condition.{lacking[0]}: a job of kind {job.kind} needs it"
-    if outcome.ended_at - outcome.started_at > YEAR_S:
-        yield f"ended_at: more than a year after started_at ({outcome.started_at})"
-    yield from _longer_than_the_job(outcome)
-    seen = {arm.arm for arm in outcome.arms} | {failure.arm for failure in outcome.failures}
-    timed = {
-        *(outcome.samples.arms if outcome.samples else ()),
-        *(profile.arm for profile in outcome.profiles or ()),
-    }
-    if unseen := sorted(timed - seen):
-        yield f"arms: lack arm {unseen[0]}, which was timed"
-    for place, profile in enumerate(outcome.profiles or ()):
-        yield from _of_profile(profile, len(job.arms), f"profiles.{place}")
-    for name in ("samples", "predictions", "text_scores", "profiles"):
+    job, kind, samples = outcome.job, KINDS[outcome.job.kind], outcome.samples
+    yield from _of_condition(outcome)
+    profiles = outcome.profiles or ()
+    known = {arm.arm for arm in outcome.arms} | {failure.arm for failure in outcome.failures}
+    timed = {*(samples.arms if samples else ()), *(profile.arm for profile in profiles)}
+    for unknown in sorted(timed - known):
+        yield f"arms: lack arm {unknown}, which was timed"
+    for index, profile in enumerate(profiles):
+        yield from _of_profile(profile, len(job.arms), f"profiles.{index}")
+    for name in get_args(Payload):
         if getattr(outcome, name) is not None and name != kind.payload:
             yield f"{name}: a job of kind {job.kind} has {kind.payload}"
-    for name in outcome.samples.series if outcome.samples else ():
+    for name in samples.series if samples else ():
         if find_metric(name) is None:
             yield f"samples.series.{name}: no metric has this name"
     for flag in (*outcome.flags, *(flag for arm in outcome.arms for flag in arm.flags)):
         if flag not in FLAGS:
             yield f"flags: unknown flag {flag[:40]!r}"
-    for place, arm in enumerate(outcome.arms):
-        yield from _of_metrics(arm, f"arms.{place}.metrics")
+    for index, arm in enumerate(outcome.arms):
+        yield from _of_metrics(arm, f"arms.{index}.metrics")
 
 
-def _longer_than_the_job(outcome: Outcome) -> Iterator[str]:
-    """Times that together are longer than the job took, by clocks that may be set meanwhile."""
-    most = ALLOWED * (outcome.ended_at - outcome.started_at) + SLACK_S
-    spent = {
-        f"arms.{arm.arm}: warm-up": (arm.warmup_s or 0) + (arm.first_call_s or 0)
-        for arm in outcome.arms
-    }
+def _of_condition(outcome: Outcome) -> Iterator[str]:
+    job, kind = outcome.job, KINDS[outcome.job.kind]
+    device = outcome.environment.device
+    if job.condition.device != device:
+        yield f"environment.device: {device}, and the job is for {job.condition.device}"
+    for name in (*kind.required, *(["image_size"] if kind.modality == "vision" else [])):
+        if getattr(job.condition, name) is None:
+            yield f"job.condition.{name}: a job of kind {job.kind} needs it"
+    took = outcome.ended_at - outcome.started_at
+    if took > YEAR_S:
+        yield f"ended_at: more than a year after started_at ({outcome.started_at})"
+    for name, seconds in _times(outcome):
+        # clocks may be set meanwhile
+        if seconds > ALLOWED * took + SLACK_S:
+            yield f"{name}: {seconds:.3g} s in a job that took {took:.3g} s"
+
+
+def _times(outcome: Outcome) -> Iterator[tuple[str, float]]:
+    """Times that lie within the job, each with its name."""
+    for arm in outcome.arms:
+        yield f"arms.{arm.arm}: warm-up", (arm.warmup_s or 0) + (arm.first_call_s or 0)
     if (samples := outcome.samples) is not None:
-        tables = {
-            "seconds": samples.seconds,
-            "event_seconds": samples.event_seconds or (),
-            **samples.series,
-        }
-        for name, table in tables.items():
-            spent[f"samples: {name}"] = sum(
-                a * b for row in table for a, b in zip(row, samples.inner, strict=True)
-            )
-        spent["samples: bursts"] = sum(map(sum, samples.bursts or ()))
+        for table in (samples.seconds, samples.event_seconds or (), *samples.series.values()):
+            yield "samples", sum(sum(map(operator.mul, row, samples.inner)) for row in table)
+        yield "samples.bursts", sum(map(sum, samples.bursts or ()))
     for profile in outcome.profiles or ():
-        ran = sum(each.seconds for each in profile.activities)
-        spent[f"profiles: arm {profile.arm}"] = max(
-            profile.wall_s or 0, profile.profiled_wall_s or 0, ran
-        )
-    for name, seconds in spent.items():
-        if seconds > most:
-            yield (
-                f"{name}: {seconds:.3g} s in a job that took"
-                f" {outcome.ended_at - outcome.started_at:.3g} s"
-            )
+        name, ran = f"profiles: arm {profile.arm}", sum(each.seconds for each in profile.activities)
+        yield name, max(profile.wall_s or 0, profile.profiled_wall_s or 0, ran)
 
 
 def _of_profile(profile: ArmProfile, arms: int, where: str) -> Iterator[str]:
     if profile.baseline is not None and profile.baseline >= arms:
         yield f"{where}.baseline: arm {profile.baseline}; the job has arms 0 to {arms - 1}"
-    total = sum(profile.times.values())
-    if (
-        profile.times
-        and profile.wall_s is not None
-        and not math.isclose(total, profile.wall_s, rel_tol=0.01, abs_tol=1e-9)
-    ):
-        yield f"{where}.times: add up to {total:g} s of a wall of {profile.wall_s:g} s"
-    bounded = [
-        ("speedup", profile.speedup),
-        ("profiled_speedup", profile.profiled_speedup),
-        *profile.changes.items(),
-    ]
-    for name, found in bounded:
+    total, wall = sum(profile.times.values()), profile.wall_s
+    close = wall is None or math.isclose(total, wall, rel_tol=0.01, abs_tol=1e-9)
+    if profile.times and not close:
+        yield f"{where}.times: add up to {total:g} s of a wall of {wall:g} s"
+    named = {"speedup": profile.speedup, "profiled_speedup": profile.profiled_speedup}
+    for name, found in (*named.items(), *profile.changes.items()):
         if found is not None and not _bounded(found.low, found.value, found.high):
             yield f"{where}.{name}: {found.value:g} does not lie in its interval"
 
 
 def _bounded(low: float | None, value: float, high: float | None) -> bool:
     """Whether an interval has both ends or none, in their order, and the value between them."""
-    return (low is None and high is None) or (
-        low is not None and high is not None and low <= value <= high
-    )
+    if low is None or high is None:
+        return low is high
+    return low <= value <= high
 
 
 def _of_metrics(arm: ArmOutcome, where: str) -> Iterator[str]:
@@ -272,11 +216,9 @@ def _of_metrics(arm: ArmOutcome, where: str) -> Iterator[str]:
         units = () if spec is None else UNITS.get(spec.unit, (spec.unit,))
         if units and each.unit not in units:
             yield f"{where}: {each.name} in {each.unit[:40]!r}, expected {' or '.join(units)}"
-        if each.unit in NEVER_NEGATIVE and not 0 <= each.value <= YEAR_S * 1e3 * (
-            1 if each.unit in {"s", "ms"} else 1e6
-        ):
+        if each.unit in MAX_FIGURES and not 0 <= each.value <= MAX_FIGURES[each.unit]:
             yield f"{where}: {each.name} of {each.value:g} {each.unit}"
-        if (each.low is None) != (each.high is None) or (each.low or 0) > (each.high or 0):
+        if not _bounded(each.low, each.low or 0, each.high):
             yield f"{where}: the interval of {each.name} is from {each.low} to {each.high}"
     if arm.trainable_parameters > arm.parameters:
         yield f"{where}: {arm.trainable_parameters} trainable parameters of {arm.parameters}"

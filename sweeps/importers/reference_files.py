@@ -13,36 +13,21 @@ from pydantic import Field, ValidationError
 from sweeps.errors import UserError, unknown_word
 from sweeps.importers.csv_table import read_csv_rows
 from sweeps.importers.measurement import (
-    LatencyUnit,
     Measurement,
     ReferenceSet,
-    StatedBreakEven,
+    SourceFacts,
 )
 from sweeps.language.yaml_reader import Place, first_error, read, validated
-from sweeps.model.identity import FrozenModel
 
 SHIPPED = Path(str(files("sweeps") / "references"))
 SUFFIXES_OF_REFERENCES = (".yaml", ".yml")
 
 
-class ReferenceFile(FrozenModel):
+class ReferenceFile(SourceFacts):
     """A reference as it is written: fields that rows have in common stand once."""
 
     reference: Literal[1]
     """Version of this format; marks the file as a reference."""
-    title: str = Field(min_length=1)
-    owner: str = Field(min_length=1)
-    year: int | None = None
-    where: str = Field(min_length=1)
-    url: str | None = None
-    software: str | None = None
-    counter: str | None = None
-    note: str | None = None
-    latency: LatencyUnit | None = None
-    items: Literal["images", "tokens"] = "images"
-    baseline: str | None = None
-    noise: float | None = Field(default=None, gt=0, lt=1)
-    break_evens: tuple[StatedBreakEven, ...] = ()
     common: Measurement = Measurement()
     """Fields of every row that does not state them itself."""
     by_label: Mapping[str, Measurement] = Field(default_factory=dict)

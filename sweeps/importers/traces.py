@@ -4,10 +4,10 @@ marks that name an arm.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from sweeps.errors import UserError
-from sweeps.model.profile import COUNTERS, Activities, Activity, ArmProfile, Side
+from sweeps.model.profile import COUNTERS, Activity, ArmProfile, Phase, Side
 from sweeps.number_format import count
 
 FORWARD_RANGE, PREFILL_RANGE = "breakeven:forward", "breakeven:prefill"
@@ -16,6 +16,11 @@ each prompt and each step."""
 COMPARISON_MARK = re.compile(r"breakeven:comparison:([0-9a-f]+)")
 SIDE_MARK = re.compile(r"breakeven:side:(baseline|arm)")
 ARM_MARK = re.compile(r"breakeven:arm:(\d+)")
+
+
+Item = TypeVar("Item")
+MAX_LISTED = 3
+"""Kernels that a summary lists."""
 
 
 class TraceError(UserError):
@@ -97,55 +102,60 @@ class ImportedProfile(NamedTuple):
     """What a reader of the numbers must know, a line each."""
 
 
+def by_phase(prompts: list[Item], steps: list[Item], others: list[Item]) -> dict[Phase, list[Item]]:
+    """What the ranges of the runner hold by phase; `others` where there are no ranges."""
+    found: dict[Phase, list[Item]] = {
+        "prefill": prompts,
+        "decode" if prompts else "forward": steps,
+    }
+    return {phase: items for phase, items in found.items() if items} or {"forward": others}
+
+
 def read_marks(texts: Iterable[str]) -> Mark:
     """The marks in names of ranges. Raises `TraceError` if they name two arms: one file is the
     profile of one arm.
     """
-    comparisons: dict[str, None] = {}
-    sides: set[Side] = set()
-    arms: set[int] = set()
-    for text in texts:
-        comparisons.update(dict.fromkeys(COMPARISON_MARK.findall(text)))
-        sides.update(SIDE_MARK.findall(text))
-        arms.update(int(index) for index in ARM_MARK.findall(text))
-    if len(arms) > 1 or len(sides) > 1:
-        named = ", ".join(map(str, sorted(arms))) if len(arms) > 1 else "baseline and arm"
-        raise TraceError(
-            f"its ranges name the arms {named}; a file holds one arm: run each with --arm N under"
-            " the profiler"
-        )
-    return Mark(tuple(comparisons), next(iter(sides), None), next(iter(arms), None))
-
-
-_SHOWN = 3
-"""Kernels that are listed."""
+    text = "\n".join(texts)
+    comparisons = tuple(dict.fromkeys(COMPARISON_MARK.findall(text)))
+    sides: set[Side] = set(SIDE_MARK.findall(text))
+    arms = {int(index) for index in ARM_MARK.findall(text)}
+    for named in ([*map(str, sorted(arms))], sorted(sides)):
+        if len(named) > 1:
+            raise TraceError(
+                f"its ranges name the arms {', '.join(named)}; a file holds one"
+                " arm: run each with --arm N under the profiler"
+            )
+    return Mark(comparisons, next(iter(sides), None), next(iter(arms), None))
 
 
 def summary_lines(imported: ImportedProfile, kernel_time_share: float | None) -> Iterator[str]:
-    """The lines, without the file's name; `kernel_time_share` of the arm is in the profile, if it
-    is known.
+    """What an imported profile covers and shows, without the file's name: how many kernels and what
+    share of the time come first; `kernel_time_share` of the arm is in the profile, if it is known.
     """
     profile = imported.profile
+    coverage = "what share of the arm's kernel time they take is not known"
+    if kernel_time_share is not None:
+        coverage = f"they take {100 * kernel_time_share:.3g} % of the arm's kernel time"
     yield imported.source
-    yield f"{_kernels(imported)}; {_coverage(kernel_time_share)}"
+    yield f"{_kernels(imported)}; {coverage}"
     if profile.times:
-        each = "per forward: "
-        yield each + ", ".join(
-            f"{cause} {1e3 * seconds:.3g} ms" for cause, seconds in profile.times.items()
-        )
-    means = mean_counters(profile.activities)
+        listed = (f"{cause} {1e3 * seconds:.3g} ms" for cause, seconds in profile.times.items())
+        yield f"per forward: {', '.join(listed)}"
+    means = weighted_means([(each.seconds, each.counters) for each in profile.activities])
     if means:
-        listed = ", ".join(
+        listed = (
             f"{name.replace('_', ' ')} {value:.3g} {COUNTERS[name]}"
             for name, value in means.items()
         )
-        only = (
-            ""
-            if kernel_time_share == 1
-            else f" (of these {count(imported.kernels, 'kernel')} alone, not of the arm)"
+        only = f" (of these {count(imported.kernels, 'kernel')} alone, not of the arm)"
+        yield (
+            f"means weighted by time{'' if kernel_time_share == 1 else only}: {', '.join(listed)}"
         )
-        yield f"means weighted by time{only}: {listed}"
-    yield from _longest(profile)
+    total = sum(each.seconds for each in profile.activities)
+    unit = "per forward" if profile.forwards > 1 else "times"
+    for each in profile.activities[:MAX_LISTED]:
+        share = f"{100 * each.seconds / total:.3g} %" if total else "-"
+        yield f"{share} of the profiled time: {each.name[:100]} ({each.count:,.4g} {unit})"
     yield from imported.notes
 
 
@@ -157,34 +167,11 @@ def _kernels(imported: ImportedProfile) -> str:
     if profile.forwards > 1:
         text += f", {imported.kernels / profile.forwards:,.4g} per forward"
     if imported.kernels < imported.kernels_in_file:
-        share = (
-            ""
-            if imported.time_share is None
-            else f" and {100 * imported.time_share:.3g} % of their time"
-        )
-        text += f" (of {imported.kernels_in_file:,} in the file{share})"
+        text += f" (of {imported.kernels_in_file:,} in the file"
+        if imported.time_share is not None:
+            text += f" and {100 * imported.time_share:.3g} % of their time"
+        text += ")"
     return text
-
-
-def _coverage(kernel_time_share: float | None) -> str:
-    if kernel_time_share is None:
-        return "what share of the arm's kernel time they take is not known"
-    return f"they take {100 * kernel_time_share:.3g} % of the arm's kernel time"
-
-
-def _longest(profile: ArmProfile) -> Iterator[str]:
-    total = sum(each.seconds for each in profile.activities)
-    for each in profile.activities[:_SHOWN]:
-        share = f"{100 * each.seconds / total:.3g} %" if total else "-"
-        runs = (
-            f"{each.count:,.4g} per forward" if profile.forwards > 1 else f"{each.count:,.4g} times"
-        )
-        yield f"{share} of the profiled time: {each.name[:100]} ({runs})"
-
-
-def mean_counters(activities: Iterable[Activities]) -> dict[str, float]:
-    """Counters over all kernels, as means weighted by time, in the order of `COUNTERS`."""
-    return weighted_means([(each.seconds, each.counters) for each in activities])
 
 
 def weighted_means(measured: Sequence[tuple[float, Mapping[str, float]]]) -> dict[str, float]:

@@ -62,6 +62,7 @@ _DURATION_SCHEMA = {
     "description": "A duration: 250ms, 10s, 5m, 1h, or a number of seconds.",
 }
 Duration = Annotated[float, BeforeValidator(seconds), Field(gt=0), WithJsonSchema(_DURATION_SCHEMA)]
+_Natural = Annotated[int, Field(ge=1)]
 _DEFAULT = Protocol()
 VISIT_PAIRS = 3
 """A visit has at least so many."""
@@ -163,7 +164,7 @@ class Generation(Latency):
 class Accuracy(KindSection):
     """How much to evaluate."""
 
-    images: int | None = Field(default=None, ge=1)
+    images: _Natural | None = None
     """Evaluate this many images, evenly spread over the data; all where it is left out."""
     timeout: Duration = 1800.0
     """The job is killed after this long; training a model on demand counts."""
@@ -172,14 +173,14 @@ class Accuracy(KindSection):
 class Quality(KindSection):
     """How much to read."""
 
-    characters: int | None = Field(default=None, ge=1)
+    characters: _Natural | None = None
     """Read this many characters of the held-out text; all of it where it is left out."""
     tasks: tuple[Annotated[str, Field(pattern=r"^\S(.*\S)?$")], ...] | None = Field(
         default=None, min_length=1
     )
     """Tasks of lm-eval to answer zero-shot, each a name or the path of a YAML file; needs lm-eval
     and the tasks' data on disk."""
-    documents: int | None = Field(default=None, ge=1)
+    documents: _Natural | None = None
     """Answer this many documents of each task, evenly spread over them; all where it is left
     out."""
     timeout: Duration = 1800.0

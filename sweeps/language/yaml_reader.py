@@ -130,7 +130,7 @@ def file_text(path: Path | str) -> str:
     except (OSError, ValueError) as error:
         reason = f"cannot be read: {getattr(error, 'strerror', None) or error}"
         if isinstance(error, IsADirectoryError):
-            reason = "is a folder; name a file, such as sweeps/quickstart.yaml"
+            reason = "is a folder; name a file"
         elif isinstance(error, FileNotFoundError):
             reason = "there is no such file"
         raise SweepError(str(path), None, "", reason) from None

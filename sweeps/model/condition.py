@@ -6,7 +6,7 @@ from functools import cache, cached_property
 from math import sqrt
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, PositiveInt
 
 from sweeps.model.identity import FrozenModel, canonical
 from sweeps.model.kinds import KINDS
@@ -37,8 +37,8 @@ NAMED_WEIGHTS = ("random", "pretrained", "trained")
 class Rectangle(FrozenModel):
     """The size in pixels of images that are no squares."""
 
-    height: int = Field(gt=0)
-    width: int = Field(gt=0)
+    height: PositiveInt
+    width: PositiveInt
 
     def __str__(self) -> str:
         return f"{self.height}x{self.width}"
@@ -78,9 +78,9 @@ class Condition(FrozenModel):
     image_size: ImageSize | None = None
     """The input in pixels: the side of a square, or `{height, width}`; `None` for a language
     model."""
-    batch_size: int = Field(default=1, gt=0)
+    batch_size: PositiveInt = 1
     device: Device = "cpu"
-    threads: int | None = Field(default=None, gt=0)
+    threads: PositiveInt | None = None
     """Intra-op CPU threads; `None` means one per core that the process may use."""
     dtype: Dtype = "float32"
     attention: Attention = "sdpa"
@@ -92,10 +92,10 @@ class Condition(FrozenModel):
     corruption: str | None = None
     """A corruption of the images, such as `gaussian_noise`."""
     severity: int | None = Field(default=None, ge=1, le=5)
-    prompt_tokens: int | None = Field(default=None, gt=0)
+    prompt_tokens: PositiveInt | None = None
     """Length of the prompt in tokens of the model's own tokenizer; an arm with another one reads
     the same text."""
-    new_tokens: int | None = Field(default=None, gt=0)
+    new_tokens: PositiveInt | None = None
     """Length of what is generated, in the same tokens: an arm with another tokenizer generates as
     many characters."""
     kv_cache: KvCache | None = None
@@ -105,7 +105,7 @@ class Condition(FrozenModel):
     exclusive: Exclusive | None = None
     """What a timing job has to itself: its node where nothing is written, with `device` one GPU and
     its share of the cores."""
-    spare_cores: int | None = Field(default=None, gt=0)
+    spare_cores: PositiveInt | None = None
     """Without `threads`: as many cores as this are left without a thread, so that each host has its
     own number of threads."""
     wait_policy: WaitPolicy | None = None

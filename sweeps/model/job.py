@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property, lru_cache
 from typing import Any, Literal, NamedTuple
 
-from pydantic import Field, model_validator
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from sweeps.model.condition import Condition, Kind, Overrides
 from sweeps.model.identity import FrozenModel, canonical, digest_of
@@ -19,27 +19,27 @@ class Protocol(FrozenModel):
     half_width: float = Field(default=0.015, gt=0, lt=1)
     """Stop once every ratio's interval is at most this wide to each side, as a share of the ratio,
     by the errors within a process. What differs between visits is left out here."""
-    budget_s: float = Field(default=10.0, gt=0)
+    budget_s: PositiveFloat = 10.0
     """Stop timing after this long, warm-up excluded; with fewer than `pairs_min` pairs the answer
     is `insufficient`."""
-    timeout_s: float = Field(default=300.0, gt=0)
+    timeout_s: PositiveFloat = 300.0
     """The job is killed after this long, not counting `compile_timeout_s`."""
-    compile_timeout_s: float = Field(default=900.0, gt=0)
+    compile_timeout_s: PositiveFloat = 900.0
     """An arm with runtime `compile` may take this long for its first call, which is when it is
     compiled."""
-    rounds: int = Field(default=1, ge=1)
+    rounds: PositiveInt = 1
     """Repetitions of the whole job, each in a fresh process when more than one."""
-    passes: int = Field(default=1, ge=1)
+    passes: PositiveInt = 1
     """Visits to the job, spread over the sweep, each with models copied anew; pairs and budget are
     those of one visit."""
-    images: int | None = Field(default=None, ge=1)
+    images: PositiveInt | None = None
     """Accuracy jobs: evaluate this many images (evenly spread over the data); `None` for all."""
-    characters: int | None = Field(default=None, ge=1)
+    characters: PositiveInt | None = None
     """Quality jobs: read this many characters of the held-out text; `None` for all of it."""
     tasks: tuple[str, ...] | None = None
     """Quality jobs: answer these tasks of lm-eval besides, each a name or the path of a YAML
     file."""
-    documents: int | None = Field(default=None, ge=1)
+    documents: PositiveInt | None = None
     """Quality jobs: answer this many documents of each task (evenly spread over them); `None` for
     all."""
 
@@ -114,7 +114,7 @@ class Arm(FrozenModel):
 
     stack: tuple[Step, ...] = ()
     overrides: Overrides = Overrides()
-    replicate: int = Field(default=0, ge=0)
+    replicate: NonNegativeInt = 0
     """Distinguishes equal arms in A/A tests."""
 
     def request(self) -> dict[str, Any]:
@@ -243,8 +243,8 @@ class Job(FrozenModel):
     protocol: Protocol = Protocol()
     content_hashes: dict[str, str] = Field(default_factory=dict)
     """Hashes of what the condition only names, see `Comparison.comparison_id`."""
-    round: int = Field(default=0, ge=0)
-    protocol_version: int = Field(default=1, ge=1)
+    round: NonNegativeInt = 0
+    protocol_version: PositiveInt = 1
     """Version of the way in which it is measured."""
 
     @model_validator(mode="after")

@@ -5,7 +5,7 @@ importing torch.
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, get_args, runtime_checkable
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt
 
 from sweeps.model.condition import Condition, ImageSize, image_shape, pixel_size
 from sweeps.model.identity import FrozenModel
@@ -90,15 +90,15 @@ class Network(FrozenModel):
 
     modality: ClassVar[Modality] = "vision"
     name: str
-    patch: int = Field(gt=0)
-    image_size: int = Field(gt=0)
+    patch: PositiveInt
+    image_size: PositiveInt
     """The size the model was made for; any multiple of `patch` is possible."""
-    depth: int = Field(gt=0)
-    width: int = Field(gt=0)
-    heads: int = Field(gt=0)
-    head_dim: int = Field(gt=0)
+    depth: PositiveInt
+    width: PositiveInt
+    heads: PositiveInt
+    head_dim: PositiveInt
     class_token: bool = True
-    prefix_tokens: int = Field(default=1, ge=0)
+    prefix_tokens: NonNegativeInt = 1
     """Class, distillation and register tokens together: never dropped, never merged."""
     channels: int = 3
     attention_macs_per_token: int
@@ -161,19 +161,19 @@ class LanguageNetwork(FrozenModel):
     name: str
     architecture: str
     """transformers' `model_type`."""
-    layers: int = Field(gt=0)
-    width: int = Field(gt=0)
-    heads: int = Field(gt=0)
-    kv_heads: int = Field(gt=0)
-    head_dim: int = Field(gt=0)
-    mlp_width: int = Field(gt=0)
-    vocabulary: int = Field(gt=0)
-    positions: int = Field(gt=0)
+    layers: PositiveInt
+    width: PositiveInt
+    heads: PositiveInt
+    kv_heads: PositiveInt
+    head_dim: PositiveInt
+    mlp_width: PositiveInt
+    vocabulary: PositiveInt
+    positions: PositiveInt
     """The longest context that the model was made for."""
-    window: int | None = Field(default=None, gt=0)
+    window: PositiveInt | None = None
     """Tokens, itself included, that a token attends to in layers with a sliding window; `None`
     where there are none."""
-    windowed: int = Field(default=0, ge=0)
+    windowed: NonNegativeInt = 0
     """How many layers have it."""
     tied: bool = False
     """Whether the head shares the weights of the embedding."""

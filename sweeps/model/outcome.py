@@ -6,7 +6,7 @@ import base64
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, NonNegativeInt, model_validator
 
 from sweeps.model.condition import Device
 from sweeps.model.identity import FrozenModel, digest
@@ -133,6 +133,7 @@ DatabaseCount = Annotated[int, Field(ge=0, lt=2**31)]
 """A count that every database can hold."""
 YEAR_3000 = 32_503_680_000.0
 """Seconds since the epoch; what lies beyond is no time of a measurement."""
+_Moment = Annotated[float, Field(gt=0, lt=YEAR_3000, allow_inf_nan=False)]
 INTEGER = 2**63
 """No integer of an outcome is as large as this: a database cannot hold it."""
 
@@ -252,8 +253,8 @@ class ArmOutcome(FrozenModel):
     """The network on the tokens it really saw, per image, in 1e9 MACs."""
     gmacs_overhead: float
     """What the method itself adds, per image, in 1e9 MACs."""
-    parameters: int = Field(ge=0)
-    trainable_parameters: int = Field(ge=0)
+    parameters: NonNegativeInt
+    trainable_parameters: NonNegativeInt
     batch: DatabaseCount
     """Images per forward, from the tensor that the first block saw."""
     tokens: DatabaseCount
@@ -292,13 +293,13 @@ class Failure(FrozenModel):
 class Outcome(FrozenModel):
     """Everything that came of one attempt at a job."""
 
-    schema_version: Literal[1] = 1
+    schema_version: int = Field(default=1, ge=1, le=1)
     job: Job
     environment: Environment
     host: str
-    started_at: float = Field(gt=0, lt=YEAR_3000, allow_inf_nan=False)
+    started_at: _Moment
     """Seconds since the epoch, UTC; the span in which the job held its device."""
-    ended_at: float = Field(gt=0, lt=YEAR_3000, allow_inf_nan=False)
+    ended_at: _Moment
     arms: tuple[ArmOutcome, ...] = ()
     failures: tuple[Failure, ...] = ()
     samples: Samples | None = None

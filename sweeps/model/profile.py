@@ -4,7 +4,14 @@ whichever tool recorded it.
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import (
+    Field,
+    FiniteFloat,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+)
 
 from sweeps.model.identity import FrozenModel
 
@@ -26,9 +33,9 @@ class Activities(FrozenModel):
 
     name: str
     activity: Activity
-    count: float = Field(ge=0)
+    count: NonNegativeFloat
     """Runs in one forward."""
-    seconds: float = Field(ge=0)
+    seconds: NonNegativeFloat
     """Time of these runs together, per forward; of an operator its own time, without that of
     operators it calls."""
     gmacs: float | None = None
@@ -52,9 +59,9 @@ COUNTERS = {
 class IntervalEstimate(FrozenModel):
     """A figure and its interval, whose ends are `None` where there are too few rounds for one."""
 
-    value: float = Field(allow_inf_nan=False)
-    low: float | None = Field(default=None, allow_inf_nan=False)
-    high: float | None = Field(default=None, allow_inf_nan=False)
+    value: FiniteFloat
+    low: FiniteFloat | None = None
+    high: FiniteFloat | None = None
 
 
 class ArmProfile(FrozenModel):
@@ -66,16 +73,16 @@ class ArmProfile(FrozenModel):
     """Index into `Job.arms`."""
     tool: Tool
     phase: Phase = "forward"
-    forwards: int = Field(ge=1)
+    forwards: PositiveInt
     """Forwards that the profiled pass held."""
-    wall_s: float | None = Field(default=None, ge=0)
+    wall_s: NonNegativeFloat | None = None
     """Median wall time without a profiler; `None` where it was not measured in the same process."""
-    profiled_wall_s: float | None = Field(default=None, ge=0)
+    profiled_wall_s: NonNegativeFloat | None = None
     """Wall time with the profiler, which slows the host."""
     times: dict[TimeClass, float] = Field(default_factory=dict)
     """Seconds by class; with `wall_s` they add up to it. Empty where only kernels were recorded one
     by one (ncu)."""
-    launches: float = Field(default=0, ge=0)
+    launches: NonNegativeFloat = 0
     """Kernels, copies and memsets started (on a CPU: operators called by the model)."""
     kernel_time_share: float | None = Field(default=None, ge=0, le=1)
     """Share of the arm's kernel time that `activities` hold, where it is known; a tool may have
@@ -86,10 +93,10 @@ class ArmProfile(FrozenModel):
     """Memory allocations per forward."""
     allocated_bytes: float | None = None
     """Bytes allocated per forward."""
-    baseline: int | None = Field(default=None, ge=0)
+    baseline: NonNegativeInt | None = None
     """Index into `Job.arms` of the arm that the following compare it with, by pairs inside rounds;
     `None` without such rounds."""
-    rounds: int | None = Field(default=None, ge=1)
+    rounds: PositiveInt | None = None
     """Rounds under the profiler, in each of which every arm of the job ran in random order."""
     speedup: IntervalEstimate | None = None
     """Of the walls without a profiler, baseline over arm, with the interval of any speed-up
@@ -106,10 +113,10 @@ class Peaks(FrozenModel):
     identity.
     """
 
-    gflops: float = Field(gt=0)
+    gflops: PositiveFloat
     """1e9 floating-point operations per second (two per MAC) of a large matrix product in the
     dtype."""
-    gb_per_s: float = Field(gt=0)
+    gb_per_s: PositiveFloat
     """1e9 bytes per second of memory, read and written."""
     dtype: str
     threads: int | None = None
