@@ -19,7 +19,7 @@ ARM_MARK = re.compile(r"breakeven:arm:(\d+)")
 
 
 Item = TypeVar("Item")
-MAX_LISTED = 3
+LONGEST_SHOWN = 3
 """Kernels that a summary lists."""
 
 
@@ -153,7 +153,7 @@ def summary_lines(imported: ImportedProfile, kernel_time_share: float | None) ->
         )
     total = sum(each.seconds for each in profile.activities)
     unit = "per forward" if profile.forwards > 1 else "times"
-    for each in profile.activities[:MAX_LISTED]:
+    for each in profile.activities[:LONGEST_SHOWN]:
         share = f"{100 * each.seconds / total:.3g} %" if total else "-"
         yield f"{share} of the profiled time: {each.name[:100]} ({each.count:,.4g} {unit})"
     yield from imported.notes

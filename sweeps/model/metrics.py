@@ -6,7 +6,7 @@ declare it here and measure it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
@@ -65,14 +65,17 @@ measured so far."""
 
 def _time(name: str, modality: Modality, label: str, work: str, **more: Any) -> MetricSpec:
     """A time that every round samples, whose ratio is a speed-up."""
-    timed: dict[str, Any] = {
-        "read": "round",
-        "compared": "ratio",
-        "better": "lower",
-        "floor": SPEED_FLOOR,
-    }
     return MetricSpec(
-        name=name, modality=modality, unit="ms", label=label, work=work, **timed, **more
+        name=name,
+        modality=modality,
+        unit="ms",
+        label=label,
+        work=work,
+        read="round",
+        compared="ratio",
+        better="lower",
+        floor=SPEED_FLOOR,
+        **more,
     )
 
 
@@ -80,22 +83,21 @@ def _amount(
     unit: str, modality: Modality | None, /, *, repeatable: bool = False, **labels: str
 ) -> Metrics:
     """Amounts read once in an attempt, of which less is better, each with its label."""
-    common: dict[str, Any] = {
-        "unit": unit,
-        "modality": modality,
-        "repeatable": repeatable,
-        "better": "lower",
-    }
-    return (
-        MetricSpec(name=name, label=label, compared="amount", floor=SPEED_FLOOR, **common)
-        for name, label in labels.items()
-    )
+    amount: Any = {"compared": "amount", "floor": SPEED_FLOOR, "repeatable": repeatable}
+    return (replace(spec, **amount) for spec in _shown(unit, modality, "lower", **labels))
 
 
 def _loss(name: str, modality: Modality, unit: str, label: str, **more: Any) -> MetricSpec:
     """Read for every item of the data; arms are compared by how much they lose."""
-    quality: dict[str, Any] = {"read": "item", "compared": "difference"}
-    return MetricSpec(name=name, modality=modality, unit=unit, label=label, **quality, **more)
+    return MetricSpec(
+        name=name,
+        modality=modality,
+        unit=unit,
+        label=label,
+        read="item",
+        compared="difference",
+        **more,
+    )
 
 
 def _shown(
@@ -107,9 +109,15 @@ def _shown(
     **labels: str,
 ) -> Metrics:
     """Metrics that are not compared, each with its label; `ANY` in a name stands for `*`."""
-    common: dict[str, Any] = {"unit": unit, "modality": modality, "better": better, "read": read}
     return (
-        MetricSpec(name=name.replace("ANY", "*"), label=label, **common)
+        MetricSpec(
+            name=name.replace("ANY", "*"),
+            label=label,
+            unit=unit,
+            modality=modality,
+            better=better,
+            read=read,
+        )
         for name, label in labels.items()
     )
 
@@ -212,15 +220,7 @@ _METRICS = (
     *_shown("MiB", None, "lower", cuda_peak_reserved="peak CUDA memory reserved"),
     *_shown("W", None, "lower", mean_power="mean power"),
     *_shown("1", None, outlier_share="share of outliers"),
-    MetricSpec(
-        name="energy_per_token",
-        unit="J",
-        label="energy per token",
-        modality="language",
-        better="lower",
-        compared="amount",
-        floor=SPEED_FLOOR,
-    ),
+    *_amount("J", "language", energy_per_token="energy per token"),  # noqa: S106 - no password
     *_shown("J", "language", "lower", energy_per_char="energy per character"),
     *_shown(
         *("GMAC", "language", "lower"),

@@ -209,10 +209,10 @@ class Samples(FrozenModel):
 
     @model_validator(mode="after")
     def _rectangular(self) -> Self:
-        columns = len(self.arms)
+        columns, rounds, arms = len(self.arms), len(self.seconds), len(set(self.arms))
         if len(self.inner) != columns or any(not 0 < forwards < 2**31 for forwards in self.inner):
             raise ValueError(
-                f"samples.inner must have one positive number for each of the {columns} arms"
+                f"samples.inner must have one positive number for each of the {columns} columns"
             )
         tables: dict[str, Sequence[Sequence[float]]] = {
             "seconds": self.seconds,
@@ -222,25 +222,15 @@ class Samples(FrozenModel):
         if self.event_seconds is not None:
             tables["event_seconds"] = self.event_seconds
         for name, table in tables.items():
-            if len(table) != len(self.seconds):
+            if len(table) != rounds or any(len(row) != columns for row in table):
                 raise ValueError(
-                    f"samples: {name} has {len(table)} rounds, seconds has {len(self.seconds)}"
+                    f"samples: {name} must have {rounds} rounds of {columns} values, one for each"
+                    " column of arms"
                 )
-            widths = {len(row) for row in table} - {columns}
-            if widths:
-                raise ValueError(
-                    f"samples: a round of {name} has {widths.pop()} values, but there are {columns}"
-                    " columns of arms"
-                )
-        if any(len(row) != len(set(self.arms)) for row in self.bursts or ()):
-            raise ValueError(
-                f"samples: a row of bursts has not one value for each of the {len(set(self.arms))}"
-                " arms"
-            )
+        if any(len(row) != arms for row in self.bursts or ()):
+            raise ValueError(f"samples: a row of bursts has not one value for each of {arms} arms")
         if any(sorted(row) != list(range(columns)) for row in self.order):
-            raise ValueError(
-                f"samples: a round of order is no order of the columns 0 to {columns - 1}"
-            )
+            raise ValueError(f"samples: a round is no order of the columns 0 to {columns - 1}")
         return self
 
 
@@ -347,44 +337,36 @@ class Outcome(FrozenModel):
             raise ValueError(
                 f"ended_at ({self.ended_at}) lies before started_at ({self.started_at})"
             )
-        _check_arms("suspects", self.suspects, self.job)
-        _check_arms("arms", [arm.arm for arm in self.arms], self.job)
-        _check_arms(
-            "failures",
-            {failure.arm for failure in self.failures if failure.arm is not None},
-            self.job,
-        )
-        for name, kept in (("predictions", self.predictions), ("text_scores", self.text_scores)):
-            if kept is not None:
-                _check_arms(f"{name}.arms", [arm.arm for arm in kept.arms], self.job)
-                _check_arms(
-                    f"{name}.pairs",
-                    {arm for pair in kept.pairs for arm in (pair.baseline, pair.arm)},
-                    self.job,
-                )
         phases = [(profile.arm, profile.phase) for profile in self.profiles or ()]
         if len(set(phases)) < len(phases):
             raise ValueError("profiles names an arm and phase twice")
-        _check_arms("profiles", {arm for arm, _ in phases}, self.job)
-        if self.samples is not None:
-            _check_arms("samples.arms", set(self.samples.arms), self.job)
-        if len(lengths := {len(column) for column in (self.system_series or {}).values()}) > 1:
-            raise ValueError(
-                f"the columns of system_series have {min(lengths)} to {max(lengths)} readings; all"
-                " must have as many"
-            )
-        large = next(
-            (
-                number
-                for number in _integers(self.model_dump(exclude={"samples"}))
-                if abs(number) >= INTEGER
-            ),
-            None,
-        )
-        if large is not None:
+        named: dict[str, Collection[int]] = {
+            "suspects": self.suspects,
+            "arms": [arm.arm for arm in self.arms],
+            "failures": {each.arm for each in self.failures if each.arm is not None},
+            "profiles": {arm for arm, _ in phases},
+            "samples.arms": set(self.samples.arms if self.samples else ()),
+        }
+        for name, kept in (("predictions", self.predictions), ("text_scores", self.text_scores)):
+            if kept is not None:
+                named[f"{name}.arms"] = [arm.arm for arm in kept.arms]
+                named[f"{name}.pairs"] = {
+                    arm for pair in kept.pairs for arm in (pair.baseline, pair.arm)
+                }
+        count = len(self.job.arms)
+        for name, arms in named.items():
+            if any(not 0 <= arm < count for arm in arms) or len(set(arms)) < len(arms):
+                raise ValueError(
+                    f"{name} must name arms of the job (0 to {count - 1}), each once: {list(arms)}"
+                )
+        large = max(map(abs, _integers(self.model_dump(exclude={"samples"}))))
+        if large >= INTEGER:
             raise ValueError(
                 f"an integer of {large.bit_length()} bits is too large; a database holds 63"
             )
+        lengths = {len(column) for column in (self.system_series or {}).values()}
+        if len(lengths) > 1:
+            raise ValueError(f"the columns of system_series differ in length: {sorted(lengths)}")
         return self
 
 
@@ -401,21 +383,10 @@ def do_same_work(job: Job, arms: Iterable[ArmOutcome], pair: Pair) -> bool:
     )
 
 
-def _check_arms(name: str, arms: Collection[int], job: Job) -> None:
-    wrong = sorted(arm for arm in arms if not 0 <= arm < len(job.arms))
-    if wrong:
-        raise ValueError(f"{name} names arm {wrong[0]}; the job has arms 0 to {len(job.arms) - 1}")
-    if len(set(arms)) < len(arms):
-        raise ValueError(f"{name} names an arm twice")
-
-
 def _integers(value: Any) -> Iterator[int]:
     """All integers in plain data."""
     if isinstance(value, int):
         yield value
-    elif isinstance(value, dict):
-        for inner in value.values():
-            yield from _integers(inner)
-    elif isinstance(value, list | tuple):
-        for inner in value:
+    elif isinstance(value, dict | list | tuple):
+        for inner in value.values() if isinstance(value, dict) else value:
             yield from _integers(inner)
