@@ -23,12 +23,12 @@ from sweeps.model.kinds import KINDS
 from sweeps.model.outcome import ANSWERING_FAILURES, WORKER_UNFIT, Outcome
 from workers.errors import TimedOut, alarm
 from workers.measure.environment import (
-    PROJECT,
     commit,
     cores,
     cores_of_threads,
     devices,
     environment_of,
+    module_variables,
 )
 from workers.measure.threads import (
     pin_main_thread,
@@ -72,23 +72,21 @@ def run(job: Job, **options: Any) -> Outcome:
         from workers.kinds.failures import StateChangedError, failure
         from workers.measure.process_state import FLAG
 
+        apart = isinstance(error, StateChangedError)
+        context = "the arms are to be measured apart" if apart else "before any arm could run"
+        fields = {"failures": (failure(None, error, context),)}
         if isinstance(error, StateChangedError):
-            fields = {
+            fields |= {
                 "suspects": error.arms,
                 "notes": error.notes,
                 "flags": (FLAG,),
                 "system_metrics": {WORKER_UNFIT: 1.0},
             }
-            fields["failures"] = (failure(None, error, "the arms are to be measured apart"),)
-        else:
-            fields = {"failures": (failure(None, error, "before any arm could run"),)}
     finally:
         # of the job's own objects alone, before those of earlier ones are looked through again
         gc.collect()
         gc.unfreeze()
-    if cleanup is not None:
-        fields = cleanup.finish(fields)
-    return Outcome(
+    outcome = Outcome(
         job=job,
         environment=environment,
         host=platform.node(),
@@ -103,6 +101,7 @@ def run(job: Job, **options: Any) -> Outcome:
         ),
         **fields,
     )
+    return outcome if cleanup is None else cleanup.finish(outcome)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -159,15 +158,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
                         f"{done + 1} of {len(jobs)}: {path}: {job.kind} of {job.condition.model}\n"
                     )
                 outcomes = list(_run(job, unfit=unfit))
-                unfit = unfit or any(
-                    outcome.process == PROCESS and WORKER_UNFIT in outcome.system_metrics
-                    for outcome in outcomes
-                )
-                for note in (note for outcome in outcomes for note in outcome.notes):
-                    sys.stderr.write(f"{path}: {note}\n")
-                for failure in (failure for outcome in outcomes for failure in outcome.failures):
-                    sys.stderr.write(f"{path}: {failure.reason}: {failure.message}\n")
-                    answered &= failure.reason in ANSWERING_FAILURES
+                for outcome in outcomes:
+                    unfit |= outcome.process == PROCESS and WORKER_UNFIT in outcome.system_metrics
+                    for note in outcome.notes:
+                        sys.stderr.write(f"{path}: {note}\n")
+                    for failure in outcome.failures:
+                        sys.stderr.write(f"{path}: {failure.reason}: {failure.message}\n")
+                        answered &= failure.reason in ANSWERING_FAILURES
                 line = "".join(outcome.model_dump_json() + "\n" for outcome in outcomes)
                 if place is None:
                     stdout.write(line)
@@ -220,16 +217,13 @@ def _run(job: Job, *, unfit: bool) -> Iterator[Outcome]:
 
 def _run_apart(job: Job) -> list[Outcome]:
     """The outcomes of a job in a new process; none where that gave none."""
-    path = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(PROJECT))))
-    command = [sys.executable, "-P", "-m", "workers.run", "/dev/stdin", "--quiet"]
-    environment = {**os.environ, "PYTHONPATH": path}
     done = subprocess.run(
-        command,
+        [sys.executable, "-P", "-m", "workers.run", "/dev/stdin", "--quiet"],
         input=job.model_dump_json(),
         stdout=subprocess.PIPE,
         text=True,
         check=False,
-        env=environment,
+        env=module_variables(),
     )
     return [Outcome.model_validate_json(line) for line in done.stdout.splitlines()]
 
@@ -273,10 +267,9 @@ def _places(out: Path | None, paths: Sequence[Path]) -> list[Path | None]:
     """The file for each job's outcome, or `None` for standard output. Raises `UsageError`."""
     if out is None:
         return [None] * len(paths)
-    if len(paths) == 1 and not out.is_dir():
-        folder, places = out.parent, [out]
-    else:
-        folder, places = out, [out / path.name for path in paths]
+    one_file = len(paths) == 1 and not out.is_dir()
+    places = [out] if one_file else [out / path.name for path in paths]
+    folder = places[0].parent
     if len(set(places)) < len(places):
         raise UsageError(
             f"--out {out}: two job files have the same name, and so would their outcomes"

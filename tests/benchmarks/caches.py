@@ -183,7 +183,7 @@ def context(kind: KvCache, piece: int = 256) -> int:
         with peak_memory("cpu") as peak:
             for layer in range(lm.network.layers):
                 cache.update(states, states, layer)
-        values = {metric.name: metric.value for metric in peak.metrics}
+        values = {metric.name: metric.value for metric in peak}
         start = values["rss_before"] if start is None else start
         if values["peak_rss"] - start > CAP / MIB:
             return tokens

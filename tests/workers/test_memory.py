@@ -12,9 +12,9 @@ def growth(mebibytes: int) -> float:
     """
     with peak_memory("cpu") as peak:
         torch.ones(mebibytes * MIB // 4)
-    values = {metric.name: metric.value for metric in peak.metrics}
+    values = {metric.name: metric.value for metric in peak}
     assert set(values) == {"rss_before", "peak_rss"}
-    assert all(metric.unit == "MiB" for metric in peak.metrics)
+    assert all(metric.unit == "MiB" for metric in peak)
     return values["peak_rss"] - values["rss_before"]
 
 

@@ -16,7 +16,7 @@ from workers.measure.monitors import (
     MAX_READINGS,
     READING_SHARE,
     SERIES_PERIOD_S,
-    Series,
+    Watch,
     cpu_findings,
     watch,
 )
@@ -162,8 +162,8 @@ class Clock:
         return {"load": float(self.taken)}
 
 
-def after_rounds(clock: Clock, rounds: int, round_s: float) -> Series:
-    series = Series(clock.read, clock)
+def after_rounds(clock: Clock, rounds: int, round_s: float) -> Watch:
+    series = Watch(clock.read, clock)
     for number in range(rounds):
         clock.now += round_s
         series.look(number + 1)
@@ -172,18 +172,18 @@ def after_rounds(clock: Clock, rounds: int, round_s: float) -> Series:
 
 def test_readings_between_rounds_are_apart() -> None:
     """Short rounds are not read after each; long ones are, with the time and the rounds so far."""
-    columns = after_rounds(Clock(), 100, round_s=0.01).columns()
+    columns = after_rounds(Clock(), 100, round_s=0.01).series
     assert columns is not None
     assert len(columns["seconds"]) == 5
     first, second, *_ = (value for value in columns["seconds"] if value is not None)
     assert second - first >= SERIES_PERIOD_S
-    columns = after_rounds(Clock(), 3, round_s=2.0).columns()
+    columns = after_rounds(Clock(), 3, round_s=2.0).series
     assert columns == {
         "seconds": (2.0, 4.0, 6.0),
         "rounds": (1.0, 2.0, 3.0),
         "load": (1.0, 2.0, 3.0),
     }
-    assert Series(Clock().read, Clock()).columns() is None
+    assert Watch(Clock().read, Clock()).series is None
 
 
 def test_slow_readings_are_rare() -> None:
@@ -197,7 +197,7 @@ def test_a_long_series_is_thinned() -> None:
     """However many rounds: a bounded number of readings over the whole time, in order, the first
     among them.
     """
-    columns = after_rounds(Clock(), 20_000, round_s=0.25).columns()
+    columns = after_rounds(Clock(), 20_000, round_s=0.25).series
     assert columns is not None
     seconds = [value for value in columns["seconds"] if value is not None]
     assert MAX_READINGS / 2 <= len(seconds) <= MAX_READINGS
@@ -209,10 +209,10 @@ def test_a_reading_that_comes_and_goes_is_empty_there() -> None:
     """Columns stay of equal length."""
     rows = iter([{"load": 1.0}, {"load": 2.0, "cpu_mhz": 1500.0}])
     clock = Clock()
-    series = Series(lambda: next(rows), clock)
+    series = Watch(lambda: next(rows), clock)
     for number in (1, 2):
         clock.now += 1.0
         series.look(number)
-    columns = series.columns()
+    columns = series.series
     assert columns is not None
     assert columns["cpu_mhz"] == (None, 1500.0)

@@ -17,10 +17,10 @@ from sweeps.text.explanation import explain_wall
 from tests.workers.saved_llm import saved, written
 from tests.workers.scripted_arm import scripted_arm as method_files
 from tests.workers.vision_jobs import MODEL, SIZE, TOPK, job, metrics
-from workers.kinds.failures import KindResult
+from workers.kinds.failures import FailureCollector, KindResult
 from workers.kinds.generation_profile import PROFILED_STEPS
 from workers.kinds.profile import PhaseProfiler
-from workers.measure.profiled_rounds import FEWEST, ROUNDS
+from workers.measure.profiling import FEWEST, ROUNDS
 from workers.run import run
 
 QUICK = Protocol(pairs_min=6, pairs_max=6)
@@ -302,5 +302,5 @@ def test_process_that_profiled_a_gpu_times_no_more(device: Device) -> None:
         arms=(DENSE,),
         pairs=(),
     )
-    result = PhaseProfiler().result(requested, KindResult())
+    result = PhaseProfiler(FailureCollector(requested), lambda *_: None).result(KindResult())
     assert (WORKER_UNFIT in result.system_metrics) == (device == "cuda")

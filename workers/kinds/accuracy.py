@@ -24,16 +24,15 @@ from sweeps.model.outcome import (
     PairImages,
     Predictions,
     pack,
-    unpack,
 )
 from sweeps.stats.quality import compare_predictions, share
-from workers.arms.prepared import raised
+from workers.arms.prepared import check_finite, raised
 from workers.arms.vision import ImageInputs, VisionArm, prepare_vision
 from workers.data import data_hash, images
 from workers.data.corruptions import CORRUPTIONS
 from workers.data.images import Images, evenly_spaced
 from workers.data.preprocessing import Batch, Preprocessing, batches
-from workers.errors import DataError, NotANumberError, Unsupported
+from workers.errors import DataError, Unsupported
 from workers.kinds.failures import FailureCollector, KindResult
 from workers.kinds.item_job import ItemKind, run_items
 from workers.measure.environment import cores
@@ -251,24 +250,21 @@ class AccuracyKind(ItemKind[VisionArm, LabelledBatch, BatchOutput]):
                 condition.device, DTYPES[condition.dtype]
             )
         output = _forward(arm, item.inputs[key])
-        if wrong := int((~torch.isfinite(output.logits_BK).all(-1)).sum()):
-            raise NotANumberError(
-                f"the logits of {wrong} of {len(output.logits_BK)} images are not finite"
-            )
+        check_finite(output.logits_BK)
         return BatchOutput(output.logits_BK[:, self.outputs_K], output.features)
 
     def keep(self, arm: VisionArm, item: LabelledBatch, output: BatchOutput) -> None:
-        logits_BK, labels_B1, kept = (
-            output.logits_BK,
-            item.labels_B[:, None],
-            self.evaluated[arm.index],
-        )
+        logits_BK, labels_B1 = output.logits_BK, item.labels_B[:, None]
         true_B1 = logits_BK.gather(1, labels_B1)
         others_BK = logits_BK.scatter(1, labels_B1, -torch.inf)
-        kept["predicted"].append(self.outputs_K[logits_BK.argmax(-1)].cpu().numpy())
-        kept["rank"].append((others_BK > true_B1).sum(-1).cpu().numpy())
-        kept["margin"].append((true_B1[:, 0] - others_BK.amax(-1)).cpu().numpy())
-        kept["diversity"].append(output.features.diversity_B.cpu().numpy())
+        found = {
+            "predicted": self.outputs_K[logits_BK.argmax(-1)],
+            "rank": (others_BK > true_B1).sum(-1),
+            "margin": true_B1[:, 0] - others_BK.amax(-1),
+            "diversity": output.features.diversity_B,
+        }
+        for name, values_B in found.items():
+            self.evaluated[arm.index][name].append(values_B.cpu().numpy())
 
     def compare(self, pair: Pair, baseline: BatchOutput, arm: BatchOutput) -> None:
         self.kl[pair].append(divergence(baseline.logits_BK, arm.logits_BK).cpu().numpy())
@@ -328,7 +324,7 @@ class AccuracyKind(ItemKind[VisionArm, LabelledBatch, BatchOutput]):
         )
 
     def _own(self, index: int) -> list[MetricValue]:
-        rank = unpack(next(each.rank for each in self.predictions.arms if each.arm == index), "i2")
+        rank = np.concatenate(self.evaluated[index]["rank"])
         metrics = [estimated("top1", share(rank == 0)), estimated("top5", share(rank < 5))]
         diversity = np.concatenate(self.evaluated[index]["diversity"])
         if (finite := diversity[np.isfinite(diversity)]).size:

@@ -6,7 +6,7 @@ import logging
 import re
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import torch
@@ -23,6 +23,7 @@ from sweeps.model.outcome import (
 )
 from sweeps.model.profile import ArmProfile, Peaks
 from workers import methods
+from workers.arms.prepared import JobArm
 from workers.errors import (
     CompilationTimedOut,
     NotANumberError,
@@ -30,6 +31,7 @@ from workers.errors import (
     TimingTimedOut,
     Unsupported,
 )
+from workers.measure.interleaved import ArmError
 from workers.measure.process_state import Changes, ForwardFunctions
 from workers.models.share_weights import restored_weights
 
@@ -104,14 +106,20 @@ class FailureCollector:
         return frozenset(row.arm for row in self.rows)
 
     @contextlib.contextmanager
-    def collect(self, arm: int, doing: str) -> Iterator[None]:
-        """Make what the block raises a failure of `arm`, and undo what it changes in the process;
-        `doing` completes "while …".
+    def collect(
+        self, arm: int, doing: str, *, timeout: bool = True, shared: bool = True
+    ) -> Iterator[None]:
+        """Make what the block raises a failure of `arm`, and undo what it changes in the process
+        (`shared`: see `Changes.watched`); `doing` completes "while …".
+
+        Without `timeout` a `TimedOut` passes, because which arm that meets is chance.
         """
         try:
-            with self.changes.watched(arm, doing):
+            with self.changes.watched(arm, doing, shared=shared):
                 yield
         except (Exception, TimedOut) as error:
+            if isinstance(error, TimedOut) and not timeout:
+                raise
             self.add(arm, error, doing)
 
     def add(self, arm: int | None, error: BaseException, doing: str) -> None:
@@ -124,18 +132,16 @@ class FailureCollector:
         if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
             torch.cuda.empty_cache()
 
-    def add_in_turn(self, arm: int, error: BaseException, verb: str, name: str) -> bool:
-        """A failure while the arms ran in turns: of `arm`, and whether it is; a time-out is the
-        job's, and open.
+    def add_in_turn(self, error: ArmError, columns: Sequence[JobArm], verb: str) -> bool:
+        """A failure while the arms of `columns` ran in turns: of the arm that ran, and whether it
+        is; a time-out is the job's, and open.
         """
-        if isinstance(error, TimedOut):
-            self.add(
-                None,
-                TimingTimedOut(f"{error}, and which arm ran then is chance: no arm is blamed"),
-                f"{verb} the arms",
-            )
+        failed, cause = columns[error.column], error.__cause__ or error
+        if isinstance(cause, TimedOut):
+            cause = TimingTimedOut(f"{cause}, and which arm ran then is chance: no arm is blamed")
+            self.add(None, cause, f"{verb} the arms")
             return False
-        self.add(arm, error, f"{verb} {name}")
+        self.add(failed.index, cause, f"{verb} {failed.arm}")
         return True
 
     def leave(self) -> None:
@@ -154,9 +160,7 @@ class FailureCollector:
         """Fail `arm` because `baseline`, the last one it could be compared with, failed."""
         cause = next(row for row in self.rows if row.arm == baseline)
         message = f"not measured: its baseline {name} failed {cause.message}"
-        self.rows.append(
-            Failure(arm=arm, reason=cause.reason, message=message, detail=cause.detail)
-        )
+        self.rows.append(cause.model_copy(update={"arm": arm, "message": message}))
 
     def allow_anew(self) -> None:
         """The alarm rang, and rings again after as long."""
@@ -198,11 +202,15 @@ class FailureCollector:
             _SOUND.add(self.job.visited_id)
         if self.changes.shared_by:
             fields["system_metrics"] = {**fields.get("system_metrics", {}), WORKER_UNFIT: 1.0}
-        marked = []
-        for arm in arms:
-            new = tuple(dict.fromkeys((*arm.flags, *self.changes.flags(arm.arm))))
-            threads = self.changes.threads.get(arm.arm, arm.threads)
-            marked.append(arm.model_copy(update={"flags": new, "threads": threads}))
+        marked = [
+            arm.model_copy(
+                update={
+                    "flags": tuple(dict.fromkeys((*arm.flags, *self.changes.flags(arm.arm)))),
+                    "threads": self.changes.threads.get(arm.arm, arm.threads),
+                }
+            )
+            for arm in arms
+        ]
         return KindResult(
             arms=tuple(marked),
             failures=tuple(self.rows),

@@ -7,11 +7,9 @@ own.
 
 import contextlib
 import json
-import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -25,9 +23,9 @@ from workers.arms.language import LanguageArm, counters, cut_texts, prepare_lang
 from workers.arms.prepared import raised
 from workers.errors import Unsupported
 from workers.kinds.failures import FailureCollector, KindResult
-from workers.kinds.timed_job import ArmMetrics, SoloPass, TimedKind, run_timed
+from workers.kinds.timed_job import ArmMetrics, SoloPass, TimedKind, own_times, run_timed
 from workers.kv_caches import CacheMemory, cache_memory
-from workers.measure.environment import PROJECT
+from workers.measure.environment import module_variables
 from workers.measure.interleaved import BLOCK_SAMPLES, WARMUP_S
 from workers.measure.readings import (
     estimated,
@@ -36,8 +34,7 @@ from workers.measure.readings import (
     metric_value,
     peak_memory,
 )
-from workers.measure.timer import bandwidth
-from workers.models.share_weights import kept_arm
+from workers.measure.timer import bandwidth, repeat
 
 LONG_S = 0.2
 """A run longer than this is a block of its own in the warm-up; of shorter ones three are."""
@@ -46,10 +43,6 @@ WARMUP_RUNS = 24
 `WARMUP_S`."""
 ISOLATED_S = 10.0
 """What a process of its own takes at least; it is started only where twice as much is left."""
-
-_KNOWN: dict[str, dict[tuple[str, int], ArmMetrics]] = {}
-"""By job in several visits: what its passes measured of each arm, by the flag of a pass that is
-skipped and the arm."""
 
 
 def run(job: Job, *, pass_seconds: float = PASS_SECONDS, isolated: bool = True) -> KindResult:
@@ -68,44 +61,18 @@ class GenerationKind(TimedKind[LanguageArm]):
         super().__init__(job, failures)
         self.pass_seconds = pass_seconds
         self.texts = cut_texts(job)
-        self.known = _KNOWN.setdefault(job.visited_id, {}) if job.protocol.passes > 1 else {}
-        self.passes = [
-            self._once(self._run_alone, pass_seconds, "pass_skipped", lambda _: pass_seconds)
-        ]
+        passes = [SoloPass(self._run_alone, pass_seconds, "pass_skipped", lambda _: pass_seconds)]
         if isolated:
-            self.passes.append(
-                self._once(self._run_isolated, ISOLATED_S, "isolated_run_skipped", self._isolated_s)
+            passes.append(
+                SoloPass(self._run_isolated, ISOLATED_S, "isolated_run_skipped", self._isolated_s)
             )
+        self.passes = list(map(self.once, passes))
+
+    def build(self, index: int, *, kept: bool) -> LanguageArm:  # noqa: ARG002 - texts do not depend on the visit
+        return prepare_language(self.job, index, self.texts)
 
     def prepare(self, index: int) -> LanguageArm:
-        """An arm; of one of several visits, one that is compiled or captured as it was made at the
-        first visit.
-        """
-        runtime = self.job.arms[index].condition(self.job.condition).runtime
-        if self.job.protocol.passes == 1 or runtime == "eager":
-            return prepare_language(self.job, index, self.texts)
-        kept = kept_arm(self.job, index, lambda: prepare_language(self.job, index, self.texts))
-        return replace(kept, index=index, runs=[])
-
-    def _once(
-        self,
-        measure: Callable[[LanguageArm], ArmMetrics],
-        reserve_s: float,
-        skipped: str,
-        needed_s: Callable[[LanguageArm], float],
-    ) -> SoloPass[LanguageArm]:
-        """A pass that measures each arm once, at the first visit of this process; later visits
-        state the same figures.
-        """
-
-        def measured(arm: LanguageArm) -> ArmMetrics:
-            if (skipped, arm.index) not in self.known:
-                self.known[skipped, arm.index] = measure(arm)
-            return self.known[skipped, arm.index]
-
-        if all((skipped, index) in self.known for index in range(len(self.job.arms))):
-            reserve_s, needed_s = 0.0, lambda _: 0.0
-        return SoloPass(measured, reserve_s, skipped, needed_s)
+        return replace(super().prepare(index), runs=[])
 
     def warmup_options(self, arms: Sequence[LanguageArm]) -> Mapping[str, Any]:
         once_s = sum(arm.first.seconds for arm in arms)
@@ -126,19 +93,16 @@ class GenerationKind(TimedKind[LanguageArm]):
         first.
         """
         runs, first = arm.runs, arm.first
-        seconds, steps_s = (
-            np.array([run.seconds for run in runs]),
-            np.concatenate([run.steps_s for run in runs]),
-        )
+        seconds = np.array([run.seconds for run in runs])
+        steps_s = np.concatenate([run.steps_s for run in runs])
         tpot_s = np.array([run.tpot_s for run in runs])
         characters = np.array([run.characters for run in runs])
         # equal in all runs
         base_tokens = sum(len(arm.base.tokenizer.encode(text)) for text in runs[-1].texts)
         prefill_s = np.array([run.ttft_s - run.encoding_s for run in runs])
-        columns = [column for column, index in enumerate(samples.arms) if index == arm.index]
         metrics = [
             *(
-                median_time(name, np.array(rows)[:, columns].ravel())
+                median_time(name, own_times(rows, samples, arm))
                 for name, rows in samples.series.items()
             ),
             metric_value("tpot_p95", float(np.quantile(steps_s, 0.95)) * 1e3, n=steps_s.size),
@@ -163,18 +127,17 @@ class GenerationKind(TimedKind[LanguageArm]):
 
     def _run_alone(self, arm: LanguageArm) -> ArmMetrics:
         """Peak memory, energy, and what the cache holds at the end of a run."""
-        device, runs, cache = arm.condition.device, 0, CacheState()
+        device, cache = arm.condition.device, CacheState()
         with peak_memory(device, arm.captured_bytes) as memory, measured_energy(device) as spent:
-            start = time.perf_counter()
-            while not runs or time.perf_counter() - start < self.pass_seconds:
-                arm.workload.run(arm.model, keep=cache.keep)
-                runs += 1
+            runs = repeat(
+                device, lambda: arm.workload.run(arm.model, keep=cache.keep), self.pass_seconds
+            )
         work = {"token": runs * arm.first.decoded, "char": runs * arm.first.characters}
-        metrics = [*memory.metrics, *cache.metrics, *spent.metrics(work, runs)]
+        metrics = [*memory, *cache.metrics, *spent.metrics(work, runs)]
         return ArmMetrics(
             metrics,
             raised(
-                memory_unmeasured=not memory.metrics,
+                memory_unmeasured=not memory,
                 consistency_check_failed=cache.length != arm.first.cached,
             ),
         )
@@ -190,7 +153,6 @@ class GenerationKind(TimedKind[LanguageArm]):
         time and peak memory.
         """
         alone = {"condition": arm.condition, "arms": (Arm(stack=arm.arm.stack),), "pairs": ()}
-        path = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(PROJECT))))
         try:
             done = subprocess.run(
                 [sys.executable, "-P", "-m", "workers.kinds.isolated_run"],
@@ -199,7 +161,7 @@ class GenerationKind(TimedKind[LanguageArm]):
                 text=True,
                 timeout=self.failures.left_s,
                 check=True,
-                env={**os.environ, "PYTHONPATH": path},
+                env=module_variables(),
             )
         except (OSError, subprocess.SubprocessError):
             return ArmMetrics(flags=["isolated_run_skipped"])
@@ -224,5 +186,5 @@ class CacheState:
 
     @property
     def metrics(self) -> list[MetricValue]:
-        found = {} if self.memory is None else self.memory._asdict()
+        found = self.memory._asdict() if self.memory else {}
         return [metric_value(f"kv_bytes_{name}", size, n=1) for name, size in found.items()]

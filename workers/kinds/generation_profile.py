@@ -10,11 +10,10 @@ from sweeps.model.profile import Phase
 from workers.arms.language import LanguageArm
 from workers.kinds.failures import FailureCollector, KindResult
 from workers.kinds.generation import GenerationKind
-from workers.kinds.profile import DETAILS_S, PROFILE_S, PhaseProfiler
-from workers.kinds.timed_job import ArmMetrics, SoloPass, Timed, run_timed
+from workers.kinds.profile import PhaseProfiler
+from workers.kinds.timed_job import Timed, run_timed
 from workers.measure.interleaved import by_column
-from workers.measure.recording import Recording
-from workers.models.share_weights import DTYPES
+from workers.measure.profiling import Recording
 
 PROFILED_STEPS = 8
 """Decode steps of a run that are profiled; the run ends with them."""
@@ -22,10 +21,7 @@ PROFILED_STEPS = 8
 
 def run(job: Job) -> KindResult:
     """Time the job's arms (see `run_timed`), then profile them side by side."""
-    profiler = PhaseProfiler()
-    return profiler.result(
-        job, run_timed(job, lambda own, failures: GenerationProfileKind(own, failures, profiler))
-    )
+    return run_timed(job, GenerationProfileKind)
 
 
 class GenerationProfileKind(GenerationKind):
@@ -33,10 +29,10 @@ class GenerationProfileKind(GenerationKind):
     in the same process.
     """
 
-    def __init__(self, job: Job, failures: FailureCollector, profiler: PhaseProfiler) -> None:
+    def __init__(self, job: Job, failures: FailureCollector) -> None:
         super().__init__(job, failures, pass_seconds=0.0, isolated=False)
-        self.profiler = profiler
-        self.passes = [SoloPass(self._profile, PROFILE_S, "pass_skipped", lambda _: DETAILS_S)]
+        self.profiler = PhaseProfiler(failures, _run)
+        self.passes = self.profiler.passes
 
     def measure_together(self, arms: Sequence[LanguageArm], timed: Timed) -> None:
         samples = timed.samples
@@ -45,12 +41,10 @@ class GenerationProfileKind(GenerationKind):
             "prefill": by_column(prefills, samples.arms, samples.order),
             "decode": samples.series["tpot"],
         }
-        self.profiler.record(arms, timed, walls, _run, self.failures)
+        self.profiler.record(arms, timed, walls)
 
-    def _profile(self, arm: LanguageArm) -> ArmMetrics:
-        return self.profiler.add(
-            arm, lambda recording: _run(arm, recording), DTYPES[arm.condition.dtype].itemsize
-        )
+    def finish(self, result: KindResult) -> KindResult:
+        return self.profiler.result(result)
 
 
 class _EnoughStepsError(Exception):

@@ -44,10 +44,11 @@ def measure_isolated() -> None:
             work.run(model)
         with peak_memory(own.device, model.steps.captured_bytes if model.steps else 0) as memory:
             work.run(model)
-    peaks = {metric.name: metric.value for metric in memory.metrics}
     metrics = [metric_value("load_s", load_s, n=1)]
     metrics += [
-        metric_value(ISOLATED[name], peak, n=1) for name, peak in peaks.items() if name in ISOLATED
+        metric_value(ISOLATED[peak.name], peak.value, n=1)
+        for peak in memory
+        if peak.name in ISOLATED
     ]
     sys.stdout.write("\n" + json.dumps([metric.model_dump() for metric in metrics]) + "\n")
 

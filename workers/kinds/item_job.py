@@ -82,12 +82,9 @@ class ItemKind(ABC, Generic[_A, _Item, _Output]):
         outputs: dict[int, _Output] = {}
         for arm in self.remaining:
             doing = f"{self.verb} {arm.arm}"
-            try:
-                with self.failures.changes.watched(arm.index, doing, shared=False):
-                    outputs[arm.index] = self.read(arm, item)
-            except Exception as error:
-                self.failures.add(arm.index, error, doing)
-            else:
+            with self.failures.collect(arm.index, doing, timeout=False, shared=False):
+                outputs[arm.index] = self.read(arm, item)
+            if arm.index in outputs:
                 self.keep(arm, item, outputs[arm.index])
         for pair in self.pairs:
             if pair.baseline in outputs and pair.arm in outputs:

@@ -3,10 +3,9 @@ energy of each alone.
 """
 
 import statistics
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -18,7 +17,7 @@ from sweeps.stats.timing import median, outliers
 from workers.arms.prepared import raised
 from workers.arms.vision import ImageInputs, VisionArm, prepare_vision
 from workers.kinds.failures import FailureCollector, KindResult
-from workers.kinds.timed_job import ArmMetrics, SoloPass, TimedKind, run_timed
+from workers.kinds.timed_job import ArmMetrics, SoloPass, TimedKind, own_times, run_timed
 from workers.measure.interleaved import calibrate
 from workers.measure.readings import (
     estimated,
@@ -28,8 +27,7 @@ from workers.measure.readings import (
     metric_value,
     peak_memory,
 )
-from workers.measure.timer import Stopwatch, TimedStep, synchronise
-from workers.models.share_weights import kept_arm
+from workers.measure.timer import Stopwatch, TimedStep, repeat
 from workers.models.token_trace import Forwards, count_forwards
 from workers.models.vision import fresh_copy, shared_vision
 
@@ -46,12 +44,10 @@ MEMORY_FORWARDS = 3
 
 
 @dataclass
-class Known:
-    """What earlier visits of this process to a job found, and later ones need not measure again."""
+class Steady:
+    """Steady running as earlier visits of this process to a job found it."""
 
-    alone: dict[int, ArmMetrics] = field(default_factory=dict)
-    """Peak memory by arm."""
-    steady: dict[int, list[float]] = field(default_factory=dict)
+    ratios: dict[int, list[float]] = field(default_factory=dict)
     """By arm and visit the time of a forward in steady running over that of a sample."""
     bursts: int = 0
     """Of each arm, at the last of them."""
@@ -59,7 +55,7 @@ class Known:
     """Forwards of one sample; 0 before the first visit."""
 
 
-_KNOWN: dict[str, Known] = {}
+_STEADY: dict[str, Steady] = {}
 
 
 def run(job: Job, *, pass_seconds: float = PASS_SECONDS) -> KindResult:
@@ -77,41 +73,33 @@ class LatencyKind(TimedKind[VisionArm]):
         )
         """How long each arm runs alone for its energy, where it can be read."""
         self.kept = shared_vision(job.condition, job.content_hashes)
-        self.loaded = fresh_copy(self.kept) if job.protocol.passes > 1 else self.kept
+        self.loaded = fresh_copy(self.kept) if self.visits else self.kept
         self.inputs: ImageInputs = {}
         self.counted: dict[int, list[Forwards]] = {}
         """By arm, for each of its copies: forwards and images that the first block saw while the
         samples were taken."""
-        self.known = (
-            _KNOWN.setdefault(job.visited_id, Known()) if job.protocol.passes > 1 else Known()
-        )
+        self.steady = _STEADY.setdefault(job.visited_id, Steady()) if self.visits else Steady()
         visited = min(
-            (len(self.known.steady.get(arm, ())) for arm in range(len(job.arms))), default=0
+            (len(self.steady.ratios.get(arm, ())) for arm in range(len(job.arms))), default=0
         )
         self.burst = BURST if visited < STEADY_VISITS else 0
-        if self.energy_s or len(self.known.alone) < len(job.arms):
-            self.passes = [
-                SoloPass(self._run_alone, self.energy_s, "pass_skipped", lambda _: self.energy_s)
-            ]
+        alone = SoloPass(self._run_alone, self.energy_s, "pass_skipped", lambda _: self.energy_s)
+        self.passes = [alone if self.energy_s else self.once(alone)]
 
-    def prepare(self, index: int) -> VisionArm:
-        """An arm on this visit's copy of the weights; one that is compiled or captured, as it was
-        made at the first visit.
-        """
-        runtime = self.job.arms[index].condition(self.job.condition).runtime
-        if self.job.protocol.passes == 1 or runtime == "eager":
-            return prepare_vision(self.job, index, self.loaded, self.inputs)
-        kept = kept_arm(self.job, index, lambda: prepare_vision(self.job, index, self.kept, {}))
-        return replace(kept, index=index)
+    def build(self, index: int, *, kept: bool) -> VisionArm:
+        """An arm on this visit's copy of the weights, or on those that are kept."""
+        if kept:
+            return prepare_vision(self.job, index, self.kept, {})
+        return prepare_vision(self.job, index, self.loaded, self.inputs)
 
     def twin(self, arm: VisionArm) -> VisionArm:
         return self.prepare(arm.index) if arm.condition.runtime == "eager" else arm
 
     def inner_loop(self, steps: Sequence[TimedStep], clock: Stopwatch) -> int:
-        if self.job.protocol.passes == 1:
+        if not self.visits:
             return calibrate(steps, clock)
-        self.known.inner = self.known.inner or calibrate(steps, clock, forwards=1)
-        return self.known.inner
+        self.steady.inner = self.steady.inner or calibrate(steps, clock, forwards=1)
+        return self.steady.inner
 
     @contextmanager
     def observed(self, arm: VisionArm) -> Iterator[None]:
@@ -120,27 +108,24 @@ class LatencyKind(TimedKind[VisionArm]):
             yield
 
     def read(self, arm: VisionArm, samples: Samples) -> ArmMetrics:
-        columns = [column for column, index in enumerate(samples.arms) if index == arm.index]
-        walls = np.array(samples.seconds)[:, columns].ravel()
+        walls = own_times(samples.seconds, samples, arm)
         called = len(walls) * samples.inner[0]
         if samples.bursts is not None:
             steady_s = np.array(samples.bursts)[
                 :, list(dict.fromkeys(samples.arms)).index(arm.index)
             ]
             called += BURST * len(steady_s) * samples.inner[0]
-            self.known.steady.setdefault(arm.index, []).append(
+            self.steady.ratios.setdefault(arm.index, []).append(
                 float(np.median(steady_s) / np.median(walls))
             )
-            self.known.bursts = len(steady_s)
+            self.steady.bursts = len(steady_s)
         ratio = metric_value(
-            "steady_ratio", statistics.median(self.known.steady[arm.index]), n=self.known.bursts
+            "steady_ratio", statistics.median(self.steady.ratios[arm.index]), n=self.steady.bursts
         )
         # a later visit: its throughput is that of its own state of the machine, as its latency is
         if samples.bursts is None:
             steady_s = ratio.value * walls
-        earlier = ArmMetrics() if self.passes else self.known.alone[arm.index]
         metrics = [
-            *earlier.metrics,
             estimated("throughput", median(arm.condition.batch_size / steady_s)),
             ratio,
             median_time("latency", walls),
@@ -152,36 +137,28 @@ class LatencyKind(TimedKind[VisionArm]):
         )
         sound = consistent(seen, called, arm.condition.batch_size)
         if samples.event_seconds is not None:
-            devices = np.array(samples.event_seconds)[:, columns].ravel()
+            devices = own_times(samples.event_seconds, samples, arm)
             metrics.append(median_time("device_latency", devices))
             sound = sound and possible(devices, walls, samples.inner[0])
-        return ArmMetrics(metrics, (*earlier.flags, *raised(consistency_check_failed=not sound)))
+        return ArmMetrics(metrics, raised(consistency_check_failed=not sound))
 
     def _run_alone(self, arm: VisionArm) -> ArmMetrics:
         """Peak memory in a few forwards; energy and mean power in `energy_s` of them, where they
         can be read.
         """
         device = arm.condition.device
-        called = 0
         with (
             peak_memory(device, arm.captured_bytes) as memory,
             measured_energy(device) as spent,
             count_forwards(arm.model) as counted,
         ):
-            start = time.perf_counter()
-            while called < MEMORY_FORWARDS or time.perf_counter() - start < self.energy_s:
-                arm.step()
-                called += 1
-                if called % MEMORY_FORWARDS == 0:
-                    synchronise(device)
+            called = repeat(device, arm.step, self.energy_s, MEMORY_FORWARDS)
         sound = consistent(counted, called, arm.condition.batch_size)
-        metrics = [*memory.metrics, *spent.metrics({"image": counted.images}, counted.forwards)]
-        found = ArmMetrics(
+        metrics = [*memory, *spent.metrics({"image": counted.images}, counted.forwards)]
+        return ArmMetrics(
             metrics,
-            raised(memory_unmeasured=not memory.metrics, consistency_check_failed=not sound),
+            raised(memory_unmeasured=not memory, consistency_check_failed=not sound),
         )
-        self.known.alone[arm.index] = found
-        return found
 
 
 def possible(device_s: FloatArray, wall_s: FloatArray, inner: int) -> bool:

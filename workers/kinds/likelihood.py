@@ -19,7 +19,6 @@ import math
 import os
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -136,18 +135,6 @@ OFFLINE = {
 same names."""
 
 
-@dataclass(frozen=True)
-class Tasks:
-    """Tasks that can be run here."""
-
-    tasks: Mapping[str, Any]
-    """lm-eval's tasks by name."""
-    missing: bool
-    """Whether others were requested."""
-    documents: int | None = None
-    """How many of each task are used; `None` for all."""
-
-
 class TaskResults(NamedTuple):
     """The results of an arm in the tasks."""
 
@@ -159,42 +146,41 @@ class TaskResults(NamedTuple):
     """Whether all requested tasks could be run."""
 
 
-def load_tasks(names: Sequence[str], documents: int | None = None) -> Tasks:
-    """The tasks of these names (a group's name stands for each task of it), or in the YAML files of
-    these paths.
+def load_tasks(names: Sequence[str]) -> tuple[dict[str, Any], bool]:
+    """lm-eval's tasks of these names (a group's name stands for each task of it), or in the YAML
+    files of these paths, by name; and whether all of them can be run here.
 
-    Logs which cannot be run here, and why.
+    Logs which cannot, and why.
     """
     tasks: dict[str, Any] = {}
-    missing = False
+    complete = True
     for name in dict.fromkeys(names):
         try:
             with _sandboxed():
                 tasks |= _tasks(name)
         except Exception as error:  # lm-eval, datasets and a task's own code raise anything
             _log(name, error)
-            missing = True
-    return Tasks(tasks, missing, documents)
+            complete = False
+    return tasks, complete
 
 
-def run_tasks(tasks: Tasks, model: LanguageModel) -> TaskResults:
-    """The results of an arm in each task; raises what the model raises."""
+def run_tasks(
+    tasks: Mapping[str, Any], model: LanguageModel, documents: int | None, *, complete: bool
+) -> TaskResults:
+    """The results of an arm in each task, with so many `documents` of each (`None`: all); raises
+    what the model raises.
+    """
     metrics: list[MetricValue] = []
     hits: dict[str, list[bool]] = {}
-    complete = not tasks.missing
-    if not tasks.tasks:
+    if not tasks:
         return TaskResults(metrics, hits, complete)
     from lm_eval.evaluator import evaluate
 
-    for name, task in tasks.tasks.items():
+    for name, task in tasks.items():
         adapter = make_adapter(model)
         try:
             with _sandboxed():
-                some = (
-                    None
-                    if tasks.documents is None
-                    else {name: [*evenly_spaced(len(task.eval_docs), tasks.documents)]}
-                )
+                some = documents and {name: [*evenly_spaced(len(task.eval_docs), documents)]}
                 found = evaluate(
                     lm=adapter,
                     task_dict={"tasks": {name: task}},
@@ -328,11 +314,10 @@ def _metrics(task: str, found: Mapping[str, Any], documents: int) -> list[Metric
         # 0 where all documents gave the same: no evidence that others would
         if isinstance(error, Real) and float(error) > 0:
             low, high = (float(value) + side * NORMAL_95 * float(error) for side in (-1, 1))
-            bounds = (
-                {"low": max(low, 0.0), "high": min(high, 1.0)}
-                if share
-                else {"low": low, "high": high}
-            )
+            bounds = {
+                "low": max(low, 0.0) if share else low,
+                "high": min(high, 1.0) if share else high,
+            }
         metrics.append(metric_value(f"zeroshot_{task}_{name}", float(value), n=documents, **bounds))
     return metrics
 
@@ -367,32 +352,25 @@ def _sandboxed() -> Iterator[None]:
     """Until the block ends downloads and processes are off, random numbers are always the same, and
     only errors are logged.
     """
-    constants: list[tuple[Any, str, Any]] = []
-    for place, names in OFFLINE.items():
-        with contextlib.suppress(ImportError):
-            module = importlib.import_module(place)
-            constants += [
-                (module, name, getattr(module, name)) for name in names if hasattr(module, name)
-            ]
-    wanted = dict.fromkeys(
-        [*(name for names in OFFLINE.values() for name in names), "DISABLE_MULTIPROC"], "1"
-    )
-    variables = {name: os.environ.get(name) for name in wanted}
-    level, drawn = logging.getLogger("lm_eval").level, random.getstate()
-    os.environ.update(wanted)
-    random.seed(0)
-    logging.getLogger("lm_eval").setLevel(logging.ERROR)
-    for module, name, _ in constants:
-        setattr(module, name, True)
-    try:
-        yield
-    finally:
-        logging.getLogger("lm_eval").setLevel(level)
-        random.setstate(drawn)
-        for module, name, value in constants:
-            setattr(module, name, value)
-        for name, before in variables.items():
+    variables = {*(name for names in OFFLINE.values() for name in names), "DISABLE_MULTIPROC"}
+    log = logging.getLogger("lm_eval")
+    with contextlib.ExitStack() as undo:
+        for place, names in OFFLINE.items():
+            with contextlib.suppress(ImportError):
+                module = importlib.import_module(place)
+                for name in names:
+                    if hasattr(module, name):
+                        undo.callback(setattr, module, name, getattr(module, name))
+                        setattr(module, name, True)
+        for name in variables:
+            before = os.environ.get(name)
             if before is None:
-                os.environ.pop(name, None)
+                undo.callback(os.environ.pop, name, None)
             else:
-                os.environ[name] = before
+                undo.callback(os.environ.__setitem__, name, before)
+            os.environ[name] = "1"
+        undo.callback(log.setLevel, log.level)
+        log.setLevel(logging.ERROR)
+        undo.callback(random.setstate, random.getstate())
+        random.seed(0)
+        yield

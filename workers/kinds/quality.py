@@ -149,11 +149,8 @@ class QualityKind(ItemKind[ScoredArm, Window, ScoredText]):
     def _outcome(self, arm: ScoredArm) -> ArmOutcome:
         """With what it differs by from the first baseline that it is compared with."""
         windows = len(self.text)
-        size, nll, tokens = (
-            sum(len(window.scored.encode()) for window in self.text),
-            sum(arm.nll),
-            sum(arm.tokens),
-        )
+        size = sum(len(window.scored.encode()) for window in self.text)
+        nll, tokens = sum(arm.nll), sum(arm.tokens)
         rows: dict[str, float] = {
             "bits_per_byte": nll / (size * math.log(2)),
             "perplexity": math.exp(min(nll / tokens, 700.0)),
@@ -190,7 +187,7 @@ class QualityKind(ItemKind[ScoredArm, Window, ScoredText]):
         `TimedOut`.
         """
         protocol = self.job.protocol
-        tasks = load_tasks(protocol.tasks or (), protocol.documents)
+        tasks, complete = load_tasks(protocol.tasks or ())
         results: dict[int, TaskResults] = {}
         with explain_timeout(
             lambda: f"{len(results)} of {len(outcomes)} arms had run the zero-shot tasks",
@@ -198,11 +195,10 @@ class QualityKind(ItemKind[ScoredArm, Window, ScoredText]):
         ):
             for arm in self.remaining:
                 doing = f"running zero-shot tasks with {arm.arm}"
-                try:
-                    with self.failures.changes.watched(arm.index, doing):
-                        results[arm.index] = run_tasks(tasks, arm.model)
-                except Exception as error:
-                    self.failures.add(arm.index, error, doing)
+                with self.failures.collect(arm.index, doing, timeout=False):
+                    results[arm.index] = run_tasks(
+                        tasks, arm.model, protocol.documents, complete=complete
+                    )
         found: list[ArmOutcome] = []
         for outcome in outcomes:
             if (own := results.get(outcome.arm)) is None:

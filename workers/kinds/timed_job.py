@@ -9,16 +9,18 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, NamedTuple, TypeVar
 from uuid import uuid4
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from sweeps.model.job import Job, Pair
 from sweeps.model.outcome import WAITED_S, ArmOutcome, MetricValue, Samples
 from sweeps.stats.timing import Rounds
-from workers.arms.prepared import PreparedArm
+from workers.arms.prepared import PreparedArm, raised
 from workers.errors import TimedOut
 from workers.kinds.failures import FailureCollector, KindResult, StateChangedError
 from workers.measure.interleaved import (
@@ -34,6 +36,7 @@ from workers.measure.monitors import ContentionWait, Watch, watch
 from workers.measure.process_state import raise_priority, use_threads
 from workers.measure.threads import policy_readings
 from workers.measure.timer import Stopwatch, TimedStep, stopwatch
+from workers.models.share_weights import kept_arm
 
 WAIT_SHARE, WAIT_S = 0.1, 5.0
 """A job waits for other processes to free the cores for this share of its budget or time-out at
@@ -61,6 +64,11 @@ class SoloPass(Generic[_A]):
     needed_s: Callable[[_A], float]
 
 
+_KNOWN: dict[str, dict[tuple[str, int], ArmMetrics]] = {}
+"""By job in several visits: what its passes measured of each arm, by the flag of a pass that is
+skipped and the arm."""
+
+
 class TimedKind(ABC, Generic[_A]):
     """What differs between the kinds that time their arms, and how the arms are timed."""
 
@@ -73,14 +81,42 @@ class TimedKind(ABC, Generic[_A]):
         self.job, self.failures = job, failures
         allowed_s = min(job.protocol.budget_s, job.protocol.timeout_s)
         self.patience = ContentionWait(torch.get_num_threads(), min(WAIT_S, WAIT_SHARE * allowed_s))
+        self.visits = job.protocol.passes > 1
+        self.known = _KNOWN.setdefault(job.visited_id, {}) if self.visits else {}
 
     @abstractmethod
+    def build(self, index: int, *, kept: bool) -> _A:
+        """The arm `index` of the job, after its first run; with `kept` one that does not depend on
+        this visit.
+        """
+
     def prepare(self, index: int) -> _A:
-        """The arm `index` of the job, after its first run."""
+        """The arm `index` of the job; of one of several visits, one that is compiled or captured as
+        it was made at the first visit.
+        """
+        runtime = self.job.arms[index].condition(self.job.condition).runtime
+        if not self.visits or runtime == "eager":
+            return self.build(index, kept=False)
+        return replace(kept_arm(self.job, index, lambda: self.build(index, kept=True)), index=index)
+
+    def once(self, solo: SoloPass[_A]) -> SoloPass[_A]:
+        """A pass that measures each arm once, at the first visit of this process; later visits
+        state the same figures.
+        """
+
+        def measured(arm: _A) -> ArmMetrics:
+            key = solo.skipped, arm.index
+            if key not in self.known:
+                self.known[key] = solo.measure(arm)
+            return self.known[key]
+
+        if all((solo.skipped, index) in self.known for index in range(len(self.job.arms))):
+            return SoloPass(measured, 0.0, solo.skipped, lambda _: -math.inf)
+        return replace(solo, measure=measured)
 
     def twin(self, arm: _A) -> _A:
-        """What the baseline's second column runs: a copy that is built as the arm is, where that
-        costs little.
+        """What the second column of the arm that most pairs are compared with runs: a copy that is
+        built as the arm is, where that costs little. Two columns halve the share of its noise.
         """
         return arm
 
@@ -109,6 +145,10 @@ class TimedKind(ABC, Generic[_A]):
     def read(self, arm: _A, samples: Samples) -> ArmMetrics:
         """The metrics of the arm's samples."""
 
+    def finish(self, result: KindResult) -> KindResult:
+        """The result of the job."""
+        return result
+
     def time(self, prepared: Sequence[_A]) -> "Timed | None":
         """The samples of the arms that have not failed, taken anew without one that fails
         meanwhile; `None` when none is left.
@@ -126,20 +166,15 @@ class TimedKind(ABC, Generic[_A]):
             if not arms:
                 return None
             reserve_s = sum(each.reserve_s for each in self.passes) * len(prepared)
-            columns = [
-                *arms,
-                *(self.twin(arm) for arm in arms if arm.index == _main_baseline(pairs)),
-            ]
+            twice = Counter(pair.baseline for pair in pairs).most_common(1)
+            columns = [*arms, *(self.twin(arm) for arm in arms if arm.index in dict(twice))]
             try:
                 with _no_garbage_collection():
                     timed = self._sample(arms, columns, pairs, reserve_s)
             except ArmError as error:
                 if isinstance(error.__cause__, StateChangedError):
                     raise error.__cause__ from None
-                arm_failed = columns[error.column]
-                if not failed.add_in_turn(
-                    arm_failed.index, error.__cause__ or error, "timing", str(arm_failed.arm)
-                ):
+                if not failed.add_in_turn(error, columns, "timing"):
                     return None
             else:
                 failed.leave()
@@ -158,11 +193,8 @@ class TimedKind(ABC, Generic[_A]):
                 for name in names
             }
 
-        job, steps, indices = (
-            self.job,
-            [arm.step for arm in columns],
-            [arm.index for arm in columns],
-        )
+        job, steps = self.job, [arm.step for arm in columns]
+        indices = [arm.index for arm in columns]
         named = {
             id(step): (arm.index, str(arm.arm)) for arm, step in zip(columns, steps, strict=True)
         }
@@ -181,10 +213,9 @@ class TimedKind(ABC, Generic[_A]):
                 "stopwatch": clock,
                 "deadline": self.failures.deadline,
             }
-            if protocol.passes > 1:
-                warmup = warm_up(once, inner, **timing, samples=VISIT_WARMUP, blocks=1)._replace(
-                    steady=True
-                )
+            if self.visits:
+                warmup = warm_up(once, inner, **timing, samples=VISIT_WARMUP, blocks=1)
+                warmup = warmup._replace(steady=True)
             else:
                 warmup = warm_up(once, inner, **timing, **self.warmup_options(arms))
             with (
@@ -259,21 +290,34 @@ def run_timed(job: Job, declare: Callable[[Job, FailureCollector], TimedKind[_A]
                     [arm for arm in arms if arm.index in timed.samples.arms], timed
                 )
         outcomes = [kind.measure_alone(arm, timed) for arm in arms]
-    flags = set(timed.watch.flags if timed else ())
-    if timed and not timed.warmup.steady:
-        flags.add("warmup_not_converged")
-    if low_priority:
-        flags.add("low_priority")
-    for outcome in outcomes:
-        flags.update({"consistency_check_failed"} & set(outcome.flags))
-    samples, readings = (
-        (timed.samples, timed.watch.readings | _equal_arms(timed.samples)) if timed else (None, {})
+    flags = raised(
+        low_priority=low_priority,
+        warmup_not_converged=timed is not None and not timed.warmup.steady,
+        consistency_check_failed=any(
+            "consistency_check_failed" in outcome.flags for outcome in outcomes
+        ),
     )
-    readings = {**readings, **policy_readings(), WAITED_S: kind.patience.waited_s}
-    series = timed.watch.series if timed else None
-    return failures.result(
-        outcomes, flags=flags, samples=samples, system_metrics=readings, system_series=series
+    readings = {**policy_readings(), WAITED_S: kind.patience.waited_s}
+    if timed is None:
+        return kind.finish(failures.result(outcomes, flags=flags, system_metrics=readings))
+    seen = timed.watch
+    return kind.finish(
+        failures.result(
+            outcomes,
+            flags=(*flags, *seen.flags),
+            samples=timed.samples,
+            system_metrics={**seen.readings, **_equal_arms(timed.samples), **readings},
+            system_series=seen.series,
+        )
     )
+
+
+def own_times(
+    table: Sequence[Sequence[float]], samples: Samples, arm: PreparedArm
+) -> NDArray[np.float64]:
+    """The times of an arm in a table of the shape of the samples, of all its columns."""
+    columns = [column for column, index in enumerate(samples.arms) if index == arm.index]
+    return np.array(table)[:, columns].ravel()
 
 
 def _equal_arms(samples: Samples) -> dict[str, float]:
@@ -288,14 +332,6 @@ def _equal_arms(samples: Samples) -> dict[str, float]:
         "equal_arms_ratio": math.exp(contrast.effect),
         "equal_arms_errors": abs(contrast.effect) / contrast.se,
     }
-
-
-def _main_baseline(pairs: Sequence[Pair]) -> int | None:
-    """The arm that most pairs are compared with; it is timed twice in every round, which halves the
-    share of its noise.
-    """
-    found = Counter(pair.baseline for pair in pairs).most_common(1)
-    return found[0][0] if found else None
 
 
 def _extend(outcome: ArmOutcome, more: ArmMetrics) -> ArmOutcome:

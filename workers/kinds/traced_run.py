@@ -12,10 +12,10 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import nn
@@ -26,7 +26,7 @@ from sweeps.model.profile import Side
 from workers.arms.language import LanguageArm, cut_texts, prepare_language
 from workers.arms.vision import VisionArm, prepare_vision
 from workers.measure.process_state import use_threads
-from workers.measure.recording import MARK
+from workers.measure.profiling import MARK
 from workers.measure.timer import synchronise
 from workers.models.vision import shared_vision
 from workers.token_reduction.patch_vit import MergingBlock, ReducingBlock
@@ -64,23 +64,6 @@ def captured_range() -> Iterator[None]:
             profiler.stop()
 
 
-def name_modules(modules: Iterator[tuple[str, nn.Module]]) -> None:
-    """Put the forward of each module into a range of its name, by hooks that stay."""
-    for name, module in modules:
-        opened: list[Any] = []
-
-        def begin(*_: object, name: str = name, opened: list[Any] = opened) -> None:
-            each = named_range(name)
-            each.__enter__()
-            opened.append(each)
-
-        def end(*_: object, opened: list[Any] = opened) -> None:
-            opened.pop().__exit__(None, None, None)
-
-        module.register_forward_pre_hook(begin)
-        module.register_forward_hook(end)
-
-
 def within(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
     """`call` in a range of this name."""
 
@@ -96,54 +79,36 @@ UNTRACED_FORWARDS = 10
 FORWARD, PREFILL = f"{MARK}forward", f"{MARK}prefill"
 
 
-class Tie(NamedTuple):
-    """The comparison that an arm stands in, and as what."""
-
-    comparison_id: str
-    side: Side
-
-
-class TracedRun(NamedTuple):
-    """What ran in ranges."""
-
-    tie: Tie | None
-    forwards: int
-    seconds: float
-    """Wall time of them, which a profiler slows."""
-
-
-def tie_of(job: Job, arm: int) -> Tie | None:
-    """The first comparison with this arm, preferably as the arm; `None` for an arm in none."""
+def tie_of(job: Job, arm: int) -> tuple[str, Side] | None:
+    """The first comparison with this arm and its side there, preferably as the arm; `None` for an
+    arm in none.
+    """
     for side in ("arm", "baseline"):
         for pair, comparison_id in zip(job.pairs, job.comparison_ids(), strict=True):
             if getattr(pair, side) == arm:
-                return Tie(comparison_id, side)
+                return comparison_id, side
     return None
 
 
-def run_traced(job: Job, arm: int, forwards: int) -> TracedRun:
-    """Run the arm alone: warm-up outside of ranges, then exactly `forwards` forwards in them.
+def run_traced(job: Job, arm: int, forwards: int) -> float:
+    """Run the arm alone: warm-up outside of ranges, then exactly `forwards` forwards in them;
+    returns their seconds, which a profiler makes more.
 
-    Raises `IndexError` for an arm that the job does not have, `Unsupported`, and what the model
-    raises.
+    Raises `Unsupported`, and what the model raises.
     """
-    if not 0 <= arm < len(job.arms):
-        raise IndexError(f"arm {arm} is none of the job's arms 0 to {len(job.arms) - 1}")
     use_threads(job.condition)
-    tie = tie_of(job, arm)
-    names = (
-        [] if tie is None else [f"{MARK}comparison:{tie.comparison_id}", f"{MARK}side:{tie.side}"]
-    )
+    names = [f"{MARK}arm:{arm}"]
+    if (tie := tie_of(job, arm)) is not None:
+        names = [f"{MARK}comparison:{tie[0]}", f"{MARK}side:{tie[1]}", *names]
     with torch.inference_mode():
         prepared, work = _prepared(job, arm, forwards)
         synchronise(prepared.condition.device)
         with captured_range(), ExitStack() as ranges:
-            for name in (*names, f"{MARK}arm:{arm}"):
+            for name in names:
                 ranges.enter_context(named_range(name))
             started = time.perf_counter()
             work()
-            seconds = time.perf_counter() - started
-    return TracedRun(tie, forwards, seconds)
+            return time.perf_counter() - started
 
 
 def _prepared(
@@ -188,17 +153,13 @@ class _RangedSteps:
     """
 
     def __init__(self, steps: int) -> None:
-        self.steps, self.read = steps, 0
-        self._opened: AbstractContextManager[None] | None = None
+        self.steps, self.read, self._opened = steps, 0, ExitStack()
 
     def __call__(self) -> float:
-        if self._opened is not None:
-            self._opened.__exit__(None, None, None)
-            self._opened = None
+        self._opened.close()
         self.read += 1
         if self.read <= self.steps + 1:
-            self._opened = named_range(PREFILL if self.read == 1 else FORWARD)
-            self._opened.__enter__()
+            self._opened.enter_context(named_range(PREFILL if self.read == 1 else FORWARD))
         return time.perf_counter()
 
 
@@ -206,7 +167,13 @@ def _name_parts(model: nn.Module) -> None:
     """Ranges around the blocks of an eager model, and in them around what reduces tokens; compiled
     code has no such parts.
     """
-    name_modules(_blocks(model))
+    lists: list[Any] = [
+        part for part in model.modules() if isinstance(part, nn.Sequential | nn.ModuleList)
+    ]
+    # the blocks of a transformer are the parts of its longest list of modules
+    blocks = max(lists, key=len, default=())
+    for index, block in enumerate(blocks):
+        block.forward = within(f"block {index}", block.forward)
     for part in model.modules():
         if isinstance(part, ReducingBlock) and part.reduction is not None:
             part.reduction = within("reduction", part.reduction)
@@ -218,29 +185,10 @@ def _name_parts(model: nn.Module) -> None:
             )
 
 
-def _blocks(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
-    """The blocks of a transformer: the parts of its longest list of modules."""
-    lists: list[Any] = [
-        part for part in model.modules() if isinstance(part, nn.Sequential | nn.ModuleList)
-    ]
-    longest = max(lists, key=len, default=())
-    return ((f"block {index}", block) for index, block in enumerate(longest))
-
-
 def commands(path: Path, arm: int, forwards: int) -> str:
     """The command lines that record this run by nsys and by ncu, and import what they wrote."""
-    own = shlex.join(
-        [
-            Path(sys.executable).name,
-            "-m",
-            "workers.run",
-            str(path),
-            "--arm",
-            str(arm),
-            "--forwards",
-            str(forwards),
-        ]
-    )
+    python = shlex.join([Path(sys.executable).name, "-m", "workers.run", str(path)])
+    own = f"{python} --arm {arm} --forwards {forwards}"
     name = f"{path.stem}-arm{arm}"
     return (
         "nsys profile --trace=cuda,nvtx --cuda-graph-trace=node --capture-range=cudaProfilerApi"
@@ -255,14 +203,10 @@ def trace_one(path: Path, job: Job, arm: int, forwards: int) -> None:
     """Run an arm for an outside profiler, and print how to record it and what ran."""
     sys.stdout.write(commands(path, arm, forwards))
     with contextlib.redirect_stdout(sys.stderr):
-        done = run_traced(job, arm, forwards)
-    tie = (
-        "no comparison"
-        if done.tie is None
-        else f"{done.tie.side} of comparison {done.tie.comparison_id}"
-    )
-    per_forward = 1e3 * done.seconds / done.forwards
+        seconds = run_traced(job, arm, forwards)
+    tie = tie_of(job, arm)
+    stands = "no comparison" if tie is None else f"{tie[1]} of comparison {tie[0]}"
     sys.stdout.write(
-        f"{done.forwards} forwards of arm {arm}, {job.arms[arm]} ({tie}): {per_forward:.3f} ms"
-        " each\n"
+        f"{forwards} forwards of arm {arm}, {job.arms[arm]} ({stands}):"
+        f" {1e3 * seconds / forwards:.3f} ms each\n"
     )

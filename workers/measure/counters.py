@@ -30,6 +30,13 @@ ONLINE = "sys/devices/system/cpu/online"
 BUSY = ("user", "nice", "system", "irq", "softirq")
 """Fields of psutil's CPU times that are work; those of a guest are part of `user`."""
 
+_QUOTA_FIELDS = (
+    ("throttled_usec", "throttled", 1e6),
+    ("throttled_time", "throttled", 1e9),
+    ("nr_throttled", "throttles", 1.0),
+)
+"""Of `cpu.stat`: the counters that they are part of, and how many are one."""
+
 _C = TypeVar("_C")
 
 
@@ -91,19 +98,13 @@ class HostCounters:
         """Of every cgroup that has such counters, version 2 (`throttled_usec`) or 1
         (`throttled_time`), together.
         """
-        spent: list[float] = []
-        times: list[int] = []
+        found: dict[str, float] = {}
         for folder in self._cgroups:
             with contextlib.suppress(ValueError):
                 counts = dict(line.split() for line in read_text(folder / "cpu.stat").splitlines())
-                for name, per_second in (("throttled_usec", 1e6), ("throttled_time", 1e9)):
-                    spent += [int(counts[name]) / per_second] if name in counts else []
-                times += [int(counts["nr_throttled"])] if "nr_throttled" in counts else []
-        found: dict[str, float] = {}
-        if spent:
-            found["throttled"] = sum(spent)
-        if times:
-            found["throttles"] = sum(times)
+                for field, name, unit in _QUOTA_FIELDS:
+                    if field in counts:
+                        found[name] = found.get(name, 0.0) + int(counts[field]) / unit
         return found
 
     def _involuntary(self) -> dict[str, float]:
@@ -111,13 +112,12 @@ class HostCounters:
         that none is lost.
         """
         with contextlib.suppress(ValueError):
-            statuses = map(read_text, (self._root / "proc/self/task").glob("*/status"))
-            switches = [
-                int(status.rpartition("nonvoluntary_ctxt_switches:")[2])
-                for status in statuses
-                if status
-            ]
-            return {"involuntary": float(sum(switches))} if sum(switches) else {}
+            files = (self._root / "proc/self/task").glob("*/status")
+            statuses = filter(None, map(read_text, files))
+            total = sum(
+                int(status.rpartition("nonvoluntary_ctxt_switches:")[2]) for status in statuses
+            )
+            return {"involuntary": float(total)} if total else {}
         return {}
 
     def _mhz(self) -> float | None:
@@ -138,15 +138,17 @@ class HostCounters:
         alike, once.
         """
         found: dict[str, float] = {}
-        for name, cores, package, unit in (
-            ("thermal", "core_throttle_count", "package_throttle_count", 1.0),
-            ("thermal_s", "core_throttle_total_time_ms", "package_throttle_total_time_ms", 1e-3),
+        for name, counter, unit in (
+            ("thermal", "throttle_count", 1.0),
+            ("thermal_s", "throttle_total_time_ms", 1e-3),
         ):
-            files = [
-                [self._cpu_file(core, f"thermal_throttle/{each}") for core in self._cores]
-                for each in (cores, package)
-            ]
-            of_cores, of_package = map(_numbers, files)
+            of_cores, of_package = (
+                _numbers(
+                    self._cpu_file(core, f"thermal_throttle/{part}_{counter}")
+                    for core in self._cores
+                )
+                for part in ("core", "package")
+            )
             if of_cores or of_package:
                 found[name] = unit * (sum(of_cores) + max(of_package, default=0))
         return found
@@ -172,42 +174,34 @@ class PackageEnergy:
     """
 
     def __init__(self, powercap: Path = POWERCAP) -> None:
-        self._domains = [_Domain(folder) for folder in energy_domains(powercap)]
-        self._readable = bool(self._domains) and all(
-            domain.last is not None for domain in self._domains
-        )
+        self._domains = energy_domains(powercap)
+        self._ranges = [_number(domain / "max_energy_range_uj") or 0 for domain in self._domains]
+        self._last, self._spent_uj = self._read(), 0
+
+    def _read(self) -> list[int] | None:
+        """Microjoules of every domain; `None` where there is none, or one cannot be read."""
+        counts = [_number(domain / "energy_uj") for domain in self._domains]
+        known = [count for count in counts if count is not None]
+        return known if known and len(known) == len(counts) else None
 
     def joules(self) -> float | None:
-        """Joules since the start; `None` where a counter cannot be read, from then on.
+        """Joules since the start; `None` where a counter cannot be read, or wraps at a range that
+        cannot, from then on.
 
         A counter that wrapped is only right if it was read since its last wrap, which takes minutes
         or more.
         """
-        spent = [domain.spent_uj() for domain in self._domains] if self._readable else []
-        self._readable = bool(spent) and None not in spent
-        return sum(each for each in spent if each is not None) / 1e6 if self._readable else None
-
-
-class _Domain:
-    """One counter in microjoules, and how much it has counted."""
-
-    def __init__(self, folder: Path) -> None:
-        self._file, self._range = folder / "energy_uj", _number(folder / "max_energy_range_uj")
-        self.last = _number(self._file)
-        self._total = 0
-
-    def spent_uj(self) -> int | None:
-        """What it counted since it was made; `None` once it cannot be read, or wrapped at a range
-        that cannot.
-        """
-        now, before = _number(self._file), self.last
+        now, before = self._read(), self._last
         if now is None or before is None:
+            self._last = None
             return None
-        step = now - before if now >= before else now - before + (self._range or 0)
-        if step < 0:
-            return None
-        self._total, self.last = self._total + step, now
-        return self._total
+        steps = [
+            new - old if new >= old else new - old + largest
+            for new, old, largest in zip(now, before, self._ranges, strict=True)
+        ]
+        self._last = now if min(steps) >= 0 else None
+        self._spent_uj += sum(steps)
+        return None if self._last is None else self._spent_uj / 1e6
 
 
 def energy_domains(powercap: Path = POWERCAP) -> list[Path]:
@@ -345,13 +339,11 @@ class GpuSamples:
         flags: set[str] = set()
         if reasons := [int(bits) for bits in self.values.get("reasons", [])]:
             readings["gpu_event_reasons"] = float(functools.reduce(operator.or_, reasons))
-            readings["gpu_power_capped"] = mean(
-                bool(bits & EVENT_REASONS["sw_power_cap"]) for bits in reasons
-            )
             shares = {
                 name: mean(bool(bits & bit) for bits in reasons)
                 for name, bit in EVENT_REASONS.items()
             }
+            readings["gpu_power_capped"] = shares["sw_power_cap"]
             readings |= {f"{REASON}{name}": share for name, share in shares.items() if share}
             flags |= set[str]().union(*map(slowdowns, reasons))
         if readings.get("gpu_processes", 0) > 1:

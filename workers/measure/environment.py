@@ -63,14 +63,11 @@ def environment_of(device: Device) -> Environment:
                     "no CUDA device here: NVML, CUDA_VISIBLE_DEVICES or this build of torch offers"
                     " none; request device cpu"
                 )
-            name = _text(pynvml.nvmlDeviceGetName(handle))
-            # a curve stays on one device
+            name = str(pynvml.nvmlDeviceGetName(handle))
             facts |= {
                 "gpu": name,
-                "gpu_uuid": _text(pynvml.nvmlDeviceGetUUID(handle)),
-            }
-            facts |= {
-                "driver": _text(pynvml.nvmlSystemGetDriverVersion()),
+                "gpu_uuid": str(pynvml.nvmlDeviceGetUUID(handle)),  # a curve stays on one device
+                "driver": str(pynvml.nvmlSystemGetDriverVersion()),
                 "cuda": _torch_cuda() or "",
             }
         if configured := allocator():
@@ -82,13 +79,8 @@ def allocator() -> str:
     """How torch's CUDA allocator is configured in this process' environment, such as
     `expandable_segments:True`; else empty.
     """
-    return "; ".join(
-        dict.fromkeys(
-            filter(
-                None, (os.environ.get(name, "").replace(" ", "") for name in ALLOCATOR_VARIABLES)
-            )
-        )
-    )
+    values = (os.environ.get(name, "").replace(" ", "") for name in ALLOCATOR_VARIABLES)
+    return "; ".join(dict.fromkeys(filter(None, values)))
 
 
 def cores() -> float:
@@ -151,6 +143,12 @@ def cgroup_folders(top: Path = ROOT) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
+def module_variables() -> dict[str, str]:
+    """The environment variables of a process in which `python -P -m` finds this project."""
+    path = filter(None, (os.environ.get("PYTHONPATH"), str(PROJECT)))
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
+
+
 @functools.cache
 def commit() -> str | None:
     """The project's git commit, with `-dirty` when tracked files were changed; `None` outside a
@@ -163,8 +161,6 @@ def commit() -> str | None:
     command = [
         "git",
         "--no-optional-locks",
-        "-C",
-        str(PROJECT),
         "describe",
         "--always",
         "--dirty",
@@ -172,7 +168,9 @@ def commit() -> str | None:
         "--exclude=*",
     ]
     try:
-        result = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+        result = subprocess.run(
+            command, cwd=PROJECT, capture_output=True, text=True, timeout=10, check=True
+        )
     except (OSError, subprocess.SubprocessError):
         return None
     return result.stdout.strip() or None
@@ -209,7 +207,7 @@ def _handle(first: str) -> Any:
         handles = [
             pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())
         ]
-        uuids = [_text(pynvml.nvmlDeviceGetUUID(handle)) for handle in handles]
+        uuids = [str(pynvml.nvmlDeviceGetUUID(handle)) for handle in handles]
         place = place_of_gpu(first, uuids, os.environ.get("CUDA_DEVICE_ORDER", ""), cuda_uuid)
         return None if place is None else handles[place]
     return None
@@ -264,14 +262,13 @@ def cpu_quotas(top: Path = ROOT) -> list[float]:
     """
     limits = []
     for folder in cgroup_folders(top):
-        quota, _, period = read_text(folder / "cpu.max").strip().partition(" ")
-        if not quota:
-            quota, period = (
-                read_text(folder / "cpu.cfs_quota_us").strip(),
-                read_text(folder / "cpu.cfs_period_us").strip(),
-            )
-        if quota.isdigit() and period.isdigit() and int(period):
-            limits.append(int(quota) / int(period))
+        # quota and period, `max` or -1 standing for no quota
+        words = read_text(folder / "cpu.max") or " ".join(
+            read_text(folder / f"cpu.cfs_{name}_us") for name in ("quota", "period")
+        )
+        numbers = [int(word) for word in words.split() if word.isdigit()]
+        if len(numbers) == 2 and numbers[1]:
+            limits.append(numbers[0] / numbers[1])
     return limits
 
 
@@ -307,7 +304,3 @@ def read_text(path: Path | str) -> str:
         return Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
-
-
-def _text(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)

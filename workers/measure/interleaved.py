@@ -156,15 +156,13 @@ def time_rounds(
     look, stopped = protocol.pairs_min if protocol.passes == 1 else math.inf, None
     while stopped is None:
         order = spread_order(arms, f"{seed}:{len(walls)}", orders[-1][-1] if orders else None)
-        timings = dict(
-            zip(order, [_run(stopwatch, steps, column, inner) for column in order], strict=True)
-        )
+        timings = {column: _run(stopwatch, steps, column, inner) for column in order}
         row = [timings[column] for column in range(len(steps))]
         walls.append(tuple(timing.wall for timing in row))
         devices.append(tuple(timing.device for timing in row if timing.device is not None))
         orders.append(order)
         if burst and len(walls) % BURST_EVERY == 1:
-            turns = [once[place] for place in random_order(len(once), f"{seed}:burst:{len(walls)}")]
+            turns = (once[turn] for turn in random_order(len(once), f"{seed}:burst:{len(walls)}"))
             times = {column: _run(stopwatch, steps, column, inner * burst).wall for column in turns}
             bursts.append(tuple(times[column] for column in once))
         if len(walls) == look:
@@ -176,12 +174,9 @@ def time_rounds(
         now = time.monotonic()
         if stopped is None and len(walls) >= protocol.pairs_max:
             stopped = "pairs_max"
-        limit_s = (
-            min(protocol.budget_s, enough_s)
-            if len(walls) >= protocol.pairs_min
-            else protocol.budget_s
-        )
-        if protocol.passes > 1 and len(walls) < protocol.pairs_min:
+        fewest = len(walls) >= protocol.pairs_min
+        limit_s = min(protocol.budget_s, enough_s) if fewest else protocol.budget_s
+        if protocol.passes > 1 and not fewest:
             limit_s = math.inf  # of a visit, the least rounds come first
         if stopped is None and (now > deadline or now - began > limit_s):
             stopped = "budget"

@@ -29,9 +29,9 @@ MAX_READINGS = 120
 are taken."""
 
 
-class Series:
-    """Readings between rounds, each with the seconds since this was made and the rounds done by
-    then.
+class Watch:
+    """What is seen while arms are timed: between rounds, and of the whole when the block of `watch`
+    ends; readings that this machine does not offer are absent.
     """
 
     def __init__(
@@ -39,6 +39,8 @@ class Series:
         read: Callable[[], Mapping[str, float]],
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
+        self.readings: dict[str, float] = {}
+        self.flags: tuple[str, ...] = ()
         self._read, self._clock = read, clock
         self._began = self._due = clock()
         self._period_s = SERIES_PERIOD_S
@@ -57,28 +59,14 @@ class Series:
         after = self._clock()
         self._due = after + max(self._period_s, (after - now) / READING_SHARE)
 
-    def columns(self) -> dict[str, tuple[float | None, ...]] | None:
-        """The readings by name, `None` where one has not this reading; `None` without any."""
-        names = dict.fromkeys(name for row in self._rows for name in row)
-        return {name: tuple(row.get(name) for row in self._rows) for name in names} or None
-
-
-class Watch:
-    """Filled in when the block of `watch` ends; readings that this machine does not offer are
-    absent.
-    """
-
-    def __init__(self, series: Series) -> None:
-        self.readings: dict[str, float] = {}
-        self.flags: tuple[str, ...] = ()
-        self._series = series
-        self.look = series.look
-        """To be called after each round with how many are done."""
-
     @property
     def series(self) -> dict[str, tuple[float | None, ...]] | None:
-        """Readings between rounds (`sweeps.model.metrics.SYSTEM_SERIES`), as columns."""
-        return self._series.columns()
+        """The readings between rounds (`sweeps.model.metrics.SYSTEM_SERIES`) by name, each with the
+        seconds since this was made and the rounds done by then; `None` where one has not this
+        reading, and without any.
+        """
+        names = dict.fromkeys(name for row in self._rows for name in row)
+        return {name: tuple(row.get(name) for row in self._rows) for name in names} or None
 
 
 @contextlib.contextmanager
@@ -95,7 +83,7 @@ def watch(device: Device, threads: int, root: Path = ROOT) -> Iterator[Watch]:
             handle = stack.enter_context(gpu())
             stack.enter_context(repeated(functools.partial(samples.add, handle), GPU_PERIOD_S))
         before = counters.read()
-        seen = Watch(Series(lambda: since(before, counters.look()) | samples.last()))
+        seen = Watch(lambda: since(before, counters.look()) | samples.last())
         try:
             yield seen
         finally:
@@ -201,11 +189,8 @@ def cpu_findings(
 def since(before: Mapping[str, float], now: Mapping[str, float]) -> dict[str, float]:
     """A reading of a series: what the counters counted since `before`, and what holds now."""
     spent = {name: now[name] - before[name] for name in before.keys() & now.keys()}
-    found = {"load": now["load"]}
-    if "mhz" in now:
-        found["cpu_mhz"] = now["mhz"]
+    found = {name: now[key] for key, name in (("load", "load"), ("mhz", "cpu_mhz")) if key in now}
     if "busy" in spent:
         found |= {"foreign_s": max(0.0, spent["busy"] - spent["own"]), "stolen_s": spent["stolen"]}
-    for counter, name in (("throttled", "quota_throttled_s"), ("joules", "cpu_energy_j")):
-        found |= {name: spent[counter]} if counter in spent else {}
+    found |= {_COUNTED[name]: spent[name] for name in ("throttled", "joules") if name in spent}
     return found

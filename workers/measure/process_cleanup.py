@@ -2,23 +2,21 @@
 good must be replaced.
 """
 
-import contextlib
-import ctypes
 import gc
 import math
 import random
-from collections.abc import Hashable, Mapping
-from typing import Any
+import time
+from collections.abc import Hashable
 
 import numpy as np
 import psutil
 import torch
 
 from sweeps.model.job import Job
-from sweeps.model.outcome import WORKER_UNFIT
+from sweeps.model.outcome import WORKER_UNFIT, Outcome
 from workers.measure.descendants import end, running_descendants
 from workers.measure.process_state import FLAG, ProcessState
-from workers.measure.readings import MIB
+from workers.measure.readings import MIB, trim_heap
 
 GROWTH = 128 * MIB
 """A job on a model, data and runtime that the process knows leaves less than this behind."""
@@ -52,9 +50,9 @@ class ProcessCleanup:
         self._children = running_descendants()
         self._resident, self._allocated = resident(), _allocated()
 
-    def finish(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Restore settings and kill child processes; returns the `fields` of the job's outcome with
-        what was found.
+    def finish(self, outcome: Outcome) -> Outcome:
+        """Restore settings and kill child processes; returns the outcome with what was
+        found.
 
         The parameters of the model may stay in memory, because the next job often needs the same
         model.
@@ -66,9 +64,7 @@ class ProcessCleanup:
         end(running_descendants().keys() - self._children.keys())
         notes = [f"when the job had ended: {change.text}" for change in changes]
         readings: dict[str, float] = {}
-        if growth := self._growth(
-            max((arm.parameters for arm in fields.get("arms", ())), default=0)
-        ):
+        if growth := self._growth(max((arm.parameters for arm in outcome.arms), default=0)):
             readings["memory_growth_mib"] = growth / MIB
             notes.append(
                 f"the job left {growth / MIB:.0f} MiB of memory behind; its process runs no"
@@ -76,12 +72,14 @@ class ProcessCleanup:
             )
         if growth or not all(change.restored for change in changes):
             readings[WORKER_UNFIT] = 1.0
-        return {
-            **fields,
-            "flags": tuple(sorted({*fields.get("flags", ()), *((FLAG,) if changes else ())})),
-            "notes": (*fields.get("notes", ()), *notes),
-            "system_metrics": {**fields.get("system_metrics", {}), **readings},
-        }
+        return outcome.model_copy(
+            update={
+                "flags": tuple(sorted({*outcome.flags, *((FLAG,) if changes else ())})),
+                "notes": (*outcome.notes, *notes),
+                "system_metrics": outcome.system_metrics | readings,
+                "ended_at": time.time(),
+            }
+        )
 
     def _growth(self, parameters: int) -> int:
         """Bytes, of the process or on the GPU, that the job left behind and should not have; 0 if
@@ -96,18 +94,13 @@ class ProcessCleanup:
 
         def excess() -> int:
             growth = max(resident() - self._resident, _allocated() - self._allocated)
-            return (
-                growth
-                if growth > allowed
-                or resident() > MAX_MEMORY_SHARE * psutil.virtual_memory().total + model
-                else 0
-            )
+            too_large = resident() > MAX_MEMORY_SHARE * psutil.virtual_memory().total + model
+            return growth if growth > allowed or too_large else 0
 
         if not excess():
             return 0
         gc.collect()
-        with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None).malloc_trim(0)
+        trim_heap()
         return excess()
 
 

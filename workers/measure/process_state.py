@@ -65,26 +65,29 @@ def one_thread() -> Iterator[None]:
 
 
 WATCHED_SIGNALS = (
-    *(signal.SIGALRM, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGUSR2),
-    *(signal.SIGVTALRM, signal.SIGPROF, signal.SIGPIPE),
+    signal.SIGALRM,
+    signal.SIGINT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGCHLD,
+    signal.SIGUSR2,
+    signal.SIGVTALRM,
+    signal.SIGPROF,
+    signal.SIGPIPE,
 )
 WATCHED_TIMERS = ("ITIMER_REAL", "ITIMER_VIRTUAL", "ITIMER_PROF")
 TORCH_BACKENDS = (
-    *(
-        "fp32_precision",
-        "cuda.matmul.fp32_precision",
-        "cudnn.conv.fp32_precision",
-        "mkldnn.matmul.fp32_precision",
-    ),
+    "fp32_precision",
+    "cuda.matmul.fp32_precision",
+    "cudnn.conv.fp32_precision",
+    "mkldnn.matmul.fp32_precision",
     "cuda.matmul.allow_fp16_reduced_precision_reduction",
     "cuda.matmul.allow_bf16_reduced_precision_reduction",
-    *(
-        "cudnn.enabled",
-        "cudnn.benchmark",
-        "cudnn.deterministic",
-        "mkldnn.enabled",
-        "mkldnn.deterministic",
-    ),
+    "cudnn.enabled",
+    "cudnn.benchmark",
+    "cudnn.deterministic",
+    "mkldnn.enabled",
+    "mkldnn.deterministic",
 )
 """Attributes below `torch.backends`; the precisions of float32 came with torch 2.9."""
 SMALLEST = 5e-324
@@ -222,21 +225,20 @@ WATCHED_MODULES = (
     "numpy",
 )
 WATCHED_PACKAGES = (
-    *("torch.nn.modules", "timm.layers", "timm.models.vision_transformer", "timm.models.deit"),
-    *(
-        "transformers.models",
-        "transformers.modeling",
-        "transformers.cache_utils",
-        "transformers.integrations.sdpa_attention",
-    ),
-    *(
-        "workers.arms",
-        "workers.kinds",
-        "workers.measure",
-        "workers.models",
-        "workers.token_reduction",
-        "workers.kv_caches",
-    ),
+    "torch.nn.modules",
+    "timm.layers",
+    "timm.models.vision_transformer",
+    "timm.models.deit",
+    "transformers.models",
+    "transformers.modeling",
+    "transformers.cache_utils",
+    "transformers.integrations.sdpa_attention",
+    "workers.arms",
+    "workers.kinds",
+    "workers.measure",
+    "workers.models",
+    "workers.token_reduction",
+    "workers.kv_caches",
 )
 """Beginnings of the names of modules whose functions, and methods of classes, are looked at."""
 _HOOKS = (
@@ -247,15 +249,12 @@ _HOOKS = (
 
 _LIBRARIES = tuple(f"{path}/" for path in torch.__path__)
 
-Held = Mapping[str, tuple[Any, Any]]
-"""Functions by name, each with its code where Python has written it."""
-
 
 class ForwardFunctions:
     """The functions when this was made."""
 
     def __init__(self) -> None:
-        self._held = [(owner, _functions(owner)) for owner in _owners()]
+        self._held = [(owner, dict(_functions(owner))) for owner in _owners()]
         self._hooks = {name: dict(hooks) for name, hooks in _global_hooks()}
 
     def restore(self) -> list[str]:
@@ -287,51 +286,34 @@ def _owners() -> Iterator[Any]:
                 )
 
 
-def _functions(owner: Any) -> Held:
-    return {
-        name: (value, _code(value)) for name, value in list(vars(owner).items()) if callable(value)
-    }
+def _functions(owner: Any) -> Iterator[tuple[str, tuple[Any, Any]]]:
+    """Functions by name, each with its code where Python has written it."""
+    for name, value in list(vars(owner).items()):
+        if callable(value):
+            yield name, (value, value.__code__ if type(value) is FunctionType else None)
 
 
-def _code(value: Any) -> Any:
-    return value.__code__ if type(value) is FunctionType else None
-
-
-def _restored(owner: Any, before: Held) -> Iterator[str]:
-    now, of = (
-        vars(owner),
-        f"{owner.__module__}.{owner.__qualname__}" if isinstance(owner, type) else owner.__name__,
-    )
+def _restored(owner: Any, before: Mapping[str, tuple[Any, Any]]) -> Iterator[str]:
+    now, is_class = vars(owner), isinstance(owner, type)
+    label = f"{owner.__module__}.{owner.__qualname__}" if is_class else owner.__name__
     for name, (value, code) in before.items():
         if now.get(name) is not value:
-            if _is_of_library(now.get(name)):  # torch.compile replaces functions of torch itself
+            # torch.compile replaces functions of torch itself by others, whatever these wrap
+            written = getattr(now.get(name), "__code__", None)
+            if written is not None and written.co_filename.startswith(_LIBRARIES):
                 continue
             setattr(owner, name, value)
         elif code is not None and value.__code__ is not code:
             value.__code__ = code
         else:
             continue
-        yield f"{of}.{name} was replaced"
+        yield f"{label}.{name} was replaced"
     # what a class gains overrides what it inherits
-    if isinstance(owner, type) and len(now) > len(before):
-        inherited = [
-            name
-            for name, value in list(now.items())
-            if name not in before and callable(value) and _inherits(owner, name)
-        ]
-        for name in inherited:
+    gained = [name for name, _ in _functions(owner) if name not in before] if is_class else []
+    for name in gained:
+        if any(name in vars(parent) for parent in owner.__mro__[1:]):
             delattr(owner, name)
-            yield f"{of}.{name} was replaced"
-
-
-def _is_of_library(value: Any) -> bool:
-    """Whether a function is written in one of the libraries, whatever it wraps."""
-    code = getattr(value, "__code__", None)
-    return code is not None and code.co_filename.startswith(_LIBRARIES)
-
-
-def _inherits(owner: type, name: str) -> bool:
-    return any(name in vars(parent) for parent in owner.__mro__[1:])
+            yield f"{label}.{name} was replaced"
 
 
 def _global_hooks() -> Iterator[tuple[str, "OrderedDict[int, Callable[..., Any]]"]]:
@@ -474,7 +456,7 @@ class ProcessState:
     def restore(self) -> list[Change]:
         """The differences since then, each reported once.
 
-        Those of `process_settings.RESTORED` and of environment variables are undone.
+        Those of `RESTORED` and of environment variables are undone.
         """
         found = []
         for place, (setting, before) in enumerate(zip(self._settings, self._values, strict=True)):

@@ -74,23 +74,17 @@ RESET_PEAK = "5"
 has neither."""
 
 
-@dataclass
-class Peak:
-    """Filled in when the block of `peak_memory` ends; what cannot be measured here is absent."""
-
-    metrics: tuple[MetricValue, ...] = ()
-
-
 @contextlib.contextmanager
-def peak_memory(device: Device, captured_bytes: int = 0) -> Iterator[Peak]:
+def peak_memory(device: Device, captured_bytes: int = 0) -> Iterator[list[MetricValue]]:
     """Measure the block's peak memory in MiB; `captured_bytes` are those of a CUDA graph
-    (`Captured.unseen_bytes`).
+    (`Captured.unseen_bytes`). The list is filled when the block ends; what cannot be measured here
+    is absent.
 
     `rss_before` and `peak_rss` are the whole process' (Linux with a writable clear_refs only), so
     their difference is what the block added; `cuda_peak_allocated` and `cuda_peak_reserved` are
     those of torch's allocator, `cuda_allocated_before` likewise.
     """
-    peak = Peak()
+    metrics: list[MetricValue] = []
     gc.collect()
     if device == "cuda":
         torch.cuda.synchronize()
@@ -100,23 +94,27 @@ def peak_memory(device: Device, captured_bytes: int = 0) -> Iterator[Peak]:
     before = _reset_process_peak()
     if device == "cuda":
         values["cuda_allocated_before"] = torch.cuda.memory_allocated()
-    yield peak
+    yield metrics
     if before is not None:
         values |= {"rss_before": before, "peak_rss": _status("VmHWM")}
     if device == "cuda":
         torch.cuda.synchronize()
         values["cuda_peak_allocated"] = torch.cuda.max_memory_allocated() + captured_bytes
         values["cuda_peak_reserved"] = torch.cuda.max_memory_reserved()
-    peak.metrics = tuple(metric_value(name, size / MIB, n=1) for name, size in values.items())
+    metrics += [metric_value(name, size / MIB, n=1) for name, size in values.items()]
+
+
+def trim_heap() -> None:
+    """Give the freed memory that glibc keeps back to the system."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _reset_process_peak() -> int | None:
     """Resident bytes once the process' peak has been reset to them; `None` where it cannot be
     reset.
     """
-    with contextlib.suppress(OSError, AttributeError):
-        # glibc keeps freed memory, which the block would reuse unnoticed
-        ctypes.CDLL(None).malloc_trim(0)
+    trim_heap()  # else the block would reuse freed memory unnoticed
     try:
         Path("/proc/self/clear_refs").write_text(RESET_PEAK)
         return _status("VmRSS")
@@ -175,16 +173,8 @@ def measured_energy(device: Device, powercap: Path = POWERCAP) -> Iterator[Energ
     which idle cores and other processes count too.
     """
     spent = Energy()
-    if device == "cpu":
-        packages, start = PackageEnergy(powercap), time.perf_counter()
-        try:
-            yield spent
-        finally:
-            spent.seconds = time.perf_counter() - start
-            spent.joules = packages.joules()
-        return
-    with gpu() as handle:
-        meter = _meter(handle)
+    with gpu() if device == "cuda" else contextlib.nullcontext() as handle:
+        meter = _meter(device, handle, powercap)
         synchronise(device)
         start = time.perf_counter()
         with meter as joules:
@@ -193,13 +183,17 @@ def measured_energy(device: Device, powercap: Path = POWERCAP) -> Iterator[Energ
             finally:
                 synchronise(device)
                 spent.seconds = time.perf_counter() - start
-        spent.joules = joules() if joules is not None else None
+        spent.joules = joules()
 
 
-def _meter(handle: Any) -> "contextlib.AbstractContextManager[Callable[[], float] | None]":
-    """The first way of metering that this GPU offers; after its block what it returns gives the
+def _meter(
+    device: Device, handle: Any, powercap: Path
+) -> contextlib.AbstractContextManager[Callable[[], float | None]]:
+    """The first way of metering that this device offers; after its block what it returns gives the
     joules.
     """
+    if device == "cpu":
+        return contextlib.nullcontext(PackageEnergy(powercap).joules)
     for read, meter in (
         (pynvml.nvmlDeviceGetTotalEnergyConsumption, _counted),
         (pynvml.nvmlDeviceGetPowerUsage, _integrated),
@@ -207,7 +201,7 @@ def _meter(handle: Any) -> "contextlib.AbstractContextManager[Callable[[], float
         with contextlib.suppress(pynvml.NVMLError):
             read(handle)
             return meter(handle)
-    return contextlib.nullcontext()
+    return contextlib.nullcontext(lambda: None)
 
 
 @contextlib.contextmanager

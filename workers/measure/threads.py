@@ -138,8 +138,12 @@ SPIN_VARIABLE = "GOMP_SPINCOUNT"
 BRIEF_SPINS = "1000"
 """Turns of the loop in which a thread waits before it sleeps: fewer cost speed on quiet cores, more
 cost it on shared ones."""
-_WAYS = {"brief": (None, BRIEF_SPINS), "passive": ("PASSIVE", None), "active": ("ACTIVE", None)}
-"""Values of both variables."""
+_WAYS = {
+    "brief": {SPIN_VARIABLE: BRIEF_SPINS},
+    "passive": {WAIT_VARIABLE: "PASSIVE"},
+    "active": {WAIT_VARIABLE: "ACTIVE"},
+}
+"""The variables that are set."""
 _OTHER_VARIABLES = (
     "GOMP_CPU_AFFINITY",
     "KMP_AFFINITY",
@@ -172,7 +176,8 @@ def present_policy() -> ThreadPolicy | None:
     """What holds in this process, if it was set by `set_policy`, or OpenMP's own variables request
     one of the two ways to wait.
     """
-    found = os.environ.get(WAIT_VARIABLE), os.environ.get(SPIN_VARIABLE)
+    names = {WAIT_VARIABLE, SPIN_VARIABLE} & os.environ.keys()
+    found = {name: os.environ[name] for name in names}
     wait = next((way for way, values in _WAYS.items() if values == found), None)
     pinned = PLACES_VARIABLE in os.environ
     if wait is None or (not pinned and any(name in os.environ for name in _OTHER_VARIABLES)):
@@ -208,11 +213,7 @@ def policy_variables(wanted: ThreadPolicy, inherited: Mapping[str, str]) -> dict
     """
     ours = {PLACES_VARIABLE, WAIT_VARIABLE, SPIN_VARIABLE, *_OTHER_VARIABLES}
     kept = {name: value for name, value in inherited.items() if name not in ours}
-    kept |= {
-        name: value
-        for name, value in zip((WAIT_VARIABLE, SPIN_VARIABLE), _WAYS[wanted.wait], strict=True)
-        if value
-    }
+    kept |= _WAYS[wanted.wait]
     if wanted.pinned:
         cores = physical_first(allowed_cores())
         kept |= {PLACES_VARIABLE: ",".join(map(str, cores)), "OMP_PROC_BIND": "close"}
@@ -235,12 +236,9 @@ def policy_readings() -> dict[str, float]:
     """What held while a job was timed, as system metrics: whether threads that waited kept their
     cores busy, and were pinned.
     """
-    found = present_policy()
-    return (
-        {}
-        if found is None
-        else {"threads_spin": float(found.wait == "active"), "threads_pinned": float(found.pinned)}
-    )
+    if (found := present_policy()) is None:
+        return {}
+    return {"threads_spin": float(found.wait == "active"), "threads_pinned": float(found.pinned)}
 
 
 def physical_first(cores: tuple[int, ...]) -> tuple[int, ...]:

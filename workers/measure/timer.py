@@ -72,6 +72,19 @@ def synchronise(device: Device) -> None:
         torch.cuda.synchronize()
 
 
+def repeat(device: Device, step: TimedStep, seconds: float, fewest: int = 1) -> int:
+    """Run a step for so many seconds, and so often at least; returns how often. A GPU is waited for
+    after every `fewest`.
+    """
+    start, runs = time.perf_counter(), 0
+    while runs < fewest or time.perf_counter() - start < seconds:
+        step()
+        runs += 1
+        if runs % fewest == 0:
+            synchronise(device)
+    return runs
+
+
 def _cpu_timing(step: TimedStep, inner: int) -> SampleTime:
     start = time.perf_counter()
     for _ in range(inner):
@@ -119,11 +132,15 @@ def _reads(device: Device) -> Iterator[float]:
         values = torch.ones(size // 4 // ROW_LENGTH, ROW_LENGTH, device=device)
         for step in (values.sum, functools.partial(torch.mv, values, values[0].clone())):
             for _ in range(READS):
-                synchronise(device)
-                started = time.perf_counter()
-                step()
-                synchronise(device)
-                yield size / (time.perf_counter() - started) / 1e9
+                yield size / _seconds(device, step) / 1e9
+
+
+def _seconds(device: Device, step: TimedStep) -> float:
+    synchronise(device)
+    started = time.perf_counter()
+    step()
+    synchronise(device)
+    return time.perf_counter() - started
 
 
 SMALLEST, LARGEST = 256, {"cpu": 4096, "cuda": 16384}
@@ -138,34 +155,27 @@ _TYPES: dict[Dtype, torch.dtype] = {
     "float16": torch.float16,
     "autocast-float16": torch.float16,
 }
-_KNOWN: dict[tuple[Device, Dtype, int | None], float] = {}
 
 
 def measure_peaks(device: Device, dtypes: Iterable[Dtype]) -> tuple[Peaks, ...]:
     """The peaks of the device for each dtype, on a CPU with the threads that are set now."""
     threads = torch.get_num_threads() if device == "cpu" else None
-    read, found = bandwidth(device), []
-    for dtype in dict.fromkeys(dtypes):
-        key = (device, dtype, threads)
-        if key not in _KNOWN:
-            _KNOWN[key] = _gflops(device, dtype)
-        found.append(Peaks(gflops=_KNOWN[key], gb_per_s=read, dtype=dtype, threads=threads))
-    return tuple(found)
+    read = bandwidth(device)
+    return tuple(
+        Peaks(gflops=_gflops(device, dtype, threads), gb_per_s=read, dtype=dtype, threads=threads)
+        for dtype in dict.fromkeys(dtypes)
+    )
 
 
-def _gflops(device: Device, dtype: Dtype) -> float:
+@functools.cache
+def _gflops(device: Device, dtype: Dtype, threads: int | None) -> float:  # noqa: ARG001 - a key
     """1e9 floating-point operations per second of the fastest product."""
     best, size = 0.0, SMALLEST
     while True:
         left, right = (torch.randn(size, size, device=device).to(_TYPES[dtype]) for _ in range(2))
-        torch.mm(left, right)
-        fastest = float("inf")
-        for _ in range(PRODUCTS):
-            synchronise(device)
-            started = time.perf_counter()
-            torch.mm(left, right)
-            synchronise(device)
-            fastest = min(fastest, time.perf_counter() - started)
+        product = functools.partial(torch.mm, left, right)
+        product()
+        fastest = min(_seconds(device, product) for _ in range(PRODUCTS))
         best = max(best, 2 * size**3 / fastest / 1e9)
         if fastest >= ENOUGH_S or size >= LARGEST[device]:
             return best
