@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
 from pydantic_core import to_json
-from sqlalchemy import Connection, TableClause, select
+from sqlalchemy import Connection, Table, select
 
 from store.derive.sample_store import (
     Figures,
@@ -64,7 +64,7 @@ class ItemStore(PayloadStore[T]):
             raise ValueError(f"in its {self.field} {why}")
         return data
 
-    def rows(self, outcome: Outcome) -> list[tuple[TableClause, dict[str, Any]]]:
+    def rows(self, outcome: Outcome) -> list[tuple[Table, dict[str, Any]]]:
         data: T | None = getattr(outcome, self.field)
         return (
             []
@@ -231,7 +231,7 @@ class ProfileStore(PayloadStore[_Profiles]):
     def read(self, outcome: Outcome) -> _Profiles | None:
         return outcome.profiles
 
-    def rows(self, outcome: Outcome) -> list[tuple[TableClause, dict[str, Any]]]:
+    def rows(self, outcome: Outcome) -> list[tuple[Table, dict[str, Any]]]:
         if not outcome.profiles:
             return []
         origin = digest_of(outcome.model_dump_json())

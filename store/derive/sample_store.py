@@ -9,7 +9,7 @@ from math import exp
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
-from sqlalchemy import Connection, Row, TableClause, bindparam, select
+from sqlalchemy import Connection, Row, Table, bindparam, select
 
 from store.rows.row_mapping import finite
 from store.rows.sample_codec import (
@@ -44,7 +44,7 @@ class PayloadStore(ABC, Generic[T]):
 
     analysis_version: int
     """Raised when a derived number may change."""
-    table: TableClause
+    table: Table
     """Has a row or more for each attempt with such data."""
     size: str
     """Column of `table` that counts what was measured; of several rows the largest."""
@@ -57,7 +57,7 @@ class PayloadStore(ABC, Generic[T]):
         """The raw data of an outcome. Raises `ValueError` if they contradict themselves."""
 
     @abstractmethod
-    def rows(self, outcome: Outcome) -> list[tuple[TableClause, dict[str, Any]]]:
+    def rows(self, outcome: Outcome) -> list[tuple[Table, dict[str, Any]]]:
         """The rows that store them, without the attempt."""
 
     @abstractmethod
@@ -122,7 +122,7 @@ class SampleStore(PayloadStore[Timings]):
     def read(self, outcome: Outcome) -> Timings | None:
         return None if outcome.samples is None else timings(outcome.samples)
 
-    def rows(self, outcome: Outcome) -> list[tuple[TableClause, dict[str, Any]]]:
+    def rows(self, outcome: Outcome) -> list[tuple[Table, dict[str, Any]]]:
         if outcome.samples is None:
             return []
         series = [(SAMPLE_SERIES, columns) for columns in pack_series(outcome.samples)]

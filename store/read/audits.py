@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 from store.read.profiling import LabelOf
 from store.read.queries import find_sweep, peak_gflops, sweep_rows
 from store.rows.frames import rows_of
-from store.rows.profiles import bounded_figure
+from store.rows.profiles import interval_estimate
 from sweeps.analysis.audit.measured import (
     BASELINE,
     condition_key,
@@ -19,6 +19,7 @@ from sweeps.analysis.audit.measured import (
     profiled_rows,
 )
 from sweeps.analysis.audit.report import AuditReport, audit_table
+from sweeps.analysis.rows import SpeedupRow
 from sweeps.importers.measurement import MeasurementTable
 from sweeps.model.flags import split_flags, wrong
 from sweeps.model.kinds import KINDS
@@ -109,14 +110,15 @@ def _speedups(
     settings = {tuple(row[name] for name in _SAME): condition_key(row) for row in arms}
     dense = {tuple(row[name] for name in _SAME) for row in arms if row["method"] == BASELINE}
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for row in rows_of(frame):
-        flags, key = split_flags(row.flags), tuple(getattr(row, name) for name in _SAME)
+    for row in rows_of(frame, SpeedupRow):
+        flags = split_flags(row.flags)
+        key = (row.environment, row.host, row.condition_id, row.arm_id)
         baseline = (*key[:-1], row.baseline_id)
         if wrong(flags) or baseline not in dense or settings.get(key) != settings[baseline]:
             continue
         if not found.get(key, {}).get("no_effect"):
             found[key] = {
-                "paired": bounded_figure(row, "speedup"),
+                "paired": interval_estimate(row.speedup, row.speedup_low, row.speedup_high),
                 "no_effect": "no_effect" in flags,
             }
     return found

@@ -3,6 +3,7 @@ costs of cost models, ceilings, labels of hosts.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Engine, select
@@ -13,6 +14,7 @@ from store.rows.placement import Place
 from store.rows.transactions import batches, reading
 from store.schema.tables import BREAK_EVEN, named
 from store.views.public import TABLES
+from sweeps.analysis.rows import SpeedupRow
 from sweeps.model.flags import split_flags, wrong
 from sweeps.stats.cost_model import RelativeCosts
 from sweeps.stats.curve import launch_work_of
@@ -45,6 +47,16 @@ _NO_BOUND = ("insufficient", "quarantined")
 _TOKENS = ("tokens", "tokens_final", "gmacs")
 """GMACs of the network and tokens at the end follow from the tokens of each block, and are equal
 where these are."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundedPoint(SpeedupRow):
+    """A point with the columns of `with_ceilings`."""
+
+    ceiling: float | None
+    ceiling_low: float | None
+    ceiling_high: float | None
+    ceiling_id: str | None
 
 
 def with_ceilings(points: "pd.DataFrame", is_ceiling: Callable[[str], bool]) -> "pd.DataFrame":

@@ -4,21 +4,23 @@ sentences.
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from types import SimpleNamespace
+from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import Engine, select
 
-from store.read.curves import with_ceilings
+from store.read.curves import BoundedPoint, with_ceilings
 from store.rows.frames import read_frame, rows_of
-from store.rows.profiles import bounded_figure
+from store.rows.profiles import interval_estimate
 from store.rows.transactions import batches, reading
 from store.schema.tables import named
+from sweeps.analysis.rows import EffectRow, ProfileRow
 from sweeps.model.condition import Device
 from sweeps.model.flags import split_flags, wrong
 from sweeps.model.kinds import KINDS
 from sweeps.model.profile import ArmProfile, IntervalEstimate, Peaks, Phase, TimeClass
-from sweeps.number_format import count, is_missing
+from sweeps.number_format import count
 from sweeps.stats.roofline import Roofline, roofline
 from sweeps.text.explanation import (
     OperatorPair,
@@ -82,7 +84,15 @@ def operator_rows(engine: Engine, profile_ids: Collection[str]) -> "pd.DataFrame
     return pd.DataFrame.from_records(rows, columns=list(names))
 
 
-_PLACE = ("environment", "host", "condition_id", "arm_id", "baseline_id", "metric")
+@dataclass(frozen=True, kw_only=True)
+class _Operator:
+    """A row of `operator_rows`."""
+
+    profile_id: str
+    name: str
+    count: float
+    ms: float
+    gmacs: float | None
 
 
 class ProfileContext:
@@ -95,16 +105,19 @@ class ProfileContext:
     ) -> None:
         """`is_ceiling` is whether a method only cuts tokens."""
         self._is_ceiling = is_ceiling
-        rows = rows_of(with_ceilings(points, is_ceiling)) if len(points) else []
-        self._points = {tuple(getattr(row, name) for name in _PLACE): row for row in rows}
-        self._operators: dict[str, dict[str, Any]] = {}
-        for row in rows_of(operators):
-            self._operators.setdefault(row.profile_id, {})[row.name] = row
+        rows = rows_of(with_ceilings(points, is_ceiling), BoundedPoint) if len(points) else []
+        self._points: dict[tuple[str | None, ...], BoundedPoint] = {}
+        for row in rows:
+            arms = (row.arm_id, row.baseline_id, row.metric)
+            self._points[row.environment, row.host, row.condition_id, *arms] = row
+        self._operators: dict[str, dict[str, _Operator]] = {}
+        for operator in rows_of(operators, _Operator):
+            self._operators.setdefault(operator.profile_id, {})[operator.name] = operator
 
     def explain(
         self,
-        arm: Any,
-        baseline: Any,
+        arm: ProfileRow,
+        baseline: ProfileRow,
         metric: str | None,
         wall: str,
         gflops: Sequence[float | None] = (),
@@ -123,10 +136,11 @@ class ProfileContext:
             sentences.append(explain_ceiling(point))
         sentences.append(wall)
         if gflops:
+            less = (arm.gmacs or inf) < (baseline.gmacs or 0.0)
             sentences.append(
                 explain_operators(self.operator_pairs(baseline.profile_id, arm.profile_id))
             )
-            sentences.append(explain_rates(*gflops, less_work=_less(arm.gmacs, baseline.gmacs)))
+            sentences.append(explain_rates(*gflops, less_work=less))
         return join_sentences(sentences)
 
     def operator_pairs(self, baseline: str, arm: str) -> list[OperatorPair]:
@@ -150,20 +164,10 @@ def join_sentences(sentences: list[str]) -> str:
     return ". ".join([*known[:1], *(f"{each[:1].upper()}{each[1:]}" for each in known[1:])])
 
 
-def _pair(name: str, baseline: Any, arm: Any) -> OperatorPair:
-    sides = (baseline, arm)
-    ms, runs = (
-        [0.0 if side is None else float(getattr(side, column)) for side in sides]
-        for column in ("ms", "count")
-    )
-    gmacs = [
-        None if side is None or is_missing(side.gmacs) else float(side.gmacs) for side in sides
-    ]
-    return OperatorPair(name, *ms, *runs, *gmacs)
-
-
-def _less(arm: Any, baseline: Any) -> bool:
-    return not is_missing(arm) and not is_missing(baseline) and bool(arm < baseline)
+def _pair(name: str, *sides: _Operator | None) -> OperatorPair:
+    ms = [0.0 if side is None else side.ms for side in sides]
+    runs = [0.0 if side is None else side.count for side in sides]
+    return OperatorPair(name, *ms, *runs, *(side and side.gmacs for side in sides))
 
 
 LabelOf = Callable[[str, str], str]
@@ -201,26 +205,21 @@ EXPLAINED_METRICS = tuple(
     dict.fromkeys((*_TIMED.values(), *(name for kind in _PROFILES for name in kind.metrics)))
 )
 """Metrics of the view `effect` that explanations read."""
-_CONDITION = ("environment", "host", "condition_id", "phase")
-_SAME = ("environment", "host", "condition_id", "arm_id", "baseline_id")
-_IDENTITY = ("environment", "host", "phase", "method", "model", "weights")
-_CAPTURED = (
-    *_IDENTITY,
-    "image_size",
-    "image_shape",
-    "prompt_tokens",
-    "batch_size",
-    "dtype",
-    "attention",
-)
-"""Equal for an eager arm and the same arm captured as a CUDA graph, besides what is requested of it
-but for the runtime."""
+
+
+class _Size(NamedTuple):
+    """What words for a size are made of."""
+
+    image_size: float | None
+    image_shape: str | None
+    prompt_tokens: int | None
+    tokens: int | None
 
 
 class ProfiledArm(NamedTuple):
     """An arm and phase of the view `profile`."""
 
-    row: Any
+    row: ProfileRow
     """The first of its rows."""
     label: str
     profile: ArmProfile
@@ -233,26 +232,15 @@ class ProfiledArm(NamedTuple):
     @property
     def size(self) -> str:
         """`64 px (16 tokens)`, `64 prompt tokens`."""
-        names = ("prompt_tokens", "image_size", "image_shape")
-        own = {name: _value(self.row, name) for name in names}
-        prompt = own["prompt_tokens"]
-        return name_size(SimpleNamespace(**own, tokens=self.tokens if prompt is None else prompt))
+        row = self.row
+        tokens = row.prompt_tokens or self.tokens
+        return name_size(_Size(row.image_size, row.image_shape, row.prompt_tokens, tokens))
 
     @property
     def flags(self) -> str:
         """Flags of arm and job, joined by commas."""
-        joined = (getattr(self.row, name) for name in ("arm_flags", "job_flags"))
-        return ", ".join(
-            sorted(
-                {
-                    flag
-                    for flags in joined
-                    if not is_missing(flags)
-                    for flag in flags.split(",")
-                    if flag
-                }
-            )
-        )
+        joined = (self.row.arm_flags or "", self.row.job_flags or "")
+        return ", ".join(sorted({flag for flags in joined for flag in split_flags(flags)}))
 
 
 class Reason(NamedTuple):
@@ -294,58 +282,65 @@ class ProfiledCondition(NamedTuple):
 
 
 def profiled_arms(
-    frame: "pd.DataFrame", label: LabelOf, tokens: Mapping[str, int]
+    rows: Sequence[ProfileRow], label: LabelOf, tokens: Mapping[str, int]
 ) -> list[ProfiledArm]:
-    """The profiles of rows of the view `profile`, of each arm and phase the newest attempt's;
-    imported files all.
+    """The profiles in rows of the view, of each arm and phase the newest attempt's; imported files
+    all.
 
     `tokens` are those of each condition, by its id.
     """
-    newest = frame.groupby([*_CONDITION, "arm_id"], dropna=False)["attempt"].transform("max")
-    shown = frame[(frame["attempt"] == newest) | frame["attempt"].isna()]
-    return [
-        _profiled_arm(list(rows.itertuples()), label, tokens)
-        for _, rows in shown.groupby("profile_id", sort=False)
-    ]
+    newest: dict[tuple[str | None, ...], int] = {}
+    for row in rows:
+        key = (*_condition_and_phase(row), row.arm_id)
+        newest[key] = max(newest.get(key, 0), row.attempt or 0)
+    shown: dict[str, list[ProfileRow]] = {}
+    for row in rows:
+        if row.attempt in {None, newest[*_condition_and_phase(row), row.arm_id]}:
+            shown.setdefault(row.profile_id, []).append(row)
+    return [_profiled_arm(own, label, tokens) for own in shown.values()]
 
 
-def _profiled_arm(rows: list[Any], label: LabelOf, tokens: Mapping[str, int]) -> ProfiledArm:
+def _condition_and_phase(row: ProfileRow) -> tuple[str | None, ...]:
+    return row.environment, row.host, row.condition_id, row.phase
+
+
+def _profiled_arm(
+    rows: Sequence[ProfileRow], label: LabelOf, tokens: Mapping[str, int]
+) -> ProfiledArm:
     row = rows[0]
-    profile = ArmProfile(
-        arm=row.arm,
-        tool=row.tool,
-        phase=row.phase,
-        forwards=row.forwards,
-        wall_s=None if is_missing(row.wall_ms) else row.wall_ms / 1e3,
-        profiled_wall_s=None if is_missing(row.profiled_wall_ms) else row.profiled_wall_ms / 1e3,
-        times={each.time_class: each.ms / 1e3 for each in rows},
-        launches=row.launches,
-        rounds=None if is_missing(row.rounds) else int(row.rounds),
-        speedup=bounded_figure(row, "speedup"),
-        profiled_speedup=bounded_figure(row, "profiled_speedup"),
-        changes={
-            each.time_class: change for each in rows if (change := bounded_figure(each, "change"))
-        },
-    )
-    known = not is_missing(row.peak_gflops) and not is_missing(row.peak_gb_per_s)
-    peaks = (
-        Peaks(gflops=row.peak_gflops, gb_per_s=row.peak_gb_per_s, dtype=row.dtype)
-        if known
-        else None
-    )
-    work = {
-        "gmacs": _amount(row.gmacs),
-        "bytes_moved": _amount(row.bytes_moved),
-        "products": _amount(row.product_share),
+    changes = {
+        each.time_class: interval_estimate(each.change, each.change_low, each.change_high)
+        for each in rows
     }
-    name = str(row.label or row.file) if is_missing(row.method) else label(row.method, row.params)
-    return ProfiledArm(
-        row, name, profile, peaks, roofline(profile, peaks, **work), tokens.get(row.condition_id)
+    profile = ArmProfile.model_validate(
+        {
+            **{name: getattr(row, name) for name in ("arm", "tool", "phase", "forwards")},
+            "launches": row.launches,
+            "rounds": row.rounds,
+            "wall_s": row.wall_ms and row.wall_ms / 1e3,
+            "profiled_wall_s": row.profiled_wall_ms and row.profiled_wall_ms / 1e3,
+            "times": {each.time_class: (each.ms or 0.0) / 1e3 for each in rows},
+            "speedup": interval_estimate(row.speedup, row.speedup_low, row.speedup_high),
+            "profiled_speedup": interval_estimate(
+                row.profiled_speedup, row.profiled_speedup_low, row.profiled_speedup_high
+            ),
+            "changes": {name: change for name, change in changes.items() if change is not None},
+        }
     )
-
-
-def _amount(value: Any) -> float | None:
-    return None if is_missing(value) else float(value)
+    peaks = None
+    if row.peak_gflops is not None and row.peak_gb_per_s is not None:
+        peaks = Peaks(
+            gflops=row.peak_gflops, gb_per_s=row.peak_gb_per_s, dtype=row.dtype or "float32"
+        )
+    limit = roofline(
+        profile,
+        peaks,
+        gmacs=row.gmacs,
+        bytes_moved=row.bytes_moved,
+        products=row.product_share,
+    )
+    name = str(row.label or row.file) if row.method is None else label(row.method, row.params or "")
+    return ProfiledArm(row, name, profile, peaks, limit, tokens.get(row.condition_id or ""))
 
 
 def explain_profiles(
@@ -361,22 +356,19 @@ def explain_profiles(
     `EXPLAINED_METRICS`). `beside` is what else is known of the same arms: with it, the timing of an
     arm comes first, and its profile and operators explain it.
     """
-    known = effects[["condition_id", "tokens"]].dropna().drop_duplicates("condition_id")
-    arms = profiled_arms(
-        profiles,
-        label,
-        {str(key): int(tokens) for key, tokens in known.itertuples(index=False, name=None)},
-    )
-    pairs, timed = _pairs(effects), _timed_speedups(effects)
-    grouped: dict[str, list[ProfiledArm]] = {}
+    answers = rows_of(effects, EffectRow)
+    tokens: dict[str, int] = {}
+    for row in answers:
+        if row.tokens is not None:
+            tokens.setdefault(row.condition_id, row.tokens)
+    arms = profiled_arms(rows_of(profiles, ProfileRow), label, tokens)
+    grouped: dict[tuple[str | None, ...], list[ProfiledArm]] = {}
     for arm in arms:
-        grouped.setdefault(json.dumps([_value(arm.row, name) for name in _CONDITION]), []).append(
-            arm
-        )
+        grouped.setdefault(_condition_and_phase(arm.row), []).append(arm)
     found = []
     for own in grouped.values():
         device = _device_of(own)
-        reasons = [*_explanations(own, arms, pairs, timed, beside), *_limits(own), *_imported(own)]
+        reasons = [*_explanations(own, arms, answers, beside), *_limits(own), *_imported(own)]
         found.append(ProfiledCondition(own, device, reasons, _notes(own, device)))
     return found
 
@@ -409,69 +401,49 @@ def _notes(own: Sequence[ProfiledArm], device: Device) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _value(row: Any, name: str) -> Any:
-    value = getattr(row, name)
-    return None if is_missing(value) else value
-
-
-def _pairs(effects: "pd.DataFrame") -> dict[tuple[str, str], list[str]]:
-    """By condition and arm the baselines that profile jobs compare it with."""
-    own = effects[effects["kind"].isin([kind.name for kind in _PROFILES])][
-        ["condition_id", "arm_id", "baseline_id"]
-    ].drop_duplicates()
-    found: dict[tuple[str, str], list[str]] = {}
-    for condition_id, arm_id, baseline_id in own.itertuples(index=False, name=None):
-        found.setdefault((condition_id, arm_id), []).append(baseline_id)
+def _timed_speedups(
+    answers: Sequence[EffectRow],
+) -> dict[tuple[str | None, ...], IntervalEstimate]:
+    """Speed-ups of timing jobs that no flag marks as wrong, by place, condition, arm, baseline and
+    metric.
+    """
+    found: dict[tuple[str | None, ...], IntervalEstimate] = {}
+    sound = (row for row in answers if not wrong(split_flags(row.flags)))
+    for row in sound:
+        figure = interval_estimate(row.effect, row.effect_low, row.effect_high)
+        if (
+            figure is not None
+            and row.metric in _TIMED.values()
+            and not wrong(split_flags(row.flags))
+        ):
+            arms = (row.arm_id, row.baseline_id, row.metric)
+            found[row.environment, row.host, row.condition_id, *arms] = figure
     return found
-
-
-def _timed_speedups(effects: "pd.DataFrame") -> dict[tuple[Any, ...], IntervalEstimate]:
-    """Speed-ups of timing jobs that no flag marks as wrong, by `_SAME` and metric."""
-    rows = effects[effects["metric"].isin(set(_TIMED.values())) & effects["effect"].notna()]
-    found: list[Any] = list(rows.itertuples())
-    sound = [row for row in found if not wrong(split_flags(row.flags))]
-    return {
-        (*(getattr(row, name) for name in _SAME), row.metric): IntervalEstimate(
-            value=row.effect, low=_amount(row.effect_low), high=_amount(row.effect_high)
-        )
-        for row in sound
-    }
-
-
-def _timed_speedup(
-    timed: Mapping[tuple[Any, ...], IntervalEstimate], arm: ProfiledArm, baseline: ProfiledArm
-) -> IntervalEstimate | None:
-    """What a timing job measured of the same arm against the same baseline."""
-    place = (
-        arm.row.environment,
-        arm.row.host,
-        arm.row.condition_id,
-        arm.row.arm_id,
-        baseline.row.arm_id,
-    )
-    return timed.get((*place, _TIMED.get(arm.profile.phase)))
 
 
 def _explanations(
     own: Sequence[ProfiledArm],
     every: Sequence[ProfiledArm],
-    pairs: Mapping[tuple[str, str], list[str]],
-    timed: Mapping[tuple[Any, ...], IntervalEstimate],
+    answers: Sequence[EffectRow],
     beside: ProfileContext | None,
 ) -> Iterator[Reason]:
     """A sentence for each arm and baseline, and for an arm that was captured too what that
     shows.
     """
-    device = _device_of(own)
+    device, timed = _device_of(own), _timed_speedups(answers)
+    kinds = {kind.name for kind in _PROFILES}
+    pairs = {
+        (row.condition_id, row.arm_id, row.baseline_id) for row in answers if row.kind in kinds
+    }
     for arm in own:
-        names = pairs.get((arm.row.condition_id, arm.row.arm_id), [])
-        baselines = [each for each in own if each.row.arm_id in names]
+        place, metric = _condition_and_phase(arm.row)[:3], _TIMED.get(arm.profile.phase)
+        baselines = [each for each in own if (place[-1], arm.row.arm_id, each.row.arm_id) in pairs]
         for baseline in baselines:
             compared = arm.row.baseline_arm_id
-            if not is_missing(compared) and compared != baseline.row.arm_id:
+            if compared not in {None, baseline.row.arm_id}:
                 continue  # its differences are those from another baseline
             against = f" against {baseline.label}" if len(baselines) > 1 else ""
-            measured = _timed_speedup(timed, arm, baseline)
+            measured = timed.get((*place, arm.row.arm_id, baseline.row.arm_id, metric))
             sentence = explain_wall(baseline.profile, arm.profile, device, measured)
             if sentence and beside is not None:
                 known = explains(arm.profile, measured)
@@ -480,9 +452,7 @@ def _explanations(
                     for each in (baseline, arm)
                     if known
                 ]
-                sentence = beside.explain(
-                    arm.row, baseline.row, _TIMED.get(arm.profile.phase), sentence, rates
-                )
+                sentence = beside.explain(arm.row, baseline.row, metric, sentence, rates)
             if sentence:
                 yield Reason(arm, sentence, baseline, against)
         captured = next((each for each in every if _is_capture(each, arm)), None)
@@ -495,8 +465,17 @@ def _is_capture(captured: ProfiledArm, eager: ProfiledArm) -> bool:
     """Whether an arm is the other one, captured as a CUDA graph."""
     if (captured.row.runtime, eager.row.runtime) != ("cudagraph", "eager"):
         return False
-    sides = [[_value(arm.row, name) for name in _CAPTURED] for arm in (captured, eager)]
-    return sides[0] == sides[1] and _requested(captured) == _requested(eager)
+    return _captured(captured) == _captured(eager) and _requested(captured) == _requested(eager)
+
+
+def _captured(arm: ProfiledArm) -> tuple[str | float | None, ...]:
+    """Equal for an eager arm and the same arm captured as a CUDA graph, besides what is requested
+    of it but for the runtime.
+    """
+    row = arm.row
+    sizes = (row.image_size, row.image_shape, row.prompt_tokens, row.batch_size)
+    types = (row.dtype, row.attention)
+    return row.environment, row.host, row.phase, row.method, row.model, row.weights, *sizes, *types
 
 
 def _ratio_of(captured: ProfiledArm, eager: ProfiledArm) -> IntervalEstimate | None:
@@ -521,7 +500,7 @@ def _ratio_of(captured: ProfiledArm, eager: ProfiledArm) -> IntervalEstimate | N
 
 def _requested(arm: ProfiledArm) -> Any:
     """What is requested of an arm but for its runtime."""
-    params = json.loads(arm.row.params)
+    params = json.loads(arm.row.params or "{}")
     parts = params if isinstance(params, list) else [params]
     return [
         rest
@@ -545,12 +524,9 @@ def _imported(own: Sequence[ProfiledArm]) -> Iterator[Reason]:
     much of the arm they show.
     """
     for arm in own:
-        if not is_missing(arm.row.file):
-            share = (
-                "not known"
-                if is_missing(arm.row.kernel_time_share)
-                else f"{100 * arm.row.kernel_time_share:.3g} %"
-            )
+        if arm.row.file is not None:
+            covered = arm.row.kernel_time_share
+            share = "not known" if covered is None else f"{100 * covered:.3g} %"
             forwards = count(arm.row.forwards, "forward")
             yield Reason(
                 arm,

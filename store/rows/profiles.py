@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
-from sqlalchemy import Connection, Engine, TableClause, select
+from sqlalchemy import Connection, Engine, Table, select
 
 from store.rows.row_mapping import environment_row, insert_into, insert_new
 from store.rows.transactions import reading, writing
@@ -15,7 +15,6 @@ from store.schema.tables import ENVIRONMENT, KERNEL, PEAK, PROFILE, PROFILE_TIME
 from sweeps.model.identity import canonical, digest_of
 from sweeps.model.outcome import Environment
 from sweeps.model.profile import COUNTERS, Activities, ArmProfile, IntervalEstimate, Peaks, Side
-from sweeps.number_format import is_missing
 
 _BOUNDED = ("speedup", "profiled_speedup")
 """Fields of a profile with an interval: three columns of `profile_row`."""
@@ -27,7 +26,7 @@ _OF_ACTIVITY = tuple(name for name in Activities.model_fields if name != "counte
 
 def profile_rows(
     profile: ArmProfile, origin: str, **columns: str | float | None
-) -> Iterator[tuple[TableClause, dict[str, Any]]]:
+) -> Iterator[tuple[Table, dict[str, Any]]]:
     """The rows of one profile, that of `profile_row` first; `origin` identifies the outcome or file
     that it is from.
 
@@ -64,14 +63,10 @@ def _ends(name: str, found: IntervalEstimate | None) -> dict[str, float | None]:
     return {f"{name}{end}": value for end, value in zip(_ENDS, values, strict=True)}
 
 
-def bounded_figure(row: Any, name: str) -> IntervalEstimate | None:
-    """The figure and its interval in the columns of `name`; `None` where it is NULL (in a frame:
-    missing).
-    """
-    value, low, high = (
-        None if is_missing(end) else float(end)
-        for end in (getattr(row, f"{name}{end}") for end in _ENDS)
-    )
+def interval_estimate(
+    value: float | None, low: float | None, high: float | None
+) -> IntervalEstimate | None:
+    """A figure and its interval; `None` where it is NULL."""
     return None if value is None else IntervalEstimate(value=value, low=low, high=high)
 
 
@@ -103,7 +98,7 @@ def record_profiles(
         "environment": environment,
         "device_name": device_name,
     }
-    rows: dict[TableClause, list[dict[str, Any]]] = {}
+    rows: dict[Table, list[dict[str, Any]]] = {}
     for profile in profiles:
         own = profile_rows(
             profile,
@@ -142,12 +137,15 @@ def load_profiles(connection: Connection, attempt: int) -> tuple[ArmProfile, ...
     return tuple(
         ArmProfile(
             **{name: getattr(row, name) for name in _OWN},
-            **{name: bounded_figure(row, name) for name in _BOUNDED},
+            speedup=interval_estimate(row.speedup, row.speedup_low, row.speedup_high),
+            profiled_speedup=interval_estimate(
+                row.profiled_speedup, row.profiled_speedup_low, row.profiled_speedup_high
+            ),
             times={each.time_class: each.seconds for each in times.get(row.profile_id, ())},
             changes={
                 each.time_class: change
                 for each in times.get(row.profile_id, ())
-                if (change := bounded_figure(each, "change"))
+                if (change := interval_estimate(each.change, each.change_low, each.change_high))
             },
             activities=tuple(_activities(each) for each in kernels.get(row.profile_id, ())),
         )

@@ -10,7 +10,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
-from sqlalchemy import Connection, Dialect, Insert, TableClause, column, func, insert, select, table
+from sqlalchemy import Connection, Dialect, Insert, Table, column, func, insert, select, table
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.dml import ReturningInsert
 
@@ -113,7 +113,7 @@ ARM_CONDITION = tuple(name for name in Condition.model_fields if name != "thread
 
 
 @lru_cache(maxsize=100)
-def insert_into(table: TableClause) -> Insert:
+def insert_into(table: Table) -> Insert:
     """The statement that inserts whole rows into a table; made once, since its cache key costs as
     much as a small insert.
     """
@@ -297,19 +297,17 @@ def link_jobs(connection: Connection, sweep: int, jobs: Iterable[int]) -> None:
     insert_new(connection, SWEEP_JOB, [{"sweep": sweep, "job": job} for job in jobs])
 
 
-def insert_row(connection: Connection, table: TableClause, columns: Mapping[str, Any]) -> int:
+def insert_row(connection: Connection, table: Table, columns: Mapping[str, Any]) -> int:
     """Insert a row and return its number, the column `id`."""
     return int(connection.execute(_insert_returning(table), columns).scalar_one())
 
 
 @lru_cache(maxsize=100)
-def _insert_returning(table: TableClause) -> ReturningInsert[Any]:
+def _insert_returning(table: Table) -> ReturningInsert[Any]:
     return insert(table).returning(table.c.id)
 
 
-def insert_new(
-    connection: Connection, table: TableClause, rows: Sequence[Mapping[str, Any]]
-) -> None:
+def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
     """Insert the rows, all with the same columns, that the table does not have yet.
 
     Without the processing of each value that SQLAlchemy does, which plain numbers and text do not

@@ -12,21 +12,22 @@ from typing import Any
 
 from sqlalchemy import (
     Boolean,
+    Column,
     ColumnElement,
     Float,
+    ForeignKey,
     FromClause,
     Integer,
     LargeBinary,
     MetaData,
     String,
-    TableClause,
-    column,
+    Table,
     exists,
     select,
-    table,
 )
 
 _TYPES = {"int": Integer, "float": Float, "str": String, "bool": Boolean, "bytes": LargeBinary}
+_METADATA = MetaData()
 _MODULES = ("planned", "measured", "derived", "references")
 _MODELS = {
     node.name: node
@@ -36,30 +37,34 @@ _MODELS = {
 }
 
 
-def _fields(model: str) -> dict[str, str]:
-    """The type of each field of a model by its name: those of its bases first, the last base
-    before the others, as pydantic orders them.
+def _columns(model: str) -> list[Column[Any]]:
+    """The columns of a model: those of its bases first, the last base before the others, as
+    pydantic orders them.
     """
-    found: dict[str, str] = {}
-    for base in reversed(_MODELS[model].bases):
-        if isinstance(base, ast.Name) and base.id in _MODELS:
-            found |= _fields(base.id)
+    bases = [base.id for base in reversed(_MODELS[model].bases) if isinstance(base, ast.Name)]
+    found = [column for base in bases if base in _MODELS for column in _columns(base)]
     for node in _MODELS[model].body:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            found[node.target.id] = ast.unparse(node.annotation).removesuffix(" | None")
+            kind = ast.unparse(node.annotation).removesuffix(" | None")
+            options = node.value.keywords if isinstance(node.value, ast.Call) else []
+            keys = [
+                ForeignKey(ast.literal_eval(each.value))
+                for each in options
+                if each.arg == "foreign_key"
+            ]
+            if kind in _TYPES:
+                found.append(Column(node.target.id, _TYPES[kind], *keys))
     return found
 
 
-def _table(model: str) -> TableClause:
+def _table(model: str) -> Table:
     """The table that a model declares."""
-    fields = _fields(model)
-    fields.pop("__table_args__", None)
     name = next(
         node.value.value
         for node in _MODELS[model].body
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
     )
-    return table(str(name), *(column(key, _TYPES[kind]) for key, kind in fields.items()))
+    return Table(str(name), _METADATA, *_columns(model))
 
 
 def model_metadata() -> MetaData:
@@ -76,7 +81,9 @@ STATES = ("waiting", "running", "done", "failed", "cancelled", "split")
 questions."""
 COSTS = ("alpha_baseline", "beta_baseline", "alpha", "beta")
 """Columns of launch and work, in the order of `sweeps.stats.cost_model.LaunchWork`."""
-ARM_COLUMNS, REPORTED = tuple(_fields("ArmColumns")), tuple(_fields("ReportedColumns"))
+ARM_COLUMNS, REPORTED = (
+    tuple(column.name for column in _columns(model)) for model in ("ArmColumns", "ReportedColumns")
+)
 
 SWEEP, SWEEP_COMPARISON, SWEEP_JOB = map(_table, ("SweepRow", "SweepComparisonRow", "SweepJobRow"))
 JOB, COMPARISON, ENVIRONMENT = map(_table, ("JobRow", "ComparisonRow", "EnvironmentRow"))

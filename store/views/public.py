@@ -17,7 +17,6 @@ from sqlalchemy import (
     MetaData,
     Select,
     Table,
-    TableClause,
     and_,
     case,
     cast,
@@ -313,7 +312,7 @@ def _cost_model() -> Select[Any]:
     )
 
 
-def _of_curves(table: TableClause, figures: str, added: str = "") -> Select[Any]:
+def _of_curves(table: Table, figures: str, added: str = "") -> Select[Any]:
     """The rows of a table that has one or more for each curve of a sweep, with the condition and
     the arm of the curve.
     """

@@ -259,8 +259,8 @@ class RecordedRow:
     tool: str
     phase: str
     environment: str | None = None
-    host: str
-    device: str
+    host: str | None = None
+    device: str | None = None
     device_name: str | None = None
     source: str | None = None
     file: str | None = None
@@ -278,6 +278,24 @@ class RecordedRow:
 class ProfileRow(RecordedRow):
     """View `profile`."""
 
+    model: str | None = None
+    weights: str | None = None
+    dtype: str | None = None
+    attention: str | None = None
+    batch_size: int | None = None
+    runtime: str | None = None
+    image_size: float | None = None
+    image_shape: str | None = None
+    threads: int | None = None
+    data: str | None = None
+    prompt_tokens: int | None = None
+    new_tokens: int | None = None
+    kv_cache: str | None = None
+    decoding: str | None = None
+    exclusive: str | None = None
+    inputs: str | None = None
+    wait_policy: str | None = None
+    pinning: str | None = None
     time_class: str
     ms: float | None = None
     wall_ms: float | None = None
@@ -298,6 +316,8 @@ class ProfileRow(RecordedRow):
     speedup_low: float | None = None
     speedup_high: float | None = None
     profiled_speedup: float | None = None
+    profiled_speedup_low: float | None = None
+    profiled_speedup_high: float | None = None
     baseline_arm_id: str | None = None
     recorded_at: float
     arm_flags: str | None = None

@@ -24,7 +24,6 @@ from sqlalchemy import (
     MetaData,
     String,
     Table,
-    TableClause,
     text,
 )
 
@@ -107,7 +106,7 @@ def test_statements_use_the_tables_of_the_models() -> None:
     """What is read from the source of the models has their tables, all with the same columns in the
     same order, of the same types.
     """
-    read = {table.name: table for table in vars(tables).values() if isinstance(table, TableClause)}
+    read = {table.name: table for table in vars(tables).values() if isinstance(table, Table)}
     models = model_metadata().tables
     assert read.keys() == models.keys()
     for name, model in models.items():
