@@ -151,9 +151,7 @@ def cost_model_row(rows: Sequence[Row[Any]]) -> Iterator[dict[str, Any]]:
 
 BATCH = 1000
 """Comparisons that one statement may name; databases allow some ten thousand."""
-_LINKED = COMPARISON.join(
-    SWEEP_COMPARISON, SWEEP_COMPARISON.c.comparison_id == COMPARISON.c.comparison_id
-)
+_LINKED = COMPARISON.join(SWEEP_COMPARISON)
 _HERE = EFFECT.c.environment == bindparam("environment")
 _CURVES = select(COMPARISON.c.curve_id).where(
     COMPARISON.c.comparison_id.in_(bindparam("comparisons", expanding=True))
@@ -161,7 +159,7 @@ _CURVES = select(COMPARISON.c.curve_id).where(
 
 ANSWERED = (
     select(EFFECT.c.environment, func.min(COMPARISON.c.comparison_id).label("comparison_id"))
-    .select_from(_LINKED.join(EFFECT, EFFECT.c.comparison_id == COMPARISON.c.comparison_id))
+    .select_from(_LINKED.join(EFFECT))
     .where(SWEEP_COMPARISON.c.sweep == bindparam("sweep"))
     .group_by(EFFECT.c.environment, COMPARISON.c.curve_id)
     .order_by(EFFECT.c.environment)
@@ -179,7 +177,7 @@ POINTS = (
         *named(EFFECT, "floor unit baseline_value"),
         *(EFFECT.c.gmacs_baseline, gmacs_total(EFFECT).label("gmacs_arm")),
     )
-    .select_from(_LINKED.join(EFFECT, EFFECT.c.comparison_id == COMPARISON.c.comparison_id))
+    .select_from(_LINKED.join(EFFECT))
     .where(
         COMPARISON.c.curve_id.in_(_CURVES),
         _HERE,

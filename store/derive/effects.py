@@ -24,7 +24,7 @@ from sqlalchemy import (
 )
 
 from store.derive.payloads import STORES, payload_of
-from store.derive.sample_store import PayloadStore, quarantined
+from store.derive.sample_store import PayloadStore, StoredPair, quarantined
 from store.rows.row_mapping import ARM_CONDITION, insert_into, timestamp
 from store.schema.tables import (
     ARM_RESULT,
@@ -36,6 +36,7 @@ from store.schema.tables import (
     PAIR,
     REPORTED,
     named,
+    same_arm,
 )
 from sweeps.model.flags import flags_of_attempts, split_flags
 from sweeps.model.kinds import KINDS
@@ -57,8 +58,8 @@ def same_work(baseline: FromClause, arm: FromClause) -> ColumnElement[bool]:
 
 
 AMOUNTS = tuple(spec for spec in METRICS.values() if spec.compared == "amount")
-"""The declared ones; `PAIRS` has a column of each for the arm, and one for the baseline that begins
-with `baseline_`."""
+"""The declared ones; a stored pair has a column of each for the arm, and one for the baseline that
+begins with `baseline_`."""
 
 
 def amount_figures(used: Sequence[Row[Any]]) -> Iterator[tuple[MetricSpec, dict[str, Any]]]:
@@ -107,17 +108,15 @@ _NO_FIGURES: Mapping[str, Any] = dict.fromkeys(EFFECT.c.keys())
 
 
 def _pairs() -> Select[Any]:
-    """What each attempt holds for a comparison, oldest first; MACs of the stages of a run are
+    """What each attempt holds for a COMPARISON, oldest first; MACs of the stages of a run are
     metrics of the arm.
     """
-    pair, comparison, attempt = PAIR, COMPARISON, ATTEMPT
-    calibration = CALIBRATION
     baseline, arm = ARM_RESULT.alias("baseline"), ARM_RESULT.alias("arm")
 
     def stage_metric(side: str, name: str) -> ColumnElement[Any]:
         here = (
-            METRIC.c.attempt == pair.c.attempt,
-            METRIC.c.arm == pair.c[side],
+            METRIC.c.attempt == PAIR.c.attempt,
+            METRIC.c.arm == PAIR.c[side],
             METRIC.c.metric == name,
         )
         return select(METRIC.c.value).where(*here).scalar_subquery()
@@ -126,7 +125,7 @@ def _pairs() -> Select[Any]:
         table = payload.table
         return (
             select(func.max(table.c[payload.size]))
-            .where(table.c.attempt == attempt.c.id)
+            .where(table.c.attempt == ATTEMPT.c.id)
             .scalar_subquery()
         )
 
@@ -137,12 +136,12 @@ def _pairs() -> Select[Any]:
         ("gmacs_overhead", "arm", "gmacs_overhead"),
     )
     columns = (
-        *named(pair, "comparison_id attempt baseline arm failure"),
-        *named(comparison, "question_id prompt_tokens"),
+        *named(PAIR, "comparison_id attempt baseline arm failure"),
+        *named(COMPARISON, "question_id prompt_tokens"),
         *named(
-            attempt, "flags started_at ended_at source host process calibration_id round protocol"
+            ATTEMPT, "flags started_at ended_at source host process calibration_id round protocol"
         ),
-        calibration.c.process_sd,
+        CALIBRATION.c.process_sd,
         func.coalesce(*(read_size(payload) for payload in STORES.values())).label("size"),
         *(
             baseline.c[name].label(f"baseline_{name}")
@@ -151,7 +150,7 @@ def _pairs() -> Select[Any]:
         baseline.c.gmacs.label("gmacs_baseline"),
         arm.c.flags.label("arm_flags"),
         same_work(baseline, arm).label("same_work"),
-        _equal_arms(pair, baseline).label("equal_arms"),
+        _equal_arms(baseline).label("equal_arms"),
         *named(arm, ("tokens", "tokens_final", "gmacs", "gmacs_overhead", "threads", *REPORTED)),
         *(
             stage_metric(side, f"{name}_{stage}").label(f"{label}_{stage}")
@@ -162,35 +161,33 @@ def _pairs() -> Select[Any]:
         *(stage_metric("baseline", spec.name).label(f"baseline_{spec.name}") for spec in AMOUNTS),
     )
     source = (
-        pair.join(comparison, comparison.c.comparison_id == pair.c.comparison_id)
-        .join(attempt, attempt.c.id == pair.c.attempt)
-        .outerjoin(calibration, calibration.c.calibration_id == attempt.c.calibration_id)
-        .outerjoin(
-            baseline, and_(baseline.c.attempt == pair.c.attempt, baseline.c.arm == pair.c.baseline)
-        )
-        .outerjoin(arm, and_(arm.c.attempt == pair.c.attempt, arm.c.arm == pair.c.arm))
+        PAIR.join(COMPARISON)
+        .join(ATTEMPT)
+        .outerjoin(CALIBRATION)
+        .outerjoin(baseline, same_arm(baseline, PAIR, "baseline"))
+        .outerjoin(arm, same_arm(arm, PAIR))
     )
     wanted = (
-        pair.c.comparison_id.in_(bindparam("comparisons", expanding=True)),
-        attempt.c.environment == bindparam("environment"),
-        comparison.c.kind == bindparam("kind"),
+        PAIR.c.comparison_id.in_(bindparam("comparisons", expanding=True)),
+        ATTEMPT.c.environment == bindparam("environment"),
+        COMPARISON.c.kind == bindparam("kind"),
     )
     return (
         select(*columns)
         .select_from(source)
         .where(*wanted)
-        .order_by(pair.c.comparison_id, attempt.c.ended_at, attempt.c.id)
+        .order_by(PAIR.c.comparison_id, ATTEMPT.c.ended_at, ATTEMPT.c.id)
     )
 
 
-def _equal_arms(pair: FromClause, baseline: FromClause) -> ColumnElement[Any]:
+def _equal_arms(baseline: FromClause) -> ColumnElement[Any]:
     """Numbers of the other arms of the attempt whose methods had no effect, joined by commas; NULL
     without one. Equal counts alone do not suffice: an arm may be slowed on purpose.
     """
     other = ARM_RESULT.alias("other")
     here = (
-        other.c.attempt == pair.c.attempt,
-        other.c.arm.not_in([pair.c.baseline, pair.c.arm]),
+        other.c.attempt == PAIR.c.attempt,
+        other.c.arm.not_in([PAIR.c.baseline, PAIR.c.arm]),
         other.c.flags.contains("no_effect"),
     )
     return (
@@ -200,11 +197,21 @@ def _equal_arms(pair: FromClause, baseline: FromClause) -> ColumnElement[Any]:
     )
 
 
-PAIRS = _pairs()
+_PAIRS = _pairs()
 _FORGET = delete(EFFECT).where(
     EFFECT.c.comparison_id.in_(bindparam("comparisons", expanding=True)),
     EFFECT.c.environment == bindparam("environment"),
 )
+
+
+def stored_pairs(
+    connection: Connection, comparisons: Collection[str], environment: str, kind: str
+) -> Sequence[StoredPair]:
+    """What attempts in an environment hold for comparisons of a kind, by comparison, oldest
+    first.
+    """
+    of = {"comparisons": list(comparisons), "environment": environment, "kind": kind}
+    return connection.execute(_PAIRS, of).all()
 
 
 def derive_effects(
@@ -231,8 +238,7 @@ def derive_effects(
             return data[attempt]
 
         groups: dict[tuple[str, str], list[Row[Any]]] = {}
-        of = {"comparisons": list(comparisons), "environment": environment, "kind": kind.name}
-        for pair in connection.execute(PAIRS, of):
+        for pair in stored_pairs(connection, comparisons, environment, kind.name):
             groups.setdefault((pair.comparison_id, pair.host if kind.timed else ""), []).append(
                 pair
             )
@@ -329,3 +335,8 @@ def _flags(row: Row[Any]) -> list[str]:
 def _union(flags: Iterable[str | None]) -> str:
     """All reasons in some lists joined by commas."""
     return ",".join(sorted({flag for joined in flags if joined for flag in joined.split(",")}))
+
+
+def union_flags(pairs: Iterable[StoredPair]) -> str:
+    """The flags of pairs, joined by commas."""
+    return ",".join(sorted({flag for pair in pairs for flag in _flags(pair)}))

@@ -21,9 +21,7 @@ from store.rows.transactions import batches
 from store.schema.tables import COMPARISON, EFFECT, PANEL, PANEL_PROGRESS, SWEEP_COMPARISON
 from store.views.columns import newest_answer
 
-_LINKED = SWEEP_COMPARISON.join(
-    COMPARISON, COMPARISON.c.comparison_id == SWEEP_COMPARISON.c.comparison_id
-)
+_LINKED = SWEEP_COMPARISON.join(COMPARISON)
 _TOUCHED = (
     select(COMPARISON.c.panel_id)
     .where(COMPARISON.c.comparison_id.in_(bindparam("comparisons", expanding=True)))
@@ -110,7 +108,7 @@ def _points() -> Select[Any]:
             func.max(EFFECT.c.measured_at).label("measured_at"),
             func.max(faster).label("best"),
         )
-        .select_from(_LINKED.join(EFFECT, EFFECT.c.comparison_id == COMPARISON.c.comparison_id))
+        .select_from(_LINKED.join(EFFECT))
         .where(EFFECT.c.compared == "ratio", EFFECT.c.effect.is_not(None), newest_answer(EFFECT))
         .group_by(*key)
     )

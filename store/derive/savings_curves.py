@@ -72,9 +72,7 @@ def _with_setting(*columns: Any) -> Select[Any]:
     )
 
 
-_LINKED = _SAME.join(
-    SWEEP_COMPARISON, SWEEP_COMPARISON.c.comparison_id == COMPARISON.c.comparison_id
-)
+_LINKED = _SAME.join(SWEEP_COMPARISON)
 ALONG_FIELDS = (
     _with_setting(
         *named(EFFECT, "comparison_id metric host measured_at effect effect_low effect_high n"),
@@ -83,7 +81,7 @@ ALONG_FIELDS = (
         *(EFFECT.c.verdict, EFFECT.c.flags, EFFECT.c.floor, EFFECT.c.threads.label("ran_threads")),
         gmacs_saved(EFFECT).label(GMACS_SAVED),
     )
-    .select_from(_LINKED.join(EFFECT, EFFECT.c.comparison_id == COMPARISON.c.comparison_id))
+    .select_from(_LINKED.join(EFFECT))
     .where(
         EFFECT.c.environment == bindparam("environment"),
         EFFECT.c.compared.in_(("ratio", "amount")),

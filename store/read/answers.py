@@ -25,6 +25,7 @@ from store.schema.tables import (
     SWEEP_JOB,
     TEXT_SCORES,
     named,
+    same_arm,
 )
 from sweeps.model.flags import quarantine_reasons, split_flags
 from sweeps.model.job import Comparison, Job, Protocol
@@ -62,15 +63,13 @@ EXECUTIONS = (
         *(BASELINE.c.implementation.label("baseline_implementation"), ARM.c.implementation),
     )
     .select_from(
-        PAIR.join(ATTEMPT, ATTEMPT.c.id == PAIR.c.attempt)
+        PAIR.join(ATTEMPT)
         .outerjoin(FAILURE, FAILURE.c.id == PAIR.c.failure)
-        .outerjoin(
-            BASELINE, and_(BASELINE.c.attempt == PAIR.c.attempt, BASELINE.c.arm == PAIR.c.baseline)
-        )
-        .outerjoin(ARM, and_(ARM.c.attempt == PAIR.c.attempt, ARM.c.arm == PAIR.c.arm))
-        .outerjoin(SAMPLE, SAMPLE.c.attempt == ATTEMPT.c.id)
-        .outerjoin(PREDICTIONS, PREDICTIONS.c.attempt == ATTEMPT.c.id)
-        .outerjoin(TEXT_SCORES, TEXT_SCORES.c.attempt == ATTEMPT.c.id)
+        .outerjoin(BASELINE, same_arm(BASELINE, PAIR, "baseline"))
+        .outerjoin(ARM, same_arm(ARM, PAIR))
+        .outerjoin(SAMPLE)
+        .outerjoin(PREDICTIONS)
+        .outerjoin(TEXT_SCORES)
     )
     .where(ATTEMPT.c.environment.in_(_HERE))
     .order_by(ATTEMPT.c.ended_at, ATTEMPT.c.id)
@@ -239,9 +238,7 @@ def environments_since(engine: Engine, sweep: str, began: float) -> set[str]:
     """The environments in which jobs of the sweep of that name were measured since `began` (seconds
     since the epoch).
     """
-    measured = ATTEMPT.join(SWEEP_JOB, SWEEP_JOB.c.job == ATTEMPT.c.job).join(
-        SWEEP, SWEEP.c.id == SWEEP_JOB.c.sweep
-    )
+    measured = ATTEMPT.join(SWEEP_JOB, SWEEP_JOB.c.job == ATTEMPT.c.job).join(SWEEP)
     found = (
         select(ATTEMPT.c.environment)
         .select_from(measured)
@@ -323,9 +320,7 @@ def _measured(engine: Engine, question_ids: list[str]) -> Iterator[Any]:
         COMPARISON.c.payload,
         COMPARISON.c.content_hashes,
     )
-    answers = EFFECT.join(COMPARISON, COMPARISON.c.comparison_id == EFFECT.c.comparison_id).join(
-        ENVIRONMENT, ENVIRONMENT.c.environment_id == EFFECT.c.environment
-    )
+    answers = EFFECT.join(COMPARISON).join(ENVIRONMENT)
     rows = select(
         *columns,
         EFFECT.c.environment,

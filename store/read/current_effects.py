@@ -122,9 +122,7 @@ def load_effects(
 
 def linked(engine: Engine, sweep: str) -> set[str]:
     """The comparisons that any revision of the sweep of that name requested."""
-    ids = select(SWEEP_COMPARISON.c.comparison_id).join_from(
-        SWEEP_COMPARISON, SWEEP, SWEEP.c.id == SWEEP_COMPARISON.c.sweep
-    )
+    ids = select(SWEEP_COMPARISON.c.comparison_id).join_from(SWEEP_COMPARISON, SWEEP)
     with reading(engine) as connection:
         return set(connection.execute(ids.where(SWEEP.c.name == sweep)).scalars())
 
@@ -133,11 +131,7 @@ def measured_s(engine: Engine, sweep: str, environment_ids: Collection[str]) -> 
     """How long the jobs of the sweep of that name were measured in some environments, all attempts
     together, in seconds.
     """
-    jobs = (
-        select(SWEEP_JOB.c.job)
-        .join_from(SWEEP_JOB, SWEEP, SWEEP.c.id == SWEEP_JOB.c.sweep)
-        .where(SWEEP.c.name == sweep)
-    )
+    jobs = select(SWEEP_JOB.c.job).join_from(SWEEP_JOB, SWEEP).where(SWEEP.c.name == sweep)
     return _total_s(engine, ATTEMPT.c.job.in_(jobs), environment_ids)
 
 

@@ -53,16 +53,12 @@ _NEWEST = (SWEEP.c.name == bindparam("name"), newest_revision(SWEEP))
 # the panels of this kind first: most comparisons of a large sweep are of other kinds
 _PANELS = (
     select(PANEL_PROGRESS.c.panel_id)
-    .select_from(
-        PANEL_PROGRESS.join(SWEEP, SWEEP.c.id == PANEL_PROGRESS.c.sweep).join(
-            _FIRST, _FIRST.c.comparison_id == PANEL_PROGRESS.c.comparison_id
-        )
-    )
+    .select_from(PANEL_PROGRESS.join(SWEEP).join(_FIRST))
     .where(*_NEWEST, _FIRST.c.kind == bindparam("kind"))
 )
 _REQUESTED = (
     select(SWEEP_COMPARISON.c.sweep)
-    .join(SWEEP, SWEEP.c.id == SWEEP_COMPARISON.c.sweep)
+    .join(SWEEP)
     .where(*_NEWEST, SWEEP_COMPARISON.c.comparison_id == COMPARISON.c.comparison_id)
 )
 _ANSWERS = (
@@ -71,21 +67,13 @@ _ANSWERS = (
         func.max(case((EFFECT.c.effect.is_not(None), 1), else_=0)).label("measured"),
         func.max(FAILURE.c.reason).label("reason"),
     )
-    .select_from(
-        COMPARISON.outerjoin(
-            EFFECT, EFFECT.c.comparison_id == COMPARISON.c.comparison_id
-        ).outerjoin(FAILURE, FAILURE.c.id == EFFECT.c.failure)
-    )
+    .select_from(COMPARISON.outerjoin(EFFECT).outerjoin(FAILURE))
     .where(COMPARISON.c.panel_id.in_(_PANELS), exists(_REQUESTED.correlate(COMPARISON)))
     .group_by(*_KEYS)
 )
 _QUEUED = (
     select(JOB.c.id, JOB.c.payload)
-    .select_from(
-        JOB.join(SWEEP_JOB, SWEEP_JOB.c.job == JOB.c.id).join(
-            SWEEP, SWEEP.c.id == SWEEP_JOB.c.sweep
-        )
-    )
+    .select_from(JOB.join(SWEEP_JOB).join(SWEEP))
     .where(
         SWEEP.c.name == bindparam("name"),
         JOB.c.kind == bindparam("kind"),
@@ -230,7 +218,7 @@ def beside_controls(engine: Engine, name: str, control_of: ControlOf) -> pd.Data
             *named(ATTEMPT, "id environment payload flags"),
             TEXT_SCORES.c.characters,
         )
-        .join(TEXT_SCORES, TEXT_SCORES.c.attempt == ATTEMPT.c.id)
+        .join(TEXT_SCORES)
         .where(exists(of_sweep.correlate(ATTEMPT)))
         .order_by(ATTEMPT.c.ended_at, ATTEMPT.c.id)
     )

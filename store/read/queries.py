@@ -41,6 +41,7 @@ from store.schema.tables import (
     SWEEP_JOB,
     named,
     newest_revision,
+    same_arm,
 )
 from sweeps.model.kinds import THREAD_FIELDS
 
@@ -91,7 +92,7 @@ def sweep_summaries(engine: Engine) -> list[dict[str, Any]]:
     )
     jobs = (
         select(SWEEP_JOB.c.sweep, JOB.c.state, func.count().label("jobs"))
-        .join(JOB, JOB.c.id == SWEEP_JOB.c.job)
+        .join(JOB)
         .group_by(SWEEP_JOB.c.sweep, JOB.c.state)
     )
     with reading(engine) as connection:
@@ -239,7 +240,7 @@ def zeroshot_rows(engine: Engine, name: str) -> "pd.DataFrame":
     newer_result = (
         select(other.c.attempt)
         .join(other_attempt, other_attempt.c.id == other.c.attempt)
-        .join(newer, and_(newer.c.attempt == other.c.attempt, newer.c.arm == other.c.arm))
+        .join(newer, same_arm(newer, other))
         .where(
             other.c.comparison_id == pair.c.comparison_id,
             other_attempt.c.environment == attempt.c.environment,
@@ -270,20 +271,18 @@ def zeroshot_rows(engine: Engine, name: str) -> "pd.DataFrame":
             attempt,
             and_(attempt.c.id == pair.c.attempt, attempt.c.environment == quality.c.environment),
         )
-        .join(result, and_(result.c.attempt == pair.c.attempt, result.c.arm == pair.c.arm, task))
+        .join(result, and_(same_arm(result, pair), task))
         .join(
             baseline,
             and_(
-                baseline.c.attempt == pair.c.attempt,
-                baseline.c.arm == pair.c.baseline,
+                same_arm(baseline, pair, "baseline"),
                 baseline.c.metric == result.c.metric,
             ),
         )
         .outerjoin(
             drop,
             and_(
-                drop.c.attempt == pair.c.attempt,
-                drop.c.arm == pair.c.arm,
+                same_arm(drop, pair),
                 drop.c.metric == result.c.metric + "_drop",
             ),
         )
@@ -403,7 +402,7 @@ def panel_counts(engine: Engine, sweep: str) -> "pd.DataFrame":
             func.max(PANEL.c.measured_at).label("measured_at"),
         )
         .select_from(
-            SWEEP.join(PANEL, PANEL.c.sweep == SWEEP.c.id)
+            SWEEP.join(PANEL)
             .join(
                 PANEL_PROGRESS,
                 and_(
@@ -411,8 +410,8 @@ def panel_counts(engine: Engine, sweep: str) -> "pd.DataFrame":
                     PANEL_PROGRESS.c.panel_id == PANEL.c.panel_id,
                 ),
             )
-            .join(COMPARISON, COMPARISON.c.comparison_id == PANEL_PROGRESS.c.comparison_id)
-            .join(ENVIRONMENT, ENVIRONMENT.c.environment_id == PANEL.c.environment)
+            .join(COMPARISON)
+            .join(ENVIRONMENT)
         )
         .where(SWEEP.c.name == sweep, newest_revision(SWEEP))
         .group_by(*columns)
@@ -472,11 +471,7 @@ def _panel_statement(
 
     panels = (
         select(PANEL_PROGRESS.c.panel_id)
-        .select_from(
-            PANEL_PROGRESS.join(SWEEP, SWEEP.c.id == PANEL_PROGRESS.c.sweep).join(
-                COMPARISON, COMPARISON.c.comparison_id == PANEL_PROGRESS.c.comparison_id
-            )
-        )
+        .select_from(PANEL_PROGRESS.join(SWEEP).join(COMPARISON))
         .where(
             SWEEP.c.name == sweep, newest_revision(SWEEP), *equal(COMPARISON), *allowed(COMPARISON)
         )

@@ -36,8 +36,7 @@ taken from."""
 ESTIMATES_KEPT = 100_000
 _ESTIMATES: dict[bytes, float] = {}
 
-_SAME_JOB = JOB.c.id == SWEEP_JOB.c.job
-_OF_SWEEP = SWEEP_JOB.join(SWEEP, SWEEP.c.id == SWEEP_JOB.c.sweep).join(JOB, _SAME_JOB)
+_OF_SWEEP = SWEEP_JOB.join(SWEEP).join(JOB)
 _OPEN = JOB.c.state.in_(("waiting", "running"))
 _ENDED = ("done", "failed", "cancelled")
 
@@ -117,7 +116,7 @@ def run_progress(engine: Engine, now: float | None = None) -> list[RunProgress]:
     key = (SWEEP.c.id, SWEEP.c.name, JOB.c.device)
     unfinished = (
         newest_revision(SWEEP),
-        SWEEP.c.id.in_(select(SWEEP_JOB.c.sweep).join(JOB, _SAME_JOB).where(_OPEN)),
+        SWEEP.c.id.in_(select(SWEEP_JOB.c.sweep).join(JOB).where(_OPEN)),
     )
     ended = func.sum(case((JOB.c.state.in_(_ENDED), 1), else_=0)).label("ended")
     groups = (
@@ -184,7 +183,7 @@ def _attempts(connection: Connection, sweep: int, device: str) -> Sequence[Any]:
     """The newest attempts first."""
     attempts = (
         select(JOB.c.kind, JOB.c.state, JOB.c.payload, ATTEMPT.c.started_at, ATTEMPT.c.ended_at)
-        .select_from(_OF_SWEEP.join(ATTEMPT, ATTEMPT.c.job == JOB.c.id))
+        .select_from(_OF_SWEEP.join(ATTEMPT))
         .where(SWEEP.c.id == sweep, JOB.c.device == device)
         .order_by(ATTEMPT.c.ended_at.desc())
         .limit(ATTEMPTS_COUNTED)
@@ -238,7 +237,7 @@ def failure_classes(engine: Engine, sweep: str, most: int = 50) -> list[FailureC
     number = func.count(distinct(EFFECT.c.comparison_id)).label("comparisons")
     classes = (
         select(FAILURE.c.reason, FAILURE.c.message, number, func.max(FAILURE.c.id).label("newest"))
-        .select_from(FAILURE.join(EFFECT, EFFECT.c.failure == FAILURE.c.id))
+        .select_from(FAILURE.join(EFFECT))
         .where(of_sweep)
         .group_by(FAILURE.c.reason, FAILURE.c.message)
         .order_by(number.desc(), FAILURE.c.reason, FAILURE.c.message)
@@ -253,10 +252,10 @@ def failure_classes(engine: Engine, sweep: str, most: int = 50) -> list[FailureC
                 ATTEMPT.c.ended_at,
                 ATTEMPT.c.environment,
                 ATTEMPT.c.host,
-            ).join_from(FAILURE, ATTEMPT, ATTEMPT.c.id == FAILURE.c.attempt)
+            ).join_from(FAILURE, ATTEMPT)
             newest = connection.execute(of.where(FAILURE.c.id == found.newest)).one()
             named = select(COMPARISON.c.comparison_id, COMPARISON.c.kind).join_from(
-                EFFECT, COMPARISON, COMPARISON.c.comparison_id == EFFECT.c.comparison_id
+                EFFECT, COMPARISON
             )
             failed = (
                 named.where(EFFECT.c.failure == found.newest)

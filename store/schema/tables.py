@@ -22,6 +22,7 @@ from sqlalchemy import (
     MetaData,
     String,
     Table,
+    and_,
     exists,
     select,
 )
@@ -109,3 +110,10 @@ def newest_revision(sweep: FromClause) -> ColumnElement[bool]:
         sweep.c.name == newer.c.name, sweep.c.revision < newer.c.revision
     )
     return ~exists(later.correlate_except(newer))
+
+
+def same_arm(one: FromClause, other: FromClause, side: str = "arm") -> ColumnElement[bool]:
+    """Whether a row of `one`, by attempt and arm, is what a row of `other` names in the column
+    `side`.
+    """
+    return and_(one.c.attempt == other.c.attempt, one.c.arm == other.c[side])

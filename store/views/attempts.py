@@ -31,6 +31,7 @@ from store.schema.tables import (
     PROFILE_TIME,
     REPORTED,
     named,
+    same_arm,
 )
 from store.views.columns import CONDITION, gmacs_total
 from sweeps.model.flags import FLAGS
@@ -126,9 +127,7 @@ def arm_view() -> Select[Any]:
         *named(ATTEMPT, "source ended_at"),
         *named(ARM_RESULT, REPORTED),
     )
-    source = ARM_RESULT.join(ATTEMPT, ATTEMPT.c.id == ARM_RESULT.c.attempt).join(
-        ENVIRONMENT, ENVIRONMENT.c.environment_id == ATTEMPT.c.environment
-    )
+    source = ARM_RESULT.join(ATTEMPT).join(ENVIRONMENT)
     return select(*columns).select_from(source).where(~exists(better))
 
 
@@ -178,10 +177,10 @@ def _quarantine() -> ColumnElement[str | None]:
 _BASELINE = ARM_RESULT.alias("baseline_arm")
 _CONDITION = tuple(name for name in CONDITION if name not in {"method", "params"})
 _SOURCE = (
-    PROFILE.outerjoin(ATTEMPT, ATTEMPT.c.id == PROFILE.c.attempt)
+    PROFILE.outerjoin(ATTEMPT)
     .outerjoin(
         ARM_RESULT,
-        and_(ARM_RESULT.c.attempt == PROFILE.c.attempt, ARM_RESULT.c.arm == PROFILE.c.arm),
+        same_arm(ARM_RESULT, PROFILE),
     )
     .outerjoin(COMPARISON, COMPARISON.c.comparison_id == PROFILE.c.comparison_id)
     .outerjoin(
@@ -277,7 +276,7 @@ def profile_view() -> Select[Any]:
         PROFILE_TIME, PROFILE_TIME.c.profile_id == PROFILE.c.profile_id
     ).outerjoin(
         _BASELINE,
-        and_(_BASELINE.c.attempt == PROFILE.c.attempt, _BASELINE.c.arm == PROFILE.c.baseline),
+        same_arm(_BASELINE, PROFILE, "baseline"),
     )
     return select(*_identity(), *figures).select_from(source)
 

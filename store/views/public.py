@@ -44,6 +44,7 @@ from store.schema.tables import (
     SWEEP_COMPARISON,
     named,
     newest_revision,
+    same_arm,
 )
 from store.views import fingerprint
 from store.views.attempts import (
@@ -82,9 +83,7 @@ _WORK = (
     gmacs_total(EFFECT).label("gmacs_total"),
     gmacs_saved(EFFECT).label("gmacs_saved"),
 )
-_ANSWERED = EFFECT.join(COMPARISON, COMPARISON.c.comparison_id == EFFECT.c.comparison_id).join(
-    ENVIRONMENT, ENVIRONMENT.c.environment_id == EFFECT.c.environment
-)
+_ANSWERED = EFFECT.join(COMPARISON).join(ENVIRONMENT)
 
 
 def _effect() -> Select[Any]:
@@ -271,9 +270,7 @@ def _quality() -> Select[Any]:
 
 def _failures() -> Select[Any]:
     condition = [name for name in CONDITION if name != "seed"]
-    failed = EFFECT.join(FAILURE, FAILURE.c.id == EFFECT.c.failure).join(
-        ATTEMPT, ATTEMPT.c.id == FAILURE.c.attempt
-    )
+    failed = EFFECT.join(FAILURE).join(ATTEMPT)
     source = failed.join(COMPARISON, COMPARISON.c.comparison_id == EFFECT.c.comparison_id).join(
         ENVIRONMENT, ENVIRONMENT.c.environment_id == EFFECT.c.environment
     )
@@ -343,9 +340,7 @@ def _of_curves(table: Table, figures: str, added: str = "") -> Select[Any]:
 
 
 def _metric() -> Select[Any]:
-    source = METRIC.join(ATTEMPT, ATTEMPT.c.id == METRIC.c.attempt).outerjoin(
-        ARM_RESULT, and_(ARM_RESULT.c.attempt == METRIC.c.attempt, ARM_RESULT.c.arm == METRIC.c.arm)
-    )
+    source = METRIC.join(ATTEMPT).outerjoin(ARM_RESULT, same_arm(ARM_RESULT, METRIC))
     columns = (
         *named(METRIC, "attempt arm metric value unit low high n"),
         *named(ARM_RESULT, "arm_id"),
@@ -356,7 +351,7 @@ def _metric() -> Select[Any]:
 
 
 def _sweep_comparison() -> Select[Any]:
-    requested = SWEEP_COMPARISON.join(SWEEP, SWEEP.c.id == SWEEP_COMPARISON.c.sweep)
+    requested = SWEEP_COMPARISON.join(SWEEP)
     return (
         select(SWEEP.c.name.label("sweep"), SWEEP_COMPARISON.c.comparison_id)
         .select_from(requested)

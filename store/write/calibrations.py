@@ -13,7 +13,7 @@ from store.derive.effects import same_work
 from store.derive.payloads import payload_of
 from store.rows.row_mapping import insert_new
 from store.rows.transactions import writing
-from store.schema.tables import ARM_RESULT, ATTEMPT, CALIBRATION, COMPARISON, PAIR, named
+from store.schema.tables import ARM_RESULT, ATTEMPT, CALIBRATION, COMPARISON, PAIR, named, same_arm
 from store.views.public import TABLES
 from sweeps.model.flags import split_flags, wrong
 from sweeps.model.identity import digest
@@ -27,7 +27,7 @@ Together = tuple[str, str]
 """What contrasts of one process have in common: condition and host."""
 ByComparison = Mapping[tuple[str, str], Mapping[str, Contrast]]
 """Contrasts of each process."""
-_SIZED = ATTEMPT.join(ARM_RESULT, ARM_RESULT.c.attempt == ATTEMPT.c.id)
+_SIZED = ATTEMPT.join(ARM_RESULT)
 _NEWEST = (
     select(CALIBRATION.c.calibration_id)
     .where(
@@ -39,7 +39,7 @@ _NEWEST = (
 )
 _MEASURED_BY = (
     select(ATTEMPT.c.id, ATTEMPT.c.calibration_id, ARM_RESULT.c.parameters)
-    .select_from(_SIZED.join(PAIR, PAIR.c.attempt == ATTEMPT.c.id))
+    .select_from(_SIZED.join(PAIR))
     .where(
         PAIR.c.comparison_id.in_(bindparam("comparisons", expanding=True)),
         ATTEMPT.c.environment == bindparam("environment"),
@@ -189,13 +189,11 @@ def _repeats(sweep: str, environment: str) -> Any:
         ARM_RESULT.alias("arm"),
     )
     source = (
-        PAIR.join(ATTEMPT, ATTEMPT.c.id == PAIR.c.attempt)
-        .join(COMPARISON, COMPARISON.c.comparison_id == PAIR.c.comparison_id)
+        PAIR.join(ATTEMPT)
+        .join(COMPARISON)
         .join(link, link.c.comparison_id == PAIR.c.comparison_id)
-        .join(
-            baseline, (baseline.c.attempt == PAIR.c.attempt) & (baseline.c.arm == PAIR.c.baseline)
-        )
-        .join(arm, (arm.c.attempt == PAIR.c.attempt) & (arm.c.arm == PAIR.c.arm))
+        .join(baseline, same_arm(baseline, PAIR, "baseline"))
+        .join(arm, same_arm(arm, PAIR))
     )
     columns = (
         *named(PAIR, "comparison_id attempt baseline arm"),

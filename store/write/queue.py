@@ -237,7 +237,7 @@ def held(engine: Engine, sweep_id: int) -> list[LeaseHolder]:
         select(
             JOB.c.owner, func.count().label("jobs"), func.max(JOB.c.renewed_at).label("renewed_at")
         )
-        .join(SWEEP_JOB, SWEEP_JOB.c.job == JOB.c.id)
+        .join(SWEEP_JOB)
         .where(SWEEP_JOB.c.sweep == sweep_id, RUNNING, JOB.c.owner != me)
         .group_by(JOB.c.owner)
         .order_by(JOB.c.owner)
@@ -267,7 +267,7 @@ def progress(engine: Engine, sweep_id: int) -> Progress:
     """How far the sweep in row `sweep_id` is. Raises `StoreError` if there is none."""
     states = (
         select(JOB.c.state, func.count().label("jobs"))
-        .join(SWEEP_JOB, SWEEP_JOB.c.job == JOB.c.id)
+        .join(SWEEP_JOB)
         .where(SWEEP_JOB.c.sweep == sweep_id)
         .group_by(JOB.c.state)
     )
@@ -295,7 +295,7 @@ def progress(engine: Engine, sweep_id: int) -> Progress:
 def _jobs_of(sweep_id: int) -> Select[*tuple[Any, ...]]:
     return (
         select(JOB.c.id, JOB.c.payload, JOB.c.attempts, *placement.PLACEMENT_COLUMNS)
-        .join(SWEEP_JOB, SWEEP_JOB.c.job == JOB.c.id)
+        .join(SWEEP_JOB)
         .where(SWEEP_JOB.c.sweep == sweep_id)
     )
 

@@ -173,9 +173,7 @@ def comparisons_by_environment(
     Those of one curve are together where possible, because a curve is derived for each batch
     that has one of its points.
     """
-    source = PAIR.join(ATTEMPT, ATTEMPT.c.id == PAIR.c.attempt).join(
-        COMPARISON, COMPARISON.c.comparison_id == PAIR.c.comparison_id
-    )
+    source = PAIR.join(ATTEMPT).join(COMPARISON)
     pairs = (
         select(ATTEMPT.c.environment, *_TOGETHER, PAIR.c.comparison_id)
         .select_from(source)

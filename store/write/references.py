@@ -2,13 +2,11 @@
 
 import json
 from collections.abc import Iterable
-from difflib import get_close_matches
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Engine, delete, select
 
-from store.errors import StoreError
 from store.rows.frames import read_frame
 from store.rows.row_mapping import insert_into
 from store.rows.transactions import reading, writing
@@ -109,20 +107,6 @@ def stored_references(engine: Engine) -> list[ReferenceSet]:
         }
         sets.append(ReferenceSet.model_validate(content))
     return sets
-
-
-def stored_reference(engine: Engine, name: str) -> ReferenceSet:
-    """The published table of that name. Raises `StoreError` that names the nearest ones."""
-    sets = {each.name: each for each in stored_references(engine)}
-    if name not in sets:
-        near = get_close_matches(name, sets, n=3) or sorted(sets)[:5]
-        hint = (
-            f"did you mean {' or '.join(near)}?"
-            if near
-            else "import some: breakeven import --reference"
-        )
-        raise StoreError(f"the store holds no published table called {name}; {hint}")
-    return sets[name]
 
 
 def reference_points(engine: Engine) -> "pd.DataFrame":

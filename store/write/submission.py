@@ -127,7 +127,7 @@ def find_overlap(connection: Connection, sweep: str, since: int | None) -> Overl
     # by its age.
     linked_elsewhere = (
         select(SWEEP_JOB.c.job)
-        .join(SWEEP, SWEEP.c.id == SWEEP_JOB.c.sweep)
+        .join(SWEEP)
         .where(SWEEP_JOB.c.job == JOB.c.id, SWEEP.c.name != sweep)
     )
     part = and_(JOB.c.state == "waiting", JOB.c.parent.is_not(None), linked_elsewhere.exists())
@@ -393,7 +393,7 @@ def _drop_stale_plan(connection: Connection, name: str, wanted: set[int]) -> Non
     """Cancel what waits under this sweep's name and is not in its new plan; unlink what former
     plans left unanswered.
     """
-    linked = select(SWEEP_JOB.c.job).join(SWEEP, SWEEP.c.id == SWEEP_JOB.c.sweep)
+    linked = select(SWEEP_JOB.c.job).join(SWEEP)
     planned = (
         select(JOB.c.id, JOB.c.state)
         .where(

@@ -18,6 +18,7 @@ from store.schema.tables import (
     PAIR,
     PROFILE,
     PROFILE_TIME,
+    same_arm,
 )
 from sweeps.importers.ncu import covered_share
 from sweeps.importers.traces import ImportedProfile, Mark
@@ -143,8 +144,8 @@ def _other_device(
     """A note if the comparison was measured on other devices alone."""
     measured = (
         select(ENVIRONMENT.c.device_name)
-        .join_from(PAIR, ATTEMPT, ATTEMPT.c.id == PAIR.c.attempt)
-        .join(ENVIRONMENT, ENVIRONMENT.c.environment_id == ATTEMPT.c.environment)
+        .join_from(PAIR, ATTEMPT)
+        .join(ENVIRONMENT)
         .where(PAIR.c.comparison_id == comparison_id)
         .distinct()
     )
@@ -272,10 +273,9 @@ def _covered(connection: Connection, profile: ArmProfile, tie: TraceTie) -> floa
     if row is None or tie.side is None:
         return None
     arm_id = row.arm_id if tie.side == "arm" else row.baseline_id
-    same_arm = and_(ARM_RESULT.c.attempt == PROFILE.c.attempt, ARM_RESULT.c.arm == PROFILE.c.arm)
     whole = (
         select(PROFILE.c.profile_id)
-        .join_from(PROFILE, ARM_RESULT, same_arm, isouter=True)
+        .join_from(PROFILE, ARM_RESULT, same_arm(ARM_RESULT, PROFILE), isouter=True)
         .where(
             PROFILE.c.tool != "ncu",
             PROFILE.c.phase == profile.phase,

@@ -3,12 +3,10 @@
 import pytest
 from sqlalchemy import Engine
 
-from store.errors import StoreError
 from store.write.record import record
 from store.write.references import (
     import_references,
     reference_points,
-    stored_reference,
     stored_references,
 )
 from sweeps.importers.measurement import Measurement, ReferenceSet
@@ -85,7 +83,7 @@ def test_a_newer_version_replaces_the_older(engine: Engine) -> None:
     import_references(engine, [a_set()])
     shorter = a_set(90.0).model_copy(update={"rows": a_set(90.0).rows[1:]})
     assert import_references(engine, [shorter]) == {"mine": True}
-    assert stored_reference(engine, "mine") == shorter
+    assert stored_references(engine) == [shorter]
 
 
 def test_published_rows_touch_nothing_measured(
@@ -111,14 +109,3 @@ def test_published_rows_touch_nothing_measured(
     assert {
         view: rows(engine, f"SELECT * FROM {view}") for view in (*views, "environment")
     } == before
-
-
-def test_an_unknown_table_gets_the_nearest(engine: Engine) -> None:
-    """A name that the store does not hold gets the nearest one, or the command that imports
-    some.
-    """
-    with pytest.raises(StoreError, match="breakeven import --reference"):
-        stored_reference(engine, "mine")
-    import_references(engine, [a_set()])
-    with pytest.raises(StoreError, match="did you mean mine"):
-        stored_reference(engine, "mien")

@@ -21,7 +21,7 @@ from sqlalchemy import (
     tuple_,
 )
 
-from store.derive.effects import PAIRS
+from store.derive.effects import stored_pairs, union_flags
 from store.derive.payloads import payload_of
 from store.errors import StoreError
 from store.read.quality import quality_metrics
@@ -106,7 +106,7 @@ def measured_conditions(engine: Engine) -> pd.DataFrame:
     )
     imported = (
         select(*columns, EFFECT.c.metric, *figures)
-        .select_from(COMPARISON.join(EFFECT, EFFECT.c.comparison_id == COMPARISON.c.comparison_id))
+        .select_from(COMPARISON.join(EFFECT))
         .where(alone, *_measured_by(EFFECT, timed_metrics()), *unmodified(COMPARISON))
         .group_by(*columns, EFFECT.c.metric)
     )
@@ -543,10 +543,9 @@ def fresh_figures(
     """
     payload = payload_of(kind)
     with reading(engine) as connection:
-        of = {"comparisons": [comparison_id], "environment": place.environment, "kind": kind}
         pairs = [
             pair
-            for pair in connection.execute(PAIRS, of)
+            for pair in stored_pairs(connection, [comparison_id], place.environment, kind)
             if pair.attempt > since and pair.host == place.host
         ]
         used = payload.used(pairs) if pairs else []
@@ -554,16 +553,9 @@ def fresh_figures(
             payload.compare(used, lambda attempt: payload.load(connection, attempt)) if used else ()
         ):
             if spec.name == metric:
-                columns = ("flags", "baseline_flags", "arm_flags")
-                listed = {
-                    flag
-                    for row in used
-                    for name in columns
-                    for flag in split_flags(getattr(row, name))
-                }
                 return {
                     **figures,
-                    "flags": ",".join(sorted(listed)),
+                    "flags": union_flags(used),
                     "floor": METRICS[spec.name].floor,
                 }
     return None

@@ -20,7 +20,7 @@ from sqlalchemy import (
     select,
 )
 
-from store.derive.effects import PAIRS
+from store.derive.effects import stored_pairs, union_flags
 from store.derive.payloads import payload_of
 from store.rows.row_mapping import timestamp
 from store.rows.transactions import reading
@@ -36,7 +36,6 @@ from store.schema.tables import (
     named,
 )
 from store.views.columns import newest_answer
-from sweeps.model.flags import split_flags
 from sweeps.model.kinds import KINDS
 
 By = Literal["sweep", "environment", "revision", "date"]
@@ -92,9 +91,7 @@ def choices(connection: Connection, by: By) -> Iterator[SideChoice]:
         # places by their attempts, which are few beside their answers
         of = (ATTEMPT.c.environment, ATTEMPT.c.host)
         places = select(*of, func.max(ATTEMPT.c.ended_at).label("newest")).group_by(*of).subquery()
-        answers = ATTEMPT.join(PAIR, PAIR.c.attempt == ATTEMPT.c.id).join(
-            EFFECT, EFFECT.c.comparison_id == PAIR.c.comparison_id
-        )
+        answers = ATTEMPT.join(PAIR).join(EFFECT, EFFECT.c.comparison_id == PAIR.c.comparison_id)
         same = (
             column == places.c[column.name] for column in (*of, EFFECT.c.environment, EFFECT.c.host)
         )
@@ -143,9 +140,7 @@ def _answers() -> Select[Any]:
         COMPARISON.c.threads.label("requested_threads"),
         ENVIRONMENT.c.device_name,
     )
-    source = EFFECT.join(COMPARISON, COMPARISON.c.comparison_id == EFFECT.c.comparison_id).join(
-        ENVIRONMENT, ENVIRONMENT.c.environment_id == EFFECT.c.environment
-    )
+    source = EFFECT.join(COMPARISON).join(ENVIRONMENT)
     measured = (EFFECT.c.compared == "ratio", EFFECT.c.effect.is_not(None))
     return select(*columns).select_from(source).where(*measured)
 
@@ -178,9 +173,7 @@ class _Side(NamedTuple):
         """All of its questions, answered or not."""
         if self.sweep is None:
             return select(EFFECT.c.question_id.label("question_id")).where(self.effects(EFFECT))
-        both = SWEEP_COMPARISON.join(
-            COMPARISON, COMPARISON.c.comparison_id == SWEEP_COMPARISON.c.comparison_id
-        )
+        both = SWEEP_COMPARISON.join(COMPARISON)
         return (
             select(COMPARISON.c.question_id.label("question_id"))
             .select_from(both)
@@ -298,9 +291,7 @@ def compare_days(
         ATTEMPT.c.environment,
         COMPARISON.c.kind,
     )
-    pairs = PAIR.join(ATTEMPT, ATTEMPT.c.id == PAIR.c.attempt).join(
-        COMPARISON, COMPARISON.c.comparison_id == PAIR.c.comparison_id
-    )
+    pairs = PAIR.join(ATTEMPT).join(COMPARISON)
     measured = []
     for start in spans:
         here = (
@@ -337,27 +328,20 @@ def _derived(
         device = connection.execute(
             select(ENVIRONMENT.c.device_name).where(ENVIRONMENT.c.environment_id == environment)
         ).scalar_one()
-        of = {"comparisons": ids, "environment": environment, "kind": kind}
         today = [
-            pair for pair in connection.execute(PAIRS, of) if start <= pair.ended_at < start + DAY_S
+            pair
+            for pair in stored_pairs(connection, ids, environment, kind)
+            if start <= pair.ended_at < start + DAY_S
         ]
         for (comparison_id, host), own in groupby(sorted(today, key=_at), key=_at):
             used = payload.used(sorted(own, key=lambda pair: (pair.ended_at, pair.attempt)))
             if not used:
                 continue
-            flags = sorted(
-                {
-                    flag
-                    for row in used
-                    for joined in (row.flags, row.baseline_flags, row.arm_flags)
-                    for flag in split_flags(joined)
-                }
-            )
             place = {"environment": environment, "host": host, "device_name": device}
             common = {
                 **place,
                 "rounds": len(used),
-                "flags": ",".join(flags),
+                "flags": union_flags(used),
                 "measured_at": timestamp(used[-1].ended_at),
             }
             data = {row.attempt: payload.load(connection, row.attempt) for row in used}

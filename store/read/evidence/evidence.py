@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Engine, and_, or_, select
 
-from store.derive.effects import PAIRS
+from store.derive.effects import stored_pairs
 from store.derive.payloads import payload_of
 from store.derive.sample_store import SampleStore, TimedAttempt, pool_attempts, stored_verdict
 from store.errors import StoreError
@@ -85,9 +85,7 @@ def _listed() -> Any:
         *named(EFFECT, "environment host measured_at"),
         ENVIRONMENT.c.device_name,
     )
-    source = EFFECT.join(COMPARISON, COMPARISON.c.comparison_id == EFFECT.c.comparison_id).join(
-        ENVIRONMENT, ENVIRONMENT.c.environment_id == EFFECT.c.environment
-    )
+    source = EFFECT.join(COMPARISON).join(ENVIRONMENT)
     return (
         select(*columns)
         .select_from(source)
@@ -243,10 +241,9 @@ def point_evidence(
         effects = [row for row in rows if (row["environment"], row["host"]) == place]
         kind = KINDS[stored.kind]
         payload = payload_of(kind.name)
-        of = {"comparisons": [comparison_id], "environment": place.environment, "kind": kind.name}
         pairs = [
             pair
-            for pair in connection.execute(PAIRS, of)
+            for pair in stored_pairs(connection, [comparison_id], place.environment, kind.name)
             if not place.host or pair.host == place.host
         ]
         used = payload.used(pairs)
@@ -274,7 +271,7 @@ def point_evidence(
 
 
 def _answers(comparison_id: str) -> Any:
-    source = EFFECT.join(ENVIRONMENT, ENVIRONMENT.c.environment_id == EFFECT.c.environment)
+    source = EFFECT.join(ENVIRONMENT)
     rows = select(EFFECT, ENVIRONMENT.c.device_name, ENVIRONMENT.c.facts).select_from(source)
     order = (EFFECT.c.measured_at.desc(), EFFECT.c.environment, EFFECT.c.host, EFFECT.c.metric)
     return rows.where(EFFECT.c.comparison_id == comparison_id).order_by(*order)
@@ -292,7 +289,7 @@ def _others(rows: Sequence[Mapping[str, Any]], place: Place) -> tuple[Mapping[st
 
 
 def _requested(comparison_id: str) -> Any:
-    linked = SWEEP.join(SWEEP_COMPARISON, SWEEP_COMPARISON.c.sweep == SWEEP.c.id)
+    linked = SWEEP.join(SWEEP_COMPARISON)
     rows = select(*named(SWEEP, "name revision text")).select_from(linked)
     return rows.where(SWEEP_COMPARISON.c.comparison_id == comparison_id).order_by(
         SWEEP.c.submitted_at.desc(), SWEEP.c.id.desc()

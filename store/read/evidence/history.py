@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Engine, select
 
-from store.derive.effects import PAIRS
+from store.derive.effects import stored_pairs, union_flags
 from store.derive.payloads import payload_of
 from store.derive.sample_store import SampleStore, TimedAttempt, pool_attempts
 from store.errors import StoreError
@@ -17,7 +17,6 @@ from store.rows.location import display_name
 from store.rows.row_mapping import timestamp
 from store.rows.transactions import reading
 from store.schema.tables import COMPARISON, EFFECT, ENVIRONMENT, named
-from sweeps.model.flags import split_flags
 from sweeps.model.metrics import METRICS
 
 MAX_ATTEMPTS = 100
@@ -145,9 +144,7 @@ def _attempts(
         payload = payload_of(kind)
         if not isinstance(payload, SampleStore):
             continue
-        pairs = connection.execute(
-            PAIRS, {"comparisons": ids, "environment": environment, "kind": kind}
-        ).all()
+        pairs = stored_pairs(connection, ids, environment, kind)
         for row in sorted(
             (row for row in pairs if row.failure is None), key=lambda row: row.ended_at
         )[-MAX_ATTEMPTS:]:
@@ -158,13 +155,6 @@ def _attempts(
                 [TimedAttempt(row, data, metric if spec.series else None)]
             ).speedup
             known = found.high < inf
-            flags = sorted(
-                {
-                    flag
-                    for joined in (row.flags, row.baseline_flags, row.arm_flags)
-                    for flag in split_flags(joined)
-                }
-            )
             yield HistoryPoint(
                 *(
                     "attempt",
@@ -180,7 +170,7 @@ def _attempts(
                     found.low if known else None,
                     found.high if known else None,
                     row.size,
-                    ",".join(flags),
+                    union_flags([row]),
                 ),
             )
 

@@ -23,7 +23,6 @@ from store.schema.tables import COMPARISON, ENVIRONMENT, named
 from sweeps.model.flags import split_flags, wrong
 from sweeps.model.job import Comparison
 from sweeps.stats.side_by_side import (
-    DIFFERENT,
     SpeedAnswer,
     SpeedDifference,
     match_answers,
@@ -218,8 +217,3 @@ def _version_differences(
 def _versions(payload: str) -> dict[str, int]:
     comparison = Comparison.model_validate_json(payload)
     return dict((*comparison.baseline.versions, *comparison.arm.versions))
-
-
-def clearly_different(found: SideBySide) -> list[ComparedAnswers]:
-    """Those that differ at the level of the family."""
-    return [row for row in found.rows if row.difference.found in DIFFERENT]
