@@ -20,7 +20,7 @@ from store.write.submission import newest_attempt
 from sweeps.analysis.advice import RankedArm
 from sweeps.analysis.labels import SPEEDUP, Conclusion, conclude
 from sweeps.errors import UserError
-from sweeps.language.confirmation import comparison_at, confirmation_sweep
+from sweeps.language.confirmation import comparison_at, sweep_of
 from sweeps.model.metrics import INTERVAL
 from sweeps.text.advice_text import Evidence
 from workers.methods import all_methods
@@ -97,8 +97,8 @@ def confirm(winner: Evidence, tokens: int, metric: str, db: str | None) -> Confi
     ]
     if unknown:
         raise UserError(f"--confirm: the method {unknown[0]} is not installed here")
-    text = confirmation_sweep(
-        comparison,
+    text = sweep_of(
+        [comparison],
         name,
         f"Is {winner.label} as fast on fresh pairs as when it was chosen?",
         all_methods(),

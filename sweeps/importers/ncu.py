@@ -228,17 +228,8 @@ def _wide(header: list[str], rows: "pd.DataFrame") -> _Table:
         metric, unit = split.groups() if split and not units[place] else (heading, units[place])
         metrics += [metric] if "__" in metric and not metric.startswith("device__attribute") else []
         if metric in _FIELD_OF:
-            kernels = np.arange(len(rows))
-            columns.append(
-                pd.DataFrame(
-                    {
-                        "kernel": kernels,
-                        "metric": metric,
-                        "unit": unit,
-                        "text": rows[place].tolist(),
-                    }
-                )
-            )
+            column = pd.DataFrame({"text": rows[place].to_numpy(), "metric": metric, "unit": unit})
+            columns.append(column.rename_axis("kernel").reset_index())
     if not columns:
         raise _no_counters(metrics)
     return _Table(rows, pd.concat(columns, ignore_index=True), metrics)
@@ -340,11 +331,8 @@ def _no_counters(found: Iterable[str]) -> TraceError:
 
 
 def _shortened(found: list[str]) -> str:
-    return (
-        ", ".join(found[:8]) + (f" and {len(found) - 8} more" if len(found) > 8 else "")
-        if found
-        else "no metric"
-    )
+    more = f" and {len(found) - 8} more" if len(found) > 8 else ""
+    return f"{', '.join(found[:8])}{more}" if found else "no metric"
 
 
 ARGUMENTS = re.compile(r"<[^<>]*>|\([^()]*\)")

@@ -28,15 +28,6 @@ VISITS = 6
 _DEFAULTS = Condition(model="")
 
 
-def confirmation_sweep(
-    comparison: Comparison, name: str, question: str, methods: Mapping[str, AnyMethod]
-) -> str:
-    """A sweep file with one point, one baseline and one arm: those of `comparison`, as `sweep_of`
-    writes them.
-    """
-    return sweep_of([comparison], name, question, methods)
-
-
 def sweep_of(
     comparisons: Sequence[Comparison], name: str, question: str, methods: Mapping[str, AnyMethod]
 ) -> str:
@@ -90,22 +81,20 @@ def _condition(condition: Condition) -> dict[str, Any]:
         and (key in ALWAYS or value != getattr(_DEFAULTS, key))
         and value is not None
     }
-    return written | _threads(condition)
+    spare = condition.spare_cores
+    threads = {
+        "count": condition.threads if spare is None else f"cores - {spare}",
+        "wait": condition.wait_policy,
+        "pin": True if condition.pinning == "cores" else None,
+    }
+    if any(value is not None for value in threads.values()):
+        written["threads"] = {key: part for key, part in threads.items() if part is not None}
+    return written
 
 
 def plain_size(value: Any) -> Any:
     """A value as a sweep file has it."""
     return value.model_dump() if isinstance(value, Rectangle) else value
-
-
-def _threads(condition: Condition) -> dict[str, Any]:
-    """The key `threads` of a sweep file, where it is not at its default."""
-    count: Any = condition.threads
-    if condition.spare_cores is not None:
-        count = f"cores - {condition.spare_cores}"
-    more = {"wait": condition.wait_policy, "pin": True if condition.pinning == "cores" else None}
-    written = {key: value for key, value in {"count": count, **more}.items() if value is not None}
-    return {"threads": written} if written else {}
 
 
 def _arm(arm: Arm, methods: Mapping[str, AnyMethod]) -> dict[str, Any] | str:
@@ -124,30 +113,20 @@ def _params(params: Mapping[str, Any], method: AnyMethod) -> dict[str, Any]:
     """Parameters that are not at their defaults; all where a default depends on another
     parameter.
     """
+    fields = method.Params.model_fields
     defaults = method.Params.model_construct().model_dump(mode="json", warnings=False)
     own = {
-        key: value
-        for key, value in params.items()
-        if not (key in defaults and defaults[key] == value)
+        key: value for key, value in params.items() if key not in defaults or defaults[key] != value
     }
     try:
-        reads_back = method.Params.model_validate_json(json.dumps(own)).model_dump(
-            mode="json"
-        ) == dict(params)
+        read_back = method.Params.model_validate_json(json.dumps(own)).model_dump(mode="json")
     except ValidationError:  # of an imported outcome, or of another version of the method
-        reads_back = False
-    if not reads_back:
+        read_back = {}
+    if read_back != params:
         own = {key: value for key, value in params.items() if value is not None}
-    schedules = {
-        key
-        for key, info in method.Params.model_fields.items()
-        if form_of(info.annotation) == "schedule"
-    }
-    return {key: _value(value, schedule=key in schedules) for key, value in own.items()}
-
-
-def _value(value: Any, *, schedule: bool) -> Any:
-    """A value of a parameter; a list has the form of one value, which does not expand."""
-    if not isinstance(value, list):
-        return value
-    return {PER_BLOCK: value, FILL: 0} if schedule else {LIST: value}
+    for key, value in own.items():
+        if isinstance(value, list):
+            # the form of one list, which does not expand
+            schedule = key in fields and form_of(fields[key].annotation) == "schedule"
+            own[key] = {PER_BLOCK: value, FILL: 0} if schedule else {LIST: value}
+    return own

@@ -352,22 +352,17 @@ class _Expander:
         values = {name: pick.value for name, pick in spot.picks.items()}
         places = {name: pick.place for name, pick in spot.picks.items()}
         condition = Condition.model_construct(**models.completed(values, places))
-        kept, references = [], self._settle(baselines, condition, self.timing)
-        for source in sources:
-            self._count_look()
-            (item,) = self._settle([source], condition, self.timing)
-            if filters and self._is_excluded(condition, item.arm, filters):
-                self.excluded += 1
-            else:
-                kept.append((source, item))
-        if not kept:
+        sources = [each for each in sources if not self._is_excluded(condition, each.arm, filters)]
+        if not sources:
             return
-        for item in (*references, *(item for _, item in kept)):
+        references = self._settle(baselines, condition, self.timing)
+        arms = self._settle(sources, condition, self.timing)
+        for item in (*references, *arms):
             check_size(models, condition, item, places)
         check_fields(condition, self.protocols, self.names.modality, places)
         self._check_tokens(condition, places)
         pairs = self.requested.setdefault(_values(condition), set())
-        for source, item in kept:
+        for source, item in zip(sources, arms, strict=True):
             self.compared.setdefault(source.place, False)
             self._check_model(source, condition)
             check_schedules(models, condition.model, source)
@@ -381,7 +376,7 @@ class _Expander:
             key = (kind, *_values(own))
             if key not in self.blocks:
                 self.blocks[key] = Block(kind, own, self.hasher.hashes(own, places))
-            self._compare(self.blocks[key], [source for source, _ in kept], baselines)
+            self._compare(self.blocks[key], sources, baselines)
         if self.jobs_so_far > self.limits.max_jobs:
             place = self.document.at("limits", "max_jobs")
             raise self._too_many(place, f"the sweep reached {self.jobs_so_far} jobs")
@@ -415,21 +410,27 @@ class _Expander:
         """The arms without overrides that repeat the condition, or that the kind does not
         depend on.
         """
-        return [self._settled(item, condition, kind) for item in items]
-
-    def _settled(self, item: Candidate, condition: Condition, kind: Kind) -> Candidate:
-        own = {name: value for name, value in item.arm.overrides if value is not None}
-        if not own:
-            return item
-        key = (kind, item.arm.arm_id, item.place, *(getattr(condition, name) for name in own))
-        if key not in self.settled:
-            kept = {name: value for name, value in own.items() if name in condition_fields(kind)}
-            overrides = Overrides(**kept).without_repeats(condition)
-            arm = item.arm.model_copy(update={"overrides": overrides})
-            self.settled[key] = item._replace(arm=arm)
-        return self.settled[key]
+        found = []
+        for item in items:
+            own = {name: value for name, value in item.arm.overrides if value is not None}
+            place = (kind, item.arm.arm_id, item.place, *(getattr(condition, key) for key in own))
+            if own and place not in self.settled:
+                kept = {key: own[key] for key in own if key in condition_fields(kind)}
+                overrides = Overrides(**kept).without_repeats(condition)
+                arm = item.arm.model_copy(update={"overrides": overrides})
+                self.settled[place] = item._replace(arm=arm)
+            found.append(self.settled[place] if own else item)
+        return found
 
     def _is_excluded(self, condition: Condition, arm: Arm, filters: list[Rule]) -> bool:
+        self.looks += 1
+        if self.looks > _LOOKS_PER_JOB * self.limits.max_jobs * self.limits.arms_per_job:
+            reached = (
+                f"{self.looks} arms at points looked at, of which {self.excluded} are excluded"
+            )
+            raise self._too_many(self.document.at("axes"), reached)
+        if not filters:
+            return False
         values = dict(arm.condition(condition))
         if (tokens := self.names.models.tokens(values)) is not None:
             values["tokens"] = tokens
@@ -440,6 +441,7 @@ class _Expander:
             if (index in self.idle or not excluded) and rule.matches(values, arm):
                 self.idle.discard(index)
                 excluded = True
+        self.excluded += excluded
         return excluded
 
     def _check_tokens(self, condition: Condition, places: Mapping[str, Place]) -> None:
@@ -460,14 +462,6 @@ class _Expander:
         key = (own.model, own.runtime, own.kv_cache)
         if key not in reasons:
             reasons[key] = obstacle(self.names, item, own, timed=self.timed)
-
-    def _count_look(self) -> None:
-        self.looks += 1
-        if self.looks > _LOOKS_PER_JOB * self.limits.max_jobs * self.limits.arms_per_job:
-            raise self._too_many(
-                self.document.at("axes"),
-                f"{self.looks} arms at points looked at, of which {self.excluded} are excluded",
-            )
 
     def _too_many(self, place: Place, reached: str) -> SweepError:
         limit = f"limits.max_jobs: {self.limits.max_jobs}"

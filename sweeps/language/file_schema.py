@@ -219,34 +219,23 @@ class Jobs(FileSection):
     quality: Quality | None = None
     profile: Profile | None = None
 
-    def sections(self, modality: Modality) -> dict[Kind, KindSection]:
-        """The sections that are written, by kind, in the order of `KINDS`.
+    def protocols(self, modality: Modality) -> dict[Kind, Protocol]:
+        """How precisely to measure each kind of the sweep, in the order of `KINDS`; models of
+        `modality` are timed where none is named.
 
         A section that several kinds share stands for those of models of `modality`, if there are
         any.
         """
         own = {spec.section for spec in kinds_of(modality)}
-        return {
-            kind: section
+        found = {
+            kind: section.protocol()
             for kind, spec in KINDS.items()
             if (section := getattr(self, spec.section)) is not None
             and (spec.modality == modality or spec.section not in own)
         }
-
-    def protocols(self, modality: Modality) -> dict[Kind, Protocol]:
-        """How precisely to measure each kind of the sweep; models of `modality` are timed where
-        none is named.
-        """
         timing = kinds_of(modality)[0].name
-        (default,) = (
-            part
-            for part in get_args(Jobs.model_fields[timing].annotation)
-            if part is not type(None)
-        )
-        return {
-            kind: section.protocol()
-            for kind, section in (self.sections(modality) or {timing: default()}).items()
-        }
+        default, _ = get_args(Jobs.model_fields[timing].annotation)
+        return found or {timing: default().protocol()}
 
 
 class Retry(FileSection):

@@ -84,7 +84,7 @@ def _amount(
 ) -> Metrics:
     """Amounts read once in an attempt, of which less is better, each with its label."""
     amount: Any = {"compared": "amount", "floor": SPEED_FLOOR, "repeatable": repeatable}
-    return (replace(spec, **amount) for spec in _shown(unit, modality, "lower", **labels))
+    return (replace(spec, **amount) for spec in _shown(unit, modality, "lower", "once", **labels))
 
 
 def _loss(name: str, modality: Modality, unit: str, label: str, **more: Any) -> MetricSpec:

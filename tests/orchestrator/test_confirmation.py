@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.plan import planning
-from sweeps.language.confirmation import VISITS, confirmation_sweep
+from sweeps.language.confirmation import VISITS, sweep_of
 from sweeps.model.condition import Condition, Overrides
 from sweeps.model.job import DENSE, Arm, Comparison, Step
 from sweeps.model.kinds import kinds_of
@@ -49,7 +49,7 @@ CONDITIONS = [
 
 
 def questions(comparison: Comparison) -> list[str]:
-    text = confirmation_sweep(comparison, "confirm-it", "Is it: as fast?", all_methods())
+    text = sweep_of([comparison], "confirm-it", "Is it: as fast?", all_methods())
     return [
         each.question_id
         for each in planning.load_sweep("confirm.yaml", auto="cpu", text=text).comparisons
@@ -90,8 +90,8 @@ def test_parameters_that_the_method_does_not_know_are_written_as_they_are() -> N
     not end the page.
     """
     arm = Arm(stack=(Step(method="topk", params={"keep_rate": 0.5, "note": "<b>"}),))
-    text = confirmation_sweep(
-        Comparison(kind="latency", condition=VISION, baseline=DENSE, arm=arm),
+    text = sweep_of(
+        [Comparison(kind="latency", condition=VISION, baseline=DENSE, arm=arm)],
         "again",
         "?",
         all_methods(),

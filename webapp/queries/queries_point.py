@@ -8,7 +8,7 @@ import pandas as pd
 
 from store.read.evidence import evidence, evidence_checks
 from store.read.evidence.evidence import PointEvidence, TimedPairs
-from sweeps.language.confirmation import confirmation_sweep
+from sweeps.language.confirmation import sweep_of
 from sweeps.text.evidence import NoiseFinding, RuleLine
 from webapp import queries
 from webapp.charts.pair_series import PairFrames
@@ -77,9 +77,7 @@ def single_sweep(found: PointEvidence) -> str:
     """A sweep file of this comparison alone; empty where a method of it is not installed here."""
     try:
         question = f"Is comparison {found.comparison_id} measured again the same?"
-        return confirmation_sweep(
-            found.comparison, f"point-{found.question_id}", question, all_methods()
-        )
+        return sweep_of([found.comparison], f"point-{found.question_id}", question, all_methods())
     except KeyError:
         return ""
 
