@@ -44,7 +44,7 @@ class Networks(Mapping[str, Network]):
 
 @cache
 def networks() -> Networks:
-    """Every known network; `python -m workers.models.write_catalogues` writes the data anew."""
+    """Every known network; `python -m tests.catalogues` writes the data anew."""
     facts = json.loads(FILE.read_text(encoding="utf-8"))
     return Networks({name: Network(name=name, **each) for name, each in facts.items()})
 

@@ -9,10 +9,10 @@ import torch
 
 from workers.activation_sparsity.sparse_matvec_triton import multiply
 from workers.models.runtime import CudaGraph
-from workers.token_reduction.farthest_triton import farthest_first_triton
 from workers.token_reduction.hquota_ops import farthest_first_numpy
-from workers.token_reduction.token_ops import prefix_bonus, select
-from workers.token_reduction.topk_triton import keep_best_triton
+from workers.token_reduction.patch_vit import AttentionState
+from workers.token_reduction.token_ops import best_tokens, select
+from workers.token_reduction.triton_kernels import farthest_first_triton, keep_best_triton
 
 pytestmark = pytest.mark.skipif(
     not torch.cuda.is_available(), reason="needs a GPU: captured graphs and Triton kernels"
@@ -51,11 +51,11 @@ def test_selection_keeps_what_topk_keeps(dtype: torch.dtype) -> None:
     ):
         x = torch.randn(batch, tokens, channels, device="cuda").to(dtype)
         attention = torch.rand(batch, heads, tokens, tokens, device="cuda")
-        weight = (attention / attention.sum(-1, keepdim=True))[:, :, 0]
-        score = weight.mean(1) + prefix_bonus(prefix, tokens - prefix, like=weight)
-        torch.testing.assert_close(
-            keep_best_triton(x, weight, prefix, kept), select(x, score.topk(prefix + kept).indices)
-        )
+        attention = attention / attention.sum(-1, keepdim=True)
+        best = best_tokens(prefix, tokens - prefix, kept, like=attention)
+        _, index = best(AttentionState(x, x, attention, 1.0, x, x, x))
+        found = keep_best_triton(x, attention[:, :, 0], prefix, kept)
+        torch.testing.assert_close(found, select(x, index))
 
 
 def test_farthest_first_goes_in_the_order_of_the_steps() -> None:

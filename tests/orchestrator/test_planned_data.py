@@ -81,8 +81,8 @@ def test_the_first_reading_of_big_data_is_shown(
     """While files are hashed, standard error has how much of what, standard output nothing; the
     second time there is nothing.
     """
-    monkeypatch.setattr("workers.data.file_hashes.REPORT_S", 0.0)
-    monkeypatch.setattr("workers.data.file_hashes.SETTLED_NS", -1_000_000_000)
+    monkeypatch.setattr("workers.data.REPORT_S", 0.0)
+    monkeypatch.setattr("workers.data.SETTLED_NS", -1_000_000_000)
     ids(sweep)
     shown = capsys.readouterr()
     assert f"hashing imagefolder:{sweep.parent / 'data'}: 0 of 0 MB" in shown.err

@@ -65,7 +65,7 @@ def bytes_bpe(size: int = 500) -> FastTokenizer:
 
 
 @cache
-def word_piece() -> Backend:
+def word_piece() -> FastTokenizer:
     """A tokenizer without merges."""
     backend = Backend(models.WordPiece(unk_token="[UNK]"))
     backend.pre_tokenizer = pre_tokenizers.Whitespace()
@@ -74,7 +74,7 @@ def word_piece() -> Backend:
         TEXTS,
         trainers.WordPieceTrainer(vocab_size=400, special_tokens=["[UNK]"], show_progress=False),
     )
-    return backend
+    return FastTokenizer(backend)
 
 
 @cache

@@ -21,7 +21,7 @@ NOWHERE = ctypes.c_void_p(-1).value
 
 @dataclass(eq=False)
 class HostPages:
-    """A driver (see `mapped_reservation.Driver`) whose memory is that of anonymous files; at most
+    """A driver (see `cuda_pages.CudaDriver`) whose memory is that of anonymous files; at most
     `limit` pages at a time.
     """
 

@@ -3,6 +3,7 @@ recorded.
 """
 
 import math
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from sweeps.geometry.vit_catalogue import networks
 from sweeps.model.job import Arm, Step
 from workers import methods
 from workers.arms.budget import solve
-from workers.token_reduction.schedules import KeepParams, aligned
+from workers.token_reduction.schedules import KeepParams, ScheduleParams
 
 FOUND = methods.of_modality("vision")
 DEIT_S = networks()["deit_small_patch16_224"]
@@ -38,6 +39,16 @@ def mlps(name, **params):
     return [block.mlp for block in methods.promised_tokens(arm(name, **params), DEIT_S, 224)]
 
 
+class Counts(ScheduleParams):
+    """A schedule given block by block."""
+
+    counts: tuple[int, ...]
+    align: int | None = None
+
+    def requested(self, depth, patches):
+        return dict(enumerate(self.counts[:depth]))
+
+
 @given(
     st.lists(st.integers(0, 300), min_size=1, max_size=12), st.integers(0, 5), st.integers(1, 128)
 )
@@ -47,14 +58,19 @@ def test_rounds_up_to_a_multiple_of_what_is_there(counts, prefix, align):
     """
     counts = sorted(counts, reverse=True)
     patches = counts[0] + 7
-    for requested, kept in zip(
-        counts, rounded := aligned(counts, patches, prefix, align), strict=True
-    ):
-        assert requested <= kept <= patches
+    left = Counts(counts=counts, align=align).left(len(counts), patches, prefix)
+    kept = patches
+    for block, requested in enumerate(counts):
+        before, kept = kept, left.get(block, kept)
+        assert requested <= kept <= before
         assert kept == patches or ((kept + prefix) % align == 0 and kept - requested < align)
-    assert list(rounded) == sorted(rounded, reverse=True)
-    assert aligned(counts, patches, prefix, None) == tuple(counts)
-    assert aligned(counts, patches, prefix, 1) == tuple(counts)
+    exact = {
+        block: count
+        for block, (before, count) in enumerate(pairwise((patches, *counts)))
+        if count < before
+    }
+    assert Counts(counts=counts).left(len(counts), patches, prefix) == exact
+    assert Counts(counts=counts, align=1).left(len(counts), patches, prefix) == exact
 
 
 def test_keeps_whole_tiles():

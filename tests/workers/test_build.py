@@ -258,7 +258,7 @@ def test_merges_of_older_files() -> None:
     """Merges written as one string each are read as those written in pairs."""
     parts = json.loads(tower().backend.to_str())
     parts["model"]["merges"] = [" ".join(pair) for pair in parts["model"]["merges"]]
-    assert merges(Backend.from_str(json.dumps(parts))) == merges(tower())
+    assert merges(FastTokenizer(Backend.from_str(json.dumps(parts)))) == merges(tower())
 
 
 def test_a_tokenizer_without_merges() -> None:
@@ -272,10 +272,8 @@ def test_a_tokenizer_without_merges() -> None:
         word_piece(), build_vocabulary(word_piece(), TEXTS, VocabularyRecipe(ngrams=5))
     )
     plain = word_piece().encode(TEXTS[0])
-    assert len(patched.encode(TEXTS[0])) < len(plain.ids)
-    assert patched.decode(patched.encode(TEXTS[0])) == word_piece().decode(
-        plain.ids, skip_special_tokens=False
-    )
+    assert len(patched.encode(TEXTS[0])) < len(plain)
+    assert patched.decode(patched.encode(TEXTS[0])) == word_piece().decode(plain)
 
 
 def test_a_text_too_short() -> None:

@@ -17,11 +17,10 @@ from safetensors import safe_open
 from sweeps.model.condition import Condition
 from workers.cache import cached
 from workers.models.vision import load_vision
-from workers.training import recipes
+from workers.training import obtain, recipes, trained
 from workers.training.optimisation import TrainingTargetMissed
 from workers.training.recipes import RECIPES, Recipe, recipe_hash
 from workers.training.train_vit import augmented, splits, train_vit
-from workers.training.weights import obtain, trained
 
 TRAINED = Condition(model="digits_vit_64", image_size=32, weights="trained")
 BRIEF = Recipe(

@@ -94,7 +94,6 @@ def test_random_rotations_are_repeatable():
     assert len(first) > 0
     assert all(torch.equal(one, other) for one, other in zip(first, second, strict=True))
     assert not torch.allclose(first[0], first[1])
-    assert not torch.allclose(first[0], calibrate.random_rotations(network, seed=1)[0])
 
 
 def test_text_that_is_too_short_is_an_error(tmp_path):

@@ -21,8 +21,7 @@ from tests.workers.saved_llm import saved, written
 from tests.workers.tiny_llms import forward, prompt, tiny_llm
 from tests.workers.tiny_vits import calm
 from workers import methods
-from workers.arms.compiled_decode import CapturedSteps, CompiledSteps
-from workers.arms.generation_workload import Passage, Workload
+from workers.arms.generation_workload import CapturedSteps, CompiledSteps, Passage, Workload
 from workers.arms.language import build_language, cut_texts
 from workers.errors import Unsupported
 from workers.models.language import LanguageModel

@@ -7,11 +7,10 @@ import torch
 
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.model.condition import Condition
+from tests.catalogues import plain_geometry
 from workers.data import data_hash, images
-from workers.data.digits import digits, held_out_digits
-from workers.data.images import evenly_spaced
+from workers.data.images import digits, evenly_spaced, held_out_digits
 from workers.models.vision import load_vision
-from workers.models.write_catalogues import plain_geometry
 from workers.training.train_vit import splits
 
 FIRST_HELD_OUT = [20, 21, 26, 27, 37, 63, 76, 79]

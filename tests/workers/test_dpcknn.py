@@ -138,8 +138,8 @@ def test_the_authors_counts_and_means():
     network = networks()["deit_small_patch16_224"]
     ours = dpcknn.Params(keep_rate=0.7)
     theirs = dpcknn.Params(keep_rate=0.7, counts="image", means="plain", prop_attn=False)
-    assert list(ours.kept(196).values()) == [138, 97, 68]
-    assert list(theirs.kept(196).values()) == [137, 96, 67]
+    assert list(ours.left(12, 196).values()) == [138, 97, 68]
+    assert list(theirs.left(12, 196).values()) == [137, 96, 67]
     assert dpcknn.tokens(theirs, network, 224)[-1].mlp == 68
     with pytest.raises(ValueError, match="prop_attn: false"):
         dpcknn.Params(keep_rate=0.7, means="plain")

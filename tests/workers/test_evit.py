@@ -64,6 +64,6 @@ def test_no_fused_token_for_a_single_one():
     """Where one token only would be dropped nothing changes, and aligned counts have the fused
     token among them.
     """
-    assert dict(Params(keep_rate=0.95, layers=(0,)).kept(20)) == {0: 20}
-    assert dict(Params(keep_rate=0.9, layers=(0,)).kept(20)) == {0: 19}
-    assert dict(Params(keep_rate=0.5, layers=(0, 1), align=8).kept(25, prefix=1)) == {0: 15, 1: 15}
+    assert dict(Params(keep_rate=0.95, layers=(0,)).left(4, 20)) == {}
+    assert dict(Params(keep_rate=0.9, layers=(0,)).left(4, 20)) == {0: 19}
+    assert dict(Params(keep_rate=0.5, layers=(0, 1), align=8).left(4, 25, 1)) == {0: 15}

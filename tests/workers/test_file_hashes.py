@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from sweeps.model.condition import Condition
-from workers.data import data_hash, file_hashes
-from workers.data.file_hashes import content_hashes
+from workers import data as data_sets
+from workers.data import content_hashes, data_hash
 
 HOUR_AGO = 1_000_000_000
 
@@ -24,7 +24,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """
     folder = tmp_path / "cache"
     monkeypatch.setenv("BREAKEVEN_CACHE", str(folder))
-    monkeypatch.setattr(file_hashes, "SETTLED_NS", -HOUR_AGO)
+    monkeypatch.setattr(data_sets, "SETTLED_NS", -HOUR_AGO)
     return folder
 
 
@@ -111,10 +111,10 @@ def test_a_file_that_changed_just_now_is_read_again(
     """Within a tick of the file system's clock a second change would not show, so that no hash of a
     new file is kept.
     """
-    monkeypatch.setattr(file_hashes, "SETTLED_NS", 2_000_000_000)
+    monkeypatch.setattr(data_sets, "SETTLED_NS", 2_000_000_000)
     content_hashes(str(data))
     (kept,) = (
-        (json.loads(file.read_text())["files"] for file in cache.rglob("*.json"))
+        (json.loads(file.read_text()) for file in cache.rglob("*.json"))
         if cache.exists()
         else ({},)
     )
@@ -123,7 +123,7 @@ def test_a_file_that_changed_just_now_is_read_again(
 
 @pytest.mark.parametrize(
     "damage",
-    ["", "{", "[]", '{"format": 1, "files": {"ant/0.png": [1, 2]}}', '{"format": 99, "files": {}}'],
+    ["", "{", "[]", '{"ant/0.png": [1, 2]}', '{"format": 99, "files": {}}'],
 )
 def test_a_damaged_cache_costs_time_only(data: Path, cache: Path, damage: str) -> None:
     """What cannot be read is made anew."""
@@ -131,7 +131,7 @@ def test_a_damaged_cache_costs_time_only(data: Path, cache: Path, damage: str) -
     (file,) = cache.rglob("*.json")
     file.write_text(damage)
     assert content_hashes(str(data)) == before
-    assert len(json.loads(file.read_text())["files"]) == len(before)
+    assert len(json.loads(file.read_text())) == len(before)
 
 
 def test_a_cache_that_cannot_be_written_costs_time_only(data: Path, cache: Path) -> None:
@@ -159,14 +159,14 @@ def test_several_at_once_leave_a_whole_cache(data: Path, cache: Path) -> None:
     assert len(found) == 8
     assert all(each == found[0] for each in found)
     (file,) = (cache / "hashes").iterdir()
-    assert len(json.loads(file.read_text())["files"]) == 7
+    assert len(json.loads(file.read_text())) == 7
 
 
 def test_reading_is_shown(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The observer gets how much is read of how much; the second time nothing is, and it gets
     nothing.
     """
-    monkeypatch.setattr(file_hashes, "REPORT_S", 0.0)
+    monkeypatch.setattr(data_sets, "REPORT_S", 0.0)
     seen: list[tuple[int, int]] = []
     content_hashes(str(data), lambda read, total: seen.append((read, total)))
     first = len(seen)
@@ -185,4 +185,4 @@ def test_what_was_read_before_an_interruption_is_kept(data: Path, cache: Path) -
     with pytest.raises(OSError, match="Input/output error"):
         content_hashes(str(data))
     (file,) = cache.rglob("*.json")
-    assert len(json.loads(file.read_text())["files"]) == 7
+    assert len(json.loads(file.read_text())) == 7

@@ -17,10 +17,18 @@ from tests.workers.domain import CONFIGS, TEXTS, bytes_bpe, lm
 from tests.workers.tiny_vits import calm
 from workers.models.language import LanguageModel
 from workers.training.optimisation import warmup_cosine
+from workers.vocabulary.adaptation import (
+    Tuning,
+    cut,
+    resized,
+    tune,
+    tuned,
+    tuned_names,
+    with_vocabulary,
+    with_weights,
+)
 from workers.vocabulary.build import VocabularyRecipe, build_vocabulary
-from workers.vocabulary.finetune import Tuning, cut, tune, tuned, tuned_names, with_weights
 from workers.vocabulary.ngram_tokenizer import PatchTokenizer
-from workers.vocabulary.vocab_embeddings import resized, with_vocabulary
 
 calm = pytest.fixture(autouse=True)(calm)
 BRIEF = Tuning(steps=2, learning_rate=1e-2, pieces=2, characters=200)

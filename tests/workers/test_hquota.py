@@ -13,7 +13,7 @@ from sweeps.model.method import BlockTokens
 from tests.workers.tiny_vits import calm, small
 from workers.methods.vision import hquota
 from workers.methods.vision.hquota import Params
-from workers.token_reduction.hquota_ops import MergeAdjustment, adjust, group, merge_groups, unmerge
+from workers.token_reduction.hquota_ops import Grouping, MergeAdjustment, adjust, unmerge
 
 calm = pytest.fixture(autouse=True)(calm)
 DEIT_S = networks()["deit_small_patch16_224"]
@@ -25,18 +25,13 @@ def some(quota=0.3, kept=KEPT, sized=True):
     torch.manual_seed(4)
     x, feature = torch.randn(2, PREFIX + PATCHES, 5), torch.randn(2, PREFIX + PATCHES, 8)
     size = torch.randint(1, 5, (2, PREFIX + PATCHES, 1)).float() if sized else None
-    inflow = (
-        torch.randn(2, 3, PREFIX + PATCHES, PREFIX + PATCHES).softmax(-1).sum(2)[:, :, PREFIX:].mT
-    )
-    groups = group(
-        inflow,
-        None if size is None else size[:, PREFIX:],
-        feature,
-        prefix=PREFIX,
-        kept=kept,
-        quota=quota,
-    )
+    inflow = torch.randn(2, 3, PREFIX + PATCHES, PREFIX + PATCHES).softmax(-1).sum(2)
+    groups = Grouping(PREFIX, kept, quota).groups(inflow, size, feature[:, None], x)
     return x, size, inflow, feature, groups
+
+
+def merge_groups(x, size, groups, adjustment):
+    return Grouping(PREFIX, KEPT, 0.3, adjustment=adjustment).merged(x, size, groups)
 
 
 @pytest.mark.parametrize(("quota", "hubs"), [(0, 1), (0.2, 4), (0.5, 9), (1, 18)])
@@ -45,7 +40,7 @@ def test_prefix_and_hubs_are_kept(quota, hubs):
     inflow times size.
     """
     _, size, inflow, _, groups = some(quota)
-    strength = inflow.sum(-1) * size[:, PREFIX:, 0]
+    strength = inflow[:, :, PREFIX:].sum(1) * size[:, PREFIX:, 0]
     for order, best in zip(
         groups.order_BN.tolist(), strength.argsort(-1, descending=True).tolist(), strict=True
     ):
@@ -60,7 +55,7 @@ def test_the_rest_of_the_kept_are_farthest_first():
     """
     _, _, inflow, _, groups = some(quota=0.2)
     for signature, order in zip(
-        inflow, (groups.order_BN[:, PREFIX:] - PREFIX).tolist(), strict=True
+        inflow[:, :, PREFIX:].mT, (groups.order_BN[:, PREFIX:] - PREFIX).tolist(), strict=True
     ):
         unit = normalize(signature, dim=-1)
         for step in range(4, KEPT):
@@ -78,7 +73,7 @@ def test_merges_as_loops_do(sized):
     the mean weighted by size.
     """
     x, size, _, feature, groups = some(sized=sized)
-    out, sizes = merge_groups(x, size, groups, PREFIX, MergeAdjustment())
+    out, sizes = merge_groups(x, size, groups, MergeAdjustment())
     size = torch.ones(2, PREFIX + PATCHES, 1) if size is None else size
     for image in range(2):
         order = groups.order_BN[image].tolist()
@@ -103,7 +98,7 @@ def test_unmerge_gives_each_token_what_its_group_became():
     removed ones as their target.
     """
     x, _, _, _, groups = some(sized=False)
-    merged, sizes = merge_groups(x, None, groups, PREFIX, MergeAdjustment())
+    merged, sizes = merge_groups(x, None, groups, MergeAdjustment())
     back = unmerge(merged, groups, PREFIX)
     for image in range(2):
         order, target = groups.order_BN[image].tolist(), groups.target_BR[image].tolist()
@@ -116,9 +111,10 @@ def test_unmerge_gives_each_token_what_its_group_became():
 
 def test_groups_are_deterministic():
     """The same tokens are grouped alike again and again, and alone as in a batch."""
-    _, size, inflow, feature, groups = some()
-    again = group(inflow, size[:, PREFIX:], feature, prefix=PREFIX, kept=KEPT, quota=0.3)
-    alone = group(inflow[1:], size[1:, PREFIX:], feature[1:], prefix=PREFIX, kept=KEPT, quota=0.3)
+    x, size, inflow, feature, groups = some()
+    grouping = Grouping(PREFIX, KEPT, 0.3)
+    again = grouping.groups(inflow, size, feature[:, None], x)
+    alone = grouping.groups(inflow[1:], size[1:], feature[1:, None], x[1:])
     assert torch.equal(groups.order_BN, again.order_BN)
     assert torch.equal(groups.target_BR, again.target_BR)
     assert torch.equal(groups.order_BN[1:], alone.order_BN)
@@ -151,12 +147,12 @@ def adjusted(**parts):
     alone, similarity).
     """
     x, size, _, _, groups = some()
-    out, sizes = merge_groups(x, size, groups, PREFIX, MergeAdjustment())
+    out, sizes = merge_groups(x, size, groups, MergeAdjustment())
     alone = torch.stack(
         [image[order] for image, order in zip(x, groups.order_BN[:, PREFIX:], strict=True)]
     )
     kept, kept_sizes = out[:, PREFIX:], sizes[:, PREFIX:]
-    both, _ = merge_groups(x, size, groups, PREFIX, MergeAdjustment(**parts))
+    both, _ = merge_groups(x, size, groups, MergeAdjustment(**parts))
     result = adjust(kept, kept_sizes, alone, groups.similarity_BRK, MergeAdjustment(**parts))
     assert torch.equal(both[:, PREFIX:], result)
     torch.testing.assert_close(both[:, :PREFIX], x[:, :PREFIX])
@@ -184,7 +180,7 @@ def test_eta_is_the_alpha_of_the_authors_code():
     """
     alpha = 0.15
     x, _, _, _, groups = some(sized=False)
-    found, _ = merge_groups(x, None, groups, PREFIX, MergeAdjustment(eta=alpha))
+    found, _ = merge_groups(x, None, groups, MergeAdjustment(eta=alpha))
     for image in range(2):
         order, target = groups.order_BN[image].tolist(), groups.target_BR[image].tolist()
         for kept in range(KEPT):
@@ -239,7 +235,7 @@ def test_schedule_after_the_attention():
     more than half.
     """
     bold = Params(keep_rate=0.95, early_keep=0.66, last_free=4)
-    assert bold.removed(12, 196) == {0: 66, 1: 44, 2: 29, 3: 2, 4: 2, 5: 2, 6: 2, 7: 2}
+    assert list(bold.left(12, 196).values()) == [130, 86, 57, 55, 53, 51, 49, 47]
     assert [block.mlp for block in hquota.tokens(bold, DEIT_S, 224)] == [
         131,
         87,
@@ -254,12 +250,12 @@ def test_schedule_after_the_attention():
         48,
         48,
     ]
-    assert Params(r=20, layers="early").removed(12, 196) == {0: 20, 1: 20, 2: 20}
-    assert Params(r=(4, 0, 9), layers=(0, 3, 5)).removed(12, 196) == {0: 4, 5: 9}
-    assert Params(r=100, layers=(2, 1)).removed(12, 196) == {1: 98, 2: 49}
+    assert Params(r=20, layers="early").left(12, 196) == {0: 176, 1: 156, 2: 136}
+    assert Params(r=(4, 0, 9), layers=(0, 3, 5)).left(12, 196) == {0: 192, 5: 183}
+    assert Params(r=100, layers=(2, 1)).left(12, 196) == {1: 98, 2: 49}
     assert Params(r=100, layers=(2, 1)).solved(DEIT_S, 224) == {"r_capped_blocks": 2}
     assert bold.solved(DEIT_S, 224) == {}
-    assert Params(r=13, align=64).removed(4, 196, 1) == {0: 5}
+    assert Params(r=13, align=64).left(4, 196, 1) == {0: 191}
 
 
 def test_schedule_around_the_attention():
@@ -267,12 +263,12 @@ def test_schedule_around_the_attention():
     and remove as many.
     """
     params = Params(keep_rate=0.75, place="around", layers=(0, 1, 2, 3, 6, 7))
-    removed = params.removed(12, 196)
-    assert removed == dict.fromkeys((0, 1, 2, 3, 6, 7), 49)
-    assert params.grouping(removed) == (0, 3, 6)
+    left = params.left(12, 196)
+    assert left == dict.fromkeys((0, 1, 2, 3, 6, 7), 147)
+    assert params.grouping(left) == (0, 3, 6)
     assert Params(r=9, place="around", hold=1).grouping({0: 9, 1: 9}) == (0, 1)
     early = Params(r=9, early_keep=0.68, place="around", hold=12)
-    assert early.grouping(early.removed(12, 196)) == (0, 3)
+    assert early.grouping(early.left(12, 196)) == (0, 3)
     assert hquota.tokens(params, DEIT_S, 224)[3:6] == (
         BlockTokens(148, 197),
         BlockTokens(197, 197),

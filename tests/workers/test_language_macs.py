@@ -8,7 +8,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from sweeps.model.method import Architecture
 from tests.workers.tiny_llms import POSITIONS, kv_bytes, prompt, tiny_llm
-from workers.arms.compiled_decode import last_logits
+from workers.arms.generation_workload import last_logits
 from workers.kv_caches import cache_memory, make_cache
 from workers.models.language import LanguageModel
 from workers.models.share_weights import clone_shared

@@ -19,8 +19,8 @@ from workers.kinds.latency import consistent, possible
 from workers.measure.environment import cores
 from workers.measure.process_state import use_threads
 from workers.measure.readings import Energy
+from workers.models.runtime import Forwards
 from workers.models.share_weights import kept_models
-from workers.models.token_trace import Forwards
 from workers.run import run
 
 scripted_arm = pytest.fixture(method_files)

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from tests.workers.tiny_llms import VOCABULARY, tiny_llm
-from workers.data.scoring_windows import Window
+from workers.data.text import Window
 from workers.kinds.likelihood import log_probabilities, score, score_whole
 
 

@@ -18,8 +18,8 @@ from workers import methods
 from workers.arms.budget import solve
 from workers.arms.vision import build_vision
 from workers.methods import InvalidMethod
+from workers.models.runtime import trace
 from workers.models.share_weights import clone_shared
-from workers.models.token_trace import trace
 from workers.models.vision import VisionModel
 
 FOUND = methods.of_modality("vision")
@@ -247,7 +247,7 @@ def test_keep_rate_rounds_up_as_written():
     """The share is rounded up as a decimal number: 0.55 of 100 tokens is 55, though floating point
     gives a little more.
     """
-    assert dict(FOUND["topk"].Params(keep_rate=0.55, layers=(1, 0)).kept(100)) == {0: 55, 1: 31}
+    assert dict(FOUND["topk"].Params(keep_rate=0.55, layers=(1, 0)).left(12, 100)) == {0: 55, 1: 31}
 
 
 def test_tome_merges_at_most_half():
@@ -284,15 +284,15 @@ def test_tome_amounts():
     patch tokens present.
     """
     params = FOUND["tome"].Params
-    assert params(r=16, inflect=-1).requested(12)[:3] == (32, 29, 26)
-    assert params(r=16, inflect=-1).requested(12)[-1] == 0
-    assert params(r=16, inflect=1).requested(12)[0] == 0
-    assert params(r=8, inflect=0).requested(3) == (8, 8, 8)
-    assert params(r=5, inflect=1).requested(1) == (0,)
-    assert params(r=(4, 2)).requested(4) == (4, 2, 0, 0)
-    assert params(r_ratio=0.1).merged(3, 100) == (10, 9, 8)
-    assert params(r_ratio=0.29).merged(1, 100) == (29,)
-    assert params(r_ratio=0.5).merged(3, 5) == (2, 1, 1)
+    assert params(r=16, inflect=-1).ramp(12)[:3] == (32, 29, 26)
+    assert params(r=16, inflect=-1).ramp(12)[-1] == 0
+    assert params(r=16, inflect=1).ramp(12)[0] == 0
+    assert params(r=8, inflect=0).ramp(3) == (8, 8, 8)
+    assert params(r=5, inflect=1).ramp(1) == (0,)
+    assert params(r=(4, 2)).ramp(4) == (4, 2, 0, 0)
+    assert params(r_ratio=0.1).left(3, 100) == {0: 90, 1: 81, 2: 73}
+    assert params(r_ratio=0.29).left(1, 100) == {0: 71}
+    assert params(r_ratio=0.5).left(3, 5) == {0: 3, 1: 2, 2: 1}
 
 
 @pytest.mark.parametrize(

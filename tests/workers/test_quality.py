@@ -18,8 +18,7 @@ from tests.workers.language_fixtures import scripted_language_arm
 from tests.workers.saved_llm import saved, written
 from tests.workers.tiny_llms import tiny_llm
 from tests.workers.tiny_vits import calm
-from workers.data.scoring_windows import Window, scoring_windows
-from workers.data.text import corpus
+from workers.data.text import Window, corpus, scoring_windows
 from workers.errors import Unsupported
 from workers.kinds.likelihood import score
 from workers.models.language import load_language

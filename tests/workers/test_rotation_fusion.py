@@ -83,7 +83,7 @@ def test_first_and_last_rotation_need_no_adapter(architecture):
     assert len(between) == lm.network.layers - 1
     assert not hasattr(last, "adapter")
     for layer, turn_DD, next_DD in zip(between, turns, turns[1:], strict=False):
-        found_DD = architectures.matrix(layer.adapter)
+        found_DD = architectures.matrix_and_bias(layer.adapter)[0]
         assert torch.allclose(found_DD, turn_DD.T @ next_DD, atol=1e-5)
         assert torch.allclose(found_DD @ found_DD.T, torch.eye(lm.network.width), atol=1e-5)
 
@@ -124,7 +124,8 @@ def test_laid_out_models_are_the_same(architecture):
         for names in MODULE_NAMES[architecture].readers:
             for name in names:
                 old, new = (
-                    architectures.matrix(layer.get_submodule(name)) for layer in (before, after)
+                    architectures.matrix_and_bias(layer.get_submodule(name))[0]
+                    for layer in (before, after)
                 )
                 assert new.is_contiguous()
                 assert torch.equal(old, new)
@@ -163,4 +164,4 @@ def test_unknown_matrices_are_refused():
     with pytest.raises(
         Unsupported, match="a matrix is a Bilinear, which this method cannot change"
     ):
-        architectures.matrix(nn.Bilinear(2, 2, 2))
+        architectures.matrix_and_bias(nn.Bilinear(2, 2, 2))

@@ -8,8 +8,14 @@ import pytest
 from sweeps.model.condition import Condition
 from sweeps.model.outcome import CONTEXT, SCORED
 from workers.data import data_hash
-from workers.data.scoring_windows import REACH, scoring_windows
-from workers.data.text import MIN_PARAGRAPH, corpus, docstrings, split_documents
+from workers.data.text import (
+    MIN_PARAGRAPH,
+    REACH,
+    corpus,
+    docstrings,
+    scoring_windows,
+    split_documents,
+)
 from workers.errors import DataError
 
 

@@ -4,10 +4,11 @@ import pytest
 import torch
 
 from tests.workers.tiny_vits import calm
+from workers.token_reduction.patch_vit import AttentionState
 from workers.token_reduction.token_ops import (
     bipartite_match,
     bipartite_sets,
-    class_token_scores,
+    class_token_attention,
     merge_matched,
     select,
 )
@@ -62,12 +63,12 @@ def test_merges_as_in_the_paper(prefix, tokens):
 
 
 def test_scores_are_a_row_of_the_attention_matrix():
-    """The class token's row, computed alone, is the first row of the whole matrix, the mean over
-    heads.
-    """
+    """The class token's row, computed alone, is the first row of the whole matrix."""
     q, k = torch.randn(2, 3, 3, 11, 8).unbind(0)
     whole = (q @ k.mT * 0.3).softmax(-1)
-    torch.testing.assert_close(class_token_scores(q, k, 0.3), whole[:, :, 0].mean(1))
+    torch.testing.assert_close(
+        class_token_attention(AttentionState(q, k, None, 0.3, k, k, k)), whole[:, :, 0]
+    )
 
 
 @pytest.mark.parametrize("batch", [1, 4])

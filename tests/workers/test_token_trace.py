@@ -10,7 +10,7 @@ from sweeps.model.job import DENSE, Arm, Step
 from sweeps.model.method import BlockTokens
 from tests.workers.tiny_vits import MAKES, SIZE, calm, images, small, small_network
 from workers.arms.vision import build_vision
-from workers.models.token_trace import Trace, count_forwards, trace
+from workers.models.runtime import Trace, count_forwards, trace
 from workers.models.vision import VisionModel, load_vision
 
 calm = pytest.fixture(autouse=True)(calm)

@@ -15,11 +15,10 @@ from sweeps.geometry.llm_geometry import CONFIGS, TRAINED_LANGUAGE
 from sweeps.model.condition import Condition
 from workers.cache import cached
 from workers.models.language import load_language
-from workers.training import recipes
+from workers.training import obtain, recipes
 from workers.training.optimisation import TrainingTargetMissed, warmup_cosine
 from workers.training.recipes import LANGUAGE_RECIPES, LanguageRecipe, recipe_hash
 from workers.training.train_llm import LAST, train_llm
-from workers.training.weights import obtain
 
 BRIEF = LanguageRecipe(
     model="tiny_lm",

@@ -11,8 +11,9 @@ import pytest
 
 SELECTION = """
 import torch
-from workers.token_reduction.topk_triton import keep_best_triton
-from workers.token_reduction.token_ops import prefix_bonus, select
+from workers.token_reduction.patch_vit import AttentionState
+from workers.token_reduction.triton_kernels import keep_best_triton
+from workers.token_reduction.token_ops import best_tokens, select
 
 for batch, tokens, heads, channels, prefix, kept, dtype in (
     (1, 5, 1, 3, 0, 1, torch.float32),
@@ -24,8 +25,8 @@ for batch, tokens, heads, channels, prefix, kept, dtype in (
     torch.manual_seed(tokens)
     x, attention = torch.randn(batch, tokens, channels, dtype=dtype), torch.rand(batch, heads, tokens, tokens)
     weight = (attention / attention.sum(-1, keepdim=True))[:, :, 0]  # strided, as a row of the attention matrix is
-    score = weight.mean(1) + prefix_bonus(prefix, tokens - prefix, like=weight)
-    expected = select(x, score.topk(prefix + kept).indices)
+    best = best_tokens(prefix, tokens - prefix, kept, like=weight)
+    expected = select(x, best(AttentionState(x, x, attention / attention.sum(-1, keepdim=True), 1.0, x, x, x))[1])
     assert torch.equal(keep_best_triton(x, weight, prefix, kept), expected), (batch, tokens)
     assert torch.equal(keep_best_triton(x.mT.contiguous().mT, weight, prefix, kept), expected), "strided tokens"
 
@@ -38,7 +39,7 @@ assert keep_best_triton(x, equal, 1, 4).flatten().tolist() == [0, 7, 1, 2, 3], "
 FARTHEST_FIRST = """
 import torch
 from workers.token_reduction.hquota_ops import farthest_first_numpy
-from workers.token_reduction.farthest_triton import farthest_first_triton
+from workers.token_reduction.triton_kernels import farthest_first_triton
 
 for batch, tokens, hubs, kept in ((1, 2, 1, 1), (3, 25, 4, 17), (2, 64, 1, 63), (1, 196, 30, 100), (2, 130, 65, 65)):
     unit = torch.nn.functional.normalize(torch.rand(batch, tokens, 6), dim=-1)

@@ -13,7 +13,7 @@ from sweeps.model.job import Arm, Step
 from tests.workers.tiny_vits import images, small, small_network
 from workers import methods
 from workers.methods.vision.truncate import cut_to
-from workers.models.token_trace import trace
+from workers.models.runtime import trace
 
 DEIT_S = networks()["deit_small_patch16_224"]
 FREE = methods.of_modality("vision")["truncate"]

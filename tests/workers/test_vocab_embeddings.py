@@ -13,10 +13,9 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from sweeps.model.method import Architecture
 from tests.workers.domain import CONFIGS, SPARE, TEXTS, bytes_bpe, lm
 from tests.workers.tiny_vits import calm
+from workers.data.tokenization import FastTokenizer
 from workers.errors import Unsupported
-from workers.vocabulary.build import Mode, VocabularyRecipe, build_vocabulary
-from workers.vocabulary.ngram_tokenizer import Vocabulary, split_again, tokenizer_hash
-from workers.vocabulary.vocab_embeddings import (
+from workers.vocabulary.adaptation import (
     Init,
     extended,
     mixture_weights,
@@ -24,6 +23,8 @@ from workers.vocabulary.vocab_embeddings import (
     resized,
     with_vocabulary,
 )
+from workers.vocabulary.build import Mode, VocabularyRecipe, build_vocabulary
+from workers.vocabulary.ngram_tokenizer import Vocabulary, split_again, tokenizer_hash
 
 calm = pytest.fixture(autouse=True)(calm)
 ARCHITECTURES = tuple(CONFIGS)
@@ -81,7 +82,7 @@ def test_rows_from_an_n_grams_text_by_hand() -> None:
     removed token and one more.
     """
     letters = {"a": 0, "b": 1, "d": 2, "ab": 3, "abd": 4}
-    tokenizer = Backend(models.BPE(vocab=letters, merges=[("a", "b"), ("ab", "d")]))
+    tokenizer = FastTokenizer(Backend(models.BPE(vocab=letters, merges=[("a", "b"), ("ab", "d")])))
     known = Vocabulary(
         tokenizer="",
         tokens=5,

@@ -7,8 +7,8 @@ import torch
 
 from sweeps.geometry.vit_catalogue import FILE, networks
 from sweeps.model.condition import Condition
+from tests.catalogues import candidates, catalogue, plain_geometry, written
 from workers.models.vision import load_vision
-from workers.models.write_catalogues import candidates, catalogue, plain_geometry, written
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,11 @@ from safetensors.torch import save_file
 from sweeps.geometry.vit_catalogue import UNSUPPORTED, VARIANTS, classes, networks, not_known
 from sweeps.model.condition import Condition
 from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol, Step
+from tests.catalogues import geometry_of, meta, reason, unsupported
 from workers.data import check_head
 from workers.errors import DataError, Unsupported
 from workers.methods import of_modality
 from workers.models.vision import load_vision
-from workers.models.write_catalogues import geometry_of, meta, reason, unsupported
 from workers.run import run
 
 CPU = torch.device("cpu")

@@ -20,7 +20,7 @@ from tests.workers.language_fixtures import scripted_language_arm
 from tests.workers.saved_llm import saved, written
 from tests.workers.tiny_llms import tiny_llm
 from tests.workers.tiny_vits import calm
-from workers.data.scoring_windows import Window
+from workers.data.text import Window
 from workers.kinds.likelihood import (
     UNAVAILABLE,
     TaskResults,

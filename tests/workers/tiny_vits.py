@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from sweeps.model.condition import ImageSize, image_shape
 from sweeps.model.method import Network
-from workers.models.write_catalogues import geometry_of
+from tests.catalogues import geometry_of
 
 SIZE = 40
 """Image size in pixels: 25 patches of 8 x 8, an odd number."""

@@ -10,16 +10,16 @@ import logging
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from sweeps.model.identity import FrozenModel, canonical, digest
+from sweeps.model.identity import canonical, digest
 from sweeps.model.method import LanguageNetwork
 from workers.activation_sparsity.rotation_fusion import fuse
 from workers.activation_sparsity.sparsity_params import Coefficients
@@ -31,8 +31,6 @@ from workers.models.architectures import MODULE_NAMES
 from workers.models.language import LanguageModel
 
 _LOG = logging.getLogger(__name__)
-CALIBRATION_VERSION = 1
-"""Raised when calibration changes in a way that the other parts of the key do not show."""
 WINDOW_TOKENS = 512
 """Tokens that the model reads at once, or as many as it has positions."""
 DAMPING = 0.01
@@ -46,24 +44,11 @@ SEARCHED = 4
 """Windows on which the loss of each candidate of that search is computed."""
 
 
-class CalibrationText(FrozenModel):
-    """What a model reads to be calibrated."""
-
-    origin: str
-    """The model's `weights_hash`; the field keeps its name, so that cached files stay valid."""
-    dtype: str
-    text: str
-    """Hash of the corpus."""
-    tokens: int
-    window: int
-    version: int = CALIBRATION_VERSION
-
-
 def calibration_windows(
     lm: LanguageModel, data: str, tokens: int
-) -> tuple[CalibrationText, list[Tensor]]:
+) -> tuple[dict[str, Any], list[Tensor]]:
     """The first `tokens` tokens of the text's training part, its documents in a fixed random order,
-    as windows [1, T].
+    as windows [1, T]; and what identifies them and their reader.
 
     Raises `Unsupported` when the text is too short.
     """
@@ -82,13 +67,14 @@ def calibration_windows(
         )
     parameter = next(lm.model.parameters())
     window = min(WINDOW_TOKENS, lm.network.positions, tokens)
-    reading = CalibrationText(
-        origin=lm.weights_hash,
-        dtype=str(parameter.dtype),
-        text=text.hash,
-        tokens=tokens,
-        window=window,
-    )
+    reading = {
+        "origin": lm.weights_hash,
+        "dtype": str(parameter.dtype),
+        "text": text.hash,
+        "tokens": tokens,
+        "window": window,
+        "version": 1,  # raised when calibration changes in a way that the rest does not show
+    }
     ids_1N = torch.tensor(found[:tokens], device=parameter.device)[None]
     return reading, [
         part_1T for part_1T in torch.split(ids_1N, window, dim=1) if part_1T.shape[1] > 1
@@ -116,13 +102,11 @@ def rotations(lm: LanguageModel, data: str, tokens: int) -> list[Tensor]:
     return [stored[str(layer)].to(parts[0].device) for layer in range(lm.network.layers)]
 
 
-def random_rotations(network: LanguageNetwork, seed: int = 0) -> list[Tensor]:
+def random_rotations(network: LanguageNetwork, device: torch.device | None = None) -> list[Tensor]:
     """For each layer a random orthogonal matrix [D, D]: QR of normal deviates, float32."""
-    generator = torch.Generator().manual_seed(seed)
-    normal = partial(
-        torch.randn, network.width, network.width, dtype=torch.float64, generator=generator
-    )
-    return [torch.linalg.qr(normal())[0].float() for _ in range(network.layers)]
+    generator, D = torch.Generator().manual_seed(0), network.width
+    normal = partial(torch.randn, D, D, dtype=torch.float64, generator=generator)
+    return [torch.linalg.qr(normal())[0].float().to(device) for _ in range(network.layers)]
 
 
 def _covariances(
@@ -203,13 +187,10 @@ def _quantile(counts: Tensor, share: float) -> float:
         return 0.0
     wanted, below = share * float(counts.sum()), counts.cumsum(0).double()
     place = int(torch.searchsorted(below, torch.tensor(wanted, dtype=torch.float64)))
-    edges = (
-        (torch.tensor([place, place + 1], dtype=torch.int32) << BIN_SHIFT)
-        .view(torch.float32)
-        .tolist()
-    )
+    bits = torch.tensor([place, place + 1], dtype=torch.int32) << BIN_SHIFT
+    first, last = bits.view(torch.float32).tolist()
     before = float(below[place - 1]) if place else 0.0
-    return float(edges[0] + (edges[1] - edges[0]) * (wanted - before) / float(counts[place]))
+    return float(first + (last - first) * (wanted - before) / float(counts[place]))
 
 
 def coefficients(
@@ -234,21 +215,17 @@ def coefficients(
         losses = {best: _loss(arm(best), scored)}
         for place in range(4):
             for factor in FACTORS:
-                scaled = [own * factor if index == place else own for index, own in enumerate(best)]
-                trial: Coefficients = (scaled[0], scaled[1], scaled[2], scaled[3])
+                trial = cast(
+                    Coefficients, (*best[:place], best[place] * factor, *best[place + 1 :])
+                )
                 losses[trial] = _loss(arm(trial), scored)
-            best = min(losses, key=lambda trial: losses[trial])
-        found = {
-            "coefficients": best,
-            "losses": [[list(trial), loss] for trial, loss in losses.items()],
-        }
+            best = min(losses, key=losses.__getitem__)
+        found = {"coefficients": best, "losses": list(losses.items())}
         file.write_text(json.dumps(found), encoding="utf-8")
 
     name = digest({"reading": reading, "recipe": recipe, "searched": SEARCHED, "factors": FACTORS})
-    first, second, third, fourth = json.loads(
-        cached(f"allocation-{name}.json", make).read_text(encoding="utf-8")
-    )["coefficients"]
-    return first, second, third, fourth
+    found = json.loads(cached(f"allocation-{name}.json", make).read_text(encoding="utf-8"))
+    return cast(Coefficients, tuple(found["coefficients"]))
 
 
 def _loss(lm: LanguageModel, parts: Sequence[Tensor]) -> float:
@@ -277,23 +254,18 @@ def _watched(
 ) -> Iterator[None]:
     """Pass every layer's inputs at `places`, as [N, I], to `see` while the block runs."""
     parts = MODULE_NAMES[network.architecture]
-    hooks = []
-    for index, layer in enumerate(architectures.layers(model, parts)):
-        for place in places:
+    with ExitStack() as hooks:
+        for index, layer in enumerate(architectures.layers(model, parts)):
+            for place in places:
 
-            def look(
-                _module: nn.Module,
-                given: tuple[Tensor, ...],
-                index: int = index,
-                place: int = place,
-            ) -> None:
-                see(index, place, given[0].detach().flatten(0, -2))
+                def look(
+                    _module: nn.Module,
+                    given: tuple[Tensor, ...],
+                    index: int = index,
+                    place: int = place,
+                ) -> None:
+                    see(index, place, given[0].detach().flatten(0, -2))
 
-            hooks.append(
-                layer.get_submodule(parts.readers[place][0]).register_forward_pre_hook(look)
-            )
-    try:
+                reader = layer.get_submodule(parts.readers[place][0])
+                hooks.enter_context(reader.register_forward_pre_hook(look))
         yield
-    finally:
-        for hook in hooks:
-            hook.remove()

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from sweeps.model.method import LanguageNetwork
 from workers.models import architectures
-from workers.models.architectures import MODULE_NAMES, ModuleNames
+from workers.models.architectures import MODULE_NAMES, ModuleNames, replace
 from workers.models.language import LanguageModel
 from workers.models.share_weights import clone_shared
 
@@ -53,8 +53,7 @@ class _Norm:
         """The matrix that reads the plain RMSNorm of the rotated stream as `module` reads this norm
         of the stream.
         """
-        weight_IO = architectures.matrix(module)
-        bias_O = architectures.offset(module)
+        weight_IO, bias_O = architectures.matrix_and_bias(module)
         exact_IO = weight_IO.to(EXACT)
         if self.shift_D is not None:
             shift_O = self.shift_D @ exact_IO
@@ -84,30 +83,22 @@ def fuse(
     exact = [] if rotations is None else [rotation_DD.to(EXACT) for rotation_DD in rotations]
     by_layer: Sequence[Tensor | None] = exact or [None] * network.layers
 
-    replace = architectures.replace
     head = final.read_by(fused.get_submodule(parts.head), by_layer[-1])
     for name in parts.embeddings:
         embedding: Any = fused.get_submodule(name)
-        written_VD = _written(
-            embedding.weight.detach(), centred=final.centred, rotation_DD=by_layer[0]
-        )
+        written_VD = _written(embedding.weight.detach(), final.centred, by_layer[0])
         embedding.weight = nn.Parameter(written_VD, requires_grad=False)
     for layer, before, rotation_DD in zip(
         architectures.layers(fused, parts), norms, by_layer, strict=True
     ):
-        reading, writing = (
-            (parts.readers[0], parts.readers[2]),
-            (*parts.readers[1], *parts.readers[3]),
-        )
-        for names, norm in zip(reading, (before[0], before[-1]), strict=True):
+        for place, names in enumerate(parts.readers):
             for name in names:
-                replace(layer, name, norm.read_by(layer.get_submodule(name), rotation_DD))
-        for name in writing:
-            replace(
-                layer,
-                name,
-                _writer(layer.get_submodule(name), centred=final.centred, rotation_DD=rotation_DD),
-            )
+                module = layer.get_submodule(name)
+                if place in (0, 2):
+                    made = before[place and -1].read_by(module, rotation_DD)
+                else:
+                    made = _writer(module, final.centred, rotation_DD)
+                replace(layer, name, made)
         for name, norm in zip(parts.norms, before, strict=True):
             replace(layer, name, UnitNorm(norm.eps))
     replace(fused, parts.final_norm, UnitNorm(final.eps))
@@ -117,7 +108,7 @@ def fuse(
     return cast(nn.Module, fused.eval())
 
 
-def _written(rows_VD: Tensor, *, centred: bool, rotation_DD: Tensor | None) -> Tensor:
+def _written(rows_VD: Tensor, centred: bool, rotation_DD: Tensor | None) -> Tensor:
     """Rows that are added to the stream, for a stream that is rotated and, where norms subtract the
     mean, has none.
     """
@@ -129,13 +120,11 @@ def _written(rows_VD: Tensor, *, centred: bool, rotation_DD: Tensor | None) -> T
     return exact_VD.to(rows_VD.dtype).contiguous()
 
 
-def _writer(module: nn.Module, *, centred: bool, rotation_DD: Tensor | None) -> nn.Linear:
-    bias_O = architectures.offset(module)
+def _writer(module: nn.Module, centred: bool, rotation_DD: Tensor | None) -> nn.Linear:
+    weight_IO, bias_O = architectures.matrix_and_bias(module)
     if bias_O is not None:
-        bias_O = _written(bias_O[None], centred=centred, rotation_DD=rotation_DD)[0]
-    return architectures.linear(
-        _written(architectures.matrix(module), centred=centred, rotation_DD=rotation_DD), bias_O
-    )
+        bias_O = _written(bias_O[None], centred, rotation_DD)[0]
+    return architectures.linear(_written(weight_IO, centred, rotation_DD), bias_O)
 
 
 def add_adapters(model: nn.Module, parts: ModuleNames, rotations: Sequence[Tensor]) -> None:
@@ -145,7 +134,7 @@ def add_adapters(model: nn.Module, parts: ModuleNames, rotations: Sequence[Tenso
     for layer, rotation_DD, next_DD in zip(
         architectures.layers(model, parts), rotations[:-1], rotations[1:], strict=False
     ):
-        like = architectures.matrix(layer.get_submodule(parts.readers[0][0]))
+        like, _ = architectures.matrix_and_bias(layer.get_submodule(parts.readers[0][0]))
         layer.adapter = architectures.linear((rotation_DD.T @ next_DD).to(like).contiguous(), None)
         layer.register_forward_hook(lambda own, _given, stream: own.adapter(stream))
 
@@ -157,14 +146,8 @@ def lay_out(model: nn.Module, network: LanguageNetwork) -> nn.Module:
     for layer in architectures.layers(made, parts):
         for names in parts.readers:
             for name in names:
-                module = layer.get_submodule(name)
-                architectures.replace(
-                    layer,
-                    name,
-                    architectures.linear(
-                        architectures.matrix(module).contiguous(), architectures.offset(module)
-                    ),
-                )
+                weight_IO, bias_O = architectures.matrix_and_bias(layer.get_submodule(name))
+                replace(layer, name, architectures.linear(weight_IO.contiguous(), bias_O))
     return made
 
 
@@ -180,11 +163,10 @@ def shared(lm: LanguageModel, recipe: str, make: Callable[[], nn.Module]) -> nn.
     tensors = tuple(lm.model.parameters())
     key = (recipe, lm.weights_hash, lm.model.config._attn_implementation, *map(id, tensors))
     model: Any = _DERIVED.get(key)
+    # a new tensor may have the id of a deleted one
     if model is None or any(
         reference() is not tensor for reference, tensor in zip(model.made_of, tensors, strict=True)
     ):
         model = _DERIVED[key] = make()
-        # a new tensor may have the id of a deleted one
         model.made_of = tuple(map(weakref.ref, tensors))
-    made: nn.Module = model
-    return made
+    return cast(nn.Module, model)

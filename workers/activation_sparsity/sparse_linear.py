@@ -5,6 +5,7 @@ Shapes: I inputs and O outputs of a matrix, N tokens, T tokens of a sequence, D 
 """
 
 import dataclasses
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Self
 
@@ -13,7 +14,6 @@ from torch import Tensor, nn
 
 from workers.activation_sparsity.rotation_fusion import lay_out, shared
 from workers.activation_sparsity.sparse_matvec import (
-    ROUTES,
     Active,
     Readers,
     Route,
@@ -31,8 +31,6 @@ from workers.models.architectures import MODULE_NAMES
 from workers.models.language import LanguageModel, Scoring
 from workers.models.share_weights import clone_shared
 
-_Phase = Literal["decode", "prefill", "score"]
-
 
 class InputRule(NamedTuple):
     """Selects the active inputs of a token: those of largest magnitude, or those whose magnitude is
@@ -42,16 +40,6 @@ class InputRule(NamedTuple):
     kept: int
     """The number of active inputs, with a threshold the expected one."""
     threshold: float | None = None
-
-    def products(self, x_I: Tensor, readers: Readers) -> tuple[tuple[Tensor, ...], int]:
-        """Products of one token's active inputs with all matrices that read them, and their number;
-        compiled route only.
-        """
-        return (
-            readers.products(x_I, self.kept, 0.0)
-            if self.threshold is None
-            else readers.products(x_I, None, self.threshold)
-        )
 
     def active(self, x_I: Tensor) -> Active:
         """The active inputs of one token."""
@@ -77,14 +65,13 @@ class SparsityCounters:
         *,
         skips: bool = True,
     ) -> None:
-        self.prefill, self.scoring = prefill, scoring or Scoring()
+        """`base` is a model whose weights this arm shares; the reference keeps it alive for other
+        arms (see `shared`). `skips`: masked inputs stand for rows that a kernel would skip; else
+        every product is dense, also of decoded tokens.
+        """
+        self.prefill, self.scoring, self.base = prefill, scoring or Scoring(), base
         self.skips = skips
-        """Whether masked inputs stand for rows that a kernel would skip; else every product is
-        dense, also of decoded tokens."""
-        self.base = base
-        """A model whose weights this arm shares; the reference keeps it alive for other arms (see
-        `shared`)."""
-        self.phase: _Phase = "decode"
+        self.phase: Literal["decode", "prefill", "score"] = "decode"
         self.first = self.decoded = 0
         """In a forward of several tokens: the index of the first that is made sparse, and of the
         first that counts as decoded."""
@@ -94,7 +81,7 @@ class SparsityCounters:
         return self  # a copy of the model that another method makes counts here too
 
     def reset(self) -> None:
-        self.calls: dict[Route, int] = dict.fromkeys(ROUTES, 0)
+        self.calls: Counter[Route] = Counter()
         self.fallbacks = self.masked = self.macs = 0
         self.read: int | Tensor = 0
 
@@ -114,10 +101,10 @@ class SparsityCounters:
         self.decoded = length if start is None else min(start, length)
         self.first = self.decoded - round(self.prefill * self.decoded)
 
-    def ran(self, route: Route, read: int | Tensor, outputs: int, inputs: int) -> None:
-        self.calls[route] += 1
-        self.macs += inputs * outputs
-        self.read = self.read + read * outputs
+    def count(self, macs: int, read: int | Tensor) -> None:
+        """Add the MACs of a product, and those of the rows that it read."""
+        self.macs += macs
+        self.read = self.read + read
 
     def skipped(self) -> float:
         """MACs that were left out except in prompts, since the last reset."""
@@ -131,11 +118,13 @@ class SparsityCounters:
             f"kernel_calls_{route}": float(calls) for route, calls in self.calls.items() if calls
         }
         sparsity = {"achieved_sparsity": 1 - float(self.read) / self.macs} if self.macs else {}
-        totals = {
-            "kernel_calls": float(sum(self.calls.values())),
+        return {
+            "kernel_calls": float(self.calls.total()),
             "fallback_calls": float(self.fallbacks),
+            **by_route,
+            "masked_calls": float(self.masked),
+            **sparsity,
         }
-        return {**totals, **by_route, "masked_calls": float(self.masked), **sparsity}
 
 
 class SharedInputMask:
@@ -148,12 +137,11 @@ class SharedInputMask:
         self.readers: list[tuple[Route | None, Tensor, Tensor | None]] = []
         """Route, weight and bias of each matrix."""
         self._together: Readers | None = None
-        self._made: tuple[Tensor, Any, int] | None = None
+        self._made = _NOTHING
 
     def add_reader(self, route: Route | None, weight_IO: Tensor, bias_O: Tensor | None) -> int:
         """Add a matrix; its index among the readers."""
         self.readers.append((route, weight_IO, bias_O))
-        self._together = None
         return len(self.readers) - 1
 
     def product(self, x: Tensor, place: int) -> tuple[Tensor, int | Tensor]:
@@ -173,10 +161,9 @@ class SharedInputMask:
     def _products(self, x_I: Tensor) -> tuple[Sequence[Tensor], int | Tensor]:
         if all(route == "cpp" for route, _, _ in self.readers):
             if self._together is None:
-                self._together = Readers(
-                    *zip(*(reader[1:] for reader in self.readers), strict=True)
-                )
-            return self.rule.products(x_I, self._together)
+                _, weights, biases = zip(*self.readers, strict=True)
+                self._together = Readers(weights, biases)
+            return self._together.products(x_I, *self.rule)
         active = self.rule.active(x_I)
         return [
             product(route, active, weight_IO, bias_O)
@@ -192,12 +179,14 @@ class SharedInputMask:
         return self.rule.mask(x @ self.rotation_DD) @ self.rotation_DD.t()
 
     def _once(self, x: Tensor, make: Callable[[], Any]) -> Any:
-        made = self._made
-        chosen, left = (
-            (made[1], made[2]) if made is not None and made[0] is x else (make(), len(self.readers))
-        )
-        self._made = (x, chosen, left - 1) if left > 1 else None
+        seen, chosen, left = self._made
+        if seen is not x:
+            chosen, left = make(), len(self.readers)
+        self._made = (x, chosen, left - 1) if left > 1 else _NOTHING
         return chosen
+
+
+_NOTHING: tuple[Tensor | None, Any, int] = (None, None, 0)
 
 
 class RowSkippingLinear(nn.Module):
@@ -224,41 +213,33 @@ class RowSkippingLinear(nn.Module):
         if self.route is None or x.numel() != self.inputs:
             return nn.functional.linear(self._prepared(x), self.weight_IO.t(), self.bias_O)
         y_O, read = self.mask.product(x, self.place)
-        self.counters.ran(self.route, read, self.outputs, self.inputs)
+        self.counters.calls[self.route] += 1
+        self.counters.count(self.inputs * self.outputs, read * self.outputs)
         return y_O.view(*x.shape[:-1], self.outputs)
 
     def _prepared(self, x: Tensor) -> Tensor:
         """The input of the dense product: tokens that count as decoded are masked unless a kernel
         exists for them.
         """
-        counters = self.counters
-        if counters.phase == "decode" and self.route is not None:  # several sequences at once
-            macs = x.numel() * self.outputs
-            counters.fallbacks, counters.macs, counters.read = (
-                counters.fallbacks + 1,
-                counters.macs + macs,
-                counters.read + macs,
-            )
+        counters, rule = self.counters, self.mask.rule
+        decoding = counters.phase == "decode"
+        if decoding and self.route is not None:  # several sequences at once
+            counters.fallbacks += 1
+            counters.count(x.numel() * self.outputs, x.numel() * self.outputs)
             return x
-        first, decoded = (
-            (0, 0) if counters.phase == "decode" else (counters.first, counters.decoded)
-        )
+        first, decoded = (0, 0) if decoding else (counters.first, counters.decoded)
         counters.fallbacks += counters.phase == "prefill"
         if first == x.shape[-2]:
             return x
         masked = self.mask.masked(x, first)
         counters.masked += 1
         counted = masked[..., decoded:, :]
-        rule = self.mask.rule
         kept = (
             rule.kept * (counted.numel() // self.inputs)
             if rule.threshold is None
             else int(counted.count_nonzero())
         )
-        counters.macs, counters.read = (
-            counters.macs + counted.numel() * self.outputs,
-            counters.read + kept * self.outputs,
-        )
+        counters.count(counted.numel() * self.outputs, kept * self.outputs)
         return masked
 
 
@@ -290,20 +271,14 @@ def skip(
             key = rule if place in (0, 2) and len(parts.norms) == 1 else place
             mask = masks.setdefault(key, SharedInputMask(rule, rotation_DD))
             for name in names:
-                module = layer.get_submodule(name)
-                weight_IO = architectures.matrix(module)
+                weight_IO, bias_O = architectures.matrix_and_bias(layer.get_submodule(name))
                 route = None if kernel is None else select_route(kernel, weight_IO, rule.kept)
-                architectures.replace(
-                    layer,
-                    name,
-                    RowSkippingLinear(
-                        weight_IO, architectures.offset(module), mask, counters, route
-                    ),
-                )
+                linear = RowSkippingLinear(weight_IO, bias_O, mask, counters, route)
+                architectures.replace(layer, name, linear)
         if "adapter" in dict(layer.named_children()) and kernel in ("auto", "cpp"):
             # An adapter reads every input; this dense product uses all cores for it, which torch's
             # may not.
-            weight_IO = architectures.matrix(layer.get_submodule("adapter"))
+            weight_IO, _ = architectures.matrix_and_bias(layer.get_submodule("adapter"))
             if unfit("cpp", weight_IO) is None:
                 every = SharedInputMask(InputRule(len(weight_IO)))
                 layer.adapter = RowSkippingLinear(

@@ -25,23 +25,16 @@ ROUTES: tuple[Route, ...] = get_args(Route)
 SPARSE_MATVEC_CPP = Path(__file__).with_name("sparse_matvec.cpp")
 _SUFFIXES = {torch.float32: "f32", torch.bfloat16: "bf16"}
 """The dtypes that there is compiled code for, with the suffixes of its functions' names."""
-_POINTER, _COUNT = ctypes.c_void_p, ctypes.c_int64
 _SIGNATURES = {
-    "multiply": (
-        None,
-        (_POINTER, _POINTER, _COUNT, _POINTER, _POINTER, _COUNT, _POINTER, ctypes.c_int),
-    ),
-    "multiply_all": (
-        _COUNT,
-        (_POINTER, _COUNT, _COUNT, ctypes.c_float, _COUNT, *(_POINTER,) * 4, ctypes.c_int),
-    ),
-    "select_largest": (None, (_POINTER, _COUNT, _COUNT, _POINTER, _POINTER)),
-    "select_above": (_COUNT, (_POINTER, _COUNT, ctypes.c_float, _POINTER, _POINTER)),
-    "mask_largest": (None, (_POINTER, _COUNT, _COUNT, _COUNT, _POINTER, ctypes.c_int)),
+    "multiply": "TTqTTqTi",
+    "multiply_all": "TqqfqPPPTi>q",
+    "select_largest": "TqqTT",
+    "select_above": "TqfTT>q",
+    "mask_largest": "TqqqTi",
 }
 _TYPED_SIGNATURES = {
-    f"{name}_{suffix}": types
-    for name, types in _SIGNATURES.items()
+    f"{name}_{suffix}": signature
+    for name, signature in _SIGNATURES.items()
     for suffix in _SUFFIXES.values()
 }
 REPETITIONS = 15
@@ -83,7 +76,7 @@ def largest(x_I: Tensor, kept: int) -> Active:
         return Active(index_K, x_I[index_K], kept)
     x_I = x_I.contiguous()
     index_K, value_K = torch.empty(kept, dtype=torch.int32), torch.empty(kept)
-    select(x_I.data_ptr(), len(x_I), kept, index_K.data_ptr(), value_K.data_ptr())
+    select(x_I, len(x_I), kept, index_K, value_K)
     return Active(index_K, value_K, kept)
 
 
@@ -102,7 +95,7 @@ def above(x_I: Tensor, threshold: float) -> Active:
         return Active(index_K, x_I[index_K], len(index_K))
     x_I = x_I.contiguous()
     index_I, value_I = torch.empty(len(x_I), dtype=torch.int32), torch.empty(len(x_I))
-    count = select(x_I.data_ptr(), len(x_I), threshold, index_I.data_ptr(), value_I.data_ptr())
+    count = select(x_I, len(x_I), threshold, index_I, value_I)
     return Active(index_I[:count], value_I[:count], count)
 
 
@@ -122,14 +115,8 @@ def mask_largest(x_NI: Tensor, kept: int) -> Tensor:
         return torch.where(_among_largest(x_NI, kept), x_NI, 0)
     x_NI = x_NI.contiguous()
     masked_NI = torch.empty_like(x_NI)
-    mask(
-        x_NI.data_ptr(),
-        x_NI.numel() // x_NI.shape[-1],
-        x_NI.shape[-1],
-        kept,
-        masked_NI.data_ptr(),
-        torch.get_num_threads(),
-    )
+    inputs = x_NI.shape[-1]
+    mask(x_NI, x_NI.numel() // inputs, inputs, kept, masked_NI, torch.get_num_threads())
     return masked_NI
 
 
@@ -178,7 +165,7 @@ class Readers:
         return self  # copies of the model share their matrices
 
     def products(
-        self, x_I: Tensor, kept: int | None, threshold: float
+        self, x_I: Tensor, kept: int, threshold: float | None = None
     ) -> tuple[tuple[Tensor, ...], int]:
         """The product [O] with each matrix, and the number of active inputs: the `kept` largest, or
         those above the threshold.
@@ -186,17 +173,17 @@ class Readers:
         x_I = x_I.contiguous()
         y = torch.empty(sum(self.outputs), dtype=x_I.dtype)
         read = self._call(
-            x_I.data_ptr(),
+            x_I,
             len(x_I),
-            -1 if kept is None else kept,
-            threshold,
+            kept if threshold is None else -1,
+            threshold or 0.0,
             len(self.weights),
             self._pointers(*(weight_IO.data_ptr() for weight_IO in self.weights)),
             self._pointers(
                 *(None if bias_O is None else bias_O.data_ptr() for bias_O in self.biases)
             ),
             self._sizes,
-            y.data_ptr(),
+            y,
             torch.get_num_threads(),
         )
         return torch.split(y, self.outputs), read
@@ -205,23 +192,12 @@ class Readers:
 def _cpp(active: Active, weight_IO: Tensor, bias_O: Tensor | None) -> Tensor:
     multiply = compiled("multiply", weight_IO)
     assert multiply is not None, missing_reason(SPARSE_MATVEC_CPP)
-    index_K, value_K, _ = active
-    if value_K.dtype != torch.float32:
-        value_K = value_K.float()
+    value_K = active.value_K.float()
+    index_K = None if active.index_K is None else active.index_K.int()
     outputs = weight_IO.shape[1]
     y_O = torch.empty(outputs, dtype=weight_IO.dtype)
-    multiply(
-        value_K.data_ptr(),
-        None
-        if index_K is None
-        else (index_K if index_K.dtype == torch.int32 else index_K.int()).data_ptr(),
-        len(value_K),
-        weight_IO.data_ptr(),
-        None if bias_O is None else bias_O.data_ptr(),
-        outputs,
-        y_O.data_ptr(),
-        torch.get_num_threads(),
-    )
+    threads = torch.get_num_threads()
+    multiply(value_K, index_K, len(value_K), weight_IO, bias_O, outputs, y_O, threads)
     return y_O
 
 
@@ -258,12 +234,9 @@ def select_route(requested: Route | Literal["auto"], weight_IO: Tensor, kept: in
     Measured once for each shape, dtype, number of kept rows and of threads. Raises `Unsupported`
     for a route that cannot run.
     """
-    reasons = {route: unfit(route, weight_IO) for route in ROUTES}
-    if requested != "auto":
-        if (reason := reasons[requested]) is not None:
-            raise Unsupported(f"kernel {requested}: {reason}")
-        return requested
-    possible = tuple(route for route in ROUTES if reasons[route] is None)
+    wanted = ROUTES if requested == "auto" else (requested,)
+    reasons = {route: unfit(route, weight_IO) for route in wanted}
+    possible = tuple(route for route in wanted if reasons[route] is None)
     if not possible:
         raise Unsupported(
             "; ".join(f"kernel {route}: {reason}" for route, reason in reasons.items())
@@ -275,12 +248,11 @@ def select_route(requested: Route | Literal["auto"], weight_IO: Tensor, kept: in
 
 def unfit(route: Route, weight_IO: Tensor) -> str | None:
     """Why a route cannot run with this matrix, or `None`."""
+    needed, device = "cuda" if route == "triton" else "cpu", weight_IO.device.type
+    if device != needed:
+        return f"it runs on {needed} only, and the model is on {device}"
     if route == "triton":
-        if weight_IO.device.type != "cuda":
-            return f"triton runs on CUDA devices only, and the model is on {weight_IO.device.type}"
         return None if find_spec("triton") else "triton is not installed"
-    if weight_IO.device.type != "cpu":
-        return f"it runs on the CPU only, and the model is on {weight_IO.device.type}"
     if route == "cpp" and compiled("multiply", weight_IO) is None:
         return missing_reason(SPARSE_MATVEC_CPP) or f"it has no code for {weight_IO.dtype}"
     return None
@@ -300,8 +272,6 @@ def _fastest(possible: tuple[Route, ...], weight_IO: Tensor, kept: int, threads:
                 start = time.perf_counter()
                 product(route, active, weight_IO, None)
                 seconds[route] = min(seconds[route], time.perf_counter() - start)
-        fastest = min(possible, key=lambda route: seconds[route])
-        _FOUND[key] = (
-            fastest if seconds[possible[0]] > MIN_SPEEDUP * seconds[fastest] else possible[0]
-        )
+        first, fastest = possible[0], min(possible, key=seconds.__getitem__)
+        _FOUND[key] = fastest if seconds[first] > MIN_SPEEDUP * seconds[fastest] else first
     return _FOUND[key]

@@ -27,13 +27,6 @@ class BudgetSolution(NamedTuple):
     that `align` added."""
 
 
-class Scale(NamedTuple):
-    """The values that a parameter can take, numbered so that a higher number costs no more."""
-
-    last: int
-    value: Callable[[int], Any]
-
-
 def solve(arm: Arm, network: Network, image_size: ImageSize) -> BudgetSolution:
     """The arm with a parameter instead of its budget: the one that comes closest to the budget
     from below.
@@ -47,9 +40,6 @@ def solve(arm: Arm, network: Network, image_size: ImageSize) -> BudgetSolution:
         index for index, step in enumerate(arm.stack) if step.params.get("budget") is not None
     ]
     values: dict[str, float] = {}
-    if len(budgeted) > 1:
-        names = " and ".join(arm.stack[index].method for index in budgeted)
-        raise Unsupported(f"{names} each have a budget; the stack as a whole can keep to one only")
     if (reason := methods.stack_refusal(arm, network)) is not None:
         raise Unsupported(reason)
     if budgeted:
@@ -57,11 +47,12 @@ def solve(arm: Arm, network: Network, image_size: ImageSize) -> BudgetSolution:
     for method, params in methods.resolve(arm, "vision"):
         values |= params.solved(network, image_size)
         if getattr(params, "align", None) is not None:
-            plain = method.tokens(params.model_copy(update={"align": None}), network, image_size)
-            extra = sum(block.mlp for block in method.tokens(params, network, image_size)) - sum(
-                block.mlp for block in plain
+            plain = params.model_copy(update={"align": None})
+            exact, rounded = (
+                sum(block.mlp for block in method.tokens(each, network, image_size))
+                for each in (plain, params)
             )
-            values["align_extra_tokens"] = extra / network.depth
+            values["align_extra_tokens"] = (rounded - exact) / network.depth
     return BudgetSolution(arm, values)
 
 
@@ -83,16 +74,16 @@ def _within(
     dense = network.macs(image_size, network.dense_tokens(image_size))
     budget = params.budget  # which has exactly one of the two
     limit = round(dense * budget.gmacs_ratio if budget.gmacs is None else budget.gmacs * 1e9)
-    scale = _scale(method.Params.model_fields[name], params, network, image_size)
+    most, value = _scale(method.Params.model_fields[name], params, network, image_size)
 
     def at(number: int) -> Arm:
-        own = {**step.params, "budget": None, name: scale.value(number)}
+        own = {**step.params, "budget": None, name: value(number)}
         solved = step.model_copy(update={"params": own})
         return arm.model_copy(
             update={"stack": (*arm.stack[:index], solved, *arm.stack[index + 1 :])}
         )
 
-    cheapest = cost(at(scale.last), network, image_size)
+    cheapest = cost(at(most), network, image_size)
     if not cheapest <= limit <= dense:
         raise Unsupported(
             f"{step.method}: a budget of {limit / 1e9:.4g} GMACs is out of reach at {image_size}"
@@ -101,7 +92,7 @@ def _within(
         )
     # The first reductions may cost more than they save; that is above the dense cost, so below it
     # the order holds.
-    low, high = (0, scale.last) if limit < dense else (-1, 0)
+    low, high = (0, most) if limit < dense else (-1, 0)
     while high - low > 1:
         middle = (low + high) // 2
         if cost(at(middle), network, image_size) <= limit:
@@ -110,14 +101,17 @@ def _within(
             low = middle
     found = at(high)
     return found, {
-        **_solved(name, scale.value(high)),
+        **_solved(name, value(high)),
         "gmacs": cost(found, network, image_size) / 1e9,
         "gmacs_budget": limit / 1e9,
     }
 
 
-def _scale(field: FieldInfo, params: Params, network: Network, image_size: ImageSize) -> Scale:
-    """The values of the parameter `field`, from the one that reduces nothing on.
+def _scale(
+    field: FieldInfo, params: Params, network: Network, image_size: ImageSize
+) -> tuple[int, Callable[[int], Any]]:
+    """The values of the parameter `field`, from the one that reduces nothing on: the last number,
+    and the value of each; a higher number costs no more.
 
     A share that is kept falls from 1, a share or number that is removed rises from 0; which of the
     two it is shows in its limits: what may not be 0 is kept.
@@ -132,12 +126,12 @@ def _scale(field: FieldInfo, params: Params, network: Network, image_size: Image
     if float in (field.annotation, *get_args(field.annotation)):
         most = limits.get("le", 1)
         if "gt" in limits:
-            return Scale(FINENESS - 1, lambda number: most * (FINENESS - number) / FINENESS)
-        return Scale(FINENESS, lambda number: most * number / FINENESS)
+            return FINENESS - 1, lambda number: most * (FINENESS - number) / FINENESS
+        return FINENESS, lambda number: most * number / FINENESS
     depth = network.depth
     if getattr(params, "inflect", None) is not None or "tuple" not in str(field.annotation):
-        return Scale(patches, lambda number: number)
-    return Scale(depth * (patches // 2), lambda number: _blocks(number, depth))
+        return patches, lambda number: number
+    return depth * (patches // 2), lambda number: _blocks(number, depth)
 
 
 def _blocks(number: int, depth: int) -> int | list[int]:

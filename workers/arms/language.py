@@ -9,8 +9,15 @@ from sweeps.model.job import Arm, Job
 from sweeps.model.method import LanguageNetwork
 from sweeps.model.outcome import ArmOutcome, MetricValue
 from workers import methods
-from workers.arms import compiled_decode
-from workers.arms.generation_workload import Passage, Run, Workload, passages
+from workers.arms.generation_workload import (
+    Passage,
+    Run,
+    Workload,
+    check_positions,
+    check_runtime,
+    decode_steps,
+    passages,
+)
 from workers.arms.prepared import PreparedArm, check_finite, compile_limit, describe, raised
 from workers.data.text import DOCS, corpus
 from workers.errors import DataError, Unsupported
@@ -162,7 +169,7 @@ def build_language(
     Raises `Unsupported`.
     """
     own = arm.condition(condition)
-    compiled_decode.check_runtime(own)
+    check_runtime(own)
     base = shared_language(own, content_hashes)
     if (reason := methods.stack_refusal(arm, base.network)) is not None:
         raise Unsupported(reason)
@@ -173,7 +180,7 @@ def build_language(
         arm, replace(base, model=network, implementation=implementation), own, "language"
     )
     model.model.eval()
-    return replace(model, steps=compiled_decode.steps(own.runtime, model))
+    return replace(model, steps=decode_steps(own.runtime, model))
 
 
 def _set_attention(model: Any, wanted: Attention) -> str | None:
@@ -228,11 +235,7 @@ def cut_texts(job: Job) -> tuple[Passage, ...]:
         job.condition.prompt_tokens or PROMPT_TOKENS,
         job.condition.new_tokens or NEW_TOKENS,
     )
-    if prompt + new > (positions := model.network.positions):
-        raise Unsupported(
-            f"a prompt of {prompt} tokens and {new} new ones are {prompt + new}, and"
-            f" {model.network.name} has {positions} positions"
-        )
+    check_positions(model.network, prompt, new)
     return passages(held_out(job.condition), model.tokenizer, prompt, new, job.condition.batch_size)
 
 

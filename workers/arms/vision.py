@@ -17,9 +17,8 @@ from workers.arms.budget import BudgetSolution, solve
 from workers.arms.prepared import PreparedArm, check_finite, compile_limit, describe, raised
 from workers.errors import Unsupported
 from workers.measure.timer import synchronise
-from workers.models.runtime import Autocast, Compiled, CudaGraph
+from workers.models.runtime import Autocast, Compiled, CudaGraph, Trace, trace, traced_forward
 from workers.models.share_weights import DTYPES, cast_shared, clone_shared, guard
-from workers.models.token_trace import Trace, trace, traced_forward
 from workers.models.vision import VisionModel, check_image_size, example_input
 
 ImageInputs = dict[tuple[ImageSize, Dtype], Tensor]

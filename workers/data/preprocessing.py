@@ -78,13 +78,9 @@ class Preprocessing:
                 condition.severity or 1,
                 name,
             )
-            bicubic = Image.Resampling.BICUBIC
-            others = {
-                size: own.resize(image_shape(size)[::-1], bicubic)
-                for size in self.sizes
-                if size != condition.pixels
-            }
-            crops = {size: others.get(size, own) for size in self.sizes}
+            crops = dict.fromkeys(self.sizes, own)
+            for size in {*self.sizes} - {condition.pixels}:
+                crops[size] = own.resize(image_shape(size)[::-1], Image.Resampling.BICUBIC)
         return {size: torch.as_tensor(self.normalise[size](crop)) for size, crop in crops.items()}
 
 
@@ -111,18 +107,11 @@ def batches(
                 place: found.result() for place, found in zip(chunk, waiting.pop(0), strict=True)
             }
             good = {place: found for place, found in read.items() if found is not None}
-            inputs = (
-                {
-                    each: torch.stack([found[each] for found in good.values()])
-                    for each in prepare.sizes
-                }
-                if good
-                else {}
-            )
-            yield Batch(
-                tuple(good),
-                inputs,
-                tuple(images.names[place] for place in chunk if place not in good),
-            )
+            inputs = {
+                each: torch.stack([found[each] for found in good.values()])
+                for each in (prepare.sizes if good else ())
+            }
+            unreadable = (images.names[place] for place in chunk if place not in good)
+            yield Batch(tuple(good), inputs, tuple(unreadable))
     finally:
         pool.shutdown(cancel_futures=True)

@@ -14,17 +14,20 @@ import importlib.util
 import inspect
 import itertools
 import json
+import math
 import platform
 import re
 import sysconfig
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 from sweeps.model.identity import digest
+from sweeps.model.outcome import CONTEXT, SCORED
 from workers.cache import cached
+from workers.data.images import evenly_spaced
 from workers.errors import DataError
 
 DOCS, TOPICS, PATH = "docs", "topics", "text:"
@@ -49,6 +52,11 @@ HELD_OUT_SHARE = 0.1
 MIN_PARAGRAPH = 60
 """Held-out paragraphs of at least this many characters are removed from the training part; shorter
 ones are headings."""
+UNSCORED = 64
+"""The first characters of a document are not scored, because they have no context."""
+SHORTEST = 32
+REACH = 32
+"""A cut moves by at most this many characters to a word boundary."""
 _DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 _BLANK = re.compile(r"\n[ \t]*\n")
 
@@ -112,7 +120,7 @@ def split_documents(documents: Mapping[str, str]) -> tuple[tuple[str, ...], tupl
     if len(documents) >= round(1 / HELD_OUT_SHARE):
         ordered = sorted(documents, key=lambda name: hashlib.sha256(name.encode()).hexdigest())
         before = itertools.accumulate((len(documents[name]) for name in ordered), initial=0)
-        wanted = HELD_OUT_SHARE * characters(documents.values())
+        wanted = HELD_OUT_SHARE * sum(map(len, documents.values()))
         chosen = {name for name, size in zip(ordered, before, strict=False) if size < wanted}
         train = [documents[name] for name in sorted(documents) if name not in chosen]
         held_out = [documents[name] for name in sorted(chosen)]
@@ -124,11 +132,13 @@ def split_documents(documents: Mapping[str, str]) -> tuple[tuple[str, ...], tupl
             train.append("\n\n".join(found[:first]))
             held_out.append("\n\n".join(found[first:]))
     held_back = _long(held_out)
-    cleaned = (
-        "\n\n".join(each for each in _paragraphs(text) if _plain(each) not in held_back)
-        for text in train
-    )
+    cleaned = (_without(text, held_back) for text in train)
     return tuple(filter(None, cleaned)), tuple(filter(None, held_out))
+
+
+def _without(text: str, paragraphs: set[str]) -> str:
+    """The text less these paragraphs, which have normalised white space."""
+    return "\n\n".join(part for part in _paragraphs(text) if _plain(part) not in paragraphs)
 
 
 def _long(texts: Iterable[str]) -> set[str]:
@@ -175,11 +185,8 @@ def _write_docs(file: Path) -> None:
         for module, texts in docstrings(folder):
             new = [text for text in dict.fromkeys(texts) if text not in seen]
             seen.update(new)
-            paragraphs = [
-                part for each in new for part in _paragraphs(each) if _plain(part) not in domain
-            ]
-            if paragraphs:
-                documents[f"{name}/{module}"] = "\n\n".join(paragraphs)
+            if document := _without("\n\n".join(new), domain):
+                documents[f"{name}/{module}"] = document
     file.write_text(
         json.dumps(documents, ensure_ascii=False).encode("utf-8", "replace").decode("utf-8"),
         encoding="utf-8",
@@ -229,6 +236,41 @@ def _plain(paragraph: str) -> str:
     return " ".join(paragraph.split())
 
 
-def characters(documents: Iterable[str]) -> int:
-    """Characters in all documents."""
-    return sum(map(len, documents))
+class Window(NamedTuple):
+    """A piece of one document."""
+
+    context: str
+    """The text before it, never empty."""
+    scored: str
+    document: int = 0
+    """Its place among the documents."""
+
+
+def scoring_windows(documents: Sequence[str], characters: int | None = None) -> tuple[Window, ...]:
+    """The documents cut into windows, in their order; `characters`: evenly spaced windows that
+    score about that many.
+    """
+    found: list[Window] = []
+    for document, text in enumerate(documents):
+        cuts = [_word(text, UNSCORED)]
+        while len(text) - cuts[-1] > SCORED + REACH:
+            cuts.append(_word(text, cuts[-1] + SCORED))
+        cuts.append(len(text))
+        for start, end in itertools.pairwise(cuts):
+            if end - start >= SHORTEST:
+                found.append(
+                    Window(text[max(0, start - CONTEXT) : start], text[start:end], document)
+                )
+    if characters is None:
+        return tuple(found)
+    return tuple(
+        found[place] for place in evenly_spaced(len(found), math.ceil(characters / SCORED))
+    )
+
+
+def _word(text: str, place: int) -> int:
+    """The first index from `place` on at which a word ends, or `place` where none is in reach."""
+    return next(
+        (at for at in range(place, min(place + REACH, len(text))) if text[at].isspace()),
+        min(place, len(text)),
+    )

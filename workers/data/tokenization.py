@@ -72,21 +72,16 @@ def read_tokenizer(file: Path) -> FastTokenizer:
         backend = Backend.from_file(str(file))
     except Exception as error:  # the library raises nothing narrower
         raise Unsupported(f"{file}: cannot be read as a tokenizer: {error}") from error
-    return checked_tokenizer(backend, str(file))
-
-
-def checked_tokenizer(backend: Backend, name: str) -> FastTokenizer:
-    """The tokenizer. Raises `Unsupported` where its merges are missing."""
     if (
         isinstance(backend.model, models.BPE)
         and not json.loads(backend.to_str())["model"]["merges"]
     ):
-        # needs no merges
+        # one whose tokens are single letters needs no merges
         added = {token.content for token in backend.get_added_tokens_decoder().values()}
         longest = max(set(backend.get_vocab(with_added_tokens=False)) - added, key=len, default="")
         if len(longest) > 1:
             raise Unsupported(
-                f"{name}: the tokenizer has no merges and would split {longest!r} into single"
+                f"{file}: the tokenizer has no merges and would split {longest!r} into single"
                 " letters; convert it again with its merges.txt"
             )
     return FastTokenizer(backend)

@@ -28,7 +28,7 @@ from workers.measure.readings import (
     peak_memory,
 )
 from workers.measure.timer import Stopwatch, TimedStep, repeat
-from workers.models.token_trace import Forwards, count_forwards
+from workers.models.runtime import Forwards, count_forwards
 from workers.models.vision import fresh_copy, shared_vision
 
 FloatArray = NDArray[np.float64]

@@ -30,7 +30,7 @@ from sweeps.model.outcome import MetricValue
 from sweeps.stats.quality import accuracy_drop
 from workers.arms.prepared import check_finite
 from workers.data.images import evenly_spaced
-from workers.data.scoring_windows import Window
+from workers.data.text import Window
 from workers.errors import Unsupported
 from workers.measure.readings import metric_value
 from workers.models.language import LanguageModel

@@ -18,7 +18,7 @@ from sweeps.model.outcome import ArmOutcome, ArmScores, PairScores, TextScores, 
 from workers import methods
 from workers.arms.language import build_language, count_skipped_macs, counters, held_out
 from workers.arms.prepared import JobArm, describe
-from workers.data.scoring_windows import Window, scoring_windows
+from workers.data.text import Window, scoring_windows
 from workers.errors import Unsupported
 from workers.kinds.failures import FailureCollector, KindResult
 from workers.kinds.item_job import ItemKind, explain_timeout, run_items

@@ -2,7 +2,7 @@
 one; and what memory they hold.
 """
 
-from typing import TYPE_CHECKING, NamedTuple, get_args
+from typing import TYPE_CHECKING, NamedTuple
 
 from sweeps.model.condition import KvCache
 from workers.errors import Unsupported
@@ -36,7 +36,7 @@ def make_cache(kind: KvCache, lm: "LanguageModel", batch: int, tokens: int) -> "
     `dynamic` grows by copying. `static` is allocated for `tokens` in the first forward, as
     `generate` does when it knows the length; attention always runs over all of it. `virtual`
     reserves addresses for the model's longest context, or for `tokens` if that is more. Raises
-    `Unsupported` where `static` or `virtual` is impossible, `ValueError` for any other kind.
+    `Unsupported` where `static` or `virtual` is impossible.
     """
     from transformers.cache_utils import DynamicCache, StaticCache
 
@@ -51,9 +51,7 @@ def make_cache(kind: KvCache, lm: "LanguageModel", batch: int, tokens: int) -> "
                 "kv_cache 'static': transformers has no static cache for layers of the kind"
                 f" {missing}"
             ) from None
-    if kind == "virtual":
-        return _virtual(lm, batch, tokens)
-    raise ValueError(f"kv_cache {kind!r} is not one of {', '.join(get_args(KvCache))}")
+    return _virtual(lm, batch, tokens)
 
 
 def _virtual(lm: "LanguageModel", batch: int, tokens: int) -> "Cache":
@@ -98,7 +96,7 @@ def cache_memory(cache: "Cache") -> CacheMemory:
     parts = []
     for layer in cache.layers:
         if isinstance(layer, VirtualLayer):
-            parts.append(CacheMemory(layer.needed, layer.resident, layer.virtual))
+            parts.append(CacheMemory(*layer.memory))
         elif (
             isinstance(layer, CacheLayerMixin)
             and layer.keys is not None

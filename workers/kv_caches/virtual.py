@@ -15,7 +15,7 @@ from torch import Tensor
 from transformers.cache_utils import CacheLayerMixin
 
 from workers.errors import Unsupported
-from workers.kv_caches.mapped_reservation import MappedReservation
+from workers.kv_caches.cuda_pages import MappedReservation
 from workers.kv_caches.pages import ByteSpan, HostReservation
 
 TOKENS_AHEAD = 16
@@ -32,7 +32,7 @@ def reserve(size: int, device: torch.device) -> Reservation:
     if device.type == "cpu":
         return HostReservation(size)
     if device.type == "cuda":
-        from workers.kv_caches.cuda_vmm import cuda_driver
+        from workers.kv_caches.cuda_pages import cuda_driver
 
         return MappedReservation(size, cuda_driver(device))
     raise Unsupported(f"kv_cache 'virtual' runs on cpu and cuda, not on {device.type}")
@@ -44,8 +44,6 @@ class VirtualLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
 
     With a sliding window, the pages of tokens that have left it are released.
     """
-
-    is_croppable = True
 
     def __init__(
         self, tokens: int, window: int | None = None, reserving: Reserve = reserve
@@ -59,7 +57,7 @@ class VirtualLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
         self._begin = 0
         """The first token whose memory is not released."""
         self._reserving = reserving
-        self._stores: tuple[_Store, _Store] | None = None
+        self._stores: tuple[_Store, ...] = ()
 
     # Interface of transformers
 
@@ -67,14 +65,9 @@ class VirtualLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
         """Reserve for tensors of these shapes `[B, H, N, D]` (N may be 0), dtype and device. Raises
         `Unsupported`.
         """
-        self.dtype, self.device, self.batch_size = (
-            key_states.dtype,
-            key_states.device,
-            key_states.shape[0],
-        )
-        self._stores = (
-            _Store(self.tokens, key_states, self._reserving),
-            _Store(self.tokens, value_states, self._reserving),
+        self.dtype, self.device = key_states.dtype, key_states.device
+        self._stores = tuple(
+            _Store(self.tokens, states, self._reserving) for states in (key_states, value_states)
         )
         self.is_initialized = True
 
@@ -87,9 +80,9 @@ class VirtualLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
         Raises `ValueError` when there are more tokens than were reserved, or when the shape is not
         that of the tokens before.
         """
-        if self.length == 0 and not self._ready_for(key_states, value_states):
-            self.lazy_initialization(key_states, value_states)
-        assert self._stores is not None
+        states = (key_states, value_states)
+        if self.length == 0 and [store.kind for store in self._stores] != list(map(_kind, states)):
+            self.lazy_initialization(*states)
         start, end = self.length, self.length + key_states.shape[-2]
         if end > self.tokens:
             raise ValueError(
@@ -103,10 +96,9 @@ class VirtualLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
             for store in self._stores:
                 store.release_before(first, self._begin)
             self._begin = first
-        keys, values = self._stores
         self.keys, self.values = (
-            keys.write(key_states, first, start, end),
-            values.write(value_states, first, start, end),
+            store.write(new_BHND, first, start, end)
+            for store, new_BHND in zip(self._stores, states, strict=True)
         )
         self.length = end
         return self.keys, self.values
@@ -126,82 +118,26 @@ class VirtualLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
 
     def reset(self) -> None:
         """Remove all tokens and release their memory; the addresses stay reserved."""
-        self._forget(0, self.tokens)
+        for store in self._stores:
+            store.reservation.release(ByteSpan(0, self.tokens * store.row))
         self.keys = self.values = None
         self.length = self._begin = 0
 
-    def crop(self, tokens_to_remove: int) -> None:
-        """Remove the last tokens (a negative number, as in transformers) and release the pages that
-        only they used.
-
-        Raises `ValueError` for a positive number, and for tokens before which a sliding window has
-        released others.
-        """
-        if tokens_to_remove > 0:
-            raise ValueError(
-                f"crop takes the tokens to remove as a negative number, not {tokens_to_remove}"
-            )
-        if tokens_to_remove == 0 or self._stores is None:
-            return
-        length = max(0, self.length + tokens_to_remove)
-        if self._begin > 0 and (self.window is None or length - self.window + 1 < self._begin):
-            raise ValueError(
-                f"{-tokens_to_remove} tokens cannot be removed: earlier ones have left the sliding"
-                " window for good"
-            )
-        self._forget(length, self.tokens)
-        self.length = length
-        self.keys, self.values = (store.view(self._begin, length) for store in self._stores)
-
     def reorder_cache(self, beam_idx: Tensor) -> None:
-        self._pick(lambda states_BHND: states_BHND.index_select(0, beam_idx.to(states_BHND.device)))
-
-    def batch_repeat_interleave(self, repeats: int) -> None:
-        self._pick(lambda states_BHND: states_BHND.repeat_interleave(repeats, dim=0))
-
-    def batch_select_indices(self, indices: Tensor) -> None:
-        self._pick(lambda states_BHND: states_BHND[indices, ...])
+        raise NotImplementedError("the virtual KV cache has no beam search")
 
     # Interface of `cache_memory`
 
     @property
-    def needed(self) -> int:
-        """Bytes of the tokens that the next token attends to."""
+    def memory(self) -> tuple[int, int, int]:
+        """Bytes of the tokens that the next token attends to, those resident, and those
+        reserved.
+        """
         tokens, _ = self.get_mask_sizes(0)
-        return tokens * sum(store.row for store in self._stores or ())
-
-    @property
-    def resident(self) -> int:
-        return sum(store.reservation.resident() for store in self._stores or ())
-
-    @property
-    def virtual(self) -> int:
-        return sum(store.reservation.size for store in self._stores or ())
-
-    def _ready_for(self, key_states: Tensor, value_states: Tensor) -> bool:
         return (
-            self._stores is not None
-            and self._stores[0].fits(key_states)
-            and self._stores[1].fits(value_states)
-        )
-
-    def _forget(self, start: int, end: int) -> None:
-        for store in self._stores or ():
-            store.reservation.release(ByteSpan(start * store.row, end * store.row))
-
-    def _pick(self, picked: Callable[[Tensor], Tensor]) -> None:
-        """Replace the sequences by a selection of them."""
-        if self.length == 0 or self._stores is None:
-            return
-        keys, values = (picked(store.view(self._begin, self.length)) for store in self._stores)
-        begin, end = self._begin, self.length
-        self.reset()
-        if not self._ready_for(keys, values):
-            self.lazy_initialization(keys, values)
-        self._begin, self.length = begin, end
-        self.keys, self.values = (
-            store.write(states, begin, begin, end)
-            for store, states in zip(self._stores, (keys, values), strict=True)
+            tokens * sum(store.row for store in self._stores),
+            sum(store.reservation.resident() for store in self._stores),
+            sum(store.reservation.size for store in self._stores),
         )
 
 
@@ -210,7 +146,7 @@ class _Store:
 
     def __init__(self, tokens: int, like_BHND: Tensor, reserving: Reserve) -> None:
         batch, heads, _, dim = like_BHND.shape
-        self.dtype, self.device, self.shape = like_BHND.dtype, like_BHND.device, (batch, heads, dim)
+        self.kind = _kind(like_BHND)
         self.row = batch * heads * dim * like_BHND.dtype.itemsize
         """Bytes of one token."""
         self.reservation = reserving(tokens * self.row, like_BHND.device)
@@ -218,17 +154,9 @@ class _Store:
         # A tensor created in inference mode cannot be written outside of it; views of any other
         # take twice as long inside.
         with torch.inference_mode():
-            self._fast_BHTD = self._whole()
+            self._fast_BHTD = self._whole(like_BHND.dtype)
         with torch.inference_mode(mode=False):
-            self._plain_BHTD = self._whole()
-
-    def fits(self, states_BHND: Tensor) -> bool:
-        batch, heads, _, dim = states_BHND.shape
-        return (
-            (batch, heads, dim) == self.shape
-            and states_BHND.dtype == self.dtype
-            and states_BHND.device == self.device
-        )
+            self._plain_BHTD = self._whole(like_BHND.dtype)
 
     def write(self, states_BHND: Tensor, first: int, start: int, end: int) -> Tensor:
         """Write tokens `start` to `end`; returns the view of `first` to `end`. Raises `ValueError`
@@ -237,10 +165,10 @@ class _Store:
         all_BHTD = self._fast_BHTD if torch.is_inference_mode_enabled() else self._plain_BHTD
         place_BHND = all_BHTD.narrow(2, start, end - start)
         # it would be broadcast, or rounded
-        if place_BHND.shape != states_BHND.shape or states_BHND.dtype != self.dtype:
+        if place_BHND.shape != states_BHND.shape or states_BHND.dtype != place_BHND.dtype:
             raise ValueError(
-                f"the virtual KV cache holds {start} tokens of {self.shape[0]} sequences in"
-                f" {self.dtype}; a tensor of shape {tuple(states_BHND.shape)} in"
+                f"the virtual KV cache holds {start} tokens of {place_BHND.shape[0]} sequences in"
+                f" {place_BHND.dtype}; a tensor of shape {tuple(states_BHND.shape)} in"
                 f" {states_BHND.dtype} does not continue them: reset it first"
             )
         self.reservation.grow((end + TOKENS_AHEAD) * self.row)
@@ -254,10 +182,12 @@ class _Store:
         page = self.reservation.page
         self.reservation.release(ByteSpan(begin * self.row // page * page, first * self.row))
 
-    def view(self, first: int, end: int) -> Tensor:
-        all_BHTD = self._fast_BHTD if torch.is_inference_mode_enabled() else self._plain_BHTD
-        return all_BHTD.narrow(2, first, end - first)
-
-    def _whole(self) -> Tensor:
-        values = self.reservation.values(self.dtype)
+    def _whole(self, dtype: torch.dtype) -> Tensor:
+        values = self.reservation.values(dtype)
         return values[: math.prod(self._shape)].view(self._shape).permute(1, 2, 0, 3)
+
+
+def _kind(states_BHND: Tensor) -> tuple[object, ...]:
+    """What a store is made for: batch, heads, size of a head, dtype and device."""
+    batch, heads, _, dim = states_BHND.shape
+    return batch, heads, dim, states_BHND.dtype, states_BHND.device

@@ -16,7 +16,7 @@ from types import MappingProxyType, ModuleType
 from typing import Any, cast
 
 from sweeps.model.condition import Condition, ImageSize
-from sweeps.model.identity import digest
+from sweeps.model.identity import canonical, digest
 from sweeps.model.job import Arm
 from sweeps.model.kinds import Modality
 from sweeps.model.method import (
@@ -108,30 +108,23 @@ def apply_stack(arm: Arm, model: Any, condition: Condition, modality: Modality) 
 
 def stack_refusal(arm: Arm, network: AnyNetwork) -> str | None:
     """Why the arm's stack cannot run on this network, or `None`."""
-    steps = list(
-        zip((step.method for step in arm.stack), resolve(arm, network.modality), strict=True)
-    )
+    names = [step.method for step in arm.stack]
+    steps = list(zip(names, resolve(arm, network.modality), strict=True))
     reducing = [name for name, (method, params) in steps if _reduces(method, params, network)]
     if len(reducing) > 1:
         return (
             f"{' and '.join(reducing)} both change the number of tokens; only one method of a"
             " stack can"
         )
-    replacing = [place for place, (_, (_, params)) in enumerate(steps) if params.replaces_matrices]
+    replacing: list[str] = []
+    for name, (_, params) in steps:
+        if replacing and params.retokenizes():
+            return f"{name} must come before {replacing[0]}, which changes the model that it adapts"
+        if params.replaces_matrices:
+            replacing.append(name)
     if len(replacing) > 1:
         return (
-            f"{' and '.join(steps[place][0] for place in replacing)} replace the same matrices;"
-            " only one method of a stack can"
-        )
-    late = (
-        [name for name, (_, params) in steps[replacing[0] :] if params.retokenizes()]
-        if replacing
-        else []
-    )
-    if late:
-        return (
-            f"{late[0]} must come before {steps[replacing[0]][0]}, which changes the model that it"
-            " adapts"
+            f"{' and '.join(replacing)} replace the same matrices; only one method of a stack can"
         )
     reasons = ((name, method.refuses(params, network)) for name, (method, params) in steps)
     return next((f"{name}: {reason}" for name, reason in reasons if reason is not None), None)
@@ -155,15 +148,15 @@ def without_effect(arm: Arm, network: Network, image_size: ImageSize) -> bool:
     Methods whose amount a budget can solve reduce tokens, and those that only cut. An arm with
     overrides does something else in any case.
     """
-    reducing = all(
-        hasattr(method, "SOLVES") or params.purpose == "ceiling"
-        for method, params in resolve(arm, "vision")
+    return (
+        bool(arm.stack)
+        and all(value is None for _, value in arm.overrides)
+        and all(
+            hasattr(method, "SOLVES") or params.purpose == "ceiling"
+            for method, params in resolve(arm, "vision")
+        )
+        and promised_tokens(arm, network, image_size) == network.dense_tokens(image_size)
     )
-    overridden = any(value is not None for _, value in arm.overrides)
-    unchanged = reducing and promised_tokens(arm, network, image_size) == network.dense_tokens(
-        image_size
-    )
-    return bool(arm.stack) and unchanged and not overridden
 
 
 def method_macs(arm: Arm, network: AnyNetwork, *lengths: ImageSize) -> int:
@@ -181,12 +174,11 @@ def skipped_macs(arm: Arm, network: LanguageNetwork, tokens: int, sequences: int
     """MACs per sequence that the arm's methods promise to leave out while `tokens` tokens of
     `sequences` are decoded one by one.
     """
-    counted = (
-        (method, params)
+    return sum(
+        method.skipped(params, network, tokens)
         for method, params in resolve(arm, "language")
         if sequences == 1 or not params.one_sequence
     )
-    return sum(method.skipped(params, network, tokens) for method, params in counted)
 
 
 def retokenizes(arm: Arm) -> bool:
@@ -224,46 +216,28 @@ def tuning_control(arm: Arm, among: Sequence[Arm]) -> tuple[Arm, int | None] | N
         if params is None:
             continue
         tuned = step.model_copy(update={"params": params.model_dump(mode="json")})
+        keys = list(map(_quality_key, among))
         stacks = ((*arm.stack[:place], tuned, *arm.stack[place + 1 :]), (tuned,))
-        wanted = [Arm(stack=stack, overrides=arm.overrides) for stack in stacks]
-        found = (
-            (each, other)
-            for each in wanted
-            for other, one in enumerate(among)
-            if _equal_quality(each, one)
-        )
-        return next(found, (Arm(stack=stacks[0]), None))
+        for stack in stacks:
+            control = Arm(stack=stack, overrides=arm.overrides)
+            if (key := _quality_key(control)) in keys:
+                return control, keys.index(key)
+        return Arm(stack=stacks[0]), None
     return None
 
 
-def _equal_quality(one: Arm, other: Arm) -> bool:
-    """Whether two arms compute the same: runtime and KV cache play no part."""
-    key = [
-        (
-            [
-                (step.method, {k: v for k, v in step.params.items() if v is not None})
-                for step in arm.stack
-            ]
-        )
-        for arm in (one, other)
-    ]
-    numeric = [(arm.overrides.dtype, arm.overrides.attention) for arm in (one, other)]
-    return key[0] == key[1] and numeric[0] == numeric[1]
+def _quality_key(arm: Arm) -> str:
+    """Equal for arms that compute the same: runtime and KV cache play no part."""
+    steps = [(step.method, step.params) for step in arm.stack]
+    return canonical([steps, arm.overrides.dtype, arm.overrides.attention])
 
 
 def chosen_implementation(arm: Arm, condition: Condition) -> str | None:
     """Which implementations the arm's methods run by under its own condition, where they choose;
     `None` where none does.
     """
-    return (
-        "+".join(
-            filter(
-                None,
-                (params.chosen_implementation(condition) for _, params in resolve(arm, "vision")),
-            )
-        )
-        or None
-    )
+    chosen = (params.chosen_implementation(condition) for _, params in resolve(arm, "vision"))
+    return "+".join(filter(None, chosen)) or None
 
 
 def _reduces(method: Any, params: Any, network: Any) -> bool:
@@ -283,9 +257,7 @@ def _methods(folders: str) -> tuple[Mapping[str, AnyMethod], Mapping[str, str]]:
 
     Beside them what of the latter two cannot be used. Raises `InvalidMethod` for one of our own.
     """
-    found: dict[str, AnyMethod] = {}
-    for name, file, load in _own():
-        found[name] = _imported(file, load)
+    found = {name: _imported(file, load) for name, file, load in _own()}
     problems: dict[str, str] = {}
     for name, file, load in (*_installed(), *_outside(folders, problems)):
         if name in found:
@@ -320,12 +292,8 @@ def _imported(file: Path, load: Callable[[], ModuleType]) -> AnyMethod:
 def _own() -> Iterator[_Candidate]:
     for package in (vision, language):
         for info in pkgutil.iter_modules(package.__path__):
-            full = f"{package.__name__}.{info.name}"
-            yield (
-                info.name,
-                Path(package.__path__[0]) / f"{info.name}.py",
-                partial(importlib.import_module, full),
-            )
+            load = partial(importlib.import_module, f"{package.__name__}.{info.name}")
+            yield info.name, Path(package.__path__[0]) / f"{info.name}.py", load
 
 
 def _installed() -> Iterator[_Candidate]:
@@ -378,7 +346,14 @@ def checked(module: ModuleType, file: Path) -> AnyMethod:
     """`module` as a method, once it has every part. Raises `InvalidMethod`."""
     if not (module.__doc__ or "").strip():
         raise InvalidMethod(f"{file}: has no docstring; its first line describes the method")
-    for part, kind in {"PAPER": str, "VERSION": int, "Params": type}.items():
+    own = getattr(module, "MODALITY", "vision")
+    if own not in FUNCTIONS:
+        raise InvalidMethod(
+            f"{file}: MODALITY is {own!r}; it is language, or left out for vision models"
+        )
+    parts: dict[str, Any] = {"PAPER": str, "VERSION": int, "Params": type}
+    parts |= dict.fromkeys(FUNCTIONS[own], Callable)
+    for part, kind in parts.items():
         if not isinstance(getattr(module, part, None), kind):
             raise InvalidMethod(
                 f"{file}: lacks {part} ({kind.__name__}), which every method has; see"
@@ -386,17 +361,6 @@ def checked(module: ModuleType, file: Path) -> AnyMethod:
             )
     if not issubclass(module.Params, Params):
         raise InvalidMethod(f"{file}: Params must be a subclass of sweeps.model.method.Params")
-    own = getattr(module, "MODALITY", "vision")
-    if own not in FUNCTIONS:
-        raise InvalidMethod(
-            f"{file}: MODALITY is {own!r}; it is language, or left out for vision models"
-        )
-    for part in FUNCTIONS[own]:
-        if not callable(getattr(module, part, None)):
-            raise InvalidMethod(
-                f"{file}: lacks the function {part}, which every method has; see"
-                " workers/methods/README.md"
-            )
     fields, solves = module.Params.model_fields, getattr(module, "SOLVES", None)
     if solves is not None and not (solves in fields and "budget" in fields):
         raise InvalidMethod(

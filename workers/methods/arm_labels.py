@@ -8,7 +8,6 @@ from typing import Any
 
 from sweeps.model.identity import canonical
 from sweeps.model.job import Arm
-from sweeps.model.method import Params
 from workers import methods
 
 
@@ -48,13 +47,12 @@ def _step(method: str, params: Mapping[str, Any], without: str = "") -> str:
 
 
 def _params(method: str, params: Mapping[str, Any], without: str = "") -> list[str]:
-    model = _model(method)
-    defaults = (
-        {} if model is None else model.model_construct().model_dump(mode="json", warnings=False)
-    )
-    defaults = {
-        key: value for key, value in defaults.items() if model is None or key not in model.amounts
-    }
+    defaults = {}
+    if (found := methods.all_methods().get(method)) is not None:
+        construct = found.Params.model_construct()
+        defaults = construct.model_dump(
+            mode="json", exclude=set(found.Params.amounts), warnings=False
+        )
     return [
         f"{key}={canonical(value)}"
         for key, value in params.items()
@@ -62,9 +60,3 @@ def _params(method: str, params: Mapping[str, Any], without: str = "") -> list[s
         and key != without.partition(".")[0]
         and not (key in defaults and defaults[key] == value)
     ]
-
-
-def _model(method: str) -> type[Params] | None:
-    """The parameters of a method; `None` for one that is not installed (any more)."""
-    found = methods.all_methods().get(method)
-    return None if found is None else found.Params

@@ -86,24 +86,18 @@ def layers_of(model: nn.Module, count: int) -> Sequence[nn.Module]:
     )
 
 
-def matrix(module: nn.Module) -> Tensor:
-    """The matrix of a `Linear` or a `Conv1D` as [inputs, outputs]: a view. Raises `Unsupported` for
-    any other module.
+def matrix_and_bias(module: nn.Module) -> tuple[Tensor, Tensor | None]:
+    """The matrix of a `Linear` or a `Conv1D` as [inputs, outputs], a view, and its bias. Raises
+    `Unsupported` for any other module.
     """
-    if type(module) is nn.Linear:
-        return module.weight.detach().t()
-    if type(module) is Conv1D:
-        return cast(Tensor, module.weight).detach()
-    raise Unsupported(
-        f"a matrix is a {type(module).__name__}, which this method cannot change; only one method"
-        " of a stack can"
-    )
-
-
-def offset(module: nn.Module) -> Tensor | None:
-    """The bias of a `Linear` or a `Conv1D`, [outputs]."""
-    bias: Any = module.bias
-    return None if bias is None else bias.detach()
+    if type(module) not in (nn.Linear, Conv1D):
+        raise Unsupported(
+            f"a matrix is a {type(module).__name__}, which this method cannot change; only one"
+            " method of a stack can"
+        )
+    weight, bias = cast(Any, module).weight.detach(), cast(Any, module).bias
+    weight_IO = weight.t() if type(module) is nn.Linear else weight
+    return weight_IO, None if bias is None else bias.detach()
 
 
 def linear(weight_IO: Tensor, bias_O: Tensor | None) -> nn.Linear:

@@ -36,21 +36,37 @@ class NotBuilt(Exception):  # noqa: N818 - a fact about a machine
     """The library cannot be built or loaded here; the message is the reason."""
 
 
-Signature = tuple[Any, tuple[Any, ...]]
-"""Types of the result and of the arguments, as ctypes names them."""
+class _TensorPointer:
+    """The address of a tensor's first element as an argument; `None`: a null pointer."""
+
+    @classmethod
+    def from_param(cls, tensor: Any) -> ctypes.c_void_p | None:
+        return None if tensor is None else ctypes.c_void_p(tensor.data_ptr())
+
+
+_TYPES: Mapping[str, Any] = {
+    "T": _TensorPointer,
+    "P": ctypes.c_void_p,
+    "q": ctypes.c_int64,
+    "i": ctypes.c_int,
+    "f": ctypes.c_float,
+}
+"""By letter, as in `struct`; T is a contiguous tensor."""
 _LOADED: dict[Path, Mapping[str, Callable[..., Any]]] = {}
 
 
-def functions(
-    source: Path, signatures: Mapping[str, Signature]
-) -> Mapping[str, Callable[..., Any]]:
+def functions(source: Path, signatures: Mapping[str, str]) -> Mapping[str, Callable[..., Any]]:
     """The functions of a C++ file by name; it is compiled and loaded on the first call of the
     process. Raises `NotBuilt`.
+
+    A signature has a letter for each argument, and after `>` that of the result, if there is one.
     """
     if source not in _LOADED:
         found = {name: getattr(library(source), name) for name in signatures}
-        for name, types in signatures.items():
-            found[name].restype, found[name].argtypes = types
+        for name, signature in signatures.items():
+            arguments, _, result = signature.partition(">")
+            found[name].argtypes = [_TYPES[letter] for letter in arguments]
+            found[name].restype = _TYPES.get(result)
         _LOADED[source] = found
     return _LOADED[source]
 

@@ -2,15 +2,22 @@
 loaded once.
 """
 
+import contextlib
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
-from huggingface_hub import hf_hub_download
+from huggingface_hub import constants, hf_hub_download
+from huggingface_hub.errors import (
+    EntryNotFoundError,
+    GatedRepoError,
+    LocalEntryNotFoundError,
+    RepositoryNotFoundError,
+)
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.cache_utils import Cache
@@ -33,10 +40,60 @@ from workers.data import tokenization
 from workers.data.tokenization import FastTokenizer
 from workers.errors import Unsupported
 from workers.models.counted_macs import MacCounter
-from workers.models.hub import explained_errors, first_line
 from workers.models.share_weights import DTYPES, load_shared
-from workers.training import recipes
-from workers.training.weights import trained
+from workers.training import recipes, trained
+
+EXPLANATIONS: tuple[tuple[type[Exception], str], ...] = (
+    (
+        GatedRepoError,
+        "the model is gated: accept the terms on its page, and set HF_TOKEN where the workers run",
+    ),
+    (
+        RepositoryNotFoundError,
+        (
+            "the hub has no such model, or it is private: correct the name, or set HF_TOKEN where"
+            " the workers run"
+        ),
+    ),
+    (
+        LocalEntryNotFoundError,
+        (
+            "it is not complete in {cache}, and the hub cannot be reached: connect the workers to a"
+            " network, set HF_HOME to the download, or name a folder (./DIR) with the model"
+        ),
+    ),
+    (EntryNotFoundError, "config.json or tokenizer.json is missing"),
+)
+"""The first that fits counts: some of the hub's errors are subclasses of others."""
+
+
+@contextlib.contextmanager
+def explained_errors(name: str) -> Iterator[None]:
+    """Turn errors of the hub for the model `name` into an `OSError` whose message names the
+    remedy.
+    """
+    try:
+        yield
+    except OSError as error:
+        causes = (error, error.__cause__)  # transformers raises a bare OSError from the hub's
+        found = (
+            text for kind, text in EXPLANATIONS if any(isinstance(each, kind) for each in causes)
+        )
+        message = first_line(error)
+        if "safetensors" in message:
+            message = (
+                "there are no weights (*.safetensors) in the model or its download; pickled weights"
+                " are not read"
+            )
+        raise OSError(
+            f"{name}: {next(found, message).replace('{cache}', str(constants.HF_HUB_CACHE))}"
+        ) from error
+
+
+def first_line(error: Exception) -> str:
+    """The first line of an error's message."""
+    return str(error).strip().partition("\n")[0]
+
 
 Inputs = Mapping[str, Tensor]
 """Inputs of a transformers model: `input_ids`, and for padded sequences `attention_mask` and
@@ -133,8 +190,7 @@ class LanguageModel:
         """Weights that one decoded token is multiplied with: those of the layers (of experts the
         selected ones) and the head.
         """
-        network = self.network
-        return self.counter.weights_read if self.counter else network.token_macs
+        return self.counter.weights_read if self.counter else self.network.token_macs
 
     def reset_counters(self) -> None:
         """Set all counts to 0, before a run of the workload."""
@@ -250,23 +306,22 @@ def _hub(condition: Condition) -> LanguageModel:
     """A model of the hub: the downloaded revision where it is complete, so that results stay
     comparable, else the newest one.
     """
-    with explained_errors(condition.model):
-        try:
-            return _downloaded(condition, local_files_only=True)
-        except OSError:
-            return _downloaded(condition, local_files_only=False)
-
-
-def _downloaded(condition: Condition, *, local_files_only: bool) -> LanguageModel:
     name = condition.model
-    fetch = partial(hf_hub_download, name, local_files_only=local_files_only)
-    tokenizer = tokenization.read_tokenizer(Path(fetch(tokenization.TOKENIZER_FILE)))
-    # a revision's files are in a folder named like its commit
-    commit = Path(fetch("config.json")).parent.name
-    weights_hash = digest({"hub": name, "commit": commit})
-    return _pretrained(
-        name, condition, tokenizer, weights_hash, revision=commit, local_files_only=local_files_only
-    )
+
+    def downloaded(*, local_files_only: bool) -> LanguageModel:
+        fetch = partial(hf_hub_download, name, local_files_only=local_files_only)
+        tokenizer = tokenization.read_tokenizer(Path(fetch(tokenization.TOKENIZER_FILE)))
+        # a revision's files are in a folder named like its commit
+        commit = Path(fetch("config.json")).parent.name
+        weights_hash = digest({"hub": name, "commit": commit})
+        options = {"revision": commit, "local_files_only": local_files_only}
+        return _pretrained(name, condition, tokenizer, weights_hash, **options)
+
+    with explained_errors(name):
+        try:
+            return downloaded(local_files_only=True)
+        except OSError:
+            return downloaded(local_files_only=False)
 
 
 def _pretrained(
@@ -309,14 +364,13 @@ def _pretrained(
             f"model: {name}: {type(model).__name__} has no keys and values to cache, which language"
             " jobs need"
         )
-    counter = None if network.described else MacCounter(model)
     return LanguageModel(
         _ready(model, condition),
         tokenizer,
         network,
         weights_hash,
         bos_ids=tokenizer.bos_ids,
-        counter=counter,
+        counter=None if network.described else MacCounter(model),
     )
 
 

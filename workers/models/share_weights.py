@@ -85,12 +85,7 @@ def checksums(model: nn.Module) -> dict[str, int]:
     with torch.inference_mode():
         sums = [_checksum(tensor) for tensor in tensors.values()]
         # one transfer from a GPU
-        by_device = {sums[place].device for place in range(len(sums))}
-        values = {
-            device: iter(torch.stack([each for each in sums if each.device == device]).tolist())
-            for device in by_device
-        }
-    return {name: next(values[total.device]) for name, total in zip(tensors, sums, strict=True)}
+        return dict(zip(tensors, torch.stack(sums).tolist() if sums else (), strict=True))
 
 
 def _checksum(tensor: torch.Tensor) -> torch.Tensor:
@@ -102,12 +97,10 @@ def _checksum(tensor: torch.Tensor) -> torch.Tensor:
         flat = flat.clone()
     whole = len(flat) // _WORD_BYTES * _WORD_BYTES
     words, rest = flat[:whole].view(torch.int64), flat[whole:].to(torch.int64)
-    block = 1024 if len(words) % 1024 == 0 else 1
-    totals = words.view(-1, block).sum(1) if block > 1 else words
+    totals = words.view(-1, 1024).sum(1) if len(words) % 1024 == 0 else words
     places = torch.arange(1, len(totals) + 1, device=flat.device)
-    return (totals * places).sum() + (
-        rest * (7 + torch.arange(len(rest), device=flat.device))
-    ).sum()
+    last = torch.arange(7, 7 + len(rest), device=flat.device)
+    return (totals * places).sum() + (rest * last).sum()
 
 
 def clone_shared(model: M) -> M:

@@ -14,7 +14,7 @@ from timm.models.deit import VisionTransformerDistilled
 from timm.models.vision_transformer import checkpoint_filter_fn
 from torch import Tensor, nn
 
-import workers.training.digits_vit  # noqa: F401 - makes the models known to timm
+import workers.training.train_vit  # noqa: F401 - makes the models known to timm
 from sweeps.errors import WeightsError
 from sweeps.geometry.vit_catalogue import classes, networks, not_known
 from sweeps.model.condition import NAMED_WEIGHTS, Condition, ImageSize, image_shape
@@ -22,8 +22,7 @@ from sweeps.model.method import Network
 from workers.data import head_outputs
 from workers.errors import Unsupported
 from workers.models.share_weights import DTYPES, load_shared
-from workers.training import recipes
-from workers.training.weights import trained
+from workers.training import recipes, trained
 
 
 @dataclass(frozen=True)
@@ -102,8 +101,8 @@ def check_weights(condition: Condition) -> None:
         try:
             load_vision(condition, torch.device("meta"))
         except Exception as error:
-            first = str(error).strip().splitlines()[:2]
-            reason = " ".join(line.strip() for line in first) or type(error).__name__
+            first = " ".join(str(error).strip().splitlines()[:2])
+            reason = " ".join(first.split()) or type(error).__name__
             named = (
                 reason
                 if condition.weights in reason

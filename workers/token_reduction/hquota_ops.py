@@ -57,34 +57,75 @@ class MergeAdjustment(NamedTuple):
 
 
 class Grouping(NamedTuple):
-    """How a block groups its tokens."""
+    """How a block groups and merges its tokens."""
 
     prefix: int
     kept: int
     """Patch tokens that are left."""
     quota: float
-    by_key: bool
+    by_key: bool = True
     """Features are the keys' mean over heads, else the normalised tokens."""
-    native: bool
+    adjustment: MergeAdjustment = MergeAdjustment()
+    native: bool = False
     """Selected and merged by compiled code, which runs for float32 on a CPU only."""
 
     def groups(
         self, inflow_BHN: Tensor, size_BN1: Tensor | None, k_BHNd: Tensor, read_BND: Tensor
     ) -> Groups:
+        """Groups around the kept patch tokens: `ceil(quota x kept)` hubs (at least one), then
+        farthest first; the rest by similarity.
+
+        Hubs are the tokens with the largest inflow times size (`None`: all sizes are 1). Distance
+        is that between signatures of unit length, whose order is that of the cosine. Features are
+        compared by cosine too.
+        """
+        prefix, kept = self.prefix, self.kept
+        signature_BnH = inflow_BHN[:, :, prefix:].mT
+        strength_Bn = signature_BnH.sum(-1)
+        if size_BN1 is not None:
+            strength_Bn = strength_Bn * size_BN1[:, prefix:, 0]
+        hubs = max(1, math.ceil(round(self.quota * kept, 9)))  # farthest-first needs a first token
+        first_BQ = strength_Bn.topk(hubs).indices
+        unit_BnH = normalize(signature_BnH, dim=-1)
+        similarity_Bnn = unit_BnH @ unit_BnH.mT
+        similarity_Bnn.diagonal(dim1=1, dim2=2).fill_(math.inf)
+        select_farthest = tome_cpp.farthest_first_cpp if self.native else farthest_first
+        order_BN = select_farthest(similarity_Bnn, first_BQ, kept)
+        if prefix:
+            order_BN = pad(order_BN + prefix, (prefix, 0))
+            order_BN[:, :prefix] = torch.arange(prefix, device=order_BN.device)
         feature_BNd = k_BHNd.mean(1) if self.by_key else read_BND
-        size_Bn1 = None if size_BN1 is None else size_BN1[:, self.prefix :]
-        signature_BnH = inflow_BHN[:, :, self.prefix :].mT
-        options = {"prefix": self.prefix, "kept": self.kept}
-        return group(
-            signature_BnH, size_Bn1, feature_BNd, quota=self.quota, native=self.native, **options
-        )
+        unit_BKRd = normalize(select(feature_BNd, order_BN[:, prefix:]), dim=-1)
+        similarity_BRK = unit_BKRd[:, kept:] @ unit_BKRd[:, :kept].mT
+        return Groups(order_BN, similarity_BRK.argmax(-1), similarity_BRK)
+
+    def merged(
+        self, x_BND: Tensor, size_BN1: Tensor | None, groups: Groups
+    ) -> tuple[Tensor, Tensor]:
+        """The tokens after merging and their sizes: [B, M, D] and [B, M, 1], prefix tokens first.
+
+        A merged token is the mean of its group weighted by size (`None`: all are 1), and is then
+        adjusted.
+        """
+        prefix, order_BN = self.prefix, groups.order_BN
+        mean = tome_cpp.merge_groups_cpp if self.native else merge_groups_torch
+        out_BMD, size_BM1 = mean(x_BND, size_BN1, order_BN, groups.target_BR, prefix)
+        if self.adjustment != MergeAdjustment():
+            alone_BND = select(x_BND, order_BN[:, prefix:])
+            merged, similarity_BRK = (out_BMD[:, prefix:], size_BM1[:, prefix:]), groups[2]
+            kept_BKD = adjust(*merged, alone_BND, similarity_BRK, self.adjustment)
+            out_BMD = torch.cat((out_BMD[:, :prefix], kept_BKD), 1)
+        return out_BMD, size_BM1
+
+    def alone(self, x_BND: Tensor, groups: Groups) -> Tensor:
+        """The tokens left as they were before the merge: [B, M, D]."""
+        return select(x_BND, groups.order_BN[:, : self.prefix + self.kept])
 
 
-def merge_after(grouping: Grouping, adjustment: MergeAdjustment, *, whole: bool) -> Reduction:
+def merge_after(grouping: Grouping, *, whole: bool) -> Reduction:
     """A reduction to the prefix tokens and the kept patch tokens; it merges whole tokens, or only
     what the attention adds.
     """
-    left = grouping.prefix + grouping.kept
 
     def reduction(
         x_BND: Tensor, size_BN1: Tensor | None, attended: AttentionState
@@ -92,80 +133,37 @@ def merge_after(grouping: Grouping, adjustment: MergeAdjustment, *, whole: bool)
         assert attended.inflow_BHN is not None  # requested with `fit(inflow=True)`
         groups = grouping.groups(attended.inflow_BHN, size_BN1, attended.k_BHNd, attended.read_BND)
         if whole:
-            return merge_groups(
-                x_BND, size_BN1, groups, grouping.prefix, adjustment, native=grouping.native
-            )
-        added_BND = attended.added_BND
-        added_BMD, size_BM1 = merge_groups(
-            added_BND, size_BN1, groups, grouping.prefix, adjustment, native=grouping.native
-        )
-        return select(x_BND - added_BND, groups.order_BN[:, :left]) + added_BMD, size_BM1
+            return grouping.merged(x_BND, size_BN1, groups)
+        added_BMD, size_BM1 = grouping.merged(attended.added_BND, size_BN1, groups)
+        return grouping.alone(x_BND - attended.added_BND, groups) + added_BMD, size_BM1
 
     return reduction
 
 
 def merge_around(
-    grouping: Grouping, adjustment: MergeAdjustment, *, whole: bool, by_size: bool, groups: bool
+    grouping: Grouping, *, whole: bool, by_size: bool, groups: bool
 ) -> MergeAroundAttention:
     """Merges for the attention only: whole tokens or values, in attention `by_size` or not.
 
     `groups`: the block forms new groups; otherwise it uses those of the block before.
     """
-    left = grouping.prefix + grouping.kept
 
     def grouped(attn: Any, read_BND: Tensor) -> Groups:
         attention_BHNN, k_BHNd = attention_before(attn, read_BND)
         return grouping.groups(attention_BHNN.sum(2, dtype=torch.float32), None, k_BHNd, read_BND)
 
     def merged(read_BND: Tensor, groups: Groups) -> Merged:
-        merged_BMD, size_BM1 = merge_groups(
-            read_BND, None, groups, grouping.prefix, adjustment, native=grouping.native
-        )
+        merged_BMD, size_BM1 = grouping.merged(read_BND, None, groups)
         size = size_BM1 if by_size else None
         if whole:
             return Merged(merged_BMD, None, size)
-        return Merged(select(read_BND, groups.order_BN[:, :left]), merged_BMD, size)
+        return Merged(grouping.alone(read_BND, groups), merged_BMD, size)
 
-    def unmerged(y_BMD: Tensor, groups: Groups) -> Tensor:
-        return unmerge(y_BMD, groups, grouping.prefix)
-
-    return MergeAroundAttention(grouped if groups else None, merged, unmerged)
-
-
-def group(
-    signature_BnH: Tensor,
-    size_Bn1: Tensor | None,
-    feature_BNd: Tensor,
-    *,
-    prefix: int,
-    kept: int,
-    quota: float,
-    native: bool = False,
-) -> Groups:
-    """Groups around `kept` patch tokens: `ceil(quota x kept)` hubs (at least one), then farthest
-    first; the rest by similarity.
-
-    Hubs are the tokens with the largest inflow times size (`None`: all sizes are 1). Distance is
-    that between signatures of unit length, whose order is that of the cosine. Features are compared
-    by cosine too.
-    """
-    strength_Bn = signature_BnH.sum(-1)
-    if size_Bn1 is not None:
-        strength_Bn = strength_Bn * size_Bn1[..., 0]
-    hubs = max(1, math.ceil(round(quota * kept, 9)))  # farthest-first needs a first token
-    first_BQ = strength_Bn.topk(hubs).indices
-    unit_BnH = normalize(signature_BnH, dim=-1)
-    similarity_Bnn = unit_BnH @ unit_BnH.mT
-    similarity_Bnn.diagonal(dim1=1, dim2=2).fill_(math.inf)
-    order_BN = (tome_cpp.farthest_first_cpp if native else farthest_first)(
-        similarity_Bnn, first_BQ, kept
+    return MergeAroundAttention(
+        grouped if groups else None,
+        merged,
+        lambda y_BMD, groups: unmerge(y_BMD, groups, grouping.prefix),
     )
-    if prefix:
-        order_BN = pad(order_BN + prefix, (prefix, 0))
-        order_BN[:, :prefix] = torch.arange(prefix, device=order_BN.device)
-    unit_BKRd = normalize(select(feature_BNd, order_BN[:, prefix:]), dim=-1)
-    similarity_BRK = unit_BKRd[:, kept:] @ unit_BKRd[:, :kept].mT
-    return Groups(order_BN, similarity_BRK.argmax(-1), similarity_BRK)
 
 
 @torch.library.custom_op("breakeven::farthest_first", mutates_args=())
@@ -179,7 +177,7 @@ def farthest_first(similarity_BNN: Tensor, first_BQ: Tensor, kept: int) -> Tenso
     operator of its own, so that a compiler does not unroll the loop; on CUDA it is one kernel.
     """
     if similarity_BNN.is_cuda:
-        from workers.token_reduction.farthest_triton import farthest_first_triton
+        from workers.token_reduction.triton_kernels import farthest_first_triton
 
         return farthest_first_triton(similarity_BNN, first_BQ, kept)
     return farthest_first_numpy(similarity_BNN, first_BQ, kept)
@@ -205,31 +203,6 @@ def farthest_first_numpy(similarity_BNN: Tensor, first_BQ: Tensor, kept: int) ->
         np.maximum(nearest, similarity[image, selected], out=nearest)
     order[:, kept:] = np.isinf(nearest).argsort(1, kind="stable")[:, : tokens - kept]
     return torch.from_numpy(order)
-
-
-def merge_groups(
-    x_BND: Tensor,
-    size_BN1: Tensor | None,
-    groups: Groups,
-    prefix: int,
-    adjustment: MergeAdjustment,
-    *,
-    native: bool = False,
-) -> tuple[Tensor, Tensor]:
-    """The tokens after merging and their sizes: [B, M, D] and [B, M, 1], prefix tokens first.
-
-    A merged token is the mean of its group weighted by size (`None`: all are 1), and is then
-    adjusted.
-    """
-    mean = tome_cpp.merge_groups_cpp if native else merge_groups_torch
-    out_BMD, size_BM1 = mean(x_BND, size_BN1, groups.order_BN, groups.target_BR, prefix)
-    if adjustment != MergeAdjustment():
-        alone_BND = select(x_BND, groups.order_BN[:, prefix:])
-        kept_BKD = adjust(
-            out_BMD[:, prefix:], size_BM1[:, prefix:], alone_BND, groups.similarity_BRK, adjustment
-        )
-        out_BMD = torch.cat((out_BMD[:, :prefix], kept_BKD), 1)
-    return out_BMD, size_BM1
 
 
 def merge_groups_torch(

@@ -5,7 +5,7 @@ channels of a projection. Nothing is stored between forwards: tokens, sizes and 
 from block to block.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from workers.errors import Unsupported
 from workers.models.share_weights import M, clone_shared
-from workers.token_reduction.schedules import KeepParams
+from workers.token_reduction.schedules import ScheduleParams
 
 CACHE_BYTES = 2 << 20
 """Largest attention matrix that is formed for all images at once: about the level-2 cache of two
@@ -277,23 +277,33 @@ def heads(attn: Any, projected_BNC: Tensor) -> Tensor:
     return projected_BNC.view(B, N, -1, attn.num_heads, attn.head_dim).permute(2, 0, 3, 1, 4)
 
 
+class Stage(NamedTuple):
+    """A block that removes patch tokens: how many enter and leave it, beside the prefix tokens."""
+
+    block: int
+    prefix: int
+    patches: int
+    left: int
+
+
+def stages(model: Any, params: ScheduleParams) -> Iterator[Stage]:
+    """The blocks of `model` that remove tokens, in order."""
+    prefix, patches = model.num_prefix_tokens, model.patch_embed.num_patches
+    for block, left in params.left(len(model.blocks), patches, prefix).items():
+        yield Stage(block, prefix, patches, left)
+        patches = left
+
+
 def fit_stages(
     model: M,
-    params: KeepParams,
-    make: Callable[[int, int], Reduction],
+    params: ScheduleParams,
+    make: Callable[[Stage], Reduction],
     *,
     proportional: bool = False,
     by_size: bool = False,
 ) -> M:
-    """`fit` with `make(patches, left)`, the patch tokens that enter and leave, in each block that
-    removes some.
-    """
-    embed, reductions = cast(Any, model).patch_embed, {}
-    patches = embed.num_patches
-    for layer, count in params.kept(patches, cast(Any, model).num_prefix_tokens).items():
-        if count < patches:
-            reductions[layer] = make(patches, count)
-        patches = count
+    """`fit` with `make(stage)` in each block that removes tokens."""
+    reductions = {stage.block: make(stage) for stage in stages(model, params)}
     return fit(model, reductions, proportional=proportional, by_size=by_size)
 
 

@@ -4,12 +4,12 @@ planning.
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from sweeps.model.condition import ImageSize
+from sweeps.model.condition import Condition, ImageSize
 from sweeps.model.identity import FrozenModel
 from sweeps.model.method import BlockTokens, Network, Params
 
@@ -74,7 +74,97 @@ AlignField = Annotated[
 ]
 
 
-class KeepParams(Params):
+ImplementationField = Annotated[
+    Literal["auto", "torch", "native"],
+    Field(
+        description=(
+            "native: matching and merging by compiled code, float32 on a CPU only; torch: torch's"
+            " operators; auto (the default): native where it can run, else torch"
+        )
+    ),
+]
+
+
+class NativeParams(Params):
+    """Parameters of methods that both torch's operators and a compiled kernel compute, with equal
+    results.
+    """
+
+    if TYPE_CHECKING:
+        implementation: Literal["auto", "torch", "native"]
+
+    def choose(self, condition: Condition, /) -> Self:
+        """With `auto` replaced by the implementation that runs under an arm's own condition."""
+        if self.implementation != "auto":
+            return self
+        own = (condition.device, condition.dtype, condition.runtime)
+        native = own == ("cpu", "float32", "eager")
+        if native:
+            from workers.models.cpp_build import missing_reason
+            from workers.token_reduction.tome_cpp import TOME_CPP
+
+            native = missing_reason(TOME_CPP) is None
+        return self.model_copy(update={"implementation": "native" if native else "torch"})
+
+    def chosen_implementation(self, condition: Condition, /) -> str:
+        return self.choose(condition).implementation
+
+    def eager_only(self) -> str | None:
+        """A compiled kernel can be neither compiled again nor captured."""
+        return (
+            "its compiled kernel is no operator of torch"
+            if self.implementation == "native"
+            else None
+        )
+
+
+class ScheduleParams(Params):
+    """Parameters of methods that remove patch tokens in some blocks."""
+
+    at_most_half: ClassVar[bool] = False
+    """Whether at most half of the patch tokens present leave a block."""
+    if TYPE_CHECKING:
+        align: int | None  # each class has its fields in its own order
+
+    def requested(self, depth: int, patches: int) -> Mapping[int, int]:
+        """Patch tokens left by each of the blocks that reduce, in order, before `align`. Raises
+        `ValueError` before a budget is solved.
+        """
+        raise NotImplementedError
+
+    def left(self, depth: int, patches: int, prefix: int = 0) -> dict[int, int]:
+        """Patch tokens left by each block that removes some, when `patches` enter the first beside
+        `prefix` others.
+
+        `align` does not change what later blocks count from, or a share of less than one tile would
+        never take effect. Raises as `requested`.
+        """
+        left = {}
+        for block, count in self.requested(depth, patches).items():
+            kept = aligned(count, prefix, self.align)
+            if self.at_most_half:
+                kept = max(kept, patches - patches // 2)
+            if kept < patches:
+                left[block] = patches = kept
+        return left
+
+    def tokens(self, network: Network, image_size: ImageSize) -> tuple[BlockTokens, ...]:
+        """Tokens in each block; prefix tokens are always kept."""
+        patches = network.patch_tokens(image_size)
+        left = self.left(network.depth, patches, network.prefix_tokens)
+        return block_tokens(left, network, image_size)
+
+    def entering(self, network: Network, image_size: ImageSize) -> list[int]:
+        """Tokens that enter each block that removes some."""
+        trace = self.tokens(network, image_size)
+        return [block.attention for block in trace if block.mlp < block.attention]
+
+    def unfit(self, network: Network) -> str | None:
+        """Why the schedule does not fit the network, or `None`."""
+        raise NotImplementedError
+
+
+class KeepParams(ScheduleParams):
     """Parameters of methods that keep a share of the patch tokens in some blocks: exactly one of
     `keep_rate` and `budget`.
     """
@@ -106,21 +196,13 @@ class KeepParams(Params):
     def _ordered(cls, layers: tuple[int, ...]) -> tuple[int, ...]:
         return ordered_blocks(layers)
 
-    def kept(self, patches: int, prefix: int = 0) -> Mapping[int, int]:
-        """Patch tokens that leave each reducing block when `patches` enter the first, beside
-        `prefix` others.
-
-        Each time those of `stage`. `align` then rounds these counts up; it does not change what
-        later blocks count from, or a share of less than one tile would never take effect. Raises
-        `ValueError` before a budget is solved.
-        """
+    def requested(self, depth: int, patches: int) -> Mapping[int, int]:  # noqa: ARG002 - `unfit` compares the layers with it
         if self.keep_rate is None:
             raise ValueError(UNSOLVED)
-        counts, left = [], patches
-        for _ in self.layers:
-            left = self.stage(self.keep_rate, left)
-            counts.append(left)
-        return dict(zip(self.layers, aligned(counts, patches, prefix, self.align), strict=True))
+        counts = {}
+        for layer in self.layers:
+            counts[layer] = patches = self.stage(self.keep_rate, patches)
+        return counts
 
     def stage(self, keep_rate: float, present: int) -> int:
         """Patch tokens that leave a reducing block when `present` enter it: `ceil(keep_rate x
@@ -128,19 +210,22 @@ class KeepParams(Params):
         """
         return math.ceil(round(keep_rate * present, ROUNDING))
 
-    def tokens(self, network: Network, image_size: ImageSize) -> tuple[BlockTokens, ...]:
-        """Tokens in each block; prefix tokens are always kept."""
-        patches = network.patch_tokens(image_size)
-        kept = self.kept(patches, network.prefix_tokens)
-        removed, left = [], patches
-        for layer in range(network.depth):
-            removed.append(left - kept.get(layer, left))
-            left = kept.get(layer, left)
-        return removing(removed, patches + network.prefix_tokens)
-
-    def too_deep(self, network: Network) -> str | None:
-        """Why `layers` do not fit the network, or `None`."""
+    def unfit(self, network: Network) -> str | None:
         return beyond(self.layers, network)
+
+    def unscored(self, network: Network) -> str | None:
+        """As `unfit`, for methods whose score is the attention of the class token."""
+        if not network.class_token:
+            return f"{network.name} has no class token, whose attention is the score"
+        return self.unfit(network)
+
+
+class FusedKeepParams(KeepParams):
+    """Keep parameters of methods that append a fused token to those that they keep."""
+
+    def stage(self, keep_rate: float, present: int) -> int:
+        """Patch tokens that leave a reducing block, the fused one included."""
+        return min(present, super().stage(keep_rate, present) + 1)
 
 
 class CountedKeepParams(KeepParams):
@@ -154,25 +239,25 @@ class CountedKeepParams(KeepParams):
         ),
     )
 
-    def kept(self, patches: int, prefix: int = 0) -> Mapping[int, int]:
+    def requested(self, depth: int, patches: int) -> Mapping[int, int]:
         """As in `KeepParams`; with `counts: image` of the image's tokens, rounded down, and at
         least one.
         """
         if self.counts is None or self.keep_rate is None:
-            return super().kept(patches, prefix)
-        counts = [
-            max(1, int(round(self.keep_rate**stage * patches, ROUNDING)))
-            for stage in range(1, len(self.layers) + 1)
-        ]
-        return dict(zip(self.layers, aligned(counts, patches, prefix, self.align), strict=True))
+            return super().requested(depth, patches)
+        return {
+            layer: max(1, int(round(self.keep_rate**stage * patches, ROUNDING)))
+            for stage, layer in enumerate(self.layers, 1)
+        }
 
 
-class MergeParams(Params):
+class MergeParams(ScheduleParams):
     """Parameters of methods that merge tokens in every block: exactly one of `r`, `r_ratio` and
     `budget`.
     """
 
     amounts: ClassVar[Mapping[str, Any]] = {"r": 0, "r_ratio": 0, "budget": None}
+    at_most_half = True
     r: TokenCount | tuple[TokenCount, ...] | None = Field(
         default=None,
         description=(
@@ -205,7 +290,7 @@ class MergeParams(Params):
             raise ValueError("inflect needs a single r, of which it makes a ramp")
         return self
 
-    def requested(self, depth: int) -> tuple[int, ...]:
+    def ramp(self, depth: int) -> tuple[int, ...]:
         """Tokens to be merged in each of `depth` blocks as requested by `r`, before the cap."""
         if not isinstance(self.r, int):
             return ((self.r or ()) + (0,) * depth)[:depth]
@@ -215,47 +300,29 @@ class MergeParams(Params):
         step = 2 * (self.r - first) / max(depth - 1, 1)
         return tuple(int(first + step * block) for block in range(depth))
 
-    def merged(self, depth: int, patches: int, prefix: int = 0) -> tuple[int, ...]:
-        """Tokens that are merged in each of `depth` blocks when `patches` enter the first, beside
-        `prefix` others.
-
-        At most half of those present; with `align` a block merges once the merges so far fill a
-        tile. Raises `ValueError` before a budget is solved.
-        """
+    def requested(self, depth: int, patches: int) -> Mapping[int, int]:
         if self.budget is not None:
             raise ValueError(UNSOLVED)
-        counts, left = [], patches
-        for r in self.requested(depth):
-            share = r if self.r_ratio is None else math.floor(round(self.r_ratio * left, ROUNDING))
-            left -= min(share, left // 2)
-            counts.append(left)
-        merged = []
-        for count in aligned(counts, patches, prefix, self.align):
-            merged.append(min(patches - count, patches // 2))
-            patches -= merged[-1]
-        return tuple(merged)
-
-    def tokens(self, network: Network, image_size: ImageSize) -> tuple[BlockTokens, ...]:
-        """Tokens in each block; prefix tokens are always kept."""
-        patches = network.patch_tokens(image_size)
-        return removing(
-            self.merged(network.depth, patches, network.prefix_tokens),
-            patches + network.prefix_tokens,
-        )
+        counts = {}
+        for block, r in enumerate(self.ramp(depth)):
+            share = (
+                r if self.r_ratio is None else math.floor(round(self.r_ratio * patches, ROUNDING))
+            )
+            counts[block] = patches = patches - min(share, patches // 2)
+        return counts
 
     def solved(self, network: Network, image_size: ImageSize) -> dict[str, float]:
         """`r_capped_blocks`: in how many blocks r was more than half of the patch tokens, so that
         fewer were merged.
         """
         patches, capped = network.patch_tokens(image_size), 0
-        merged = self.merged(network.depth, patches, network.prefix_tokens)
-        for r, removed in zip(self.requested(network.depth), merged, strict=True):
+        left = self.left(network.depth, patches, network.prefix_tokens)
+        for block, r in enumerate(self.ramp(network.depth)):
             capped += r > patches // 2
-            patches -= removed
+            patches = left.get(block, patches)
         return {"r_capped_blocks": capped} if capped else {}
 
-    def too_long(self, network: Network) -> str | None:
-        """Why the list `r` does not fit the network, or `None`."""
+    def unfit(self, network: Network) -> str | None:
         if not isinstance(self.r, tuple) or len(self.r) <= network.depth:
             return None
         return f"r lists {len(self.r)} blocks, but {network.name} has {network.depth}"
@@ -293,29 +360,25 @@ def beyond(layers: tuple[int, ...], network: Network) -> str | None:
     )
 
 
-def aligned(counts: Sequence[int], patches: int, prefix: int, align: int | None) -> tuple[int, ...]:
-    """The patch tokens `counts`, block after block, rounded up so that with `prefix` they are
-    multiples of `align`.
+def aligned(count: int, prefix: int, align: int | None) -> int:
+    """The patch tokens `count` rounded up so that with `prefix` they are a multiple of `align`.
 
-    Never fewer than requested, and never more than the `patches` at the beginning or the count
-    before. Prefix tokens count, because they are rows of the same matrices, and the number of rows
-    decides whether tiles are full.
+    Prefix tokens count, because they are rows of the same matrices, and the number of rows decides
+    whether tiles are full.
     """
-    if align is None:
-        return tuple(counts)
-    left = []
-    for count in counts:
-        patches = min(patches, math.ceil((count + prefix) / align) * align - prefix)
-        left.append(patches)
-    return tuple(left)
+    return count if align is None else math.ceil((count + prefix) / align) * align - prefix
 
 
-def removing(removed: Sequence[int], tokens: int) -> tuple[BlockTokens, ...]:
-    """Tokens in each block when `tokens` enter the first and block i removes `removed[i]` after its
+def block_tokens(
+    left: Mapping[int, int], network: Network, image_size: ImageSize
+) -> tuple[BlockTokens, ...]:
+    """Tokens in each block when those named in `left` leave so many patch tokens after their
     attention.
     """
-    trace = []
-    for count in removed:
-        trace.append(BlockTokens(tokens, tokens - count))
-        tokens -= count
+    trace, present = [], network.patch_tokens(image_size) + network.prefix_tokens
+    for block in range(network.depth):
+        entered = present
+        if block in left:
+            present = left[block] + network.prefix_tokens
+        trace.append(BlockTokens(entered, present))
     return tuple(trace)

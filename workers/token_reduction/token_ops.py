@@ -7,29 +7,22 @@ of them merged, M tokens left. All shapes follow from the arguments' shapes and 
 nothing waits for the device.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-
-def class_token_scores(
-    q_BHNd: Tensor, k_BHNd: Tensor, scale: float, attention_BHNN: Tensor | None = None
-) -> Tensor:
-    """Attention that the class token (token 0) pays to every token, the mean over heads: [B, N];
-    see `class_token_attention`.
-    """
-    return class_token_attention(q_BHNd, k_BHNd, scale, attention_BHNN).mean(1)
+from workers.token_reduction.patch_vit import AttentionState
 
 
-def class_token_attention(
-    q_BHNd: Tensor, k_BHNd: Tensor, scale: float, attention_BHNN: Tensor | None = None
-) -> Tensor:
+def class_token_attention(attended: AttentionState) -> Tensor:
     """Attention that the class token (token 0) pays to every token in each head: [B, H, N].
 
     Where attention is fused and leaves no matrix (`None`), only this row of it is computed, so that
     it can stay fused.
     """
+    q_BHNd, k_BHNd, attention_BHNN, scale = attended[:4]
     if attention_BHNN is not None:
         return attention_BHNN[:, :, 0]
     B, H, N, d = k_BHNd.shape
@@ -39,11 +32,21 @@ def class_token_attention(
     return logits_X1N.view(B, H, N).softmax(-1)
 
 
-def prefix_bonus(prefix: int, patches: int, *, like: Tensor) -> Tensor:
-    """A bonus [1, N] that, added to scores of at most 1, ranks the prefix tokens before all others,
-    in their order.
+def best_tokens(
+    prefix: int, patches: int, kept: int, *, like: Tensor
+) -> Callable[[AttentionState], tuple[Tensor, Tensor]]:
+    """A function that gives the scores of all tokens [B, N], which are the attention of the class
+    token, mean over heads, and the indices of the prefix tokens and the `kept` best others, [B, K].
     """
-    return like.new_tensor([[*range(prefix + 1, 1, -1), *([0] * patches)]])
+    # A bonus ranks the prefix tokens before all others, in their order: scores are at most 1.
+    # Scores and bonuses are in one sort, without an operator to keep them apart.
+    bonus_1N = like.new_tensor([[*range(prefix + 1, 1, -1), *([0] * patches)]])
+
+    def best(attended: AttentionState) -> tuple[Tensor, Tensor]:
+        score_BN = class_token_attention(attended).mean(1)
+        return score_BN, (score_BN + bonus_1N).topk(prefix + kept).indices
+
+    return best
 
 
 def select(x_BND: Tensor, index_BK: Tensor) -> Tensor:

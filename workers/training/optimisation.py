@@ -28,13 +28,11 @@ def decay_groups(
     """Parameter groups of an optimiser: matrices decay, vectors and the parameters named in
     `exempt` do not.
     """
-    named = list(model.named_parameters())
-    decaying = [value for name, value in named if value.ndim > 1 and name not in exempt]
-    others = [value for name, value in named if value.ndim <= 1 or name in exempt]
-    return [
-        {"params": decaying, "weight_decay": weight_decay},
-        {"params": others, "weight_decay": 0.0},
-    ]
+    groups: dict[float, list[nn.Parameter]] = {weight_decay: [], 0.0: []}
+    for name, value in model.named_parameters():
+        decays = value.ndim > 1 and name not in exempt
+        groups[weight_decay if decays else 0.0].append(value)
+    return [{"params": group, "weight_decay": decay} for decay, group in groups.items()]
 
 
 def warmup_cosine(step: int, steps: int, *, last: float = 0.0, offset: int = 0) -> float:

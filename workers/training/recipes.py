@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
-from sweeps.geometry.llm_geometry import CONFIGS, TRAINED_LANGUAGE
+from sweeps.geometry.llm_geometry import CONFIGS
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.model.condition import Condition
 from sweeps.model.identity import FrozenModel, digest
-from workers.data.digits import DIGITS_SPLIT
+from workers.data.images import DIGITS_SPLIT
 from workers.data.text import DOCS, text_hash
 
 TRAINED = "trained"
@@ -49,7 +49,7 @@ class Recipe(_AnyRecipe):
         """Of all that the weights come from: the recipe, the network's geometry, and which digits
         are held out.
         """
-        before = None if self.begins_with is None else _find(self.begins_with).hash
+        before = None if self.begins_with is None else recipe_for(self.begins_with).hash
         return digest(
             {
                 "recipe": self,
@@ -107,7 +107,13 @@ LANGUAGE_RECIPES: Mapping[str, LanguageRecipe] = {
 
 def recipe_for(model: str) -> Recipe | LanguageRecipe:
     """The recipe of a model. Raises `ValueError` for a model without one."""
-    return LANGUAGE_RECIPES[model] if model in LANGUAGE_RECIPES else _find(model)
+    recipes: Mapping[str, Recipe | LanguageRecipe] = {**RECIPES, **LANGUAGE_RECIPES}
+    if model not in recipes:
+        raise ValueError(
+            f"weights `trained`: there is no recipe for {model}; there are recipes for"
+            f" {', '.join(recipes)}"
+        )
+    return recipes[model]
 
 
 def recipe_hash(condition: Condition) -> dict[str, str]:
@@ -117,12 +123,3 @@ def recipe_hash(condition: Condition) -> dict[str, str]:
     Raises `ValueError` for a model without a recipe.
     """
     return {"recipe": recipe_for(condition.model).hash} if condition.weights == TRAINED else {}
-
-
-def _find(model: str) -> Recipe:
-    if model not in RECIPES:
-        known = ", ".join((*RECIPES, *TRAINED_LANGUAGE))
-        raise ValueError(
-            f"weights `trained`: there is no recipe for {model}; there are recipes for {known}"
-        )
-    return RECIPES[model]

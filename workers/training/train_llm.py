@@ -49,7 +49,7 @@ class HeldOut(NamedTuple):
     perplexity: float
     """Per token of its tokenizer."""
     bits_per_byte: float
-    tokens: int
+    held_out_tokens: int
 
 
 def train_llm(recipe: LanguageRecipe, folder: Path) -> None:
@@ -87,9 +87,7 @@ def train_llm(recipe: LanguageRecipe, folder: Path) -> None:
     facts = {
         "recipe": recipe.model_dump(),
         "corpus": text.hash,
-        "perplexity": held_out.perplexity,
-        "bits_per_byte": held_out.bits_per_byte,
-        "held_out_tokens": held_out.tokens,
+        **held_out._asdict(),
         "losses": [round(loss, 4) for loss in losses],
         "seconds": seconds,
         "torch": torch.__version__,
@@ -127,10 +125,7 @@ def fit_lm(model: nn.Module, tokens: Tensor, recipe: LanguageRecipe) -> list[flo
     )
     model.eval()
     tenth = max(1, recipe.steps // 10)
-    return [
-        sum(part) / len(part)
-        for part in (losses[at : at + tenth] for at in range(0, len(losses), tenth))
-    ]
+    return [part.mean().item() for part in torch.split(torch.tensor(losses).double(), tenth)]
 
 
 def evaluate_lm(
@@ -140,13 +135,13 @@ def evaluate_lm(
     not scored.
     """
     tokens = encoded(documents, tokenizer)[: EVALUATED + 1]
-    pieces = [piece for piece in torch.split(tokens, recipe.tokens) if len(piece) > 1]
     nll, count, size = 0.0, 0, 0
     with torch.inference_mode():
-        for piece in pieces:
-            nll += float(_loss(model, piece[None])) * (len(piece) - 1)
-            count += len(piece) - 1
-            size += len(tokenizer.decode(piece[1:].tolist()).replace(END, "").encode())
+        for piece in torch.split(tokens, recipe.tokens):
+            if len(piece) > 1:
+                nll += float(_loss(model, piece[None])) * (len(piece) - 1)
+                count += len(piece) - 1
+                size += len(tokenizer.decode(piece[1:].tolist()).replace(END, "").encode())
     return HeldOut(math.exp(nll / count), nll / (size * math.log(2)), count)
 
 

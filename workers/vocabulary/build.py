@@ -10,6 +10,7 @@ fall while others are selected, so one that still leads when it is recounted is 
 import heapq
 import json
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -22,10 +23,8 @@ from workers.errors import Unsupported
 from workers.vocabulary.ngram_tokenizer import (
     UnusableVocabulary,
     Vocabulary,
-    backend,
     read_vocabulary,
     special_tokens,
-    token_count,
     tokenizer_hash,
     without,
 )
@@ -91,18 +90,20 @@ def build_vocabulary(
     can be removed, and `Unsupported` where tokens are to be removed from a tokenizer without
     merges.
     """
-    fast, special = backend(tokenizer), special_tokens(tokenizer)
-    documents = [each.ids for each in fast.encode_batch_fast(list(texts), add_special_tokens=False)]
+    encoded = tokenizer.backend.encode_batch_fast(list(texts), add_special_tokens=False)
+    documents = [each.ids for each in encoded]
     removed: dict[int, tuple[int, ...]] = {}
     if recipe.mode == "replace":
-        counts = np.bincount(
-            np.fromiter((token for each in documents for token in each), np.int64),
-            minlength=token_count(tokenizer),
-        )
+        tokens = np.concatenate([np.array(each, np.int64) for each in documents])
+        counts = np.bincount(tokens, minlength=tokenizer.size)
         removed = removals(tokenizer, counts, recipe.ngrams)
         documents = [without(each, removed) for each in documents]
     found = select_ngrams(
-        documents, recipe.ngrams, longest=recipe.longest, minimum=recipe.minimum, never=special
+        documents,
+        recipe.ngrams,
+        longest=recipe.longest,
+        minimum=recipe.minimum,
+        never=special_tokens(tokenizer),
     )
     if len(found) < recipe.ngrams:
         raise UnusableVocabulary(
@@ -112,7 +113,7 @@ def build_vocabulary(
         )
     return Vocabulary(
         tokenizer=tokenizer_hash(tokenizer),
-        tokens=token_count(tokenizer),
+        tokens=tokenizer.size,
         removed=removed,
         ngrams=tuple(each.ngram for each in found),
         savings=tuple(each.saving for each in found),
@@ -134,10 +135,8 @@ def removals(tokenizer: Any, counts: Integers, number: int) -> dict[int, tuple[i
             "a tokenizer without merges has no parts to replace a token by; mode: append removes"
             " none"
         )
-    name = {
-        token: text for text, token in backend(tokenizer).get_vocab(with_added_tokens=True).items()
-    }
-    order = sorted(parts, key=lambda token: (counts[token], -len(name[token]), token))
+    name = tokenizer.backend.id_to_token
+    order = sorted(parts, key=lambda token: (counts[token], -len(name(token)), token))
     if len(order) < number:
         raise UnusableVocabulary(
             f"only {len(order)} of the {number} tokens can be removed; request fewer n-grams"
@@ -162,7 +161,7 @@ def merges(tokenizer: Any) -> dict[int, tuple[int, int]]:
     """The tokens that may be removed, each with the two parts of its first merge; none for a
     tokenizer without merges.
     """
-    fast, special = backend(tokenizer), special_tokens(tokenizer)
+    fast, special = tokenizer.backend, special_tokens(tokenizer)
     vocabulary = fast.get_vocab(with_added_tokens=True)
     found: dict[int, tuple[int, int]] = {}
     for left, right in json.loads(fast.to_str())["model"].get("merges") or ():
@@ -204,9 +203,8 @@ def select_ngrams(
         places[index] = (length, at)
         if len(at) < minimum:
             continue
-        saves = np.zeros(len(at), dtype=np.int64)
-        for ahead in range(1, length):
-            saves += begins[at + ahead]
+        ahead = np.arange(1, length)
+        saves = begins[at[:, None] + ahead].sum(1)
         taken = disjoint(at, saves, length)
         bound = (-int(saves[taken].sum()), length, index)
         if bounds and bound > bounds[0]:
@@ -214,8 +212,7 @@ def select_ngrams(
             continue
         inside = at[taken]
         found.append(SelectedNgram(tuple(text[inside[0] : inside[0] + length].tolist()), -bound[0]))
-        for ahead in range(1, length):
-            begins[inside + ahead] = False
+        begins[inside[:, None] + ahead] = False
     return found
 
 
@@ -244,13 +241,9 @@ def _joined(documents: Sequence[Sequence[int]], longest: int, never: frozenset[i
     """All documents in one row, `_NONE` between them, instead of tokens of `never`, and `longest`
     times at the end.
     """
-    row: list[int] = []
-    for document in documents:
-        row.extend(document)
-        row.append(_NONE)
-    text = np.array(row + [_NONE] * longest, dtype=np.int64)
-    if never:
-        text[np.isin(text, list(never))] = _NONE
+    ended = ((*document, _NONE) for document in documents)
+    text = np.array([*chain.from_iterable(ended), *[_NONE] * longest], dtype=np.int64)
+    text[np.isin(text, list(never))] = _NONE
     return text
 
 

@@ -16,6 +16,7 @@ from pydantic import Field, ValidationError, model_validator
 from tokenizers import Tokenizer as Backend
 
 from sweeps.model.identity import FrozenModel, digest
+from workers.data.tokenization import FastTokenizer
 from workers.errors import Unsupported
 
 Format = Literal["breakeven-vocabulary-1"]
@@ -110,13 +111,11 @@ def read_vocabulary(file: Path) -> Vocabulary:
     """
     refuse_pickle(file)
     try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        return Vocabulary.model_validate_json(file.read_bytes())
+    except OSError as error:
         raise UnusableVocabulary(
             f"{file}: cannot be read as a vocabulary in JSON: {error}"
         ) from error
-    try:
-        return Vocabulary.model_validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the file"
@@ -126,56 +125,37 @@ def read_vocabulary(file: Path) -> Vocabulary:
         ) from error
 
 
-def backend(tokenizer: Any) -> Backend:
-    """The fast tokenizer inside `tokenizer`, without padding and truncation. Raises
-    `UnusableVocabulary` where there is none.
+def backend(tokenizer: object) -> Backend:
+    """The tokenizer of the library `tokenizers` inside a model's. Raises `UnusableVocabulary` where
+    there is none.
     """
     if isinstance(tokenizer, PatchTokenizer):
         raise UnusableVocabulary(
             "the tokenizer is patched already; a vocabulary is built for the one below it"
         )
-    inside = [
-        tokenizer,
-        *(getattr(tokenizer, name, None) for name in ("backend", "backend_tokenizer", "fast")),
-    ]
-    found = next((each for each in inside if isinstance(each, Backend)), None)
-    if found is None:
+    if not isinstance(tokenizer, FastTokenizer):
         raise UnusableVocabulary(
             f"{type(tokenizer).__name__} is no fast tokenizer (tokenizers.Tokenizer), which a patch"
             " needs"
         )
-    if found.padding is None and found.truncation is None:
-        return found
-    plain = Backend.from_str(found.to_str())
-    plain.encode_special_tokens = found.encode_special_tokens
-    plain.no_padding()
-    plain.no_truncation()
-    return plain
+    return tokenizer.backend
 
 
-def tokenizer_hash(tokenizer: Any) -> str:
+def tokenizer_hash(tokenizer: object) -> str:
     """Hash of everything that determines how a tokenizer splits a text."""
-    parts: dict[str, Any] = json.loads(backend(tokenizer).to_str())
-    return digest(
-        {
-            key: value
-            for key, value in parts.items()
-            if key not in ("padding", "truncation", "post_processor")
-        }
-    )
+    parts = json.loads(backend(tokenizer).to_str())
+    del parts["post_processor"]
+    return digest(parts)
 
 
-def token_count(tokenizer: Any) -> int:
-    """Tokens of a tokenizer, unused ids included."""
-    return max(backend(tokenizer).get_vocab(with_added_tokens=True).values(), default=-1) + 1
-
-
-def special_tokens(tokenizer: Any) -> frozenset[int]:
+def special_tokens(tokenizer: object) -> frozenset[int]:
     """The special and other added tokens: they are never removed and never part of an n-gram."""
     return frozenset(backend(tokenizer).get_added_tokens_decoder())
 
 
-def split_again(tokenizer: Any, ngrams: Iterable[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
+def split_again(
+    tokenizer: object, ngrams: Iterable[tuple[int, ...]]
+) -> tuple[tuple[int, ...], ...]:
     """For each n-gram the tokens that the tokenizer's model splits its text into, which may be
     fewer; where it loses some, its own.
 
@@ -183,16 +163,14 @@ def split_again(tokenizer: Any, ngrams: Iterable[tuple[int, ...]]) -> tuple[tupl
     it.
     """
     fast = backend(tokenizer)
-    found = []
-    for ngram in ngrams:
+
+    def split(ngram: tuple[int, ...]) -> tuple[int, ...]:
         text = "".join(fast.id_to_token(token) or "" for token in ngram)
         pieces = fast.model.tokenize(text)
-        found.append(
-            tuple(piece.id for piece in pieces)
-            if "".join(piece.value for piece in pieces) == text
-            else ngram
-        )
-    return tuple(found)
+        whole = "".join(piece.value for piece in pieces) == text
+        return tuple(piece.id for piece in pieces) if whole else ngram
+
+    return tuple(map(split, ngrams))
 
 
 class PatchTokenizer:
@@ -204,7 +182,7 @@ class PatchTokenizer:
     """
 
     def __init__(
-        self, tokenizer: Any, vocabulary: Vocabulary, segmentation: Segmentation = "longest"
+        self, tokenizer: object, vocabulary: Vocabulary, segmentation: Segmentation = "longest"
     ) -> None:
         """`score`: of several n-grams the one that is listed first in the vocabulary.
 
@@ -217,19 +195,16 @@ class PatchTokenizer:
                 f"the vocabulary was made for another tokenizer ({vocabulary.tokenizer}, and the"
                 f" model's is {own}); build one for this model: leave `file` out"
             )
-        self.specials = special_tokens(tokenizer)
+        specials = special_tokens(tokenizer)
         for run in (vocabulary.removed, *vocabulary.ngrams):
-            if touched := sorted(self.specials & set(run)):
+            if touched := sorted(specials & set(run)):
                 raise UnusableVocabulary(
                     f"the vocabulary removes or merges {touched}, special tokens of the tokenizer"
                 )
         self.vocabulary = vocabulary
-        self._trie = trie(dict(zip(vocabulary.ngrams, vocabulary.ids, strict=True)))
-        self._runs: dict[int, tuple[int, ...]] = {
-            **vocabulary.removed,
-            **dict(zip(vocabulary.ids, vocabulary.ngrams, strict=True)),
-        }
-        self._merged = frozenset(vocabulary.ids)
+        self._merged = dict(zip(vocabulary.ids, vocabulary.ngrams, strict=True))
+        self._trie = trie({ngram: token for token, ngram in self._merged.items()})
+        self._runs = {**vocabulary.removed, **self._merged}
         self._rank = (
             {token: rank for rank, token in enumerate(vocabulary.ids)}
             if segmentation == "score"
@@ -255,13 +230,7 @@ class PatchTokenizer:
 
     def expand(self, tokens: Iterable[int]) -> list[int]:
         """The tokens of the base tokenizer that some tokens stand for."""
-        below: list[int] = []
-        for token in tokens:
-            if token in self._runs:
-                below.extend(self._runs[token])
-            else:
-                below.append(token)
-        return below
+        return [part for token in tokens for part in self._runs.get(token, (token,))]
 
     def reset(self) -> None:
         """Set the counts to 0."""

@@ -177,18 +177,22 @@ def apply(lm: "LanguageModel", params: Params) -> "LanguageModel":
     from workers.data.text import corpus
     from workers.errors import Unsupported
     from workers.models.share_weights import clone_shared
+    from workers.vocabulary.adaptation import (
+        Tuning,
+        resized,
+        tuned,
+        with_vocabulary,
+        with_weights,
+    )
     from workers.vocabulary.build import VocabularyRecipe, cached_vocabulary
-    from workers.vocabulary.finetune import Tuning, tuned, with_weights
     from workers.vocabulary.ngram_tokenizer import (
         PatchTokenizer,
         UnusableVocabulary,
         Vocabulary,
         read_vocabulary,
         split_again,
-        token_count,
         tokenizer_hash,
     )
-    from workers.vocabulary.vocab_embeddings import resized, with_vocabulary
 
     if params.ngrams == 0 and params.finetune_steps == 0:
         return dataclasses.replace(lm, model=clone_shared(lm.model))
@@ -198,9 +202,7 @@ def apply(lm: "LanguageModel", params: Params) -> "LanguageModel":
             " the model that it adapts"
         )
     if params.ngrams == 0:
-        vocabulary = Vocabulary(
-            tokenizer=tokenizer_hash(lm.tokenizer), tokens=token_count(lm.tokenizer)
-        )
+        vocabulary = Vocabulary(tokenizer=tokenizer_hash(lm.tokenizer), tokens=lm.tokenizer.size)
     elif params.file is not None:
         vocabulary = read_vocabulary(Path(params.file))
         held, requested = (

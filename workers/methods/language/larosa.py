@@ -88,9 +88,7 @@ def apply(lm: "LanguageModel", params: Params) -> "LanguageModel":
 
     def rotations() -> "list[Tensor]":
         if params.rotation == "random":
-            return [
-                rotation_DD.to(like.device) for rotation_DD in calibrate.random_rotations(network)
-            ]
+            return calibrate.random_rotations(network, like.device)
         return calibrate.rotations(lm, params.data, params.calibration_tokens)
 
     def rules(coefficients: Coefficients | None) -> list[list[InputRule]]:
@@ -116,24 +114,13 @@ def apply(lm: "LanguageModel", params: Params) -> "LanguageModel":
                 lm, base, rules(trial), kernel=None, prefill=0.0, weights_hash=lm.weights_hash
             ),
         )
-    weights_hash = digest({"origin": lm.weights_hash, "larosa": params, "version": VERSION})
-    if params.form == "absorbed":
-        return skip(
-            lm,
-            absorbed(),
-            rules(coefficients),
-            kernel=params.kernel,
-            prefill=params.prefill,
-            weights_hash=weights_hash,
-        )
-    folded = shared(lm, "folded", lambda: fuse(lm.model, network, None))
-    back_and_forth = [rotation_DD.to(like.dtype) for rotation_DD in rotations()]
+    online = params.form == "online"
     return skip(
         lm,
-        folded,
+        shared(lm, "folded", lambda: fuse(lm.model, network, None)) if online else absorbed(),
         rules(coefficients),
-        kernel=None,
+        kernel=None if online else params.kernel,
         prefill=params.prefill,
-        rotations=back_and_forth,
-        weights_hash=weights_hash,
+        rotations=[rotation_DD.to(like.dtype) for rotation_DD in rotations()] if online else None,
+        weights_hash=digest({"origin": lm.weights_hash, "larosa": params, "version": VERSION}),
     )

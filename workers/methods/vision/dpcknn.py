@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from timm.models.vision_transformer import VisionTransformer
     from torch import Tensor
 
-    from workers.token_reduction.patch_vit import AttentionState, Reduction
+    from workers.token_reduction.patch_vit import AttentionState, Reduction, Stage
 
 PAPER = (
     "Du, Ding, Jia, Study on Density Peaks Clustering Based on k-Nearest Neighbors and Principal"
@@ -94,7 +94,7 @@ class Params(CountedKeepParams):
         return self
 
 
-tokens, refuses = Params.tokens, Params.too_deep
+tokens, refuses = Params.tokens, Params.unfit
 NEUTRAL = Params(keep_rate=1)
 EXAMPLES = (
     Params(keep_rate=0.5, layers=(1,)),
@@ -114,25 +114,20 @@ EXAMPLES = (
 
 def macs(params: Params, network: Network, image_size: ImageSize) -> int:
     """All pairwise products of the patch tokens in each block that clusters."""
-    clustering = [
-        block.attention
-        for block in tokens(params, network, image_size)
-        if block.mlp < block.attention
-    ]
-    return sum((count - network.prefix_tokens) ** 2 for count in clustering) * network.width
+    patches = (count - network.prefix_tokens for count in params.entering(network, image_size))
+    return sum(count**2 for count in patches) * network.width
 
 
 def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
     """A copy of `model` that merges clusters of tokens. Raises `Unsupported` as `fit` does."""
     from workers.token_reduction.patch_vit import fit_stages
 
-    sized = params.means is None
+    like, sized = model.patch_embed.proj.weight, params.means is None
 
-    def reduction(_: int, clusters: int) -> "Reduction":
-        like = model.patch_embed.proj.weight
+    def reduction(stage: "Stage") -> "Reduction":
         own = params.density == "code"
         return merge_clusters(
-            model.num_prefix_tokens, clusters, params.neighbours, like=like, sized=sized, own=own
+            stage.prefix, stage.left, params.neighbours, like=like, sized=sized, own=own
         )
 
     return fit_stages(model, params, reduction, proportional=params.prop_attn, by_size=sized)

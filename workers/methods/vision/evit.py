@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from sweeps.model.condition import ImageSize
 from sweeps.model.method import Network
-from workers.token_reduction.schedules import KeepParams
+from workers.token_reduction.schedules import FusedKeepParams
 
 if TYPE_CHECKING:
     from timm.models.vision_transformer import VisionTransformer
@@ -28,15 +28,11 @@ VERSION = 1
 SOLVES = "keep_rate"
 
 
-class Params(KeepParams):
+class Params(FusedKeepParams):
     """As for topk; the fused token comes on top of the share that is kept."""
 
-    def stage(self, keep_rate: float, present: int) -> int:
-        """Patch tokens that leave a reducing block, the fused one included."""
-        return min(present, super().stage(keep_rate, present) + 1)
 
-
-tokens = Params.tokens
+tokens, refuses = Params.tokens, Params.unscored
 NEUTRAL = Params(keep_rate=1)
 EXAMPLES = (
     Params(keep_rate=0.5, layers=(1,)),
@@ -50,18 +46,8 @@ def macs(params: Params, network: Network, image_size: ImageSize) -> int:
     """One row of QK^T and one weighted sum of the tokens in each block that drops some (eager
     attention has the row already).
     """
-    dropping = [
-        block.attention
-        for block in tokens(params, network, image_size)
-        if block.mlp < block.attention
-    ]
-    return sum(dropping) * (network.heads * network.head_dim + network.width)
-
-
-def refuses(params: Params, network: Network) -> str | None:
-    if not network.class_token:
-        return f"{network.name} has no class token, whose attention is the score"
-    return params.too_deep(network)
+    of_each = network.heads * network.head_dim + network.width
+    return sum(params.entering(network, image_size)) * of_each
 
 
 def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
@@ -70,12 +56,12 @@ def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
     """
     from workers.token_reduction.patch_vit import fit_stages
 
-    def reduction(patches: int, left: int) -> "Reduction":
-        return keep_best_and_fuse(
-            model.num_prefix_tokens, patches, left - 1, like=model.patch_embed.proj.weight
-        )
-
-    return fit_stages(model, params, reduction)
+    like = model.patch_embed.proj.weight
+    return fit_stages(
+        model,
+        params,
+        lambda stage: keep_best_and_fuse(stage.prefix, stage.patches, stage.left - 1, like=like),
+    )
 
 
 def keep_best_and_fuse(prefix: int, patches: int, kept: int, *, like: "Tensor") -> "Reduction":
@@ -84,17 +70,14 @@ def keep_best_and_fuse(prefix: int, patches: int, kept: int, *, like: "Tensor") 
     """
     import torch
 
-    from workers.token_reduction.token_ops import class_token_scores, prefix_bonus, select
+    from workers.token_reduction.token_ops import best_tokens, select
 
-    bonus_1N = prefix_bonus(prefix, patches, like=like)
+    best = best_tokens(prefix, patches, kept, like=like)
 
     def reduction(
         x_BND: "Tensor", size_BN1: "Tensor | None", attended: "AttentionState"
     ) -> "tuple[Tensor, Tensor | None]":
-        score_BN = class_token_scores(
-            attended.q_BHNd, attended.k_BHNd, attended.scale, attended.attention_BHNN
-        )
-        index_BK = (score_BN + bonus_1N).topk(prefix + kept).indices
+        score_BN, index_BK = best(attended)
         # With the weights of the kept tokens set to zero, one product fuses the others without
         # gathering them.
         fused_B1D = score_BN.scatter(1, index_BK, 0.0)[:, None] @ x_BND

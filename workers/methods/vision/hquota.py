@@ -6,7 +6,7 @@ kept, a quota are hubs, those with the most inflow times size; the rest are foun
 among the signatures. Every other token is merged into its most similar kept token, as a mean
 weighted by size. Prefix tokens (class, distillation, registers) stay as they are. Sizes are passed
 on, and later attention adds log(size) to each key's logits. At most half of the patch tokens
-present are removed in a block. `implementation` is as in `implementations.py`; both implementations
+present are removed in a block. `implementation` is as in `schedules.py`; both implementations
 select the same tokens, and merged tokens are equal to rounding.
 
 What the summary leaves open, and the choice made here:
@@ -58,16 +58,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from sweeps.model import method
 from sweeps.model.condition import ImageSize
 from sweeps.model.method import BlockTokens, Network
-from workers.token_reduction import implementations
-from workers.token_reduction.implementations import ImplementationField
 from workers.token_reduction.schedules import (
     ROUNDING,
     UNSOLVED,
     AlignField,
     BudgetField,
+    ImplementationField,
+    NativeParams,
+    ScheduleParams,
     TokenCount,
     aligned,
     beyond,
@@ -92,12 +92,13 @@ HOLD = 3
 """Default of `hold`: as many blocks as are early."""
 
 
-class Params(method.Params):
+class Params(NativeParams, ScheduleParams):
     """How many tokens are removed: exactly one of `r`, `keep_rate` and `budget`. Where: `layers`.
     The rest is how.
     """
 
     amounts: ClassVar[Mapping[str, Any]] = {"r": 0, "keep_rate": 1, "budget": None}
+    at_most_half = True
     r: TokenCount | tuple[TokenCount, ...] | None = Field(
         default=None,
         description=(
@@ -195,11 +196,6 @@ class Params(method.Params):
         default=False, description="the merged tokens' mean becomes the mean weighted by size"
     )
     implementation: ImplementationField = "auto"
-    choose, chosen_implementation, eager_only = (
-        implementations.choose,
-        implementations.chosen_implementation,
-        implementations.eager_only,
-    )
     budget: BudgetField = None
     align: AlignField = None
 
@@ -264,28 +260,28 @@ class Params(method.Params):
                 patches -= min(r, patches // 2)
         return goals
 
-    def removed(self, depth: int, patches: int, prefix: int = 0) -> Mapping[int, int]:
-        """Patch tokens that each reducing block removes when `patches` enter the first, beside
-        `prefix` others; at least one each.
+    def requested(self, depth: int, patches: int) -> Mapping[int, int]:
+        goals = self.goals(depth, patches).items()
+        return {block: present - min(r, present // 2) for block, (present, r) in goals}
 
-        At most half of those present. `align` rounds what is left up, as in `schedules`. Raises
-        `ValueError` before a budget is solved.
-        """
-        goals = self.goals(depth, patches)
-        counts = [present - min(r, present // 2) for present, r in goals.values()]
-        if self.place == "around":
-            left = [aligned([count], patches, prefix, self.align)[0] for count in counts]
-            return {
-                block: patches - count
-                for block, count in zip(goals, left, strict=True)
-                if count < patches
-            }
-        removed = {}
-        for block, count in zip(goals, aligned(counts, patches, prefix, self.align), strict=True):
-            if count < patches:
-                removed[block] = min(patches - count, patches // 2)
-                patches -= removed[block]
-        return {block: r for block, r in removed.items() if r > 0}
+    def left(self, depth: int, patches: int, prefix: int = 0) -> dict[int, int]:
+        """As in `ScheduleParams`; around the attention all tokens enter every block."""
+        if self.place == "after":
+            return super().left(depth, patches, prefix)
+        requested = self.requested(depth, patches).items()
+        counts = {block: aligned(count, prefix, self.align) for block, count in requested}
+        return {block: count for block, count in counts.items() if count < patches}
+
+    def tokens(self, network: Network, image_size: ImageSize) -> tuple[BlockTokens, ...]:
+        """Tokens in each block; around the attention all are restored before the MLP."""
+        if self.place == "after":
+            return super().tokens(network, image_size)
+        patches, prefix = network.patch_tokens(image_size), network.prefix_tokens
+        left = self.left(network.depth, patches, prefix)
+        return tuple(
+            BlockTokens(left.get(block, patches) + prefix, patches + prefix)
+            for block in range(network.depth)
+        )
 
     def solved(self, network: Network, image_size: ImageSize) -> dict[str, float]:
         """`r_capped_blocks`: in how many blocks more than half of the patch tokens were to go, so
@@ -295,23 +291,29 @@ class Params(method.Params):
         capped = sum(r > present // 2 for present, r in goals)
         return {"r_capped_blocks": capped} if capped else {}
 
-    def grouping(self, removed: Mapping[int, int]) -> tuple[int, ...]:
+    def grouping(self, left: Mapping[int, int]) -> tuple[int, ...]:
         """Of the blocks that reduce those that group tokens; the others hold the groups of the
         block before.
         """
         if self.place == "after":
-            return tuple(removed)
+            return tuple(left)
         grouping: list[int] = []
-        for block, r in removed.items():
-            if not (
-                grouping
-                and block - grouping[-1] < (self.hold or HOLD)
-                and removed.get(block - 1) == r
-            ):
+        for block, count in left.items():
+            held = grouping and block - grouping[-1] < (self.hold or HOLD)
+            if not held or left.get(block - 1) != count:
                 grouping.append(block)
         return tuple(grouping)
 
+    def unfit(self, network: Network) -> str | None:
+        named = self.named(network.depth)
+        if (reason := beyond(named, network)) is not None:
+            return reason
+        if isinstance(self.r, tuple) and len(self.r) > len(named):
+            return f"r lists {len(self.r)} blocks, but {len(named)} of {network.name} reduce"
+        return None
 
+
+tokens, refuses = Params.tokens, Params.unfit
 NEUTRAL = Params(r=0)
 EXAMPLES = (
     Params(r=3),
@@ -333,20 +335,6 @@ EXAMPLES = (
 )
 
 
-def tokens(params: Params, network: Network, image_size: ImageSize) -> tuple[BlockTokens, ...]:
-    patches, prefix = network.patch_tokens(image_size), network.prefix_tokens
-    removed = params.removed(network.depth, patches, prefix)
-    trace, present = [], patches + prefix
-    for block in range(network.depth):
-        left = present - removed.get(block, 0)
-        if params.place == "around":
-            trace.append(BlockTokens(left, present))
-        else:
-            trace.append(BlockTokens(present, left))
-            present = left
-    return tuple(trace)
-
-
 def macs(params: Params, network: Network, image_size: ImageSize) -> int:
     """Similarities of signatures and of matched tokens; around the attention also what only the
     selection needs.
@@ -354,16 +342,15 @@ def macs(params: Params, network: Network, image_size: ImageSize) -> int:
     After the attention the inflow costs nothing more: the attention forms its matrix itself.
     """
     patches, prefix = network.patch_tokens(image_size), network.prefix_tokens
-    removed = params.removed(network.depth, patches, prefix)
-    grouping, width = params.grouping(removed), network.heads * network.head_dim
+    left = params.left(network.depth, patches, prefix)
+    grouping, width = params.grouping(left), network.heads * network.head_dim
     feature = network.head_dim if params.match == "k" else network.width
-    total, present = 0, patches
-    for block, r in removed.items():
-        kept, all_tokens = present - r, present + prefix
+    total, all_tokens = 0, patches + prefix
+    for block, kept in left.items():
         if block in grouping:
-            total += present**2 * network.heads + r * kept * feature
+            total += patches**2 * network.heads + (patches - kept) * kept * feature
         if params.place == "after":
-            present = kept
+            patches = kept
             continue
         if block in grouping:  # queries and keys of all tokens, and their products
             total += 2 * all_tokens * network.width * width + all_tokens**2 * width
@@ -373,32 +360,16 @@ def macs(params: Params, network: Network, image_size: ImageSize) -> int:
     return total
 
 
-def refuses(params: Params, network: Network) -> str | None:
-    named = params.named(network.depth)
-    if (reason := beyond(named, network)) is not None:
-        return reason
-    if isinstance(params.r, tuple) and len(params.r) > len(named):
-        return f"r lists {len(params.r)} blocks, but {len(named)} of {network.name} reduce"
-    return None
-
-
 def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
     """A copy of `model` that merges tokens into hubs and the farthest from them.
 
     Raises `Unsupported` as `fit` does, and for `implementation: native` where that cannot run.
     """
-    from workers.token_reduction.hquota_ops import (
-        Grouping,
-        MergeAdjustment,
-        merge_after,
-        merge_around,
-    )
-    from workers.token_reduction.patch_vit import fit
+    from workers.token_reduction import hquota_ops
+    from workers.token_reduction.patch_vit import fit, stages
     from workers.token_reduction.tome_cpp import check_native
 
-    prefix, patches = model.num_prefix_tokens, model.patch_embed.num_patches
-    removed = params.removed(len(model.blocks), patches, prefix)
-    adjustment = MergeAdjustment()
+    adjustment = hquota_ops.MergeAdjustment()
     if (
         params.alpha
         or params.eta
@@ -406,27 +377,27 @@ def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
         or params.temperature
         or params.recentre
     ):
-        adjustment = MergeAdjustment(
-            **{name: getattr(params, name) for name in MergeAdjustment._fields}
+        adjustment = hquota_ops.MergeAdjustment(
+            **{name: getattr(params, name) for name in hquota_ops.MergeAdjustment._fields}
         )
-    reductions: dict[int, Reduction | MergeAroundAttention] = {}
     native = params.implementation == "native"
     if native:
         check_native(model.patch_embed.proj.weight)
-    grouping_blocks, whole = params.grouping(removed), params.merge == "kv"
-    for block, r in removed.items():
-        grouping = Grouping(
-            prefix, patches - r, params.quota, by_key=params.match == "k", native=native
-        )
-        if params.place == "around":
-            by_size = params.prop_attn
-            reductions[block] = merge_around(
-                grouping, adjustment, whole=whole, by_size=by_size, groups=block in grouping_blocks
-            )
+    reductions: dict[int, Reduction | MergeAroundAttention] = {}
+    after, by_key, whole = params.place == "after", params.match == "k", params.merge == "kv"
+    found = tuple(stages(model, params))
+    grouping_blocks = params.grouping({stage.block: stage.left for stage in found})
+    for block, prefix, _, left in found:
+        grouping = hquota_ops.Grouping(prefix, left, params.quota, by_key, adjustment, native)
+        if after:
+            reductions[block] = hquota_ops.merge_after(grouping, whole=whole)
         else:
-            patches -= r
-            reductions[block] = merge_after(grouping, adjustment, whole=whole)
-    after = params.place == "after"
+            reductions[block] = hquota_ops.merge_around(
+                grouping,
+                whole=whole,
+                by_size=params.prop_attn,
+                groups=block in grouping_blocks,
+            )
     return fit(
         model, reductions, proportional=after and params.prop_attn, by_size=after, inflow=after
     )

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from timm.models.vision_transformer import VisionTransformer
     from torch import Tensor
 
-    from workers.token_reduction.patch_vit import AttentionState, Reduction
+    from workers.token_reduction.patch_vit import AttentionState, Reduction, Stage
 
 PAPER = (
     "Tran et al., Accelerating Transformers with Spectrum-Preserving Token Merging, NeurIPS 2024,"
@@ -92,7 +92,7 @@ class Params(MergeParams):
         return math.ceil(depth / 2) if self.energy == "code" else 0
 
 
-tokens, refuses = Params.tokens, Params.too_long
+tokens, refuses = Params.tokens, Params.unfit
 NEUTRAL = Params(r=0)
 EXAMPLES = (
     Params(r_ratio=0.2),
@@ -121,19 +121,17 @@ def macs(params: Params, network: Network, image_size: ImageSize) -> int:
 
 def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
     """A copy of `model` that merges tokens of high energy. Raises `Unsupported` as `fit` does."""
-    from workers.token_reduction.patch_vit import fit
+    from workers.token_reduction.patch_vit import fit_stages
 
-    depth, prefix = len(model.blocks), model.num_prefix_tokens
-    merged = params.merged(depth, model.patch_embed.num_patches, prefix)
-    reductions = {}
-    for block, r in enumerate(merged):
-        if r > 0:
-            energy = Energy(
-                params.margin * (1 - block / depth), params.alpha, shifted=params.energy == "code"
-            )
-            merge = match_ordered if block < params.bipartite(depth) else merge_alike
-            reductions[block] = merge(prefix, r, energy)
-    return fit(model, reductions, proportional=params.prop_attn, by_size=True)
+    depth = len(model.blocks)
+
+    def make(stage: "Stage") -> "Reduction":
+        margin = params.margin * (1 - stage.block / depth)
+        energy = Energy(margin, params.alpha, shifted=params.energy == "code")
+        merge = match_ordered if stage.block < params.bipartite(depth) else merge_alike
+        return merge(stage.prefix, stage.patches - stage.left, energy)
+
+    return fit_stages(model, params, make, proportional=params.prop_attn, by_size=True)
 
 
 class Energy(NamedTuple):

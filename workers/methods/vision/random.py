@@ -15,9 +15,8 @@ from workers.token_reduction.schedules import CountedKeepParams
 
 if TYPE_CHECKING:
     from timm.models.vision_transformer import VisionTransformer
-    from torch import Tensor
 
-    from workers.token_reduction.patch_vit import AttentionState, Reduction
+    from workers.token_reduction.patch_vit import Reduction, Stage
 
 PAPER = "none: a control. Its schedule is that of topk"
 VERSION = 1
@@ -31,7 +30,7 @@ class Params(CountedKeepParams):
     seed: int = Field(default=0, ge=0, lt=2**63, description="seed of the draw")
 
 
-tokens, refuses = Params.tokens, Params.too_deep
+tokens, refuses = Params.tokens, Params.unfit
 NEUTRAL = Params(keep_rate=1)
 EXAMPLES = (
     Params(keep_rate=0.5, layers=(1,)),
@@ -50,18 +49,12 @@ def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
 
     from workers.token_reduction.patch_vit import fit_stages
 
-    prefix, like = model.num_prefix_tokens, model.patch_embed.proj.weight
+    device = model.patch_embed.proj.weight.device
     generator = torch.Generator().manual_seed(params.seed)
 
-    def keep(patches: int, kept: int) -> "Reduction":
-        drawn = torch.randperm(patches, generator=generator)[:kept].sort().values + prefix
-        index_K = torch.cat((torch.arange(prefix), drawn)).to(like.device)
-
-        def reduction(
-            x_BND: "Tensor", size_BN1: "Tensor | None", _: "AttentionState"
-        ) -> "tuple[Tensor, Tensor | None]":
-            return x_BND.index_select(1, index_K), size_BN1
-
-        return reduction
+    def keep(stage: "Stage") -> "Reduction":
+        drawn = torch.randperm(stage.patches, generator=generator)[: stage.left].sort().values
+        index_K = torch.cat((torch.arange(stage.prefix), drawn + stage.prefix)).to(device)
+        return lambda x_BND, size_BN1, _: (x_BND.index_select(1, index_K), size_BN1)
 
     return fit_stages(model, params, keep)

@@ -16,15 +16,13 @@ from typing import TYPE_CHECKING
 
 from sweeps.model.condition import ImageSize
 from sweeps.model.method import Network
-from workers.token_reduction import implementations
-from workers.token_reduction.implementations import ImplementationField
-from workers.token_reduction.schedules import MergeParams
+from workers.token_reduction.schedules import ImplementationField, MergeParams, NativeParams
 
 if TYPE_CHECKING:
+    import torch
     from timm.models.vision_transformer import VisionTransformer
-    from torch import Tensor
 
-    from workers.token_reduction.patch_vit import AttentionState, Reduction
+    from workers.token_reduction.patch_vit import Reduction, Stage
 
 PAPER = (
     "Bolya, Fu, Dai, Zhang, Feichtenhofer, Hoffman, Token Merging: Your ViT But Faster, ICLR 2023,"
@@ -34,18 +32,13 @@ VERSION = 1
 SOLVES = "r"
 
 
-class Params(MergeParams):
+class Params(NativeParams, MergeParams):
     """How many are merged, and by which code."""
 
     implementation: ImplementationField = "auto"
-    choose, chosen_implementation, eager_only = (
-        implementations.choose,
-        implementations.chosen_implementation,
-        implementations.eager_only,
-    )
 
 
-tokens, refuses = Params.tokens, Params.too_long
+tokens, refuses = Params.tokens, Params.unfit
 NEUTRAL = Params(r=0)
 EXAMPLES = (
     Params(r=3),
@@ -60,11 +53,7 @@ EXAMPLES = (
 
 def macs(params: Params, network: Network, image_size: ImageSize) -> int:
     """The similarities of one half of the tokens with the other half, in each block that merges."""
-    merging = [
-        block.attention
-        for block in tokens(params, network, image_size)
-        if block.mlp < block.attention
-    ]
+    merging = params.entering(network, image_size)
     return sum((count // 2) * (count - count // 2) for count in merging) * network.head_dim
 
 
@@ -74,53 +63,37 @@ def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
     `implementation: auto` is by torch's operators, which run anywhere. Raises `Unsupported` as
     `fit` does, and for `implementation: native` where that cannot run.
     """
-    from workers.token_reduction.patch_vit import fit
+    from workers.token_reduction.patch_vit import fit_stages
     from workers.token_reduction.tome_cpp import check_native
 
-    prefix, patches, like = (
-        model.num_prefix_tokens,
-        model.patch_embed.num_patches,
-        model.patch_embed.proj.weight,
-    )
-    native = params.implementation == "native"
+    like, native = model.patch_embed.proj.weight, params.implementation == "native"
     if native:
         check_native(like)
-    reductions = {}
-    for block, r in enumerate(params.merged(len(model.blocks), patches, prefix)):
-        if r > 0:
-            reductions[block] = (
-                merge_natively(prefix, r)
-                if native
-                else merge_similar(prefix, patches, r, like=like)
-            )
-        patches -= r
-    return fit(model, reductions, proportional=params.prop_attn, by_size=True)
+    return fit_stages(
+        model,
+        params,
+        merge_natively if native else lambda stage: merge_similar(stage, like.device),
+        proportional=params.prop_attn,
+        by_size=True,
+    )
 
 
-def merge_similar(prefix: int, patches: int, r: int, *, like: "Tensor") -> "Reduction":
-    """Merges `r` of the `patches` tokens behind the `prefix` tokens; constants get the device of
-    `like`.
-    """
+def merge_similar(stage: "Stage", device: "torch.device") -> "Reduction":
+    """Merges similar patch tokens behind the prefix tokens; constants are on `device`."""
     from workers.token_reduction.token_ops import bipartite_match, bipartite_sets, merge_matched
 
-    sets = bipartite_sets(prefix, prefix + patches, like.device)
-
-    def reduction(
-        x_BND: "Tensor", size_BN1: "Tensor | None", attended: "AttentionState"
-    ) -> "tuple[Tensor, Tensor | None]":
-        # Sums have the directions of means, and take a quarter less time.
-        return merge_matched(x_BND, size_BN1, bipartite_match(attended.k_BHNd.sum(1), sets, r))
-
-    return reduction
+    _, prefix, patches, left = stage
+    sets = bipartite_sets(prefix, prefix + patches, device)
+    # Sums have the directions of means, and take a quarter less time.
+    return lambda x_BND, size_BN1, attended: merge_matched(
+        x_BND, size_BN1, bipartite_match(attended.k_BHNd.sum(1), sets, patches - left)
+    )
 
 
-def merge_natively(prefix: int, r: int) -> "Reduction":
+def merge_natively(stage: "Stage") -> "Reduction":
     """As `merge_similar`, by one compiled call."""
     from workers.token_reduction.tome_cpp import merge_similar_cpp
 
-    def reduction(
-        x_BND: "Tensor", size_BN1: "Tensor | None", attended: "AttentionState"
-    ) -> "tuple[Tensor, Tensor | None]":
-        return merge_similar_cpp(x_BND, attended.k_BHNd, size_BN1, prefix, r)
-
-    return reduction
+    return lambda x_BND, size_BN1, attended: merge_similar_cpp(
+        x_BND, attended.k_BHNd, size_BN1, stage.prefix, stage.patches - stage.left
+    )

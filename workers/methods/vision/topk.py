@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from timm.models.vision_transformer import VisionTransformer
     from torch import Tensor
 
-    from workers.token_reduction.patch_vit import AttentionState, Reduction
+    from workers.token_reduction.patch_vit import Reduction, Stage
 
 PAPER = (
     "Haurum et al., Which Tokens to Use? Investigating Token Reduction in Vision Transformers,"
@@ -40,7 +40,7 @@ class Params(CountedKeepParams):
     )
 
 
-tokens = Params.tokens
+tokens, refuses = Params.tokens, Params.unscored
 NEUTRAL = Params(keep_rate=1)
 EXAMPLES = (
     Params(keep_rate=0.5, layers=(1,)),
@@ -55,16 +55,7 @@ def macs(params: Params, network: Network, image_size: ImageSize) -> int:
     """One row of QK^T in each block that drops tokens (where attention is not fused, its matrix has
     the row already).
     """
-    dropping = [
-        block for block in tokens(params, network, image_size) if block.mlp < block.attention
-    ]
-    return sum(block.attention for block in dropping) * network.heads * network.head_dim
-
-
-def refuses(params: Params, network: Network) -> str | None:
-    if not network.class_token:
-        return f"{network.name} has no class token, whose attention is the score"
-    return params.too_deep(network)
+    return sum(params.entering(network, image_size)) * network.heads * network.head_dim
 
 
 def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
@@ -74,17 +65,11 @@ def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
     """
     from workers.token_reduction.patch_vit import fit_stages
 
-    prefix, like = model.num_prefix_tokens, model.patch_embed.proj.weight
-    fused = params.implementation == "triton"
-    if fused:
+    like = model.patch_embed.proj.weight
+    if params.implementation == "triton":
         check_triton(like)
-
-    def reduction(patches: int, kept: int) -> "Reduction":
-        return (
-            keep_best_fused(prefix, kept) if fused else keep_best(prefix, patches, kept, like=like)
-        )
-
-    return fit_stages(model, params, reduction)
+        return fit_stages(model, params, keep_best_fused)
+    return fit_stages(model, params, lambda stage: keep_best(stage, like))
 
 
 def check_triton(like: "Tensor") -> None:
@@ -102,37 +87,22 @@ def check_triton(like: "Tensor") -> None:
         raise Unsupported("implementation: triton needs the package triton, which is not installed")
 
 
-def keep_best(prefix: int, patches: int, kept: int, *, like: "Tensor") -> "Reduction":
-    """Keeps the `prefix` tokens and the `kept` best of `patches`; constants get the device and type
-    of `like`.
+def keep_best(stage: "Stage", like: "Tensor") -> "Reduction":
+    """Keeps the prefix tokens and the best patch tokens; constants get the device and type of
+    `like`.
     """
-    from workers.token_reduction.token_ops import class_token_scores, prefix_bonus, select
+    from workers.token_reduction.token_ops import best_tokens, select
 
-    # scores and bonuses in one sort, without an operator to keep them apart
-    bonus_1N = prefix_bonus(prefix, patches, like=like)
-
-    def reduction(
-        x_BND: "Tensor", size_BN1: "Tensor | None", attended: "AttentionState"
-    ) -> "tuple[Tensor, Tensor | None]":
-        score_BN = class_token_scores(
-            attended.q_BHNd, attended.k_BHNd, attended.scale, attended.attention_BHNN
-        )
-        return select(x_BND, (score_BN + bonus_1N).topk(prefix + kept).indices), size_BN1
-
-    return reduction
+    best = best_tokens(stage.prefix, stage.patches, stage.left, like=like)
+    return lambda x_BND, size_BN1, attended: (select(x_BND, best(attended)[1]), size_BN1)
 
 
-def keep_best_fused(prefix: int, kept: int) -> "Reduction":
+def keep_best_fused(stage: "Stage") -> "Reduction":
     """As `keep_best`, by one fused kernel."""
     from workers.token_reduction.token_ops import class_token_attention
-    from workers.token_reduction.topk_triton import keep_best_triton
+    from workers.token_reduction.triton_kernels import keep_best_triton
 
-    def reduction(
-        x_BND: "Tensor", size_BN1: "Tensor | None", attended: "AttentionState"
-    ) -> "tuple[Tensor, Tensor | None]":
-        weight_BHN = class_token_attention(
-            attended.q_BHNd, attended.k_BHNd, attended.scale, attended.attention_BHNN
-        )
-        return keep_best_triton(x_BND, weight_BHN, prefix, kept), size_BN1
-
-    return reduction
+    return lambda x_BND, size_BN1, attended: (
+        keep_best_triton(x_BND, class_token_attention(attended), stage.prefix, stage.left),
+        size_BN1,
+    )

@@ -17,8 +17,9 @@ from sweeps.model.method import BlockTokens, Network, Purpose
 from workers.token_reduction.schedules import (
     AlignField,
     CountedKeepParams,
-    KeepParams,
+    FusedKeepParams,
     MergeParams,
+    ScheduleParams,
     TokenCount,
     one_amount,
     ordered_blocks,
@@ -31,14 +32,6 @@ if TYPE_CHECKING:
 
 PAPER = "none: a control"
 VERSION = 1
-
-
-class FusingParams(KeepParams):
-    """The counts of a method that appends a fused token to those that it keeps."""
-
-    def stage(self, keep_rate: float, present: int) -> int:
-        """Patch tokens that leave a reducing block, the fused one included."""
-        return min(present, super().stage(keep_rate, present) + 1)
 
 
 class Params(method.Params):
@@ -101,7 +94,7 @@ class Params(method.Params):
         return None if layers is None else ordered_blocks(layers)
 
     @property
-    def schedule(self) -> KeepParams | MergeParams:
+    def schedule(self) -> ScheduleParams:
         """The parameters of a method with the same counts."""
         if self.keep_rate is None:
             return MergeParams(r=self.r, r_ratio=self.r_ratio, align=self.align)
@@ -109,7 +102,9 @@ class Params(method.Params):
         if self.layers is not None:
             given["layers"] = self.layers
         return (
-            FusingParams(**given) if self.fused else CountedKeepParams(**given, counts=self.counts)
+            FusedKeepParams(**given)
+            if self.fused
+            else CountedKeepParams(**given, counts=self.counts)
         )
 
 
@@ -134,33 +129,14 @@ def macs(params: Params, network: Network, image_size: ImageSize) -> int:  # noq
 
 
 def refuses(params: Params, network: Network) -> str | None:
-    schedule = params.schedule
-    return (
-        schedule.too_deep(network)
-        if isinstance(schedule, KeepParams)
-        else schedule.too_long(network)
-    )
+    return params.schedule.unfit(network)
 
 
 def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
     """A copy of `model` that keeps the first tokens. Raises `Unsupported` as `fit` does."""
-    from workers.token_reduction.patch_vit import fit
+    from workers.token_reduction.patch_vit import fit_stages
 
-    prefix, patches = model.num_prefix_tokens, model.patch_embed.num_patches
-    schedule, left = params.schedule, patches
-    if isinstance(schedule, KeepParams):
-        counts = dict(schedule.kept(patches, prefix))
-    else:
-        counts = {}
-        for block, removed in enumerate(schedule.merged(len(model.blocks), patches, prefix)):
-            left -= removed
-            counts[block] = left
-    reductions, present = {}, patches
-    for block, count in sorted(counts.items()):
-        if count < present:
-            reductions[block] = cut_to(prefix + count)
-        present = count
-    return fit(model, reductions)
+    return fit_stages(model, params.schedule, lambda stage: cut_to(stage.prefix + stage.left))
 
 
 def cut_to(left: int) -> "Reduction":

@@ -1,4 +1,4 @@
-"""Writes what planning must know of timm's models: `python -m workers.models.write_catalogues`, ten
+"""Writes what planning must know of timm's models: `python -m tests.catalogues`, ten
 minutes.
 
 `sweeps/geometry/vit_catalogue.json`: the geometry of each plain ViT. `variants.json`: the outputs
@@ -22,7 +22,7 @@ from torch import nn
 import sweeps
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.model.method import Network
-from workers.training import digits_vit
+from workers.training.train_vit import default_cfgs
 
 POOLINGS = ("token", "avg", "map")
 CONVOLUTIONAL, HYBRID = "convolutional network", "hybrid of convolutions and attention"
@@ -77,7 +77,7 @@ def candidates() -> list[str]:
         {
             *timm.list_models(module="vision_transformer"),
             *timm.list_models(module="deit"),
-            *digits_vit.default_cfgs,
+            *default_cfgs,
         }
     )
 
