@@ -70,8 +70,8 @@ def test_a_language_method_is_one_file(folder: Path) -> None:
     ("wrong", "message"),
     [
         (LANGUAGE_METHOD.replace('"language"', '"sound"'), "MODALITY is 'sound'"),
-        (LANGUAGE_METHOD.replace("def skipped", "def skip"), "lacks the function skipped"),
-        (LANGUAGE_METHOD.replace('MODALITY = "language"\n', ""), "lacks the function tokens"),
+        (LANGUAGE_METHOD.replace("def skipped", "def skip"), "lacks skipped"),
+        (LANGUAGE_METHOD.replace('MODALITY = "language"\n', ""), "lacks tokens"),
         (LANGUAGE_METHOD.replace("VERSION = 2", "VERSION = '2'"), r"lacks VERSION \(int\)"),
     ],
 )

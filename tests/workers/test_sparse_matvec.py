@@ -102,16 +102,16 @@ def test_readers_of_one_vector_are_served_at_once(dtype):
         readers = copy.deepcopy(sparse_matvec.Readers(weights, biases))
         x_I = torch.randn(inputs, generator=generator).to(dtype)
         for kept, threshold in (
-            (1, 0.0),
-            (max(1, inputs // 2), 0.0),
-            (inputs, 0.0),
-            (None, 0.5),
-            (None, 100.0),
+            (1, None),
+            (max(1, inputs // 2), None),
+            (inputs, None),
+            (1, 0.5),
+            (1, 100.0),
         ):
             active = (
-                sparse_matvec.above(x_I, threshold)
-                if kept is None
-                else sparse_matvec.largest(x_I, kept)
+                sparse_matvec.largest(x_I, kept)
+                if threshold is None
+                else sparse_matvec.above(x_I, threshold)
             )
             products, read = readers.products(x_I, kept, threshold)
             assert read == active.read
@@ -212,7 +212,7 @@ for dtype, bits, largest in ((torch.float32, torch.int32, 0x7fffffff), (torch.bf
         assert rows.largest(x, kept).index_K.tolist() == sorted([5, 9, 0][:kept])
         assert (rows.mask_largest(x[None], kept)[0] != 0).sum() == kept
         if rows.compiled("multiply", x):
-            products, read = rows.Readers([torch.ones(64, 8, dtype=dtype)], [None]).products(x, kept, 0.0)
+            products, read = rows.Readers([torch.ones(64, 8, dtype=dtype)], [None]).products(x, kept)
             assert read == kept and products[0].isnan().all()
 print("works")
 """
@@ -336,7 +336,7 @@ def test_choice_of_a_route():
     assert sparse_matvec.select_route("embedding_bag", weight_IO, 32) == "embedding_bag"
     with pytest.raises(
         Unsupported,
-        match="kernel triton: triton runs on CUDA devices only, and the model is on cpu",
+        match="kernel triton: it runs on cuda only, and the model is on cpu",
     ):
         sparse_matvec.select_route("triton", weight_IO, 32)
     assert sparse_matvec.select_route("auto", weight_IO.half(), 32) == "embedding_bag"
