@@ -1,5 +1,5 @@
-"""For all tests: distribution over the workers of pytest-xdist, tests that run alone, short garbage
-collections.
+"""For all tests: distribution over the workers of pytest-xdist, tests that run alone, no garbage
+collections of what is imported.
 """
 
 import ast
@@ -7,13 +7,13 @@ import fcntl
 import functools
 import gc
 import os
+import re
 import signal
 import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import pytest
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from xdist.scheduler import LoadFileScheduling
 
 ROOT = Path(__file__).parents[1]
+GROUPS = ("alone", "ray")
+"""Marks of tests of several modules that run on one worker, and first."""
 
 # Some hundred processes of the tests import the same sources, which are compiled once.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -30,6 +32,8 @@ sys.dont_write_bytecode = False
 # another.
 os.environ.pop("OMP_WAIT_POLICY", None)
 os.environ["GOMP_SPINCOUNT"] = "1000"
+# Imports leave no garbage worth the search; see `pytest_collection_finish`.
+gc.disable()
 # Nothing here is worth waiting until the runs of this host, of whatever user, have ended.
 LOCKS = Path(tempfile.gettempdir()) / f"breakeven-tests-{os.getuid()}"
 LOCKS.mkdir(exist_ok=True)
@@ -39,23 +43,33 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @functools.cache
-def uses_ray(module: str) -> bool:
-    """Whether a module of tests is marked with `pytestmark = pytest.mark.ray`."""
-    return "\npytestmark = pytest.mark.ray\n" in (ROOT / module).read_text(encoding="utf-8")
+def marked(module: str, mark: str) -> re.Pattern[str]:
+    """The functions of a module that have a mark, by its source: where tests are distributed, they
+    have only names.
+    """
+    source = (ROOT / module).read_text(encoding="utf-8")
+    if re.search(rf"^pytestmark = .*pytest\.mark\.{mark}\b", source, re.M):
+        return re.compile("")
+    named = re.findall(rf"^@pytest\.mark\.{mark}\n(?:^(?!def ).*\n)*def (\w+)", source, re.M)
+    return re.compile(rf"(?:{'|'.join(named) or '(?!)'})\b")
+
+
+def group(nodeid: str) -> str:
+    """What a test runs with on one worker: those that run alone, those of Ray, or its module."""
+    module, _, name = nodeid.partition("::")
+    return next((mark for mark in GROUPS if marked(module, mark).match(name)), module)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> "LoadFileScheduling":
-    """Each module runs on one worker; all modules that start Ray or lock the host run on the same
-    one.
-    """
+    """Each group of tests runs on one worker."""
     from xdist.scheduler import LoadFileScheduling
 
-    class ByModule(LoadFileScheduling):
+    class ByGroup(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return "ray" if uses_ray(nodeid.partition("::")[0]) else super()._split_scope(nodeid)
+            return group(nodeid)
 
-    return ByModule(config, log)
+    return ByGroup(config, log)
 
 
 def of_something(
@@ -64,21 +78,22 @@ def of_something(
     """`all` or `any` for a test module, where an assertion about an empty list fails: it would show
     nothing.
     """
-    asserts = [
-        node
-        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Assert)
-    ]
-    lines = {
-        line
-        for node in asserts
-        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
-    }
+
+    @functools.cache
+    def asserted() -> set[int]:
+        """Lines of assertions."""
+        nodes = ast.walk(ast.parse(module.read_text(encoding="utf-8")))
+        asserts = [node for node in nodes if isinstance(node, ast.Assert)]
+        return {
+            line
+            for node in asserts
+            for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        }
 
     def check(values: Iterable[object]) -> bool:
         __tracebackhide__ = True
         found = list(values)
-        if not found and sys._getframe(1).f_lineno in lines:
+        if not found and sys._getframe(1).f_lineno in asserted():
             pytest.fail(f"{holds.__name__}() of an empty list shows nothing")
         return holds(found)
 
@@ -86,10 +101,10 @@ def of_something(
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Ray comes first: it takes longest, and the other workers run the rest meanwhile. Modules get
-    their `all` and `any`.
+    """Tests that run alone come first, one after the other, so that the other workers wait for them
+    once; then Ray, which takes longest. Modules get their `all` and `any`.
     """
-    items.sort(key=lambda item: item.get_closest_marker("ray") is None)
+    items.sort(key=lambda item: (*GROUPS, group(item.nodeid)).index(group(item.nodeid)))
     for module in {item.getparent(pytest.Module) for item in items} - {None}:
         for holds in (all, any):
             vars(module.obj).setdefault(holds.__name__, of_something(holds, module.path))
@@ -99,8 +114,8 @@ def pytest_collection_finish() -> None:
     """Workers collect garbage around all that they measure: 0.2 s each time, with all of torch and
     transformers to look through.
     """
-    gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_unconfigure() -> None:
@@ -108,8 +123,14 @@ def pytest_unconfigure() -> None:
     gc.unfreeze()
 
 
+LOCKED: list[TextIO] = []
+"""The gate and the room, which a worker keeps from one test that runs alone to the next."""
+
+
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+def pytest_runtest_protocol(
+    item: pytest.Item, nextitem: pytest.Item | None
+) -> Generator[None, object, object]:
     """Run a test marked `alone` while no other test runs, and with one thread of torch for each
     worker of pytest-xdist.
 
@@ -121,14 +142,19 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     if torch := sys.modules.get("torch"):
         torch.set_num_threads(1)
     folder = Path(item.config.option.basetemp).parent
-    with ExitStack() as files:
-        gate, room = (
-            files.enter_context((folder / name).open("a+")) for name in ("gate.lock", "room.lock")
-        )
+    alone = item.get_closest_marker("alone")
+    if not LOCKED:
+        gate, room = ((folder / name).open("a+") for name in ("gate.lock", "room.lock"))
+        LOCKED.extend((gate, room))
         fcntl.lockf(gate, fcntl.LOCK_EX)  # not flock: a forked process would hold it as well
-        fcntl.lockf(room, fcntl.LOCK_EX if item.get_closest_marker("alone") else fcntl.LOCK_SH)
+        fcntl.lockf(room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         fcntl.lockf(gate, fcntl.LOCK_UN)
+    try:
         return (yield)
+    finally:
+        if not (alone and nextitem and nextitem.get_closest_marker("alone")):
+            while LOCKED:
+                LOCKED.pop().close()
 
 
 @pytest.fixture(scope="session")

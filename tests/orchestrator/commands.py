@@ -5,11 +5,14 @@ import io
 import os
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from orchestrator.cli import main
+from webapp.__main__ import main as run_webapp
 
 ROOT = Path(__file__).parents[2]
 SWEEP = """\
@@ -27,15 +30,15 @@ jobs:
 """
 
 
-OWN_PROCESS = ("run", "doctor", "plot", "app")
-"""Commands that start processes of their own."""
+OWN_PROCESS = ("run", "app")
+"""Commands that start Ray, or serve until they are ended."""
 
 
 def breakeven(
     *arguments: str, folder: Path, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run the command in `folder`, as a user would: in a process of its own if it starts others."""
-    if arguments[0] not in OWN_PROCESS and "--confirm" not in arguments:
+    """Run the command in `folder`, as a user would; some in a process of their own."""
+    if arguments[0] not in OWN_PROCESS:
         return in_process(*arguments, folder=folder, **environment)
     return subprocess.run(
         [sys.executable, "-m", "orchestrator", *arguments],
@@ -51,10 +54,17 @@ def breakeven(
 def in_process(
     *arguments: str, folder: Path, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command that starts no process in this one: the same, without two seconds of
-    imports.
+    """Run a command in this process: the same, without seconds of imports. `run` needs the fixture
+    `shared_ray`.
     """
     output, errors = io.StringIO(), io.StringIO()
+
+    def become(_: str, command: Sequence[str], variables: Mapping[str, str]) -> NoReturn:
+        """Run the command of the web app, which `plot` puts in its own place."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("BREAKEVEN_DB", variables["BREAKEVEN_DB"])
+            sys.exit(run_webapp(command[4:]))
+
     with (
         pytest.MonkeyPatch.context() as patch,
         contextlib.redirect_stdout(output),
@@ -62,6 +72,7 @@ def in_process(
     ):
         patch.chdir(folder)
         patch.setattr(sys, "argv", ["breakeven", *arguments])
+        patch.setattr(os, "execve", become)
         for name, value in {"BREAKEVEN_DB": "", **environment}.items():
             patch.setenv(name, value)
         with pytest.raises(SystemExit) as ended:

@@ -38,6 +38,13 @@ def cluster() -> Iterator[Cluster]:
         yield started
 
 
+@pytest.fixture
+def shared_ray(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`in_process("run", ...)` takes the cluster of all tests, and leaves it as it is."""
+    monkeypatch.setattr(Cluster, "start", lambda *_, **__: cluster)
+    monkeypatch.setattr(Cluster, "close", lambda _: None)
+
+
 class Store:
     """A store in a file, with what the tests query."""
 

@@ -136,6 +136,7 @@ def test_hostile_outcome_is_one_line_and_nothing_is_imported(tmp_path: Path, whi
     assert not (tmp_path / "breakeven.db").exists()
 
 
+@pytest.mark.usefixtures("shared_ray")
 def test_run_measures_survives_kill_and_resumes(tmp_path: Path) -> None:
     """A run that is killed with -9 loses at most the job in flight; the next one measures the rest,
     once, and reports.
@@ -153,7 +154,7 @@ def test_run_measures_survives_kill_and_resumes(tmp_path: Path) -> None:
     process.send_signal(signal.SIGKILL)
     process.communicate()
 
-    done = breakeven("run", "sweep.yaml", folder=tmp_path)
+    done = in_process("run", "sweep.yaml", folder=tmp_path)
 
     assert done.returncode == 0, done.stderr
     assert "1 of 3 comparisons are answered in this environment; 2 jobs left" in done.stdout
@@ -166,11 +167,12 @@ def test_run_measures_survives_kill_and_resumes(tmp_path: Path) -> None:
         ).fetchone() == (3, 3)
     connection.close()
 
-    again = breakeven("run", "sweep.yaml", folder=tmp_path)
+    again = in_process("run", "sweep.yaml", folder=tmp_path)
     assert "3 of 3 comparisons are answered in this environment; 0 jobs left" in again.stdout
     assert "starting Ray" not in again.stdout
 
 
+@pytest.mark.usefixtures("shared_ray")
 def test_a_time_out_before_the_requested_pairs_is_no_answer(tmp_path: Path) -> None:
     """A run whose time is up before `pairs: min` ends with exit code 1, the count, and the command
     that adds pairs.
@@ -178,11 +180,11 @@ def test_a_time_out_before_the_requested_pairs_is_no_answer(tmp_path: Path) -> N
     few = (
         SWEEP.replace("[32, 48, 64]", "[32]")
         .replace("min: 30, max: 30", "min: 99999, max: 99999")
-        .replace("1m", "8s")
+        .replace("1m", "4s")
     )
     (tmp_path / "sweep.yaml").write_text(few)
 
-    done = breakeven("run", "sweep.yaml", folder=tmp_path)
+    done = in_process("run", "sweep.yaml", folder=tmp_path)
 
     assert done.returncode == 1, done.stderr
     text = " ".join(done.stdout.split())

@@ -13,7 +13,7 @@ from sweeps.model.condition import Condition, Overrides
 from sweeps.model.job import DENSE, Arm, Comparison, Step
 from sweeps.model.kinds import kinds_of
 from sweeps.model.method import modality_of
-from tests.orchestrator.commands import SWEEP, breakeven
+from tests.orchestrator.commands import SWEEP, in_process
 from tests.store.language_fixtures import MODEL
 from workers.methods import all_methods
 
@@ -100,6 +100,7 @@ def test_parameters_that_the_method_does_not_know_are_written_as_they_are() -> N
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("shared_ray")
 def test_the_winner_is_measured_on_fresh_pairs(tmp_path: Path) -> None:
     """Measure a small sweep, take the advice where an arm gains, and confirm it: both figures are
     printed and stored.
@@ -108,18 +109,20 @@ def test_the_winner_is_measured_on_fresh_pairs(tmp_path: Path) -> None:
         "[32, 48, 64]", "[224]"
     )
     (tmp_path / "sweep.yaml").write_text(text)
-    assert breakeven("run", "sweep.yaml", folder=tmp_path).returncode == 0
+    assert in_process("run", "sweep.yaml", folder=tmp_path).returncode == 0
     options = ("--model", "deit_tiny_patch16_224", "--tokens", "196", "--batch", "1", "--confirm")
-    done = breakeven("advise", *options, folder=tmp_path)
+    done = in_process("advise", *options, folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("Use topk keep_rate=0.")
     assert "Confirmation: confirmed; chosen by " in done.stdout
     assert " fresh pairs " in done.stdout
     sql = "SELECT count(*) AS n FROM speedup"
-    assert json.loads(breakeven("query", sql, "--format", "json", folder=tmp_path).stdout) == [
+    assert json.loads(in_process("query", sql, "--format", "json", folder=tmp_path).stdout) == [
         {"n": 2}
     ]
     rounds = json.loads(
-        breakeven("query", "SELECT rounds FROM speedup", "--format", "json", folder=tmp_path).stdout
+        in_process(
+            "query", "SELECT rounds FROM speedup", "--format", "json", folder=tmp_path
+        ).stdout
     )
     assert sorted(row["rounds"] for row in rounds) == [1, 1 + VISITS]

@@ -19,7 +19,7 @@ from store.open.engine import connect
 from store.write.record import record
 from store.write.submission import NewSweep, submit_sweep
 from tests.fixtures.sql_rows import rows
-from tests.orchestrator.commands import ROOT, SWEEP, breakeven
+from tests.orchestrator.commands import ROOT, SWEEP, breakeven, in_process
 from tests.orchestrator.conftest import Store
 from tests.store.conftest import a_job, in_visits
 
@@ -108,6 +108,7 @@ def test_a_plan_names_what_one_stretch_can_show(passes: str, limits: int) -> Non
 
 
 @pytest.mark.ray
+@pytest.mark.usefixtures("shared_ray")
 @pytest.mark.parametrize(("end", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)])
 def test_a_run_that_is_ended_leaves_a_whole_coarser_curve(
     tmp_path: Path, end: signal.Signals, code: int
@@ -131,7 +132,7 @@ def test_a_run_that_is_ended_leaves_a_whole_coarser_curve(
     assert [size for size, _ in before] == [32, 48, 64], shown
     assert {number for _, number in before} <= {1, 2, 3, 4}
     assert breakeven("report", "tiny", "--detail", folder=tmp_path).stdout.count("[") >= 3
-    breakeven("run", "tiny.yaml", "--time", "30s", folder=tmp_path)
+    in_process("run", "tiny.yaml", "--time", "15s", folder=tmp_path)
     after = visits(tmp_path)
     assert all(new > old for (_, new), (_, old) in zip(after, before, strict=True))
     assert max(number for _, number in after) - min(number for _, number in after) <= 1

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.orchestrator.commands import SWEEP, breakeven
+from tests.orchestrator.commands import SWEEP, in_process
 
 pytestmark = pytest.mark.ray
 PASSES = 3
@@ -27,12 +27,13 @@ def figures(folder: Path) -> list[tuple[int, int, int]]:
         return connection.execute(statement).fetchall()
 
 
+@pytest.mark.usefixtures("shared_ray")
 def test_passes_from_one_end_to_the_other(tmp_path: Path) -> None:
     """A line for each pass, all visits in the store, nothing left; once more adds as many
     visits.
     """
     (tmp_path / "tiny.yaml").write_text(TEXT)
-    ran = breakeven("run", "tiny.yaml", folder=tmp_path)
+    ran = in_process("run", "tiny.yaml", folder=tmp_path)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     for turn in range(PASSES):
         assert f"pass {turn + 1} of {PASSES}" in ran.stdout
@@ -41,21 +42,22 @@ def test_passes_from_one_end_to_the_other(tmp_path: Path) -> None:
         (size, PASSES) for size in (32, 48, 64)
     ]
     assert all(pairs >= 3 * PASSES for _, pairs, _ in first)
-    assert "0 jobs left" in breakeven("plan", "tiny.yaml", folder=tmp_path).stdout
-    again = breakeven("run", "tiny.yaml", "--remeasure", folder=tmp_path)
+    assert "0 jobs left" in in_process("plan", "tiny.yaml", folder=tmp_path).stdout
+    again = in_process("run", "tiny.yaml", "--remeasure", folder=tmp_path)
     assert again.returncode == 0, again.stdout + again.stderr
     assert [visits for *_, visits in figures(tmp_path)] == [2 * PASSES] * 3
 
 
+@pytest.mark.usefixtures("shared_ray")
 def test_an_interrupted_run_leaves_whole_passes(tmp_path: Path) -> None:
     """What time allowed is a curve of all sizes with fewer visits, and the next run goes on."""
     (tmp_path / "tiny.yaml").write_text(
         TEXT.replace(f"passes: {PASSES}", "passes: 100").replace("budget: 1s", "budget: 100s")
     )
-    breakeven("run", "tiny.yaml", "--time", "20s", folder=tmp_path)
+    in_process("run", "tiny.yaml", "--time", "12s", folder=tmp_path)
     found = figures(tmp_path)
     assert [size for size, *_ in found] == [32, 48, 64]
     visits = [each for *_, each in found]
     assert max(visits) - min(visits) <= 1
     assert max(visits) < 100
-    assert "300 jobs" in breakeven("plan", "tiny.yaml", folder=tmp_path).stdout
+    assert "300 jobs" in in_process("plan", "tiny.yaml", folder=tmp_path).stdout

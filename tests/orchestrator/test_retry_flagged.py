@@ -21,7 +21,7 @@ from store.read.answers import doubted
 from store.write.record import record
 from sweeps.model.job import Job
 from tests.fixtures.sql_rows import rows
-from tests.orchestrator.commands import SWEEP, breakeven
+from tests.orchestrator.commands import SWEEP, in_process
 from tests.orchestrator.conftest import Store
 from tests.orchestrator.sites import A, planned
 from tests.store.conftest import a_job, an_outcome
@@ -111,6 +111,7 @@ def test_both_ways_at_once_are_wrong_usage(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.ray
+@pytest.mark.usefixtures("shared_ray")
 def test_a_run_measures_flagged_answers_again(tmp_path: Path) -> None:
     """Of three answers one is quarantined and one noisy: both are measured, the quarantined attempt
     stays and no longer counts.
@@ -122,7 +123,7 @@ def test_a_run_measures_flagged_answers_again(tmp_path: Path) -> None:
         record(
             engine, None, None, an_outcome(job, flags=flags, environment=here, host=platform.node())
         )
-    done = breakeven("run", "sweep.yaml", "--retry-flagged", folder=tmp_path)
+    done = in_process("run", "sweep.yaml", "--retry-flagged", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert (
         "2 of 3 comparisons are answered in this environment, 1 of them to be measured again; 2"

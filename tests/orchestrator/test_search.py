@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.orchestrator.commands import breakeven
+from tests.orchestrator.commands import in_process
 
 pytestmark = pytest.mark.ray
 
@@ -26,12 +26,13 @@ jobs:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("shared_ray")
 def test_a_search_of_a_real_model_ends_in_a_claim_and_is_not_repeated(tmp_path: Path) -> None:
     """Within its budget, on feasible sizes, at the level of four places; the next run starts
     nothing, the plan has nothing left.
     """
     (tmp_path / "sweep.yaml").write_text(SWEEP)
-    first = breakeven("run", "sweep.yaml", folder=tmp_path)
+    first = in_process("run", "sweep.yaml", folder=tmp_path)
     assert first.returncode == 0, first.stdout + first.stderr
     assert "search along image_size: 9 feasible places from 32 to 96" in " ".join(
         first.stdout.split()
@@ -46,5 +47,5 @@ def test_a_search_of_a_real_model_ends_in_a_claim_and_is_not_repeated(tmp_path: 
     assert len(sizes) <= 4
     assert spent_s < 40 + 10  # the last job may take longer than its estimate, beside other tests
     assert levels == {0.01 / 4}
-    plan = breakeven("plan", "sweep.yaml", folder=tmp_path).stdout
+    plan = in_process("plan", "sweep.yaml", folder=tmp_path).stdout
     assert "0 jobs left" in plan

@@ -35,6 +35,7 @@ from store.schema import tables
 from store.schema.tables import model_metadata
 from store.views import fingerprint
 from store.write import record
+from tests.orchestrator.commands import in_process
 
 NEXT = '''"""A later version, which adds a column."""
 import sqlalchemy as sa
@@ -133,9 +134,7 @@ def test_connecting_again_changes_nothing(engine: Engine, path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", OTHER)
-def test_a_store_of_another_version_is_refused(
-    engine: Engine, path: Path, change: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_store_of_another_version_is_refused(engine: Engine, path: Path, change: str) -> None:
     """It is neither read nor changed by any command, and one line names the file and what to do
     with it.
     """
@@ -150,14 +149,8 @@ def test_a_store_of_another_version_is_refused(
         assert str(path) in str(refused.value)
         assert "--db" in str(refused.value)
         assert "\n" not in str(refused.value)
-    monkeypatch.setenv("BREAKEVEN_DB", str(path))
     for command in (["report", "x"], ["status"], ["query", "SELECT 1"], ["reanalyse"]):
-        done = subprocess.run(
-            [sys.executable, "-m", "orchestrator", *command],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = in_process(*command, folder=path.parent, BREAKEVEN_DB=str(path))
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), command
     assert dump(path) == before
 

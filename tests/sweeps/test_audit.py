@@ -3,6 +3,7 @@ are at work; golden tables.
 """
 
 import math
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -23,16 +24,14 @@ TABLES = 100
     ("rule", "plant"), PLANTED, ids=[f"{rule}-{plant.__name__}" for rule, plant in PLANTED]
 )
 def test_each_planted_error_is_found_in_every_table(
-    rule: str, plant: Callable[[int], Draft]
+    rule: str, plant: Callable[[int], Draft], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An error planted in a table of a random machine is found by its rule, in each of 100
     tables.
     """
-    missed = [
-        seed
-        for seed in range(TABLES)
-        if rule not in {found.rule for found in audit_table(built(plant(seed))).findings}
-    ]
+    only = tuple(each for each in AUDIT_RULES if each.name == rule)
+    monkeypatch.setattr(sys.modules[audit_table.__module__], "AUDIT_RULES", only)
+    missed = [seed for seed in range(TABLES) if not audit_table(built(plant(seed))).findings]
     assert missed == []
 
 

@@ -1,7 +1,7 @@
 """Artifacts: recipes, the cache, one trainer for several processes, and what training gives."""
 
+import inspect
 import json
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -48,9 +48,19 @@ def slowly(file: Path) -> None:
     file.write_text("made")
 
 
-def wanted(_: int) -> str:
-    """What a process that needs the file gets."""
-    return cached("thing", slowly).read_text()
+def environment() -> dict[str, str]:
+    """Of processes that import what this one imports."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
+
+WANTED = f"""
+import os, time
+from pathlib import Path
+from workers.cache import cached
+{inspect.getsource(slowly)}
+print(cached("thing", slowly).read_text())
+"""
+"""A process that needs the file, and prints what it gets."""
 
 
 def test_the_recipe_is_part_of_the_identity() -> None:
@@ -68,8 +78,13 @@ def test_the_recipe_is_part_of_the_identity() -> None:
 
 def test_made_once_for_all_processes(cache: Path) -> None:
     """Of four processes that want the same file at once, one makes it and all get it, whole."""
-    with multiprocessing.get_context("spawn").Pool(4) as pool:
-        assert pool.map(wanted, range(4), chunksize=1) == ["made"] * 4
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", WANTED], env=environment(), stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(4)
+    ]
+    assert [process.communicate()[0] for process in processes] == ["made\n"] * 4
     assert len((cache / "log").read_text().splitlines()) == 1
     assert {file.name for file in cache.iterdir()} == {"thing", "thing.lock", "log"}
 
@@ -96,8 +111,7 @@ def test_a_maker_that_is_killed_leaves_no_lock_and_nothing_half_made(cache: Path
         " (folder / 'half').write_text('x'); os.kill(os.getpid(), signal.SIGKILL)\ncached('thing',"
         " make)"
     )
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    killed = subprocess.run([sys.executable, "-c", half], env=environment, check=False)
+    killed = subprocess.run([sys.executable, "-c", half], env=environment(), check=False)
     assert killed.returncode == -signal.SIGKILL
     assert len(list(cache.glob(".*-thing/half"))) == 1
     assert cached("thing", slowly).read_text() == "made"
