@@ -34,6 +34,7 @@ from sweeps.stats.visits import Visit, pool_visits
 from tests.benchmarks.ratios import restart_with_default_threads
 from tests.fixtures.timing_noise import simulated_rounds
 from workers.arms.vision import prepare_vision
+from workers.kinds import timed_job
 from workers.measure.environment import PROJECT
 from workers.measure.process_state import use_threads
 from workers.methods import of_modality
@@ -108,6 +109,12 @@ def compare(
         for own in turns.values()
         for row in read([outcomes[job.job_id] for job in own[:visits]], apart=apart)
     ]
+
+
+def compare_at_once(name: str, **protocol: Any) -> list[Row]:
+    """`compare` in a process of its own, whose jobs do not wait until the other processes end."""
+    timed_job.WAIT_S = 0.0
+    return compare(name, **protocol)
 
 
 def slowed(fraction: float) -> Step:

@@ -222,9 +222,11 @@ def run(job: Job) -> Outcome:
             )
     if job.condition.model in {"noop", "slow"}:
         return noop(job) if job.condition.model == "noop" else slow(job)
+    from workers.kinds import timed_job
     from workers.models.share_weights import kept_models
     from workers.run import run as measure
 
+    timed_job.WAIT_S = 0.0  # other tests are never idle
     outcome = measure(job, **BRIEF[job.kind])
     noted = {"pid": os.getpid(), "models_built": kept_models.cache_info().misses}
     return outcome.model_copy(update={"system_metrics": {**outcome.system_metrics, **noted}})

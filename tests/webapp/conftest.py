@@ -64,9 +64,9 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Open:
     return run
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], str]]:
-    """Serves the app on a store, once for each, until the module ends; returns the address."""
+    """Serves the app on a store, once for each, until all tests end; returns the address."""
     addresses: dict[str, str] = {}
     with ExitStack() as stack:
 
@@ -80,7 +80,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str],
         yield serve
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def app(served: Callable[[str], str], filled: str) -> str:
     """The address of the app on the store `filled`."""
     return served(filled)

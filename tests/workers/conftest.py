@@ -4,7 +4,19 @@ from collections.abc import Iterator
 
 import pytest
 
+from workers.kinds import timed_job
+from workers.measure import timer
 from workers.models import cpp_build
+
+
+@pytest.fixture(autouse=True)
+def _brief(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs do not wait until the other tests are idle, and read little for the peak of the memory,
+    but where a test runs alone.
+    """
+    if not request.node.get_closest_marker("alone"):
+        monkeypatch.setattr(timed_job, "WAIT_S", 0.0)
+        monkeypatch.setitem(timer.READ_BYTES, "cpu", 2**24)
 
 
 @pytest.fixture
