@@ -180,7 +180,7 @@ def test_a_time_out_before_the_requested_pairs_is_no_answer(tmp_path: Path) -> N
     few = (
         SWEEP.replace("[32, 48, 64]", "[32]")
         .replace("min: 30, max: 30", "min: 99999, max: 99999")
-        .replace("1m", "4s")
+        .replace("1m", "8s")
     )
     (tmp_path / "sweep.yaml").write_text(few)
 
