@@ -5,7 +5,7 @@ import io
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
@@ -59,7 +59,7 @@ def in_process(
     """
     output, errors = io.StringIO(), io.StringIO()
 
-    def become(_: str, command: Sequence[str], variables: Mapping[str, str]) -> NoReturn:
+    def become(_: str, command: list[str], variables: Mapping[str, str]) -> NoReturn:
         """Run the command of the web app, which `plot` puts in its own place."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("BREAKEVEN_DB", variables["BREAKEVEN_DB"])

@@ -406,8 +406,8 @@ def simulated(case: str, pairs: int, curves: int) -> list[Curve]:
 def test_at_most_1_of_20_curves_has_a_false_claim(case: str, pairs: int) -> None:
     """Claims of any kind are true at the measured sizes that they name, of 95 % of curves."""
     truth, _ = CASES[case]
-    curves = simulated(case, pairs, 200)
-    assert sum(not claims_hold(break_even(one), truth, one) for one in curves) <= 10
+    curves = simulated(case, pairs, 120)  # of which 1 of 10 would show in 96 of 100
+    assert sum(not claims_hold(break_even(one), truth, one) for one in curves) <= 6
 
 
 @pytest.mark.parametrize("case", FOLLOW_MODEL)
