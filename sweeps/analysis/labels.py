@@ -12,6 +12,7 @@ from enum import StrEnum
 from math import isfinite, prod
 from typing import Any, Literal, NamedTuple
 
+from sweeps.analysis.rows import SpeedupRow
 from sweeps.model.metrics import METRICS, MetricSpec, metric
 from sweeps.number_format import is_missing
 from sweeps.stats.quality import interval_verdict
@@ -328,6 +329,11 @@ def conclude_row(effect: Effect, row: Any, column: str) -> Conclusion:
     return conclude(effect, *bounds, verdict=value("verdict"), floor=value("floor"), pairs=pairs)
 
 
+def conclude_speedup(row: SpeedupRow) -> Conclusion:
+    """What a row of the view `speedup` allows to conclude."""
+    return conclude_row(SPEEDUP, row, "speedup")
+
+
 def conclude_change(
     spec: MetricSpec,
     change: float,
@@ -381,8 +387,7 @@ class StackPart(NamedTuple):
 class Stack(NamedTuple):
     """A stack of methods, its parts, and the speed-up that their product would be."""
 
-    row: Any
-    """Of the view `speedup`."""
+    row: SpeedupRow
     label: str
     together: Conclusion
     parts: tuple[StackPart, ...]
@@ -408,7 +413,7 @@ class Stack(NamedTuple):
         return f"{'; '.join(clauses)}; all together {self.together.numbers}{end}"
 
 
-def stacks_of(rows: Iterable[Any], label: Callable[[str, str], str]) -> Iterator[Stack]:
+def stacks_of(rows: Iterable[SpeedupRow], label: Callable[[str, str], str]) -> Iterator[Stack]:
     """The stacks among rows of the view `speedup` by one metric, under one condition and against
     one baseline.
 
@@ -445,17 +450,19 @@ def stacks_of(rows: Iterable[Any], label: Callable[[str, str], str]) -> Iterator
         )
 
 
-def _part(key: tuple[str, str], row: Any, label: Callable[[str, str], str]) -> StackPart:
+def _part(
+    key: tuple[str, str], row: SpeedupRow | None, label: Callable[[str, str], str]
+) -> StackPart:
     if row is None:
         return StackPart(f"{key[0]} {key[1]}", None)
     return StackPart(label(row.method, row.params), _speedup(row))
 
 
-def _speedup(row: Any) -> Conclusion:
-    return conclude_row(SPEEDUP, row, "speedup")
+def _speedup(row: SpeedupRow) -> Conclusion:
+    return conclude_speedup(row)
 
 
-def _product(rows: Sequence[Any]) -> Conclusion | None:
+def _product(rows: Sequence[SpeedupRow | None]) -> Conclusion | None:
     if any(row is None or _speedup(row).finding in _NO_FACTOR for row in rows):
         return None
     ends = [prod(getattr(row, f"speedup{end}") for row in rows) for end in ("", "_low", "_high")]

@@ -18,7 +18,19 @@ class EnvironmentRow:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConditionRow:
+class SizedRow:
+    """The size of an input: pixels (and their shape where that is no square) or tokens of a prompt,
+    and the tokens that a model makes of it.
+    """
+
+    image_size: float | None = None
+    image_shape: str | None = None
+    prompt_tokens: int | None = None
+    tokens: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConditionRow(SizedRow):
     """A condition of the sweep; what does not belong to its kind of job is None."""
 
     model: str
@@ -27,13 +39,10 @@ class ConditionRow:
     attention: str
     batch_size: int | None = None
     runtime: str | None = None
-    image_size: float | None = None
-    image_shape: str | None = None
     threads: int | None = None
     data: str | None = None
     corruption: str | None = None
     severity: int | None = None
-    prompt_tokens: int | None = None
     new_tokens: int | None = None
     kv_cache: str | None = None
     decoding: str | None = None
@@ -68,7 +77,6 @@ class MeasuredRow(ComparedRow):
     verdict: str | None = None
     floor: float | None = None
     flags: str
-    tokens: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +110,7 @@ class SpeedupRow(TimedRow):
 
     baseline_ms: float | None = None
     arm_ms: float | None = None
-    speedup: float | None = None
+    speedup: float
     speedup_low: float | None = None
     speedup_high: float | None = None
     speedup_slow: float | None = None
@@ -110,6 +118,28 @@ class SpeedupRow(TimedRow):
     realised_share: float | None = None
     pairs: int | None = None
     pairs_min: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdviceRow(SpeedupRow):
+    """View `speedup` with the question (JSON) and the error of the logarithm: what is ranked."""
+
+    tokens: int
+    baseline_ms: float
+    arm_ms: float
+    payload: str
+    effect_se: float | None = None
+    effect_freedom: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CeilingRow(SpeedupRow):
+    """View `speedup` with the speed-up of the same tokens cut for nothing."""
+
+    ceiling: float | None = None
+    ceiling_low: float | None = None
+    ceiling_high: float | None = None
+    ceiling_id: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,9 +171,13 @@ class CurveRow(ComparedRow):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BreakEvenRow(CurveRow):
-    """View `break_even`."""
+class ClaimRow:
+    """What a curve claims at one of its crossings."""
 
+    host: str = ""
+    metric: str
+    points: int
+    verdict: str
     axis: str
     varied_parameter: str | None = None
     x: float | None = None
@@ -152,10 +186,16 @@ class BreakEvenRow(CurveRow):
     x_first: float | None = None
     x_last: float | None = None
     direction: str | None = None
-    points_missing: int
+    points_missing: int = 0
     worst_loss: float | None = None
     largest_gain: float | None = None
     why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class BreakEvenRow(CurveRow, ClaimRow):
+    """View `break_even`."""
+
     floor: float
 
 
@@ -166,9 +206,17 @@ class CostModelRow(CurveRow):
     work_unit: str
     misfit_p: float | None = None
     alpha_baseline: float | None = None
+    alpha_baseline_low: float | None = None
+    alpha_baseline_high: float | None = None
     beta_baseline: float | None = None
+    beta_baseline_low: float | None = None
+    beta_baseline_high: float | None = None
     alpha: float | None = None
+    alpha_low: float | None = None
+    alpha_high: float | None = None
     beta: float | None = None
+    beta_low: float | None = None
+    beta_high: float | None = None
     predicted_x: float | None = None
     predicted_x_low: float | None = None
     predicted_x_high: float | None = None

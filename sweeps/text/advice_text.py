@@ -4,7 +4,7 @@ for terminal and page alike.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from sweeps.analysis.advice import (
     Ranking,
 )
 from sweeps.analysis.policy import rounded_down
+from sweeps.analysis.rows import AdviceRow, BreakEvenRow
 from sweeps.model.condition import Condition
 from sweeps.model.job import Comparison
 from sweeps.model.metrics import METRICS, find_metric
@@ -27,6 +28,18 @@ from sweeps.text.evidence import NoiseFinding, noise_in_words
 UNMODIFIED_LABEL = "the unmodified model"
 NEEDS_MEASURING = ("not measured at ", "measured at ", "too few pairs", "quarantined: ")
 """How reasons begin for which an arm is not ranked until it is measured (again) at the size."""
+
+
+EVIDENCE = (
+    "comparison_id",
+    "environment",
+    "host",
+    "measured_at",
+    "metric",
+    "tokens",
+    "speedup",
+)
+"""Columns of the rows behind an arm that plain data have."""
 
 
 class Amount(NamedTuple):
@@ -47,7 +60,7 @@ class Evidence:
 
     label: str
     runtime: str
-    rows: tuple[Any, ...]
+    rows: tuple[AdviceRow, ...]
     """One row, or those of the two neighbours between which it is interpolated."""
     arm: MeasuredArm
     amounts: Mapping[str, Amount] = field(default_factory=dict)
@@ -89,7 +102,7 @@ class Advice:
     max_drop: float | None = None
     pareto: tuple[str, ...] | None = None
     """Keys of the Pareto set, where it was requested."""
-    break_evens: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    break_evens: Mapping[str, tuple[BreakEvenRow, ...]] = field(default_factory=dict)
     """By key: what the curve of an arm claims over all sizes, as rows of the view `break_even`."""
     checks: tuple[NoiseFinding, ...] | None = None
     """Of the evidence of the first arm; `None` where they were not worked out, or it was not
@@ -143,7 +156,7 @@ def _among(advice: Advice) -> str:
 
 def _neighbours(found: Iterable[Evidence]) -> str:
     """`16 and 36 tokens`."""
-    pairs = dict.fromkeys(tuple(f"{row.tokens:.0f}" for row in each.rows) for each in found)
+    pairs = dict.fromkeys(tuple(f"{row.tokens}" for row in each.rows) for each in found)
     return f"{', '.join(' and '.join(pair) for pair in sorted(pairs, key=len))} tokens"
 
 
@@ -333,16 +346,8 @@ def _ranked_dict(each: RankedArm, advice: Advice, pareto: bool | None) -> dict[s
             "quality": [cost._asdict() for cost in found.arm.costs],
             "amounts": dict(found.arm.amounts),
         }
-        evidence = (
-            "comparison_id",
-            "environment",
-            "host",
-            "measured_at",
-            "metric",
-            "tokens",
-            "speedup",
-        )
-        own |= {"evidence": [{name: getattr(row, name) for name in evidence} for row in found.rows]}
+        shown = [asdict(row) for row in found.rows]
+        own |= {"evidence": [{name: row[name] for name in EVIDENCE} for row in shown]}
     return own
 
 
@@ -367,7 +372,7 @@ def _row(place: int, ranked: RankedArm, advice: Advice, amounts: list[str]) -> l
         ]
     notes = [ranked.obstacle, "" if ranked.advised or ranked.obstacle else _verdict(ranked)]
     notes += (
-        ["interpolated between " + " and ".join(f"{row.tokens:.0f}" for row in found.rows)]
+        ["interpolated between " + " and ".join(f"{row.tokens}" for row in found.rows)]
         if found.interpolated
         else []
     )

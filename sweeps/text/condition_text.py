@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from statistics import median
 from typing import Any
 
+from sweeps.analysis.rows import SpeedupRow
 from sweeps.model.flags import split_flags
 from sweeps.number_format import count, image_text, is_missing
 
@@ -91,7 +92,7 @@ def slow_caution(speeds: Iterable[float | None]) -> Iterator[str]:
     """A sentence where the machine ran slower than it can in the newest runs; `speeds` are
     `host_speed` of each speed-up.
     """
-    known = [speed for speed in speeds if not is_missing(speed) and speed is not None]
+    known = [speed for speed in speeds if speed is not None]
     if known and (usual := median(known)) < SLOW_SPEED:
         yield (
             f"this host ran at {usual:.2f} of its quickest known speed; run again when it is quick,"
@@ -99,7 +100,7 @@ def slow_caution(speeds: Iterable[float | None]) -> Iterator[str]:
         )
 
 
-def states_caution(points: Iterable[tuple[str, Any]]) -> Iterator[str]:
+def states_caution(points: Iterable[tuple[str, SpeedupRow]]) -> Iterator[str]:
     """A sentence where speed-ups are clearly others while the machine is slow; `points` as for
     `mean_caution`.
     """
@@ -112,7 +113,7 @@ def states_caution(points: Iterable[tuple[str, Any]]) -> Iterator[str]:
         yield f"speed-ups change with the state of the host: {_shortened(named)}"
 
 
-def mean_caution(points: Iterable[tuple[str, Any]]) -> Iterator[str]:
+def mean_caution(points: Iterable[tuple[str, SpeedupRow]]) -> Iterator[str]:
     """A sentence where mean times disagree with speed-ups; `points` are rows of the view `speedup`,
     each behind its label.
     """
@@ -125,7 +126,9 @@ def mean_caution(points: Iterable[tuple[str, Any]]) -> Iterator[str]:
         yield f"some forwards take much longer than typical ones: by mean times {_shortened(named)}"
 
 
-def _flagged(points: Iterable[tuple[str, Any]], flag: str) -> Iterator[tuple[str, Any]]:
+def _flagged(
+    points: Iterable[tuple[str, SpeedupRow]], flag: str
+) -> Iterator[tuple[str, SpeedupRow]]:
     return ((label, row) for label, row in points if flag in split_flags(row.flags))
 
 

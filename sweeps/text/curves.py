@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from math import ceil, floor, log10
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
+from sweeps.analysis.rows import BreakEvenRow, ClaimRow, CostModelRow, SizedRow
 from sweeps.model.metrics import INTERVAL, METRICS
-from sweeps.number_format import WHOLE, axis_label, axis_value, count, is_missing
+from sweeps.number_format import WHOLE, axis_label, axis_value, count
 from sweeps.stats.curve import NEVER_GAIN, Curve, Point
 from sweeps.stats.pooling import Verdict
 
@@ -37,16 +38,16 @@ def axis_place(x: float, axis: str, token_unit: str, parameter: str | None = Non
     return f"{label.before}{axis_value(x, axis)} {unit}".rstrip()
 
 
-def token_unit(row: Any) -> str:
+def token_unit(row: SizedRow) -> str:
     """What the tokens of a row of a view are, in a sentence."""
-    return "tokens" if is_missing(row.prompt_tokens) else "prompt tokens"
+    return "tokens" if row.prompt_tokens is None else "prompt tokens"
 
 
-def _place(x: float, row: Any, token_unit: str) -> str:
+def _place(x: float, row: ClaimRow, token_unit: str) -> str:
     return axis_place(x, row.axis, token_unit, row.varied_parameter)
 
 
-def describe_break_even(rows: Sequence[Any], token_unit: str, *, brief: bool = False) -> str:
+def describe_break_even(rows: Sequence[ClaimRow], token_unit: str, *, brief: bool = False) -> str:
     """The break-even of one curve, its rows of the view `break_even`, as the rest of a sentence
     that begins with the arm's label.
 
@@ -58,11 +59,7 @@ def describe_break_even(rows: Sequence[Any], token_unit: str, *, brief: bool = F
     elsewhere = {"pays_from": "below", "pays_up_to": "beyond", "pays_at_both_ends": "between"}.get(
         first.verdict
     )
-    ends = (
-        [_claimed(row, token_unit) for row in sorted(rows, key=_order)]
-        if not is_missing(first.direction)
-        else []
-    )
+    ends = [_claimed(row, token_unit) for row in sorted(rows, key=_order) if row.direction]
     more = ""
     if first.verdict == "pays_between":
         text = f"pays at some sizes only, {first.why[:1].lower()}{first.why[1:].removesuffix('.')}"
@@ -100,48 +97,37 @@ def describe_break_even(rows: Sequence[Any], token_unit: str, *, brief: bool = F
     )
 
 
-def _order(row: Any) -> float:
+def _known(*ends: float | None) -> float:
+    """The first that is known."""
+    return next((end for end in ends if end is not None), 0.0)
+
+
+def _order(row: ClaimRow) -> float:
     """By which the crossings of a curve are in the order of x."""
-    return float(row.x_high if is_missing(row.x_low) else row.x_low)
+    return _known(row.x_low, row.x_high)
 
 
-def _claimed(row: Any, token_unit: str) -> str:
+def _claimed(row: ClaimRow, token_unit: str) -> str:
     """A bracket or a bound: `pays from 36 tokens on (slower at 16; likely from 19)`, `pays up to at
     least 9 tokens`.
     """
     gains = row.direction != "loses"
-    _, loss = _sides(row)
-    low, high = (
-        None if is_missing(end) else _place(_bound(end, row.axis, to), row, token_unit)
-        for end, to in ((row.x_low, floor), (row.x_high, ceil))
-    )
+    low, high = _outward(row.x_low, floor, row.axis), _outward(row.x_high, ceil, row.axis)
+    inner = _place(_known(*((high, low) if gains else (low, high))), row, token_unit)
     if low is None or high is None:
-        return f"pays from at most {high} on" if gains else f"pays up to at least {low}"
-    text = (
-        f"pays from {high} on ({loss} at {_number(row.x_low, row, floor)}"
-        if gains
-        else f"pays up to {low} ({loss} at "
-    )
-    text += "" if gains else _number(row.x_high, row, ceil)
+        return f"pays from at most {inner} on" if gains else f"pays up to at least {inner}"
+    likely = f"; likely {'from' if gains else 'to'} {axis_value(row.x, row.axis)}"
     return (
-        text
-        + (
-            ""
-            if is_missing(row.x)
-            else f"; likely {'from' if gains else 'to'} {axis_value(row.x, row.axis)}"
-        )
-        + ")"
+        (f"pays from {inner} on" if gains else f"pays up to {inner}")
+        + f" ({_sides(row)[1]} at {axis_value(low if gains else high, row.axis)}"
+        + f"{'' if row.x is None else likely})"
     )
 
 
-def _number(x: float, row: Any, outward: Callable[[float], int]) -> str:
-    return axis_value(_bound(x, row.axis, outward), row.axis)
-
-
-def _span(row: Any, token_unit: str) -> str:
+def _span(row: ClaimRow, token_unit: str) -> str:
     """The points that a claim rests on: `4 to 196 tokens`."""
     before = axis_label(row.axis, row.varied_parameter).before
-    last = _place(row.x_last, row, token_unit)
+    last = _place(_known(row.x_last), row, token_unit)
     return (
         last
         if row.x_first == row.x_last
@@ -149,26 +135,24 @@ def _span(row: Any, token_unit: str) -> str:
     )
 
 
-def _beyond(row: Any, where: str) -> str:
+def _beyond(row: ClaimRow, where: str) -> str:
     """What may be lost on the other side of a bound, where no point is clearly slower."""
-    if is_missing(row.worst_loss):
+    if row.worst_loss is None:
         return f"; {where}, nothing bounds the loss"
-    _, loss = _sides(row)
-    return f"; {where}, " + (
-        f"perhaps {loss}, by {_percent(row.worst_loss)} at most"
-        if row.worst_loss > 0
-        else f"not {loss}"
-    )
+    loss = _sides(row)[1]
+    if not row.worst_loss > 0:
+        return f"; {where}, not {loss}"
+    return f"; {where}, perhaps {loss}, by {_percent(row.worst_loss)} at most"
 
 
-def _sides(row: Any) -> tuple[str, str]:
+def _sides(row: ClaimRow) -> tuple[str, str]:
     """A point that gains, and one that loses, by the metric of a curve."""
     return ("faster", "slower") if METRICS[row.metric].compared == "ratio" else ("less", "more")
 
 
 def _possible(gain: float | None) -> str:
     """What a method that is not shown to pay can still gain."""
-    if gain is None or is_missing(gain):
+    if gain is None:
         return ""
     return f"; it can gain {_percent(gain)} at most" if gain > 0 else "; it can gain nothing"
 
@@ -181,26 +165,26 @@ def _percent(share: float) -> str:
     return f"{ceil(percent / step - 1e-9) * step:.{digits}f} %"
 
 
-def _bound(x: float, axis: str, outward: Callable[[float], int]) -> float:
+def _outward(x: float | None, outward: Callable[[float], int], axis: str) -> float | None:
     """The end of an interval as it is printed: whole numbers are rounded so that the interval does
     not shrink.
     """
-    return outward(x) if axis in WHOLE else x
+    return x if x is None or axis not in WHOLE else outward(x)
 
 
-def describe_missing(row: Any) -> str:
-    """What a curve in the view `break_even` lacks, such as `incomplete, 5 of 8 points are missing
-    on host a`; empty if nothing.
+def describe_missing(row: ClaimRow) -> str:
+    """What a curve lacks, such as `incomplete, 5 of 8 points are missing on host a`; empty if
+    nothing.
     """
-    missing, points = int(row.points_missing or 0), int(row.points)
+    missing = row.points_missing
     return (
-        f"incomplete, {missing} of {points + missing} points are missing on host {row.host}"
+        f"incomplete, {missing} of {row.points + missing} points are missing on host {row.host}"
         if missing
         else ""
     )
 
 
-def _left_out(row: Any) -> str:
+def _left_out(row: ClaimRow) -> str:
     """The points that a flag excludes, such as `left out by a flag: 9, 64`; empty where there are
     none, or the claim names them.
     """
@@ -210,36 +194,30 @@ def _left_out(row: Any) -> str:
     return f"left out by a flag: {found[1]}" if found else ""
 
 
-def describe_cost_model(row: Any, token_unit: str) -> str:
-    """A row of the view `cost_model` as the rest of a sentence; empty where the model predicts no
-    break-even.
-    """
+def describe_cost_model(row: CostModelRow, token_unit: str) -> str:
+    """A cost model as the rest of a sentence; empty where it predicts no break-even."""
     predicted = _range(row.predicted_x, row.predicted_x_low, row.predicted_x_high, token_unit)
-    if not predicted or is_missing(row.alpha):
+    sides = ((row.alpha, row.alpha_baseline), (row.beta, row.beta_baseline))
+    if not predicted or row.alpha is None:
         return ""
-    launch, work = (f"{1e3 * own:.3g} ms (baseline {1e3 * base:.3g})" for own, base in _costs(row))
+    launch, work = (
+        f"{1e3 * _known(own):.3g} ms (baseline {1e3 * _known(base):.3g})" for own, base in sides
+    )
     text = f"launch {launch}, work per {row.work_unit} {work}: predicts break-even {predicted}"
-    return text + (f"; it does not fit (p = {row.misfit_p:.2g})" if row.verdict == "misfit" else "")
-
-
-def _costs(row: Any) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Launch and work in seconds, each of the arm and the baseline."""
-    return (row.alpha, row.alpha_baseline), (row.beta, row.beta_baseline)
+    misfit = f"; it does not fit (p = {_known(row.misfit_p):.2g})"
+    return text + (misfit if row.verdict == "misfit" else "")
 
 
 def _range(x: float | None, low: float | None, high: float | None, token_unit: str) -> str:
     """`at 36 (30 to 41) tokens`, `at most 41 tokens`, `at least 30 tokens`; empty where nothing is
     known.
     """
-    lows, highs = (
-        None if end is None or is_missing(end) else _bound(end, "tokens", to)
-        for end, to in ((low, floor), (high, ceil))
-    )
-    if lows is None or highs is None:
-        bound, side = (highs, "most") if lows is None else (lows, "least")
+    low, high = _outward(low, floor, "tokens"), _outward(high, ceil, "tokens")
+    if low is None or high is None:
+        bound, side = (high, "most") if low is None else (low, "least")
         return "" if bound is None else f"at {side} {axis_place(bound, 'tokens', token_unit)}"
-    place = "" if x is None or is_missing(x) else f"{axis_value(x, 'tokens')} "
-    return f"at {place}({axis_value(lows, 'tokens')} to {axis_value(highs, 'tokens')}) {token_unit}"
+    place = "" if x is None else f"{axis_value(x, 'tokens')} "
+    return f"at {place}({axis_value(low, 'tokens')} to {axis_value(high, 'tokens')}) {token_unit}"
 
 
 CLAIMS: Mapping[str, str] = {
@@ -276,36 +254,29 @@ class CurveAnswer(NamedTuple):
         return f"{self.label}: {self.sentence}"
 
 
-def merit_of(rows: Sequence[Any]) -> tuple[int, float]:
-    """The larger, the better a curve: whether it pays everywhere, from some point on, only
-    elsewhere, or nowhere; then how early.
-
-    `rows` are those of the curve in the view `break_even`.
+def merit_of(rows: Sequence[ClaimRow]) -> tuple[int, float]:
+    """The larger, the better the curve of these rows: whether it pays everywhere, from some point
+    on, only elsewhere, or nowhere; then how early.
     """
     first = rows[0]
-    place = next((float(x) for x in (first.x, first.x_high, first.x_low) if not is_missing(x)), 0.0)
+    place = _known(first.x, first.x_high, first.x_low)
     if first.verdict == "always":
         return 3, 0.0
     if first.verdict == "pays_from" or (first.verdict == "crossing" and first.direction == "gains"):
         return 2, -place
-    return (
-        (1, place)
-        if first.verdict in {"pays_up_to", "pays_at_both_ends", "pays_between", "crossing"}
-        else (0, 0.0)
-    )
+    elsewhere = {"pays_up_to", "pays_at_both_ends", "pays_between", "crossing"}
+    return (1, place) if first.verdict in elsewhere else (0, 0.0)
 
 
-def pays_at(rows: Sequence[Any], x: float) -> bool:
-    """Whether the break-even of a curve, its rows of the view `break_even`, claims that it pays at
-    `x`.
-    """
+def pays_at(rows: Sequence[ClaimRow], x: float) -> bool:
+    """Whether the break-even of a curve, by its rows, claims that it pays at `x`."""
     if not rows or rows[0].verdict == "pays_between":
         return False
-    bounded = [row for row in rows if not is_missing(row.direction)]
-    claimed = any(
-        x <= row.x_low if row.direction == "loses" else x >= row.x_high for row in bounded
+    return rows[0].verdict == "always" or any(
+        x <= _known(row.x_low) if row.direction == "loses" else x >= _known(row.x_high)
+        for row in rows
+        if row.direction
     )
-    return claimed or rows[0].verdict == "always"
 
 
 def answer_of_curves(curves: Sequence[CurveAnswer]) -> str:
@@ -361,26 +332,24 @@ class BreakEvenCell(NamedTuple):
     """The same with its reasons, for a hover text."""
 
 
-def break_even_cell(rows: Sequence[Any]) -> BreakEvenCell:
-    """The cell of one curve: its rows of the view `break_even` along the tokens."""
+def break_even_cell(rows: Sequence[BreakEvenRow]) -> BreakEvenCell:
+    """The cell of one curve, by its rows along the tokens."""
     first = rows[0]
     sentence = describe_break_even(rows, token_unit(first))
-    if first.verdict in ("crossing", "pays_from"):
-        if first.direction == "loses":
-            return BreakEvenCell(f"up to {_grouped(floor(first.x_low))}", "limited", 0.0, sentence)
-        high = _grouped(ceil(first.x_high))
-        text = (
-            f"≤ {high}" if is_missing(first.x_low) else f"{_grouped(floor(first.x_low))} to {high}"
-        )
-        return BreakEvenCell(text, "pays", float(first.x_high), sentence)
-    if first.verdict == "pays_up_to":
-        return BreakEvenCell(f"up to {_grouped(floor(first.x_low))}", "limited", 0.0, sentence)
+    bounds = {row.direction: row for row in rows}
+    low, high = (
+        _grouped(floor(_known(bounds.get("loses", first).x_low))),
+        _grouped(ceil(_known(bounds.get("gains", first).x_high))),
+    )
     if first.verdict == "pays_at_both_ends":
-        low = next(row.x_low for row in rows if row.direction == "loses")
-        high = next(row.x_high for row in rows if row.direction == "gains")
-        return BreakEvenCell(
-            f"up to {_grouped(floor(low))}, from {_grouped(ceil(high))}", "limited", 0.0, sentence
-        )
+        return BreakEvenCell(f"up to {low}, from {high}", "limited", 0.0, sentence)
+    if first.verdict == "pays_up_to" or (
+        first.verdict == "crossing" and first.direction == "loses"
+    ):
+        return BreakEvenCell(f"up to {low}", "limited", 0.0, sentence)
+    if first.verdict in ("crossing", "pays_from"):
+        text = f"≤ {high}" if first.x_low is None else f"{_grouped(floor(first.x_low))} to {high}"
+        return BreakEvenCell(text, "pays", first.x_high, sentence)
     words: dict[str, tuple[str, CellKind, float | None]] = {
         "always": ("always", "pays", 0.0),
         "pays_between": ("in part", "limited", 0.0),
@@ -388,8 +357,7 @@ def break_even_cell(rows: Sequence[Any]) -> BreakEvenCell:
         "never": (f"gains ≤ {100 * NEVER_GAIN:g} %", "never", None),
         "no_effect": ("no effect", "none", None),
     }
-    text, kind, place = words.get(first.verdict, ("?", "unclear", None))
-    return BreakEvenCell(text, kind, place, sentence)
+    return BreakEvenCell(*words.get(first.verdict, ("?", "unclear", None)), sentence)
 
 
 def earliest(cells: Sequence[BreakEvenCell]) -> int:

@@ -4,15 +4,15 @@ costs of a fit over sizes, and what the same tokens give when they are cut for n
 
 from collections.abc import Iterator
 from math import inf, log
-from typing import Any
 
-from sweeps.analysis.labels import SPEEDUP, Conclusion, conclude_interval, conclude_row
+from sweeps.analysis.labels import SPEEDUP, Conclusion, conclude_interval, conclude_speedup
+from sweeps.analysis.rows import CeilingRow, CostModelRow, SizedRow, SpeedupRow
 from sweeps.model.flags import split_flags
 from sweeps.model.metrics import SPEED_FLOOR
 from sweeps.model.profile import Peaks
-from sweeps.number_format import count, image_text, is_missing, with_interval
+from sweeps.number_format import count, image_text, with_interval
 from sweeps.stats.cost_model import Cost, RelativeCosts
-from sweeps.stats.pooling import RealisedShare
+from sweeps.stats.pooling import RealisedShare, macs_speedup
 from sweeps.stats.roofline import Limit, Roofline
 from sweeps.text.curves import token_unit
 
@@ -23,16 +23,16 @@ RATIOS_OF_COSTS = (
     " In a ratio the level of the times, which differs from job to job, cancels. 95 % intervals."
 )
 """What the numbers of `explain_costs` rest on."""
-_COST_UNITS = (("alpha", "fixed cost", "ms"), ("beta", "cost of work", "ms per {}"))
+_Ends = tuple[float | None, float | None, float | None]
+"""A value and its interval."""
 
 
-def name_size(row: Any) -> str:
+def name_size(row: SizedRow) -> str:
     """Pixels and tokens together: `64 px (16 tokens)`; of a language model `64 prompt tokens`."""
-    pixels, tokens = row.image_size, row.tokens
-    own = "" if is_missing(tokens) else f"{tokens:,.0f} {token_unit(row)}"
-    if is_missing(pixels):
+    own = "" if row.tokens is None else f"{row.tokens:,.0f} {token_unit(row)}"
+    if row.image_size is None:
         return own
-    size = image_text(pixels, row.image_shape)
+    size = image_text(row.image_size, row.image_shape)
     return f"{size} ({own})" if own else size
 
 
@@ -45,29 +45,24 @@ def profile_needed() -> str:
     )
 
 
-def promise_of(row: Any) -> float | None:
-    """The speed-up that the MACs of a row of the view `speedup` promise, those of the method itself
-    included.
-    """
-    baseline, arm = row.gmacs_baseline, row.gmacs_total
-    return None if is_missing(baseline) or is_missing(arm) or not arm > 0 else float(baseline / arm)
+def promise_of(row: SpeedupRow) -> float | None:
+    """The speed-up that the MACs of a row promise, those of the method itself included."""
+    return macs_speedup(row.gmacs_baseline, row.gmacs_total)
 
 
-def explain_promise(row: Any) -> str:
-    """The promise of a row of the view `speedup` beside what was measured, and the time that MACs
-    do not explain.
+def explain_promise(row: SpeedupRow) -> str:
+    """The promise beside what was measured, and the time that MACs do not explain.
 
     `0.993x [0.949, 1.039] was measured (unclear), its MACs promise 1.11x. It takes 19.6 ms, the
     baseline 19.5 ms …`.
     """
-    reached = conclude_row(SPEEDUP, row, "speedup")
+    reached, promise = conclude_speedup(row), promise_of(row)
     measured = f"{reached.numbers} was measured ({reached.word})"
-    promise = promise_of(row)
     if "no_effect" in split_flags(row.flags):
         return (
             f"{measured}, though it removes nothing at this size: that is no effect of fewer tokens"
         )
-    if promise is None:
+    if promise is None or row.baseline_ms is None or row.arm_ms is None:
         return f"{measured}; what its MACs promise is not known"
     if 1 / (1 + SPEED_FLOOR) <= promise <= 1 + SPEED_FLOOR:
         return f"{measured}, its MACs promise nothing ({promise:.3g}x)"
@@ -80,48 +75,39 @@ def explain_promise(row: Any) -> str:
     )
 
 
-def explain_own_work(row: Any) -> str:
-    """What the method itself computes, of a row of the view `speedup`; empty where that is not
-    known.
-    """
+def explain_own_work(row: SpeedupRow) -> str:
+    """What the method itself computes; empty where that is not known."""
     own, baseline = row.gmacs_overhead, row.gmacs_baseline
-    if is_missing(own) or is_missing(baseline) or not baseline > 0:
+    if own is None or not baseline:
         return ""
     if own <= 0:
         return (
             "the method itself adds no MACs; what it adds are operators without matrix products, if"
             " anything"
         )
-    share = 100 * own / baseline
-    return f"the method itself adds {own:.2g} GMACs, {share:.2g} % of the baseline's"
+    return f"the method itself adds {own:.2g} GMACs, {100 * own / baseline:.2g} % of the baseline's"
 
 
-def explain_costs(row: Any, relative: RelativeCosts | None = None) -> Iterator[str]:
-    """Both costs of the fit in a row of the view `cost_model`, each of the arm beside the
-    baseline's, and what follows.
+def explain_costs(row: CostModelRow, relative: RelativeCosts | None = None) -> Iterator[str]:
+    """Both costs of a fit, each of the arm beside the baseline's, and what follows.
 
     `relative` are the ratios of the same fit, whose intervals are narrower than those of the costs
     in ms.
     """
-    for name, label, unit in _COST_UNITS:
-        arm, baseline = (_milliseconds(row, each) for each in (name, f"{name}_baseline"))
-        if arm == "-":
-            continue
-        ratio: Cost | None = (
-            None if relative is None else relative.fixed if name == "alpha" else relative.work
-        )
-        beside = f"{arm} {unit.format(row.work_unit)}, the baseline's {baseline}"
-        if ratio is None:
-            yield f"{label} by the fit: {beside}" + (
-                ", intervals that overlap" if _overlap(row, name) else ""
-            )
-        else:
-            times = f"{with_interval(ratio.value, ratio.low, ratio.high)} times the baseline's"
-            more = f"{'more' if ratio.low > 1 else 'less'}{_of_what(name, row.work_unit)}"
-            shown = (
-                more if _clear(ratio) else f"these {row.points:.0f} sizes cannot tell them apart"
-            )
-            yield f"{label}: {times}: {shown} ({beside})"
+    yield from _explain_cost(
+        ("fixed cost", "ms", " at every size"),
+        (row.alpha, row.alpha_low, row.alpha_high),
+        (row.alpha_baseline, row.alpha_baseline_low, row.alpha_baseline_high),
+        relative and relative.fixed,
+        row.points,
+    )
+    yield from _explain_cost(
+        ("cost of work", f"ms per {row.work_unit}", f" for each {row.work_unit} that remains"),
+        (row.beta, row.beta_low, row.beta_high),
+        (row.beta_baseline, row.beta_baseline_low, row.beta_baseline_high),
+        relative and relative.work,
+        row.points,
+    )
     if relative is not None and not any(map(_clear, relative)):
         yield (
             "whether the fixed cost or the cost of work takes what is missing of the promise, these"
@@ -129,27 +115,41 @@ def explain_costs(row: Any, relative: RelativeCosts | None = None) -> Iterator[s
         )
 
 
+def _explain_cost(
+    names: tuple[str, str, str], arm: _Ends, baseline: _Ends, ratio: Cost | None, points: int
+) -> Iterator[str]:
+    """One cost in seconds; `names` are its label, its unit, and where it counts."""
+    if arm[0] is None:
+        return
+    label, unit, where = names
+    beside = f"{_milliseconds(arm)} {unit}, the baseline's {_milliseconds(baseline)}"
+    if ratio is None:
+        yield f"{label} by the fit: {beside}" + (
+            ", intervals that overlap" if _overlap(arm, baseline) else ""
+        )
+        return
+    shown = f"{'more' if ratio.low > 1 else 'less'}{where}"
+    if not _clear(ratio):
+        shown = f"these {points} sizes cannot tell them apart"
+    times = with_interval(ratio.value, ratio.low, ratio.high)
+    yield f"{label}: {times} times the baseline's: {shown} ({beside})"
+
+
 def _clear(ratio: Cost | None) -> bool:
     return ratio is not None and (ratio.low > 1 or ratio.high < 1)
 
 
-def _of_what(name: str, unit: str) -> str:
-    return " at every size" if name == "alpha" else f" for each {unit} that remains"
+def _overlap(one: _Ends, other: _Ends) -> bool:
+    (_, low, high), (_, other_low, other_high) = one, other
+    if low is None or high is None or other_low is None or other_high is None:
+        return False
+    return low <= other_high and other_low <= high
 
 
-def _overlap(row: Any, name: str) -> bool:
-    ends = [
-        getattr(row, f"{each}{end}")
-        for each in (name, f"{name}_baseline")
-        for end in ("_low", "_high")
-    ]
-    return not any(map(is_missing, ends)) and ends[0] <= ends[3] and ends[2] <= ends[1]
-
-
-def describe_fit(row: Any) -> str:
-    """How far the cost model in a row of the view `cost_model` may be believed."""
-    over = f"a fit of fixed cost + cost of work over {row.points:.0f} sizes, which is no profile"
-    if row.verdict == "undetermined":
+def describe_fit(row: CostModelRow) -> str:
+    """How far a cost model may be believed."""
+    over = f"a fit of fixed cost + cost of work over {row.points} sizes, which is no profile"
+    if row.misfit_p is None or row.verdict == "undetermined":
         return f"{over}; so few points do not determine it: no break-even is predicted"
     if row.verdict == "misfit":
         return (
@@ -159,43 +159,35 @@ def describe_fit(row: Any) -> str:
     return f"{over}; it fits these points (p = {row.misfit_p:.2g})"
 
 
-def _milliseconds(row: Any, name: str) -> str:
-    """A cost with its interval; a dash where it is not known."""
-    value, low, high = (
-        None if is_missing(each := getattr(row, f"{name}{end}")) else 1e3 * each
-        for end in ("", "_low", "_high")
-    )
+def _milliseconds(cost: _Ends) -> str:
+    """A cost in seconds with its interval; a dash where it is not known."""
+    value, low, high = (None if each is None else 1e3 * each for each in cost)
     return with_interval(value, low, high, ".3g")
 
 
-def ceiling_of(row: Any) -> Conclusion:
-    """The speed-up of a free cut beside a row of the view `speedup` with `ceiling` and its ends
-    (`store.read.curves`).
-    """
+def ceiling_of(row: CeilingRow) -> Conclusion:
+    """The speed-up of a free cut."""
     return conclude_interval(SPEEDUP, row.ceiling, row.ceiling_low, row.ceiling_high)
 
 
-def left_to_gain(row: Any) -> tuple[float, float, float]:
+def left_to_gain(row: CeilingRow) -> tuple[float, float, float]:
     """The ceiling over what was reached, with the ends that both intervals allow together."""
-    low, high = row.ceiling_low, row.ceiling_high
-    known = not any(map(is_missing, (low, high, row.speedup_low, row.speedup_high)))
-    return (
-        row.ceiling / row.speedup,
-        low / row.speedup_high if known else 0.0,
-        high / row.speedup_low if known else inf,
-    )
+    low, high = 0.0, inf
+    if row.ceiling_low is not None and row.speedup_high is not None:
+        low = row.ceiling_low / row.speedup_high
+    if row.ceiling_high is not None and row.speedup_low is not None:
+        high = row.ceiling_high / row.speedup_low
+    return (row.ceiling or 0.0) / row.speedup, low, high
 
 
-def is_bound(row: Any) -> bool:
+def is_bound(row: CeilingRow) -> bool:
     """Whether the free cut bounds what others reach: it has an interval, and the arm beside it is
     not measured clearly faster.
     """
-    if any(map(is_missing, (row.ceiling, row.ceiling_low, row.ceiling_high))):
-        return False
-    return bool(is_missing(row.speedup_low) or row.speedup_low <= row.ceiling_high)
+    return row.ceiling_high is not None and (row.speedup_low or 0.0) <= row.ceiling_high
 
 
-def explain_ceiling(row: Any) -> str:
+def explain_ceiling(row: CeilingRow) -> str:
     """What a free cut of the same tokens shows, as a sentence without its end; empty where none was
     measured.
 
@@ -203,11 +195,11 @@ def explain_ceiling(row: Any) -> str:
     token counts gains more than 6.6 %`. Where the ceiling is a clear gain, it states whose the rest
     of the promise is, where both intervals allow that.
     """
-    if is_missing(row.ceiling):
+    if row.ceiling is None:
         return ""
     free = ceiling_of(row)
     text = f"cut for nothing, the same tokens give {free.numbers}"
-    if free.high is None or is_missing(row.ceiling_low) or is_missing(row.ceiling_high):
+    if free.high is None or row.ceiling_low is None or row.ceiling_high is None:
         return f"{text}, without an interval, from which nothing follows"
     if not is_bound(row):
         return (
@@ -219,32 +211,29 @@ def explain_ceiling(row: Any) -> str:
             f"gains more than {100 * (free.high - 1):.1f} %" if free.high > 1 else "gains anything"
         )
         return (
-            f"{text}: at {row.tokens:,.0f} {token_unit(row)} no method with these token counts"
+            f"{text}: at {row.tokens or 0:,} {token_unit(row)} no method with these token counts"
             f" {most}"
         )
     promise = promise_of(row)
     if promise is None or promise <= (1 + SPEED_FLOOR) * row.ceiling_high:
         return text
-    return f"{text}, of {promise:.2f}x promised{_missing_part(row, promise)}"
+    whose = _owner_of_rest(row, log(promise / row.ceiling_high), log(promise / row.ceiling_low))
+    return f"{text}, of {promise:.2f}x promised{whose}"
 
 
-def _missing_part(row: Any, promise: float) -> str:
-    """Whether most of what is missing of the promise is the method's own cost, where the ends of
-    the intervals agree on it.
+def _owner_of_rest(row: CeilingRow, least: float, most: float) -> str:
+    """Whether most of what is missing of the promise, in logarithms between two ends, is the
+    method's own cost, where the intervals agree on it.
     """
     value, low, high = left_to_gain(row)
-    most = (
-        f"without its own cost it would be {value:.3f}x [{low:.3f}, {high:.3f}] as fast as now"
-        if high < inf
-        else ""
-    )
-    if not most:
+    if high == inf:
         return ""
-    if log(promise / row.ceiling_high) > log(high):
-        return f": most of what is missing is not its own cost ({most})"
-    if log(promise / row.ceiling_low) < log(max(low, 1.0)):
-        return f": most of what is missing is its own cost ({most})"
-    return f" ({most})"
+    cost = f"without its own cost it would be {value:.3f}x [{low:.3f}, {high:.3f}] as fast as now"
+    if least > log(high):
+        return f": most of what is missing is not its own cost ({cost})"
+    if most < log(max(low, 1.0)):
+        return f": most of what is missing is its own cost ({cost})"
+    return f" ({cost})"
 
 
 _LIMITS: dict[Limit, str] = {

@@ -42,7 +42,7 @@ from store.schema.tables import (
     named,
 )
 from store.views.public import TABLES
-from sweeps.analysis.rows import EffectRow, FailureRow, SpeedupRow
+from sweeps.analysis.rows import AdviceRow, EffectRow, FailureRow
 from sweeps.errors import did_you_mean
 from sweeps.model.condition import Condition
 from sweeps.model.flags import split_flags, wrong
@@ -258,16 +258,11 @@ SPEED, EFFECT_VIEW, FAILED = TABLES["speedup"], TABLES["effect"], TABLES["failur
 
 
 @dataclass(frozen=True, kw_only=True)
-class TimedArm(SpeedupRow):
+class TimedArm(AdviceRow):
     """A row of the view `speedup`, with what else advice is made of."""
 
-    speedup: float
     pairs: int
     verdict: Verdict
-    effect_se: float | None
-    effect_freedom: float | None
-    payload: str
-    """The comparison, as JSON."""
     condition: Condition
     condition_group: str
     """Equal for the conditions of all sizes."""
