@@ -12,6 +12,7 @@ from orchestrator.loop.time_budget import shortened
 from store.open.engine import Engine
 from store.read.current_effects import CurrentEffect, linked, load_effects
 from store.rows.placement import Place
+from sweeps.analysis.rows import ClaimRow
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.language.expand import Expansion
 from sweeps.language.file_schema import Stop
@@ -20,7 +21,7 @@ from sweeps.model.identity import canonical
 from sweeps.model.job import Comparison
 from sweeps.model.kinds import KINDS
 from sweeps.number_format import WHOLE, count, duration
-from sweeps.stats.curve import BreakEven, Curve, Point, break_even
+from sweeps.stats.curve import Curve, Point, break_even
 from sweeps.stats.search import next_request, point_alpha, scan
 from sweeps.text.curves import describe_break_even, describe_curve
 from workers.methods.arm_labels import arm_label
@@ -420,30 +421,15 @@ def claim_text(curve: Curve, axis: str | None) -> str:
     the words of the report.
     """
     found, why = break_even(curve), describe_curve(curve, axis)
+    whole = ClaimRow(
+        metric="latency",
+        axis=curve.axis,
+        varied_parameter=axis,
+        why=why,
+        **found.model_dump(exclude={"crossings"}),
+    )
     rows = [
-        _Row(found, why, curve.axis, axis, index) for index in range(max(1, len(found.crossings)))
+        replace(whole, x=at.x, x_low=at.low, x_high=at.high, direction=at.direction)
+        for at in found.crossings
     ]
-    return describe_break_even(rows, "tokens", brief=True)
-
-
-class _Row:
-    """One crossing with the columns of the view `break_even` that its sentence needs."""
-
-    def __init__(
-        self, found: BreakEven, why: str, axis: str, varied_parameter: str | None, index: int
-    ) -> None:
-        self.varied_parameter, self.metric, self.why = varied_parameter, "latency", why
-        place = found.crossings[index] if found.crossings else None
-        self.axis, self.verdict, self.points, self.points_missing, self.host = (
-            axis,
-            found.verdict,
-            found.points,
-            0,
-            "",
-        )
-        self.worst_loss, self.largest_gain = found.worst_loss, found.largest_gain
-        self.x_first, self.x_last = found.x_first, found.x_last
-        self.x, self.x_low, self.x_high = (
-            (place.x, place.low, place.high) if place else (None, None, None)
-        )
-        self.direction = place.direction if place else None
+    return describe_break_even(rows or [whole], "tokens", brief=True)

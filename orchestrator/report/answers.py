@@ -24,6 +24,7 @@ from store.read.curves import label_hosts
 from store.read.profiling import CLASSES_OF_TIME, explain_profiles
 from store.rows.frames import groups, rows_of
 from sweeps.analysis.labels import GAINS, Finding
+from sweeps.analysis.rows import BreakEvenRow
 from sweeps.model.flags import split_flags, wrong
 from sweeps.model.kinds import KINDS
 from sweeps.model.metrics import METRICS, Compared
@@ -70,7 +71,7 @@ def cautions_of(report: Report) -> Iterator[str]:
     yield from mean_caution(points)
     yield from states_caution(points)
     yield from load_caution(report.speedups["flags"])
-    yield from slow_caution(report.speedups["host_speed"])
+    yield from slow_caution(report.speedups["host_speed"].dropna())
 
 
 def answers_elsewhere(report: Report) -> Iterator[str]:
@@ -109,7 +110,7 @@ def _curves(report: Report, compared: Compared) -> list[CurveAnswer]:
     hosts = label_hosts(report.speedups)
     curves = []
     for _, own in groups(found, _CURVE):
-        rows = rows_of(own)
+        rows = rows_of(own, BreakEvenRow)
         place = hosts.get((rows[0].environment, rows[0].host), "")
         metric = (
             [METRICS[rows[0].metric].label]

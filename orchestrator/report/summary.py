@@ -20,6 +20,7 @@ from orchestrator.report.sections.surprises import realised_interval
 from store.read.curves import label_hosts
 from store.rows.frames import groups, rows_of
 from sweeps.analysis.labels import Finding
+from sweeps.analysis.rows import BreakEvenRow
 from sweeps.model.flags import FLAGS, split_flags
 from sweeps.model.kinds import KINDS
 from sweeps.model.metrics import INTERVAL, METRICS, SPEED_FLOOR
@@ -109,7 +110,11 @@ def _arm_rows(report: Report, condition: Mapping[str, Any], points: pd.DataFrame
     for _, own in groups(points, ("curve_id", "arm_id")):
         by_size = {_size(row): row for row in sorted(rows_of(own), key=_size)}
         row = next(iter(by_size.values()))
-        claimed = rows_of(curves[curves["curve_id"] == row.curve_id]) if len(by_size) > 1 else []
+        claimed = (
+            rows_of(curves[curves["curve_id"] == row.curve_id], BreakEvenRow)
+            if len(by_size) > 1
+            else []
+        )
         found.append(ArmRow(params_label(row.method, row.params), by_size, claimed))
     return sorted(found, key=lambda arm: arm.merit, reverse=True)
 

@@ -171,7 +171,7 @@ class CurveRow(ComparedRow):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClaimRow:
+class ClaimRow(SizedRow):
     """What a curve claims at one of its crossings."""
 
     host: str = ""

@@ -9,7 +9,7 @@ from itertools import groupby
 from math import ceil, floor, log10
 from typing import Literal, NamedTuple
 
-from sweeps.analysis.rows import BreakEvenRow, ClaimRow, CostModelRow, SizedRow
+from sweeps.analysis.rows import ClaimRow, CostModelRow, SizedRow
 from sweeps.model.metrics import INTERVAL, METRICS
 from sweeps.number_format import WHOLE, axis_label, axis_value, count
 from sweeps.stats.curve import NEVER_GAIN, Curve, Point
@@ -332,7 +332,7 @@ class BreakEvenCell(NamedTuple):
     """The same with its reasons, for a hover text."""
 
 
-def break_even_cell(rows: Sequence[BreakEvenRow]) -> BreakEvenCell:
+def break_even_cell(rows: Sequence[ClaimRow]) -> BreakEvenCell:
     """The cell of one curve, by its rows along the tokens."""
     first = rows[0]
     sentence = describe_break_even(rows, token_unit(first))

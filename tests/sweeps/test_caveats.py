@@ -1,10 +1,10 @@
 """Each limit of a small or random model is one sentence."""
 
-from types import SimpleNamespace
-
 import pytest
 
+from sweeps.analysis.rows import SpeedupRow
 from sweeps.text.condition_text import cautions, load_caution, mean_caution, slow_caution
+from tests.fixtures.typed_rows import row_of
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_slow_host_is_named() -> None:
     """By the median over points of the newest run's speed; nothing where no visits were made, or
     near the quickest speed.
     """
-    assert list(slow_caution([None, float("nan")])) == []
+    assert list(slow_caution([None, None])) == []
     assert list(slow_caution([0.95, 0.97, 0.8])) == []
     assert next(slow_caution([0.82, None, 0.81, 0.95])).startswith(
         "this host ran at 0.82 of its quickest known speed"
@@ -71,9 +71,9 @@ def test_mean_times_that_disagree_are_named() -> None:
     """Points whose mean times tell something else, the first of them with both numbers; nothing
     where there is none.
     """
-    fine = SimpleNamespace(flags="contended", tokens=64.0, speedup=1.1, ratio_of_means=1.1)
-    uneven = SimpleNamespace(
-        flags="mean_disagrees", tokens=64.0, speedup=1.08, ratio_of_means=0.834
+    fine = row_of(SpeedupRow, flags="contended", tokens=64, speedup=1.1, ratio_of_means=1.1)
+    uneven = row_of(
+        SpeedupRow, flags="mean_disagrees", tokens=64, speedup=1.08, ratio_of_means=0.834
     )
     assert list(mean_caution([("topk", fine)])) == []
     (sentence,) = mean_caution([("topk", fine), *[("tome", uneven)] * 5])

@@ -3,12 +3,13 @@ show it.
 """
 
 from math import inf
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from sweeps.analysis.rows import CeilingRow
 from sweeps.text.reasons import explain_ceiling, is_bound, left_to_gain
+from tests.fixtures.typed_rows import row_of
 
 
 def a_row(
@@ -20,7 +21,7 @@ def a_row(
     names = ("speedup", "speedup_low", "speedup_high", "ceiling", "ceiling_low", "ceiling_high")
     figures = dict(zip(names, (*reached, *free), strict=True))
     sizes = {"tokens": 196, "prompt_tokens": None, "gmacs_baseline": promise, "gmacs_total": 1.0}
-    return SimpleNamespace(**{**figures, **sizes, **more})
+    return row_of(CeilingRow, **{**figures, **sizes, **more})
 
 
 def test_no_method_can_gain_more() -> None:
@@ -68,8 +69,8 @@ def test_whose_the_rest_is(reached: Any, free: Any, words: str) -> None:
     [
         ((1.1, 1.0, 1.2), (1.0, 0.95, 1.05), True),
         ((1.3, 1.2, 1.4), (1.0, 0.95, 1.05), False),
-        ((1.3, float("nan"), float("nan")), (1.0, 0.95, 1.05), True),
-        ((1.1, 1.0, 1.2), (1.0, float("nan"), float("nan")), False),
+        ((1.3, None, None), (1.0, 0.95, 1.05), True),
+        ((1.1, 1.0, 1.2), (1.0, None, None), False),
     ],
     ids=[
         "intervals that meet",
@@ -89,9 +90,8 @@ def test_what_is_a_bound(reached: Any, free: Any, bounds: bool) -> None:
 
 def test_without_an_interval_nothing_follows() -> None:
     """And without a free cut there is no sentence."""
-    nan = float("nan")
-    assert explain_ceiling(a_row((1.5, 1.4, 1.6), (1.6, nan, nan))).endswith(
+    assert explain_ceiling(a_row((1.5, 1.4, 1.6), (1.6, None, None))).endswith(
         "without an interval, from which nothing follows"
     )
-    assert explain_ceiling(a_row((1.5, 1.4, 1.6), (nan, nan, nan))) == ""
-    assert left_to_gain(a_row((1.5, nan, nan), (1.8, 1.7, 1.9)))[1:] == (0.0, inf)
+    assert explain_ceiling(a_row((1.5, 1.4, 1.6), (None, None, None))) == ""
+    assert left_to_gain(a_row((1.5, None, None), (1.8, 1.7, 1.9)))[1:] == (0.0, inf)

@@ -1,12 +1,13 @@
 """Break-evens of curves as sentences: each verdict, its bounds, and what a brief one leaves out."""
 
-from types import SimpleNamespace
 from typing import Any, get_args
 
 import pytest
 
+from sweeps.analysis.rows import ClaimRow, CostModelRow
 from sweeps.stats.curve import Claim
 from sweeps.text.curves import describe_break_even, describe_cost_model
+from tests.fixtures.typed_rows import row_of
 
 COLUMNS = ("x", "x_low", "x_high", "direction", "worst_loss", "largest_gain", "varied_parameter")
 
@@ -25,7 +26,7 @@ def rows(verdict: str, *crossings: dict[str, Any], missing: int = 0, **figures: 
         "why": "Along the tokens: slower at 4, faster at 9 to 36, not clear at 64 to 196.",
     }
     return [
-        SimpleNamespace(**(common | {"host": "a"} | figures | each)) for each in crossings or ({},)
+        row_of(ClaimRow, **(common | {"host": "a"} | figures | each)) for each in crossings or ({},)
     ]
 
 
@@ -213,6 +214,6 @@ def test_a_cost_model_has_a_line_where_it_predicts_a_break_even(
 ) -> None:
     """Launch, work, and the prediction; a misfit is stated."""
     assert (
-        describe_cost_model(SimpleNamespace(**({"verdict": "fits"} | MODEL | found)), "tokens")
+        describe_cost_model(row_of(CostModelRow, **({"verdict": "fits"} | MODEL | found)), "tokens")
         == text
     )

@@ -1,20 +1,19 @@
 """Shares of the promised saving, and break-evens in the cells of a map."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from sweeps.analysis.rows import ClaimRow
 from sweeps.stats.pooling import realised_of
 from sweeps.text.curves import alike, break_even_cell, earliest
 from sweeps.text.reasons import realised_sentence
-
-NAN = float("nan")
+from tests.fixtures.typed_rows import row_of
 
 
 def test_shares_of_a_method() -> None:
     """Median and range with the points that they rest on; those without a promise do not count."""
-    found = realised_of([0.2, None, 0.6, 0.9, NAN])
+    found = realised_of([0.2, None, 0.6, 0.9, None])
     assert found is not None
     assert (found.median, found.least, found.most, found.points) == (0.6, 0.2, 0.9, 3)
     assert (
@@ -39,26 +38,30 @@ def test_shares_of_a_method() -> None:
 
 
 def row(
-    verdict: str, x: float = NAN, low: float = NAN, high: float = NAN, direction: str | None = None
+    verdict: str,
+    x: float | None = None,
+    low: float | None = None,
+    high: float | None = None,
+    direction: str | None = None,
 ) -> Any:
     more = {
         "axis": "tokens",
         "varied_parameter": None,
         "metric": "latency",
-        "worst_loss": NAN,
-        "largest_gain": NAN,
+        "worst_loss": None,
+        "largest_gain": None,
         "points": 3,
     }
     more |= {
         "points_missing": 0,
         "host": "h",
         "why": "",
-        "prompt_tokens": NAN,
+        "prompt_tokens": None,
         "x_first": 4.0,
         "x_last": 196.0,
     }
-    return SimpleNamespace(
-        verdict=verdict, x=x, x_low=low, x_high=high, direction=direction, **more
+    return row_of(
+        ClaimRow, verdict=verdict, x=x, x_low=low, x_high=high, direction=direction, **more
     )
 
 
@@ -106,9 +109,9 @@ def test_several_curves_in_a_cell() -> None:
         break_even_cell([row(*each)])
         for each in (
             ("never",),
-            ("pays_from", NAN, NAN, 100.0, "gains"),
+            ("pays_from", None, None, 100.0, "gains"),
             ("unclear",),
-            ("pays_from", NAN, NAN, 36.0, "gains"),
+            ("pays_from", None, None, 36.0, "gains"),
         )
     ]
     assert earliest(cells) == 3

@@ -1,10 +1,10 @@
 """Sentences on why that need no profile, from rows whose reason is known."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from sweeps.analysis.rows import CostModelRow, SizedRow, SpeedupRow
 from sweeps.stats.cost_model import Cost, RelativeCosts
 from sweeps.text.reasons import (
     describe_fit,
@@ -15,6 +15,7 @@ from sweeps.text.reasons import (
     profile_needed,
     promise_of,
 )
+from tests.fixtures.typed_rows import row_of
 
 
 def a_point(**more: Any) -> Any:
@@ -33,7 +34,7 @@ def a_point(**more: Any) -> Any:
         "floor": 0.02,
         "flags": "",
     }
-    return SimpleNamespace(**{**figures, **speed, **more})
+    return row_of(SpeedupRow, **{**figures, **speed, **more})
 
 
 def a_fit(**more: Any) -> Any:
@@ -43,7 +44,8 @@ def a_fit(**more: Any) -> Any:
         for name, value in costs.items()
         for end, by in (("_low", 0.5), ("_high", 1.5))
     }
-    return SimpleNamespace(
+    return row_of(
+        CostModelRow,
         **{
             **costs,
             **bounds,
@@ -52,7 +54,7 @@ def a_fit(**more: Any) -> Any:
             "misfit_p": 0.79,
             "work_unit": "GMAC",
             **more,
-        }
+        },
     )
 
 
@@ -88,7 +90,7 @@ def test_no_promise(total: float, words: str) -> None:
 @pytest.mark.parametrize("missing", ["gmacs_total", "gmacs_baseline"])
 def test_unknown_macs(missing: str) -> None:
     """Without MACs there is no promise."""
-    point = a_point(**{missing: float("nan")})
+    point = a_point(**{missing: None})
     assert promise_of(point) is None
     assert explain_promise(point).endswith("what its MACs promise is not known")
 
@@ -101,7 +103,7 @@ def test_own_work() -> None:
     assert explain_own_work(a_point(gmacs_overhead=0.0)).startswith(
         "the method itself adds no MACs"
     )
-    assert explain_own_work(a_point(gmacs_overhead=float("nan"))) == ""
+    assert explain_own_work(a_point(gmacs_overhead=None)) == ""
 
 
 def test_where_nothing_is_removed() -> None:
@@ -126,7 +128,7 @@ def test_costs_with_their_intervals() -> None:
         ),
     ]
     assert "overlap" not in next(explain_costs(a_fit(alpha_low=0.0061)))
-    nothing = dict.fromkeys(("alpha", "beta"), float("nan"))
+    nothing = dict.fromkeys(("alpha", "beta"), None)
     assert list(explain_costs(a_fit(**nothing))) == []
 
 
@@ -164,7 +166,7 @@ def test_costs_beside_the_ratios_of_paired_speed_ups() -> None:
     [
         ({"image_size": 64, "tokens": 16, "prompt_tokens": None}, "64 px (16 tokens)"),
         ({"image_size": None, "tokens": 64, "prompt_tokens": 64}, "64 prompt tokens"),
-        ({"image_size": 64, "tokens": None, "prompt_tokens": float("nan")}, "64 px"),
+        ({"image_size": 64, "tokens": None, "prompt_tokens": None}, "64 px"),
         (
             {"image_size": 78.4, "image_shape": "64x96", "tokens": 24, "prompt_tokens": None},
             "64x96 px (24 tokens)",
@@ -173,7 +175,7 @@ def test_costs_beside_the_ratios_of_paired_speed_ups() -> None:
 )
 def test_sizes_are_named_in_both_units(size: dict[str, Any], words: str) -> None:
     """Pixels and tokens of one input stand together."""
-    assert name_size(SimpleNamespace(**{"image_shape": None} | size)) == words
+    assert name_size(SizedRow(**size)) == words
 
 
 def test_what_a_profile_needs() -> None:

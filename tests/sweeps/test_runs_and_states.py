@@ -2,14 +2,14 @@
 with the state of the machine.
 """
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
+from sweeps.analysis.rows import ClaimRow, SpeedupRow
 from sweeps.stats.visits import Pooling, Visit, pool_visits
 from sweeps.text.condition_text import states_caution
 from sweeps.text.curves import describe_break_even
+from tests.fixtures.typed_rows import row_of
 
 VISITS = 12
 
@@ -71,7 +71,7 @@ def test_both_speed_ups_are_named_where_states_differ() -> None:
         "speedup_slow": 1.178,
         "flags": "contended,states_differ",
     }
-    points = [(f"topk {number}", SimpleNamespace(**row)) for number in range(5)]
+    points = [(f"topk {number}", row_of(SpeedupRow, **row)) for number in range(5)]
     (sentence,) = states_caution(points)
     assert sentence.startswith(
         "speed-ups change with the state of the host: topk 0 at 196 tokens 1.23x when the host is"
@@ -80,7 +80,9 @@ def test_both_speed_ups_are_named_where_states_differ() -> None:
     assert sentence.endswith(
         "topk 2 at 196 tokens 1.23x when the host is quick, 1.18x when it is slow; 2 more speed-ups"
     )
-    assert list(states_caution([("topk", SimpleNamespace(**row | {"flags": "contended"}))])) == []
+    assert (
+        list(states_caution([("topk", row_of(SpeedupRow, **row | {"flags": "contended"}))])) == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -112,7 +114,7 @@ def test_points_that_a_flag_excludes_stand_in_the_sentence(
         ("x", "x_low", "x_high", "direction", "worst_loss", "largest_gain", "varied_parameter")
     )
     span = {"axis": "tokens", "metric": "latency", "x_first": 4, "x_last": 196, "points_missing": 0}
-    row = SimpleNamespace(**empty, **span, verdict=verdict, points=points, why=why)
+    row = row_of(ClaimRow, **empty, **span, verdict=verdict, points=points, why=why)
     sentence = describe_break_even([row], "tokens")
     assert "left out" not in describe_break_even([row], "tokens", brief=True)
     assert ("left out" in sentence) == bool(named)
@@ -125,7 +127,8 @@ def test_a_claim_that_lists_its_stretches_names_them_once() -> None:
     empty = dict.fromkeys(
         ("x", "x_low", "x_high", "direction", "worst_loss", "largest_gain", "varied_parameter")
     )
-    row = SimpleNamespace(
+    row = row_of(
+        ClaimRow,
         **empty,
         axis="tokens",
         metric="latency",

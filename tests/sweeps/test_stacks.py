@@ -1,9 +1,10 @@
 """Stacks beside their parts: the product needs every part with an interval."""
 
-from types import SimpleNamespace
 from typing import Any
 
 from sweeps.analysis.labels import stacks_of
+from sweeps.analysis.rows import SpeedupRow
+from tests.fixtures.typed_rows import row_of
 
 
 def a_row(
@@ -11,7 +12,7 @@ def a_row(
 ) -> Any:
     ends = (None, None) if spread is None else (speedup - spread, speedup + spread)
     columns = {"method": method, "params": params, "verdict": verdict, "floor": 0.02}
-    return SimpleNamespace(**columns, speedup=speedup, speedup_low=ends[0], speedup_high=ends[1])
+    return row_of(SpeedupRow, **columns, speedup=speedup, speedup_low=ends[0], speedup_high=ends[1])
 
 
 STACK = a_row("a+b", '[{"method":"a","k":1},{"method":"b","p":0.5},{"kv_cache":"virtual"}]', 2.9)

@@ -3,14 +3,16 @@ arm and its baseline.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from types import SimpleNamespace
+from math import nan
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 from store.read.curves import with_ceilings
 from store.read.profiling import CLASSES_OF_TIME, ProfiledArm, ProfiledCondition
+from store.rows.frames import rows_of
 from sweeps.analysis.labels import GAINS
+from sweeps.analysis.rows import CeilingRow, SizedRow, SpeedupRow
 from sweeps.model.flags import split_flags, wrong
 from sweeps.number_format import is_missing
 from sweeps.text.reasons import name_size, promise_of
@@ -156,7 +158,9 @@ def with_promises(points: pd.DataFrame) -> pd.DataFrame:
     of the same tokens.
     """
     promised = pd.Series(
-        [promise_of(row) for row in points.itertuples()], index=points.index, dtype=float
+        [promise_of(row) or nan for row in rows_of(points, SpeedupRow)],
+        index=points.index,
+        dtype=float,
     )
     return with_ceilings(points, only_cuts).assign(promised=promised)
 
@@ -175,11 +179,11 @@ def place_that_fails(sides: Sequence[Sides], points: pd.DataFrame) -> str:
     )
 
 
-def shown_sizes(points: pd.DataFrame) -> list[Any]:
+def shown_sizes(points: pd.DataFrame) -> list[CeilingRow]:
     """Of the points of an arm the largest, and the smallest at which it removes tokens, if it does
     at any.
     """
-    rows: list[Any] = list(points.sort_values("tokens", ascending=False).itertuples())
+    rows = rows_of(points.sort_values("tokens", ascending=False), CeilingRow)
     removing = [row for row in rows if NO_EFFECT not in split_flags(row.flags)] or rows[:1]
     return [removing[0]] if len(removing) == 1 else [removing[0], removing[-1]]
 
@@ -190,15 +194,8 @@ def cost_points(points: pd.DataFrame, costs: Any) -> pd.DataFrame:
     """
     work = ("tokens", "tokens") if costs.work_unit == "token" else ("gmacs_baseline", "gmacs_total")
     rows = []
-    for row in points.to_dict("records"):
-        size = name_size(
-            SimpleNamespace(
-                **{
-                    name: row[name]
-                    for name in ("image_size", "image_shape", "prompt_tokens", "tokens")
-                }
-            )
-        )
+    sizes = map(name_size, rows_of(points, SizedRow))
+    for row, size in zip(points.to_dict("records"), sizes, strict=True):
         flags = split_flags(row["flags"])
         for side, column, ms in (("baseline", work[0], "baseline_ms"), ("arm", work[1], "arm_ms")):
             in_fit = not wrong(flags) and NO_EFFECT not in flags

@@ -8,6 +8,8 @@ from typing import Any
 
 import pandas as pd
 
+from store.rows.frames import rows_of
+from sweeps.analysis.rows import ClaimRow
 from sweeps.model.identity import canonical
 from sweeps.text.curves import alike, break_even_cell, earliest
 from webapp.charts.break_even_map import with_colors
@@ -92,12 +94,13 @@ def map_frame(curves: pd.DataFrame, across: str, down: str) -> pd.DataFrame:
     Of several arms in a cell the one that pays from the fewest tokens on is shown; of several
     curves of one arm what they agree on.
     """
-    places: dict[tuple[str, str], dict[str, dict[tuple[str, str, str], list[Any]]]] = {}
-    for curve in curves.itertuples():
+    places: dict[tuple[str, str], dict[str, dict[tuple[str, str, str], list[ClaimRow]]]] = {}
+    claims = rows_of(curves, ClaimRow)
+    for curve, claim in zip(curves.itertuples(), claims, strict=True):
         at = value_text(getattr(curve, across)), value_text(getattr(curve, down))
         here = places.setdefault(at, {}).setdefault(str(curve.arm), {})
         here.setdefault((str(curve.curve_id), str(curve.environment), str(curve.host)), []).append(
-            curve
+            claim
         )
     rows, found = [], []
     for (column, row), arms in places.items():

@@ -9,6 +9,8 @@ from typing import Any
 
 import pandas as pd
 
+from store.rows.frames import rows_of
+from sweeps.analysis.rows import ClaimRow
 from sweeps.text.curves import merit_of
 from webapp.charts.scales import Extent
 from webapp.display.texts import undecided
@@ -49,11 +51,11 @@ def ranked_arms(points: pd.DataFrame, break_evens: pd.DataFrame) -> list[str]:
     )
 
 
-def rows_by_arm(break_evens: pd.DataFrame) -> dict[str, list[Any]]:
+def rows_by_arm(break_evens: pd.DataFrame) -> dict[str, list[ClaimRow]]:
     """The rows of the view `break_even` of each arm."""
-    found: dict[str, list[Any]] = {}
-    for row in break_evens.itertuples():
-        found.setdefault(str(row.arm), []).append(row)
+    found: dict[str, list[ClaimRow]] = {}
+    for arm, row in zip(break_evens["arm"], rows_of(break_evens, ClaimRow), strict=True):
+        found.setdefault(str(arm), []).append(row)
     return found
 
 

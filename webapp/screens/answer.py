@@ -11,7 +11,7 @@ import streamlit as st
 from store.read.curves import label_hosts
 from store.read.quality import quality_metrics
 from store.rows.frames import rows_of
-from sweeps.number_format import AXIS_LABELS, count
+from sweeps.number_format import AXIS_LABELS, count, is_missing
 from sweeps.text.condition_text import (
     cautions,
     load_caution,
@@ -107,7 +107,7 @@ def notes(panels: Sequence[curves.Panel], reading: Sequence[str], scope: Scope, 
     points = [row for panel in panels for row in rows_of(panel.points)]
     loaded, slow = (
         load_caution(row.flags for row in points),
-        slow_caution(row.host_speed for row in points),
+        slow_caution(row.host_speed for row in points if not is_missing(row.host_speed)),
     )
     named = [(row.arm, row) for row in points]
     found = (*mean_caution(named), *states_caution(named), *loaded, *slow)

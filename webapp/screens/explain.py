@@ -3,6 +3,7 @@ sizes, profiles, and the audit.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import pandas as pd
@@ -10,6 +11,8 @@ import streamlit as st
 
 from store.read.audits import MAX_AUDITED
 from store.read.profiling import join_sentences
+from store.rows.frames import rows_of
+from sweeps.analysis.rows import CeilingRow, ClaimRow, CostModelRow, SizedRow, SpeedupRow
 from sweeps.model.metrics import INTERVAL
 from sweeps.number_format import count, is_missing
 from sweeps.text.curves import describe_break_even, describe_cost_model, token_unit
@@ -56,8 +59,8 @@ def break_even_lines(own: pd.DataFrame, break_evens: pd.DataFrame) -> Iterator[s
     """The answer along tokens."""
     along = break_evens[break_evens["axis"] == "tokens"]
     if len(along):
-        unit = token_unit(next(own.itertuples()))
-        yield f"Break-even along {unit}: {describe_break_even(list(along.itertuples()), unit)}."
+        unit = token_unit(rows_of(own.head(1), SizedRow)[0])
+        yield f"Break-even along {unit}: {describe_break_even(rows_of(along, ClaimRow), unit)}."
 
 
 def size_lines(own: pd.DataFrame, sides: Sequence[explained.Sides]) -> Iterator[str]:
@@ -71,16 +74,16 @@ def size_lines(own: pd.DataFrame, sides: Sequence[explained.Sides]) -> Iterator[
     if sides:
         return
     for row in explained.shown_sizes(own):
-        if few := texts.pairs_reached(row._asdict()):
+        if few := texts.pairs_reached(asdict(row)):
             yield f"At {name_size(row)}: {few}, from which nothing follows yet."
             continue
         free = "" if queries_explain.only_cuts(row.method) else explain_ceiling(row)
         yield f"At {name_size(row)}: {join_sentences([explain_promise(row), free])}."
 
 
-def fit_lines(own: pd.DataFrame, costs: Any, scope: Scope) -> Iterator[str]:
+def fit_lines(own: pd.DataFrame, costs: CostModelRow | None, scope: Scope) -> Iterator[str]:
     """What the method adds itself, and what the fit over sizes gives."""
-    largest = list(own.sort_values("tokens").itertuples())[-1]
+    largest = rows_of(own.sort_values("tokens"), SpeedupRow)[-1]
     if own_work := explain_own_work(largest):
         yield f"At {name_size(largest)}: {own_work}."
     if costs is None:
@@ -114,7 +117,7 @@ def ceiling_words(own: pd.DataFrame) -> str:
     """
     known, measured = own[own["ceiling"].notna()], own["ceiling_id"].notna()
     if len(known):
-        beaten = [name_size(row) for row in known.itertuples() if not is_bound(row)]
+        beaten = [name_size(row) for row in rows_of(known, CeilingRow) if not is_bound(row)]
         if beaten:
             return (
                 "Free: the same tokens cut for nothing; no bound, because the arm is measured"
@@ -322,7 +325,7 @@ def _show() -> None:
         own, curves = own[own[scope.facet] == value], curves[curves[scope.facet] == value]
     fits = queries.scope_rows(scope, "cost_model")
     fits = fits[fits["curve_id"].isin(own["curve_id"])]
-    costs = next(fits.itertuples(), None)
+    costs = next(iter(rows_of(fits, CostModelRow)), None)
     found = queries_explain.profiled(scope)
     sides = explained.sides_of(found, str(own["arm_id"].iloc[0]), str(own["baseline_id"].iloc[0]))
 

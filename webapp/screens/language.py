@@ -7,8 +7,10 @@ from collections.abc import Mapping
 import pandas as pd
 import streamlit as st
 
+from store.rows.frames import rows_of
 from store.views.attempts import metric_column
 from sweeps.analysis.labels import Stack, stacks_of
+from sweeps.analysis.rows import SpeedupRow
 from sweeps.model.metrics import INTERVAL, METRICS, MetricSpec
 from sweeps.number_format import count, is_missing
 from sweeps.stats.pooling import ALPHA
@@ -114,7 +116,7 @@ def bits_against_speed(arms: pd.DataFrame, quality: QualityOfArms, scope: Scope)
 
 def stacks(arms: pd.DataFrame, scope: Scope) -> None:
     """Stacked methods beside their parts and the product of the parts."""
-    found = list(stacks_of(arms.itertuples(), params_label))
+    found = list(stacks_of(rows_of(arms, SpeedupRow), params_label))
     if not found:
         return
     st.subheader("Stacks and their parts", anchor=False)

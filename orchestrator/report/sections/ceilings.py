@@ -13,6 +13,7 @@ from orchestrator.report.section import Column, Section, TextLine
 from orchestrator.report.sections.speedup import POINTS_SHARE, speedup_of
 from store.read.curves import label_hosts, with_ceilings
 from store.rows.frames import groups, rows_of
+from sweeps.analysis.rows import CeilingRow
 from sweeps.model.metrics import INTERVAL
 from sweeps.number_format import image_text
 from sweeps.text.condition_text import describe_condition
@@ -64,7 +65,7 @@ def ceiling_sections(report: Report) -> Iterator[Section]:
     ):
         shown = reached_and_free(points)
         if len(shown):
-            rows = rows_of(shown)
+            rows = rows_of(shown, CeilingRow)
             title = describe_condition(
                 condition, named[condition["environment"], condition["host"]]
             )

@@ -22,6 +22,7 @@ from orchestrator.report.sections.conditions import break_even_line, curve_label
 from orchestrator.report.sections.surprises import worst_first, worst_shortfall
 from store.read.curves import label_hosts
 from store.rows.frames import groups, rows_of
+from sweeps.analysis.rows import BreakEvenRow
 from sweeps.model.kinds import KINDS, THREAD_FIELDS
 from sweeps.model.metrics import METRICS
 from sweeps.number_format import axis_label, format_number
@@ -169,7 +170,7 @@ def _break_evens(
     for key, found in groups(curves, ("axis", "metric")):
         lines = []
         for _, curve in groups(found, ("curve_id", "environment", "host")):
-            row, *_ = rows = rows_of(curve)
+            row, *_ = rows = rows_of(curve, BreakEvenRow)
             place = named.get((row.environment, row.host), "")
             against = f"against {labels.get(row.baseline_id, row.baseline)}" + (
                 place and f", on {place}"

@@ -19,6 +19,7 @@ from orchestrator.report.sections.surprises import realised_text, worst_first, w
 from store.read.curves import label_hosts
 from store.rows.frames import groups, rows_of
 from sweeps.analysis.labels import SPEEDUP, Conclusion, conclude_row
+from sweeps.analysis.rows import BreakEvenRow
 from sweeps.model.kinds import THREAD_FIELDS
 from sweeps.model.metrics import INTERVAL, METRICS
 from sweeps.number_format import axis_label, count, image_text, is_missing
@@ -94,7 +95,7 @@ def speedup_sections(report: Report) -> Iterator[Section]:
             row_style=lambda row: style_of(speedup_of(row).word),
         )
         for key, curves in groups(_curves_of(break_evens, condition, points), ("axis",)):
-            own = [rows_of(curve) for _, curve in groups(curves, ("curve_id",))]
+            own = [rows_of(curve, BreakEvenRow) for _, curve in groups(curves, ("curve_id",))]
             lines = [
                 TextLine(
                     f"{curve_label(rows[0])}: {break_even_line(rows)}", style_of(rows[0].verdict)
@@ -118,7 +119,10 @@ def field_sections(report: Report) -> Iterator[Section]:
         vision["metric"].isin([name for name, spec in METRICS.items() if spec.compared == "ratio"])
     ]
     for key, found in groups(vision, ("axis", "metric")):
-        curves = [rows_of(curve) for _, curve in groups(found, ("curve_id", "environment", "host"))]
+        curves = [
+            rows_of(curve, BreakEvenRow)
+            for _, curve in groups(found, ("curve_id", "environment", "host"))
+        ]
         lines = []
         for rows in curves[:MAX_LINES]:
             place = named.get((rows[0].environment, rows[0].host), "")
