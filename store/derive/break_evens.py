@@ -89,7 +89,7 @@ def _interval(row: Row[Any], alpha: float | None) -> tuple[float | None, float |
     return at_level(row, alpha)
 
 
-def at_level(row: Any, alpha: float | None) -> tuple[float | None, float | None, Any]:
+def at_level(row: Row[Any], alpha: float | None) -> tuple[float | None, float | None, Any]:
     """Ends of the interval and verdict of a row of `effect_row` at the level `alpha`; those stored
     where it is `None`.
     """
@@ -104,6 +104,13 @@ _SECONDS = {"ms": 1e-3, "s": 1.0}
 """Units of the metrics that launch + work is a model of: times."""
 
 
+def count_tokens(points: Sequence[Point]) -> list[Point]:
+    """Points whose work is their tokens, for curves where the MACs are not known."""
+    return [
+        point.model_copy(update={"gmacs": point.x, "gmacs_baseline": point.x}) for point in points
+    ]
+
+
 def cost_model_row(rows: Sequence[Row[Any]]) -> Iterator[dict[str, Any]]:
     """The derived columns of the cost model of one curve of times along tokens, if it has a
     point.
@@ -116,10 +123,7 @@ def cost_model_row(rows: Sequence[Row[Any]]) -> Iterator[dict[str, Any]]:
         return
     unit = "GMAC" if all(point.gmacs and point.gmacs_baseline for point in points) else "token"
     if unit == "token":
-        points = [
-            point.model_copy(update={"gmacs": point.x, "gmacs_baseline": point.x})
-            for point in points
-        ]
+        points = count_tokens(points)
     found = fit_points(points)
     seconds = {row.comparison_id: row.baseline_value * _SECONDS[row.unit] for row in rows}
     columns = {

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
-from sqlalchemy import BindParameter, ColumnElement, Engine, and_, bindparam, select
+from sqlalchemy import BindParameter, ColumnElement, Engine, Row, and_, bindparam, select
 
 from store.rows.placement import Place
 from store.rows.transactions import batches, reading
@@ -156,7 +156,7 @@ class _Known:
         """By comparison and place, for each metric: whether its interval is as narrow as
         requested."""
 
-    def add(self, row: Any) -> None:
+    def add(self, row: Row[Any]) -> None:
         """Add a row of `EXECUTIONS`."""
         requested, made = self._requested[row.comparison_id], self._made(row)
         place = Place(row.environment, row.host)
@@ -180,7 +180,7 @@ class _Known:
         elif row.reason != "timeout" or _no_easier(requested, made):
             self._answered[place] |= {(row.comparison_id, each) for each in range(requested.turns)}
 
-    def _made(self, row: Any) -> Protocol:
+    def _made(self, row: Row[Any]) -> Protocol:
         """The protocol of an execution; where there was no more, what it got is what it
         requested.
         """
@@ -338,7 +338,9 @@ def _measured(engine: Engine, question_ids: list[str]) -> Iterator[Any]:
             yield from connection.execute(rows.where(COMPARISON.c.question_id.in_(batch)))
 
 
-def _changed_question(row: Any, now: Comparison, contents: Mapping[str, str]) -> Iterator[Change]:
+def _changed_question(
+    row: Row[Any], now: Comparison, contents: Mapping[str, str]
+) -> Iterator[Change]:
     before = Comparison.model_validate_json(row.payload)
     versions, former = (
         dict((*each.baseline.versions, *each.arm.versions)) for each in (now, before)
@@ -355,7 +357,7 @@ def _changed_question(row: Any, now: Comparison, contents: Mapping[str, str]) ->
         yield Change(f"protocol of {now.kind}", now=f"version {KINDS[now.kind].protocol_version}")
 
 
-def _changed_facts(row: Any, environments: Collection[Environment]) -> Iterator[Change]:
+def _changed_facts(row: Row[Any], environments: Collection[Environment]) -> Iterator[Change]:
     now = next((each for each in environments if each.device == row.device), None)
     if now is None:
         return

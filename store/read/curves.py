@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Engine, select
 
+from store.derive.break_evens import count_tokens
 from store.read.current_effects import load_effects
 from store.rows.frames import read_frame, rows_of
 from store.rows.placement import Place
 from store.rows.transactions import batches, reading
 from store.schema.tables import BREAK_EVEN, named
 from store.views.public import TABLES
-from sweeps.analysis.rows import SpeedupRow
+from sweeps.analysis.rows import BreakEvenRow, CostModelRow, CurveRow, SpeedupRow
 from sweeps.model.flags import split_flags, wrong
 from sweeps.stats.cost_model import RelativeCosts
 from sweeps.stats.curve import launch_work_of
@@ -120,48 +121,44 @@ def curve_costs(
 def _fitted(
     engine: Engine, cost_models: "pd.DataFrame", points: "pd.DataFrame"
 ) -> Iterator[tuple[CurveKey, RelativeCosts]]:
-    own = points[points["curve_id"].isin(cost_models["curve_id"])]
-    known = load_effects(engine, set(own["comparison_id"]), set(own["environment"]))
+    own = rows_of(points[points["curve_id"].isin(cost_models["curve_id"])], SpeedupRow)
+    known = load_effects(
+        engine, {row.comparison_id for row in own}, {row.environment for row in own}
+    )
     by_place = {
         (each.comparison_id, *each.place, each.metric): each for each in known if not each.failed
     }
-    for row in rows_of(cost_models):
-        key: CurveKey = (row.curve_id, row.environment, row.host, row.metric)
-        same = own[(own[list(KEY_OF_CURVE)] == list(key)).all(axis=1)]
-        found: list[Any] = [
-            by_place.get((each, row.environment, row.host, row.metric))
-            for each in same["comparison_id"]
-        ]
-        measured = [
-            each.point(float(each.tokens)) for each in found if each is not None and each.tokens
-        ]
+    for model in rows_of(cost_models, CostModelRow):
+        key = _curve_key(model)
+        same = [row for row in own if _curve_key(row) == key]
+        found = [by_place.get((row.comparison_id, *key[1:])) for row in same]
+        measured = [each.point(each.tokens) for each in found if each is not None and each.tokens]
         used = [
             point
             for point in measured
             if not point.wrong and not point.no_op and point.se is not None
         ]
-        if row.work_unit == "token":
-            used = [
-                point.model_copy(update={"gmacs": point.x, "gmacs_baseline": point.x})
-                for point in used
-            ]
-        seconds = dict(zip(same["comparison_id"], 1e-3 * same["baseline_ms"], strict=True))
+        if model.work_unit == "token":
+            used = count_tokens(used)
+        seconds = {row.comparison_id: 1e-3 * (row.baseline_ms or 0.0) for row in same}
         if (costs := launch_work_of(used, seconds)) is not None:
             yield key, costs.ratios
 
 
+def _curve_key(row: SpeedupRow | CurveRow) -> CurveKey:
+    return row.curve_id, row.environment, row.host, row.metric
+
+
 def predicted_break_evens(
     cost_models: "pd.DataFrame", curves: "pd.DataFrame"
-) -> Iterator[tuple[Any, str]]:
+) -> Iterator[tuple[CostModelRow, str]]:
     """Rows of the view `cost_model` of these `curves` (rows of `break_even`), each with what its
     model predicts in words.
     """
-    same = list(KEY_OF_CURVE)
-    known = {tuple(key) for key in curves[same].itertuples(index=False)}
-    for row in cost_models.itertuples():
-        if tuple(getattr(row, name) for name in same) in known and (
-            text := describe_cost_model(row, token_unit(row))
-        ):
+    known = {_curve_key(row) for row in rows_of(curves, BreakEvenRow)}
+    for row in rows_of(cost_models, CostModelRow):
+        text = describe_cost_model(row, token_unit(row)) if _curve_key(row) in known else ""
+        if text:
             yield row, text
 
 

@@ -72,6 +72,9 @@ def groups(
     """The rows of a frame by equal values of `columns`, which come first as a mapping; in order of
     appearance.
     """
+    import pandas as pd
+
     if len(frame):
         for key, found in frame.groupby(list(columns), sort=False, dropna=False):
-            yield dict(zip(columns, key, strict=True)), found
+            known = (None if pd.isna(cell) else cell for cell in key)
+            yield dict(zip(columns, known, strict=True)), found

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Table, select
+from sqlalchemy import Connection, Engine, Row, Table, select
 
 from store.rows.row_mapping import environment_row, insert_into, insert_new
 from store.rows.transactions import reading, writing
@@ -157,7 +157,7 @@ def _by_profile(rows: Iterable[Any]) -> dict[str, list[Any]]:
     return {key: list(own) for key, own in groupby(rows, key=lambda row: str(row.profile_id))}
 
 
-def _activities(row: Any) -> Activities:
+def _activities(row: Row[Any]) -> Activities:
     counters = {name: value for name in COUNTERS if (value := getattr(row, name)) is not None}
     return Activities(**{name: getattr(row, name) for name in _OF_ACTIVITY}, counters=counters)
 

@@ -8,7 +8,7 @@ from sqlalchemy import CheckConstraint, Index, text
 from sqlmodel import Field, SQLModel
 
 from store.schema.measured import ReportedColumns
-from store.schema.planned import SOURCES, finite_number, one_of
+from store.schema.planned import SOURCES, finite_number, finite_numbers, one_of
 from store.schema.tables import COSTS
 from sweeps.model.metrics import Compared
 from sweeps.stats.curve import Claim
@@ -43,16 +43,10 @@ class EffectRow(ReportedColumns, table=True):
         one_of("source", SOURCES),
         one_of("compared", get_args(Compared)),
         one_of("verdict", VERDICTS),
-        *(
-            finite_number(column, ">= 0")
-            for column in ("tokens", "tokens_final", "gmacs_baseline", "gmacs", "gmacs_overhead")
-        ),
-        *(finite_number(column, ">= 0") for column in ("floor", "n", "rounds", "threads")),
-        *(
-            finite_number(column)
-            for column in ("baseline_value", "arm_value", "arm_low", "arm_high", "device_value")
-        ),
-        *(finite_number(column) for column in ("effect", "effect_low", "effect_high")),
+        *finite_numbers("tokens tokens_final gmacs_baseline gmacs gmacs_overhead", ">= 0"),
+        *finite_numbers("floor n rounds threads", ">= 0"),
+        *finite_numbers("baseline_value arm_value arm_low arm_high device_value"),
+        *finite_numbers("effect effect_low effect_high"),
         CheckConstraint(
             "compared <> 'ratio' OR (effect > 0 AND baseline_value > 0 AND arm_value > 0)",
             name="ratio",
@@ -139,18 +133,7 @@ class BreakEvenRow(SQLModel, table=True):
         one_of("axis", BREAK_EVEN_AXES),
         one_of("verdict", get_args(Claim)),
         one_of("direction", ("gains", "loses")),
-        *(
-            finite_number(column)
-            for column in (
-                "x",
-                "x_low",
-                "x_high",
-                "x_first",
-                "x_last",
-                "worst_loss",
-                "largest_gain",
-            )
-        ),
+        *finite_numbers("x x_low x_high x_first x_last worst_loss largest_gain"),
         finite_number("points", ">= 0"),
         finite_number("points_missing", ">= 0"),
         Index(None, "curve_id", "environment"),
@@ -266,9 +249,7 @@ class PanelProgressRow(SQLModel, table=True):
     """
 
     __tablename__ = "panel_progress"
-    __table_args__: Any = (
-        *(finite_number(column, ">= 0") for column in ("comparisons", "measured", "failures")),
-    )
+    __table_args__: Any = (*finite_numbers("comparisons measured failures", ">= 0"),)
 
     sweep: int = Field(primary_key=True, foreign_key="sweep.id")
     panel_id: str = Field(primary_key=True, index=True)

@@ -10,7 +10,14 @@ from typing import Any, get_args
 from sqlalchemy import BigInteger, Index, LargeBinary
 from sqlmodel import Field, SQLModel
 
-from store.schema.planned import CONDITION_CHECKS, SOURCES, ArmColumns, finite_number, one_of
+from store.schema.planned import (
+    CONDITION_CHECKS,
+    SOURCES,
+    ArmColumns,
+    finite_number,
+    finite_numbers,
+    one_of,
+)
 from sweeps.model.profile import COUNTERS, Activity, Phase, Side, TimeClass, Tool
 
 
@@ -21,11 +28,8 @@ class CalibrationRow(SQLModel, table=True):
 
     __tablename__ = "calibration"
     __table_args__: Any = (
-        *(
-            finite_number(column, ">= 0")
-            for column in ("process_sd", "tau", "tau_low", "tau_high", "created_at")
-        ),
-        *(finite_number(column, "> 0") for column in ("freedom", "processes", "contrasts")),
+        *finite_numbers("process_sd tau tau_low tau_high created_at", ">= 0"),
+        *finite_numbers("freedom processes contrasts", "> 0"),
         Index(None, "environment", "size_class", "created_at"),
     )
 
@@ -180,10 +184,7 @@ class ArmResultRow(ArmColumns, ReportedColumns, table=True):
     __tablename__ = "arm_result"
     __table_args__: Any = (
         *(finite_number(column, "> 0") for column in (*CONDITION_CHECKS, "batch", "threads")),
-        *(
-            finite_number(column, ">= 0")
-            for column in ("gmacs", "gmacs_overhead", "tokens", "tokens_final")
-        ),
+        *finite_numbers("gmacs gmacs_overhead tokens tokens_final", ">= 0"),
         Index(None, "arm_condition_id"),
     )
 
@@ -267,11 +268,8 @@ class ProfileRow(SQLModel, table=True):
         one_of("side", get_args(Side)),
         finite_number("forwards", "> 0"),
         finite_number("recorded_at", "> 0"),
-        *(
-            finite_number(column, ">= 0")
-            for column in ("wall_s", "profiled_wall_s", "launches", "kernel_time_share")
-        ),
-        *(finite_number(column, ">= 0") for column in ("allocations", "allocated_bytes")),
+        *finite_numbers("wall_s profiled_wall_s launches kernel_time_share", ">= 0"),
+        *finite_numbers("allocations allocated_bytes", ">= 0"),
     )
 
     profile_id: str = Field(primary_key=True)
@@ -381,7 +379,7 @@ class PeakRow(SQLModel, table=True):
     __tablename__ = "peak_row"
     __table_args__: Any = (
         finite_number("measured_at", "> 0"),
-        *(finite_number(column, "> 0") for column in ("gflops", "gb_per_s", "threads")),
+        *finite_numbers("gflops gb_per_s threads", "> 0"),
     )
 
     id: int | None = Field(default=None, primary_key=True)

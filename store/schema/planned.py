@@ -47,6 +47,11 @@ def finite_number(column: str, least: str = "") -> CheckConstraint:
     )
 
 
+def finite_numbers(columns: str, least: str = "") -> list[CheckConstraint]:
+    """A `finite_number` for each of the columns, whose names stand in one text."""
+    return [finite_number(column, least) for column in columns.split()]
+
+
 class SweepRow(SQLModel, table=True):
     """A sweep as it was submitted; the same name with another text is a new revision, and the
     newest is what is reported.

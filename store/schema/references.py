@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlmodel import Field, SQLModel
 
-from store.schema.planned import finite_number, one_of
+from store.schema.planned import finite_numbers, one_of
 
 
 class ReferenceRow(SQLModel, table=True):
@@ -16,27 +16,13 @@ class ReferenceRow(SQLModel, table=True):
     __table_args__: Any = (
         one_of("source", ("published",)),
         one_of("latency_unit", ("per_batch", "per_image")),
-        *(
-            finite_number(column, "> 0")
-            for column in (
-                "batch_size",
-                "latency_ms",
-                "throughput",
-                "gmacs_baseline",
-                "gmacs",
-                "kernel_ms",
-                "speedup",
-                "speedup_stated",
-            )
+        *finite_numbers(
+            "batch_size latency_ms throughput gmacs_baseline gmacs kernel_ms speedup"
+            " speedup_stated",
+            "> 0",
         ),
-        *(
-            finite_number(column, ">= 0")
-            for column in ("tokens", "tokens_final", "kernels", "forwards", "images")
-        ),
-        *(
-            finite_number(column)
-            for column in ("top1", "top1_baseline", "perplexity", "keep_rate", "r", "sparsity")
-        ),
+        *finite_numbers("tokens tokens_final kernels forwards images", ">= 0"),
+        *finite_numbers("top1 top1_baseline perplexity keep_rate r sparsity"),
     )
 
     reference: str = Field(primary_key=True)

@@ -17,31 +17,7 @@ from sweeps.model.identity import canonical
 if TYPE_CHECKING:
     import pandas as pd
 
-_SAME = (
-    "label",
-    "method",
-    "model",
-    "setting",
-    "image_size",
-    "tokens",
-    "tokens_final",
-    "keep_rate",
-    "r",
-    "sparsity",
-    "latency_ms",
-)
-_SAME_TOO = (
-    "throughput",
-    "gmacs",
-    "kernel_ms",
-    "kernels",
-    "forwards",
-    "top1",
-    "images",
-    "perplexity",
-    "tuned",
-    "note",
-)
+_SAME = tuple(name for name in Measurement.model_fields if name in REFERENCE.c)
 
 
 def import_references(engine: Engine, sets: Iterable[ReferenceSet]) -> dict[str, bool]:
@@ -67,7 +43,7 @@ def import_references(engine: Engine, sets: Iterable[ReferenceSet]) -> dict[str,
 def _columns(each: ReferenceSet, row: Measurement, place: int) -> dict[str, Any]:
     beside = None if each.is_baseline(row) else each.beside(row)
     return {
-        **{name: getattr(row, name) for name in (*_SAME, *_SAME_TOO)},
+        **{name: getattr(row, name) for name in _SAME},
         "reference": each.name,
         "entry": place,
         "environment": each.environment,

@@ -5,7 +5,7 @@ the user states, and stores it once.
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
-from sqlalchemy import Connection, and_, delete, or_, select
+from sqlalchemy import Connection, Row, and_, delete, or_, select
 
 from store.errors import StoreError
 from store.rows.profiles import record_profiles
@@ -128,7 +128,7 @@ def _comparison(connection: Connection, mark: Mark, requested: str | None) -> st
     return found[0]
 
 
-def _named(row: Any, requested: str) -> Side:
+def _named(row: Row[Any], requested: str) -> Side:
     """The arm of a comparison with that name."""
     names: dict[Side, str] = {"baseline": row.baseline, "arm": row.method}
     found = [side for side, name in names.items() if name == requested]

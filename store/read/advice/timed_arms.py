@@ -3,7 +3,7 @@ be widened, failures, quality by data set, memory, energy.
 """
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -49,7 +49,6 @@ from sweeps.model.flags import split_flags, wrong
 from sweeps.model.job import DENSE, Comparison
 from sweeps.model.kinds import KINDS, THREAD_FIELDS
 from sweeps.model.metrics import METRICS, timed_metrics
-from sweeps.number_format import is_missing
 from sweeps.stats.pooling import Verdict
 
 _OF_PANEL = COMPARISON.c.comparison_id == PANEL_PROGRESS.c.comparison_id
@@ -161,7 +160,7 @@ def timed_conditions(
     for key, found in groups(
         read_frame(engine, every.where(*unmodified(COMPARISON), *own)), _CONDITION
     ):
-        panels[_known(key)] = tuple(sorted(found["panel_id"]))
+        panels[tuple(key.values())] = tuple(sorted(found["panel_id"]))
     # a panel that several sweeps requested is one
     timed = read_frame(engine, points.where(*unmodified(COMPARISON), *own)).drop_duplicates(
         ["environment", "host", "panel_id"]
@@ -169,7 +168,7 @@ def timed_conditions(
     conditions = [
         TimedCondition(
             place=Place(key.pop("environment"), key.pop("host")),
-            panel_ids=panels[_known(key)],
+            panel_ids=panels[tuple(key.values())],
             points=int(found["points"].sum()),
             measured_at=str(found["measured_at"].max()),
         )
@@ -178,11 +177,6 @@ def timed_conditions(
     return sorted(
         conditions, key=lambda each: (each.points, each.measured_at, each.panel_ids), reverse=True
     )
-
-
-def _known(key: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The values of a key, of which missing ones equal each other."""
-    return tuple(None if is_missing(value) else value for value in key.values())
 
 
 def timed_sizes(engine: Engine, model: str, batch: int) -> dict[int, int]:

@@ -13,6 +13,7 @@ from sqlalchemy import (
     Connection,
     Engine,
     FromClause,
+    Row,
     Select,
     and_,
     exists,
@@ -355,11 +356,11 @@ def _derived(
                 }
 
 
-def _place(row: Any) -> tuple[str, str]:
+def _place(row: Row[Any]) -> tuple[str, str]:
     return row.environment, row.kind
 
 
-def _at(pair: Any) -> tuple[str, str]:
+def _at(pair: Row[Any]) -> tuple[str, str]:
     return pair.comparison_id, pair.host
 
 

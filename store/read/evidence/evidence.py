@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Engine, and_, or_, select
+from sqlalchemy import Connection, Engine, Row, and_, or_, select
 
 from store.derive.effects import stored_pairs
 from store.derive.payloads import payload_of
@@ -312,7 +312,7 @@ def _timed(
     return tuple(found)
 
 
-def _attempt(connection: Connection, pair: Any, used: bool) -> StoredAttempt:
+def _attempt(connection: Connection, pair: Row[Any], used: bool) -> StoredAttempt:
     row = connection.execute(select(ATTEMPT).where(ATTEMPT.c.id == pair.attempt)).one()
     outcome = json.loads(row.payload)
     failure = None

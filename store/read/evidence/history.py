@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from math import inf
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Engine, select
+from sqlalchemy import Connection, Engine, Row, select
 
 from store.derive.effects import stored_pairs, union_flags
 from store.derive.payloads import payload_of
@@ -175,7 +175,7 @@ def _attempts(
             )
 
 
-def _version(row: Any) -> str:
+def _version(row: Row[Any]) -> str:
     payload = json.loads(row.payload)
     steps = [step for side in ("baseline", "arm") for step in payload[side]["stack"]]
     methods = (
