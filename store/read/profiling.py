@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import Engine, select
 
-from store.read.curves import BoundedPoint, with_ceilings
+from store.read.curves import with_ceilings
 from store.rows.frames import read_frame, rows_of
 from store.rows.profiles import interval_estimate
 from store.rows.transactions import batches, reading
 from store.schema.tables import named
-from sweeps.analysis.rows import EffectRow, ProfileRow
+from sweeps.analysis.rows import CeilingRow, EffectRow, ProfileRow, SizedRow
 from sweeps.model.condition import Device
 from sweeps.model.flags import split_flags, wrong
 from sweeps.model.kinds import KINDS
@@ -105,8 +105,8 @@ class ProfileContext:
     ) -> None:
         """`is_ceiling` is whether a method only cuts tokens."""
         self._is_ceiling = is_ceiling
-        rows = rows_of(with_ceilings(points, is_ceiling), BoundedPoint) if len(points) else []
-        self._points: dict[tuple[str | None, ...], BoundedPoint] = {}
+        rows = rows_of(with_ceilings(points, is_ceiling), CeilingRow) if len(points) else []
+        self._points: dict[tuple[str | None, ...], CeilingRow] = {}
         for row in rows:
             arms = (row.arm_id, row.baseline_id, row.metric)
             self._points[row.environment, row.host, row.condition_id, *arms] = row
@@ -207,15 +207,6 @@ EXPLAINED_METRICS = tuple(
 """Metrics of the view `effect` that explanations read."""
 
 
-class _Size(NamedTuple):
-    """What words for a size are made of."""
-
-    image_size: float | None
-    image_shape: str | None
-    prompt_tokens: int | None
-    tokens: int | None
-
-
 class ProfiledArm(NamedTuple):
     """An arm and phase of the view `profile`."""
 
@@ -234,7 +225,14 @@ class ProfiledArm(NamedTuple):
         """`64 px (16 tokens)`, `64 prompt tokens`."""
         row = self.row
         tokens = row.prompt_tokens or self.tokens
-        return name_size(_Size(row.image_size, row.image_shape, row.prompt_tokens, tokens))
+        return name_size(
+            SizedRow(
+                image_size=row.image_size,
+                image_shape=row.image_shape,
+                prompt_tokens=row.prompt_tokens,
+                tokens=tokens,
+            )
+        )
 
     @property
     def flags(self) -> str:

@@ -44,7 +44,7 @@ def row(
     high: float | None = None,
     direction: str | None = None,
 ) -> Any:
-    more = {
+    more: dict[str, object] = {
         "axis": "tokens",
         "varied_parameter": None,
         "metric": "latency",

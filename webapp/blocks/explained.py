@@ -74,10 +74,7 @@ def sides_of(found: Sequence[ProfiledCondition], arm_id: str, baseline_id: str) 
 
 
 def _size(arm: ProfiledArm) -> float:
-    known = [
-        value for value in (arm.row.image_size, arm.row.prompt_tokens) if not is_missing(value)
-    ]
-    return float(known[0]) if known else 0.0
+    return float(arm.row.image_size or arm.row.prompt_tokens or 0)
 
 
 def wall_parts(sides: Sequence[Sides]) -> pd.DataFrame:
