@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
 from uuid import uuid4
@@ -157,7 +158,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     sys.stderr.write(
                         f"{done + 1} of {len(jobs)}: {path}: {job.kind} of {job.condition.model}\n"
                     )
-                outcomes = list(_run(job, unfit=unfit))
+                outcomes = _run(job, unfit=unfit)
                 for outcome in outcomes:
                     unfit |= outcome.process == PROCESS and WORKER_UNFIT in outcome.system_metrics
                     for note in outcome.notes:
@@ -197,8 +198,8 @@ def _trace(jobs: Sequence[tuple[Path, Job]], arm: int, forwards: int) -> int:
     return 0
 
 
-def _run(job: Job, *, unfit: bool) -> Iterator[Outcome]:
-    """The outcome of a job, in a process of its own where this one is `unfit` or its threads wait
+def _run(job: Job, *, unfit: bool) -> list[Outcome]:
+    """The outcomes of a job, in a process of its own where this one is `unfit` or its threads wait
     or are pinned otherwise.
 
     Of a job one of whose arms changed what the others run on, those of its parts, each measured in
@@ -207,12 +208,11 @@ def _run(job: Job, *, unfit: bool) -> Iterator[Outcome]:
     needed = requested_policy(job.condition)
     other_policy = KINDS[job.kind].timed and "torch" in sys.modules and present_policy() != needed
     if (unfit or other_policy) and (found := _run_apart(job)):
-        yield from found
-        return
+        return found
     with alarm(job.protocol.timeout_s):
         outcome = run(job)
     parts = [_run_apart(part) for part in job.apart(outcome.suspects)] if outcome.suspects else []
-    yield from (each for found in parts for each in found) if parts and all(parts) else (outcome,)
+    return list(chain(*parts)) if parts and all(parts) else [outcome]
 
 
 def _run_apart(job: Job) -> list[Outcome]:

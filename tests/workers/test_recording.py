@@ -84,7 +84,7 @@ def test_a_gpu_timeline_by_hand() -> None:
     events = [each for start in (0, 1000, 2000) for each in gpu_forward(start)]
     recorded = read_events(events, 4)
     assert [window.phase for window in recorded.windows] == ["forward"] * 3
-    assert [run.name for run, _ in recorded.runs][:2] == [
+    assert [run.name for run in recorded.runs][:2] == [
         "gemm_kernel",
         "Memcpy DtoH (Device -> Pageable)",
     ]
@@ -118,7 +118,8 @@ def test_kernels_share_the_work_of_their_operator() -> None:
     product.append_kernel("split", 0, 10.0)
     product.append_kernel("sum", 0, 20.0)
     recorded = read_events([event("breakeven:forward", 0, 100), product], 4)
-    assert [(name, work.macs) for name, _, work in recorded.kernel_work] == [
+    assert [(name, work.macs) for name, _, work in recorded.work] == [
+        ("aten::mm", 60),
         ("split", 20),
         ("sum", 40),
     ]
@@ -139,13 +140,13 @@ def test_a_real_recording_on_a_cpu() -> None:
             torch.nn.functional.linear(left, right.T).relu()
     recorded = recording.read(4)
     assert [window.phase for window in recorded.windows] == ["forward"] * 3
-    names = {run.name for run, _ in recorded.operators}
+    names = {run.name for run in recorded.operators}
     assert "aten::linear" in names & DISPATCH
-    macs = [work.macs for _, work in recorded.operators if work.macs]
+    macs = [work.macs for _, _, work in recorded.work if work.macs]
     assert macs == [200 * 300 * 100] * 3
-    assert all(work == Work() for run, work in recorded.operators if run.name in DISPATCH)
+    assert all(work == Work() for name, _, work in recorded.work if name in DISPATCH)
     for window in recorded.windows:
-        own = [run.own_s for run, _ in recorded.operators if window.start <= run.start < window.end]
+        own = [run.own_s for run in recorded.operators if window.start <= run.start < window.end]
         assert 0 < sum(own) <= (window.end - window.start) * 1.001
     assert sum(size for _, size in recorded.allocations) >= 3 * 4 * 200 * 100
     found, _ = profiled("forward", recorded, device="cpu", wall_s=1.0)
@@ -167,10 +168,7 @@ def test_kinetos_own_events_are_those_of_torch() -> None:
     assert [window.phase for window in bare.windows] == [window.phase for window in full.windows]
     for one, other in zip(bare.windows, full.windows, strict=True):
         assert one.end - one.start == pytest.approx(other.end - other.start)
-    runs = [
-        sorted((run for run, _ in each.operators), key=lambda run: run.start)
-        for each in (bare, full)
-    ]
+    runs = [sorted(each.operators, key=lambda run: run.start) for each in (bare, full)]
     assert [run.name for run in runs[0]] == [run.name for run in runs[1]]
     assert [run.own_s for run in runs[0]] == pytest.approx([run.own_s for run in runs[1]])
     steps = [[run.start - own[0].start for run in own] for own in runs]
@@ -187,7 +185,7 @@ def test_compiled_code_is_seen_by_its_name(monkeypatch: pytest.MonkeyPatch, tmp_
         recording.open("forward")
         assert cpp_build.functions(source, {})["twice"](21) == 42
     recorded = recording.read(4)
-    assert [run.name for run, _ in recorded.operators] == ["breakeven::twice"]
+    assert [run.name for run in recorded.operators] == ["breakeven::twice"]
     assert cpp_build.functions(source, {})["twice"](1) == 2
     with Recording("cpu") as recording:
         recording.open("forward")

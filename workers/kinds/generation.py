@@ -10,7 +10,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -24,7 +24,7 @@ from workers.arms.prepared import raised
 from workers.errors import Unsupported
 from workers.kinds.failures import FailureCollector, KindResult
 from workers.kinds.timed_job import ArmMetrics, SoloPass, TimedKind, own_times, run_timed
-from workers.kv_caches import CacheMemory, cache_memory
+from workers.kv_caches import cache_memory
 from workers.measure.environment import module_variables
 from workers.measure.interleaved import BLOCK_SAMPLES, WARMUP_S
 from workers.measure.readings import (
@@ -127,18 +127,23 @@ class GenerationKind(TimedKind[LanguageArm]):
 
     def _run_alone(self, arm: LanguageArm) -> ArmMetrics:
         """Peak memory, energy, and what the cache holds at the end of a run."""
-        device, cache = arm.condition.device, CacheState()
+        device = arm.condition.device
+        held: list[tuple[int, list[MetricValue]]] = []
+
+        def keep(cache: Any) -> None:
+            if not held:  # equal for all runs
+                held.append((int(cache.get_seq_length()), _cache_metrics(cache)))
+
         with peak_memory(device, arm.captured_bytes) as memory, measured_energy(device) as spent:
-            runs = repeat(
-                device, lambda: arm.workload.run(arm.model, keep=cache.keep), self.pass_seconds
-            )
+            runs = repeat(device, lambda: arm.workload.run(arm.model, keep=keep), self.pass_seconds)
         work = {"token": runs * arm.first.decoded, "char": runs * arm.first.characters}
-        metrics = [*memory, *cache.metrics, *spent.metrics(work, runs)]
+        cached, cache_metrics = held[0]
+        metrics = [*memory, *cache_metrics, *spent.metrics(work, runs)]
         return ArmMetrics(
             metrics,
             raised(
                 memory_unmeasured=not memory,
-                consistency_check_failed=cache.length != arm.first.cached,
+                consistency_check_failed=cached != arm.first.cached,
             ),
         )
 
@@ -170,21 +175,9 @@ class GenerationKind(TimedKind[LanguageArm]):
         )
 
 
-@dataclass
-class CacheState:
-    """What the cache of a run held at its end; it is equal for all runs of a pass."""
-
-    length: int | None = None
-    """Tokens."""
-    memory: CacheMemory | None = None
-
-    def keep(self, cache: Any) -> None:
-        if self.length is None:
-            self.length = int(cache.get_seq_length())
-            with contextlib.suppress(Unsupported):
-                self.memory = cache_memory(cache)
-
-    @property
-    def metrics(self) -> list[MetricValue]:
-        found = self.memory._asdict() if self.memory else {}
-        return [metric_value(f"kv_bytes_{name}", size, n=1) for name, size in found.items()]
+def _cache_metrics(cache: Any) -> list[MetricValue]:
+    """What a cache holds; nothing for one that does not say."""
+    with contextlib.suppress(Unsupported):
+        held = cache_memory(cache)._asdict()
+        return [metric_value(f"kv_bytes_{name}", size, n=1) for name, size in held.items()]
+    return []

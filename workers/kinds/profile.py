@@ -69,14 +69,16 @@ class PhaseProfiler(Generic[_A]):
             phase: Rounds(table, self.columns, warmup_converged=timed.warmup.steady)
             for phase, table in walls.items()
         }
-        device = arms[0].condition.device
+        device, by_index = arms[0].condition.device, {arm.index: arm for arm in arms}
         allowed_s = min(ROUNDS_S * len(arms), failures.left_s - DETAILS_S * len(arms))
         while allowed_s > 0:
-            left = {arm.index: arm for arm in arms if arm.index not in failures.arms}
-            self.columns = tuple(index for index in self.columns if index in left)
-            if not left:
+            columns = [
+                by_index[index] for index in timed.samples.arms if index not in failures.arms
+            ]
+            self.columns = tuple(arm.index for arm in columns)
+            if not columns:
                 return
-            steps = [partial(self.run, left[index]) for index in self.columns]
+            steps = [partial(self.run, arm) for arm in columns]
             deadline = time.monotonic() + allowed_s
             try:
                 with observed_functions(called):
@@ -85,7 +87,6 @@ class PhaseProfiler(Generic[_A]):
                     )
                 break
             except ArmError as error:
-                columns = [left[index] for index in self.columns]
                 if not failures.add_in_turn(error, columns, "profiling"):
                     return
         for phase, table in self.tables.items():

@@ -79,6 +79,8 @@ class QualityKind(ItemKind[ScoredArm, Window, ScoredText]):
         if not self.text:
             raise Unsupported("the held-out text has no document long enough to score a part of it")
         self.total = len(self.text)
+        self.bytes = [len(window.scored.encode()) for window in self.text]
+        self.characters = [len(window.scored) for window in self.text]
         self.complete = self.total == len(scoring_windows(documents))
         self.base = shared_language(job.condition, job.content_hashes)
         self.differences = {pair: Difference() for pair in self.pairs}
@@ -124,8 +126,8 @@ class QualityKind(ItemKind[ScoredArm, Window, ScoredText]):
         scores = TextScores(
             windows=len(self.text),
             listing=digest(self.text),
-            bytes=pack([len(window.scored.encode()) for window in self.text], "i4"),
-            characters=pack([len(window.scored) for window in self.text], "i4"),
+            bytes=pack(self.bytes, "i4"),
+            characters=pack(self.characters, "i4"),
             documents=pack([window.document for window in self.text], "i4"),
             arms=tuple(
                 ArmScores(arm=arm.index, nll=pack(arm.nll, "f8"), tokens=pack(arm.tokens, "i4"))
@@ -149,12 +151,11 @@ class QualityKind(ItemKind[ScoredArm, Window, ScoredText]):
     def _outcome(self, arm: ScoredArm) -> ArmOutcome:
         """With what it differs by from the first baseline that it is compared with."""
         windows = len(self.text)
-        size = sum(len(window.scored.encode()) for window in self.text)
         nll, tokens = sum(arm.nll), sum(arm.tokens)
         rows: dict[str, float] = {
-            "bits_per_byte": nll / (size * math.log(2)),
+            "bits_per_byte": nll / (sum(self.bytes) * math.log(2)),
             "perplexity": math.exp(min(nll / tokens, 700.0)),
-            "characters_scored": sum(len(window.scored) for window in self.text),
+            "characters_scored": sum(self.characters),
             "tokens_scored": tokens,
         }
         first = self.differences.get(self.first[arm.index]) if arm.index in self.first else None

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -101,32 +102,26 @@ def run_traced(job: Job, arm: int, forwards: int) -> float:
     if (tie := tie_of(job, arm)) is not None:
         names = [f"{MARK}comparison:{tie[0]}", f"{MARK}side:{tie[1]}", *names]
     with torch.inference_mode():
-        prepared, work = _prepared(job, arm, forwards)
+        prepared = (
+            prepare_vision(job, arm, shared_vision(job.condition, job.content_hashes), {})
+            if job.condition.image_size is not None
+            else prepare_language(job, arm, cut_texts(job))
+        )
+        if isinstance(prepared, VisionArm):
+            model, warmup, work = prepared.model, UNTRACED_FORWARDS, partial(_run_vision, prepared)
+        else:
+            model, warmup, work = prepared.model.model, 1, partial(_run_language, prepared)
+        if prepared.condition.runtime == "eager":
+            _name_parts(model)
+        for _ in range(warmup):
+            prepared.step()
         synchronise(prepared.condition.device)
         with captured_range(), ExitStack() as ranges:
             for name in names:
                 ranges.enter_context(named_range(name))
             started = time.perf_counter()
-            work()
+            work(forwards)
             return time.perf_counter() - started
-
-
-def _prepared(
-    job: Job, index: int, forwards: int
-) -> tuple[VisionArm | LanguageArm, Callable[[], None]]:
-    """The arm, warm, and what runs its forwards in ranges."""
-    if job.condition.image_size is not None:
-        vision = prepare_vision(job, index, shared_vision(job.condition, job.content_hashes), {})
-        if vision.condition.runtime == "eager":
-            _name_parts(vision.model)
-        for _ in range(UNTRACED_FORWARDS):
-            vision.step()
-        return vision, lambda: _run_vision(vision, forwards)
-    language = prepare_language(job, index, cut_texts(job))
-    if language.condition.runtime == "eager":
-        _name_parts(language.model.model)
-    language.step()
-    return language, lambda: _run_language(language, forwards)
 
 
 def _run_vision(arm: VisionArm, forwards: int) -> None:

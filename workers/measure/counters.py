@@ -68,8 +68,9 @@ class HostCounters:
             "wall": time.perf_counter(),
             "own": time.process_time(),
             "load": os.getloadavg()[0],
+            **self._cpu_seconds(),
+            **self._quota(),
         }
-        found |= self._cpu_seconds() | self._quota()
         if (joules := self._energy.joules()) is not None:
             found["joules"] = joules
         if (mhz := self._mhz()) is not None:
@@ -251,8 +252,11 @@ EVENT_REASONS: Mapping[str, int] = {
     "display_clock_setting": pynvml.nvmlClocksEventReasonDisplayClockSetting,
 }
 """NVML's clocks event reasons by name; each is a bit."""
-_HEAT = EVENT_REASONS["sw_thermal_slowdown"] | EVENT_REASONS["hw_thermal_slowdown"]
-_BRAKE = EVENT_REASONS["hw_power_brake_slowdown"]
+_SLOWDOWNS = {
+    "thermal_slowdown": EVENT_REASONS["sw_thermal_slowdown"] | EVENT_REASONS["hw_thermal_slowdown"],
+    "power_brake": EVENT_REASONS["hw_power_brake_slowdown"],
+}
+"""Flags by the reasons that raise them."""
 _MIB = 2**20
 
 
@@ -262,8 +266,7 @@ def slowdowns(bits: int) -> set[str]:
     A software power cap is normal on large GPUs under load and affects both arms: it is only
     recorded. `hw_slowdown` comes with heat and power brakes; alone it stands for another cause.
     """
-    flags: set[str] = {"thermal_slowdown"} if bits & _HEAT else set()
-    flags |= {"power_brake"} if bits & _BRAKE else set()
+    flags = {flag for flag, reasons in _SLOWDOWNS.items() if bits & reasons}
     return flags or ({"hardware_slowdown"} if bits & EVENT_REASONS["hw_slowdown"] else set())
 
 

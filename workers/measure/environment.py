@@ -181,36 +181,29 @@ def gpu() -> Iterator[Any]:
     """The NVML handle of the GPU that `cuda` means in this process, or `None`; NVML stays
     initialised inside the block.
     """
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    first = "0" if visible is None else visible.split(",")[0].strip()
-    if not first or first.startswith("-") or _torch_cuda() is None:
-        yield None
-        return
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        yield None
-        return
-    try:
-        yield _handle(first)
-    finally:
-        pynvml.nvmlShutdown()
+    first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip()
+    with contextlib.ExitStack() as stack:
+        handle = None
+        if first and not first.startswith("-") and _torch_cuda() is not None:
+            with contextlib.suppress(pynvml.NVMLError):
+                pynvml.nvmlInit()
+                stack.callback(pynvml.nvmlShutdown)
+                handle = _handle(first)
+        yield handle
 
 
 def _handle(first: str) -> Any:
     """The device that an entry of CUDA_VISIBLE_DEVICES names: an index, or the (possibly shortened)
-    UUID of a GPU or MIG slice.
+    UUID of a GPU or MIG slice. Raises `NVMLError`.
     """
-    with contextlib.suppress(pynvml.NVMLError):
-        if first.startswith("MIG-"):
-            return pynvml.nvmlDeviceGetHandleByUUID(first)
-        handles = [
-            pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())
-        ]
-        uuids = [str(pynvml.nvmlDeviceGetUUID(handle)) for handle in handles]
-        place = place_of_gpu(first, uuids, os.environ.get("CUDA_DEVICE_ORDER", ""), cuda_uuid)
-        return None if place is None else handles[place]
-    return None
+    if first.startswith("MIG-"):
+        return pynvml.nvmlDeviceGetHandleByUUID(first)
+    handles = [
+        pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())
+    ]
+    uuids = [str(pynvml.nvmlDeviceGetUUID(handle)) for handle in handles]
+    place = place_of_gpu(first, uuids, os.environ.get("CUDA_DEVICE_ORDER", ""), cuda_uuid)
+    return None if place is None else handles[place]
 
 
 def place_of_gpu(

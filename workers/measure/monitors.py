@@ -189,7 +189,7 @@ def cpu_findings(
 def since(before: Mapping[str, float], now: Mapping[str, float]) -> dict[str, float]:
     """A reading of a series: what the counters counted since `before`, and what holds now."""
     spent = {name: now[name] - before[name] for name in before.keys() & now.keys()}
-    found = {name: now[key] for key, name in (("load", "load"), ("mhz", "cpu_mhz")) if key in now}
+    found = {"load": now["load"]} | ({"cpu_mhz": now["mhz"]} if "mhz" in now else {})
     if "busy" in spent:
         found |= {"foreign_s": max(0.0, spent["busy"] - spent["own"]), "stolen_s": spent["stolen"]}
     found |= {_COUNTED[name]: spent[name] for name in ("throttled", "joules") if name in spent}

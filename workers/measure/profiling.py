@@ -69,13 +69,13 @@ class TorchRecording:
     """What a recording holds; times in seconds by one clock."""
 
     windows: list[MarkedForward] = field(default_factory=list)
-    operators: list[tuple[OperatorRun, Work]] = field(default_factory=list)
+    operators: list[OperatorRun] = field(default_factory=list)
     """Operators of the thread that ran the forwards, and compiled code called like one."""
-    runs: list[tuple[DeviceRun, Activity]] = field(default_factory=list)
+    runs: list[DeviceRun] = field(default_factory=list)
     """Kernels, copies and memsets of a GPU."""
-    kernel_work: list[tuple[str, float, Work]] = field(default_factory=list)
-    """Of operators whose work is known: each kernel, when its operator started, and its share of
-    the work by its time."""
+    work: list[tuple[str, float, Work]] = field(default_factory=list)
+    """Of each operator its start and its work; of one whose work is known also each kernel that it
+    launched, with its share of the work by its time."""
     syncs: list[Span] = field(default_factory=list)
     allocations: list[tuple[float, int]] = field(default_factory=list)
     """When, and how many bytes."""
@@ -194,8 +194,7 @@ def read_operators(events: Iterable[Any]) -> TorchRecording:
         elif name.startswith(CALL) or not name.startswith("["):
             timed.append((name, start, own_ns))
     found.operators = [
-        (OperatorRun(name, (at - first) * _NS, max(0, own[0]) * _NS), Work())
-        for name, at, own in timed
+        OperatorRun(name, (at - first) * _NS, max(0, own[0]) * _NS) for name, at, own in timed
     ]
     return found
 
@@ -235,18 +234,11 @@ def read_events(events: Iterable[Any], itemsize: int) -> TorchRecording:
                 itemsize,
             )
             own_s = max(0.0, event.self_cpu_time_total * _US)
-            found.operators.append(
-                (OperatorRun(event.name, event.time_range.start * _US, own_s), work)
-            )
-            found.kernel_work += _shared(event, work)
+            start = event.time_range.start * _US
+            found.operators.append(OperatorRun(event.name, start, own_s))
+            found.work += [(event.name, start, work), *_shared(event, work)]
     for event in device:
-        start, end = _span(event)
-        found.runs.append(
-            (
-                DeviceRun(event.name, start, end, started.get(event.id)),
-                _TRANSFERS.get(event.name[:6], "kernel"),
-            )
-        )
+        found.runs.append(DeviceRun(event.name, *_span(event), started.get(event.id)))
     found.windows.sort(key=lambda window: window.start)
     return found
 
@@ -329,17 +321,17 @@ def profile_rounds(
     """
     tables: dict[Phase, PhaseTable] = {}
     rounds = 0
-    while rounds < ROUNDS and (rounds < FEWEST or time.monotonic() < deadline):
+
+    def unfinished() -> bool:
+        return rounds < ROUNDS and (rounds < FEWEST or time.monotonic() < deadline)
+
+    while unfinished():
         marks: list[list[range]] = []
         gc.collect()
         with Recording(device) as recording:
             _run(steps, 0, recording)  # does not count, as what it sets up is no part of a forward
             last = arms[0]
-            while (
-                len(marks) < PART
-                and rounds < ROUNDS
-                and (rounds < FEWEST or time.monotonic() < deadline)
-            ):
+            while len(marks) < PART and unfinished():
                 order = spread_order(arms, f"{seed}:profiled:{rounds}", last)
                 last = arms[order[-1]]
                 placed = {column: _run(steps, column, recording) for column in order}
@@ -404,13 +396,9 @@ class _Reader:
 
     def __init__(self, recorded: TorchRecording, device: Device) -> None:
         self.device, self.syncs = device, recorded.syncs
-        self.operators = sorted((run for run, _ in recorded.operators), key=lambda run: run.start)
-        self.runs = sorted(recorded.runs, key=lambda each: each[0].start)
-        self.starts = (
-            [run.start for run in self.operators]
-            if device == "cpu"
-            else [run.start for run, _ in self.runs]
-        )
+        self.operators = sorted(recorded.operators, key=lambda run: run.start)
+        self.runs = sorted(recorded.runs, key=lambda run: run.start)
+        self.starts = [run.start for run in (self.operators if device == "cpu" else self.runs)]
 
     def read(self, window: MarkedForward) -> Forward:
         """One forward; its host runs Python where it neither launches nor waits."""
@@ -426,8 +414,10 @@ class _Reader:
                 [(run.name, "operator", run.own_s) for run in working],
             )
         runs = self.runs[inside]
-        timeline = Timeline(start, end, [run for run, _ in runs], self.syncs, [(start, end)])
-        ran = [(run.name, activity, run.end - run.start) for run, activity in runs]
+        timeline = Timeline(start, end, runs, self.syncs, [(start, end)])
+        ran = [
+            (run.name, _TRANSFERS.get(run.name[:6], "kernel"), run.end - run.start) for run in runs
+        ]
         return Forward(end - start, split_time(timeline), 0.0, ran)
 
 
@@ -472,11 +462,7 @@ def profile_phase(
     spans = [(window.start, window.end) for window in details.windows if window.phase == phase]
     observed = len(spans)
     work: dict[str, list[Work]] = defaultdict(list)
-    for name, start, each in (
-        [(run.name, run.start, each) for run, each in details.operators]
-        if fitted.device == "cpu"
-        else details.kernel_work
-    ):
+    for name, start, each in details.work:
         if place_of_time(spans, start) is not None:
             work[name].append(each)
     allocated = [size for at, size in details.allocations if place_of_time(spans, at) is not None]

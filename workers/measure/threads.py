@@ -87,17 +87,27 @@ def share_of_gpu(gpus: int) -> Share:
     Raises `ValueError` when there is no such GPU, or too few cores.
     """
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip()
-    if (place := _place()) is None:
-        if not visible.isdigit() or int(visible) >= gpus:
+    with gpu() as handle:
+        if handle is not None:
+            whole = handle
+            with contextlib.suppress(pynvml.NVMLError):  # of a MIG slice its GPU
+                whole = pynvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(handle)
+            try:
+                place, gpus = pynvml.nvmlDeviceGetIndex(whole), pynvml.nvmlDeviceGetCount()
+            except pynvml.NVMLError as error:
+                raise ValueError(
+                    "exclusive: device needs to know the GPU, and NVML does not provide it:"
+                    f" {error}"
+                ) from error
+        elif visible.isdigit() and int(visible) < gpus:
+            place = int(visible)
+        else:
             raise ValueError(
                 f"exclusive: device needs to know the GPU, and CUDA_VISIBLE_DEVICES={visible} names"
                 f" none of {gpus}"
             )
-        place = int(visible), gpus
     allowed = os.sched_getaffinity(0)
-    return Share(
-        place[0], divide_cores(allowed, thread_siblings(allowed), place[1])[place[0]], place[1]
-    )
+    return Share(place, divide_cores(allowed, thread_siblings(allowed), gpus)[place], gpus)
 
 
 def pin(share: Share) -> None:
@@ -113,24 +123,6 @@ def pinned() -> tuple[int, ...] | None:
     it.
     """
     return tuple(sorted(allowed_cores())) if os.environ.get(SHARE_VARIABLE) else None
-
-
-def _place() -> tuple[int, int] | None:
-    """Index of the GPU that `cuda` means in this process (of a MIG slice, that of its GPU) and how
-    many GPUs there are; by NVML.
-    """
-    with gpu() as handle:
-        if handle is None:
-            return None
-        whole = handle
-        with contextlib.suppress(pynvml.NVMLError):
-            whole = pynvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(handle)
-        try:
-            return int(pynvml.nvmlDeviceGetIndex(whole)), int(pynvml.nvmlDeviceGetCount())
-        except pynvml.NVMLError as error:
-            raise ValueError(
-                f"exclusive: device needs to know the GPU, and NVML does not provide it: {error}"
-            ) from error
 
 
 WAIT_VARIABLE = "OMP_WAIT_POLICY"
