@@ -23,7 +23,7 @@ SQL = re.compile(
 
 MAX_CODE_TOKENS = {
     "sweeps": 109_400,
-    "workers": 106_700,
+    "workers": 99_700,
     "store": 86_800,
     "orchestrator": 62_200,
     "webapp": 63_400,
