@@ -38,7 +38,7 @@ COVER = {
         "tests/orchestrator/test_dispatcher.py",
     ],
     "workers/token_reduction/token_ops.py": ["tests/workers/test_token_ops.py", METHODS],
-    "workers/token_reduction/schedules.py": [
+    "workers/token_reduction/__init__.py": [
         "tests/workers/test_align.py",
         "tests/workers/test_budget.py",
         METHODS,

@@ -23,9 +23,9 @@ from workers.data.text import corpus
 from workers.data.tokenization import trained_tokenizer
 from workers.methods.language.adaptivocab import Params, apply
 from workers.models.language import LanguageModel, load_language
+from workers.vocabulary import PatchTokenizer, Vocabulary, replace_ngrams, trie
 from workers.vocabulary.adaptation import Init, cut
 from workers.vocabulary.build import Mode, VocabularyRecipe, build_vocabulary
-from workers.vocabulary.ngram_tokenizer import PatchTokenizer, Vocabulary, replace_ngrams, trie
 
 ROUNDS = 7
 NGRAMS = 500

@@ -27,8 +27,8 @@ from workers.methods.language.adaptivocab import (
     refuses,
     skipped,
 )
+from workers.vocabulary import PatchTokenizer, UnusableVocabulary
 from workers.vocabulary.build import VocabularyRecipe, build_vocabulary
-from workers.vocabulary.ngram_tokenizer import PatchTokenizer, UnusableVocabulary
 
 calm = pytest.fixture(autouse=True)(calm)
 HELD_OUT = TEXTS[-1]

@@ -14,7 +14,7 @@ from sweeps.geometry.vit_catalogue import networks
 from sweeps.model.job import Arm, Step
 from workers import methods
 from workers.arms.budget import solve
-from workers.token_reduction.schedules import KeepParams, ScheduleParams
+from workers.token_reduction import KeepParams, ScheduleParams
 
 FOUND = methods.of_modality("vision")
 DEIT_S = networks()["deit_small_patch16_224"]

@@ -14,7 +14,7 @@ from sweeps.model.job import Arm, Step
 from workers import methods
 from workers.arms.budget import FINENESS, cost, solve
 from workers.errors import Unsupported
-from workers.token_reduction.schedules import Budget
+from workers.token_reduction import Budget
 
 FOUND = methods.of_modality("vision")
 DEIT_S = networks()["deit_small_patch16_224"]

@@ -18,6 +18,12 @@ from tokenizers import models
 from tests.workers.domain import TEXTS, bytes_bpe, word_piece
 from workers.data.tokenization import END, FastTokenizer
 from workers.errors import Unsupported
+from workers.vocabulary import (
+    PatchTokenizer,
+    UnusableVocabulary,
+    Vocabulary,
+    tokenizer_hash,
+)
 from workers.vocabulary.build import (
     SelectedNgram,
     VocabularyRecipe,
@@ -28,12 +34,6 @@ from workers.vocabulary.build import (
     merges,
     removals,
     select_ngrams,
-)
-from workers.vocabulary.ngram_tokenizer import (
-    PatchTokenizer,
-    UnusableVocabulary,
-    Vocabulary,
-    tokenizer_hash,
 )
 
 A, B, C, D, X = range(5)

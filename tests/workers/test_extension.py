@@ -29,7 +29,7 @@ TECHNIQUES = ("token_reduction", "activation_sparsity", "vocabulary")
 QUICK = Protocol(pairs_min=6, pairs_max=6)
 VISION = Condition(model="deit_tiny_patch16_224", image_size=32, threads=1)
 SHARED = {"budget", "align", "inflect"}
-"""Parameters of the interface `token_reduction/schedules.py` that `workers/arms/budget.py` solves
+"""Parameters of the interface `token_reduction/__init__.py` that `workers/arms/budget.py` solves
 by."""
 WORDS = {
     "random",

@@ -17,6 +17,7 @@ from tests.workers.domain import CONFIGS, TEXTS, bytes_bpe, lm
 from tests.workers.tiny_vits import calm
 from workers.models.language import LanguageModel
 from workers.training.optimisation import warmup_cosine
+from workers.vocabulary import PatchTokenizer
 from workers.vocabulary.adaptation import (
     Tuning,
     cut,
@@ -28,7 +29,6 @@ from workers.vocabulary.adaptation import (
     with_weights,
 )
 from workers.vocabulary.build import VocabularyRecipe, build_vocabulary
-from workers.vocabulary.ngram_tokenizer import PatchTokenizer
 
 calm = pytest.fixture(autouse=True)(calm)
 BRIEF = Tuning(steps=2, learning_rate=1e-2, pieces=2, characters=200)

@@ -17,8 +17,7 @@ from tokenizers import decoders, models, pre_tokenizers, trainers
 from tests.fixtures.ngram_scan import scan
 from tests.workers.domain import TEXTS, bytes_bpe
 from workers.data.tokenization import END, FastTokenizer
-from workers.vocabulary.build import Mode, VocabularyRecipe, build_vocabulary
-from workers.vocabulary.ngram_tokenizer import (
+from workers.vocabulary import (
     PatchTokenizer,
     UnusableVocabulary,
     Vocabulary,
@@ -27,6 +26,7 @@ from workers.vocabulary.ngram_tokenizer import (
     tokenizer_hash,
     trie,
 )
+from workers.vocabulary.build import Mode, VocabularyRecipe, build_vocabulary
 
 MODES: tuple[Mode, ...] = ("append", "replace")
 BUILT = {

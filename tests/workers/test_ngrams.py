@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fixtures.ngram_scan import scan
-from workers.vocabulary.ngram_tokenizer import replace_ngrams, trie
+from workers.vocabulary import replace_ngrams, trie
 
 
 @given(

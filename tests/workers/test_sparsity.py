@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from sweeps.geometry.llm_geometry import languages
 from sweeps.model.job import Arm, Step
-from workers.activation_sparsity import sparsity_params
+from workers.activation_sparsity import inputs, skipped_by_token, spread
 from workers.methods import stack_refusal
 from workers.methods.language import larosa, teal, topk_activation
 
@@ -42,10 +42,7 @@ def test_macs_by_hand():
 def test_inputs_cover_a_layer():
     """The four inputs of a layer account for all of its matrices, on every size that is known."""
     for network in languages().values():
-        assert (
-            sum(one.width * one.outputs for one in sparsity_params.inputs(network))
-            == network.layer_macs
-        )
+        assert sum(one.width * one.outputs for one in inputs(network)) == network.layer_macs
 
 
 def test_allocation_keeps_the_macs():
@@ -54,8 +51,8 @@ def test_allocation_keeps_the_macs():
     """
     network = languages()["llama-220m"]
     for coefficients in (None, (0.8, 1.2, 0.8, 1.2), (3.0, 1.0, 1.0, 2.0)):
-        shares = sparsity_params.spread(0.4, coefficients, network)
-        left_out = sparsity_params.skipped_by_token(network, shares) / network.layers
+        shares = spread(0.4, coefficients, network)
+        left_out = skipped_by_token(network, shares) / network.layers
         assert left_out / network.layer_macs == pytest.approx(0.4, abs=1e-3)
     params = topk_activation.Params(sparsity=0.9, allocation=(0.8, 1.2, 0.8, 1.2)).model_dump(
         mode="json"

@@ -15,6 +15,7 @@ from tests.workers.domain import CONFIGS, SPARE, TEXTS, bytes_bpe, lm
 from tests.workers.tiny_vits import calm
 from workers.data.tokenization import FastTokenizer
 from workers.errors import Unsupported
+from workers.vocabulary import Vocabulary, split_again, tokenizer_hash
 from workers.vocabulary.adaptation import (
     Init,
     extended,
@@ -24,7 +25,6 @@ from workers.vocabulary.adaptation import (
     with_vocabulary,
 )
 from workers.vocabulary.build import Mode, VocabularyRecipe, build_vocabulary
-from workers.vocabulary.ngram_tokenizer import Vocabulary, split_again, tokenizer_hash
 
 calm = pytest.fixture(autouse=True)(calm)
 ARCHITECTURES = tuple(CONFIGS)

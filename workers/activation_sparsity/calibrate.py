@@ -21,8 +21,8 @@ from torch import Tensor, nn
 
 from sweeps.model.identity import canonical, digest
 from sweeps.model.method import LanguageNetwork
+from workers.activation_sparsity import Coefficients
 from workers.activation_sparsity.rotation_fusion import fuse
-from workers.activation_sparsity.sparsity_params import Coefficients
 from workers.cache import cached
 from workers.data.text import corpus
 from workers.errors import Unsupported

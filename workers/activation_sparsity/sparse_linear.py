@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, Self
 import torch
 from torch import Tensor, nn
 
+from workers.activation_sparsity import Kernel, SkippingParams
 from workers.activation_sparsity.rotation_fusion import lay_out, shared
 from workers.activation_sparsity.sparse_matvec import (
     Active,
@@ -25,7 +26,6 @@ from workers.activation_sparsity.sparse_matvec import (
     select_route,
     unfit,
 )
-from workers.activation_sparsity.sparsity_params import Kernel, SkippingParams
 from workers.models import architectures
 from workers.models.architectures import MODULE_NAMES
 from workers.models.language import LanguageModel, Scoring

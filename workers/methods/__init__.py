@@ -365,6 +365,6 @@ def checked(module: ModuleType, file: Path) -> AnyMethod:
     if solves is not None and not (solves in fields and "budget" in fields):
         raise InvalidMethod(
             f"{file}: SOLVES names {solves!r}; Params must have both that and a budget (see"
-            " workers/token_reduction/schedules.py)"
+            " workers/token_reduction/__init__.py)"
         )
     return cast(AnyMethod, module)

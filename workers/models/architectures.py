@@ -20,8 +20,8 @@ class ModuleNames(NamedTuple):
     norms: tuple[str, ...]
     """The norm before the attention and the one before the MLP, or one norm for both."""
     readers: tuple[tuple[str, ...], ...]
-    """For each of the four inputs h1, h2, h3 and h4 (see `sparsity_params.py`) the matrices that
-    read it."""
+    """For each of the four inputs h1, h2, h3 and h4 (see `workers.activation_sparsity`) the
+    matrices that read it."""
     head: str = "lm_head"
 
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from workers.errors import Unsupported
 from workers.models.share_weights import M, clone_shared
-from workers.token_reduction.schedules import ScheduleParams
+from workers.token_reduction import ScheduleParams
 
 CACHE_BYTES = 2 << 20
 """Largest attention matrix that is formed for all images at once: about the level-2 cache of two

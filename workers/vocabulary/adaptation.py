@@ -27,7 +27,7 @@ from workers.errors import Unsupported
 from workers.models.architectures import layers_of, replace
 from workers.models.share_weights import clone_shared
 from workers.training.optimisation import minimise, training, warmup_cosine
-from workers.vocabulary.ngram_tokenizer import Vocabulary
+from workers.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from pathlib import Path

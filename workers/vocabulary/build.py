@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sweeps.model.identity import FrozenModel, digest
 from workers.cache import cached
 from workers.errors import Unsupported
-from workers.vocabulary.ngram_tokenizer import (
+from workers.vocabulary import (
     UnusableVocabulary,
     Vocabulary,
     read_vocabulary,

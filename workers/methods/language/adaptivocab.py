@@ -104,7 +104,7 @@ class Params(method.Params):
     @field_validator("file")
     @classmethod
     def _no_pickle(cls, file: str | None) -> str | None:
-        from workers.vocabulary.ngram_tokenizer import UnusableVocabulary, refuse_pickle
+        from workers.vocabulary import UnusableVocabulary, refuse_pickle
 
         if file is not None:
             try:
@@ -177,6 +177,14 @@ def apply(lm: "LanguageModel", params: Params) -> "LanguageModel":
     from workers.data.text import corpus
     from workers.errors import Unsupported
     from workers.models.share_weights import clone_shared
+    from workers.vocabulary import (
+        PatchTokenizer,
+        UnusableVocabulary,
+        Vocabulary,
+        read_vocabulary,
+        split_again,
+        tokenizer_hash,
+    )
     from workers.vocabulary.adaptation import (
         Tuning,
         resized,
@@ -185,14 +193,6 @@ def apply(lm: "LanguageModel", params: Params) -> "LanguageModel":
         with_weights,
     )
     from workers.vocabulary.build import VocabularyRecipe, cached_vocabulary
-    from workers.vocabulary.ngram_tokenizer import (
-        PatchTokenizer,
-        UnusableVocabulary,
-        Vocabulary,
-        read_vocabulary,
-        split_again,
-        tokenizer_hash,
-    )
 
     if params.ngrams == 0 and params.finetune_steps == 0:
         return dataclasses.replace(lm, model=clone_shared(lm.model))

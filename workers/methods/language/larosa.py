@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from sweeps.model.method import LanguageNetwork
-from workers.activation_sparsity import sparsity_params
-from workers.activation_sparsity.sparsity_params import CalibratedParams, Coefficients
+from workers.activation_sparsity import CalibratedParams, Coefficients, kept_of_each, spread
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -92,10 +91,8 @@ def apply(lm: "LanguageModel", params: Params) -> "LanguageModel":
         return calibrate.rotations(lm, params.data, params.calibration_tokens)
 
     def rules(coefficients: Coefficients | None) -> list[list[InputRule]]:
-        shares = sparsity_params.spread(params.sparsity, coefficients, network)
-        return [
-            [InputRule(count) for count in sparsity_params.kept_of_each(network, shares)]
-        ] * network.layers
+        shares = spread(params.sparsity, coefficients, network)
+        return [[InputRule(count) for count in kept_of_each(network, shares)]] * network.layers
 
     recipe = {"rotation": params.rotation, "data": params.data, "tokens": params.calibration_tokens}
 

@@ -8,8 +8,7 @@ the requested share is reached on average only; the share that was skipped is me
 from typing import TYPE_CHECKING
 
 from sweeps.model.method import LanguageNetwork
-from workers.activation_sparsity import sparsity_params
-from workers.activation_sparsity.sparsity_params import CalibratedParams, Coefficients
+from workers.activation_sparsity import CalibratedParams, Coefficients, kept_of_each
 
 if TYPE_CHECKING:
     from workers.models.language import LanguageModel
@@ -51,7 +50,7 @@ def apply(lm: "LanguageModel", params: Params) -> "LanguageModel":
     network = lm.network
     shares = params.shares(network)
     limits = calibrate.thresholds(lm, params.data, params.calibration_tokens, shares)
-    counts = sparsity_params.kept_of_each(network, shares)
+    counts = kept_of_each(network, shares)
     rules = [
         [InputRule(count, limit) for limit, count in zip(four, counts, strict=True)]
         for four in limits

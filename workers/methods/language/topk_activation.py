@@ -8,8 +8,7 @@ selection. With `sparsity: 0` it is the same code on all rows: the dense control
 from typing import TYPE_CHECKING
 
 from sweeps.model.method import LanguageNetwork
-from workers.activation_sparsity import sparsity_params
-from workers.activation_sparsity.sparsity_params import Coefficients, SkippingParams
+from workers.activation_sparsity import Coefficients, SkippingParams, kept_of_each
 
 if TYPE_CHECKING:
     from workers.models.language import LanguageModel
@@ -48,10 +47,7 @@ def apply(lm: "LanguageModel", params: Params) -> "LanguageModel":
     from sweeps.model.identity import digest
     from workers.activation_sparsity.sparse_linear import InputRule, skip_in_native_basis
 
-    four = [
-        InputRule(count)
-        for count in sparsity_params.kept_of_each(lm.network, params.shares(lm.network))
-    ]
+    four = [InputRule(count) for count in kept_of_each(lm.network, params.shares(lm.network))]
     weights_hash = digest(
         {"origin": lm.weights_hash, "topk_activation": params, "version": VERSION}
     )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from sweeps.model.condition import ImageSize
 from sweeps.model.method import Network
-from workers.token_reduction.schedules import FusedKeepParams
+from workers.token_reduction import FusedKeepParams
 
 if TYPE_CHECKING:
     from timm.models.vision_transformer import VisionTransformer

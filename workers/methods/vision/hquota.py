@@ -6,8 +6,8 @@ kept, a quota are hubs, those with the most inflow times size; the rest are foun
 among the signatures. Every other token is merged into its most similar kept token, as a mean
 weighted by size. Prefix tokens (class, distillation, registers) stay as they are. Sizes are passed
 on, and later attention adds log(size) to each key's logits. At most half of the patch tokens
-present are removed in a block. `implementation` is as in `schedules.py`; both implementations
-select the same tokens, and merged tokens are equal to rounding.
+present are removed in a block. `implementation` is as in `workers.token_reduction`; both
+implementations select the same tokens, and merged tokens are equal to rounding.
 
 What the summary leaves open, and the choice made here:
 
@@ -60,7 +60,7 @@ from pydantic import Field, field_validator, model_validator
 
 from sweeps.model.condition import ImageSize
 from sweeps.model.method import BlockTokens, Network
-from workers.token_reduction.schedules import (
+from workers.token_reduction import (
     ROUNDING,
     UNSOLVED,
     AlignField,

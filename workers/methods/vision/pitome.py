@@ -32,7 +32,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from sweeps.model.condition import ImageSize
 from sweeps.model.method import Network
-from workers.token_reduction.schedules import MergeParams
+from workers.token_reduction import MergeParams
 
 if TYPE_CHECKING:
     from timm.models.vision_transformer import VisionTransformer

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from sweeps.model.condition import ImageSize
 from sweeps.model.method import Network, Purpose
-from workers.token_reduction.schedules import CountedKeepParams
+from workers.token_reduction import CountedKeepParams
 
 if TYPE_CHECKING:
     from timm.models.vision_transformer import VisionTransformer

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from sweeps.model.condition import ImageSize
 from sweeps.model.method import Network
-from workers.token_reduction.schedules import ImplementationField, MergeParams, NativeParams
+from workers.token_reduction import ImplementationField, MergeParams, NativeParams
 
 if TYPE_CHECKING:
     import torch

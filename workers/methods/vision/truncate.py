@@ -14,7 +14,7 @@ from pydantic import Field, field_validator, model_validator
 from sweeps.model import method
 from sweeps.model.condition import ImageSize
 from sweeps.model.method import BlockTokens, Network, Purpose
-from workers.token_reduction.schedules import (
+from workers.token_reduction import (
     AlignField,
     CountedKeepParams,
     FusedKeepParams,
