@@ -10,20 +10,20 @@ import numpy as np
 from pydantic import ValidationError
 
 from sweeps.errors import UserError, did_you_mean
-from sweeps.importers.csv_names import (
+from sweeps.importers.measurement import (
     FIELDS,
-    PER_BATCH,
-    PER_IMAGE,
-    PER_TOKEN,
+    HEADER_UNITS,
     SHARES,
     TEXTS,
     UNITS_OF,
+    WHOLE_FIELDS,
+    LatencyUnit,
+    Measurement,
     counts_tokens,
     field_of,
     name_columns,
     unit_of,
 )
-from sweeps.importers.measurement import WHOLE_FIELDS, LatencyUnit, Measurement
 from sweeps.language.yaml_reader import file_text
 from sweeps.model.profile import COUNTERS
 
@@ -212,12 +212,8 @@ def read_cells(
     columns = {str(name): column for name, column in cells.items()}
     names = name_columns(path, columns, mapping or {}, guess=guess)
     numeric = [columns[name] for name, field in names.fields.items() if field not in TEXTS]
-    marks = {
-        mark
-        for mark in ",."
-        if comma and any(column.str.contains(mark, regex=False).any() for column in numeric)
-    }
-    comma = marks == {","}
+    written = "".join(cell for column in numeric for cell in column)
+    comma = comma and "," in written and "." not in written
     notes = ["commas in numbers are decimal points"] if comma else []
     notes += [
         f"{name!r} is read as GMACs, as papers count FLOPs"
@@ -246,7 +242,8 @@ def read_cells(
     rate = next((name for name, field in names.fields.items() if field == "throughput"), "")
     others = {name: columns[name].tolist() for name in names.unknown}
     items: Literal["images", "tokens"] = "tokens" if counts_tokens(rate) else "images"
-    unit = _latency_unit(names.fields)
+    latency = next((name for name, field in names.fields.items() if field == "latency_ms"), "")
+    unit = next((unit for unit, form in HEADER_UNITS.items() if form.search(latency)), None)
     return CsvColumns(
         values,
         others,
@@ -374,15 +371,6 @@ def _check_range(
             raise UserError(
                 f"{path}:{cells.index[place]}: {field}: {problem}, not {first['input']:g}"
             ) from None
-
-
-def _latency_unit(columns: Mapping[str, str]) -> LatencyUnit | Literal["per_token"] | None:
-    name = next((name for name in columns if columns[name] == "latency_ms"), "")
-    if PER_TOKEN.search(name):
-        return "per_token"
-    return (
-        "per_image" if PER_IMAGE.search(name) else "per_batch" if PER_BATCH.search(name) else None
-    )
 
 
 def _value(cell: str, field: str, header: str, *, comma: bool, where: str) -> float:

@@ -93,7 +93,7 @@ def _profile(
         activities=_activities(part.own, part.forwards),
     )
     kernels, of_file = _kernels(part.own), _kernels(trace.runs)
-    total = sum(each.end - each.start for each in of_file)
+    total = _duration(of_file)
     return ImportedProfile(
         profile=profile,
         mark=mark,
@@ -101,7 +101,7 @@ def _profile(
         source=f"nsys {trace.version}".strip() + f", forwards by {part.source}",
         kernels=len(kernels),
         kernels_in_file=len(of_file),
-        time_share=sum(each.end - each.start for each in kernels) / total if total else None,
+        time_share=_duration(kernels) / total if total else None,
         notes=tuple(_notes(part, trace.repeated)),
     )
 
@@ -112,12 +112,8 @@ def _of_process(
     """The runs of the process whose ranges there are; all of them if there are no ranges or it is
     not known.
     """
-    processes = {each.thread >> 24 for each in ranges if each.thread is not None}
-    mine = (
-        [run for run in runs if run.process is None or run.process >> 24 in processes]
-        if processes
-        else []
-    )
+    own = {each.thread >> 24 for each in ranges if each.thread is not None}
+    mine = [run for run in runs if own and (run.process is None or run.process >> 24 in own)]
     kept = mine or list(runs)
     found = sorted({run.process >> 24 & 0xFFFFFF for run in kept if run.process is not None})
     if len(found) > 1:
@@ -262,7 +258,7 @@ def _activities(runs: Sequence[DeviceActivity], forwards: int) -> tuple[Activiti
             name=name,
             activity=group[0].activity,
             count=len(group) / forwards,
-            seconds=sum(run.end - run.start for run in group) * NS / forwards,
+            seconds=_duration(group) * NS / forwards,
             bytes_moved=(
                 sum(run.bytes_moved or 0 for run in group) / forwards
                 if group[0].bytes_moved is not None
@@ -279,12 +275,13 @@ def _recorded_one_by_one(runs: Sequence[DeviceActivity]) -> float | None:
     graphs are not.
     """
     kernels = _kernels(runs)
-    total = sum(run.end - run.start for run in kernels)
-    return (
-        sum(run.end - run.start for run in kernels if not run.whole_graph) / total
-        if total
-        else None
-    )
+    total = _duration(kernels)
+    return _duration(run for run in kernels if not run.whole_graph) / total if total else None
+
+
+def _duration(runs: Iterable[DeviceActivity]) -> int:
+    """Of all of them, in ns."""
+    return sum(run.end - run.start for run in runs)
 
 
 def _notes(part: _Part, repeated: int) -> Iterable[str]:

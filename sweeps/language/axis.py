@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence, Set
 from decimal import Decimal
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, PositiveInt, TypeAdapter, ValidationError
 
 from sweeps.language.file_schema import FileSection
 from sweeps.language.yaml_reader import Place, validated
@@ -21,6 +21,7 @@ from sweeps.language.yaml_reader import Place, validated
 Form = Literal["scalar", "list", "schedule"]
 """What one value of a key is: no list, a list, or a number that may also be a number for each
 block."""
+Number = int | float
 LIST, PER_BLOCK, FILL = "list", "per_block", "fill"
 MAX_VALUES = 10_000
 """Values of one axis; guards against a range whose step is too small."""
@@ -38,11 +39,11 @@ class Choice(NamedTuple):
 class Range(FileSection):
     """Evenly spaced numbers from `start`; `stop` is included when a step lands on it."""
 
-    start: int | float
-    stop: int | float
-    step: int | float = 1
+    start: Number
+    stop: Number
+    step: Number = 1
 
-    def values(self) -> list[int | float]:
+    def values(self) -> list[Number]:
         start, stop, step = (Decimal(str(number)) for number in (self.start, self.stop, self.step))
         if not step:
             raise ValueError("step is 0; any other step will do")
@@ -58,13 +59,13 @@ class Range(FileSection):
 class Linspace(FileSection):
     """`num` evenly spaced points; `start` and `stop` are both included."""
 
-    start: int | float
-    stop: int | float
+    start: Number
+    stop: Number
     num: int = Field(ge=2)
-    multiple_of: int | None = Field(default=None, gt=0)
+    multiple_of: PositiveInt | None = None
     """Round every point to the nearest multiple of this number, such as the patch size."""
 
-    def values(self) -> list[int | float]:
+    def values(self) -> list[Number]:
         step = (self.stop - self.start) / (_allowed(self.num) - 1)
         return [*(self.start + index * step for index in range(self.num - 1)), self.stop]
 
@@ -74,17 +75,17 @@ class Logspace(FileSection):
     exponents.
     """
 
-    start: int | float = Field(gt=0)
-    stop: int | float = Field(gt=0)
+    start: Number = Field(gt=0)
+    stop: Number = Field(gt=0)
     num: int | None = Field(default=None, ge=2)
     """Points in total, `start` and `stop` included. They do not depend on `base`."""
-    base: int | float = Field(default=2, gt=1)
+    base: Number = Field(default=2, gt=1)
     """Without `num`: the factor between neighbours. The last point is `stop`, or the last one
     before it."""
-    multiple_of: int | None = Field(default=None, gt=0)
+    multiple_of: PositiveInt | None = None
     """Round every point to the nearest multiple of this number, such as the patch size."""
 
-    def values(self) -> list[int | float]:
+    def values(self) -> list[Number]:
         octaves = math.log(self.stop / self.start)
         if self.num is None:
             count = _allowed(math.floor(abs(octaves) / math.log(self.base) + 1e-9) + 1)
@@ -158,7 +159,7 @@ def _listed(place: Place, value: Any, form: Form, mapping: bool) -> Choice:
     )
 
 
-def _rounded(point: float, series: Range | Linspace | Logspace, annotation: Any) -> int | float:
+def _rounded(point: float, series: Range | Linspace | Logspace, annotation: Any) -> Number:
     if isinstance(series, Range):
         return point  # as written: an integer field refuses a fraction itself
     if series.multiple_of is not None:

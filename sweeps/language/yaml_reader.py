@@ -14,7 +14,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from sweeps.errors import UserError, did_you_mean, other_name
+from sweeps.errors import UserError, did_you_mean, nearest, other_name
 
 KeyPath = tuple[str | int, ...]
 """Where a value stands in the document, such as `("axes", "image_size", 3)`."""
@@ -396,8 +396,9 @@ def wrong_value(error: ErrorDetails) -> str:
     if error["type"] == "literal_error":
         words = re.findall(r"'([^']*)'", str(error.get("ctx", {}).get("expected", "")))
         if words:
-            meant = other_name(str(given), words) or given
-            return f"{shown(given)} is not one of {', '.join(words)}{_nearest(meant, words)}"
+            meant = other_name(str(given), words) or nearest(str(given), words)
+            hint = f"; did you mean {meant!r}?" if meant else ""
+            return f"{shown(given)} is not one of {', '.join(words)}{hint}"
     if error["type"] == "value_error":
         return error["msg"].removeprefix("Value error, ")
     if error["type"] == "too_short":
@@ -417,11 +418,6 @@ _NEEDS = {
     "float_type": "needs a number",
     "bool_type": "needs true or false",
 }
-
-
-def _nearest(given: Any, words: list[str]) -> str:
-    hint = did_you_mean(str(given), words)
-    return hint if "did you mean" in hint else ""
 
 
 def _unquoted(kind: str, given: Any) -> str:

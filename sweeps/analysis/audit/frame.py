@@ -12,9 +12,9 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 from scipy.special import ndtri
 
-from sweeps.importers.csv_names import TEXTS
 from sweeps.importers.csv_table import CsvColumns, measurement_at
 from sweeps.importers.measurement import (
+    TEXTS,
     LatencyUnit,
     Measurement,
     MeasurementTable,
