@@ -65,11 +65,10 @@ class ParameterValues:
 
 
 def combinations(
-    counts: Mapping[_Key, int], bound: Mapping[_Key, int] | None = None
+    counts: Mapping[_Key, int], bound: Mapping[_Key, int]
 ) -> Iterator[dict[_Key, int]]:
     """Every choice of one index for each key, the last moving fastest; `bound` fixes some."""
-    fixed = bound or {}
-    ranges = ([fixed[key]] if key in fixed else range(count) for key, count in counts.items())
+    ranges = ([bound[key]] if key in bound else range(count) for key, count in counts.items())
     for indices in itertools.product(*ranges):
         yield dict(zip(counts, indices, strict=True))
 
@@ -84,16 +83,14 @@ class Entry:
     """Methods of the stack, in order."""
     steps: list[Place] = field(default_factory=list)
     parameters: list[ParameterValues] = field(default_factory=list)
+    expanded: dict[tuple[tuple[int, int], ...], list[Candidate]] = field(default_factory=dict)
+    """Its arms by what an axis drives."""
 
     def label(self, parameter: ParameterValues) -> str:
         """What `zip` calls a parameter, such as `topk.keep_rate`; an override goes by the first
         method's name.
         """
         return f"{(self.names or [DENSE_NAME])[parameter.step or 0]}.{parameter.key}"
-
-    def groups(self) -> list[int]:
-        """The groups of `zip` that its parameters are in."""
-        return sorted({each.group for each in self.parameters if each.group >= 0})
 
     def _counts(self) -> dict[int, int]:
         """How many values each group has: those of `zip`, then each other parameter alone."""
@@ -106,10 +103,16 @@ class Entry:
         """Arms that the entry expands to when every group is free."""
         return math.prod(self._counts().values())
 
-    def arms(self, bound: Mapping[int, int]) -> Iterator[Candidate]:
+    def arms(self, bound: Mapping[int, int]) -> list[Candidate]:
         """The arms in order; `bound` fixes the index of zip groups that an axis drives."""
-        for indices in combinations(self._counts(), bound):
-            yield self._arm([(each, each.choices[indices[each.group]]) for each in self.parameters])
+        counts = self._counts()
+        own = tuple((group, bound[group]) for group in counts if group in bound)
+        if own not in self.expanded:
+            self.expanded[own] = [
+                self._arm([(each, each.choices[indices[each.group]]) for each in self.parameters])
+                for indices in combinations(counts, dict(own))
+            ]
+        return self.expanded[own]
 
     def _arm(self, picks: list[tuple[ParameterValues, Choice]]) -> Candidate:
         params = tuple(
@@ -157,7 +160,7 @@ class Entry:
 
     def open_step(self, place: Place, name: Any) -> set[str]:
         """Adds the method `name` to the stack and returns the names of its parameters."""
-        methods, own, here = self.known.methods, self.known.modality, place / "method"
+        methods, own, here = self.known.methods, self.known.models.modality, place / "method"
         if isinstance(name, list | dict):
             raise here.error("needs one method's name; sweep over methods by one entry each")
         if not isinstance(name, str) or name not in methods:
@@ -176,7 +179,7 @@ class Entry:
     def add_override(self, key: str, value: Any, others: set[str]) -> None:
         if key not in _BESIDE:
             raise self.place.unknown_key(key, (*others, "method", *_BESIDE))
-        place, modality = self.place / key, self.known.modality
+        place, modality = self.place / key, self.known.models.modality
         if key in CONDITION_FIELDS and key not in fields_of(modality):
             raise place.error(of_other_modality(modality), at_key=True)
         self.add(None, key, expand_values(place, value, _TYPES[key]))

@@ -118,10 +118,6 @@ class KnownNames:
     corruptions: Collection[str] = ()
     """Corruptions that exist; empty where that is not known."""
 
-    @property
-    def modality(self) -> Modality:
-        return self.models.modality
-
     def family(self, model: Any) -> ModelFamily | None:
         """The family of a model by its name; `None` for a word that names none."""
         return next((family for family in self.families if family.has(str(model))), None)
@@ -149,7 +145,9 @@ class KnownNames:
         forms = self.models.data_forms
         if name == "data" and value is not None and not is_data(forms, value):
             right = f"{', '.join(forms[:-1])} or {forms[-1]}"
-            raise place.error(f"{value!r} is no data for {self.modality} models; write {right}")
+            raise place.error(
+                f"{value!r} is no data for {self.models.modality} models; write {right}"
+            )
         return Choice(value, place)
 
     def _check_model(self, model: str, place: Place) -> None:
@@ -157,10 +155,10 @@ class KnownNames:
         if family is None:
             known = [name for models in self.families for name in models.networks]
             raise place.error(not_known(model, known))
-        if family.modality != self.modality:
+        if family.modality != self.models.modality:
             raise place.error(
                 f"{model} is a {family.modality} model, but this sweep is about"
-                f" {self.modality} models; write a sweep for each of the two"
+                f" {self.models.modality} models; write a sweep for each of the two"
             )
         try:
             family.load_geometry(model)
@@ -180,14 +178,14 @@ class KnownNames:
         """The condition fields of the mapping at `place`, each with as many values as an axis has.
         Raises `SweepError`.
         """
-        known = fields_of(self.modality)
+        known = fields_of(self.models.modality)
         result: dict[str, list[Choice]] = {}
         for key, value in written.items():
             here, name = place / key, SHORTHANDS.get(key, key)
             if name not in CONDITION_FIELDS:
                 raise place.unknown_key(key, (*known, *SHORTHANDS))
             if name not in known:
-                raise here.error(of_other_modality(self.modality), at_key=True)
+                raise here.error(of_other_modality(self.models.modality), at_key=True)
             if name in result:
                 raise here.error(f"sets `{name}` a second time; keep one", at_key=True)
             if name != THREADS_KEY and name in THREAD_FIELDS:

@@ -237,16 +237,16 @@ def expand_file(
 class _Expander:
     def __init__(self, document: Document, sweep: Sweep, names: KnownNames, hasher: Hasher) -> None:
         self.document, self.sweep, self.names, self.hasher = document, sweep, names, hasher
-        self.protocols = sweep.jobs.protocols(names.modality)
+        self.protocols = sweep.jobs.protocols(names.models.modality)
         required = [name for kind in self.protocols for name in KINDS[kind].required]
         self.required = ["model", *dict.fromkeys(required)]
-        self.timing = kinds_of(names.modality)[0].name
+        self.timing = kinds_of(names.models.modality)[0].name
         self.timed = any("runtime" in condition_fields(kind) for kind in self.protocols)
         self.limits = sweep.limits
         self.blocks: dict[_Key, Block] = {}
-        self.requested: dict[_Key, set[tuple[str, str]]] = {}
         # the (baseline, arm) pairs of each point, before what a kind does not depend on merges
         # points
+        self.requested: dict[_Key, set[tuple[str, str]]] = {}
         self.settled: dict[_Key, Candidate] = {}
         # whether the entry at a place was compared with a baseline, of those that no rule took out
         # everywhere
@@ -261,7 +261,7 @@ class _Expander:
 
     def expansion(self) -> Expansion:
         document = self.document
-        check_jobs(document, self.protocols, self.names.modality)
+        check_jobs(document, self.protocols, self.names.models.modality)
         if self.sweep.search is not None:
             check_kinds(document, self.protocols)
         entries = self._entries("methods")
@@ -303,7 +303,7 @@ class _Expander:
     def _arms(self, source: Entry, bound: Mapping[int, int]) -> list[Candidate]:
         if source.count() > self.limits.max_jobs * self.limits.arms_per_job:
             raise self._too_many(source.place, f"expands to {source.count()} arms")
-        return list(source.arms(bound))
+        return source.arms(bound)
 
     def _grid(self, entries: list[Entry], baselines: list[Candidate]) -> None:
         used = [name for entry in entries for name in entry.names]
@@ -311,15 +311,8 @@ class _Expander:
         self.idle = set(range(len(filters)))
         spots = points(self.document, self.sweep, self.names, entries, self.required)
         self.warnings += idle_groups(self.document, self.sweep, entries)
-        expanded: dict[_Key, list[Candidate]] = {}
         for spot in spots:
-            arms: list[Candidate] = []
-            for index, entry in enumerate(entries):
-                bound = {key: spot.bound[key] for key in entry.groups() if key in spot.bound}
-                key = (index, *bound.values())
-                if key not in expanded:
-                    expanded[key] = self._arms(entry, bound)
-                arms += expanded[key]
+            arms = [arm for entry in entries for arm in self._arms(entry, spot.bound)]
             self._add(spot, arms, baselines, filters)
         for index in sorted(self.idle):
             problem = "takes out nothing: no arm at any point matches this rule"
@@ -359,7 +352,6 @@ class _Expander:
         arms = self._settle(sources, condition, self.timing)
         for item in (*references, *arms):
             check_size(models, condition, item, places)
-        check_fields(condition, self.protocols, self.names.modality, places)
         self._check_tokens(condition, places)
         pairs = self.requested.setdefault(_values(condition), set())
         for source, item in zip(sources, arms, strict=True):
@@ -371,6 +363,7 @@ class _Expander:
                 if pair[0] != pair[1]:
                     self.duplicates += pair in pairs
                     pairs.add(pair)
+        check_fields(condition, self.protocols, self.names.models.modality, places)
         for kind in self.protocols:
             own = condition_of_kind(self.document, kind, condition, models, places)
             key = (kind, *_values(own))

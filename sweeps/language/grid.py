@@ -103,7 +103,7 @@ def points(
             fixed | {name: choices[at[moved_by[name]]] for name, choices in axes.items()},
             {key: index for key, index in at.items() if isinstance(key, int)},
         )
-        for at in combinations(counts)
+        for at in combinations(counts, {})
     )
 
 
