@@ -404,7 +404,7 @@ def test_a_method_of_ones_own(tmp_path, monkeypatch):
             OWN.replace("from sweeps.model.method import Params", "class Params: pass"),
             "three.py: Params must be a subclass",
         ),
-        ("four", OWN.replace("def refuses", "def refuse"), "four.py: lacks the function refuses"),
+        ("four", OWN.replace("def refuses", "def refuse"), "four.py: lacks refuses"),
         ("five", "import nothing_of_this_name", "five.py: cannot be imported: ModuleNotFoundError"),
         ("six", "import sys; sys.exit(3)", "six.py: cannot be imported: SystemExit"),
         ("seven", "def broken(:", "seven.py: cannot be imported: SyntaxError"),
