@@ -13,15 +13,14 @@ import time
 from math import prod
 from pathlib import Path
 
-import pytest
-
-from orchestrator.cluster.cluster import Cluster
 from sweeps.model.condition import image_shape
 from sweeps.model.job import Job
 from sweeps.model.outcome import ArmOutcome, Outcome, Samples
 from workers.measure.environment import environment_of
 
 LONGEST_S = 0.4
+SEED = 64
+"""Of the conditions that workers of the tests' one Ray answer by `run`."""
 
 
 def run(job: Job) -> Outcome:
@@ -74,7 +73,10 @@ def run(job: Job) -> Outcome:
 
 def main() -> None:
     """The command line of Breakeven, with `run` above as what workers call."""
+    import pytest
+
     from orchestrator.__main__ import main as command
+    from orchestrator.cluster.cluster import Cluster
 
     root = str(Path(__file__).parents[2])
     if root not in sys.path:

@@ -23,6 +23,7 @@ from sweeps.model.outcome import (
     Outcome,
     Samples,
 )
+from tests.faults import toy
 from tests.faults.methods.untidy import DAEMON
 from workers.measure.environment import environment_of
 from workers.measure.threads import pinned
@@ -220,6 +221,8 @@ def run(job: Job) -> Outcome:
             return answered.model_copy(
                 update={"arms": answered.arms[:1], "samples": None, "failures": (failure,)}
             )
+    if job.condition.seed == toy.SEED:
+        return toy.run(job)
     if job.condition.model in {"noop", "slow"}:
         return noop(job) if job.condition.model == "noop" else slow(job)
     from workers.kinds import timed_job

@@ -15,13 +15,13 @@ import pytest
 
 from tests.orchestrator.commands import ROOT, in_process
 
-pytestmark = pytest.mark.ray
+pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("shared_ray")]
 
 SWEEP = """\
 schema: 1
 name: refined
 question: From where on does it pay?
-defaults: {device: cpu, model: deit_tiny_patch16_224}
+defaults: {device: cpu, model: deit_tiny_patch16_224, seed: 64}
 methods:
   - {method: topk, keep_rate: [0.5, 0.7], layers: {list: [3, 6, 9]}}
 """
@@ -33,16 +33,9 @@ SEARCH = (
 GRID = "axes: {image_size: [112, 128, 144]}\n"
 
 
-def command(folder: Path, *more: str) -> list[str]:
-    file, store = folder / "sweep.yaml", folder / "store.db"
-    return [sys.executable, "-m", "tests.faults.toy", "run", str(file), "--db", str(store), *more]
-
-
-def run(folder: Path, *more: str) -> str:
-    done = subprocess.run(
-        command(folder, *more), cwd=ROOT, capture_output=True, text=True, timeout=240, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+def run(folder: Path, *more: str, code: int = 0) -> str:
+    done = in_process("run", "sweep.yaml", "--db", "store.db", *more, folder=folder)
+    assert done.returncode == code, done.stdout + done.stderr
     return done.stdout
 
 
@@ -57,9 +50,9 @@ def test_a_search_killed_in_the_middle_goes_on_and_ends(tmp_path: Path) -> None:
     and nothing left to do.
     """
     (tmp_path / "sweep.yaml").write_text(SWEEP + SEARCH + JOBS)
-    with subprocess.Popen(
-        command(tmp_path), cwd=ROOT, stdout=subprocess.PIPE, text=True
-    ) as process:
+    command = [sys.executable, "-m", "tests.faults.toy", "run", str(tmp_path / "sweep.yaml")]
+    command += ["--db", str(tmp_path / "store.db")]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         ends = (line for line in process.stdout if line.startswith("["))
         for _ in range(3):
@@ -172,18 +165,10 @@ def test_no_job_is_started_that_would_not_end_in_time(tmp_path: Path) -> None:
     """
     (tmp_path / "sweep.yaml").write_text(SWEEP + GRID + JOBS)
     began = time.monotonic()
-    done = subprocess.run(
-        command(tmp_path, "--time", "1s"),
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 1, done.stderr
+    shown = run(tmp_path, "--time", "1s", code=1)
     assert time.monotonic() - began < 60
     assert table(tmp_path, "SELECT count(*) FROM attempt") == [(0,)]
-    assert "6 comparisons are not answered" in " ".join(done.stdout.split())
+    assert "6 comparisons are not answered" in " ".join(shown.split())
     assert "6 of 6 comparisons" in run(tmp_path, "--time", "5m") or table(
         tmp_path, "SELECT count(*) FROM speedup"
     ) == [(6,)]
