@@ -19,7 +19,7 @@ from sqlalchemy import (
 
 from store.rows.transactions import batches
 from store.schema.tables import COMPARISON, EFFECT, PANEL, PANEL_PROGRESS, SWEEP_COMPARISON
-from store.views.columns import newest_answer
+from store.views.columns import IS_SPEEDUP, newest_answer
 
 _LINKED = SWEEP_COMPARISON.join(COMPARISON)
 _TOUCHED = (
@@ -109,6 +109,6 @@ def _points() -> Select[Any]:
             func.max(faster).label("best"),
         )
         .select_from(_LINKED.join(EFFECT))
-        .where(EFFECT.c.compared == "ratio", EFFECT.c.effect.is_not(None), newest_answer(EFFECT))
+        .where(IS_SPEEDUP, newest_answer(EFFECT))
         .group_by(*key)
     )

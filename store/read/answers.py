@@ -39,7 +39,7 @@ out of memory."""
 BASELINE, ARM = ARM_RESULT.alias("baseline"), ARM_RESULT.alias("arm")
 _HERE: BindParameter[Any] = bindparam("environments", expanding=True)
 
-_RATIO = ("comparison_id", "environment", "host", "n", "effect", "effect_low", "effect_high")
+_RATIO = "comparison_id environment host n effect effect_low effect_high"
 RATIOS = select(*named(EFFECT, _RATIO)).where(
     EFFECT.c.environment.in_(_HERE), EFFECT.c.compared == "ratio"
 )

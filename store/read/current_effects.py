@@ -24,24 +24,9 @@ from sweeps.model.flags import split_flags, wrong
 from sweeps.stats.curve import Point
 
 _FIGURES = (
-    "comparison_id",
-    "environment",
-    "host",
-    "metric",
-    "tokens",
-    "gmacs_baseline",
-    "gmacs",
-    "gmacs_overhead",
-    "effect",
-    "effect_low",
-    "effect_high",
-    "effect_se",
-    "effect_freedom",
-    "n",
-    "rounds",
-    "verdict",
-    "flags",
-    "failure",
+    "comparison_id environment host metric tokens gmacs_baseline gmacs gmacs_overhead "
+    "effect effect_low effect_high effect_se effect_freedom n rounds verdict flags "
+    "failure"
 )
 _COLUMNS = named(EFFECT, _FIGURES)
 

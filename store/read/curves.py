@@ -3,7 +3,6 @@ costs of cost models, ceilings, labels of hosts.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Engine, select
@@ -48,16 +47,6 @@ _NO_BOUND = ("insufficient", "quarantined")
 _TOKENS = ("tokens", "tokens_final", "gmacs")
 """GMACs of the network and tokens at the end follow from the tokens of each block, and are equal
 where these are."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class BoundedPoint(SpeedupRow):
-    """A point with the columns of `with_ceilings`."""
-
-    ceiling: float | None
-    ceiling_low: float | None
-    ceiling_high: float | None
-    ceiling_id: str | None
 
 
 def with_ceilings(points: "pd.DataFrame", is_ceiling: Callable[[str], bool]) -> "pd.DataFrame":
@@ -190,24 +179,8 @@ CONDITION_COLUMNS = (
 )
 """Of the view `break_even`, by which its curves differ."""
 _FIGURES = (
-    "curve_id",
-    "metric",
-    "axis",
-    "varied_parameter",
-    "verdict",
-    "x",
-    "x_low",
-    "x_high",
-    "direction",
-    "grid_limited",
-    "points",
-    "points_missing",
-    "why",
-    "prompt_tokens",
-    "x_first",
-    "x_last",
-    "worst_loss",
-    "largest_gain",
+    "curve_id metric axis varied_parameter verdict x x_low x_high direction grid_limited "
+    "points points_missing why prompt_tokens x_first x_last worst_loss largest_gain"
 )
 
 
@@ -216,7 +189,7 @@ def token_break_evens(engine: Engine, sweep: str, metric: str) -> "pd.DataFrame"
     and what words need.
     """
     view = TABLES["break_even"]
-    columns = named(view, (*CONDITION_COLUMNS, *_FIGURES))
+    columns = (*named(view, CONDITION_COLUMNS), *named(view, _FIGURES))
     rows = select(*columns).where(
         view.c.sweep == sweep, view.c.metric == metric, view.c.axis == "tokens"
     )

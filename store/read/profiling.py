@@ -15,6 +15,7 @@ from store.rows.frames import read_frame, rows_of
 from store.rows.profiles import interval_estimate
 from store.rows.transactions import batches, reading
 from store.schema.tables import named
+from store.views.public import TABLES
 from sweeps.analysis.rows import CeilingRow, EffectRow, ProfileRow, SizedRow
 from sweeps.model.condition import Device
 from sweeps.model.flags import split_flags, wrong
@@ -43,8 +44,6 @@ def activity_differences(engine: Engine, baseline: str, arm: str) -> "pd.DataFra
     Columns: `activity`, `name`, `baseline_ms`, `arm_ms`, `difference_ms`, `baseline_count` and
     `arm_count`, all of one forward; 0 where one of both does not run it.
     """
-    from store.views.public import TABLES  # which imports the models
-
     kernel = TABLES["kernel"]
     columns = named(kernel, "profile_id activity name ms count")
     rows = read_frame(engine, select(*columns).where(kernel.c.profile_id.in_((baseline, arm))))
@@ -66,8 +65,6 @@ def operator_rows(engine: Engine, profile_ids: Collection[str]) -> "pd.DataFrame
     stories read.
     """
     import pandas as pd
-
-    from store.views.public import TABLES
 
     kernel, names = TABLES["kernel"], ("profile_id", "name", "count", "ms", "gmacs")
     columns = named(kernel, names)

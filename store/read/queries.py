@@ -164,9 +164,7 @@ def sweep_statement(name: str, view: str, panels: Select[Any] | None = None) -> 
     """The statement of `sweep_rows`, which may be narrowed; `panels` selects the `panel_id` of
     those whose rows are wanted.
     """
-    from store.views.public import TABLES  # which imports the models
-
-    table, sweeps, pairs = TABLES[view], TABLES["sweep_comparison"], PAIR
+    table, sweeps, pairs = _view(view), _view("sweep_comparison"), PAIR
     linked = select(sweeps.c.comparison_id).where(sweeps.c.sweep == name)
     if panels is not None:
         linked = linked.where(
@@ -225,11 +223,9 @@ def zeroshot_rows(engine: Engine, name: str) -> "pd.DataFrame":
     `task_drop` with its interval is the share of documents that the arm loses against that
     baseline.
     """
-    from store.views.public import TABLES
-
-    quality, sweeps, pair, attempt = TABLES["quality"], TABLES["sweep_comparison"], PAIR, ATTEMPT
+    quality, sweeps, pair, attempt = _view("quality"), _view("sweep_comparison"), PAIR, ATTEMPT
     result, baseline, drop, newer = (
-        TABLES["metric"].alias(alias) for alias in ("result", "baseline", "task_drop", "newer")
+        _view("metric").alias(alias) for alias in ("result", "baseline", "task_drop", "newer")
     )
     other, other_attempt = pair.alias("other"), attempt.alias("other_attempt")
     other_baseline = select(other.c.attempt).where(
@@ -304,9 +300,7 @@ def execution_rows(engine: Engine, name: str) -> "pd.DataFrame":
 
     `system_metrics` are mappings; `comparison_ids` lists what each attempt measured.
     """
-    from store.views.public import TABLES
-
-    execution, sweeps = TABLES["execution"], TABLES["sweep_comparison"]
+    execution, sweeps = _view("execution"), _view("sweep_comparison")
     linked = PAIR.c.comparison_id.in_(select(sweeps.c.comparison_id).where(sweeps.c.sweep == name))
     pairs = select(PAIR.c.attempt, PAIR.c.comparison_id).where(linked, PAIR.c.failure.is_(None))
     measured: dict[int, list[str]] = defaultdict(list)
@@ -481,6 +475,6 @@ def _panel_statement(
 
 
 def _view(name: str) -> Any:
-    from store.views.public import TABLES  # which imports the models
+    from store.views.public import TABLES  # takes as long to import as a small plan
 
     return TABLES[name]

@@ -76,5 +76,5 @@ def groups(
 
     if len(frame):
         for key, found in frame.groupby(list(columns), sort=False, dropna=False):
-            known = (None if pd.isna(cell) else cell for cell in key)
-            yield dict(zip(columns, known, strict=True)), found
+            values: dict[str, Any] = dict(zip(columns, key, strict=True))
+            yield {name: None if pd.isna(cell) else cell for name, cell in values.items()}, found

@@ -4,6 +4,9 @@ from sqlalchemy import ColumnElement, Float, FromClause, and_, exists, func, or_
 
 from store.schema.tables import ARM_COLUMNS, EFFECT
 
+IS_SPEEDUP = and_(EFFECT.c.compared == "ratio", EFFECT.c.effect.is_not(None))
+"""Whether a row of `effect_row` holds a measured ratio of times."""
+
 
 def newest_answer(effect: FromClause) -> ColumnElement[bool]:
     """Whether no newer answer to the question of a row of `effect_row` exists in its environment on

@@ -11,6 +11,7 @@ from store.rows.frames import read_frame
 from store.rows.row_mapping import insert_into
 from store.rows.transactions import reading, writing
 from store.schema.tables import REFERENCE
+from store.views.public import TABLES
 from sweeps.importers.measurement import Measurement, ReferenceSet
 from sweeps.model.identity import canonical
 
@@ -89,8 +90,6 @@ def reference_points(engine: Engine) -> "pd.DataFrame":
     """Rows of the view `reference` that have a speed-up: what can be drawn beside measured
     points.
     """
-    from store.views.public import TABLES
-
     view = TABLES["reference"]
     found = select(view).where(view.c.speedup.is_not(None)).order_by(view.c.reference, view.c.entry)
     return read_frame(engine, found)

@@ -36,7 +36,7 @@ from store.schema.tables import (
     SWEEP_COMPARISON,
     named,
 )
-from store.views.columns import newest_answer
+from store.views.columns import IS_SPEEDUP, newest_answer
 from sweeps.model.kinds import KINDS
 
 By = Literal["sweep", "environment", "revision", "date"]
@@ -51,25 +51,9 @@ MAX_DERIVED = 200
 DAY_S = 86_400.0
 
 ANSWER = (
-    "comparison_id",
-    "question_id",
-    "environment",
-    "host",
-    "metric",
-    "measured_at",
-    "baseline_value",
-    "arm_value",
-    "effect",
-    "effect_low",
-    "effect_high",
-    "effect_se",
-    "effect_freedom",
-    "rounds",
-    "n",
-    "verdict",
-    "flags",
-    "floor",
-    "processes",
+    "comparison_id question_id environment host metric measured_at baseline_value "
+    "arm_value effect effect_low effect_high effect_se effect_freedom rounds n verdict "
+    "flags floor processes"
 )
 COMPARED_FIELDS = tuple(name for name in ARM_COLUMNS if name not in {"arm_id", "condition_id"})
 
@@ -96,11 +80,7 @@ def choices(connection: Connection, by: By) -> Iterator[SideChoice]:
         same = (
             column == places.c[column.name] for column in (*of, EFFECT.c.environment, EFFECT.c.host)
         )
-        measured = (
-            select(PAIR.c.attempt)
-            .select_from(answers)
-            .where(*same, EFFECT.c.compared == "ratio", EFFECT.c.effect.is_not(None))
-        )
+        measured = select(PAIR.c.attempt).select_from(answers).where(*same, IS_SPEEDUP)
         known = select(places, ENVIRONMENT.c.device_name).join_from(
             places, ENVIRONMENT, ENVIRONMENT.c.environment_id == places.c.environment
         )
@@ -142,8 +122,7 @@ def _answers() -> Select[Any]:
         ENVIRONMENT.c.device_name,
     )
     source = EFFECT.join(COMPARISON).join(ENVIRONMENT)
-    measured = (EFFECT.c.compared == "ratio", EFFECT.c.effect.is_not(None))
-    return select(*columns).select_from(source).where(*measured)
+    return select(*columns).select_from(source).where(IS_SPEEDUP)
 
 
 class _Side(NamedTuple):

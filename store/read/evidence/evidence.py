@@ -28,6 +28,7 @@ from store.schema.tables import (
     SWEEP_COMPARISON,
     named,
 )
+from store.views.columns import IS_SPEEDUP
 from sweeps.model.job import Comparison, Protocol
 from sweeps.model.kinds import KINDS
 from sweeps.model.metrics import METRICS, MetricSpec, rates
@@ -355,7 +356,7 @@ def _nulls(connection: Connection, place: Place, comparison_id: str) -> tuple[Nu
     """Unmodified models against themselves under one condition: `baseline` would name a difference
     in brackets.
     """
-    figures = ("comparison_id", "metric", "effect", "effect_low", "effect_high", "verdict")
+    figures = "comparison_id metric effect effect_low effect_high verdict"
     equal = and_(
         COMPARISON.c.method == "dense",
         COMPARISON.c.baseline == "dense",
@@ -365,7 +366,7 @@ def _nulls(connection: Connection, place: Place, comparison_id: str) -> tuple[Nu
     rows = (
         select(*named(EFFECT, figures))
         .join(COMPARISON, COMPARISON.c.comparison_id == EFFECT.c.comparison_id)
-        .where(equal, *here, EFFECT.c.compared == "ratio", EFFECT.c.effect.is_not(None))
+        .where(equal, *here, IS_SPEEDUP)
         .order_by(EFFECT.c.comparison_id, EFFECT.c.metric)
     )
     return tuple(NullEffect(*row) for row in connection.execute(rows))

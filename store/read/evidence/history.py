@@ -17,6 +17,7 @@ from store.rows.location import display_name
 from store.rows.row_mapping import timestamp
 from store.rows.transactions import reading
 from store.schema.tables import COMPARISON, EFFECT, ENVIRONMENT, named
+from store.views.columns import IS_SPEEDUP
 from sweeps.model.metrics import METRICS
 
 MAX_ATTEMPTS = 100
@@ -68,24 +69,14 @@ def question_history(
     Raises `StoreError` for a question or metric without a measured answer.
     """
     columns = (
-        "metric",
-        "measured_at",
-        "comparison_id",
-        "environment",
-        "host",
-        "effect",
-        "effect_low",
-        "effect_high",
-        "n",
-        "flags",
+        "metric measured_at comparison_id environment host effect effect_low effect_high n flags"
     )
     answered = (
         select(*named(EFFECT, columns), ENVIRONMENT.c.device_name)
         .join(ENVIRONMENT, ENVIRONMENT.c.environment_id == EFFECT.c.environment)
         .where(
             EFFECT.c.question_id == question_id,
-            EFFECT.c.compared == "ratio",
-            EFFECT.c.effect.is_not(None),
+            IS_SPEEDUP,
         )
         .order_by(EFFECT.c.measured_at, EFFECT.c.comparison_id)
     )
