@@ -2,10 +2,12 @@
 rounds whatever the budget.
 """
 
+import functools
 from collections import Counter
 from itertools import chain, pairwise
 
 import pytest
+import torch
 
 from sweeps.model.condition import Overrides
 from sweeps.model.job import DENSE, Arm, Job, Protocol
@@ -94,10 +96,11 @@ def test_every_visit_copies_the_weights_once() -> None:
     assert first.kept is second.kept
 
 
-def test_a_compiled_arm_is_made_once() -> None:
+def test_a_compiled_arm_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compiling takes longer than many visits: later ones run what the first has made, which is one
     copy in both slots.
     """
+    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
     compiled = Arm(overrides=Overrides(runtime="compile"))
     jobs = [job([DENSE, compiled], VISIT).model_copy(update={"round": turn}) for turn in range(2)]
     first, second = (kind_of(one).prepare(1) for one in jobs)
