@@ -217,10 +217,9 @@ class Samples(FrozenModel):
         tables: dict[str, Sequence[Sequence[float]]] = {
             "seconds": self.seconds,
             "order": self.order,
+            "event_seconds": self.seconds if self.event_seconds is None else self.event_seconds,
             **self.series,
         }
-        if self.event_seconds is not None:
-            tables["event_seconds"] = self.event_seconds
         for name, table in tables.items():
             if len(table) != rounds or any(len(row) != columns for row in table):
                 raise ValueError(
