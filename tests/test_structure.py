@@ -22,7 +22,7 @@ SQL = re.compile(
 )
 
 MAX_CODE_TOKENS = {
-    "sweeps": 109_400,
+    "sweeps": 104_800,
     "workers": 99_700,
     "store": 86_800,
     "orchestrator": 62_200,
