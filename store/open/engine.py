@@ -84,10 +84,8 @@ def connect_readonly(url: str | None = None) -> Engine:
 
 def _add_views(engine: Engine, connection: Any, _record: Any) -> None:
     """Create the views of today as temporary ones of the connection."""
-    # imports the models, which a store with current views does not need
-    from store.views.public import (
-        creations,
-    )
+    # makes all views, which a store with current ones does not need
+    from store.views.public import creations
 
     made = [
         str(statement.compile(dialect=engine.dialect)) for statement in creations(temporary=True)

@@ -38,10 +38,8 @@ def migrate(engine: Engine, *, scripts: Path = SCRIPTS) -> None:
     set_write_ahead(engine)
     if current:
         return
-    # imports the models, which a store with current views does not need
-    from store.views import (
-        public,
-    )
+    # makes all views, which a store with current ones does not need
+    from store.views import public
 
     with writing(engine) as connection:
         found = version(connection)  # another process may have been faster

@@ -25,6 +25,7 @@ from sqlalchemy.dialects import sqlite
 from store.errors import StoreError
 from store.rows.frames import read_frame
 from store.rows.location import display_name
+from store.rows.profiles import best_peaks
 from store.rows.row_mapping import timestamp
 from store.rows.transactions import reading
 from store.schema.tables import (
@@ -211,8 +212,6 @@ def peak_gflops(engine: Engine, environment: str, host: str) -> dict[tuple[str, 
     """The best measured peak of a host in an environment, in 1e9 operations per second, by dtype
     and CPU threads.
     """
-    from store.rows.profiles import best_peaks  # which imports the models
-
     return {key: peaks.gflops for key, (peaks, _) in best_peaks(engine, environment, host).items()}
 
 

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Engine, Row, case, distinct, exists, func, se
 
 from store.read.queries import find_sweep
 from store.rows.owners import LEASE_S
+from store.rows.profiles import best_peaks
 from store.rows.transactions import database_time, reading
 from store.schema.tables import (
     ATTEMPT,
@@ -328,8 +329,6 @@ def health(engine: Engine) -> list[Health]:
 
 
 def _peaks(engine: Engine, environment: str, host: str) -> tuple[float | None, float | None]:
-    from store.rows.profiles import best_peaks  # imports the models
-
     peaks = [peaks for peaks, _ in best_peaks(engine, environment, host).values()]
     return max((one.gflops for one in peaks), default=None), max(
         (one.gb_per_s for one in peaks), default=None

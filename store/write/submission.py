@@ -204,7 +204,7 @@ def submit_sweep(
                 SWEEP_COMPARISON,
                 [{"sweep": sweep, "comparison_id": key} for key in unlinked],
             )
-            # imports the models, which a plan submitted again does not need
+            # imports NumPy and SciPy, which a plan submitted again does not need
             from store.derive.break_evens import (
                 derive_sweep,
             )

@@ -57,7 +57,7 @@ def profiled(scope: Scope, url: str | None = None) -> list[ProfiledCondition]:
 
 def fitted_costs(scope: Scope, curve_id: str, url: str | None = None) -> RelativeCosts | None:
     """Of one curve of the scope, where its fit describes its points; see
-    `store.read.curve_costs.curve_costs`.
+    `store.read.curves.curve_costs`.
     """
 
     def read(engine: Any) -> RelativeCosts | None:
@@ -78,7 +78,7 @@ def only_cuts(method: str) -> bool:
 
 def activities(baseline: str, arm: str, url: str | None = None) -> pd.DataFrame:
     """Kernels or operators of two profiles side by side, see
-    `store.read.profiling.activities.activity_differences`.
+    `store.read.profiling.activity_differences`.
     """
     return kept(
         lambda engine: activity_differences(engine, baseline, arm),
