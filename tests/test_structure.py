@@ -23,7 +23,7 @@ SQL = re.compile(
 
 MAX_CODE_TOKENS = {
     "sweeps": 104_800,
-    "workers": 99_700,
+    "workers": 99_600,
     "store": 81_700,
     "orchestrator": 62_200,
     "webapp": 63_400,
