@@ -90,9 +90,7 @@ def _fit(*given: bytes) -> CostFit | None:
     of which each requests it.
     """
     # imported late, because commands without statistics do not need it
-    from scipy.special import (
-        chdtrc,
-    )
+    from scipy.special import chdtrc
 
     baseline, arm, logs, se = (np.frombuffer(values) for values in given)
     weights = 1 / np.hypot(se, MODEL_SD)
@@ -307,9 +305,7 @@ def fit_launch_work(
     same.
     """
     # imported late, because commands without statistics do not need it
-    from scipy.optimize import (
-        least_squares,
-    )
+    from scipy.optimize import least_squares
 
     base, own, seconds, logs = (
         np.asarray(v, np.float64) for v in (work_baseline, work, seconds_baseline, log_speedup)

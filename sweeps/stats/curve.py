@@ -339,10 +339,7 @@ def interpolate(measured: Sequence[MeasuredPoint], x: float) -> Interpolation | 
     fit = fit_points([each.point for each in found])
     if fit is None or not fit.adequate:
         return None
-    baseline, arm = np.array(
-        [[each.point.gmacs_baseline, each.point.gmacs] for each in found], np.float64
-    ).T
-    value, se = interpolated(fit, places, baseline, arm, x)
+    value, se = interpolated(fit, places, *_work([each.point for each in found]), x)
     after = next(index for index, place in enumerate(places) if place > x)
     left, right = found[after - 1], found[after]
     both = (left.speedup, right.speedup)

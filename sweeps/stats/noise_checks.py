@@ -95,8 +95,6 @@ def _two_sided(effect: float, se: float, freedom: float) -> float | None:
     if not 0 < se < inf:
         return None
     # imported late, because commands without statistics do not need it
-    from scipy.special import (
-        stdtr,
-    )
+    from scipy.special import stdtr
 
     return float(2 * stdtr(freedom, -abs(effect) / se))

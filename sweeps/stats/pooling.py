@@ -101,9 +101,7 @@ def ratio_verdict(low: float, high: float, floor: float = SPEED_FLOOR) -> Verdic
 def quantile(alpha: float, freedom: float) -> float:
     """Of Student's t: exceeded by its absolute value with probability `alpha`."""
     # imported late, because commands without statistics do not need it
-    from scipy.special import (
-        stdtrit,
-    )
+    from scipy.special import stdtrit
 
     return float(stdtrit(freedom, 1 - alpha / 2))
 

@@ -18,12 +18,12 @@ from statistics import median
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from sweeps.model.condition import Device
 from sweeps.model.profile import IntervalEstimate, TimeClass
 from sweeps.stats.pooling import SpeedUp, quantile, within_process
-from sweeps.stats.timing import MIN_ROUNDS, Levels, Rounds, jackknife_se
+from sweeps.stats.timing import MIN_ROUNDS, Array, Levels, Rounds, jackknife_se
 
 Span = tuple[float, float]
 TOLERANCE = 0.05
@@ -196,8 +196,6 @@ is none: too few rounds."""
 _LEAST = 1e-9
 """Seconds that a forward counts as at least, so that its logarithm exists."""
 
-_Array = NDArray[np.float64]
-
 
 class ArmWall(NamedTuple):
     """An arm and its wall in seconds without a profiler."""
@@ -211,7 +209,7 @@ def less_profiler(
     own: ArrayLike,
     arms: Sequence[int],
     walls: Mapping[int, float],
-) -> dict[TimeClass, _Array]:
+) -> dict[TimeClass, Array]:
     """Times of forwards on a CPU without the profiler's own part of them, which lies between
     operators.
 
@@ -220,7 +218,7 @@ def less_profiler(
     without a profiler (seconds by arm): in a model's forward the profiler takes less than in the
     loop, and what would be taken too much would be missing from the host.
     """
-    tables: dict[TimeClass, _Array] = {
+    tables: dict[TimeClass, Array] = {
         name: np.asarray(table, dtype=np.float64) for name, table in times.items()
     }
     most = np.asarray(own, dtype=np.float64)
@@ -251,7 +249,7 @@ class PhaseRounds:
         """
         if not times:
             raise ValueError("no class of time was recorded; at least one is needed")
-        tables: dict[TimeClass, _Array] = {
+        tables: dict[TimeClass, Array] = {
             name: np.asarray(table, dtype=np.float64) for name, table in times.items()
         }
         total = np.sum(list(tables.values()), axis=0)
@@ -310,7 +308,7 @@ class PhaseRounds:
             found[name] = IntervalEstimate(value=value, **ends)
         return found
 
-    def _other_errors(self, baseline: ArmWall, arm: ArmWall, speedup: SpeedUp) -> _Array:
+    def _other_errors(self, baseline: ArmWall, arm: ArmWall, speedup: SpeedUp) -> Array:
         """The variance that the speed-up and the drift of a GPU add to the difference of each
         class, to first order.
         """
@@ -326,7 +324,7 @@ class PhaseRounds:
         )
         scales = [self._differences(baseline, arm, scale=exp(way * drift)) for way in (1, -1)]
         both = [(np.array(more) - np.array(less)) / 2 for more, less in (walls, scales)]
-        found: _Array = both[0] ** 2 + both[1] ** 2
+        found: Array = both[0] ** 2 + both[1] ** 2
         return found
 
     @property

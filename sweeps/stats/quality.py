@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sweeps.model.metrics import METRICS
 from sweeps.model.outcome import ArmImages, ArmScores, Predictions, TextScores, unpack
 from sweeps.stats.pooling import quantile
-from sweeps.stats.timing import CONFIDENCE
+from sweeps.stats.timing import CONFIDENCE, Array
 
 QUALITY_ANALYSIS_VERSION = 2
 """Raised when a derived number may change; `breakeven reanalyse` then rebuilds the derived rows."""
@@ -328,7 +328,7 @@ def predictions_problem(evaluation: Predictions) -> str | None:
     return array_problem(columns, evaluation.images, "images")
 
 
-def _finite(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _finite(values: Array) -> Array:
     return values[np.isfinite(values)]
 
 

@@ -32,6 +32,8 @@ _ELEMENTWISE = """
     cos sin pow abs where clamp clamp_min clamp_min_ masked_fill_ maximum minimum eq ne lt le gt
     ge bitwise_and bitwise_or logical_not copy_ addcmul addcdiv lerp square reciprocal
 """
+_ROW_BY_ROW = "_softmax _log_softmax native_layer_norm _fused_rms_norm cumsum flip"
+_OF_THE_FIRST = "sum amax max argmax linalg_vector_norm norm fill_ uniform_ normal_"
 _INDEXED = "sort topk gather take_along_dim"
 _ATTENTION = "_scaled_dot_product"
 
@@ -114,13 +116,13 @@ _MOVED: tuple[tuple[frozenset[str], Callable[[Sequence[int], int], int]], ...] =
     (_NAMES, _elementwise),
     (
         frozenset(
-            {"_softmax", "_log_softmax", "native_layer_norm", "_fused_rms_norm", "cumsum", "flip"}
+            ["_softmax", "_log_softmax", "native_layer_norm", "_fused_rms_norm", "cumsum", "flip"]
         ),
         _by_row,
     ),
     (
         frozenset(
-            {
+            [
                 "sum",
                 "amax",
                 "max",
@@ -130,7 +132,7 @@ _MOVED: tuple[tuple[frozenset[str], Callable[[Sequence[int], int], int]], ...] =
                 "fill_",
                 "uniform_",
                 "normal_",
-            }
+            ]
         ),
         _first,
     ),

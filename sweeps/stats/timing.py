@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+Array = NDArray[np.float64]
 ANALYSIS_VERSION = 8
 """Raised when a derived number may change; `breakeven reanalyse` then rebuilds the derived rows."""
 CONFIDENCE = 0.95
@@ -67,7 +68,7 @@ def steady(block_medians: Sequence[float]) -> bool:
     return bool(earlier) and min(last) >= (1 - WARM_IMPROVEMENT) * min(earlier)
 
 
-def _times(values: ArrayLike, what: str) -> NDArray[np.float64]:
+def _times(values: ArrayLike, what: str) -> Array:
     times = np.asarray(values, dtype=np.float64)
     if times.ndim != 1 or times.size == 0:
         raise ValueError(
@@ -93,7 +94,7 @@ def _rank(n: int) -> int:
     return rank if binom.cdf(rank - 1, n, 0.5) <= (1 - CONFIDENCE) / 2 else rank - 1
 
 
-def _median_interval(values: NDArray[np.float64]) -> tuple[float, float]:
+def _median_interval(values: Array) -> tuple[float, float]:
     rank = _rank(values.size)
     if rank == 0:
         return -np.inf, np.inf
@@ -128,8 +129,6 @@ MIN_GROUPS = 5
 """With fewer a standard error has so few degrees of freedom (below 4) that no interval is worth
 printing."""
 MIN_ROUNDS = MIN_GROUPS * ROUNDS_PER_GROUP
-
-Array = NDArray[np.float64]
 
 
 class Contrast(NamedTuple):

@@ -258,9 +258,7 @@ class _OneState:
         if len(known) < 2:
             return None, 0.0
         # imported late, because commands without statistics do not need it
-        from scipy.special import (
-            fdtrc,
-        )
+        from scipy.special import fdtrc
 
         counted, number = self.shares > 0, 1 / self.squares
         means = (
@@ -413,9 +411,7 @@ def fit_process_term(jobs: Sequence[Repeats]) -> Calibration | None:
         return sqrt(_solve(effects, variances, squares / freedom * chi2))
 
     # imported late, because commands without statistics do not need it
-    from scipy.special import (
-        chdtri,
-    )
+    from scipy.special import chdtri
 
     tail = (1 - TERM_CONFIDENCE) / 2
     low, high, used = (at(float(chdtri(freedom, p))) for p in (tail, 1 - tail, USED_CONFIDENCE))

@@ -283,7 +283,7 @@ def _longer(
         yield MeasurementFinding(
             "contradiction",
             rows[wrong],
-            f"{place_of_row(frame.row(int(rows[worst])))}: the device is busy for {busy[worst]:.3g}"
+            f"{frame.place(rows[worst])}: the device is busy for {busy[worst]:.3g}"
             f" ms of a forward that takes {wall[worst]:.3g} ms, {busy[worst] / wall[worst]:.2f}"
             " times as long",
             "take both from the same run, and the union of kernel intervals instead of their sum",
@@ -323,7 +323,7 @@ def _totals(frame: AuditFrame, rows: AuditColumn) -> Iterator[MeasurementFinding
         yield MeasurementFinding(
             "doubtful",
             rows[wrong],
-            f"{place_of_row(frame.row(int(rows[worst])))}: {kernel_ms[worst]:g} ms of kernels are"
+            f"{frame.place(rows[worst])}: {kernel_ms[worst]:g} ms of kernels are"
             f" {ratio:.1f} times the wall time of one forward ({wall[worst]:.3g} ms): a total over"
             f" at least {math.ceil(ratio * 0.95)} forwards, whose number is not stated; a"
             " difference of such totals is no time that one forward saves",
@@ -393,7 +393,7 @@ def same_counters(frame: AuditFrame, rows: AuditColumn) -> Checked:
     def found() -> Iterator[MeasurementFinding]:
         facts = list(frozen)
         if alike is not None:
-            one, other = (place_of_row(frame.row(int(rows[place]))) for place in alike)
+            one, other = (frame.place(rows[place]) for place in alike)
             facts.append(
                 f"all {len(columns)} counters of {one} and {other} are within"
                 f" {100 * SAME_WITHIN:g} %"

@@ -135,6 +135,10 @@ class AuditFrame:
     def row(self, place: int) -> Measurement:
         return self.rows[place] if self.rows else measurement_at(self.values, place)
 
+    def place(self, row: int) -> str:
+        """The arm and condition of a row: `with_tr, 448 px, batch 8`."""
+        return place_of_row(self.row(int(row)))
+
     def column(self, name: str) -> AuditColumn:
         """Numbers of a field; NaN where it is not stated."""
         found = self.values.get(name)

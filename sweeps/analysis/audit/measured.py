@@ -43,9 +43,7 @@ def measured_table(
     cores than that of the latency. A row may also have `peak_gflops`, the peak that was measured
     where the arm ran, and of its speed-up `paired` and `no_effect`.
     """
-    known: list[dict[str, Any]] = [
-        {key: None if is_missing(value) else value for key, value in row.items()} for row in rows
-    ]
+    known = list(map(_known, rows))
     prefixes = {
         _place(row): row["tokens_final"] - row["tokens"]
         for row in known

@@ -4,7 +4,7 @@ stand there twice; MACs, tokens and memory of models that the catalogue has.
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 
 import numpy as np
@@ -25,6 +25,7 @@ from sweeps.geometry.llm_geometry import languages
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.importers.measurement import Measurement
 from sweeps.model.method import Network
+from sweeps.model.profile import COUNTERS
 
 SAMPLING_CONFIDENCE = 0.95
 MAX_PAIRS = 3
@@ -43,13 +44,6 @@ _NOT_A_CONDITION = frozenset(
         "note",
         "batch_counted",
     )
-)
-_COUNTERS = (
-    "sm_throughput",
-    "memory_throughput",
-    "achieved_occupancy",
-    "l1_hit_rate",
-    "l2_hit_rate",
 )
 FLOAT_ERROR = 1e-5
 """Points by which a share that was kept in single precision may be off."""
@@ -191,9 +185,7 @@ def duplicated_rows(frame: AuditFrame, rows: AuditColumn) -> Checked:
     Source: rows of one arm, condition and size are the same measurement. Cannot decide: which of
     two different ones counts; whether a copied number under another condition is a coincidence.
     """
-    names = [
-        name for name in frame.values if name not in _NOT_A_CONDITION and name not in _COUNTERS
-    ]
+    names = [name for name in frame.values if name not in _NOT_A_CONDITION and name not in COUNTERS]
     groups = frame.codes([*names, *frame.others], rows)
     sizes = np.bincount(groups) if len(rows) else np.zeros(0, dtype=int)
     whole = frame.codes([*(name for name in frame.values if name != "note"), *frame.others], rows)
@@ -230,7 +222,7 @@ def duplicated_rows(frame: AuditFrame, rows: AuditColumn) -> Checked:
             yield MeasurementFinding(
                 "note" if equal[group] else "doubtful",
                 copies,
-                f"{place_of_row(frame.row(int(copies[0])))} stands there {len(copies)} times"
+                f"{frame.place(copies[0])} stands there {len(copies)} times"
                 + (", each time the same" if equal[group] else f" with {differing}"),
                 (
                     "leave the copies out"
@@ -301,7 +293,7 @@ def catalogue_macs(frame: AuditFrame, rows: AuditColumn) -> Checked:
     are wrong.
     """
     rows = rows[frame.unmodified[rows]]
-    compared, wrong = 0, []
+    compared, wrong = 0, list[tuple[AuditColumn, str]]()
     for places in _alike_rows(frame, rows, ("model", "image_size", "gmacs")):
         row = frame.row(int(places[0]))
         network = catalogue_network(row.model or "")
@@ -334,16 +326,12 @@ def catalogue_macs(frame: AuditFrame, rows: AuditColumn) -> Checked:
                 )
             )
 
-    def found() -> Iterator[MeasurementFinding]:
-        for places, fact in wrong:
-            yield MeasurementFinding(
-                "contradiction",
-                places,
-                fact,
-                "count the MACs of the model that was timed, at the size that was timed",
-            )
-
-    return Checked(compared, found())
+    return Checked(
+        compared,
+        _contradictions(
+            wrong, "count the MACs of the model that was timed, at the size that was timed"
+        ),
+    )
 
 
 def tokens_of_size(frame: AuditFrame, rows: AuditColumn) -> Checked:
@@ -353,7 +341,7 @@ def tokens_of_size(frame: AuditFrame, rows: AuditColumn) -> Checked:
     tables count or not. An arm has no more. Cannot decide: whether the model, the size or the
     tokens are wrong.
     """
-    compared, wrong = 0, []
+    compared, wrong = 0, list[tuple[AuditColumn, str]]()
     for places in _alike_rows(
         frame,
         rows,
@@ -381,13 +369,9 @@ def tokens_of_size(frame: AuditFrame, rows: AuditColumn) -> Checked:
             )
             wrong.append((places, fact))
 
-    def found() -> Iterator[MeasurementFinding]:
-        for places, fact in wrong:
-            yield MeasurementFinding(
-                "contradiction", places, fact, "print the tokens of the first block in one forward"
-            )
-
-    return Checked(compared, found())
+    return Checked(
+        compared, _contradictions(wrong, "print the tokens of the first block in one forward")
+    )
 
 
 def weights_in_memory(frame: AuditFrame, rows: AuditColumn) -> Checked:
@@ -397,7 +381,7 @@ def weights_in_memory(frame: AuditFrame, rows: AuditColumn) -> Checked:
     (language) or eight (vision). Cannot decide: a peak that is a difference, of one of several
     devices, or without weights that stay on the disk.
     """
-    compared, wrong = 0, []
+    compared, wrong = 0, list[tuple[AuditColumn, str]]()
     keys = [
         name for name in ("model", "setting", "parameters_m", "memory_mb") if name in frame.values
     ]
@@ -421,16 +405,18 @@ def weights_in_memory(frame: AuditFrame, rows: AuditColumn) -> Checked:
             )
             wrong.append((places, fact))
 
-    def found() -> Iterator[MeasurementFinding]:
-        for places, fact in wrong:
-            yield MeasurementFinding(
-                "contradiction",
-                places,
-                fact,
-                "read the peak of the process or device from the start, weights included",
-            )
+    return Checked(
+        compared,
+        _contradictions(
+            wrong, "read the peak of the process or device from the start, weights included"
+        ),
+    )
 
-    return Checked(compared, found())
+
+def _contradictions(
+    wrong: Iterable[tuple[AuditColumn, str]], settles: str
+) -> Iterator[MeasurementFinding]:
+    return (MeasurementFinding("contradiction", *each, settles) for each in wrong)
 
 
 def _alike_rows(
