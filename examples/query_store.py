@@ -15,6 +15,7 @@ from pathlib import Path
 import pandas as pd
 
 from webapp.charts.curves import speedup_chart
+from webapp.charts.panels import panel_infos
 from webapp.plot import render_chart
 from workers.methods.arm_labels import params_label
 
@@ -54,6 +55,7 @@ print(crossings[["label", "verdict", "x", "x_low", "x_high"]].to_string(index=Fa
 
 # %% The chart of the app, for the first metric of the sweep; in a notebook the last line shows it
 metric = points["metric"].iloc[0]
-chart = speedup_chart(points[points["metric"] == metric], break_evens, "tokens", show_flagged=True)
+infos = panel_infos(points[points["metric"] == metric], break_evens, "tokens", show_flagged=True)
+chart = speedup_chart(infos)
 Path(out).write_bytes(render_chart(chart, "html"))
 chart  # noqa: B018 - the output of a notebook's cell

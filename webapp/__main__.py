@@ -33,29 +33,9 @@ OPEN_TO_OTHERS = (
 
 
 FIRST_IMPORTED = (
-    *(
-        "PIL.Image",
-        "scipy.special",
-        "narwhals.stable.v1",
-        "pyarrow.pandas_compat",
-        "store.views.public",
-        "store.read.runs",
-    ),
-    *(
-        "workers.activation_sparsity",
-        "workers.token_reduction",
-        "webapp.queries.answers",
-        "webapp.blocks.advice_inputs",
-        "webapp.widgets.chart_block",
-    ),
-    *(
-        "webapp.blocks.compare_blocks",
-        "webapp.blocks.evidence_blocks",
-        "webapp.blocks.explained",
-        "webapp.widgets.filters",
-        "webapp.widgets.running",
-        "webapp.widgets.tables",
-    ),
+    *("PIL.Image", "scipy.special", "narwhals.stable.v1", "pyarrow.pandas_compat"),
+    *("workers.activation_sparsity", "workers.token_reduction"),
+    *(f"webapp.screens.{path.stem}" for path in sorted(APP.with_name("screens").glob("[!_]*.py"))),
 )
 """What pages need, imported while the server starts: the first visit need not wait for it."""
 

@@ -40,7 +40,7 @@ SCREENS = (
 
 
 def _nothing(problem: str, *, known: bool) -> None:
-    """In place of a page: what happened to the store, and what to do."""
+    """Instead of a page: what happened to the store, and what to do."""
     plain.heading("This store cannot be shown" if known else "Nothing to show yet")
     plain.sentence(problem)
     if not known:

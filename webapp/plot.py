@@ -11,8 +11,8 @@ import pandas as pd
 
 from webapp import queries
 from webapp.charts import curves
-from webapp.charts.published import bare_model
-from webapp.charts.tooltips import omit_empty_rows
+from webapp.charts.panels import bare_model, panel_infos
+from webapp.charts.points import omit_empty_rows
 from webapp.display import texts
 from webapp.display.axis_curves import Axis
 
@@ -78,24 +78,27 @@ def figure(
     references: bool = False,
 ) -> alt.VConcatChart:
     """The chart that `save_plot` saves, for notebooks. Raises as `save_plot` does."""
-    question = queries.question(name, url)
-    points, break_evens = queries.labelled_speedups(name, url)
-    if points.empty:
-        raise PlotError(
-            f"sweep '{name}' has no measurement yet; its progress is shown by: breakeven status"
-        )
-    known = texts.metrics_in(points["metric"])
-    if metric is not None and metric not in known:
-        raise PlotError(
-            f"sweep '{name}' has no metric '{metric}'; choose one of {', '.join(known)}"
-        )
-    points = points[points["metric"] == (metric or known[0])]
+    with queries.reading(url):
+        question = str(queries.find_sweep(name)["question"])
+        points, break_evens = queries.labelled_speedups(name)
+        if points.empty:
+            raise PlotError(
+                f"sweep '{name}' has no measurement yet; its progress is shown by: breakeven status"
+            )
+        known = texts.metrics_in(points["metric"])
+        if metric is not None and metric not in known:
+            raise PlotError(
+                f"sweep '{name}' has no metric '{metric}'; choose one of {', '.join(known)}"
+            )
+        points = points[points["metric"] == (metric or known[0])]
+        published = _published(points, name) if references else None
     wanted: tuple[Axis, ...] = ("tokens", "gmacs") if axes == "both" else (axes,)
-    published = _published(points, name, url) if references else None
     try:
         views = [
             curves.speedup_chart(
-                points, break_evens, axis, show_flagged=show_flagged, references=published
+                panel_infos(
+                    points, break_evens, axis, show_flagged=show_flagged, references=published
+                )
             )
             for axis in wanted
         ]
@@ -105,11 +108,11 @@ def figure(
     return curves.stacked(views, name, question)
 
 
-def _published(points: pd.DataFrame, name: str, url: str | None) -> pd.DataFrame:
+def _published(points: pd.DataFrame, name: str) -> pd.DataFrame:
     """The published points of the store. Raises `PlotError` where none is of a model of these
     points.
     """
-    found = queries.references(url)
+    found = queries.references()
     if found.empty:
         raise PlotError(
             "the store holds no published point; import some with: breakeven import --reference"

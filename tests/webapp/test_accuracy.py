@@ -9,18 +9,21 @@ import pytest
 
 from tests.orchestrator.vision_fixtures import job as vision_job
 from tests.orchestrator.vision_fixtures import outcome as vision_outcome
-from tests.webapp import simulated
+from tests.webapp import simulated, stored
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import page_text
 from tests.webapp.quality_stores import ARMS, accuracy_store
 from tests.webapp.simulated import store_outcomes
-from webapp.charts.corruption_map import corruption_chart
-from webapp.charts.disagreements import disagreement_chart
-from webapp.charts.interval_rows import interval_chart
-from webapp.charts.pareto import Measure
-from webapp.charts.row_labels import LINE_LETTERS, wrapped
-from webapp.queries import queries_quality
-from webapp.queries.quality_frames import beside_unmodified, with_front
+from webapp.charts.points import Measure, draw_points
+from webapp.charts.quality import (
+    corruption_chart,
+    disagreement_chart,
+    disagreement_rows,
+    interval_info,
+)
+from webapp.charts.scales import LINE_LETTERS, wrapped
+from webapp.screens.accuracy import accuracies
+from webapp.widgets.quality import beside_unmodified, with_front
 
 PAGE = "screens/accuracy.py"
 NAN = float("nan")
@@ -104,14 +107,12 @@ def test_empty_and_large_stores(opened: Open, empty: str, large: str) -> None:
 
 def test_labels_of_accuracies(accurate: str) -> None:
     """Arms have the labels of the other pages."""
-    rows = queries_quality.accuracies(
-        "accurate", {"model": "digits_vit_64", "weights": "trained"}, accurate
-    )
+    rows = stored.read(accurate, accuracies, "accurate", "digits_vit_64", "trained")
     assert set(rows["arm"]) == {f"topk keep_rate={rate}" for rate in (0.2, 0.4, 0.6, 0.8)}
 
 
 X = Measure("speedup", "Speed-up", better="higher")
-Y = Measure("worse", "Lost")
+Y = Measure("worse", "Lost", "lower")
 
 
 def test_the_front_counts_intervals() -> None:
@@ -134,13 +135,16 @@ def test_rows_of_intervals() -> None:
     rows = pd.DataFrame(
         {"label": ["b", "a"], "value": [1.2, 0.9], "low": [1.1, NAN], "high": [1.3, NAN]}
     )
-    spec = interval_chart(rows, "Speed-up", none=1, floor=0.02).to_dict()
+    info = interval_info(rows, "Speed-up", none=1, floor=0.02)
+    assert (info.x.none, info.x.floor, info.x.scale) == (1, 0.02, "ratio")
+    assert list(info.x.known_ends(info.rows)["label"]) == ["b"]
+    spec = draw_points(info).to_dict()
     assert len(spec["layer"]) == 4
     marks = spec["layer"][-1]
     assert marks["encoding"]["y"]["scale"]["domain"] == ["b", "a"]
     assert marks["encoding"]["x"]["scale"]["type"] == "log"
     with pytest.raises(ValueError, match="nothing was measured"):
-        interval_chart(rows.assign(value=NAN), "Speed-up")
+        interval_info(rows.assign(value=NAN), "Speed-up", none=1)
 
 
 def test_long_labels_wrap() -> None:
@@ -187,6 +191,6 @@ def test_images_that_only_one_has_right() -> None:
             "mcnemar_p": [0.4],
         }
     )
-    spec = disagreement_chart(rows).to_dict()
-    drawn = next(data for data in spec["datasets"].values() if "shown" in data[0])
-    assert [(row["shown"], row["number"]) for row in drawn] == [(-5, 5), (2, 2)]
+    drawn = disagreement_rows(rows)
+    assert list(zip(drawn["shown"], drawn["number"], strict=True)) == [(-5, 5), (2, 2)]
+    assert disagreement_chart(drawn).to_dict()

@@ -9,13 +9,14 @@ import pandas as pd
 import pytest
 
 from tests.store.language_fixtures import a_generation, a_generation_job, larosa
+from tests.webapp import stored
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import charts, page_text
 from tests.webapp.saved_macs import saving
 from tests.webapp.simulated import store_outcomes
 from webapp import queries
 from webapp.__main__ import main
-from webapp.charts import curves
+from webapp.charts import panels
 from webapp.charts.scales import x_axis, x_span
 from webapp.display import arm_style
 from webapp.display.axis_curves import curves_along
@@ -35,7 +36,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def generation(url: str, metric: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    points, break_evens = queries.labelled_speedups("generation", url)
+    points, break_evens = stored.labelled_speedups("generation", url)
     return points[points["metric"] == metric], break_evens
 
 
@@ -43,20 +44,20 @@ def test_a_parameter_moves_at_one_size(url: str) -> None:
     """Each size has a curve of its own, on which the share saved is one less the MACs left, and its
     break-even.
     """
-    points, break_evens = curves_along(*queries.labelled_speedups("saved", url), "gmacs_saved")
+    points, break_evens = curves_along(*stored.labelled_speedups("saved", url), "gmacs_saved")
     assert set(points["arm"]) == {"topk, keep_rate varied"}
     assert set(break_evens["arm"]) == set(points["arm"])
     assert sorted(points["gmacs_saved"].round(1)) == [0.3, 0.3, 0.5, 0.5, 0.7, 0.7]
-    panels = list(curves.curve_panels(points, break_evens, "gmacs_saved"))
-    assert [panel.about["image_size"] for panel in panels] == [64, 224]
-    assert [list(panel.break_evens["verdict"]) for panel in panels] == [["never"], ["crossing"]]
+    found = list(panels.curve_panels(points, break_evens, "gmacs_saved"))
+    assert [panel.about["image_size"] for panel in found] == [64, 224]
+    assert [list(panel.break_evens["verdict"]) for panel in found] == [["never"], ["crossing"]]
     again = curves_along(points, break_evens, "gmacs_saved")
     assert again[0] is points
 
 
 def test_the_chart_along_what_is_saved(url: str) -> None:
     """Its x is linear with ticks in per cent, and its panels name the size."""
-    spec = curves.speedup_chart(*queries.labelled_speedups("saved", url), "gmacs_saved").to_dict()
+    spec = stored.drawn_speedups(*stored.labelled_speedups("saved", url), "gmacs_saved").to_dict()
     text = str(spec)
     assert "Share of the baseline's GMACs saved" in text
     assert "'type': 'linear'" in text
@@ -68,9 +69,9 @@ def test_the_chart_along_what_is_saved(url: str) -> None:
 
 def test_without_a_parameter_that_moves(filled: str) -> None:
     """Two keep rates are no curve, and the message names what would be."""
-    points, break_evens = queries.labelled_speedups("quickstart", filled)
+    points, break_evens = stored.labelled_speedups("quickstart", filled)
     with pytest.raises(ValueError, match="no parameter takes three values or more at one size"):
-        curves.speedup_chart(points, break_evens, "gmacs_saved")
+        stored.drawn_speedups(points, break_evens, "gmacs_saved")
 
 
 def test_ticks_and_room_of_a_share() -> None:
@@ -87,15 +88,15 @@ def test_metrics_do_not_share_a_chart(url: str) -> None:
     itself.
     """
     with pytest.raises(ValueError, match="choose one of time_per_char, tpot, ttft"):
-        curves.speedup_chart(*queries.labelled_speedups("generation", url))
-    text = str(curves.speedup_chart(*generation(url, "tpot")).to_dict()).replace("', '", " ")
+        stored.drawn_speedups(*stored.labelled_speedups("generation", url))
+    text = str(stored.drawn_speedups(*generation(url, "tpot")).to_dict()).replace("', '", " ")
     assert "if time followed the MACs of one output token" in text
-    whole = str(curves.speedup_chart(*generation(url, "time_per_char")).to_dict()).replace(
+    whole = str(stored.drawn_speedups(*generation(url, "time_per_char")).to_dict()).replace(
         "', '", " "
     )
     assert "if time followed the MACs of a whole run" in whole
     assert "GMACs of the prompt with the unmodified" in str(
-        curves.speedup_chart(*generation(url, "ttft"), "gmacs").to_dict()
+        stored.drawn_speedups(*generation(url, "ttft"), "gmacs").to_dict()
     )
     assert "prompt tokens" in text.replace("\\n", " ")
     assert "Speed-up: time per output token" in text
@@ -111,10 +112,10 @@ def test_sparsity_moves_at_each_prompt(url: str) -> None:
     assert set(points["arm"]) == {"larosa, sparsity varied"}
     assert [
         panel.about["prompt_tokens"]
-        for panel in curves.curve_panels(points, break_evens, "gmacs_saved")
+        for panel in panels.curve_panels(points, break_evens, "gmacs_saved")
     ] == [64, 128]
     assert "128 tokens of the prompt" in str(
-        curves.speedup_chart(points, break_evens, "gmacs_saved").to_dict()
+        stored.drawn_speedups(points, break_evens, "gmacs_saved").to_dict()
     )
 
 
@@ -124,7 +125,7 @@ def test_macs_that_are_not_known(url: str) -> None:
     """
     points, break_evens = generation(url, "tpot")
     unknown = points.assign(gmacs_baseline=np.nan, gmacs_total=np.nan)
-    spec = curves.speedup_chart(unknown, break_evens).to_dict()
+    spec = stored.drawn_speedups(unknown, break_evens).to_dict()
     assert not [
         layer
         for layer in spec["vconcat"][0]["vconcat"][0]["layer"]
@@ -132,7 +133,7 @@ def test_macs_that_are_not_known(url: str) -> None:
     ]
     assert "if time followed" not in str(spec)
     with pytest.raises(ValueError, match="the MACs are not known"):
-        curves.speedup_chart(unknown, break_evens, "gmacs")
+        stored.drawn_speedups(unknown, break_evens, "gmacs")
 
 
 def test_caches_tell_arms_apart(url: str) -> None:
@@ -143,7 +144,9 @@ def test_caches_tell_arms_apart(url: str) -> None:
         .assign(kv_cache=["dynamic", "virtual"], params='{"sparsity":0.5}')
     )
     names = list(
-        arm_style.label_arms(points, queries.view_rows("none", "break_even", url))[0]["arm"]
+        arm_style.label_arms(points, stored.read(url, queries.view_rows, "none", "break_even"))[0][
+            "arm"
+        ]
     )
     assert names == ["larosa sparsity=0.5, dynamic cache", "larosa sparsity=0.5, virtual cache"]
 

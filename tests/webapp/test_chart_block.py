@@ -9,21 +9,22 @@ import zipfile
 import pandas as pd
 import pytest
 
+from tests.webapp import stored
 from tests.webapp.conftest import Open
-from webapp import plot, queries
-from webapp.charts import curves
+from webapp import plot
+from webapp.charts import panels
+from webapp.charts.curves import draw_panel
 from webapp.widgets.chart_block import bundle_files, make_bundle, without_links
 
 
 def test_bundle(filled: str) -> None:
     """Spec, data, SQL and sweep file; the spec is valid alone and holds no link."""
-    points, break_evens = queries.labelled_speedups("quickstart", filled)
-    (view,) = curves.panel_views(points, break_evens, links=True)
-    assert "point?id=" in json.dumps(view.curves.to_dict()["layer"]) or "href" in json.dumps(
-        view.curves.to_dict()["layer"]
-    )
+    points, break_evens = stored.labelled_speedups("quickstart", filled)
+    (view,) = panels.panel_infos(points, break_evens)
+    chart = draw_panel(view, links=True)
+    assert "href" in json.dumps(chart.to_dict()["layer"])
     with zipfile.ZipFile(
-        io.BytesIO(bundle_files(view.curves, points, "SELECT 1", "name: quickstart"))
+        io.BytesIO(bundle_files(chart, points, "SELECT 1", "name: quickstart"))
     ) as archive:
         assert sorted(archive.namelist()) == [
             "chart.vl.json",
@@ -40,22 +41,24 @@ def test_bundle(filled: str) -> None:
 def test_bundles_of_rows_of_several_sweeps(filled: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A page that compares sweeps names none: its bundle has what there is."""
     monkeypatch.setenv("BREAKEVEN_DB", filled)
-    points, break_evens = queries.labelled_speedups("quickstart", filled)
-    (view,) = curves.panel_views(points, break_evens)
+    points, break_evens = stored.labelled_speedups("quickstart", filled)
+    (view,) = panels.panel_infos(points, break_evens)
     for name, found in (
         ("compare", ["chart.vl.json", "data.csv"]),
         ("quickstart", ["chart.vl.json", "data.csv", "sweep.yaml"]),
     ):
-        with zipfile.ZipFile(io.BytesIO(make_bundle(view.curves, points, name))) as archive:
+        with zipfile.ZipFile(io.BytesIO(make_bundle(draw_panel(view), points, name))) as archive:
             assert sorted(archive.namelist()) == found
 
 
 def test_pictures(filled: str) -> None:
     """PNG and SVG are drawn of the chart without links."""
-    points, break_evens = queries.labelled_speedups("quickstart", filled)
-    (view,) = curves.panel_views(points, break_evens, links=True)
-    assert plot.render_chart(without_links(view.curves), "png").startswith(b"\x89PNG")
-    assert b"point?id=" not in plot.render_chart(without_links(view.curves), "svg")
+    points, break_evens = stored.labelled_speedups("quickstart", filled)
+    (view,) = panels.panel_infos(points, break_evens)
+    assert plot.render_chart(without_links(draw_panel(view, links=True)), "png").startswith(
+        b"\x89PNG"
+    )
+    assert b"point?id=" not in plot.render_chart(without_links(draw_panel(view, links=True)), "svg")
 
 
 def test_the_menu_offers_four_files(opened: Open, filled: str) -> None:

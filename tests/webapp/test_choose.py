@@ -13,11 +13,12 @@ from sweeps.language.expand import expand_file
 from sweeps.text.advice_text import advice_dict
 from tests.orchestrator import vision_fixtures as vision
 from tests.orchestrator.commands import breakeven
+from tests.webapp import stored
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import page_text
 from tests.webapp.simulated import store_outcomes
 from webapp.display import texts
-from webapp.queries import queries_choose
+from webapp.screens import choose
 from workers.methods import all_methods
 
 DEIT = "deit_tiny_patch16_224"
@@ -84,8 +85,8 @@ def test_page_and_terminal_agree(
     assert all(cell in printed for cell in cells)
     (found,) = json.loads(breakeven("advise", *arguments, "--format", "json", folder=folder).stdout)
     request = AdviceRequest(model, tokens, 1, pareto=True, **options)
-    (here,), _ = queries_choose.advice(request, url=url)
-    here = queries_choose.checked_advice(here, url)
+    (here,), _ = stored.read(url, choose.advice, request)
+    here = stored.read(url, choose.checked_advice, here)
     assert json.loads(json.dumps(advice_dict(here))) | {"confirmed": None} == found
     assert "the unmodified model" in set(table["arm"])
 
@@ -142,7 +143,7 @@ def test_the_policy_is_that_of_the_command(filled: str, tmp_path: Path) -> None:
     """But for the time at which it is written."""
     file = tmp_path / "policy.json"
     done = breakeven("export-policy", str(file), "--model", DEIT, "--db", filled, folder=tmp_path)
-    made = queries_choose.policy(AdviceRequest(DEIT, 196, 1), 0.0, filled)
+    made = stored.read(filled, choose.policy, AdviceRequest(DEIT, 196, 1), 0.0)
     written = json.loads(file.read_text())
     assert json.loads(made.text) | {"created": 0} == written | {"created": 0}
     assert list(made.lines) == done.stdout.splitlines()[1:]
@@ -162,21 +163,15 @@ def test_sweeps_measure_what_they_promise(filled: str) -> None:
             for each in found
         ]
 
-    (answer,), _ = queries_choose.advice(AdviceRequest(DEIT, 121, 1, pareto=True), url=filled)
-    assert questions(queries_choose.winner_sweep(answer)) == [("topk", 176, 1)]
-    missing = questions(
-        queries_choose.sweep_for_missing_points(AdviceRequest(DEIT, 121, 1), answer, (), filled)
-    )
+    sweep_for = choose.sweep_for_missing_points
+    (answer,), _ = stored.read(filled, choose.advice, AdviceRequest(DEIT, 121, 1, pareto=True))
+    assert questions(choose.winner_sweep(answer)) == [("topk", 176, 1)]
+    missing = questions(stored.read(filled, sweep_for, AdviceRequest(DEIT, 121, 1), answer))
     assert sorted(missing) == [*(("tome", 176, 1),) * 2, *(("topk", 176, 1),) * 2]
-    elsewhere = queries_choose.sweep_for_missing_points(
-        AdviceRequest(DEIT, 196, 8), None, (1,), filled
-    )
+    elsewhere = stored.read(filled, sweep_for, AdviceRequest(DEIT, 196, 8), None, (1,))
     assert {(size, batch) for _, size, batch in questions(elsewhere)} == {(224, 8)}
-    (exact,), _ = queries_choose.advice(AdviceRequest(DEIT, 196, 1, pareto=True), url=filled)
-    assert (
-        queries_choose.sweep_for_missing_points(AdviceRequest(DEIT, 196, 1), exact, (), filled)
-        == ""
-    )
+    (exact,), _ = stored.read(filled, choose.advice, AdviceRequest(DEIT, 196, 1, pareto=True))
+    assert stored.read(filled, sweep_for, AdviceRequest(DEIT, 196, 1), exact) == ""
 
 
 def test_files_of_the_page(opened: Open, filled: str) -> None:

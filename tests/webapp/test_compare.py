@@ -2,7 +2,6 @@
 itself.
 """
 
-import json
 from pathlib import Path
 
 import pandas as pd
@@ -10,12 +9,14 @@ import pytest
 
 from store.open.engine import connect
 from tests.fixtures.sql_rows import rows
+from tests.webapp import stored
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import page_text
 from tests.webapp.simulated import job, outcome, store_outcomes
 from tests.webapp.two_sides import two_sides_store
-from webapp.charts.side_by_side import history_chart, side_chart
-from webapp.queries.queries_compare import (
+from webapp.charts.compare import history_info, side_info
+from webapp.charts.points import draw_points
+from webapp.screens.compare import (
     history_frame,
     read_choices,
     read_history,
@@ -67,7 +68,7 @@ def test_sweeps_revisions_and_days(sides: str, opened: Open) -> None:
     assert "have one and the same answer on both sides" in page_text(
         opened(sides, PAGE, by="revision", a="1:first", b="2:first")
     )
-    days = [choice.value for choice in read_choices("date", sides)]
+    days = [choice.value for choice in stored.read(sides, read_choices, "date")]
     assert "2 of 10 common questions differ" in page_text(
         opened(sides, PAGE, by="date", a=days[1], b=days[0])
     )
@@ -135,21 +136,23 @@ def test_a_large_store(large: str, opened: Open) -> None:
     """Two sweeps of thousands of comparisons come up, with a table that is cut and a file that is
     whole.
     """
-    names = [choice.value for choice in read_choices("sweep", large)]
+    names = [choice.value for choice in stored.read(large, read_choices, "sweep")]
     app = opened(large, PAGE, by="sweep", a=names[1], b=names[0])
     assert "Compare: side by side" in page_text(app)
 
 
 def test_charts_draw_from_frames_alone(sides: str) -> None:
     """Points lead to their evidence; the diagonal spans the same values on both axes."""
-    a, b = (choice.value for choice in read_choices("environment", sides))
-    found = two_sides("environment", a, b, sides)
+    a, b = (choice.value for choice in stored.read(sides, read_choices, "environment"))
+    found = stored.read(sides, two_sides, "environment", a, b)
     frame = side_frame(found.rows)
-    spec = json.loads(side_chart(frame).to_json())
-    marks = spec["layer"][-1]
+    info = side_info(frame)
+    assert info.x.span == info.y.span
+    assert info.rows["href"].str.startswith("point?id=").all()
+    marks = draw_points(info).to_dict()["layer"][-1]
     assert marks["encoding"]["href"]["field"] == "href"
     assert set(frame["group"]) == {"differs", "not clear"}
-    points = history_frame(read_history(question(sides), None, sides))
+    points = history_frame(stored.read(sides, read_history, question(sides), None))
     assert list(points["what"]).count("answer") == 2
-    assert history_chart(points, 0.02).to_dict()
+    assert draw_points(history_info(points, 0.02)).to_dict()
     assert pd.Series(points["at"]).is_monotonic_increasing

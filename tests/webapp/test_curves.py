@@ -10,22 +10,22 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from webapp import queries
-from webapp.charts import curves
-from webapp.charts.emphasis import line_ends
-from webapp.charts.encodings import GREY
+from tests.webapp import stored
+from webapp.charts import panels
+from webapp.charts.curves import draw_panel, line_ends
+from webapp.charts.points import GREY
 from webapp.charts.scales import Axis, Extent, ratio_ticks, x_axis, y_span
 from webapp.display import arm_style
 
 
 @pytest.fixture(scope="module")
 def quickstart(filled: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    return queries.labelled_speedups("quickstart", filled)
+    return stored.labelled_speedups("quickstart", filled)
 
 
 @pytest.fixture(scope="module")
 def batches(filled: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    return queries.labelled_speedups("batches", filled)
+    return stored.labelled_speedups("batches", filled)
 
 
 def layers(spec: dict[str, Any], panel: int = 0) -> list[dict[str, Any]]:
@@ -64,7 +64,7 @@ def test_axes(quickstart: tuple[pd.DataFrame, pd.DataFrame], axis: Axis, column:
     """Tokens and GMACs are logarithmic to base 2, speed-ups logarithmic and symmetric around 1,
     with every point inside.
     """
-    spec = curves.speedup_chart(*quickstart, axis).to_dict()
+    spec = stored.drawn_speedups(*quickstart, axis).to_dict()
     layer = marks(spec)
     x, y = layer["encoding"]["x"]["scale"], layer["encoding"]["y"]["scale"]
     assert (x["type"], x["base"], y["type"]) == ("log", 2, "log")
@@ -87,9 +87,9 @@ def test_points_and_flags(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> None
     """
     points, break_evens = quickstart
     assert set(points["flags"]) == {"", "contended", "thermal_slowdown"}
-    flagged = int(curves.flagged(points).sum())
+    flagged = int(panels.flagged(points).sum())
     assert flagged == 5
-    hidden = curves.speedup_chart(points, break_evens).to_dict()
+    hidden = stored.drawn_speedups(points, break_evens).to_dict()
     assert {row["flags"]: row["distrusted"] for row in rows(hidden, marks(hidden))} == {
         "": False,
         "contended": False,
@@ -98,7 +98,7 @@ def test_points_and_flags(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> None
     assert "5 flagged points hidden" in " ".join(
         hidden["vconcat"][0]["vconcat"][0]["title"]["subtitle"]
     )
-    shown = curves.speedup_chart(points, break_evens, show_flagged=True).to_dict()
+    shown = stored.drawn_speedups(points, break_evens, show_flagged=True).to_dict()
     assert sum(row["distrusted"] for row in rows(shown, marks(shown))) == flagged
     assert marks(shown)["encoding"]["opacity"]["condition"]["test"] == "datum.distrusted"
     assert "hidden" not in str(shown["vconcat"][0]["vconcat"][0]["title"]["subtitle"])
@@ -108,16 +108,16 @@ def test_only_flagged(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> None:
     """With nothing but flagged points there is no empty picture but a message with the count."""
     points, break_evens = quickstart
     with pytest.raises(ValueError, match="5 measured, 5 of them flagged and hidden"):
-        curves.speedup_chart(points[curves.flagged(points)], break_evens)
+        stored.drawn_speedups(points[panels.flagged(points)], break_evens)
 
 
 def test_theory_is_the_ratio_of_macs(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> None:
     """The dotted line is what the MACs promise the selected arm, the method's own MACs included."""
-    few = curves.speedup_chart(*quickstart).to_dict()
+    few = stored.drawn_speedups(*quickstart).to_dict()
     assert not [
         layer for layer in layers(few) if layer["encoding"].get("y", {}).get("field") == "theory"
     ]
-    spec = curves.speedup_chart(*quickstart, selected="topk keep_rate=0.5").to_dict()
+    spec = stored.drawn_speedups(*quickstart, selected="topk keep_rate=0.5").to_dict()
     dotted = next(
         layer for layer in layers(spec) if layer["encoding"].get("y", {}).get("field") == "theory"
     )
@@ -133,7 +133,7 @@ def test_verdicts_and_floor(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> No
     """Each word has a mark of its own, the unclear one a ring; what counts as the same is shaded
     around a rule at 1.
     """
-    spec = curves.speedup_chart(*quickstart).to_dict()
+    spec = stored.drawn_speedups(*quickstart).to_dict()
     shape = marks(spec)["encoding"]["shape"]
     drawn = {row["word"] for row in rows(spec, marks(spec))}
     assert (
@@ -161,11 +161,11 @@ def test_legend_has_the_words_of_the_report(quickstart: tuple[pd.DataFrame, pd.D
         "too few pairs": (1.5, 1.4, 1.6, "insufficient"),
         "no interval": (1.5, np.nan, np.nan, "unclear"),
     }
-    chosen = points[~curves.flagged(points)].head(len(bounds)).copy()
+    chosen = points[~panels.flagged(points)].head(len(bounds)).copy()
     chosen[["speedup", "speedup_low", "speedup_high", "verdict"]] = pd.DataFrame(
         bounds.values(), index=chosen.index
     )
-    spec = curves.speedup_chart(chosen.astype({"speedup": float}), break_evens).to_dict()
+    spec = stored.drawn_speedups(chosen.astype({"speedup": float}), break_evens).to_dict()
     shape = marks(spec)["encoding"]["shape"]
     drawn = rows(spec, marks(spec))
     assert shape["field"] == "word"
@@ -185,7 +185,7 @@ def test_tooltip_has_every_column(quickstart: tuple[pd.DataFrame, pd.DataFrame])
     """Everything known of a point is at hand, both times included."""
     fields = {
         tip["field"]
-        for tip in marks(curves.speedup_chart(*quickstart, show_flagged=True).to_dict())[
+        for tip in marks(stored.drawn_speedups(*quickstart, show_flagged=True).to_dict())[
             "encoding"
         ]["tooltip"]
     }
@@ -208,7 +208,7 @@ def test_tooltip_has_every_column(quickstart: tuple[pd.DataFrame, pd.DataFrame])
 def test_strip_is_the_legend(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> None:
     """Every arm has a row in words; crossings stand there with the interval of the view."""
     points, break_evens = quickstart
-    spec = curves.speedup_chart(points, break_evens).to_dict()
+    spec = stored.drawn_speedups(points, break_evens).to_dict()
     words = strip_words(spec)
     named = [text.split(":")[0] for text in words]
     assert set(named) == set(arm_style.arm_styles(arm_style.label_arms(points, break_evens)[0]))
@@ -235,7 +235,7 @@ def test_one_arm_stands_out(quickstart: tuple[pd.DataFrame, pd.DataFrame]) -> No
     """A selected arm alone has its colour, its name at the end of its line and its break-even as a
     band; the others are grey.
     """
-    spec = curves.speedup_chart(*quickstart, selected="topk keep_rate=0.7").to_dict()
+    spec = stored.drawn_speedups(*quickstart, selected="topk keep_rate=0.7").to_dict()
     scale = marks(spec)["encoding"]["color"]["scale"]
     colors = dict(zip(scale["domain"], scale["range"], strict=True))
     assert [arm for arm, color in colors.items() if color != GREY] == ["topk keep_rate=0.7"]
@@ -262,12 +262,12 @@ def test_of_many_arms_the_best_have_points(quickstart: tuple[pd.DataFrame, pd.Da
         break_evens.iloc[:0].assign(arm="", against=""),
     )
     slowest = "tome r_ratio=0.02, copy 4"
-    (view,) = curves.panel_views(many, rows_of, selected=slowest)
-    spec = view.curves.to_dict()
+    (view,) = panels.panel_infos(many, rows_of, selected=slowest)
+    spec = draw_panel(view).to_dict()
     (drawn,) = (layer for layer in spec["layer"] if "shape" in layer["encoding"])
     (grey,) = (layer for layer in spec["layer"] if "detail" in layer["encoding"])
     with_points = {row["arm"] for row in spec["datasets"][drawn["data"]["name"]]}
-    assert len(with_points) == curves.MAX_IN_STRIP
+    assert len(with_points) == panels.MAX_IN_STRIP
     assert slowest in with_points
     assert set(drawn["encoding"]["color"]["scale"]["domain"]) == with_points
     assert {row["arm"] for row in spec["datasets"][grey["data"]["name"]]} == set(
@@ -329,7 +329,7 @@ def test_bounds_are_arrows(
         break_evens["arm"].str.startswith("topk keep_rate=0.5") & (break_evens["axis"] == "tokens")
     ]
     known: dict[str, Any] = {"x": np.nan, "x_low": np.nan, "x_high": np.nan, "direction": "gains"}
-    spec = curves.speedup_chart(
+    spec = stored.drawn_speedups(
         points[points["method"] == "topk"], chosen.assign(**(known | claim))
     ).to_dict()
     strip = spec["vconcat"][0]["vconcat"][1]["layer"]
@@ -350,7 +350,7 @@ def test_bounds_are_arrows(
 
 def test_panels(batches: tuple[pd.DataFrame, pd.DataFrame]) -> None:
     """Each batch size has a panel of its own, with its own break-evens, and all share the axes."""
-    spec = curves.speedup_chart(*batches).to_dict()
+    spec = stored.drawn_speedups(*batches).to_dict()
     assert len(spec["vconcat"]) == 2
     titles = [panel["vconcat"][0]["title"]["subtitle"][0] for panel in spec["vconcat"]]
     assert ["batch 1" in titles[0], "batch 2" in titles[1]] == [True, True]
@@ -369,7 +369,7 @@ def test_points_without_an_interval(quickstart: tuple[pd.DataFrame, pd.DataFrame
     """
     points, break_evens = quickstart
     alone = points[points["method"] == "tome"].assign(speedup_low=np.nan, speedup_high=np.nan)
-    spec = curves.speedup_chart(alone, break_evens.iloc[:0]).to_dict()
+    spec = stored.drawn_speedups(alone, break_evens.iloc[:0]).to_dict()
     assert not [layer for layer in layers(spec) if layer["mark"]["type"] in {"errorbar", "area"}]
     assert {row["interval"] for row in rows(spec, marks(spec))} == {"–"}
     assert all(text.endswith("not analysed") for text in strip_words(spec))

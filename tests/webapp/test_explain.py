@@ -5,7 +5,6 @@ is not known.
 from html import unescape
 from pathlib import Path
 
-import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -17,12 +16,13 @@ from store.read.profiling import ProfiledCondition, explain_profiles
 from store.read.queries import sweep_rows
 from sweeps.model.job import DENSE
 from sweeps.model.profile import IntervalEstimate
+from tests.webapp import stored
 from tests.webapp.conftest import Open
 from tests.webapp.explained_store import TIMES, explained_store, import_impossible_trace
 from tests.webapp.page_elements import page_text
 from tests.webapp.simulated import job, outcome, store_sweep, topk
-from webapp.blocks import explained
 from webapp.display import texts
+from webapp.screens import explain
 from workers.methods.arm_labels import params_label
 
 PAGE = "screens/explain.py"
@@ -31,7 +31,7 @@ TOPK = "topk keep_rate=0.5"
 
 @pytest.fixture(scope="module")
 def profiled(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return explained_store(tmp_path_factory.mktemp("explained") / "explained.db")
+    return explained_store(tmp_path_factory.mktemp("explained") / "explain.db")
 
 
 def conditions(url: str) -> list[ProfiledCondition]:
@@ -41,10 +41,10 @@ def conditions(url: str) -> list[ProfiledCondition]:
     return explain_profiles(profiles, effects, params_label)
 
 
-def sides(url: str) -> list[explained.Sides]:
+def sides(url: str) -> list[explain.Sides]:
     found = conditions(url)
     by_label = {arm.label: arm.row.arm_id for each in found for arm in each.arms}
-    return explained.sides_of(found, by_label[TOPK], by_label["dense"])
+    return explain.sides_of(found, by_label[TOPK], by_label["dense"])
 
 
 def test_the_reasons_are_those_of_the_report(opened: Open, profiled: str) -> None:
@@ -154,7 +154,7 @@ def test_names_are_text(opened: Open, tmp_path: Path) -> None:
 
 def test_parts_add_up_to_the_wall(profiled: str) -> None:
     """Classes of baseline and arm side by side, one pair for each size, smallest first."""
-    parts = explained.wall_parts(sides(profiled))
+    parts = explain.wall_parts(sides(profiled))
     assert list(dict.fromkeys(parts["place"])) == ["64 px (16 tokens)", "224 px (196 tokens)"]
     sums = parts.groupby(["place", "side"])["ms"].sum()
     assert sums["224 px (196 tokens)", "arm"] == pytest.approx(sum(TIMES[224][1].values()))
@@ -163,7 +163,7 @@ def test_parts_add_up_to_the_wall(profiled: str) -> None:
 
 def test_differences_by_class(profiled: str) -> None:
     """Arm less baseline; without rounds under the profiler there is no interval."""
-    found = explained.wall_differences(sides(profiled)).set_index(["place", "time_class"])
+    found = explain.wall_differences(sides(profiled)).set_index(["place", "time_class"])
     assert found.loc[("224 px (196 tokens)", "operators"), "ms"] == pytest.approx(-1.4)
     assert found.loc[("224 px (196 tokens)", "Python, dispatch"), "ms"] == pytest.approx(0.2)
     assert found["ms_low"].isna().all()
@@ -171,7 +171,7 @@ def test_differences_by_class(profiled: str) -> None:
 
 def test_roofline_names_both_sides(profiled: str) -> None:
     """Of three arms the two that are compared are named; rates are known of all."""
-    points = explained.roofline_points(sides(profiled)[-1])
+    points = explain.roofline_points(sides(profiled)[-1])
     assert dict(zip(points["label"], points["side"], strict=True)) == {
         "dense": "baseline",
         TOPK: "arm",
@@ -197,10 +197,11 @@ def test_promise_and_ceiling_stand_beside_the_points() -> None:
         for method, ratio in (("topk", 1.4), ("truncate", 1.7))
     ]
     ends = {"speedup_low": [1.3, 1.6], "speedup_high": [1.5, 1.8]}
-    points = pd.DataFrame(rows).assign(
-        batch_size=1, arm=["topk", "truncate"], flags="", verdict="faster", **ends
+    points = stored.point_frame(*rows).assign(
+        batch_size=1, arm=["topk", "truncate"], verdict="faster", **ends
     )
-    found = explained.with_promises(points)
+    points = points.drop(columns=["ceiling", "ceiling_low", "ceiling_high", "ceiling_id"])
+    found = explain.with_promises(points)
     assert list(found["promised"]) == [2.0, 2.0]
     assert list(found["ceiling"]) == [1.7, 1.7]
     assert list(found["ceiling_low"]) == [1.6, 1.6]
@@ -209,9 +210,9 @@ def test_promise_and_ceiling_stand_beside_the_points() -> None:
         ("quarantined", ""),
         ("faster", "thermal_slowdown"),
     ):
-        few = explained.with_promises(points.assign(verdict=["faster", verdict], flags=["", flags]))
+        few = explain.with_promises(points.assign(verdict=["faster", verdict], flags=["", flags]))
         assert few[["ceiling", "ceiling_low", "ceiling_high"]].isna().all(axis=None)
-    assert explained.most_surprising(found) == "topk"
+    assert explain.most_surprising(found) == "topk"
 
 
 def test_differences_by_pairs_inside_rounds(profiled: str) -> None:
@@ -224,7 +225,7 @@ def test_differences_by_pairs_inside_rounds(profiled: str) -> None:
         "host": IntervalEstimate(value=0.05),
     }
     arm = side.arm._replace(profile=side.arm.profile.model_copy(update={"changes": changes}))
-    found = explained.wall_differences([side._replace(arm=arm)]).set_index("time_class")
+    found = explain.wall_differences([side._replace(arm=arm)]).set_index("time_class")
     wall_ms = sum(TIMES[224][0].values())
     assert list(found.loc["operators", ["ms", "ms_low", "ms_high"]]) == pytest.approx(
         [-0.4 * wall_ms, -0.45 * wall_ms, -0.35 * wall_ms]

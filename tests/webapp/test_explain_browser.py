@@ -13,7 +13,7 @@ from tests.webapp.served import CHART, FITS, WAIT_MS, Watch, choose
 
 @pytest.fixture(scope="module")
 def address(served, tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(served(explained_store(tmp_path_factory.mktemp("explained") / "explained.db")))
+    return str(served(explained_store(tmp_path_factory.mktemp("explained") / "explain.db")))
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 800)])

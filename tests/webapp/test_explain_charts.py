@@ -1,22 +1,41 @@
 """Charts of the page Explain as Vega-Lite: rows, orders, hollow points, and what is refused."""
 
-from types import SimpleNamespace
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 import pytest
 
 from store.read.profiling import CLASSES_OF_TIME
+from sweeps.analysis.rows import CostModelRow
 from sweeps.model.profile import Peaks
-from webapp.charts.activity_bars import MAX_ACTIVITIES, activity_chart
-from webapp.charts.cost_lines import cost_chart, place_chart
-from webapp.charts.roofline_chart import roofline_chart
-from webapp.charts.saving_lines import saving_chart
-from webapp.charts.wall_bars import CLASS_COLORS, difference_chart, wall_chart
+from webapp.charts.explain import (
+    CLASS_COLORS,
+    MAX_ACTIVITIES,
+    activity_chart,
+    activity_rows,
+    cost_info,
+    difference_chart,
+    place_chart,
+    roofline_info,
+    saving_info,
+    wall_chart,
+)
+from webapp.charts.points import draw_points
 
 NAN = float("nan")
-COSTS = SimpleNamespace(
-    alpha=0.005, alpha_baseline=0.004, beta=0.016, beta_baseline=0.015, work_unit="GMAC"
+TEXTS = (
+    *("environment", "device", "device_name", "model", "weights", "dtype", "attention", "kind"),
+    *("method", "params", "baseline", "baseline_id", "host", "metric", "curve_id", "verdict"),
+)
+COSTS = CostModelRow(
+    **dict.fromkeys(TEXTS, ""),
+    points=3,
+    work_unit="GMAC",
+    alpha=0.005,
+    alpha_baseline=0.004,
+    beta=0.016,
+    beta_baseline=0.015,
 )
 
 
@@ -46,8 +65,8 @@ def test_bars_of_the_wall() -> None:
         ],
         columns=["place", "side", "time_class", "ms", "wall_ms"],
     )
-    bars, totals = layers(wall_chart(parts))
-    assert bars["encoding"]["y"]["sort"] == ["64 px, baseline", "64 px, arm"]
+    bars, _, totals = layers(wall_chart(parts))
+    assert bars["encoding"]["y"]["scale"]["domain"] == ["64 px, baseline", "64 px, arm"]
     assert bars["encoding"]["color"]["scale"]["domain"] == ["operators", "idle"]
     assert len(totals["rows"]) == 2
     with pytest.raises(ValueError, match="no profile"):
@@ -72,12 +91,13 @@ def test_kernels_with_the_largest_differences() -> None:
     frame = pd.DataFrame(
         {"name": names, "difference_ms": range(-11, 11), "baseline_ms": 1.0, "arm_ms": 2.0}
     )
-    bars, _ = layers(activity_chart(frame.assign(baseline_count=1, arm_count=1)))
-    rows = bars["encoding"]["y"]["sort"]
-    assert len(rows) == len(set(rows)) == MAX_ACTIVITIES
-    assert max(map(len, rows)) < 60
-    assert bars["rows"][0]["difference_ms"] == 10
-    assert {row["name"] for row in bars["rows"]} >= {"x" * 200, "x" * 100}
+    rows = activity_rows(frame.assign(baseline_count=1, arm_count=1))
+    assert rows["label"].nunique() == len(rows) == MAX_ACTIVITIES
+    assert rows["label"].str.len().max() < 60
+    assert rows["difference_ms"].iloc[0] == 10
+    assert set(rows["name"]) >= {"x" * 200, "x" * 100}
+    bars, _ = layers(activity_chart(rows))
+    assert bars["encoding"]["y"]["scale"]["domain"] == list(rows["label"])
 
 
 def test_points_outside_of_the_fit_are_hollow_and_no_line_reaches_them() -> None:
@@ -88,11 +108,14 @@ def test_points_outside_of_the_fit_are_hollow_and_no_line_reaches_them() -> None
         for side in ("baseline", "arm")
     ]
     points = pd.DataFrame(rows, columns=["side", "work", "ms", "size", "in_fit"])
-    joined, line, hollow, full = layers(cost_chart(points, COSTS))
-    assert joined["encoding"]["detail"]["field"] == "size"
+    info = cost_info(points, COSTS)
+    joined, line = info.lines
+    assert set(joined.rows["line"]) == {"0.05 px", "0.2 px", "1.0 px"}
+    assert line.rows["work"].min() == pytest.approx(0.2)
+    assert list(info.rows["hollow"]) == [True, True, False, False, False, False]
+    *_, full, hollow = layers(draw_points(info))
     assert (hollow["mark"]["filled"], full["mark"]["filled"]) == (False, True)
-    assert min(row["work"] for row in line["rows"]) == pytest.approx(0.2)
-    assert len(layers(cost_chart(points, SimpleNamespace(**{**vars(COSTS), "alpha": NAN})))) == 3
+    assert len(cost_info(points, replace(COSTS, alpha=None)).lines) == 1
 
 
 def test_places_and_bounds() -> None:
@@ -102,14 +125,21 @@ def test_places_and_bounds() -> None:
         ("points alone", NAN, NAN, 36.0),
         ("claimed", None, None, None),
     ]
-    chart = place_chart(places, [4, 16, 196], "tokens")
-    found = layers(chart)
-    shapes = [layer["mark"].get("shape") for layer in found]
-    assert shapes == [None, None, "diamond", "triangle-left", None]
+    frame = pd.DataFrame(places, columns=["label", "x", "low", "high"]).astype(
+        {"x": float, "low": float, "high": float}
+    )
+    found = layers(place_chart(frame, [4, 16, 196], "tokens"))
+    marks = {
+        (shape, row["x"])
+        for layer in found
+        for row in layer["rows"]
+        if (shape := layer["mark"].get("shape"))
+    }
+    assert marks == {("diamond", 22.0), ("triangle-left", 36.0)}
     assert found[2]["encoding"]["y"]["scale"]["domain"] == ["predicted", "points alone", "claimed"]
-    assert [row["note"] for row in found[4]["rows"]] == ["none"]
+    assert [row["label"] for row in found[-1]["rows"]] == ["claimed"]
     with pytest.raises(ValueError, match="neither predicted nor measured"):
-        place_chart(places[2:], [4, 196], "tokens")
+        place_chart(frame.iloc[2:], [4, 196], "tokens")
 
 
 def test_the_roof_is_where_the_peaks_meet() -> None:
@@ -122,19 +152,21 @@ def test_the_roof_is_where_the_peaks_meet() -> None:
         "gb_per_s": 2.0,
         "limit": "neither",
     }
-    line, points, *_ = layers(
-        roofline_chart(pd.DataFrame([row]), Peaks(gflops=100, gb_per_s=10, dtype="float32"))
-    )
-    assert {(each["intensity"], each["gflops"]) for each in line["rows"]} >= {
-        (10.0, 100.0),
-        (50.0, 100.0),
-    }
-    assert points["rows"][0]["intensity"] == 25
+    peaks = Peaks(gflops=100, gb_per_s=10, dtype="float32")
+    info = roofline_info(pd.DataFrame([row]), peaks)
+    (roof,) = info.lines
+    places = zip(roof.rows["intensity"], roof.rows["gflops"], strict=True)
+    assert set(places) >= {(10.0, 100.0), (50.0, 100.0)}
+    assert list(info.rows["intensity"]) == [25]
+    _, marks, *texts = layers(draw_points(info))
+    assert marks["encoding"]["shape"]["scale"]["range"] == ["square"]
+    assert [each["rows"][0]["text"] for each in texts] == [
+        "baseline",
+        "100 GFLOP/s, measured",
+        "10 GB/s, measured",
+    ]
     with pytest.raises(ValueError, match="both known"):
-        roofline_chart(
-            pd.DataFrame([{**row, "gb_per_s": NAN}]),
-            Peaks(gflops=100, gb_per_s=10, dtype="float32"),
-        )
+        roofline_info(pd.DataFrame([{**row, "gb_per_s": NAN}]), peaks)
 
 
 def test_series_without_a_value_are_left_out() -> None:
@@ -147,14 +179,13 @@ def test_series_without_a_value_are_left_out() -> None:
             "speedup_high": [1.0, 1.5],
         }
     )
-    found = layers(
-        saving_chart(
-            points.assign(promised=[1.8, 2.0], ceiling=NAN, ceiling_low=NAN, ceiling_high=NAN),
-            "Tokens",
-        )
+    info = saving_info(
+        points.assign(promised=[1.8, 2.0], ceiling=NAN, ceiling_low=NAN, ceiling_high=NAN), "Tokens"
     )
-    assert found[1]["encoding"]["color"]["scale"]["domain"] == ["reached", "promised"]
-    assert len(found[2]["rows"]) == 2
+    assert list(info.colors or {}) == ["reached", "promised"]
+    assert list(info.y.known_ends(info.rows)["series"]) == ["reached", "reached"]
+    rule, lines, bars, marks = layers(draw_points(info))
+    assert [len(each["rows"]) for each in (rule, lines, bars, marks)] == [1, 4, 2, 4]
 
 
 def test_points_of_an_arm_link_to_their_evidence() -> None:
@@ -170,14 +201,14 @@ def test_points_of_an_arm_link_to_their_evidence() -> None:
         "promised": 1.8,
     }
     row |= {"ceiling": 1.1, "ceiling_low": 1.0, "ceiling_high": 1.2, "ceiling_id": "c2", **keys}
-    marks = layers(saving_chart(pd.DataFrame([row]), "Tokens"))[-1]
-    assert marks["encoding"]["href"]["field"] == "href"
-    links = {each["series"]: each["href"] for each in marks["rows"]}
+    info = saving_info(pd.DataFrame([row]), "Tokens")
+    links = dict(zip(info.rows["series"], info.rows["href"], strict=True))
     assert links["reached"] == links["promised"] == "point?id=c1&environment=e1&host=h1"
     assert links["free"] == "point?id=c2&environment=e1&host=h1"
     sides = [
         {"side": side, "work": 1.0, "ms": 5.0, "size": "64 px", "in_fit": True, **keys}
         for side in ("baseline", "arm")
     ]
-    full = layers(cost_chart(pd.DataFrame(sides), COSTS))[-1]
-    assert {each["href"] for each in full["rows"]} == {"point?id=c1&environment=e1&host=h1"}
+    info = cost_info(pd.DataFrame(sides), COSTS)
+    assert set(info.rows["href"]) == {"point?id=c1&environment=e1&host=h1"}
+    assert layers(draw_points(info))[-1]["encoding"]["href"]["field"] == "href"

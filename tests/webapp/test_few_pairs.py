@@ -7,15 +7,15 @@ import re
 import pytest
 
 from sweeps.model.job import DENSE, Job, Protocol
+from tests.webapp import stored
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import charts, html_texts, page_text
 from tests.webapp.simulated import ROUNDS, SIZES, job, outcome, store_sweep, tome, topk
-from webapp import queries
-from webapp.blocks import explained
-from webapp.charts import curves
-from webapp.charts.emphasis import ranked_arms
+from webapp.charts import panels
+from webapp.charts.curves import draw_panel
+from webapp.charts.panels import ranked_arms
 from webapp.display import texts
-from webapp.queries import answers
+from webapp.screens import answer, explain
 
 REQUIRED = 100
 ARMS = (DENSE, topk(0.5), tome(0.02))
@@ -48,7 +48,7 @@ def short(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_pairs_stand_for_the_number(short: str) -> None:
     """Estimates are counts of pairs, without an interval; with enough pairs nothing changes."""
-    points = texts.with_words(queries.labelled_speedups("mixed", short)[0])
+    points = texts.with_words(stored.labelled_speedups("mixed", short)[0])
     few = points["verdict"] == "insufficient"
     assert 0 < few.sum() < len(points)
     assert set(points.loc[few, "image_size"]) == {SIZES[-1]}
@@ -63,22 +63,22 @@ def test_nothing_is_ranked_or_claimed_by_them(short: str) -> None:
     """Neither the best arm nor its best speed-up nor the arm that falls short most is one with too
     few pairs.
     """
-    points, break_evens = queries.labelled_speedups("mixed", short)
+    points, break_evens = stored.labelled_speedups("mixed", short)
     few = points["verdict"] == "insufficient"
     absurd = points.assign(
         speedup=points["speedup"].mask(few, 50.0), speedup_low=points["speedup_low"].mask(few, 40.0)
     )
     nothing = break_evens.iloc[:0]
     assert ranked_arms(absurd, nothing) == ranked_arms(points[~few], nothing)
-    promised = explained.with_promises(points)
+    promised = explain.with_promises(points)
     wrongly = promised.assign(
         promised=promised["promised"].mask(few & (points["method"] == "topk"), 1e6)
     )
-    assert explained.most_surprising(wrongly) == explained.most_surprising(promised[~few])
-    (panel,) = curves.curve_panels(absurd, break_evens)
+    assert explain.most_surprising(wrongly) == explain.most_surprising(promised[~few])
+    (panel,) = panels.curve_panels(absurd, break_evens)
     lines = [
         line
-        for card in answers.method_cards(answers.answers_of_panel(panel, "tokens"), {})
+        for card in answer.method_cards(answer.answers_of_panel(panel, "tokens"), {})
         for line in card.lines
     ]
     assert not [line for line in lines if "50" in line.partition(":")[2]]
@@ -86,14 +86,14 @@ def test_nothing_is_ranked_or_claimed_by_them(short: str) -> None:
 
 def test_their_intervals_are_not_drawn(short: str) -> None:
     """A wide interval of too few pairs neither stands in the chart nor stretches its axis."""
-    points, break_evens = queries.labelled_speedups("mixed", short)
+    points, break_evens = stored.labelled_speedups("mixed", short)
     few = points["verdict"] == "insufficient"
     wide = points.assign(
         speedup_low=points["speedup_low"].mask(few, 0.01),
         speedup_high=points["speedup_high"].mask(few, 100.0),
     )
-    (view,) = curves.panel_views(wide, break_evens)
-    spec = view.curves.to_dict()
+    (view,) = panels.panel_infos(wide, break_evens)
+    spec = draw_panel(view).to_dict()
     (marks,) = [layer for layer in spec["layer"] if "shape" in layer["encoding"]]
     drawn = spec["datasets"][marks["data"]["name"]]
     assert {row["speedup_low"] is None for row in drawn if row["word"] == "too few pairs"} == {True}
@@ -105,10 +105,10 @@ def test_their_intervals_are_not_drawn(short: str) -> None:
 
 def test_no_line_runs_through_them(short: str) -> None:
     """Where the number is not known the line ends."""
-    points, break_evens = queries.labelled_speedups("mixed", short)
+    points, break_evens = stored.labelled_speedups("mixed", short)
     few = points["verdict"] == "insufficient"
-    (view,) = curves.panel_views(points, break_evens)
-    spec = view.curves.to_dict()
+    (view,) = panels.panel_infos(points, break_evens)
+    spec = draw_panel(view).to_dict()
     lines = [
         layer
         for layer in spec["layer"]
@@ -137,7 +137,7 @@ def test_pages_show_pairs(opened: Open, short: str, sweep: str) -> None:
     assert "was measured" not in " ".join(html_texts(explain))
     _, lines, *_ = charts(explain)[0]["layer"]
     assert lines["encoding"]["color"]["scale"]["domain"] == ["promised"]
-    points, _ = queries.labelled_speedups(sweep, short)
+    points, _ = stored.labelled_speedups(sweep, short)
     point = opened(short, "screens/point.py", id=points["comparison_id"].iloc[0])
     assert REACHED in page_text(point)
     assert charts(point)

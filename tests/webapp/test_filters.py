@@ -5,6 +5,7 @@ reported.
 import pandas as pd
 import pytest
 
+from tests.webapp import stored
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import charts, page_text
 from webapp import queries
@@ -13,7 +14,7 @@ from webapp.widgets.filters import FilterPlan, plan_choices
 
 @pytest.fixture(scope="module")
 def counts(filled: str) -> pd.DataFrame:
-    return queries.panels("batches", filled)
+    return stored.read(filled, queries.panels, "batches")
 
 
 def chosen(plan: FilterPlan) -> dict[str, str]:
@@ -51,20 +52,20 @@ def test_a_facet_leaves_its_column_free(counts: pd.DataFrame, filled: str) -> No
     plan = plan_choices("batches", counts, {"panels": ["batch"]})
     assert plan.scope.facet == "batch_size"
     assert "batch_size" not in plan.scope.fixed
-    points, break_evens = queries.scope_points(plan.scope, filled)
+    points, break_evens = stored.read(filled, queries.scope_points, plan.scope)
     assert set(points["batch_size"]) == set(break_evens["batch_size"]) == {1, 2}
 
 
 def test_rows_of_a_scope(counts: pd.DataFrame, filled: str) -> None:
     """Rows of views in a scope are those of its conditions and arms; its SQL returns the same."""
     scope = plan_choices("batches", counts, {"batch": ["2"], "method": ["topk"]}).scope
-    points, _ = queries.scope_points(scope, filled)
+    points, _ = stored.read(filled, queries.scope_points, scope)
     assert set(points["batch_size"]) == {2}
     assert set(points["arm"]) == {"topk keep_rate=0.5", "topk keep_rate=0.7"}
-    assert len(queries.scope_rows(scope, "effect", filled)) == len(points)
+    assert len(stored.read(filled, queries.scope_rows, scope, "effect")) == len(points)
     sql = queries.scope_sql(scope)
     assert "speedup.batch_size = 2" in sql
-    assert queries.scope_points(scope, filled)[0]["speedup"].equals(points["speedup"])
+    assert stored.read(filled, queries.scope_points, scope)[0]["speedup"].equals(points["speedup"])
 
 
 def test_facets_on_the_page(opened: Open, filled: str) -> None:

@@ -8,11 +8,11 @@ import pytest
 
 from store.open.engine import connect
 from store.write.record import record
+from tests.webapp import stored
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import page_text
 from tests.webapp.simulated import SIZES, job, outcome, store_sweep
-from webapp import queries
-from webapp.charts import curves
+from webapp.charts import panels
 
 
 @pytest.fixture
@@ -29,22 +29,22 @@ def two_hosts(tmp_path: Path) -> str:
 
 def test_each_host_has_its_panel(two_hosts: str) -> None:
     """No panel mixes points of two hosts; titles name them, and one host alone goes unnamed."""
-    points, break_evens = queries.labelled_speedups("hosts", two_hosts)
-    panels = list(curves.curve_panels(points, break_evens))
-    assert [(panel.about["host"], len(panel.points)) for panel in panels] == [
+    points, break_evens = stored.labelled_speedups("hosts", two_hosts)
+    found = list(panels.curve_panels(points, break_evens))
+    assert [(panel.about["host"], len(panel.points)) for panel in found] == [
         ("lost", 15),
         ("simulated", 40),
     ]
-    assert {frozenset(panel.break_evens["host"]) for panel in panels} == {
+    assert {frozenset(panel.break_evens["host"]) for panel in found} == {
         frozenset(["lost"]),
         frozenset(["simulated"]),
     }
     titles = [
         str(view["vconcat"][0]["title"]["subtitle"])
-        for view in curves.speedup_chart(points, break_evens).to_dict()["vconcat"]
+        for view in stored.drawn_speedups(points, break_evens).to_dict()["vconcat"]
     ]
     assert ["host lost" in titles[0], "host simulated" in titles[1]] == [True, True]
-    alone = curves.speedup_chart(points[points["host"] == "simulated"], break_evens).to_dict()
+    alone = stored.drawn_speedups(points[points["host"] == "simulated"], break_evens).to_dict()
     assert "host" not in str(alone["vconcat"][0]["vconcat"][0]["title"])
 
 

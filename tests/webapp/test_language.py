@@ -17,11 +17,11 @@ from tests.store.language_fixtures import (
     larosa,
     stacked,
 )
+from tests.webapp import stored
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import html_texts, page_text
 from tests.webapp.simulated import store_outcomes
 from webapp import queries
-from webapp.charts import curves
 from webapp.display import arm_style
 
 STACK = 'adaptivocab tokens=500 + larosa sparsity=0.5 [kv_cache="virtual"]'
@@ -52,11 +52,11 @@ def test_one_size_is_drawn_as_rows(url: str) -> None:
     """Points at one place along the axis stand one below the other, along the speed-up, and there
     is no strip of break-evens.
     """
-    points = queries.view_rows("one", "speedup", url)
+    points = stored.read(url, queries.view_rows, "one", "speedup")
     points, break_evens = arm_style.label_arms(
-        points[points["metric"] == "tpot"], queries.view_rows("one", "break_even", url)
+        points[points["metric"] == "tpot"], stored.read(url, queries.view_rows, "one", "break_even")
     )
-    spec = curves.speedup_chart(points, break_evens).to_dict()
+    spec = stored.drawn_speedups(points, break_evens).to_dict()
     (panel,) = spec["vconcat"]
     assert "vconcat" not in panel
     marks = next(layer for layer in panel["layer"] if "shape" in layer["encoding"])

@@ -5,19 +5,21 @@ and tuned arms.
 import re
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from sweeps.model.job import Arm, Step
 from tests.store.language_fixtures import a_generation, a_generation_job, a_quality_job, a_reading
+from tests.webapp import stored
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import page_text
 from tests.webapp.quality_stores import LENGTHS, language_store
 from tests.webapp.simulated import store_outcomes
 from webapp import queries
-from webapp.charts.length_lines import length_chart
+from webapp.charts.points import draw_points
+from webapp.charts.quality import length_info
 from webapp.display.arm_style import arm_styles
-from webapp.queries import queries_quality
+from webapp.queries import Scope
+from webapp.screens.language import generation
 from workers.methods.language import adaptivocab
 
 PAGE = "screens/language.py"
@@ -107,21 +109,18 @@ def test_lines_along_the_length(lengths: str) -> None:
     """A line for each arm, the unmodified model among them, at every length; a figure that nothing
     has is refused.
     """
-    fixed = dict(
-        queries.panels("lengths", lengths).iloc[0][["model", "weights", "environment", "host"]]
-    )
-    rows = queries_quality.generation("lengths", fixed, lengths)
+    panel = stored.read(lengths, queries.panels, "lengths").iloc[0]
+    fixed = {name: panel[name] for name in ("model", "weights", "environment", "host")}
+    rows = stored.read(lengths, generation, Scope("lengths", "tpot", fixed, None, {}))
     assert set(rows["arm"]) == {
         "adaptivocab tokens=500 + larosa sparsity=0.5",
         "dense",
         "larosa sparsity=0.3",
         "larosa sparsity=0.5",
     }
-    chart = length_chart(
-        rows.assign(value=rows["tpot_ms"]), "ms", arm_styles(rows), better="lower"
-    ).to_dict()
-    drawn = next(iter(chart["datasets"].values()))
-    assert len(drawn) == 4 * len(LENGTHS)
+    info = length_info(rows.assign(value=rows["tpot_ms"]), "ms", arm_styles(rows), "lower")
+    assert len(info.rows) == 4 * len(LENGTHS)
+    chart = draw_points(info).to_dict()
     assert chart["layer"][0]["encoding"]["y"]["axis"]["title"] == "ms (less is better)"
     with pytest.raises(ValueError, match="not measured"):
-        length_chart(rows.assign(value=pd.NA), "ms", arm_styles(rows))
+        length_info(rows.assign(value=float("nan")), "ms", arm_styles(rows))

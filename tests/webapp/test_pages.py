@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from sweeps.analysis.labels import SPEEDUP, conclude_row
+from tests.webapp import stored
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import charts, page_text
 from tests.webapp.simulated import job, outcome, store_sweep
@@ -79,7 +80,7 @@ def test_points_are_worded_as_in_the_report(opened: Open, filled: str) -> None:
     table = opened(filled, sweep="quickstart", table="true").dataframe[0].value
     rows = [
         row
-        for row in queries.view_rows("quickstart", "speedup", filled).itertuples()
+        for row in stored.read(filled, queries.view_rows, "quickstart", "speedup").itertuples()
         if row.flags != "thermal_slowdown"
     ]
     printed = {

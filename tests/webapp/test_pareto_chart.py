@@ -4,10 +4,11 @@ import pandas as pd
 import pytest
 import vl_convert
 
-from webapp.charts.pareto import Measure, pareto_chart
+from webapp.charts.pareto import pareto_info
+from webapp.charts.points import Measure, draw_points
 
-TIME = Measure("ms", "Time of a forward, ms", scale="log")
-LOSS = Measure("worse", "Loss of top-1, points")
+TIME = Measure("ms", "Time of a forward, ms", "lower", "log")
+LOSS = Measure("worse", "Loss of top-1, points", "lower")
 
 
 def arms(**more: list[object]) -> pd.DataFrame:
@@ -28,17 +29,17 @@ def test_points_intervals_and_names() -> None:
     """Arms with both figures are drawn, each interval that is known as a rule; the front is filled;
     of few arms all are named.
     """
-    layers = pareto_chart(arms(), TIME, LOSS).to_dict()
-    kinds = [layer["mark"]["type"] for layer in layers["layer"]]
-    assert kinds == ["rule", "rule", "point", "text", "text"]
-    rows = [layers["datasets"][layer["data"]["name"]] for layer in layers["layer"]]
-    assert [len(each) for each in rows[:3]] == [3, 2, 3]
-    assert [row["filled"] == "transparent" for row in rows[2]] == [False, False, True]
-    named = {row["arm"] for each in rows[3:] for row in each}
+    info = pareto_info(arms(), TIME, LOSS)
+    assert [len(each.known_ends(info.rows)) for each in (info.x, info.y)] == [3, 2]
+    assert list(info.rows["hollow"]) == [False, False, True]
+    named = {name for each in info.texts for name in each.rows["text"]}
     assert named == {"the unmodified model", "topk keep_rate=0.5", "tome r=8"}
-    title = layers["layer"][2]["encoding"]["x"]["axis"]["title"]
+    spec = draw_points(info).to_dict()
+    kinds = [layer["mark"]["type"] for layer in spec["layer"]]
+    assert kinds == ["rule", "rule", "point", "point", "text", "text"]
+    title = spec["layer"][2]["encoding"]["x"]["axis"]["title"]
     assert title == "Time of a forward, ms (less is better)"
-    assert vl_convert.vegalite_to_svg(pareto_chart(arms(), TIME, LOSS).to_dict()).startswith("<svg")
+    assert vl_convert.vegalite_to_svg(spec).startswith("<svg")
 
 
 def test_names_that_would_cover_each_other_are_left_out() -> None:
@@ -51,9 +52,7 @@ def test_names_that_would_cover_each_other_are_left_out() -> None:
             "front": [True] * 40,
         }
     )
-    layers = pareto_chart(many, TIME, LOSS).to_dict()
-    texts = [layer for layer in layers["layer"] if layer["mark"]["type"] == "text"]
-    assert [len(layers["datasets"][layer["data"]["name"]]) for layer in texts] == [1]
+    assert [len(each.rows) for each in pareto_info(many, TIME, LOSS).texts] == [1]
 
 
 def test_nothing_to_draw() -> None:
@@ -61,4 +60,4 @@ def test_nothing_to_draw() -> None:
     with pytest.raises(
         ValueError, match="no arm has both: Time of a forward, ms; Loss of top-1, points"
     ):
-        pareto_chart(arms(worse=[None] * 4), TIME, LOSS)
+        pareto_info(arms(worse=[None] * 4), TIME, LOSS)

@@ -14,18 +14,20 @@ from store.write.record import record_imported
 from store.write.submission import NewSweep, submit_sweep
 from sweeps.model.job import DENSE
 from sweeps.model.outcome import Failure
+from tests.webapp import stored
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import page_text
 from tests.webapp.point_address import point_query
 from tests.webapp.simulated import job, outcome, store_outcomes, tome, topk
-from webapp.charts.pair_series import (
+from webapp.charts.evidence import (
     PairFrames,
-    attempt_chart,
+    attempt_info,
     pair_chart,
     reading_chart,
     time_chart,
 )
-from webapp.queries.queries_point import read_point, single_sweep
+from webapp.charts.points import draw_points
+from webapp.screens.point import read_point, single_sweep
 
 PAGE = "screens/point.py"
 SERIES = {
@@ -76,7 +78,7 @@ def test_without_an_answer_nothing_was_looked_for(tmp_path: Path, opened: Open) 
 def test_the_sweep_file_measures_the_same_question(filled: str) -> None:
     """Expanded as the command line does, it requests this question and no other."""
     query = point_query(filled)
-    found = read_point(query["id"], None, None, filled)
+    found = stored.read(filled, read_point, query["id"], None, None)
     (comparison,) = planning.load_sweep(
         "point.yaml", auto="cpu", text=single_sweep(found)
     ).comparisons
@@ -213,9 +215,9 @@ def test_outliers_stay_visible() -> None:
     made = frames([1.1, 1.12, 1.08] * 60 + [40.0, 0.01])
     spec = json.loads(pair_chart(made).to_json())
     data = next(rows for rows in spec["datasets"].values() if "drawn" in rows[0])
-    assert len(data) == 182
-    assert [row["place"] for row in data[-2:]] == ["above", "below"]
-    assert [row["ratio"] for row in data[-2:]] == [40.0, 0.01]
+    assert len(data) == len(made.drawn) == 182
+    assert list(made.drawn["place"][-2:]) == ["above", "below"]
+    assert list(made.drawn["ratio"][-2:]) == [40.0, 0.01]
     assert made.span.low < 1
     assert 1.2 < made.span.high < 2
 
@@ -243,7 +245,7 @@ def test_charts_are_pure_and_share_their_axis() -> None:
             "high": [1.1, 1.2, None],
         }
     )
-    assert attempt_chart(rows_of, 0.02).to_dict()
+    assert draw_points(attempt_info(rows_of, 0.02)).to_dict()
     times = pd.DataFrame(
         {"side": ["baseline", "arm"] * 5, "ms": [float(ms) for ms in range(1, 11)], "share": 0.5}
     )

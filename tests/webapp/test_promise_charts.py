@@ -4,16 +4,16 @@ import pandas as pd
 import pytest
 import vl_convert
 
-from webapp import queries
-from webapp.blocks.map_cells import axes_of, in_scope, label_curves, map_frame, values_of
-from webapp.charts.break_even_map import break_even_map
-from webapp.charts.promise import promise_chart
+from tests.webapp import stored
+from webapp.charts.points import draw_points
+from webapp.charts.promise import break_even_map, promise_info
 from webapp.display import texts
 from webapp.queries import sweep_break_evens
+from webapp.screens.promise import axes_of, in_scope, label_curves, map_frame, values_of
 
 
 def promised(url: str, sweep: str = "quickstart") -> pd.DataFrame:
-    points, _ = queries.labelled_speedups(sweep, url)
+    points, _ = stored.labelled_speedups(sweep, url)
     return texts.with_words(points)
 
 
@@ -25,7 +25,11 @@ def test_promise_against_speedup(filled: str) -> None:
     row = points[points["tokens"] == 196].set_index("arm").loc["topk keep_rate=0.5"]
     assert row["speedup_macs"] == pytest.approx(1 / (0.58 + 0.001), rel=1e-3)
     assert 0 < row["realised_share"] < 1
-    spec = promise_chart(points.assign(href="point?id=1")).to_dict()
+    info = promise_info(points.assign(href="point?id=1"))
+    assert len(info.rows) == len(points)
+    names = {name for each in info.texts for name in each.rows["text"]}
+    assert names == {"all of the promise", "half of it", "nothing"}
+    spec = draw_points(info).to_dict()
     marks = [layer for layer in spec["layer"] if layer["mark"]["type"] == "point"]
     assert len(spec["datasets"][marks[0]["data"]["name"]]) == len(points)
     assert marks[0]["encoding"]["href"]["field"] == "href"
@@ -40,23 +44,16 @@ def test_promise_against_speedup(filled: str) -> None:
         "Realised share",
         "Baseline, ms",
     }
-    names = {
-        row["name"]
-        for layer in spec["layer"]
-        if layer["mark"]["type"] == "text"
-        for row in spec["datasets"][layer["data"]["name"]]
-    }
-    assert names == {"", "all of the promise", "half of it", "nothing"}
     assert vl_convert.vegalite_to_svg(spec).startswith("<svg")
     with pytest.raises(ValueError, match="the MACs of these arms are not known"):
-        promise_chart(points.assign(speedup_macs=None))
+        promise_info(points.assign(speedup_macs=None))
 
 
 def test_map_of_arms_and_batches(filled: str) -> None:
     """A cell for each arm and batch, with the words of its break-even, darker where it pays
     earlier.
     """
-    found = sweep_break_evens("batches", "latency", filled)
+    found = stored.read(filled, sweep_break_evens, "batches", "latency")
     axes = axes_of(found)
     assert axes[:3] == ["arm", "method", "batch_size"]
     curves = label_curves(
@@ -84,7 +81,7 @@ def test_map_of_arms_and_batches(filled: str) -> None:
 def test_a_method_has_its_earliest_arm(filled: str) -> None:
     """Along methods a cell shows the arm that pays first, and names it."""
     found = label_curves(
-        sweep_break_evens("quickstart", "latency", filled), ("batch_size", "method")
+        stored.read(filled, sweep_break_evens, "quickstart", "latency"), ("batch_size", "method")
     )
     cells = map_frame(found, "batch_size", "method").set_index("row")
     assert cells.loc["topk", "label"].endswith("(of 2 arms the one that pays first)")

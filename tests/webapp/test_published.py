@@ -11,12 +11,12 @@ import pytest
 from store.open.engine import connect
 from store.write.references import import_references
 from sweeps.importers.reference_files import load_reference
+from tests.webapp import stored
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import charts, page_text
 from webapp import queries
 from webapp.__main__ import main
-from webapp.charts import curves
-from webapp.charts.published import bare_model, published_points
+from webapp.charts.panels import bare_model, published_points
 
 TOME = "published: Token Merging: Your ViT But Faster, V100"
 
@@ -46,9 +46,9 @@ def test_points_of_the_same_model_are_drawn(beside: str) -> None:
     """Of all published points that of DeiT-Tiny stands in its panel at its tokens, as a hollow mark
     with its source.
     """
-    points, break_evens = queries.labelled_speedups("quickstart", beside)
-    spec = curves.speedup_chart(
-        points, break_evens, references=queries.references(beside)
+    points, break_evens = stored.labelled_speedups("quickstart", beside)
+    spec = stored.drawn_speedups(
+        points, break_evens, references=stored.read(beside, queries.references)
     ).to_dict()
     (point,) = drawn(spec)
     assert (point["published"], point["x"], point["label"]) == (TOME, 196, "ToMe")
@@ -66,16 +66,16 @@ def test_points_of_the_same_model_are_drawn(beside: str) -> None:
 
 def test_without_a_request_nothing_is_drawn(beside: str) -> None:
     """A store with published tables draws its charts as before."""
-    points, break_evens = queries.labelled_speedups("quickstart", beside)
-    spec = curves.speedup_chart(points, break_evens).to_dict()
+    points, break_evens = stored.labelled_speedups("quickstart", beside)
+    spec = stored.drawn_speedups(points, break_evens).to_dict()
     assert drawn(spec) == []
     assert "published" not in str(spec)
 
 
 def test_places_along_the_axes(beside: str) -> None:
     """Points without MACs have no place along them; a tag of weights makes no other model."""
-    points = queries.labelled_speedups("quickstart", beside)[0]
-    found = queries.references(beside)
+    points = stored.labelled_speedups("quickstart", beside)[0]
+    found = stored.read(beside, queries.references)
     assert len(published_points(found, points, "tokens")) == 1
     assert published_points(found, points, "gmacs").empty
     base = points.assign(model="deit_base_patch16_224", batch_size=8)
@@ -88,10 +88,10 @@ def test_places_along_the_axes(beside: str) -> None:
 
 def test_a_panel_with_one_size_has_rows_for_them(beside: str) -> None:
     """Where arms are rows, a published point has a row of its own with its source in words."""
-    points, break_evens = queries.labelled_speedups("quickstart", beside)
+    points, break_evens = stored.labelled_speedups("quickstart", beside)
     single = points[points["tokens"] == 196]
-    spec = curves.speedup_chart(
-        single, break_evens, references=queries.references(beside), show_flagged=True
+    spec = stored.drawn_speedups(
+        single, break_evens, references=stored.read(beside, queries.references), show_flagged=True
     ).to_dict()
     panel = spec["vconcat"][0]
     layer = next(layer for layer in panel["layer"] if "stroke" in layer["encoding"])

@@ -8,10 +8,11 @@ import pandas as pd
 import pytest
 import vl_convert
 
+from tests.webapp import stored
 from tests.webapp.saved_macs import saving
 from tests.webapp.simulated import store_outcomes
-from webapp import queries
-from webapp.charts import curves
+from webapp.charts import panels
+from webapp.charts.curves import draw_panel, draw_strip
 from webapp.display.axis_curves import Axis, curves_along
 
 Rows = tuple[pd.DataFrame, pd.DataFrame]
@@ -22,12 +23,12 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Rows:
     """Three keep rates at each of two sizes, so that there is a break-even along each axis."""
     path = tmp_path_factory.mktemp("saved") / "saved.db"
     store_outcomes(path, "saved", saving(64, (0.7, 0.6, 0.5)), saving(224, (1.5, 1.2, 0.9)))
-    return queries.labelled_speedups("saved", str(path))
+    return stored.labelled_speedups("saved", str(path))
 
 
 @pytest.fixture(scope="module")
 def quickstart(filled: str) -> Rows:
-    return queries.labelled_speedups("quickstart", filled)
+    return stored.labelled_speedups("quickstart", filled)
 
 
 def x_scale(spec: dict[str, Any]) -> dict[str, Any]:
@@ -64,9 +65,9 @@ def test_one_axis(request: pytest.FixtureRequest, sweep: str, axis: Axis) -> Non
     arms = sorted(curves_along(points, break_evens, axis)[0]["arm"].unique())
     banded = 0
     for arm in (None, *arms):
-        for view in curves.panel_views(points, break_evens, axis, selected=arm):
+        for view in panels.panel_infos(points, break_evens, axis, selected=arm):
             assert view.strip is not None
-            above, below = (part.to_dict() for part in (view.curves, view.strip))
+            above, below = (part(view).to_dict() for part in (draw_panel, draw_strip))
             banded += any(
                 layer["encoding"].get("x2", {}).get("field") == "x_high" for layer in above["layer"]
             )
@@ -81,7 +82,7 @@ def test_one_axis_in_a_file(saved: Rows) -> None:
     """What `plot` draws: curves and strip of each panel, below each other, have equal scales."""
     points, break_evens = saved
     (arm,) = curves_along(points, break_evens, "gmacs_saved")[0]["arm"].unique()
-    spec = curves.speedup_chart(points, break_evens, "gmacs_saved", selected=arm).to_dict()
+    spec = stored.drawn_speedups(points, break_evens, "gmacs_saved", selected=arm).to_dict()
     found = [
         scale
         for scale in vl_convert.vegalite_to_vega(spec)["scales"]

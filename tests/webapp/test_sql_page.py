@@ -12,10 +12,10 @@ from store.views.view_docs import EXAMPLES, ONE_ROW_PER
 from sweeps.model.flags import split_flags, wrong
 from sweeps.stats.pooling import realised_of
 from tests.orchestrator.commands import ROOT
+from tests.webapp import stored
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import page_text
-from webapp import queries
-from webapp.queries.result_frame import frame_of, parquet
+from webapp.screens.sql import frame_of, parquet
 
 PAGE = "screens/sql.py"
 
@@ -46,7 +46,7 @@ def test_the_share_that_arrives_is_that_of_promise(opened: Open, filled: str) ->
         (row["method"], row["metric"]): row
         for row in frame_of(run_query(filled, sql, seconds=10, rows=100)).to_dict("records")
     }
-    points = queries.labelled_speedups("quickstart", filled)[0]
+    points = stored.labelled_speedups("quickstart", filled)[0]
     right = points[~points["flags"].map(lambda flags: wrong(split_flags(flags))).astype(bool)]
     parts = {
         (own["method"].iloc[0], own["metric"].iloc[0]): own

@@ -7,16 +7,15 @@ from pathlib import Path
 import pytest
 
 from store.open.engine import connect
-from store.read import runs
 from store.rows.owners import LEASE_S
 from store.write.queue import claim
 from store.write.record import record
 from store.write.submission import NewSweep, submit_sweep
+from tests.webapp import stored
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import html_texts, page_text
 from tests.webapp.simulated import job, outcome, store_sweep
-from webapp import queries
-from webapp.widgets.running import progress_words
+from webapp.widgets.words import progress_words, run_progress
 
 OWNER = "elsewhere:1:1"
 SILENT_S = 500.0
@@ -67,8 +66,8 @@ def test_a_silent_run_does_not_run(opened: Open, halted: str) -> None:
 
 def test_silence_grows_while_nothing_is_committed(halted: str) -> None:
     """What pages keep of a store that nobody writes to does not stand still."""
-    (kept,) = queries.kept(runs.run_progress, "run_progress", url=halted)
-    (again,) = queries.kept(runs.run_progress, "run_progress", url=halted)
+    (kept,) = stored.read(halted, run_progress)
+    (again,) = stored.read(halted, run_progress)
     assert again is kept
     assert kept.heard_at is not None
     assert [kept.silent_s(kept.heard_at + later) for later in (1.0, 7200.0)] == [1.0, 7200.0]

@@ -1,9 +1,12 @@
 """Verdicts in words, numbers with units, and no claim beyond what was measured."""
 
+from typing import Any
+
 import pytest
 
 from sweeps.analysis.labels import SPEEDUP, conclude
 from sweeps.text.curves import axis_place
+from tests.webapp import stored
 from webapp.display import texts
 
 
@@ -36,7 +39,7 @@ def test_metrics_in_the_order_of_their_kinds() -> None:
         ((1.035, 1.001, 1.072), "unclear", "is probably faster: 1.035× [1.001, 1.072]"),
         ((1.001, 0.995, 1.0049), "same", "is the same within 1 %: 1.001× [0.995, 1.005]"),
         ((1.006, 0.99, 1.03), "unclear", "is unclear: 1.006× [0.990, 1.030]"),
-        ((1.5, None, float("nan")), "unclear", "is 1.500×, too few pairs for an interval"),
+        ((1.5, None, None), "unclear", "is 1.500×, too few pairs for an interval"),
         ((1.5, 1.4, 1.6), "insufficient", "has too few pairs"),
         (
             (1.5, 1.4, 1.6),
@@ -49,17 +52,12 @@ def test_a_single_point(
     bounds: tuple[float, float | None, float | None], verdict: str, sentence: str
 ) -> None:
     """The sentence of a point follows from its verdict and its interval as printed."""
-    row = dict(
-        zip(("speedup", "speedup_low", "speedup_high"), bounds, strict=True),
-        verdict=verdict,
-        floor=0.01,
-        flags="",
+    values: dict[str, Any] = dict(
+        zip(texts.SPEED_COLUMNS, bounds, strict=True), verdict=verdict, floor=0.01
     )
-    assert texts.single_point(row) == sentence
-    assert (
-        texts.single_point(row | {"flags": "contended,thermal_slowdown"})
-        == f"{sentence}; flagged: contended, thermal_slowdown"
-    )
+    assert texts.single_point(stored.a_point(**values)) == sentence
+    flagged = stored.a_point(**values, flags="contended,thermal_slowdown")
+    assert texts.single_point(flagged) == f"{sentence}; flagged: contended, thermal_slowdown"
 
 
 @pytest.mark.parametrize(
@@ -72,11 +70,8 @@ def test_words_and_numbers_are_those_of_the_report(verdict: str) -> None:
     for low in (0.9, 0.989, 0.9996, 1.0003, 1.001, 1.02):
         for width in (0.0002, 0.004, 0.07):
             bounds = (low + width / 2, low, low + width)
-            row = dict(
-                zip(("speedup", "speedup_low", "speedup_high"), bounds, strict=True),
-                verdict=verdict,
-                floor=0.01,
-            )
+            values: dict[str, Any] = dict(zip(texts.SPEED_COLUMNS, bounds, strict=True))
+            row = stored.a_point(**values, verdict=verdict, floor=0.01)
             shown, printed = (
                 texts.speed(row),
                 conclude(SPEEDUP, *bounds, verdict=verdict, floor=0.01),
@@ -87,17 +82,17 @@ def test_words_and_numbers_are_those_of_the_report(verdict: str) -> None:
 
 def test_a_verdict_on_an_arm_that_removes_nothing() -> None:
     """The verdict is that of the interval, and its reason adds that no tokens are the cause."""
-    bounds = {
+    bounds: dict[str, Any] = {
         "speedup": 0.971,
         "speedup_low": 0.954,
         "speedup_high": 0.988,
         "verdict": "slower",
         "floor": 0.02,
-        "flags": "",
     }
-    assert texts.interval_reason(bounds) == "the whole interval lies below 1"
+    reason = texts.interval_reason(stored.a_point(**bounds))
+    assert reason == "the whole interval lies below 1"
     assert (
-        texts.interval_reason(bounds | {"flags": "no_effect"})
+        texts.interval_reason(stored.a_point(**bounds, flags="no_effect"))
         == "the whole interval lies below 1; it removes nothing here, so that this is no effect of"
         " fewer tokens"
     )

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from playwright.sync_api import Browser
 
-from webapp.charts.tooltips import omit_empty_rows, with_known_rows
+from webapp.charts.points import omit_empty_rows, with_known_rows
 from webapp.plot import render_chart
 
 FIELDS = ("word", "none", "empty", "number", "nan")

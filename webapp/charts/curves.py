@@ -1,294 +1,125 @@
-"""Speed-up charts as pure functions from data frames to `alt.Chart`, for the app, `breakeven plot`
-and notebooks.
+"""Speed-up charts for the app, `breakeven plot` and notebooks: the curves of a panel with their
+break-evens in a strip below, or rows for a panel with one size.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from textwrap import wrap
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import altair as alt
 import pandas as pd
 
-from store.read.curves import label_hosts
-from sweeps.model.flags import split_flags, wrong
-from sweeps.model.kinds import THREAD_FIELDS
-from sweeps.model.metrics import INTERVAL, METRICS, MetricSpec
-from sweeps.number_format import count
-from sweeps.text.curves import BREAK_EVEN_NOTE, axis_place
+from sweeps.number_format import WHOLE, axis_value
 from webapp.charts import scales
-from webapp.charts.break_even_strip import break_even_strip
-from webapp.charts.emphasis import emphasised_arms, ranked_arms
-from webapp.charts.encodings import GREY
-from webapp.charts.forest_plot import forest_plot
-from webapp.charts.published import NOTE_PUBLISHED, of_panel, published_points
-from webapp.charts.speed_lines import Look, speed_lines
-from webapp.display import texts
-from webapp.display.arm_style import ArmStyle, arm_styles, label_arms
-from webapp.display.axis_curves import SIZES, Axis, curves_along, size_of
-
-X_COLUMN: Mapping[Axis, str] = {
-    "tokens": "tokens",
-    "gmacs": "gmacs_baseline",
-    "gmacs_saved": "gmacs_saved",
-}
-PANEL = (
-    *(
-        "model",
-        "weights",
-        "batch_size",
-        "device_name",
-        "environment",
-        "host",
-        *THREAD_FIELDS,
-        "seed",
-    ),
-    *("data", "new_tokens", "decoding", "exclusive", "against"),
+from webapp.charts.panels import WORDS_PX, PanelInfo
+from webapp.charts.points import (
+    GREY,
+    Layers,
+    bars,
+    break_even_marks,
+    category,
+    layered,
+    linked,
+    no_difference,
+    tips,
+    with_links,
 )
-"""Columns that stay fixed within one panel, and along the MACs saved the size too; every
-combination found gets a panel."""
+from webapp.charts.scales import Extent
+from webapp.display import texts
+from webapp.display.arm_style import ArmStyle
+from webapp.display.axis_curves import Axis
+from webapp.display.columns import COLUMNS
+from webapp.display.links import POINT_KEY
 
-Layers = alt.LayerChart | alt.FacetChart
+Width = int | Literal["container"]
 WIDTH, HEIGHT, ROW = 620, 330, 24
 """Pixels: width and height of a panel's curves, height of a row where there is one size."""
-MAX_IN_STRIP = 12
-"""Arms that the strip names and whose points are drawn, the best ones; of the others there are
-lines."""
+LEFT = 72
+"""Pixels left of the drawing in the curves and in the strip, so that both have the same axis below
+each other."""
+SHORT, LINE_PX = 26, 15
+"""Letters of a label beside the end of a line, of which the strip has all; pixels between two such
+labels."""
+SHAPES: Mapping[str, str] = {
+    "faster": "triangle-up",
+    "probably faster": "M0,-0.87L-1,0.87L1,0.87ZM0,-0.29L0.5,0.58L-0.5,0.58Z",
+    "same": "square",
+    "within floor": "M-1,-0.4L1,-0.4L1,0.4L-1,0.4Z",
+    "slower": "triangle-down",
+    "probably slower": "M0,0.87L-1,-0.87L1,-0.87ZM0,0.29L0.5,-0.58L-0.5,-0.58Z",
+    "unclear": (
+        "M-1,0A1,1,0,1,1,1,0A1,1,0,1,1,-1,0ZM-0.55,0A0.55,0.55,0,1,0,0.55,0A0.55,0.55,0,1,0,-0.55,0Z"
+    ),
+    "too few pairs": "cross",
+    "quarantined": "M-0.9,-1L-0.3,-1L-0.3,1L-0.9,1ZM0.3,-1L0.9,-1L0.9,1L0.3,1Z",
+    "no interval": (
+        "M-1,-0.6L-0.6,-1L0,-0.4L0.6,-1L1,-0.6L0.4,0L1,0.6L0.6,1L0,0.4L-0.6,1L-1,0.6L-0.4,0Z"
+    ),
+}
+"""Shapes of the words of `sweeps.analysis.labels`; hollow ones (not clear) are outlines, so that
+the legend has them too."""
+MAIN_WORDS = frozenset({"faster", "same", "slower", "unclear"})
+"""Words that the legend shows even if no point has them."""
+HOVER = (
+    "arm",
+    "against",
+    "params",
+    "image_size",
+    "image_shape",
+    "prompt_tokens",
+    "tokens",
+    "baseline_ms",
+    "arm_ms",
+    "estimate",
+    "interval",
+    "word",
+    "reason",
+    "medians",
+    "pairs",
+    "rounds",
+    "theory",
+    "realised_share",
+    "flags",
+    "tokens_final",
+    "new_tokens",
+    "kv_cache",
+    "gmacs_baseline",
+    "gmacs",
+    "gmacs_overhead",
+)
+"""Columns of the hover text of a point; those without a value are left out."""
+DRAWN_COLUMNS = (
+    *(*POINT_KEY, *HOVER, "batch_size", "x", "distrusted", "row"),
+    *("speedup", "speedup_low", "speedup_high"),
+)
+"""Columns of points that are drawn; the others would only make a page with many of them slow."""
+TONES = ("#5c6069", "#9a6324", "#808591", "#b08d57")
+"""Outlines of published points by source: muted, so that measured arms stand out."""
+HOVER_PUBLISHED = {
+    "published": "Source",
+    "place": "Where",
+    "label": "Arm",
+    "setting": "Setting",
+    "device_name": "Device",
+    "batch_size": ("Batch", "d"),
+    "speedup": ("Speed-up, published", ".3f"),
+}
+HEADING = (
+    "Break-even between measured points (bar) and its likeliest place; arrows: at most, or at least"
+)
 
 
-class Panel(NamedTuple):
-    """What is drawn together: the points of one model and condition, and the break-evens that
-    belong to them.
-    """
-
-    about: dict[str, Any]
-    """The columns of `PANEL`."""
-    points: pd.DataFrame
-    break_evens: pd.DataFrame
-
-    def single(self, axis: Axis) -> bool:
-        """Whether all of its points lie at one place along the axis: no curve, and no
-        break-even.
-        """
-        return bool(self.points[X_COLUMN[axis]].nunique() == 1)
-
-    @property
-    def title(self) -> str:
-        return f"{self.about['model']}, against {self.about['against']}"
-
-    @property
-    def metric(self) -> MetricSpec:
-        return METRICS[self.points["metric"].iloc[0]]
-
-
-def curve_panels(
-    points: pd.DataFrame, break_evens: pd.DataFrame, axis: Axis = "tokens", by: str | None = None
-) -> Iterator[Panel]:
-    """The panels of some points along an axis, as `curves_along` returns them, in reading order;
-    `by` splits them further.
-    """
-    columns = (*PANEL, *SIZES) if axis == "gmacs_saved" else PANEL
-    columns = (*columns, by) if by is not None and by not in columns else columns
-    against = sorted(
-        points["against"].unique(), key=lambda name: (not name.startswith("dense"), name)
-    )
-    ordered = points.assign(against=pd.Categorical(points["against"], against))
-    for fixed, grouped in ordered.groupby(list(columns), dropna=False, sort=True, observed=True):
-        about = dict(zip(columns, fixed, strict=True))
-        own = points.loc[grouped.index]
-        yield Panel(
-            about,
-            own,
-            break_evens[_belongs(break_evens, about) & break_evens["arm"].isin(own["arm"])],
-        )
-
-
-def flagged(points: pd.DataFrame) -> pd.Series:
-    """Which rows have a flag that marks them as wrong; noisy ones have wider intervals."""
-    return points["flags"].fillna("").map(lambda flags: wrong(split_flags(flags))).astype(bool)
-
-
-def curve_axes(points: pd.DataFrame, break_evens: pd.DataFrame) -> list[Axis]:
-    """The axes along which some points have curves, the first to be shown at the front."""
-    saved: list[Axis] = ["gmacs_saved"] if (break_evens["axis"] == "gmacs_saved").any() else []
-    sizes = [
-        axis
-        for axis, column in X_COLUMN.items()
-        if axis != "gmacs_saved" and points[column].nunique() > 1
-    ]
-    return [*sizes, *saved] if sizes else [*saved, "tokens"]
-
-
-class PanelView(NamedTuple):
-    """One panel ready to be drawn: what it shows in words, and its two parts that share an axis."""
-
-    panel: Panel
-    title: str
-    condition: str
-    notes: list[str]
-    """How to read the chart."""
-    curves: Layers
-    strip: Layers | None
-    """`None` for a panel with one size: its curves are rows with words already."""
-
-
-def panel_views(
-    points: pd.DataFrame,
-    break_evens: pd.DataFrame,
-    axis: Axis = "tokens",
-    *,
-    show_flagged: bool = False,
-    styles: Mapping[str, ArmStyle] | None = None,
-    references: pd.DataFrame | None = None,
-    links: bool = False,
-    selected: str | None = None,
-    by: str | None = None,
-    width: int | Literal["container"] = WIDTH,
-    height: int = HEIGHT,
-) -> Iterator[PanelView]:
-    """The parts of `speedup_chart`, one view for each panel; `by` is a column of arms that splits
-    panels further.
-
-    Raises `ValueError` as `speedup_chart` does, at the first panel.
-    """
-    if points["metric"].nunique() > 1:
-        raise ValueError(
-            "a chart shows one metric, not several; choose one of"
-            f" {', '.join(texts.metrics_in(points['metric']))}"
-        )
-    points, break_evens = curves_along(*label_arms(points, break_evens), axis)
-    if points.empty:
-        why = (
-            "no parameter takes three values or more at one size"
-            if axis == "gmacs_saved"
-            else "the MACs are not known"
-        )
-        raise ValueError(f"no point to draw: {why}")
-    styles = styles or arm_styles(points)
-    distrusted = flagged(points)
-    shown = points if show_flagged else points[~distrusted]
-    hidden = points[distrusted & (not show_flagged)]
-    if shown.empty:
-        raise ValueError(
-            f"no point to draw: {len(points)} measured, {len(hidden)} of them flagged and hidden"
-        )
-    shown = shown.assign(
-        x=shown[X_COLUMN[axis]].astype(float),
-        theory=shown["gmacs_baseline"] / shown["gmacs_total"],
-        distrusted=distrusted[shown.index],
-    )
-    open_ends = texts.undecided(shown)  # no interval that anything follows from
-    shown = shown.assign(
-        **{name: shown[name].mask(open_ends) for name in ("speedup_low", "speedup_high")}
-    )
-    published = published_points(references, shown, axis)
-    ratios = [
-        *(shown[column] for column in ("speedup", "speedup_low", "speedup_high", "theory")),
-        published["speedup"],
-    ]
-    spans = (
-        scales.x_span(pd.concat([shown["x"], published["x"].astype(float)]), axis),
-        scales.y_span(*ratios),
-    )
-    names = label_hosts(points)
-    for panel in curve_panels(shown, break_evens, axis, by):
-        beside = of_panel(published, panel.about)
-        notes = _notes(panel, axis, int(_belongs(hidden, panel.about).sum()), len(beside))
-        words = panel.title, condition_words(panel, axis, names), notes
-        ranked = ranked_arms(panel.points, panel.break_evens)
-        own = {arm: styles[arm] for arm in ranked}
-        if panel.single(axis):
-            place = axis_place(
-                float(panel.points["x"].iloc[0]), axis, size_of(panel.points).token_unit
-            )
-            beside = beside[beside["x"] == panel.points["x"].iloc[0]]
-            rows = forest_plot(
-                _worded(panel.points),
-                spans[1],
-                own,
-                f"{_measure(panel)}, at {place}",
-                beside,
-                links=links,
-            )
-            yield PanelView(
-                panel, *words, _sized(rows, width, ROW * (len(own) + len(beside))), None
-            )
-            continue
-        methods = dict(zip(panel.points["arm"], panel.points["method"], strict=True))
-        coloured = emphasised_arms(ranked, methods, selected)
-        named = list(dict.fromkeys([*coloured, *ranked]))[: max(MAX_IN_STRIP, len(coloured))]
-        named = [arm for arm in ranked if arm in named]
-        look = Look(
-            {arm: own[arm] for arm in named}, coloured, coloured[0] if len(coloured) == 1 else None
-        )
-        drawn = speed_lines(
-            *(panel.points, panel.break_evens, axis, spans),
-            marked=_worded(panel.points[panel.points["arm"].isin(named)]),
-            look=look,
-            title=_measure(panel),
-            published=beside,
-            links=links,
-            height=height,
-        )
-        strip = break_even_strip(
-            *(panel.points, panel.break_evens, axis, spans[0]), look=look, work=panel.metric.work
-        )
-        if more := len(ranked) - len(named):
-            words[2].append(
-                f"The {len(named)} best of {len(ranked)} arms have points and names; {more} more"
-                " are grey lines."
-            )
-        yield PanelView(panel, *words, _sized(drawn, width, height), _sized(strip, width))
-
-
-def speedup_chart(
-    points: pd.DataFrame,
-    break_evens: pd.DataFrame,
-    axis: Axis = "tokens",
-    *,
-    show_flagged: bool = False,
-    styles: Mapping[str, ArmStyle] | None = None,
-    references: pd.DataFrame | None = None,
-    selected: str | None = None,
-    by: str | None = None,
-    width: int = WIDTH,
-    height: int = HEIGHT,
-) -> alt.VConcatChart:
+def speedup_chart(infos: Iterable[PanelInfo]) -> alt.VConcatChart:
     """Speed-up along an axis, one panel per model and condition, with the break-even of every arm
-    in a strip below it.
+    in a strip below it; see `webapp.charts.panels.panel_infos`.
 
-    `points` holds rows of the view `speedup` by one metric and `break_evens` rows of the view
-    `break_even`, with all columns. Speed-ups lie on a logarithmic axis symmetric around 1; x is
-    logarithmic to base 2, but for the share of MACs saved. `width` and `height` (pixels) are those
-    of one panel's curves. `styles` are those of the arms (default: `arm_styles` of these points).
-    `references` are rows of the view `reference`: those of a panel's model and batch are drawn as
-    hollow marks, no more. `selected` is the label of the one arm in colour, with what its MACs
-    promise; else a few arms are all in colour, and of many the best of each method. Raises
-    `ValueError` if there is no point to draw, or if there are several metrics.
+    Speed-ups lie on a logarithmic axis symmetric around 1; x is logarithmic to base 2, but for the
+    share of MACs saved.
     """
-    views: list[Any] = []
-    found = panel_views(
-        *(points, break_evens, axis),
-        show_flagged=show_flagged,
-        styles=styles,
-        references=references,
-        selected=selected,
-        by=by,
-        width=width,
-        height=height,
-    )
-    for view in found:
-        title = alt.TitleParams(
-            view.title,
-            subtitle=[line for text in (view.condition, *view.notes) for line in wrap(text, 110)],
-        )
-        if view.strip is None:
-            views.append(view.curves.properties(title=title))
-            continue
-        both = alt.vconcat(
-            view.curves.properties(title=title), view.strip, spacing=30, bounds="flush"
-        )
-        views.append(_apart(both))
-    return _configured(alt.vconcat(*views, spacing=48))
+    return _configured(alt.vconcat(*map(_panel, infos), spacing=48))
 
 
 def stacked(charts: Sequence[alt.VConcatChart], title: str, subtitle: str = "") -> alt.VConcatChart:
@@ -300,29 +131,23 @@ def stacked(charts: Sequence[alt.VConcatChart], title: str, subtitle: str = "") 
     return _configured(alt.vconcat(*views, spacing=48, title=heading))
 
 
+def _panel(info: PanelInfo) -> Any:
+    lines = [line for text in (info.condition, *info.notes) for line in wrap(text, 110)]
+    curves = draw_panel(info).properties(title=alt.TitleParams(info.title, subtitle=lines))
+    if info.strip is None:
+        return curves
+    return _apart(alt.vconcat(curves, draw_strip(info), spacing=30, bounds="flush"))
+
+
 def _configured(chart: alt.VConcatChart) -> alt.VConcatChart:
     """The chart with fonts, rules and legends, which Vega-Lite takes at the top level only."""
-    axis = {
-        "labelFontSize": 12,
-        "titleFontSize": 12,
-        "titleFontWeight": "normal",
-        "titlePadding": 10,
-        "gridOpacity": 0.3,
-    }
-    title = {
-        "fontSize": 16,
-        "subtitleFontSize": 12,
-        "subtitleColor": GREY,
-        "anchor": "start",
-        "frame": "group",
-        "offset": 16,
-    }
-    legend = {"labelFontSize": 12, "symbolSize": 70, "columnPadding": 18, "offset": 12}
+    small = {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal"}
+    title = {"fontSize": 16, "subtitleFontSize": 12, "subtitleColor": GREY, "subtitlePadding": 6}
     config = {
         "view": {"stroke": None},
-        "axis": {"domain": False} | axis,
-        "title": {"subtitlePadding": 6} | title,
-        "legend": legend,
+        "axis": {"domain": False, "titlePadding": 10, "gridOpacity": 0.3, **small},
+        "title": {"anchor": "start", "frame": "group", "offset": 16, **title},
+        "legend": {"labelFontSize": 12, "symbolSize": 70, "columnPadding": 18, "offset": 12},
     }
     configured: alt.VConcatChart = _apart(chart).properties(config=alt.Config.from_dict(config))
     return configured
@@ -332,97 +157,293 @@ def _apart(chart: alt.VConcatChart) -> alt.VConcatChart:
     """The chart whose parts have legends and arms of their own: an arm in colour in one panel may
     be grey in another.
     """
-    legends: alt.VConcatChart = chart.resolve_legend(shape="independent", stroke="independent")
-    scales_apart: alt.VConcatChart = legends.resolve_scale(
-        color="independent", strokeDash="independent"
-    )
-    return scales_apart
+    made: alt.VConcatChart = chart.resolve_legend(
+        shape="independent", stroke="independent"
+    ).resolve_scale(color="independent", strokeDash="independent")
+    return made
 
 
-def _sized(chart: Layers, width: int | Literal["container"], height: int | None = None) -> Layers:
-    """The chart with a width; one that fits its container keeps the height of its drawing."""
-    more: dict[str, Any] = (
-        {"autosize": alt.AutoSizeParams(type="fit-x", contains="padding")}
-        if width == "container"
-        else {}
+def draw_panel(info: PanelInfo, *, links: bool = False, width: Width = WIDTH) -> Layers:
+    """The curves of a panel, or its rows where there is one size; with `links` points lead to their
+    evidence.
+    """
+    if info.strip is None:
+        return _sized(
+            _rows(info, links=links), width, ROW * (len(info.styles) + len(info.published))
+        )
+    return _sized(layered(*_curves(info, links=links)), width, HEIGHT)
+
+
+def draw_strip(info: PanelInfo, width: Width = WIDTH) -> Layers:
+    """The strip below the curves: for each arm its words in its colour behind its line, and below
+    them the interval of its break-even on the axis of the curves.
+    """
+    assert info.strip is not None
+    rows, points = info.strip, info.panel.points
+    color, dash = _arm_looks(info)
+    height = float(rows["end"].max())
+    found = _places(info, list(info.styles)).merge(rows[["arm", "words", "bar_y"]], on="arm")
+    down = alt.Scale(domain=[0, height], reverse=True, nice=False, zero=False)
+    bar = alt.Y("bar_y:Q", scale=down, axis=None)
+    title = scales.x_title(info.axis, points, info.panel.metric.work)
+    axis = scales.x_axis(info.axis, points["x"], title)
+    place = alt.X("x:Q", scale=scales.x_scale(info.spans[0], info.axis), axis=axis)
+    hover = tips({"words": "Break-even", "why": "Because"})
+    samples = alt.Chart(rows).mark_rule(strokeWidth=3)
+    words = alt.Chart(rows).mark_text(
+        align="left", baseline="top", dx=30, lineBreak="\n", fontSize=12, lineHeight=WORDS_PX
     )
+    sample_y, words_y = (
+        alt.Y(f"{name}_y:Q", scale=down, axis=None) for name in ("sample", "words")
+    )
+    heading = alt.TitleParams(
+        HEADING, fontSize=12, fontWeight="normal", color=GREY, offset=6, anchor="start"
+    )
+    chart = layered(
+        *bars(found, place, ("x_low", "x_high"), bar, color, hover, strokeWidth=5, opacity=0.45),
+        *(mark.encode(place, bar, color, tooltip=hover) for mark in break_even_marks(found)),
+        *(mark.encode(place, bar, color) for mark in _bound_texts(found, info.axis)),
+        words.encode(alt.X(value=0), words_y, color, text="words:N"),
+        samples.encode(alt.X(value=0), alt.X2(value=22), sample_y, color, dash),
+        *_margins(info.coloured),
+        title=heading,
+    )
+    return _sized(chart, width, round(height))
+
+
+def _sized(chart: Layers, width: Width, height: int) -> Layers:
+    """The chart with its size; one that fits its container keeps the height of its drawing."""
+    fit = alt.AutoSizeParams(type="fit-x", contains="padding")
     sized: Layers = chart.properties(
-        width=width, **({} if height is None else {"height": height}), **more
+        width=width, height=height, **({"autosize": fit} if width == "container" else {})
     )
     return sized
 
 
-def _worded(points: pd.DataFrame) -> pd.DataFrame:
-    """Points with what their marks and hover texts need in words."""
-    return texts.explained(texts.with_words(points))
+def _arm_looks(info: PanelInfo) -> tuple[alt.Color, alt.StrokeDash]:
+    """Colours of the arms, of which all but the coloured ones are grey, and their dashes."""
+    colors = {
+        arm: style.color if arm in info.coloured else GREY for arm, style in info.styles.items()
+    }
+    dashes = {arm: style.dash for arm, style in info.styles.items()}
+    return category(alt.Color, "arm", colors), category(alt.StrokeDash, "arm", dashes)
 
 
-def _measure(panel: Panel) -> str:
-    return f"Speed-up: {panel.metric.label}"
+def _places(info: PanelInfo, arms: Sequence[str]) -> pd.DataFrame:
+    """Break-evens of arms as they are drawn."""
+    found = info.panel.break_evens
+    return found.loc[found["arm"].isin(arms), ["arm", "axis", "x", "x_low", "x_high", "why"]]
 
 
-def condition_words(panel: Panel, axis: Axis, hosts: Mapping[tuple[str, str], str]) -> str:
-    """What is fixed in a panel besides model and baseline; `hosts` are those of
-    `store.read.curves.label_hosts`.
+def _curves(info: PanelInfo, *, links: bool) -> Iterator[alt.Chart]:
+    """Noise floor, rule at 1, intervals as areas, lines with their ends named, crossings as bands,
+    points. No line runs through a point whose verdict is open.
     """
-    about, points = panel.about, panel.points
-    host = hosts[about["environment"], about["host"]]
-    words = [
-        str(about["device_name"]),
-        *([host] if host else []),
-        *(["one GPU of several"] if about["exclusive"] == "device" else []),
-        *(
-            word
-            for column in ("dtype", "attention", "runtime")
-            for word in sorted(set(points[column]))
-        ),
+    points, (across, up) = info.panel.points, info.spans
+    x_scale = scales.x_scale(across, info.axis)
+    x = alt.X("x:Q", scale=x_scale, axis=scales.x_axis(info.axis, points["x"]))
+    y_axis = scales.ratio_axis(up, info.measure)
+    y = alt.Y("speedup:Q", scale=scales.ratio_scale(up), axis=y_axis)
+    color, dash = _arm_looks(info)
+    # a line ends there
+    known = points.assign(speedup=points["speedup"].mask(texts.undecided(points)))
+    drawn = known[["arm", "x", "speedup", "speedup_low", "speedup_high"]]
+    in_colour, named = points["arm"].isin(info.coloured), points["arm"].isin(info.styles)
+    coloured = drawn[in_colour]
+    found = _places(info, info.coloured)
+    yield from no_difference(y, float(points["floor"].max()))
+    band = found[found["arm"] == info.selected].dropna(subset=["x_low", "x_high"])
+    if len(band):  # without the scale of the curves it would put zero on their axis
+        rect = alt.Chart(band).mark_rect(opacity=0.16, clip=True)
+        yield rect.encode(alt.X("x_low:Q", scale=x_scale), alt.X2("x_high:Q"), color)
+    columns = ["arm", "x", "theory", "gmacs_baseline", "gmacs_total"]
+    promised = points.loc[points["arm"] == info.selected, columns].dropna(subset=["theory"])
+    dotted: dict[str, Any] = {
+        "strokeWidth": 1.6,
+        "strokeDash": [1, 4],
+        "strokeCap": "round",
+        "opacity": 0.9,
+    }
+    bounded = coloured.dropna(subset=["speedup_low", "speedup_high"])
+    low = alt.Y("speedup_low:Q", title=info.measure), alt.Y2("speedup_high:Q")
+    thin: dict[str, Any] = {"strokeWidth": 1.2, "opacity": 0.5}
+    grey = alt.Chart(drawn[~named]).mark_line(color=GREY, **thin)
+    ticked = alt.Chart(bounded).mark_errorbar(ticks={"size": 5}, thickness=1)
+    lines = (
+        alt.Chart(promised).mark_line(**dotted).encode(x, alt.Y("theory:Q"), color),
+        grey.encode(x, y, alt.Detail("arm:N")),
+        alt.Chart(drawn[named & ~in_colour]).mark_line(**thin).encode(x, y, color, dash),
+        alt.Chart(bounded).mark_area(opacity=0.13, line=False).encode(x, *low, color),
+        alt.Chart(coloured).mark_line(strokeWidth=2.2).encode(x, y, color, dash),
+        ticked.encode(x, *low, color),
+        *(mark.encode(x, alt.YDatum(1), color) for mark in break_even_marks(found)),
+    )
+    yield from (mark for mark in lines if len(mark.data))
+    yield _point_marks(info.marked, links=links).encode(x, y, color)
+    if len(info.published):
+        yield _published_marks(info.published).encode(x, y)
+    ends = alt.Chart(line_ends(points, info.coloured, up, HEIGHT))
+    yield ends.mark_text(align="left", dx=8, fontSize=12, fontWeight=600).encode(
+        alt.X(value="width"), alt.Y("place:Q"), color, text="label:N"
+    )
+    yield from _margins(info.coloured)
+
+
+def _rows(info: PanelInfo, *, links: bool) -> Layers:
+    """Forest plot: one row per arm with its speed-up and interval, below them published ones."""
+    points, span = info.marked, info.spans[1]
+    estimates = zip(points["arm"], points["estimate"], strict=True)
+    labels = {arm: f"{arm}: {estimate}" for arm, estimate in estimates}
+    points = points.assign(row=points["arm"].map(labels))
+    published = with_rows(info.published)
+    rows = [*(labels[name] for name in info.styles), *published["row"]]
+    axis = _arm_axis(labels, info.styles)
+    row = alt.Y("row:N", scale=alt.Scale(domain=rows), axis=axis)
+    x_axis = scales.ratio_axis(span, info.measure)
+    x = alt.X("speedup:Q", scale=scales.ratio_scale(span), axis=x_axis)
+    color, _ = _arm_looks(info)
+    theory = alt.Chart(points.dropna(subset=["theory"])).mark_tick(
+        thickness=1.6, size=18, orient="vertical", opacity=0.75
+    )
+    ends = ("speedup_low", "speedup_high")
+    return layered(
+        *no_difference(x, float(points["floor"].max())),
+        theory.encode(alt.X("theory:Q", scale=scales.ratio_scale(span)), row, color),
+        *bars(points, x, ends, row, color, strokeWidth=3, opacity=0.45),
+        _point_marks(points, links=links).encode(x, row, color),
+        *([_published_marks(published).encode(x, row)] if len(published) else []),
+    )
+
+
+def _margins(coloured: Sequence[str]) -> Iterator[alt.Chart]:
+    """Invisible texts that give the curves and the strip the same room beside the drawing."""
+    longest = max((_short_label(arm) for arm in coloured), key=len, default="")
+    one = alt.Chart(pd.DataFrame({"margin": [longest]}))
+    top = alt.Y(value=0)
+    yield one.mark_text(align="left", dx=8, fontSize=12, fontWeight=600, opacity=0).encode(
+        alt.X(value="width"), top, text="margin:N"
+    )
+    yield one.mark_text(align="left", dx=-LEFT, fontSize=12, opacity=0, text=".").encode(
+        alt.X(value=0), top
+    )
+
+
+def _short_label(arm: str) -> str:
+    return arm if len(arm) <= SHORT else f"{arm[: SHORT - 1]}…"
+
+
+def line_ends(points: pd.DataFrame, arms: Sequence[str], span: Extent, height: int) -> pd.DataFrame:
+    """A row for each of the arms with its `label` and the `place` of it on the axis of speed-ups,
+    apart enough to be read.
+    """
+    low, high = math.log(span.low), math.log(span.high)
+    room = (high - low) * LINE_PX / height
+    last = points.sort_values("x").groupby("arm")["speedup"].last()
+    named = sorted(arms, key=lambda arm: float(last[arm]))
+    places = [math.log(last[arm]) for arm in named]
+    for _ in range(50):  # neighbours that overlap move apart by the same distance
+        for below, above in pairwise(range(len(places))):
+            if (missing := room - (places[above] - places[below])) > 1e-9:
+                places[below] -= missing / 2
+                places[above] += missing / 2
+    inside = [math.exp(min(max(place, low), high)) for place in places]
+    return pd.DataFrame({"arm": named, "place": inside, "label": list(map(_short_label, named))})
+
+
+def _bound_texts(found: pd.DataFrame, axis: Axis) -> Iterator[alt.Chart]:
+    """One-sided bounds in words, right of their arrows: `≤ 36`; for the strip, where each arm has a
+    row of its own.
+    """
+    one_sided = found[found["x"].isna() & (found["x_low"].isna() ^ found["x_high"].isna())]
+    for column, sign, outward in (("x_high", "≤", math.ceil), ("x_low", "≥", math.floor)):
+        known = one_sided.dropna(subset=[column])
+        values = [float(outward(value)) if axis in WHOLE else value for value in known[column]]
+        words = [f"{sign} {axis_value(value, axis)}" for value in values]
+        if len(known):
+            rows = alt.Chart(known.assign(x=known[column], bound=words))
+            yield rows.mark_text(
+                dx=10, align="left", baseline="middle", fontSize=12, fontWeight=600
+            ).encode(text="bound:N")
+
+
+def _point_marks(points: pd.DataFrame, *, links: bool) -> alt.Chart:
+    """The points with all their columns as hover text; the caller adds x, y and colour."""
+    points = points[[name for name in DRAWN_COLUMNS if name in points]]
+    words = MAIN_WORDS | set(points["word"])
+    legend = {
+        "symbolFillColor": GREY,
+        "symbolStrokeWidth": 0,
+        "values": [word for word in SHAPES if word in words],
+    }
+    known = [
+        name for name in HOVER if name in points and points[name].replace("", None).notna().any()
     ]
-    words += [f"{word} cache" for word in sorted(set(points["kv_cache"].dropna()))]
-    words.append(f"batch {about['batch_size']}")
-    if not pd.isna(about["new_tokens"]):
-        words.append(
-            f"{about['new_tokens']:.0f} new tokens of {about['data']}, {about['decoding']}"
+    hover: dict[str, Sequence[str]] = {}
+    for name in known:
+        title, form = COLUMNS[name].title, COLUMNS[name].chart_format
+        if name != "tokens" or "prompt_tokens" not in known:  # they are the same
+            hover[name] = (title, form) if form else title
+    mark = alt.Chart(with_links(points) if links else points).mark_point(filled=True, size=65)
+    return linked(
+        mark.encode(
+            # Panels share this scale: with the words of one panel alone it would give those of the
+            # others wrong shapes.
+            shape=category(alt.Shape, "word", SHAPES, legend),
+            opacity=alt.condition("datum.distrusted", alt.value(0.35), alt.value(1)),
+            tooltip=tips(hover),
         )
-    sizes = {column: about.get(column) for column in SIZES}
-    if panel.single(axis):
-        sizes = {column: points[column].iloc[0] for column in SIZES}
-    words += [
-        f"{value:.0f} {SIZES[column].unit}" for column, value in sizes.items() if not pd.isna(value)
-    ]
-    if points["device"].iloc[0] == "cpu":
-        words.append(count(int(about["threads"]), "thread"))
-    words += (
-        [f"threads wait: {about['wait_policy']}"] if isinstance(about["wait_policy"], str) else []
     )
-    words += ["threads pinned"] if about["pinning"] == "cores" else []
-    words.append(
-        "random weights" if about["weights"] == "random" else f"weights: {about['weights']}"
+
+
+def _published_marks(found: pd.DataFrame) -> alt.Chart:
+    """Hollow marks with their source as legend and hover text; the caller adds x and y."""
+    legend = alt.Legend(
+        title=None, orient="top", symbolType="circle", symbolFillColor="transparent", labelLimit=0
     )
-    return " · ".join(words)
-
-
-def _notes(panel: Panel, axis: Axis, hidden: int, published: int) -> list[str]:
-    """How to read the chart, and what it does not show."""
-    points = panel.points
-    note = (
-        f"Bars: {INTERVAL} interval."
-        if panel.single(axis)
-        else f"Shaded around a line: {INTERVAL} interval."
+    hover = {name: text for name, text in HOVER_PUBLISHED.items() if found[name].notna().any()}
+    mark = alt.Chart(found).mark_point(
+        shape="circle", filled=False, size=95, strokeWidth=2, opacity=1
     )
-    if points["theory"].notna().any():
-        mark = "Ticks" if panel.single(axis) else "Dotted, for one arm in colour"
-        note += f" {mark}: if time followed the MACs of {panel.metric.work}."
-    note += f" Grey: the same, within ±{100 * points['floor'].max():.2g} %."
-    note += f" {NOTE_PUBLISHED}" if published else ""
-    if hidden:
-        note += f" {count(hidden, 'flagged point')} hidden."
-    curves = [] if panel.single(axis) else [BREAK_EVEN_NOTE]
-    return [note, *curves]
+    tones = alt.Scale(range=list(TONES))
+    made: alt.Chart = mark.encode(
+        alt.Stroke("published:N", scale=tones, legend=legend), tooltip=tips(hover)
+    )
+    return made
 
 
-def _belongs(frame: pd.DataFrame, about: Mapping[str, Any]) -> pd.Series:
-    """Which rows lie in the panel; missing values equal each other."""
-    kept = pd.Series(data=True, index=frame.index)
-    for column, value in about.items():
-        kept &= frame[column].isna() if pd.isna(value) else frame[column] == value
-    return kept
+def with_rows(found: pd.DataFrame) -> pd.DataFrame:
+    """Published points with the label of a `row` of their own, as a forest plot has: `published: …,
+    ToMe, AugReg: 1.641×`.
+    """
+    labels: list[str] = []
+    for point in found.to_dict("records"):
+        parts = (point["published"], point["label"], point["setting"])
+        words = ", ".join(str(part) for part in parts if not pd.isna(part))
+        labels.append(f"{words}: {point['speedup']:.3f}×")
+    return found.assign(
+        row=[label + " " * labels[:place].count(label) for place, label in enumerate(labels)]
+    )
+
+
+def _arm_axis(labels: Mapping[str, str], styles: Mapping[str, ArmStyle]) -> alt.Axis:
+    """An axis on the right: the text of every arm, with a tick that is drawn like its line."""
+
+    def look(values: Mapping[str, Any], other: Any) -> dict[str, Any]:
+        tests = {name: f"datum.value === {json.dumps(labels[name])}" for name in values}
+        found = [{"test": tests[name], "value": value} for name, value in values.items()]
+        return {"condition": found, "value": other}
+
+    return alt.Axis(
+        orient="right",
+        title=None,
+        grid=False,
+        ticks=True,
+        offset=14,
+        tickSize=26,
+        tickWidth=3,
+        tickColor=look({name: style.color for name, style in styles.items()}, GREY),
+        tickDash=look({name: style.dash for name, style in styles.items()}, [1, 0]),
+        labelLimit=0,
+        labelPadding=8,
+        **scales.CENTRED,
+    )

@@ -1,49 +1,57 @@
-"""Promise chart: the speed-up that MACs promise against the measured one, with the lines on which
-all or half of it arrives.
+"""Charts of the page Promise: the speed-up that MACs promise against the measured one, and a map of
+from how many tokens on an arm pays.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import log
 
 import altair as alt
 import pandas as pd
 
 from sweeps.model.metrics import INTERVAL
-from webapp.charts.encodings import GREY, layered
-from webapp.charts.scales import Extent, ratio_ticks
+from sweeps.text.curves import BreakEvenCell, CellKind
+from webapp.charts.points import Extra, Layers, Measure, PointsInfo, around, layered, tips
+from webapp.charts.scales import Extent, row_axis
 from webapp.display.arm_style import method_colors
 
 PROMISE_HEIGHT = 420
 """Pixels."""
-RUNTIME_SHAPES: Mapping[str, str] = {
-    "eager": "circle",
-    "compile": "square",
-    "cudagraph": "triangle-up",
-}
-LINES: Mapping[str, float] = {"all of the promise": 1.0, "half of it": 0.5, "nothing": 0.0}
+RUNTIME_SHAPES = {"eager": "circle", "compile": "square", "cudagraph": "triangle-up"}
+SHARES: Mapping[str, float] = {"all of the promise": 1.0, "half of it": 0.5, "nothing": 0.0}
 """Lines of equal share: a label, and the share of the promised saving that arrives on it."""
 NAME_PX, PLOT_SHARE = 18, 0.7
 """Between the names of two lines; share of the height that axes and legend leave."""
 PROMISE_HOVER = {
-    "arm": ("Arm", ""),
+    "arm": "Arm",
     "tokens": ("Tokens", ",.0f"),
     "speedup_macs": ("Promised by MACs", ".3f"),
     "speedup": ("Speed-up", ".3f"),
-    "interval": (f"{INTERVAL} interval", ""),
+    "interval": f"{INTERVAL} interval",
     "realised_share": ("Realised share", ".0%"),
     "baseline_ms": ("Baseline, ms", ",.4~r"),
     "arm_ms": ("Arm, ms", ",.4~r"),
-    "word": ("Verdict", ""),
-    "runtime": ("Runtime", ""),
+    "word": "Verdict",
+    "runtime": "Runtime",
     "pairs": ("Pairs", "d"),
-    "flags": ("Flags", ""),
+    "flags": "Flags",
 }
-"""Columns of the hover text: title and format."""
+ROW_HEIGHT, HEADER = 30, 64
+"""Pixels of a row of the map, and above the rows: Streamlit counts the axis to the height."""
+EARLY, LATE = (0x1A, 0x70, 0xB8), (0xC9, 0xDF, 0xF2)
+"""From the fewest tokens to the most."""
+UNKNOWN = "#8085911f"
+FILLS: Mapping[CellKind, str] = {
+    "limited": "#c573bb",
+    "never": "#e39a5c",
+    "none": "#9aa1ac",
+    "unclear": UNKNOWN,
+    "differs": UNKNOWN,
+}
+"""Of cells without a place."""
+DARK, LIGHT = "#10131a", "#ffffff"
 
 
-def promise_chart(
-    points: pd.DataFrame, *, height: int = PROMISE_HEIGHT
-) -> alt.LayerChart | alt.FacetChart:
+def promise_info(points: pd.DataFrame) -> PointsInfo:
     """Measured against promised speed-up, both logarithmic, a point for each arm and size; colour
     by method, shape by runtime.
 
@@ -54,108 +62,116 @@ def promise_chart(
     known = points.dropna(subset=["speedup_macs", "speedup"])
     if known.empty:
         raise ValueError("no point to draw: the MACs of these arms are not known")
-    xs, ys = (
-        _extent(known, "speedup_macs"),
-        _extent(known, "speedup", "speedup_low", "speedup_high"),
-    )
-    title_x, title_y = (
-        "Speed-up if time followed the MACs",
-        f"Measured speed-up, with its {INTERVAL} interval",
-    )
-    x, y = (
-        alt.X("speedup_macs:Q", scale=_scale(xs), axis=_axis(xs, title_x)),
-        alt.Y("speedup:Q", scale=_scale(ys), axis=_axis(ys, title_y)),
-    )
-    colors = method_colors(known["method"])
-    names = [name for name in colors if name in set(known["method"])]
-    legend = alt.Legend(
-        title=None, orient="top", symbolType="circle", symbolOpacity=1, columns=6, labelLimit=220
-    )
-    color = alt.Color(
-        "method:N",
-        scale=alt.Scale(domain=names, range=[colors[name] for name in names]),
-        legend=legend,
-    )
+    ends = [known[name].astype(float) for name in ("speedup", "speedup_low", "speedup_high")]
+    one = pd.Series([1.0])
+    ys = around(pd.concat([*ends, one]).dropna())
+    xs = around(pd.concat([known["speedup_macs"].astype(float), one]))
+    most = max(1.0, float(known["speedup_macs"].max()))
+    xs = xs._replace(high=xs.high * (xs.high / most) ** 1.5)  # for the names of the lines
     runtimes = [name for name in RUNTIME_SHAPES if name in set(known["runtime"])]
-    shape = alt.Shape(
-        "runtime:N",
-        scale=alt.Scale(domain=runtimes, range=[RUNTIME_SHAPES[name] for name in runtimes]),
-        legend=alt.Legend(title=None, orient="top") if len(runtimes) > 1 else None,
+    legend = {"symbolType": "circle", "symbolOpacity": 1, "columns": 6, "labelLimit": 220}
+    lines, names = _share_lines(xs, ys)
+    title = f"Measured speed-up, with its {INTERVAL} interval"
+    return PointsInfo(
+        rows=known,
+        x=Measure("speedup_macs", "Speed-up if time followed the MACs", "", "ratio", span=xs),
+        y=Measure("speedup", title, "", "ratio", span=ys),
+        color="method",
+        colors=method_colors(known["method"]),
+        shape="runtime",
+        shapes={name: RUNTIME_SHAPES[name] for name in runtimes} if len(runtimes) > 1 else {},
+        lines=lines,
+        texts=names,
+        legend=legend,
+        tips={
+            name: text
+            for name, text in PROMISE_HOVER.items()
+            if name in known and known[name].replace("", None).notna().any()
+        },
+        height=PROMISE_HEIGHT,
     )
-    intervals = alt.Chart(known.dropna(subset=["speedup_low", "speedup_high"])).mark_rule(
-        strokeWidth=1.2, opacity=0.45
-    )
-    tips = [
-        alt.Tooltip(f"{name}:{'Q' if form else 'N'}", title=title, format=form or alt.Undefined)
-        for name, (title, form) in PROMISE_HOVER.items()
-        if name in known and known[name].replace("", None).notna().any()
-    ]
-    marks = (
-        alt.Chart(known)
-        .mark_point(filled=True, size=70, opacity=0.9)
-        .encode(x, y, color, shape, tooltip=tips)
-    )
-    if "href" in known:
-        marks = marks.encode(href="href:N")
-    return layered(
-        *_lines(xs, ys, height),
-        intervals.encode(
-            x,
-            alt.Y("speedup_low:Q", scale=_scale(ys), title=title_y),
-            alt.Y2("speedup_high:Q"),
-            color,
-        ),
-        marks,
-    ).properties(height=height)
 
 
-def _extent(points: pd.DataFrame, *columns: str) -> Extent:
-    """All values and 1, with some room beside them, at the right enough for the names of the
-    lines.
+def _share_lines(xs: Extent, ys: Extent) -> tuple[list[Extra], list[Extra]]:
+    """Lines from where each enters the chart to where it leaves it, and their names at the right
+    ends where there is room.
     """
-    values = pd.concat([points[name].astype(float) for name in columns]).dropna()
-    low, high = min(1.0, float(values.min())), max(1.0, float(values.max()))
-    room = max((high / low) ** 0.06, 1.02)
-    return Extent(low / room, high * room ** (2.5 if columns == ("speedup_macs",) else 1))
-
-
-def _scale(span: Extent) -> alt.Scale:
-    return alt.Scale(type="log", domain=list(span), nice=False)
-
-
-def _axis(span: Extent, title: str) -> alt.Axis:
-    return alt.Axis(
-        title=title,
-        values=ratio_ticks(span),
-        labelExpr="format(datum.value, '.3~r') + '×'",
-        gridOpacity=0.3,
-    )
-
-
-def _lines(xs: Extent, ys: Extent, height: int) -> list[alt.Chart]:
-    """Each from where it enters the chart to where it leaves it, named at its right end where there
-    is room.
-    """
-    drawn, named = [], list[float]()
-    for label, share in LINES.items():
+    lines, names, named = [], [], list[float]()
+    for label, share in SHARES.items():
         low, high = xs
         if share:
             low, high = max(low, ys.low ** (1 / share)), min(high, ys.high ** (1 / share))
         if low >= high:
             continue
-        at_px = PLOT_SHARE * height * log(high**share / ys.low) / log(ys.high / ys.low)
-        room = all(abs(at_px - other) >= NAME_PX for other in named)
-        named += [at_px] if room else []
-        line = pd.DataFrame(
-            {"x": [low, high], "y": [low**share, high**share], "name": ["", label if room else ""]}
-        )
-        at = {"x": alt.X("x:Q", scale=_scale(xs)), "y": alt.Y("y:Q", scale=_scale(ys))}
-        base = alt.Chart(line)
-        stroke = {"strokeWidth": 1.4} if share == 1 else {"strokeWidth": 1, "strokeDash": [4, 4]}
-        drawn.append(base.mark_line(color=GREY, **stroke).encode(**at))
-        drawn.append(
-            base.mark_text(color=GREY, align="right", dx=-6, dy=-8, fontSize=11).encode(
-                **at, text="name:N"
-            )
-        )
-    return drawn
+        line = pd.DataFrame({"speedup_macs": [low, high], "speedup": [low**share, high**share]})
+        dashed = {"strokeWidth": 1, "strokeDash": [4, 4]}
+        lines.append(Extra(line, {"strokeWidth": 1.4} if share == 1 else dashed))
+        at_px = PLOT_SHARE * PROMISE_HEIGHT * log(high**share / ys.low) / log(ys.high / ys.low)
+        if all(abs(at_px - other) >= NAME_PX for other in named):
+            named.append(at_px)
+            look = {"align": "right", "dx": -6, "dy": -8, "fontSize": 11}
+            names.append(Extra(line.iloc[1:].assign(text=label), look))
+    return lines, names
+
+
+def break_even_map(
+    cells: pd.DataFrame, columns: Sequence[str], rows: Sequence[str], titles: tuple[str, str]
+) -> Layers:
+    """Cells at `column` and `row` with `text`, the darker the fewer tokens it takes; the `reason`
+    is hover text.
+
+    `cells` are those of the page's `map_frame`; `columns` and `rows` are all values of the axes in
+    their order, `titles` names the axes. Raises `ValueError` where there is no cell.
+    """
+    if cells.empty:
+        raise ValueError("no break-even along the tokens: each curve needs several sizes")
+    top = alt.Axis(
+        orient="top", labelAngle=0, labelLimit=170, domain=False, ticks=False, grid=False
+    )
+    x = alt.X("column:N", sort=list(columns), title=titles[0], axis=top)
+    hover = {
+        "column": titles[0],
+        "row": titles[1],
+        "label": "Arm",
+        "sentence": "Break-even",
+        "reason": "Reason",
+    }
+    base = alt.Chart(cells).encode(x, row_axis(alt.Y, rows, "row"), tooltip=tips(hover))
+    boxes = base.mark_rect(cornerRadius=3, strokeWidth=3, stroke="transparent")
+    ink = alt.Color("ink:N", scale=None)
+    return layered(
+        boxes.encode(alt.Fill("fill:N", scale=None)),
+        base.mark_text(fontSize=12).encode(ink, text="text:N"),
+    ).properties(height=ROW_HEIGHT * len(rows) + HEADER, view=alt.ViewBackground(stroke=None))
+
+
+def with_colors(cells: pd.DataFrame, found: Sequence[BreakEvenCell]) -> pd.DataFrame:
+    """`cells` with `text`, `sentence`, `fill` and `ink` (of the text) of the cells `found`, row by
+    row.
+    """
+    places = [max(cell.place, 1.0) for cell in found if cell.kind == "pays" and cell.place]
+    span = (min(places), max(places)) if places else (1.0, 1.0)
+    fills = [_fill(cell, span) for cell in found]
+    return cells.assign(
+        text=[cell.text for cell in found],
+        sentence=[cell.sentence for cell in found],
+        fill=fills,
+        ink=[_ink(fill) for fill in fills],
+    )
+
+
+def _fill(cell: BreakEvenCell, span: tuple[float, float]) -> str:
+    if cell.kind != "pays":
+        return FILLS[cell.kind]
+    low, high = span
+    share = log(max(cell.place or low, low) / low) / log(high / low) if high > low else 0.0
+    ends = zip(EARLY, LATE, strict=True)
+    return "#" + "".join(f"{round(early + share * (late - early)):02x}" for early, late in ends)
+
+
+def _ink(fill: str) -> str:
+    """Of the text on a cell; on a transparent one a grey that both themes can show."""
+    if len(fill) > 7:
+        return "#808591"
+    red, green, blue = (int(fill[at : at + 2], 16) for at in (1, 3, 5))
+    return LIGHT if 0.299 * red + 0.587 * green + 0.114 * blue < 140 else DARK

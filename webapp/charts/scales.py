@@ -1,8 +1,10 @@
-"""Scales, ticks and titles of the axes of a speed-up chart."""
+"""Scales, ticks, rows and titles of axes."""
 
+import json
 import math
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import altair as alt
 import pandas as pd
@@ -15,6 +17,8 @@ ROUND_DIGITS = ((1,), (1, 3), (1, 2, 5), (1, 2, 3, 5, 7), (1, 1.5, 2, 3, 4, 5, 6
 """Ticks of a decade of a logarithmic axis, the denser the later."""
 MAX_ROUND, FEWEST_ROUND = 9, 4
 """Ticks of such an axis; an axis so short that it has fewer has equal steps."""
+CENTRED: dict[str, Any] = {"labelBaseline": "middle", "labelFlush": False}
+"""Of labels of rows: also the first and the last stand in the middle of their rows."""
 TICKS = 14
 """At most about this many ticks on the axis of speed-ups."""
 
@@ -86,9 +90,8 @@ def x_title(axis: Axis, points: pd.DataFrame, work: str | None) -> str:
 
 def log_axis(low: float, high: float, title: str, **more: Any) -> alt.Axis:
     """A logarithmic axis of positive values with round ticks, each of which has its number."""
-    return alt.Axis(
-        title=title, values=round_ticks(low, high), format="~r", labelOverlap="greedy", **more
-    )
+    look = {"format": "~r", "labelOverlap": "greedy", **more}
+    return alt.Axis(title=title, values=round_ticks(low, high), **look)
 
 
 def round_ticks(low: float, high: float) -> list[float]:
@@ -141,3 +144,31 @@ def ratio_ticks(span: Extent) -> list[float]:
                 ticks.append(step)
                 last = step
     return sorted(ticks)
+
+
+LINE_LETTERS = 38
+"""Of one line of the label of a row."""
+LINE, ROOM = 14, 14
+"""Pixels of such a line, and between rows."""
+_Place = TypeVar("_Place", alt.X, alt.Y)
+
+
+def wrapped(label: str) -> str:
+    """A label with a line break after at most `LINE_LETTERS` characters, at spaces where there are
+    some, so that charts keep their width and nothing is cut.
+    """
+    return "\n".join(textwrap.wrap(label, LINE_LETTERS) or [""])
+
+
+def row_axis(kind: type[_Place], labels: Sequence[str], column: str = "label") -> _Place:
+    """An encoding of rows, in the order of the `labels` in their column, which the axis wraps."""
+    lines = {label: wrapped(label).split("\n") for label in labels}
+    wraps = f"{json.dumps(lines)}[datum.value]"
+    axis = alt.Axis(labelExpr=wraps, labelLimit=0, ticks=False, domain=False, grid=False, **CENTRED)
+    return kind(f"{column}:N", scale=alt.Scale(domain=list(labels)), title=None, axis=axis)
+
+
+def row_step(labels: Sequence[str]) -> alt.Step:
+    """Height of a chart with these rows: every row is as high as the highest label."""
+    lines = max((wrapped(label).count("\n") + 1 for label in labels), default=1)
+    return alt.Step(lines * LINE + ROOM)

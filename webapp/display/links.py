@@ -2,10 +2,7 @@
 query parameter.
 """
 
-from typing import NoReturn
 from urllib.parse import urlencode
-
-import streamlit as st
 
 EVIDENCE = "point"
 """Address of the page with the evidence of one point."""
@@ -26,13 +23,3 @@ def point_link(comparison_id: str, environment: str | None = None, host: str | N
     answer where the place is open.
     """
     return page_link(EVIDENCE, id=comparison_id, environment=environment, host=host)
-
-
-def open_point(comparison_id: str, environment: str, host: str) -> NoReturn:
-    """Leaves the running page for the evidence of a point; for choices in tables. Points of charts
-    are links.
-    """
-    st.switch_page(
-        "screens/point.py",
-        query_params={"id": comparison_id, "environment": environment, "host": host},
-    )

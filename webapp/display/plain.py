@@ -2,6 +2,7 @@
 Markdown or HTML.
 """
 
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import Literal
 
@@ -23,6 +24,13 @@ PAGE_STYLE = f"""<style>
 </style>"""
 """Of all pages: no mark of required choices, which all have a value; hover texts of charts wrap in
 place of being cut."""
+TABLE_STYLE = (
+    "<style>.rows{border-collapse:collapse;width:100%;margin:0}.rows td,.rows"
+    " th{text-align:left;vertical-align:top;padding:6px 20px 6px 0;border:0;border-bottom:1px solid"
+    " rgba(128,133,145,.25);overflow-wrap:anywhere;font-size:.9rem}.rows"
+    " th{font-weight:600;width:13rem}.rows td:last-child{padding-right:0}.rows"
+    " .mark{white-space:nowrap;overflow-wrap:normal}.rows .quiet{opacity:.68}</style>"
+)
 _TONES = {
     "": "",
     "muted": "opacity: 0.68; font-size: 0.875rem; ",
@@ -61,3 +69,31 @@ def link(label: str, address: str) -> str:
     `webapp.display.links`.
     """
     return f'<a href="{escape(address)}" target="_self" style="color: inherit">{escape(label)}</a>'
+
+
+def table(
+    rows: Iterable[Sequence[str]], *, quiet: int | None = None, mark: int | None = None
+) -> None:
+    """A table of texts that wrap, the first of each row as its head; column `quiet` is muted,
+    `mark` holds a word in one line.
+    """
+    looks = {quiet: " class=quiet", mark: " class=mark"}
+    lines = []
+    for head, *cells in rows:
+        own = [
+            f"<td{looks.get(place, '')}>{escape(cell)}</td>" for place, cell in enumerate(cells, 1)
+        ]
+        lines.append(f"<tr><th>{escape(head)}</th>{''.join(own)}</tr>")
+    html_table(lines)
+
+
+def html_table(lines: Iterable[str]) -> None:
+    """A table of rows of HTML."""
+    st.html(f"{TABLE_STYLE}<table class=rows>{''.join(lines)}</table>")
+
+
+def download(label: str, data: str | bytes | Callable[[], bytes], file: str, mime: str) -> None:
+    """A button for a file."""
+    st.download_button(
+        label, data, file, mime, on_click="ignore", icon=":material/download:", key=f"file-{file}"
+    )

@@ -7,31 +7,38 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from sweeps.analysis.labels import conclude_change
+from store.read.queries import panel_rows
+from store.rows.frames import rows_of
+from sweeps.analysis.labels import Conclusion, conclude_change
+from sweeps.analysis.rows import AccuracyRow
 from sweeps.model.metrics import INTERVAL, METRICS
-from sweeps.number_format import count
+from sweeps.number_format import count, image_text
 from sweeps.stats.pooling import ALPHA
 from webapp import queries
-from webapp.charts.corruption_map import corruption_chart
-from webapp.charts.disagreements import disagreement_chart
-from webapp.charts.encodings import with_links
-from webapp.charts.interval_rows import interval_chart
-from webapp.charts.pareto import Measure, pareto_chart
-from webapp.display import plain
-from webapp.display.arm_style import arm_styles
-from webapp.display.scope import Scope
-from webapp.queries import queries_quality
-from webapp.queries.quality_frames import (
-    FRONT_NOTE,
-    beside_unmodified,
-    evaluation_text,
-    with_front,
-    with_quality_words,
+from webapp.charts.panels import dense_first
+from webapp.charts.points import Measure, draw_points
+from webapp.charts.quality import (
+    corruption_chart,
+    disagreement_chart,
+    disagreement_rows,
+    interval_info,
 )
+from webapp.display import plain
+from webapp.display.arm_style import QUALIFIERS, arm_styles, label_arms
+from webapp.queries import Scope, kept
 from webapp.widgets import filters
 from webapp.widgets.chart_block import show_chart
-from webapp.widgets.choices import choose_one
-from webapp.widgets.tables import show_table, speed_and_quality
+from webapp.widgets.quality import (
+    beside_unmodified,
+    data_text,
+    models,
+    quality_metric,
+    quality_of,
+    show_front,
+    speed_and_quality,
+    with_quality_words,
+)
+from webapp.widgets.tables import show_table
 
 SPEEDS = (
     Measure(
@@ -71,12 +78,37 @@ NO_ACCURACY = {
 }
 
 
-def stop_without(state: str) -> None:
-    """Why there are no numbers, and what to do; ends the page."""
+@kept
+def accuracies(engine: Any, sweep: str, model: str, weights: str) -> pd.DataFrame:
+    """Rows of the view `accuracy` of a model's arms, with `arm`, `against`, the `word` of the
+    verdict on top-1 and the `text` of what was classified.
+    """
+    fixed = {"kind": quality_metric("vision")[0].name, "model": model, "weights": weights}
+    rows = panel_rows(engine, sweep, "accuracy", fixed, {})
+    missing = {name: None for name in QUALIFIERS if name not in rows}
+    found = label_arms(rows.assign(**missing), rows.iloc[:0].assign(**missing))[0]
+    judged = rows_of(found, AccuracyRow)
+    return found.assign(
+        word=[_conclusion(row).word for row in judged],
+        text=[
+            f"{data_text(row)}, {image_text(row.image_size or 0, row.image_shape)}"
+            for row in judged
+        ],
+    )
+
+
+def _conclusion(row: AccuracyRow) -> Conclusion:
+    """What a row allows to conclude about top-1, which counts the other way than its drop."""
+    low, high = (None if end is None else -end for end in (row.top1_drop_high, row.top1_drop_low))
+    change = -(row.top1_drop or 0.0)
+    return conclude_change(METRICS["top1"], change, low, high, verdict=row.verdict, floor=row.floor)
+
+
+def _explain_absence(state: str) -> None:
+    """Why there are no numbers, and what to do."""
     plain.sentence(NO_ACCURACY[state])
     if state == "not requested":
         plain.text_block(ACCURACY_SECTION)
-    st.stop()
 
 
 def states_in_words(found: pd.DataFrame) -> str:
@@ -84,71 +116,58 @@ def states_in_words(found: pd.DataFrame) -> str:
     words = []
     for state, own in found.groupby("state", sort=False):
         reasons = ", ".join(sorted(set(own["reason"].dropna()))) if state == "failed" else ""
-        words.append(
-            f"{count(len(own), 'comparison')} {state}" + (f" ({reasons})" if reasons else "")
-        )
+        note = f" ({reasons})" if reasons else ""
+        words.append(f"{count(len(own), 'comparison')} {state}{note}")
     return ", ".join(words)
 
 
-def accuracy_front(arms: pd.DataFrame, scope: Scope | str) -> None:
+def _accuracy_front(arms: pd.DataFrame, scope: Scope | str) -> None:
     """Accuracy against speed or work."""
     st.subheader("Accuracy against speed and work", anchor=False)
-    known = [
-        measure
+    titles = {
+        measure.title.partition(",")[0]: measure
         for measure in SPEEDS
         if measure.column in arms and arms[measure.column].notna().any()
-    ]
-    titles = {measure.title.partition(",")[0]: measure for measure in known}
-    measure = titles[choose_one("Against", list(titles), "x")]
-    first = arms.iloc[0]
-    plainly = {
-        "speedup": 1.0,
-        "arm_ms": first.get("baseline_ms"),
-        "gmacs_total": first.get("gmacs_baseline"),
-        "top1": first["top1_baseline"],
     }
-    points = with_front(beside_unmodified(arms, **plainly), (measure, TOP1_MEASURE))
-    colors = {name: style.color for name, style in arm_styles(points).items()}
-    chart = pareto_chart(with_links(points), measure, TOP1_MEASURE, colors=colors)
-    show_chart(chart, name="accuracy-pareto", data=points, scope_or_sweep=scope)
-    plain.sentence(FRONT_NOTE, "muted")
+    measure = titles[filters.choose_one("Against", list(titles), "x")]
+    first = arms.iloc[0]
+    points = beside_unmodified(
+        arms,
+        speedup=1.0,
+        arm_ms=first.get("baseline_ms"),
+        gmacs_total=first.get("gmacs_baseline"),
+        top1=first["top1_baseline"],
+    )
+    show_front(points, measure, TOP1_MEASURE, "accuracy-pareto", scope)
 
 
-def figures(rows: pd.DataFrame, scope: Scope | str) -> None:
+def _figures(rows: pd.DataFrame, scope: Scope | str) -> None:
     """One figure of each arm with its interval."""
     st.subheader("What changes in the outputs", anchor=False)
     titles = {title: name for name, title in FIGURES.items() if rows[name].notna().any()}
-    title = choose_one("Figure", list(titles), "figure")
+    title = filters.choose_one("Figure", list(titles), "figure")
     name = titles[title]
-    ends = {
-        "label": rows["arm"],
-        "value": rows[name],
-        "low": rows[f"{name}_low"],
-        "high": rows[f"{name}_high"],
-    }
+    columns = {"arm": "label", name: "value", f"{name}_low": "low", f"{name}_high": "high"}
     floor = METRICS["top1"].floor if name == "top1_drop" else 0.0
     colors = {arm: style.color for arm, style in arm_styles(rows).items()}
-    chart = interval_chart(
-        pd.DataFrame(ends), f"{title}, 95 % interval", none=0, floor=floor, colors=colors
-    )
-    show_chart(chart, name=f"accuracy-{name}", data=rows, scope_or_sweep=scope)
+    drawn = rows[list(columns)].rename(columns=columns)
+    info = interval_info(drawn, f"{title}, 95 % interval", none=0, floor=floor, colors=colors)
+    show_chart(draw_points(info), name=f"accuracy-{name}", data=rows, scope_or_sweep=scope)
 
 
-def agreement(rows: pd.DataFrame, scope: Scope | str, *, alone: bool) -> None:
+def _agreement(rows: pd.DataFrame, scope: Scope | str, *, alone: bool) -> None:
     """Images that only one of the two classifies correctly, with the other figures if `alone`: if
     no table above has them.
     """
     st.subheader("Images that only one of the two classifies correctly", anchor=False)
-    chart = disagreement_chart(rows.assign(label=rows["arm"]))
+    chart = disagreement_chart(disagreement_rows(rows.assign(label=rows["arm"])))
     show_chart(chart, name="accuracy-mcnemar", data=rows, scope_or_sweep=scope)
     listed = TABLE if alone else TABLE[:4]
-    show_table(
-        rows.assign(digits=0),
-        [name for name in listed if name in rows and rows[name].notna().any()],
-    )
+    known = [name for name in listed if name in rows and rows[name].notna().any()]
+    show_table(rows.assign(digits=0), known)
 
 
-def corruptions(rows: pd.DataFrame, scope: Scope | str) -> None:
+def _corruptions(rows: pd.DataFrame, scope: Scope | str) -> None:
     """The map of one arm."""
     st.subheader("Corrupted images", anchor=False)
     corrupted = rows[rows["corruption"].notna()]
@@ -156,76 +175,52 @@ def corruptions(rows: pd.DataFrame, scope: Scope | str) -> None:
         plain.sentence("The sweep requests no corrupted images.", "muted")
         return
     worst = str(corrupted.groupby("arm")["top1_drop"].mean().idxmax())
-    arm = choose_one("Arm", list(dict.fromkeys(corrupted["arm"])), "arm", worst)
+    arm = filters.choose_one("Arm", list(dict.fromkeys(corrupted["arm"])), "arm", worst)
     own = corrupted[corrupted["arm"] == arm]
-    words = [conclusion(row).word for row in own.itertuples()]
-    show_chart(
-        corruption_chart(own.assign(word=words)),
-        name="accuracy-corruptions",
-        data=own,
-        scope_or_sweep=scope,
-    )
+    chart = corruption_chart(own)
+    show_chart(chart, name="accuracy-corruptions", data=own, scope_or_sweep=scope)
 
 
-def conclusion(row: Any) -> Any:
-    """What a row of the view `accuracy` allows to conclude about top-1."""
-    change = (-row.top1_drop, -row.top1_drop_high, -row.top1_drop_low)
-    return conclude_change(METRICS["top1"], *change, verdict=row.verdict, floor=row.floor)
+def _chosen(scope: Scope | None, column: str, values: pd.Series, label: str, key: str) -> str:
+    """The model or weights of the filters where these are among the values, else of a choice."""
+    names, fixed = list(dict.fromkeys(values)), "" if scope is None else scope.fixed.get(column)
+    return str(fixed) if fixed in names else filters.choose_one(label, names, key)
 
 
 def _show() -> None:
     """The page, from its answer down."""
     sweep = filters.chosen_sweep()
-    requested = queries_quality.models(sweep, "vision")
+    requested = models(sweep, "vision")
     if requested.empty:
-        stop_without("not requested")
+        _explain_absence("not requested")
+        return
     scope = filters.choose_scope(sweep) if len(queries.panels(sweep)) else None
-    names, of_scope = list(dict.fromkeys(requested["model"])), {} if scope is None else scope.fixed
-    model = (
-        of_scope["model"]
-        if of_scope.get("model") in names
-        else choose_one("Accuracy of", names, "of")
-    )
+    model = _chosen(scope, "model", requested["model"], "Accuracy of", "of")
     of_model = requested[requested["model"] == model]
-    trained = list(dict.fromkeys(of_model["weights"]))
-    weights = (
-        of_scope["weights"]
-        if of_scope.get("weights") in trained
-        else choose_one("Weights of it", trained, "trained")
-    )
-    found = queries_quality.accuracies(sweep, {"model": model, "weights": weights})
+    weights = _chosen(scope, "weights", of_model["weights"], "Weights of it", "trained")
+    found = accuracies(sweep, model, weights)
+    states = set(of_model["state"])
     if found.empty:
-        stop_without(
-            next(
-                (state for state in ("queued", "failed") if (of_model["state"] == state).any()),
-                "not measured",
-            )
-        )
-    against = choose_one(
-        "Against",
-        sorted(found["against"].unique(), key=lambda name: (not name.startswith("dense"), name)),
-        "beside",
-    )
+        open_states = (state for state in ("queued", "failed") if state in states)
+        _explain_absence(next(open_states, "not measured"))
+        return
+    baselines = sorted(found["against"].unique(), key=dense_first)
+    against = filters.choose_one("Against", baselines, "beside")
     found = found[found["against"] == against]
-    evaluations = found.assign(text=[evaluation_text(row) for row in found.itertuples()])
-    ordered = evaluations.sort_values(
+    ordered = found.sort_values(
         ["corruption", "image_size"], ascending=[True, False], na_position="first"
     )
-    text = choose_one("Images", list(dict.fromkeys(ordered["text"])), "images")
-    rows = evaluations[evaluations["text"] == text].sort_values("top1_drop")
+    text = filters.choose_one("Images", list(dict.fromkeys(ordered["text"])), "images")
+    rows = found[found["text"] == text].sort_values("top1_drop")
 
     about: Scope | str = sweep if scope is None else scope
-    words = pd.Series([conclusion(row).word for row in rows.itertuples()]).value_counts()
-    plain.sentence(
-        f"Top-1 accuracy of {count(len(rows), 'arm')}:"
-        f" {', '.join(f'{number} {word}' for word, number in words.items())}.",
-        "strong",
-    )
+    words = ", ".join(f"{number} {word}" for word, number in rows["word"].value_counts().items())
+    plain.sentence(f"Top-1 accuracy of {count(len(rows), 'arm')}: {words}.", "strong")
     plain.sentence(
         f"{model} on {count(int(rows['images'].max()), 'image')} of {text}, against {against}",
         "muted",
     )
-    if (of_model["state"] != "measured").any():
+    if states != {"measured"}:
         plain.sentence(
             f"Of the accuracy that the sweep requests: {states_in_words(of_model)}.", "muted"
         )
@@ -233,7 +228,7 @@ def _show() -> None:
     arms = rows
     if scope is not None:
         points, _ = queries.scope_points(scope)
-        quality = queries_quality.quality_of(sweep, "vision", {"model": model, "weights": weights})
+        quality = quality_of(sweep, "vision", model, weights)
         chosen = quality.effects[quality.effects["comparison_id"].isin(rows["comparison_id"])]
         timed = with_quality_words(
             points[points["image_size"] == rows["image_size"].iloc[0]],
@@ -241,24 +236,18 @@ def _show() -> None:
         )
         if len(timed):
             st.subheader("Speed and accuracy", anchor=False)
-            speed_and_quality(timed, quality)
-            extra = [
-                name
-                for name in ("speedup", "speedup_low", "speedup_high", "arm_ms", "baseline_ms")
-                if name in timed
-            ]
+            speed_and_quality(timed, quality.spec)
             # a time without enough pairs surpasses nothing either
             few = timed["verdict"] == "insufficient"
             timed = timed.assign(arm_ms=timed["arm_ms"].mask(few))
-            arms = rows.merge(
-                timed[["quality_pair_id", *extra]].drop_duplicates("quality_pair_id"),
-                how="left",
-                on="quality_pair_id",
-            )
-    accuracy_front(arms, about)
-    figures(rows, about)
-    agreement(rows, about, alone=arms is rows)
-    corruptions(found, about)
+            columns = ["speedup", "speedup_low", "speedup_high", "arm_ms", "baseline_ms"]
+            own = timed[["quality_pair_id", *columns]].drop_duplicates("quality_pair_id")
+            arms = rows.merge(own, how="left", on="quality_pair_id")
+    _accuracy_front(arms, about)
+    _figures(rows, about)
+    _agreement(rows, about, alone=arms is rows)
+    _corruptions(found, about)
 
 
-_show()
+if __name__ == "__main__":
+    _show()

@@ -3,15 +3,21 @@ them.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass
 from html import escape
+from typing import NamedTuple
 
+import pandas as pd
 import streamlit as st
 
 from store.read.curves import label_hosts
-from store.read.quality import quality_metrics
+from store.read.quality import conclude_quality, join_quality, quality_metrics, quality_rows
 from store.rows.frames import rows_of
-from sweeps.number_format import AXIS_LABELS, count, is_missing
+from sweeps.analysis.labels import GAINS, Finding
+from sweeps.analysis.rows import ClaimRow
+from sweeps.model.flags import split_flags, wrong
+from sweeps.model.metrics import METRICS, MetricSpec
+from sweeps.number_format import AXIS_LABELS, count
 from sweeps.text.condition_text import (
     cautions,
     load_caution,
@@ -19,30 +25,214 @@ from sweeps.text.condition_text import (
     slow_caution,
     states_caution,
 )
+from sweeps.text.curves import (
+    CurveAnswer,
+    answer_of_curves,
+    answer_of_points,
+    axis_place,
+    describe_break_even,
+    merit_of,
+)
 from webapp import queries
-from webapp.charts import curves
-from webapp.charts.emphasis import ranked_arms
-from webapp.charts.published import published_points
+from webapp.charts import curves, panels
+from webapp.charts.panels import X_COLUMN, Panel, flagged
 from webapp.display import links, plain, texts
 from webapp.display.arm_style import ArmStyle, arm_styles
 from webapp.display.axis_curves import Axis, curves_along, size_of
-from webapp.display.scope import Scope
-from webapp.queries import answers
+from webapp.display.texts import PointRow
+from webapp.queries import Scope
 from webapp.widgets import filters
 from webapp.widgets.chart_block import draw_chart, offer_files
-from webapp.widgets.glossary import show_glossary
-from webapp.widgets.running import running_strip
+from webapp.widgets.quality import QualityOfPoint, data_text
 from webapp.widgets.tables import point_table
+from webapp.widgets.words import running_strip, show_glossary
+from workers.methods import purpose
 
-MAX_PANELS = 12  # drawn at once
+# Drawn at once.
+MAX_PANELS = 12
 _CARDS = (
     "display:grid; grid-template-columns:repeat(auto-fit,minmax(16rem,1fr)); gap:1rem 2rem;"
     " line-height:1.5"
 )
 
 
-def show_answer(
-    panel: curves.Panel,
+@dataclass(frozen=True)
+class MethodCard:
+    """What the best arm of a method does."""
+
+    method: str
+    arm: str
+    headline: str
+    lines: list[str]
+    why: str
+    """The reason of the analysis for its break-even; empty where there is none."""
+
+
+class PanelAnswers(NamedTuple):
+    """What sentence and cards of a panel are made from, read once for both."""
+
+    panel: Panel
+    axis: Axis
+    points: Mapping[str, list[PointRow]]
+    """Those of each arm that no flag marks as wrong, or all where each is; arms best first, points
+    in order along the axis."""
+    rows: Mapping[str, list[ClaimRow]]
+    """By arm."""
+    curves: Mapping[str, CurveAnswer]
+    """What the curve of each arm claims; empty for a panel with one size."""
+
+    @property
+    def counted(self) -> list[PointRow]:
+        return [row for own in self.points.values() for row in own]
+
+
+def answers_of_panel(panel: Panel, axis: Axis) -> PanelAnswers:
+    right = panel.points[~flagged(panel.points)]
+    counted = pd.concat([right, panel.points[~panel.points["arm"].isin(right["arm"])]])
+    ordered = counted.sort_values(X_COLUMN[axis], kind="stable")
+    points: dict[str, list[PointRow]] = {
+        arm: [] for arm in panels.ranked_arms(panel.points, panel.break_evens)
+    }
+    for row in texts.point_rows(ordered):
+        points[row.arm].append(row)
+    rows = panels.rows_by_arm(panel.break_evens)
+    known = PanelAnswers(panel, axis, points, rows, {})
+    return known if panel.single(axis) else known._replace(curves=_curves(known))
+
+
+def _curves(known: PanelAnswers) -> dict[str, CurveAnswer]:
+    """What the curve of each arm claims, best first."""
+    unit = size_of(known.panel.points).token_unit
+    found = {}
+    for arm, (first, *_) in known.points.items():
+        rows = known.rows.get(arm, [])
+        sentence = describe_break_even(rows, unit)
+        verdict, merit = (rows[0].verdict, merit_of(rows)) if rows else ("unclear", (0, 0.0))
+        for_use = purpose(first.method) == "optimisation"
+        found[arm] = CurveAnswer(first.method, arm, sentence, verdict, merit, for_use)
+    return found
+
+
+def answer_sentence(known: PanelAnswers) -> str:
+    """One sentence, the same as in the terminal's report of a sweep with this panel alone."""
+    if known.curves:
+        return answer_of_curves(list(known.curves.values()))
+    gains = [row for row in known.counted if _gain(row)]
+    best = max(gains, key=lambda row: row.speedup_low or 0.0, default=None)
+    if best is None:
+        return answer_of_points(len(known.counted), "")
+    found = texts.speed(best)
+    return answer_of_points(
+        len(known.counted),
+        f"{best.arm}, {found.numbers} in {METRICS[best.metric].label} ({found.word}) against"
+        f" {best.against}",
+    )
+
+
+def measured_span(known: PanelAnswers) -> str:
+    """What was measured along the axis, such as `4 to 196 tokens`."""
+    values = [_at(row, known.axis) for row in known.counted]
+    unit = size_of(known.panel.points).token_unit
+    low, high = (axis_place(value, known.axis, unit) for value in (min(values), max(values)))
+    if low == high:
+        return high
+    words, ends = low.split(), high.split()
+    while words and ends and words[-1] == ends.pop():
+        words.pop()
+    return f"{' '.join(words)} to {high}"
+
+
+def first_clear_tokens(known: PanelAnswers) -> int:
+    """The fewest tokens at which the best arm clearly gains, else the most that were measured."""
+    own = next(iter(known.points.values()))
+    tokens = sorted(row.tokens or 0 for row in own)
+    clear = sorted(row.tokens or 0 for row in own if _gain(row))
+    return clear[0] if clear else tokens[-1]
+
+
+def method_cards(known: PanelAnswers, quality: Mapping[str, str]) -> list[MethodCard]:
+    """A card for each method, best first; `quality` has the cost in quality of arms in words, where
+    it is known.
+    """
+    families: dict[str, list[str]] = {}
+    for arm, (first, *_) in known.points.items():
+        families.setdefault(first.method, []).append(arm)
+    random = known.panel.about["weights"] == "random" and not quality
+    why = "not known, the weights are random" if random else "not measured in this sweep"
+    return [
+        _card(known, method, arms, quality.get(arms[0], f"quality: {why}"))
+        for method, arms in families.items()
+    ]
+
+
+def quality_words(points: pd.DataFrame, effects: pd.DataFrame, spec: MetricSpec) -> dict[str, str]:
+    """The change in quality of each arm that was evaluated, with the data; `effects` are rows of
+    the view `effect`.
+    """
+    rows = quality_rows(effects, spec.name)
+    if rows.empty:
+        return {}
+    own = points.drop(columns=["data", "corruption", "severity"], errors="ignore")
+    found = join_quality(own, rows).drop_duplicates("arm").dropna(subset=["effect"])
+    words = {}
+    for row in rows_of(found, QualityOfPoint):
+        loss = texts.loss_phrase(conclude_quality(row, spec))
+        words[row.arm] = f"{spec.label} {loss} on {data_text(row)}"
+    return words
+
+
+def _card(known: PanelAnswers, method: str, arms: Sequence[str], quality: str) -> MethodCard:
+    arm = arms[0]
+    own, rows = known.points[arm], known.rows.get(arm, [])
+    single = known.panel.single(known.axis)
+    headline = texts.single_point(own[0]) if single else known.curves[arm].sentence
+    pairs = sorted({row.pairs or 0 for row in own})
+    span = " to ".join(f"{number:,}" for number in dict.fromkeys((pairs[0], pairs[-1])))
+    noted = ", flagged" if any(wrong(split_flags(row.flags)) for row in own) else ""
+    lines = [
+        *([] if single else _speeds(known, own, rows)),
+        f"{count(len(own), 'point')} of {span} pairs{noted}",
+        quality,
+        *([f"{count(len(arms) - 1, 'more arm')} below"] if len(arms) > 1 else []),
+    ]
+    role = purpose(method)
+    title = method if role == "optimisation" else f"{method} (a {role})"
+    return MethodCard(title, arm, headline, lines, rows[0].why if rows else "")
+
+
+def _speeds(known: PanelAnswers, points: Sequence[PointRow], rows: Sequence[ClaimRow]) -> list[str]:
+    """The first clear gain of a curve that pays from some point on, and the best speed-up; `points`
+    are in order along the axis.
+    """
+    unit = size_of(known.panel.points).token_unit
+    decided = [row for row in points if row.verdict not in texts.UNDECIDED]
+    best = (
+        max(decided, key=lambda row: row.speedup or 0.0)
+        if decided
+        else max(points, key=lambda row: row.pairs or 0)
+    )
+    chosen = {"best speed-up" if decided else "no speed-up yet": best}
+    first = next((row for row in points if _gain(row)), None)
+    if rows and merit_of(rows)[0] >= 2 and first is not None and first is not best:
+        chosen = {"first clear gain": first} | chosen
+    return [
+        f"{word}, at {axis_place(_at(row, known.axis), known.axis, unit)}:"
+        f" {texts.speed_numbers(row)}"
+        for word, row in chosen.items()
+    ]
+
+
+def _at(row: PointRow, axis: Axis) -> float:
+    places = {"tokens": row.tokens, "gmacs": row.gmacs_baseline, "gmacs_saved": row.gmacs_saved}
+    return float(places[axis] or 0.0)
+
+
+def _gain(row: PointRow) -> bool:
+    return texts.speed(row).finding in GAINS - {Finding.SMALL_GAIN}
+
+
+def _show_answer(
+    panel: Panel,
     condition: str,
     axis: Axis,
     scope: Scope,
@@ -51,31 +241,33 @@ def show_answer(
     quality: Mapping[str, str] | None,
 ) -> None:
     """The sentence, what it was measured on, and the cards if the cost in quality is given."""
-    known = answers.answers_of_panel(panel, axis)
-    plain.sentence(answers.answer_sentence(known), "strong")
-    span = answers.measured_span(known)
+    known, about = answers_of_panel(panel, axis), panel.about
+    plain.sentence(answer_sentence(known), "strong")
     plain.sentence(
-        f"Measured on {condition} · {panel.about['model']} · {span} · against"
-        f" {panel.about['against']}",
+        f"Measured on {condition} · {about['model']} · {measured_span(known)} · against"
+        f" {about['against']}",
         "muted",
     )
     if quality is None:
         return
-    cards = [
-        card_html(card, styles[card.arm], scope) for card in answers.method_cards(known, quality)
-    ]
+    cards = [_card_html(card, styles[card.arm], scope) for card in method_cards(known, quality)]
     st.html(f'<div style="{_CARDS}">{"".join(cards)}</div>')
-    about, tokens = panel.about, answers.first_clear_tokens(known)
     choose = links.page_link(
-        "choose", sweep=scope.sweep, model=about["model"], batch=about["batch_size"], tokens=tokens
+        "choose",
+        sweep=scope.sweep,
+        model=about["model"],
+        batch=about["batch_size"],
+        tokens=first_clear_tokens(known),
     )
     words = "Another number of tokens, or a limit on quality: choose an arm"
     st.html(f"<p>{plain.link(words, choose)}</p>")
 
 
-def card_html(card: answers.MethodCard, style: ArmStyle, scope: Scope) -> str:
+def _card_html(card: MethodCard, style: ArmStyle, scope: Scope) -> str:
     """One card; all of its words are escaped."""
-    why = links.page_link("explain", **_address(scope) | {"arm": card.arm})
+    keys = [key for key in st.query_params if key not in {"arm", "axis", "flagged", "references"}]
+    address = {key: st.query_params[key] for key in keys}
+    why = links.page_link("explain", **address | {"sweep": scope.sweep, "arm": card.arm})
     lines = "".join(f"<div>{escape(line)}</div>" for line in card.lines)
     return (
         f'<div style="border-left:4px solid {style.color}; padding-left:0.9rem;'
@@ -87,127 +279,110 @@ def card_html(card: answers.MethodCard, style: ArmStyle, scope: Scope) -> str:
     )
 
 
-def _address(scope: Scope) -> dict[str, str]:
-    """The choices of this page, for links to others that have the same filters."""
-    keys = [key for key in st.query_params if key not in {"arm", "axis", "flagged", "references"}]
-    return {key: st.query_params[key] for key in keys} | {"sweep": scope.sweep}
-
-
-def notes(panels: Sequence[curves.Panel], reading: Sequence[str], scope: Scope, axis: Axis) -> None:
+def _notes(found: Sequence[Panel], reading: Sequence[str], scope: Scope, axis: Axis) -> None:
     """How the chart is read, and limits of the answers above."""
     lines = list(dict.fromkeys(reading))
-    if any(panel.single(axis) for panel in panels):
-        lines.append(
-            f"One {size_of(panels[0].points).one_size} was measured; a break-even needs several."
-        )
+    if any(panel.single(axis) for panel in found):
+        size = size_of(found[0].points).one_size
+        lines.append(f"One {size} was measured; a break-even needs several.")
     parameters = queries.parameters(scope)
-    models = {(str(panel.about["model"]), str(panel.about["weights"])) for panel in panels}
+    models = {(str(panel.about["model"]), str(panel.about["weights"])) for panel in found}
     for model, weights in sorted(models):
         lines += cautions(model, weights, parameters[model]) if model in parameters else []
-    points = [row for panel in panels for row in rows_of(panel.points)]
-    loaded, slow = (
-        load_caution(row.flags for row in points),
-        slow_caution(row.host_speed for row in points if not is_missing(row.host_speed)),
-    )
+    points = [row for panel in found for row in texts.point_rows(panel.points)]
     named = [(row.arm, row) for row in points]
-    found = (*mean_caution(named), *states_caution(named), *loaded, *slow)
-    lines += [f"{texts.typeset(line[:1].upper() + line[1:])}." for line in found]
+    for line in (
+        *mean_caution(named),
+        *states_caution(named),
+        *load_caution(row.flags for row in points),
+        *slow_caution(row.host_speed for row in points),
+    ):
+        lines.append(f"{texts.typeset(texts.capitalised(line))}.")
     plain.sentence("\n".join(lines), "muted")
 
 
 @st.fragment
-def points_as_table() -> None:
+def _points_as_table(listed: pd.DataFrame) -> None:
     """The table, which is made once it is opened."""
     with st.expander(
         "Points as a table", key="table", on_change="rerun", bind="query-params"
     ) as box:
         if box.open:
-            point_table(_listed)
+            point_table(listed)
 
 
-running_strip()
-_scope = filters.chosen_scope()
-points, break_evens = queries.scope_points(_scope)
-_top = st.container()
-with st.container(horizontal=True, vertical_alignment="bottom"):
-    _axis = filters.choose_axis(curves.curve_axes(points, break_evens))
-    all_styles, _timed = arm_styles(points), points
-    points, break_evens = curves_along(points, break_evens, _axis)
-    if points.empty:
-        plain.sentence("No point lies on a curve along this axis.")
-        st.stop()
-    _styles = arm_styles(points) if _axis == "gmacs_saved" else all_styles
-    _selected = filters.choose_highlight(ranked_arms(points, break_evens))
-    _show_flagged = filters.choose_flagged(int(curves.flagged(points).sum()))
-    _published = queries.references()
-    _references = filters.choose_references(len(published_points(_published, points, _axis)))
-_by = _scope.facet if _scope.facet in {"dtype", "runtime"} else None
-_draw = partial(curves.panel_views, points, break_evens, _axis, styles=_styles, by=_by)
-_panels = list(curves.curve_panels(points, break_evens, _axis, _by))
-_hosts = label_hosts(points)
-_quality: dict[str, str] = {}
-for _kind, _spec in quality_metrics(points["kind"].iloc[0]):
-    _quality |= answers.quality_words(
-        points, queries.model_effects(_scope, _kind.name, _spec.name), _spec
-    )
-_alone = _timed.loc[~_timed["comparison_id"].isin(points["comparison_id"]), "arm"].nunique()
-with _top:
-    if _alone:
-        along = AXIS_LABELS[_axis].along
+def _show() -> None:
+    running_strip()
+    scope = filters.chosen_scope()
+    timed, all_break_evens = queries.scope_points(scope)
+    top = st.container()
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        axis = filters.choose_axis(panels.curve_axes(timed, all_break_evens))
+        points, break_evens = curves_along(timed, all_break_evens, axis)
+        if points.empty:
+            plain.sentence("No point lies on a curve along this axis.")
+            return
+        styles = arm_styles(points if axis == "gmacs_saved" else timed)
+        selected = filters.choose_highlight(panels.ranked_arms(points, break_evens))
+        doubtful = flagged(points)
+        show_flagged = filters.choose_shown(int(doubtful.sum()), "flagged", "flagged")
+        published = queries.references()
+        number = len(panels.published_points(published, points, axis))
+        beside = published if filters.choose_shown(number, "published", "references") else None
+    by = scope.facet if scope.facet in {"dtype", "runtime"} else None
+    found = list(panels.curve_panels(points, break_evens, axis, by))
+    hosts = label_hosts(points)
+    quality: dict[str, str] = {}
+    for kind, spec in quality_metrics(points["kind"].iloc[0]):
+        effects = queries.model_effects(scope, kind.name, spec.name)
+        quality |= quality_words(points, effects, spec)
+    alone = timed.loc[~timed["comparison_id"].isin(points["comparison_id"]), "arm"].nunique()
+    with top:
+        if alone:
+            plain.sentence(
+                f"{count(alone, 'more arm')} without a curve along {AXIS_LABELS[axis].along}:"
+                " another axis below shows them.",
+                "muted",
+            )
+        for panel in found[:MAX_PANELS]:
+            condition = panels.condition_words(panel, axis, hosts)
+            words = quality if len(found) == 1 else None
+            _show_answer(panel, condition, axis, scope, styles, quality=words)
+    infos: list[panels.PanelInfo] = []
+    try:
+        infos += panels.panel_infos(
+            *(points, break_evens, axis),
+            styles=styles,
+            by=by,
+            show_flagged=show_flagged,
+            references=beside,
+            selected=selected,
+        )
+    except ValueError as problem:
+        plain.sentence(f"{str(problem).capitalize()}.")
+    for number, info in enumerate(infos[:MAX_PANELS]):
+        if len(infos) > 1:
+            plain.sentence(f"{info.title} · {info.condition}")
+        drawn = curves.draw_panel(info, links=True, width="container")
+        draw_chart(drawn, f"curves-{number}")
+        if info.strip is not None:
+            draw_chart(curves.draw_strip(info, "container"), f"strip-{number}")
+    if len(found) > MAX_PANELS:
         plain.sentence(
-            f"{count(_alone, 'more arm')} without a curve along {along}: another axis below shows"
-            " them.",
-            "muted",
+            f"{MAX_PANELS} of {len(found)} panels are shown; choose above to see the others."
         )
-    for panel in _panels[:MAX_PANELS]:
-        condition = curves.condition_words(panel, _axis, _hosts)
-        show_answer(
-            panel,
-            condition,
-            _axis,
-            _scope,
-            _styles,
-            quality=_quality if len(_panels) == 1 else None,
+    _notes(found, [line for info in infos[:MAX_PANELS] for line in info.notes], scope, axis)
+    if infos:
+        listed = points if show_flagged else points[~doubtful]
+        offer_files(
+            lambda: curves.speedup_chart(infos),
+            name=f"speedup-{axis}",
+            data=listed,
+            scope_or_sweep=scope,
         )
-_beside = _published if _references else None
-_listed = points if _show_flagged else points[~curves.flagged(points)]
-try:
-    views = list(
-        _draw(
-            show_flagged=_show_flagged,
-            references=_beside,
-            selected=_selected,
-            links=True,
-            width="container",
-        )
-    )[:MAX_PANELS]
-except ValueError as problem:
-    views = []
-    plain.sentence(f"{str(problem).capitalize()}.")
-for number, view in enumerate(views):
-    if len(views) > 1:
-        plain.sentence(f"{view.title} · {view.condition}")
-    draw_chart(view.curves, f"curves-{number}")
-    if view.strip is not None:
-        draw_chart(view.strip, f"strip-{number}")
-if len(_panels) > MAX_PANELS:
-    plain.sentence(
-        f"{MAX_PANELS} of {len(_panels)} panels are shown; choose above to see the others."
-    )
-notes(_panels, [line for view in views for line in view.notes], _scope, _axis)
-if views:
-    offer_files(
-        lambda: curves.speedup_chart(
-            *(points, break_evens, _axis),
-            styles=_styles,
-            by=_by,
-            show_flagged=_show_flagged,
-            references=_beside,
-            selected=_selected,
-        ),
-        name=f"speedup-{_axis}",
-        data=_listed,
-        scope_or_sweep=_scope,
-    )
-    points_as_table()
-show_glossary()
+        _points_as_table(listed)
+    show_glossary()
+
+
+if __name__ == "__main__":
+    _show()

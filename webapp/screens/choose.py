@@ -1,19 +1,40 @@
 """Page: which measured arm to use for a model, so many tokens and such a batch, or the unmodified
-model, and what shows it.
+model, and what shows it. Every input is a query parameter, so that a link shows the same advice.
 """
 
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import accumulate
+from typing import Any, NamedTuple, get_args
 
-import altair as alt
 import pandas as pd
 import streamlit as st
 
 from store.errors import StoreError
-from store.read.advice.advice import AdviceRequest, RefusedError, command_line
+from store.read.advice.advice import (
+    AdviceRequest,
+    RefusedError,
+    answers_of,
+    at_batch,
+    checked,
+    command_line,
+    condition_arms,
+)
+from store.read.advice.condition_arms import ConditionArms, MethodFacts
+from store.read.advice.policy_file import PolicyFile, policy_file
+from store.read.advice.timed_arms import (
+    TimedCondition,
+    measured_conditions,
+    timed_conditions,
+    timed_sizes,
+)
 from sweeps.errors import UserError
-from sweeps.model.metrics import METRICS
+from sweeps.language.confirmation import comparison_at, sweep_of
+from sweeps.model.condition import Device
+from sweeps.model.job import Comparison
+from sweeps.model.metrics import METRICS, timed_metrics
 from sweeps.number_format import count
 from sweeps.text.advice_text import (
     UNMODIFIED_LABEL,
@@ -25,58 +46,342 @@ from sweeps.text.advice_text import (
     doubt_sentence,
     quality_sentence,
 )
-from webapp.blocks.advice_inputs import choose_request
-from webapp.charts.pareto import Measure, pareto_chart
+from webapp.charts.pareto import pareto_info
+from webapp.charts.points import Measure, draw_points
 from webapp.display import links, plain, texts
 from webapp.display.arm_style import method_colors
-from webapp.queries import queries_choose
+from webapp.queries import kept
+from webapp.widgets import filters
 from webapp.widgets.chart_block import show_chart
+from workers.methods import all_methods, purpose
+from workers.methods.arm_labels import params_label
 
-WIDE = 48  # letters of the longest label beside which the other columns are still seen
-MAX_SHOWN = 40_000  # letters of a policy; the file has all
-TOOLTIPS = [
-    alt.Tooltip("arm:N", title="Arm"),
-    alt.Tooltip("numbers:N", title="Speed-up"),
-    alt.Tooltip("ms:N", title="ms (unmodified)"),
-    alt.Tooltip("cost:N", title="Loss of quality"),
-    alt.Tooltip("amount:Q", title="Memory, times less", format=".2f"),
-    alt.Tooltip("note:N", title="Note"),
-]
+METHODS = MethodFacts(params_label, purpose)
+# Of the conditions that are read at once, but for the fullest, which is always; all are where
+# there is a request for them.
+MAX_POINTS = 2000
+ANY = "any"
+# Tokens, or inputs of a batch.
+MOST = 10_000_000
+TOKENS_HELP = "Of the unmodified model: patch tokens of an image, or tokens of the prompt"
+DROP_HELP = (
+    "Quality that an arm may lose by the upper end of its interval: points of top-1, or bits per"
+    " byte; empty: any"
+)
+# Letters of the longest label beside which the other columns are still seen.
+WIDE = 48
+# Letters of a policy; the file has all.
+MAX_SHOWN = 40_000
+ADVICE_HOVER = {
+    "arm": "Arm",
+    "numbers": "Speed-up",
+    "ms": "ms (unmodified)",
+    "cost": "Loss of quality",
+    "amount": ("Memory, times less", ".2f"),
+    "note": "Note",
+}
 SPEED = Measure("speedup", "Speed-up", "higher", "ratio")
-# The table begins and ends with these: a narrow screen shows what matters most. Streamlit would
-# print a bare string here.
 FIRST_COLUMNS = ("rank", "arm", "evidence", "and")
+# The table begins and ends with these: a narrow screen shows what matters most.
 LAST_COLUMNS = ("runtime", "pairs", "measured at")
 
 
-def show_ranking(advice: Advice) -> None:
+class FullestAdvice(NamedTuple):
+    """What the page shows on a request."""
+
+    found: Sequence[Advice]
+    hidden: int
+    """Conditions that were not read, since they have fewer points than those that were."""
+
+
+@kept
+def known_conditions(engine: Any) -> pd.DataFrame:
+    """See `store.read.advice.timed_arms.measured_conditions`."""
+    return measured_conditions(engine)
+
+
+@kept
+def model_sizes(engine: Any, model: str, batch: int) -> dict[int, int]:
+    """See `store.read.advice.timed_arms.timed_sizes`."""
+    return timed_sizes(engine, model, batch)
+
+
+@kept
+def read_timed(engine: Any, request: AdviceRequest) -> Sequence[TimedCondition]:
+    """The conditions that a request at any size may rest on, those with the most points first."""
+    limits = {"device": request.device, "runtime": request.runtime, "metric": request.metric}
+    return timed_conditions(engine, request.model, request.batch, **limits)
+
+
+@kept
+def read_arms(
+    engine: Any, request: AdviceRequest, only: tuple[TimedCondition, ...] | None
+) -> Sequence[ConditionArms]:
+    """What a request at any size rests on. Raises as `advice` does."""
+    return at_batch(engine, request, METHODS, only)
+
+
+def advice(request: AdviceRequest, *, every: bool = False) -> FullestAdvice:
+    """What `breakeven advise --pareto` prints, for the conditions with the most points, or for
+    `every` condition.
+
+    Others are read as well where none of these has an answer. Raises `StoreError`, and
+    `RefusedError` where nothing measured answers it.
+    """
+    at_any_size, only = _at_any_size(request), _fullest(request)
+    if only is not None and not every:
+        with suppress(RefusedError):
+            hidden = len(read_timed(at_any_size)) - len(only)
+            return FullestAdvice(answers_of(read_arms(at_any_size, only), request), hidden)
+    return FullestAdvice(answers_of(read_arms(at_any_size, None), request), 0)
+
+
+def _at_any_size(request: AdviceRequest) -> AdviceRequest:
+    return request._replace(tokens=0, max_drop=None, pareto=False)
+
+
+def _fullest(request: AdviceRequest) -> tuple[TimedCondition, ...] | None:
+    """The conditions with the most points where all together have too many."""
+    known = read_timed(_at_any_size(request))
+    sums = accumulate(each.points for each in known)
+    few = max(1, sum(points <= MAX_POINTS for points in sums))
+    return tuple(known[:few]) if few < len(known) else None
+
+
+def checked_advice(advice: Advice) -> Advice:
+    """See `store.read.advice.advice.checked`."""
+    if advice.winner is None or advice.winner.interpolated:
+        return advice
+
+    @kept
+    def checks(engine: Any, *_place: str) -> Any:
+        return checked(engine, advice).checks
+
+    (row,) = advice.winner.rows
+    found = checks(row.comparison_id, row.environment, row.host, advice.metric)
+    return replace(advice, checks=found)
+
+
+def policy(request: AdviceRequest, created: float) -> PolicyFile:
+    """What `breakeven export-policy` writes for the model of a request at all sizes and batches."""
+
+    @kept
+    def read(engine: Any, same: AdviceRequest) -> PolicyFile:
+        found = condition_arms(
+            engine,
+            METHODS,
+            model=same.model,
+            device=same.device,
+            runtime=same.runtime,
+            data=same.data,
+            metric=same.metric,
+        )
+        return policy_file(engine, found, max_drop=same.max_drop, created=created)
+
+    return read(request._replace(tokens=0, batch=0, pareto=False))
+
+
+def winner_sweep(advice: Advice) -> str:
+    """The sweep file that measures the first arm again at this size; empty where the unmodified
+    model comes first.
+
+    Raises `UserError` where no input has the size, or a method is not installed.
+    """
+    winner = advice.winner
+    if winner is None:
+        return ""
+    comparison = comparison_at(winner.comparison, int(winner.rows[-1].tokens), advice.tokens)
+    question = f"Is {winner.label} as fast on fresh pairs as when it was chosen?"
+    return _written([comparison], f"confirm-{comparison.question_id}", question)
+
+
+def sweep_for_missing_points(
+    request: AdviceRequest, chosen: Advice | None, batches: Sequence[int] = ()
+) -> str:
+    """The sweep file that measures at this size what is not known there; empty where nothing is
+    missing.
+
+    In the condition of the advice, or else in the first one of the model, at the nearest of the
+    `batches` where its own is none. Raises `UserError` where no input has the size, or a method is
+    not installed.
+    """
+    near = request._replace(batch=batches[0]) if batches else request
+    same: list[ConditionArms] = []
+    with suppress(RefusedError):
+        for only in dict.fromkeys((_fullest(near), None)):
+            same = same or [
+                each
+                for each in read_arms(_at_any_size(near), only)
+                if chosen is None or each.title(request.tokens) == chosen.title
+            ]
+    missing = same[0].missing_at(request.tokens, request.batch) if same else []
+    if not missing:
+        return ""
+    question = (
+        f"What does {request.model} gain at {request.tokens} tokens and batch {request.batch}?"
+    )
+    return _written(missing, f"measure-{missing[0].question_id}", question)
+
+
+def _written(comparisons: Sequence[Comparison], name: str, question: str) -> str:
+    known = all_methods()
+    for each in comparisons:
+        for step in (*each.arm.stack, *each.baseline.stack):
+            if step.method not in known:
+                raise UserError(f"the method {step.method} is not installed here")
+    return sweep_of(comparisons, name, question, known)
+
+
+def _choose_request(known: pd.DataFrame) -> AdviceRequest:
+    """The request that the widgets and the address hold; `known` are rows of `measured_conditions`,
+    at least one.
+    """
+    unknown: list[str] = []
+    newest = known.sort_values(["at", "points"]).iloc[-1]
+    models = sorted(known["model"].unique())
+    model = _held("model", models, str(newest["model"]), unknown)
+    own = known[known["model"] == model]
+    metrics = [name for name in timed_metrics() if name in set(own["metric"])]
+    options = {
+        "device": [ANY, *sorted(own["device"].unique())],
+        "runtime": [ANY, *sorted(own["runtime"].unique())],
+        "metric": metrics,
+    }
+    values = {name: _held(name, known, known[0], unknown) for name, known in options.items()}
+    points = own.groupby("batch_size")["points"].sum()
+    batch = _number(
+        "batch", _often(dict(zip(points.index.tolist(), points.tolist(), strict=True)))[0], unknown
+    )
+    tokens = _number("tokens", _often(model_sizes(model, batch))[-1], unknown)
+    filters.keep_notes("choose", unknown)
+    drawn = {
+        name: value
+        for name, value in values.items()
+        if len(options[name]) > (1 if name == "metric" else 2)
+    }
+    _seed_numbers({"tokens": tokens, "batch": batch})  # first: the next line may begin the run anew
+    filters.seed_choices(
+        {
+            name: value
+            for name, value in ({"model": model} | drawn).items()
+            if st.session_state.get(name) != value
+        }
+    )
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        _select("Model", models, "model", 280)
+        at_tokens = _number_input("Tokens", "tokens", TOKENS_HELP)
+        at_batch = _number_input("Batch", "batch")
+        for name in drawn:
+            label = "Rank by" if name == "metric" else name.capitalize()
+            _select(label, options[name], name, 190)
+        drop = st.number_input(
+            *("Loss at most", 0.0, None, None, 0.1),
+            key="max_drop",
+            bind="query-params",
+            width=150,
+            placeholder="any",
+            help=DROP_HELP,
+        )
+    for line in filters.kept_notes("choose", str((model, tokens, batch, *values.values()))):
+        plain.sentence(line, "muted")
+    metric, runtime = values["metric"], values["runtime"]
+    return AdviceRequest(
+        model=model,
+        tokens=int(at_tokens or tokens),
+        batch=int(at_batch or batch),
+        device=next((known for known in get_args(Device) if known == values["device"]), None),
+        runtime=None if runtime == ANY else runtime,
+        metric=None if metric == metrics[0] else metric,
+        max_drop=drop,
+        pareto=True,
+    )
+
+
+def _select(label: str, options: Sequence[str], key: str, width: int) -> None:
+    st.selectbox(
+        label,
+        options,
+        index=None,
+        key=key,
+        bind="query-params",
+        required=True,
+        width=width,
+        format_func=lambda name: METRICS[name].label if name in METRICS else name,
+    )
+
+
+def _number_input(label: str, key: str, help_text: str | None = None) -> int | None:
+    return st.number_input(
+        *(label, 1, MOST, None, 1), key=key, bind="query-params", width=130, help=help_text
+    )
+
+
+def _held(key: str, options: Sequence[str], default: str, unknown: list[str]) -> str:
+    """What a widget holds, or else the address; `default` where that is no option, which is
+    noted.
+    """
+    state = st.session_state.get(key)
+    found = state if state is not None else st.query_params.get(key)
+    if found is None or found in options:
+        return default if found is None else str(found)
+    if state is None:
+        unknown.append(
+            f"{key.capitalize()} {found} of the address was not timed here; {default} is shown."
+        )
+    return default
+
+
+def _number(key: str, default: int, unknown: list[str]) -> int:
+    state, given = st.session_state.get(key), st.query_params.get(key)
+    # another page has a list of choices by this name
+    if state is not None and str(state).isdigit():
+        return int(state)
+    if given is not None:
+        if given.isascii() and given.isdigit() and 1 <= int(given) <= MOST:
+            return int(given)
+        unknown.append(
+            f"{key.capitalize()} {given} of the address is no whole number from 1 on; {default} is"
+            " shown."
+        )
+    return default
+
+
+def _seed_numbers(values: dict[str, int]) -> None:
+    """As `filters.seed_choices`, for numbers."""
+    for key, value in values.items():
+        if not isinstance(st.session_state.get(key), int):
+            st.session_state[key] = value
+            if st.query_params.get(key) != str(value):
+                st.query_params[key] = str(value)
+
+
+def _often(counts: Mapping[int, int]) -> list[int]:
+    """The values that were timed at least half as often as any, smallest first; 1 where there is
+    none.
+    """
+    most = max(counts.values(), default=0)
+    return sorted(value for value, number in counts.items() if 2 * number >= most) or [1]
+
+
+def _show_ranking(advice: Advice) -> None:
     """The ranking as the terminal prints it, each row with a link to its evidence."""
     headings, rows = advice_table(advice)
-    shown = (
-        pd.DataFrame([list(map(texts.typeset, row)) for row in rows], columns=headings)
-        .replace("", None)
-        .dropna(axis="columns", how="all")
-    )
+    cells = [list(map(texts.typeset, row)) for row in rows]
+    shown = pd.DataFrame(cells, columns=headings).replace("", None)
+    shown = shown.dropna(axis="columns", how="all")
     config: dict[str, Any] = {"rank": st.column_config.TextColumn("rank", width=50)}
     if max(map(len, shown["arm"])) > WIDE:
         config["arm"] = st.column_config.TextColumn("arm", width=300)
     neighbours = max((len(each.rows) for each in advice.found), default=0)
-    for place in range(neighbours):
-        name = "evidence" if place == 0 else "and"
-        shown.insert(
-            len(shown.columns),
-            name,
-            [_link(advice, each.key, place) for each in advice.ranking.arms],
-        )
+    for place, name in zip(range(neighbours), ("evidence", "and"), strict=False):
+        shown[name] = [_link(advice, each.key, place) for each in advice.ranking.arms]
         config[name] = st.column_config.LinkColumn(name, display_text="open", width=75)
-    order = [name for name in FIRST_COLUMNS if name in shown]
-    order += [
-        name for name in map(str, shown) if name not in (*order, *LAST_COLUMNS, "comparison")
-    ] + [name for name in LAST_COLUMNS if name in shown]
+    named = [str(name) for name in shown if name != "comparison"]
+    middle = [name for name in named if name not in (*FIRST_COLUMNS, *LAST_COLUMNS)]
     st.dataframe(
         shown,
         column_config=config,
-        column_order=order,
+        column_order=[name for name in (*FIRST_COLUMNS, *middle, *LAST_COLUMNS) if name in named],
         hide_index=True,
         placeholder="",
         key="ranking",
@@ -94,69 +399,49 @@ def chart_frame(advice: Advice) -> tuple[pd.DataFrame, Measure | None]:
     """The arms as points of the Pareto chart, and what is drawn against time: quality, or else
     memory, or nothing.
     """
-    measured = [
-        (cost.metric, cost.data, cost.unit) for each in advice.found for cost in each.arm.costs
-    ]
+    costs = [cost for each in advice.found for cost in each.arm.costs]
+    measured = [(cost.metric, cost.data, cost.unit) for cost in costs]
     amounts = [
         name for each in advice.found for name in each.amounts if METRICS[name].unit == "MiB"
     ]
-    rows, measure = [], None
+    chosen, measure = ("", ""), None
     if measured:
         metric, data, unit = max(dict.fromkeys(measured), key=measured.count)
-        label = METRICS[metric].label
-        measure = Measure("worse", f"Loss of {label} on {data}, {unit or '1'}")
+        chosen = metric, data
+        measure = Measure("worse", f"Loss of {METRICS[metric].label} on {data}, {unit or '1'}")
     elif amounts:
-        chosen = max(dict.fromkeys(amounts), key=amounts.count)
-        measure = Measure(
-            "amount", f"{METRICS[chosen].label.capitalize()}, times less", "higher", "ratio"
-        )
+        amount = max(dict.fromkeys(amounts), key=amounts.count)
+        title = f"{METRICS[amount].label.capitalize()}, times less"
+        measure = Measure("amount", title, "higher", "ratio")
     headings, cells = advice_table(advice)
     words = {"numbers": headings[3], "ms": headings[4], "cost": "quality", "note": "note"}
+    rows = []
     for ranked, printed in zip(advice.ranking.arms, cells, strict=True):
         found = advice.by_key.get(ranked.key)
         row = {
             "arm": UNMODIFIED_LABEL,
             "method": "dense",
             "speedup": ranked.value,
-            "front": ranked.key in (advice.pareto or ()),
-        }
-        row |= {
             "speedup_low": ranked.low,
             "speedup_high": ranked.high,
-            "href": None,
+            "front": ranked.key in (advice.pareto or ()),
+            "href": _link(advice, ranked.key, 0),
             "worse": 0.0,
             "amount": 1.0,
         }
-        row |= {
-            name: texts.typeset(printed[headings.index(heading)]) for name, heading in words.items()
-        }
+        for name, heading in words.items():
+            row[name] = texts.typeset(printed[headings.index(heading)])
         if found is not None:
-            cost = next(
-                (
-                    each
-                    for each in found.arm.costs
-                    if measured and (each.metric, each.data) == (metric, data)
-                ),
-                None,
-            )
-            row |= {
-                "arm": found.label,
-                "method": found.rows[-1].method,
-                "href": _link(advice, ranked.key, 0),
-            }
-            row |= dict(
-                zip(
-                    ("worse", "worse_low", "worse_high"),
-                    cost[3:6] if cost else (None,) * 3,
-                    strict=True,
-                )
-            )
-            row["amount"] = found.arm.amounts.get(chosen) if not measured and amounts else None
+            row |= {"arm": found.label, "method": found.rows[-1].method}
+            own = (each for each in found.arm.costs if (each.metric, each.data) == chosen)
+            ends = next((each[3:6] for each in own), (None,) * 3)
+            row |= dict(zip(("worse", "worse_low", "worse_high"), ends, strict=True))
+            row["amount"] = found.arm.amounts.get(amount) if not measured and amounts else None
         rows.append(row)
     return pd.DataFrame(rows), measure
 
 
-def draw_pareto(advice: Advice) -> None:
+def _draw_pareto(advice: Advice) -> None:
     points, measure = chart_frame(advice)
     if measure is None:
         plain.sentence(
@@ -165,12 +450,11 @@ def draw_pareto(advice: Advice) -> None:
             "muted",
         )
         return
-    colors = method_colors(points["method"])
+    colors = points["method"].map(method_colors(points["method"]))
+    named = dict(zip(points["arm"], colors, strict=True))
+    always = (UNMODIFIED_LABEL,)
     try:
-        named = {row["arm"]: colors[row["method"]] for row in points.to_dict("records")}
-        chart = pareto_chart(
-            points, SPEED, measure, colors=named, tooltip=TOOLTIPS, named=(UNMODIFIED_LABEL,)
-        )
+        info = pareto_info(points, SPEED, measure, colors=named, hover=ADVICE_HOVER, named=always)
     except ValueError as problem:
         plain.sentence(f"{problem}", "muted")
         return
@@ -179,15 +463,11 @@ def draw_pareto(advice: Advice) -> None:
         " itself.",
         "muted",
     )
-    show_chart(
-        chart,
-        name="pareto",
-        data=points.drop(columns="href"),
-        scope_or_sweep=f"choose-{advice.tokens}",
-    )
+    data, about = points.drop(columns="href"), f"choose-{advice.tokens}"
+    show_chart(draw_points(info), name="pareto", data=data, scope_or_sweep=about)
 
 
-def show_files(request: AdviceRequest, advice: Advice | None, batches: Sequence[int] = ()) -> None:
+def _show_files(request: AdviceRequest, advice: Advice | None, batches: Sequence[int] = ()) -> None:
     """What to take along: commands, sweeps that measure more, and the policy; each is made when it
     is chosen.
     """
@@ -206,17 +486,12 @@ def show_files(request: AdviceRequest, advice: Advice | None, batches: Sequence[
         if chosen == "Policy":
             _policy(request)
         elif chosen == "Measure the first again" and advice is not None:
-            _sweep(queries_choose.winner_sweep(advice), "confirm.yaml")
+            _sweep(winner_sweep(advice), "confirm.yaml")
         elif chosen == "Measure what is missing":
-            _sweep(
-                queries_choose.sweep_for_missing_points(request, advice, batches), "measure.yaml"
-            )
+            _sweep(sweep_for_missing_points(request, advice, batches), "measure.yaml")
         else:
-            commands = [
-                command_line(("advise",), request),
-                command_line(("export-policy", "policy.json"), request),
-            ]
-            plain.command("\n".join(commands))
+            commands = (("advise",), ("export-policy", "policy.json"))
+            plain.command("\n".join(command_line(words, request) for words in commands))
     except (UserError, StoreError) as problem:
         plain.sentence(f"{problem}.")
 
@@ -230,31 +505,16 @@ def _sweep(text: str, file: str) -> None:
         return
     st.code(text, language="yaml", wrap_lines=True)
     st.code(f"breakeven run {file}", language="bash")
-    st.download_button(
-        "Download",
-        text,
-        file,
-        "application/yaml",
-        icon=":material/download:",
-        on_click="ignore",
-        key=f"file-{file}",
-    )
+    plain.download("Download", text, file, "application/yaml")
 
 
 def _policy(request: AdviceRequest) -> None:
-    made = queries_choose.policy(request, time.time())
+    made = policy(request, time.time())
     plain.sentence(
         f"{count(made.rules, 'rule')} (a condition and a batch each) with {count(made.arms, 'arm')}"
         " to use."
     )
-    st.download_button(
-        "Download",
-        made.text,
-        "policy.json",
-        "application/json",
-        icon=":material/download:",
-        on_click="ignore",
-    )
+    plain.download("Download", made.text, "policy.json", "application/json")
     plain.text_block("\n".join(made.lines))
     if len(made.text) <= MAX_SHOWN:
         st.code(made.text, language="json", wrap_lines=True)
@@ -275,71 +535,73 @@ def short_titles(found: Sequence[Advice]) -> list[str]:
     ]
 
 
-def show_refusal(request: AdviceRequest, problem: RefusedError) -> None:
+def _show_refusal(request: AdviceRequest, problem: RefusedError) -> None:
     """Why there is no answer, and the nearest sizes that have one."""
     plain.sentence("No answer", "strong")
-    plain.sentence(texts.typeset(f"{problem}"[:1].upper() + f"{problem}"[1:] + "."))
-    nearest = [("tokens", value) for value in problem.tokens if value != request.tokens] + [
-        ("batch", value) for value in problem.batches
-    ]
+    plain.sentence(texts.typeset(f"{texts.capitalised(str(problem))}."))
+    nearest = [("tokens", value) for value in problem.tokens if value != request.tokens]
+    nearest += [("batch", value) for value in problem.batches]
     with st.container(horizontal=True):
         for name, value in nearest:
-            label = f"{value} tokens" if name == "tokens" else f"batch {value}"
             st.button(
-                label,
+                f"{value} tokens" if name == "tokens" else f"batch {value}",
                 key=f"nearest-{name}-{value}",
                 on_click=st.session_state.update,
                 args=({name: value},),
             )
-    show_files(request, None, problem.batches)
+    _show_files(request, None, problem.batches)
 
 
-_known = queries_choose.known_conditions()
-plain.heading("Which arm to use")
-if _known.empty:
-    plain.sentence("No arm was timed against the unmodified model yet.")
-    st.code("breakeven run quickstart", language="bash")
-    st.stop()
-_request = choose_request(_known)
-try:
-    _found, _hidden = queries_choose.advice(
-        _request, every=st.session_state.get("every", "every" in st.query_params)
-    )
-except RefusedError as refused:
-    show_refusal(_request, refused)
-    st.stop()
-except StoreError as wrong:
-    plain.sentence("No answer", "strong")
-    plain.sentence(f"{wrong}.")
-    st.stop()
-_place = 0
-if len(_found) > 1:
-    titles = short_titles(_found)
-    _place = titles.index(
-        st.selectbox(
-            f"Condition, one of {len(_found)}", titles, key="condition", bind="query-params"
-        )
-    )
-_advice = queries_choose.checked_advice(_found[_place])
-plain.sentence(texts.typeset(advice_sentence(_advice)), "strong")
-plain.sentence(f"For {_advice.title}.", "muted")
-_again = command_line(("advise", "--confirm"), _request)
-for _line in (claim_sentence(_advice), doubt_sentence(_advice, _again), quality_sentence(_advice)):
-    if _line:
-        plain.sentence(texts.typeset(_line))
-show_ranking(_advice)
-draw_pareto(_advice)
-plain.sentence("\n".join(map(texts.typeset, advice_notes(_advice))), "muted")
-if len(_found) > 1:
-    st.subheader(f"{len(_found)} conditions", anchor=False)
-    _answers = [texts.typeset(advice_sentence(each)) for each in _found]
-    _rows = [
-        {"Condition": title, "Answer": answer}
-        for title, answer in zip(titles, _answers, strict=True)
-    ]
-    st.dataframe(pd.DataFrame(_rows), hide_index=True, key="conditions")
-if _hidden or st.session_state.get("every") or "every" in st.query_params:
-    if _hidden:
-        plain.sentence(f"{count(_hidden, 'more condition')} with fewer points.", "muted")
-    st.toggle("Show all conditions", key="every", bind="query-params")
-show_files(_request, _advice)
+def _show_advice(
+    request: AdviceRequest, found: Sequence[Advice], hidden: int, *, every: bool
+) -> None:
+    titles, place = short_titles(found), 0
+    if len(found) > 1:
+        label = f"Condition, one of {len(found)}"
+        place = titles.index(st.selectbox(label, titles, key="condition", bind="query-params"))
+    chosen = checked_advice(found[place])
+    plain.sentence(texts.typeset(advice_sentence(chosen)), "strong")
+    plain.sentence(f"For {chosen.title}.", "muted")
+    again = command_line(("advise", "--confirm"), request)
+    for line in (claim_sentence(chosen), doubt_sentence(chosen, again), quality_sentence(chosen)):
+        if line:
+            plain.sentence(texts.typeset(line))
+    _show_ranking(chosen)
+    _draw_pareto(chosen)
+    plain.sentence("\n".join(map(texts.typeset, advice_notes(chosen))), "muted")
+    if len(found) > 1:
+        st.subheader(f"{len(found)} conditions", anchor=False)
+        answers = [texts.typeset(advice_sentence(each)) for each in found]
+        frame = pd.DataFrame({"Condition": titles, "Answer": answers})
+        st.dataframe(frame, hide_index=True, key="conditions")
+    if hidden:
+        plain.sentence(f"{count(hidden, 'more condition')} with fewer points.", "muted")
+    if hidden or every:
+        st.toggle("Show all conditions", key="every", bind="query-params")
+    _show_files(request, chosen)
+
+
+def _show() -> None:
+    known = known_conditions()
+    plain.heading("Which arm to use")
+    if known.empty:
+        plain.sentence("No arm was timed against the unmodified model yet.")
+        st.code("breakeven run quickstart", language="bash")
+        return
+    request = _choose_request(known)
+    in_address = "every" in st.query_params
+    every = st.session_state.get("every", in_address)
+    try:
+        found, hidden = advice(request, every=every)
+    except RefusedError as refused:
+        _show_refusal(request, refused)
+        return
+    except StoreError as wrong:
+        plain.sentence("No answer", "strong")
+        plain.sentence(f"{wrong}.")
+        return
+    _show_advice(request, found, hidden, every=every or in_address)
+
+
+if __name__ == "__main__":
+    _show()

@@ -2,19 +2,391 @@
 question.
 """
 
+from collections.abc import Sequence
+from html import escape
+from itertools import combinations
+from typing import Any, Literal, NoReturn
+
+import pandas as pd
 import streamlit as st
 
 from store.errors import StoreError
-from webapp.blocks import compare_blocks
-from webapp.display import plain
+from store.read.evidence import compare_queries, history, side_by_side
+from store.read.evidence.compare_queries import BY, By, SideChoice
+from store.read.evidence.history import QuestionHistory
+from store.read.evidence.side_by_side import ComparedAnswers, SideBySide
+from sweeps.analysis.labels import conclude
+from sweeps.model.metrics import INTERVAL, METRICS, SPEED_FLOOR
+from sweeps.number_format import count
+from sweeps.stats.side_by_side import FAMILY_ALPHA, Contrasted
+from webapp.charts.compare import history_info, side_info
+from webapp.charts.points import draw_points
+from webapp.display import plain, texts
+from webapp.display.links import POINT_KEY, page_link, point_link
+from webapp.queries import kept
+from webapp.widgets.chart_block import show_chart
+from webapp.widgets.filters import choose_metric
+from workers.methods.arm_labels import params_label
 
-plain.heading("Compare: side by side")
-try:
-    if question := st.query_params.get("question"):
-        compare_blocks.history(question)
-        st.subheader("Two sides", anchor=False)
-    chosen = compare_blocks.choose_sides()
-    if chosen is not None:
-        compare_blocks.sides(*chosen)
-except StoreError as problem:
-    plain.sentence(str(problem))
+BY_WORDS: dict[By, str] = {
+    "sweep": "Sweeps",
+    "environment": "Environments",
+    "revision": "Revisions",
+    "date": "Days",
+}
+Side = Literal["a", "b"]
+BOTH_SIDES: tuple[Side, ...] = ("a", "b")
+# Of the newest sides, in search of two with a question in common.
+MAX_TRIED = 4
+# Questions in the table; the file has all.
+LISTED = 60
+# How findings are coloured, by what they are.
+FINDING_GROUPS: dict[Contrasted, str] = {
+    "different": "differs",
+    "apart": "differs",
+    "same": "the same",
+    "unclear": "not clear",
+    "overlap": "not clear",
+    "one answer": "the same",
+    "not comparable": "not clear",
+}
+# What distinguishes answers of one arm, where it does.
+QUESTION_PARTS = {
+    "model": "{}",
+    "weights": "weights {}",
+    "image_size": "{:.0f} px",
+    "image_shape": "{} px",
+    "prompt_tokens": "{:.0f} tokens",
+    "new_tokens": "{:.0f} new tokens",
+    "batch_size": "batch {:.0f}",
+    "dtype": "{}",
+    "attention": "{} attention",
+    "runtime": "{}",
+    "kv_cache": "{} cache",
+    "requested_threads": "{:.0f} threads",
+    "device_name": "{}",
+    "host": "host {}",
+    "metric": "{}",
+    "baseline": "against {}",
+}
+
+
+@kept
+def read_choices(engine: Any, by: By) -> list[SideChoice]:
+    """See `store.read.evidence.compare_queries.side_choices`."""
+    return compare_queries.side_choices(engine, by)
+
+
+@kept
+def two_sides(engine: Any, by: By, a: str, b: str) -> SideBySide:
+    """See `store.read.evidence.side_by_side.side_by_side`."""
+    return side_by_side.side_by_side(engine, by, a, b)
+
+
+@kept
+def read_history(engine: Any, question_id: str, metric: str | None) -> QuestionHistory:
+    """See `store.read.evidence.history.question_history`."""
+    return history.question_history(engine, question_id, metric)
+
+
+def side_frame(rows: Sequence[ComparedAnswers]) -> pd.DataFrame:
+    """Rows of `side_info`, and the places of both answers, their verdicts and flags."""
+    varying = [name for name in QUESTION_PARTS if len({row.a[name] for row in rows}) > 1]
+    found = []
+    for row in rows:
+        given = [
+            QUESTION_PARTS[name].format(row.a[name]) for name in varying if row.a[name] is not None
+        ]
+        difference = row.difference
+        sides: dict[str, Any] = {}
+        for name, side in (("a", row.a), ("b", row.b)):
+            ends = (side["effect"], side["effect_low"], side["effect_high"])
+            sides |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
+            keys = (*POINT_KEY, "verdict", "floor", "flags")
+            sides |= {f"{key}_{name}": side[key] for key in keys}
+        found.append(
+            {
+                "label": ", ".join([params_label(row.a["method"], row.a["params"]), *given]),
+                "question_id": row.b["question_id"],
+                "finding": difference.found,
+                "group": FINDING_GROUPS[difference.found],
+                "ratio": difference.ratio,
+                "ratio_low": difference.low,
+                "ratio_high": difference.high,
+                **sides,
+                **{key: row.b[key] for key in POINT_KEY},
+            }
+        )
+    frame = pd.DataFrame(found)
+    numbers = [name for name in frame.columns if name.endswith(("_low", "_high"))]
+    return frame.astype(dict.fromkeys(numbers, float))
+
+
+def side_words(row: dict[Any, Any], side: Side) -> str:
+    """The answer of one side of a row of `side_frame`."""
+    verdict, floor = row[f"verdict_{side}"], row[f"floor_{side}"]
+    if verdict == "insufficient":
+        return "too few pairs"
+    ends = (row[side], row[f"{side}_low"], row[f"{side}_high"])
+    words = conclude(texts.SHOWN, *ends, verdict=verdict, floor=floor)
+    return f"{words.numbers}, {words.word}"
+
+
+def ratio_words(row: dict[Any, Any]) -> str:
+    """The ratio of both speed-ups with its interval, where it has one; a dash where one of both has
+    too few pairs.
+    """
+    if "insufficient" in (row["verdict_a"], row["verdict_b"]):
+        return "–"
+    low, high = row["ratio_low"], row["ratio_high"]
+    return f"{row['ratio']:.3f}×" + ("" if pd.isna(low) else f" [{low:.3f}, {high:.3f}]")
+
+
+def history_frame(found: QuestionHistory) -> pd.DataFrame:
+    """Rows of `history_info`, oldest first."""
+    frame = pd.DataFrame(found.points).astype({"low": float, "high": float})
+    series = frame["device_name"] + ", host " + frame["host"]
+    if frame.groupby("host")["environment"].nunique().max() > 1:
+        series += ", environment " + frame["environment"].str[:8]
+    if len(found.versions) > 1:
+        series += ": " + frame["comparison_id"].map(dict(found.versions))
+    return frame.assign(series=series)
+
+
+def _choose_sides() -> tuple[By, SideChoice, SideChoice] | None:
+    """What is compared and its two sides, by the address, else the newest two; `None` where there
+    are no two.
+    """
+    choices = {by: read_choices(by) for by in BY}
+    possible = [by for by in BY if len(choices[by]) > 1]
+    if not possible:
+        plain.sentence(
+            "There is one sweep in one revision, measured in one environment on one day: nothing to"
+            " compare it with. A second sweep, machine or day makes two sides."
+        )
+        for sweep in choices["sweep"]:
+            plain.command(f"breakeven run {sweep.value} --remeasure")
+        return None
+    named = st.query_params.get("by", "")
+    by = next((each for each in possible if each == named), possible[0])
+    if named and by != named:
+        plain.sentence(
+            f"The address compares by {named}, of which there are no two here; {by} is shown.",
+            "muted",
+        )
+    word = st.segmented_control(
+        "Compare",
+        [BY_WORDS[each] for each in possible],
+        default=BY_WORDS[by],
+        required=True,
+        key=f"by-{by}-{_switches()}",
+    )
+    shown = next(each for each in possible if BY_WORDS[each] == word)
+    if shown != by:
+        _switch({"by": shown})
+    requested = {"a", "b"} <= set(st.query_params)
+    defaults = _newest_two(by, choices[by]) if requested else _first_two(by, choices[by])
+    left, right = st.columns(2)
+    with left:
+        a = _choose_side("First side", "a", by, choices[by], defaults[0])
+    with right:
+        b = _choose_side("Second side", "b", by, choices[by], defaults[1])
+    if not st.session_state.get("compared"):
+        st.session_state["compared"] = True  # only once, so that Back leads on from here
+        st.query_params.update({"by": by, "a": a.value, "b": b.value})
+    return by, a, b
+
+
+def _switches() -> int:
+    return int(st.session_state.get("switches", 0))
+
+
+def _switch(query: dict[str, str]) -> NoReturn:
+    """Goes to another address; widgets of former ones begin anew, so that Back finds none with a
+    choice that led away.
+    """
+    st.session_state["switches"] = _switches() + 1
+    st.query_params.from_dict(query)
+    st.rerun()
+
+
+def _first_two(by: By, choices: Sequence[SideChoice]) -> tuple[str, str]:
+    """The newest two sides with a question in common, of those that are tried, else the newest two;
+    the older one first.
+    """
+    newest = _newest_two(by, choices)
+    tried = combinations(choices[:MAX_TRIED], 2)
+    pairs = dict.fromkeys([newest, *((older.value, newer.value) for newer, older in tried)])
+    return next((pair for pair in pairs if two_sides(by, *pair).rows), newest)
+
+
+def _newest_two(by: By, choices: Sequence[SideChoice]) -> tuple[str, str]:
+    """The newest two sides, the older one first: of revisions two of one sweep, where one has
+    two.
+    """
+    values = [choice.value for choice in choices]
+    if by == "revision":
+        names: dict[str, list[str]] = {}
+        for value in values:
+            names.setdefault(value.partition(":")[2], []).append(value)
+        values = next((own for own in names.values() if len(own) > 1), values)
+    return values[1], values[0]
+
+
+def _choose_side(
+    label: str, key: str, by: By, choices: Sequence[SideChoice], default: str
+) -> SideChoice:
+    known = {choice.value: choice for choice in choices}
+    named = st.query_params.get(key)
+    value = named if named in known else default
+    if named is not None and named not in known:
+        plain.sentence(
+            f"The address has the {label.lower()} {named}, which is not in this store.", "muted"
+        )
+    drawn = st.selectbox(
+        label,
+        list(known),
+        index=list(known).index(value),
+        format_func=lambda each: known[each].label,
+        key=f"{key}-{by}-{value}-{_switches()}",
+    )
+    if drawn != value:
+        _switch({**st.query_params.to_dict(), key: drawn})
+    return known[drawn]
+
+
+def _sides(by: By, a: SideChoice, b: SideChoice) -> None:
+    """What differs first, then every question of both sides."""
+    found = two_sides(by, a.value, b.value)
+    alone = (
+        f"{count(found.only_a, 'answer')} of the first{{}} and {count(found.only_b, 'answer')} of"
+        " the second have no counterpart."
+    )
+    if not found.rows:
+        plain.sentence(f"They have no question in common: {a.label}; {b.label}.", "strong")
+        plain.sentence(
+            f"{alone.format('')} Sides are matched by all conditions in which they do not differ as"
+            " a whole; choose two above that measured the same."
+        )
+        return
+    frame = side_frame(found.rows)
+    plain.sentence(_summary(frame), "strong")
+    notes = [
+        "Each speed-up is against the baseline of its own side. The probability that any question"
+        f" is called different where none is stays below {100 * FAMILY_ALPHA:g} %, which"
+        f" {count(found.tested, 'question')} share (Bonferroni), each over all of its attempts."
+        " Answers of one process are apart where their own intervals at that level do not touch,"
+        " else they overlap.",
+        alone.format(" side") if found.only_a or found.only_b else "",
+        "More answers than these were not read." if found.capped else "",
+    ]
+    plain.sentence(" ".join(filter(None, notes)), "muted")
+    st.subheader("What is different", anchor=False)
+    rows = [(name, str(one), str(other)) for name, (one, other) in found.differing.items()]
+    rows += [row for row in found.facts if row[0] not in found.differing]
+    rows += found.versions
+    if rows:
+        plain.table([("", a.label, b.label), *rows])
+    else:
+        plain.sentence(
+            "Nothing that is stored: conditions, environments and versions of the common questions"
+            " are equal."
+        )
+    st.subheader("First against second", anchor=False)
+    st.caption(
+        f"A point is a question, with {INTERVAL} intervals; on the dashed line both sides agree."
+        " Click for its evidence."
+    )
+    name = f"{by}-{a.value}-{b.value}"
+    show_chart(draw_points(side_info(frame)), name=name, data=frame, scope_or_sweep="compare")
+    content = frame.drop(columns=list(POINT_KEY)).to_csv(index=False)
+    plain.download("All questions as CSV", content, f"compare-{by}.csv", "text/csv")
+    st.subheader("Question by question", anchor=False)
+    _table(frame, by, a, b)
+
+
+def _summary(frame: pd.DataFrame) -> str:
+    counts = frame["finding"].value_counts().to_dict()
+    differing = int((frame["group"] == "differs").sum())
+    parts = {
+        f"are the same within {100 * SPEED_FLOOR:g} %": counts.get("same", 0),
+        "have one and the same answer on both sides": counts.get("one answer", 0),
+        "are not clear": counts.get("unclear", 0) + counts.get("overlap", 0),
+        "cannot be compared": counts.get("not comparable", 0),
+    }
+    first = (
+        f"{differing or 'None'} of {count(len(frame), 'common question')}"
+        f" {'differs' if differing == 1 else 'differ'}"
+    )
+    return (
+        "; ".join([first, *(f"{number} {text}" for text, number in parts.items() if number)]) + "."
+    )
+
+
+def _table(frame: pd.DataFrame, by: By, a: SideChoice, b: SideChoice) -> None:
+    first, second = f"First: {a.label}", f"Second: {b.label}"
+    heads = ("Question", first, second, "First over second", "Finding", "")
+    lines = [f"<tr>{''.join(f'<th>{escape(head)}</th>' for head in heads)}</tr>"]
+    for row in frame.head(LISTED).to_dict("records"):
+        cells = []
+        for name in BOTH_SIDES:
+            address = point_link(*(row[f"{key}_{name}"] for key in POINT_KEY))
+            flags = row[f"flags_{name}"].replace(",", ", ")
+            note = escape(f" ({flags})") if flags else ""
+            cells.append(plain.link(side_words(row, name), address) + note)
+        history_of = page_link("compare", by=by, a=a.value, b=b.value, question=row["question_id"])
+        cells += [
+            escape(ratio_words(row)),
+            escape(row["finding"]),
+            plain.link("history", history_of),
+        ]
+        values = "".join(f"<td>{cell}</td>" for cell in cells)
+        lines.append(f"<tr><td>{escape(row['label'])}</td>{values}</tr>")
+    plain.html_table(lines)
+    if len(frame) > LISTED:
+        plain.sentence(
+            f"{LISTED} of {len(frame):,}, the clearest first; the file has all.", "muted"
+        )
+
+
+def _history(question_id: str) -> None:
+    """Every answer and attempt of one question, by when it was measured."""
+    found = read_history(question_id, None)
+    st.subheader("History of one question", anchor=False)
+    if len(found.metrics) > 1:
+        found = read_history(question_id, choose_metric(found.metrics, found.metrics[0]))
+    frame = history_frame(found)
+    answers = frame[frame["what"] == "answer"]
+    plain.sentence(
+        f"{count(len(answers), 'answer')} by"
+        f" {count(len(frame) - len(answers), 'attempt')},"
+        f" {str(frame['at'].min())[:10]} to {str(frame['at'].max())[:10]}: speed-ups from"
+        f" {answers['speedup'].min():.3f}× to {answers['speedup'].max():.3f}×."
+    )
+    st.caption(
+        "A diamond is an answer: all attempts of one version at one place pooled. A circle is one"
+        " attempt alone."
+    )
+    chart = draw_points(history_info(frame, METRICS[found.metric].floor))
+    show_chart(chart, name=question_id, data=frame, scope_or_sweep="history")
+    if found.left_out:
+        plain.sentence(f"{count(found.left_out, 'older attempt')} not drawn.", "muted")
+    if len(found.versions) > 1:
+        plain.table(found.versions.items())
+
+
+def _show() -> None:
+    plain.heading("Compare: side by side")
+    try:
+        if question := st.query_params.get("question"):
+            _history(question)
+            st.subheader("Two sides", anchor=False)
+        chosen = _choose_sides()
+        if chosen is not None:
+            _sides(*chosen)
+    except StoreError as problem:
+        plain.sentence(str(problem))
+
+
+if __name__ == "__main__":
+    _show()

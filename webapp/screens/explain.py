@@ -2,19 +2,34 @@
 sizes, profiles, and the audit.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import pandas as pd
 import streamlit as st
 
-from store.read.audits import MAX_AUDITED
-from store.read.profiling import join_sentences
+from store.read.audits import MAX_AUDITED, audit_of_sweep
+from store.read.curves import curve_costs, with_ceilings
+from store.read.profiling import (
+    CLASSES_OF_TIME,
+    EXPLAINED_METRICS,
+    ProfileContext,
+    ProfiledArm,
+    ProfiledCondition,
+    activity_differences,
+    explain_profiles,
+    join_sentences,
+    operator_rows,
+)
+from store.read.queries import panel_rows
 from store.rows.frames import rows_of
-from sweeps.analysis.rows import CeilingRow, ClaimRow, CostModelRow, SizedRow, SpeedupRow
+from sweeps.analysis.audit.report import AuditReport
+from sweeps.analysis.labels import GAINS
+from sweeps.analysis.rows import CostModelRow
+from sweeps.model.flags import split_flags, wrong
 from sweeps.model.metrics import INTERVAL
-from sweeps.number_format import count, is_missing
+from sweeps.number_format import count
+from sweeps.stats.cost_model import RelativeCosts
 from sweeps.text.curves import describe_break_even, describe_cost_model, token_unit
 from sweeps.text.reasons import (
     PROFILE_SECTION,
@@ -27,45 +42,232 @@ from sweeps.text.reasons import (
     is_bound,
     name_size,
     profile_needed,
+    promise_of,
 )
 from webapp import queries
-from webapp.blocks import explained
-from webapp.charts.activity_bars import activity_chart
-from webapp.charts.cost_lines import cost_chart, place_chart
-from webapp.charts.roofline_chart import roofline_chart
-from webapp.charts.saving_lines import saving_chart
-from webapp.charts.wall_bars import difference_chart, wall_chart
+from webapp.charts.explain import (
+    activity_chart,
+    activity_rows,
+    cost_info,
+    difference_chart,
+    place_chart,
+    roofline_info,
+    saving_info,
+    wall_chart,
+)
+from webapp.charts.panels import rows_by_arm
+from webapp.charts.points import SIDE_COLORS, draw_points
 from webapp.display import plain, texts
-from webapp.display.scope import Scope
-from webapp.queries import queries_explain
+from webapp.display.arm_style import arm_styles
+from webapp.display.links import POINT_KEY
+from webapp.display.texts import PointRow
+from webapp.queries import Scope, kept
 from webapp.widgets import filters
 from webapp.widgets.chart_block import show_chart
-from webapp.widgets.choices import choose_one
-from webapp.widgets.glossary import show_glossary
-from workers import methods
+from webapp.widgets.words import show_glossary
+from workers.methods import all_methods, purpose
+from workers.methods.arm_labels import params_label
 
-MAX_FINDINGS = 5  # of the audit, in full; all of them are in a table
-ACTIVITY_COLUMNS = {
-    "name": st.column_config.TextColumn("Name", width="large"),
-    "baseline_ms": st.column_config.NumberColumn("Baseline, ms", format="%.4f"),
-    "arm_ms": st.column_config.NumberColumn("Arm, ms", format="%.4f"),
-    "difference_ms": st.column_config.NumberColumn("Difference, ms", format="%+.4f"),
-    "baseline_count": st.column_config.NumberColumn("Runs, baseline", format="%.0f"),
-    "arm_count": st.column_config.NumberColumn("Runs, arm", format="%.0f"),
-}
+# Of the audit, in full; all of them are in a table.
+MAX_FINDINGS = 5
+# Flag of an arm that does what its baseline does at a size; such points are no part of a fit.
+NO_EFFECT = "no_effect"
+PHASES: Mapping[str, str] = {"forward": "", "prefill": "prefill", "decode": "decode step"}
+_PLACE = ("device_name", "environment", "host")
 
 
-def break_even_lines(own: pd.DataFrame, break_evens: pd.DataFrame) -> Iterator[str]:
-    """The answer along tokens."""
-    along = break_evens[break_evens["axis"] == "tokens"]
-    if len(along):
-        unit = token_unit(rows_of(own.head(1), SizedRow)[0])
-        yield f"Break-even along {unit}: {describe_break_even(rows_of(along, ClaimRow), unit)}."
+class Sides(NamedTuple):
+    """A condition with the profiles of an arm and of its baseline."""
+
+    condition: ProfiledCondition
+    baseline: ProfiledArm
+    arm: ProfiledArm
+
+    @property
+    def place(self) -> str:
+        """Size, phase and, of a file, the tool: `224 px (196 tokens)`, `64 prompt tokens,
+        prefill`.
+        """
+        return profile_place(self.arm)
 
 
-def size_lines(own: pd.DataFrame, sides: Sequence[explained.Sides]) -> Iterator[str]:
+@kept
+def profiled(engine: Any, scope: Scope) -> list[ProfiledCondition]:
+    """The profiles of the scope's condition at all sizes, with what they show; those of imported
+    files, which have no host, too.
+    """
+    open_names = (*_PLACE, "baseline_id", "exclusive")
+    fixed = {name: value for name, value in scope.fixed.items() if name not in open_names}
+    rows = panel_rows(engine, scope.sweep, "profile", fixed, {})
+    here = pd.Series(data=True, index=rows.index)
+    for name in ("environment", "host"):
+        here &= rows[name] == scope.fixed[name] if name in scope.fixed else True
+    own = rows[here | rows["attempt"].isna()]
+    if own.empty:
+        return []
+    effects = panel_rows(engine, scope.sweep, "effect", scope.fixed, {"metric": EXPLAINED_METRICS})
+    points = panel_rows(engine, scope.sweep, "speedup", scope.fixed, {})
+    beside = ProfileContext(points, operator_rows(engine, own["profile_id"]), only_cuts)
+    return explain_profiles(own, effects, params_label, beside)
+
+
+@kept
+def fitted_costs(engine: Any, scope: Scope, curve_id: str) -> RelativeCosts | None:
+    """Of one curve of the scope, where its fit describes its points; see
+    `store.read.curves.curve_costs`.
+    """
+    own = {**scope.chosen, "curve_id": (curve_id,)}
+    fits, points = (
+        panel_rows(engine, scope.sweep, view, scope.conditions, own)
+        for view in ("cost_model", "speedup")
+    )
+    return next(iter(curve_costs(engine, fits, points).values()), None)
+
+
+@kept
+def activities(engine: Any, baseline: str, arm: str) -> pd.DataFrame:
+    """Kernels or operators of two profiles side by side."""
+    return activity_differences(engine, baseline, arm)
+
+
+@kept
+def audit_report(engine: Any, sweep: str) -> AuditReport:
+    """The audit of a sweep, as `breakeven audit` makes it."""
+    return audit_of_sweep(engine, sweep, params_label)
+
+
+def only_cuts(method: str) -> bool:
+    """Whether a method only cuts tokens, so that it is a ceiling of others."""
+    return purpose(method) == "ceiling"
+
+
+def profile_place(arm: ProfiledArm) -> str:
+    """Size and phase of a profile: `224 px (196 tokens)`, `64 prompt tokens, decode step`; of a
+    file its tool too.
+    """
+    tool = arm.profile.tool if arm.row.file else ""
+    return ", ".join(filter(None, [arm.size, PHASES[arm.row.phase], tool])) or "forward"
+
+
+def sides_of(found: Sequence[ProfiledCondition], arm_id: str, baseline_id: str) -> list[Sides]:
+    """The conditions in which both were profiled, in order of size."""
+    sides = []
+    for condition in found:
+        # a timeline, of which the classes of time are known, stands for an arm before kernels that
+        # were recorded one by one
+        ordered = sorted(condition.arms, key=lambda arm: bool(arm.profile.times))
+        own = {arm.row.arm_id: arm for arm in ordered}
+        if arm_id in own and baseline_id in own:
+            sides.append(Sides(condition, own[baseline_id], own[arm_id]))
+    return sorted(sides, key=lambda each: (_size(each.arm), each.place))
+
+
+def _size(arm: ProfiledArm) -> float:
+    return float(arm.row.image_size or arm.row.prompt_tokens or 0)
+
+
+def wall_parts(sides: Sequence[Sides]) -> pd.DataFrame:
+    """Rows for `wall_chart`: classes of time of baseline and arm under each condition."""
+    rows = []
+    for each in sides:
+        names = CLASSES_OF_TIME[each.condition.device]
+        for side, found in (("baseline", each.baseline), ("arm", each.arm)):
+            times = {
+                names[name]: 1e3 * seconds
+                for name, seconds in found.profile.times.items()
+                if seconds and name in names
+            }
+            wall = sum(times.values())
+            rows += [(each.place, side, name, ms, wall) for name, ms in times.items()]
+    return pd.DataFrame(rows, columns=["place", "side", "time_class", "ms", "wall_ms"])
+
+
+def wall_differences(sides: Sequence[Sides]) -> pd.DataFrame:
+    """Rows for `difference_chart`: by how much each class of the arm is longer, with its interval
+    where there is one.
+    """
+    rows: list[tuple[object, ...]] = []
+    for each in sides:
+        arm, baseline = each.arm.profile, each.baseline.profile
+        for name, label in CLASSES_OF_TIME[each.condition.device].items():
+            change, own = arm.changes.get(name), (arm.times.get(name), baseline.times.get(name))
+            if not any(own):
+                continue
+            # by pairs inside rounds, as a share of the baseline's wall
+            if change is not None and baseline.wall_s:
+                values = [
+                    None if end is None else 1e3 * baseline.wall_s * end
+                    for end in (change.value, change.low, change.high)
+                ]
+            else:
+                values = [1e3 * ((own[0] or 0.0) - (own[1] or 0.0)), None, None]
+            rows.append((each.place, label, *values))
+    columns = ["place", "time_class", "ms", "ms_low", "ms_high"]
+    return pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(columns[2:], float))
+
+
+def roofline_points(sides: Sides) -> pd.DataFrame:
+    """Rows for `roofline_info`: all arms of a condition, each with its `name`; the arm and its
+    baseline by their roles.
+    """
+    roles, rows = {id(sides.arm): "arm", id(sides.baseline): "baseline"}, []
+    for each in sides.condition.arms:
+        side = roles.get(id(each))
+        if (found := each.roofline) is not None:
+            named = (each.label, side or "other arm", side or each.label)
+            rows.append((*named, found.gflops, found.gb_per_s, found.limit))
+    columns = ["label", "side", "name", "gflops", "gb_per_s", "limit"]
+    return pd.DataFrame(rows, columns=columns).astype({"gflops": float, "gb_per_s": float})
+
+
+def with_promises(points: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the view `speedup` with `promised`, and `ceiling` (with its ends): that of a free cut
+    of the same tokens.
+    """
+    promised = map(promise_of, texts.point_rows(points))
+    series = pd.Series(promised, index=points.index, dtype=float)
+    return with_ceilings(points, only_cuts).assign(promised=series)
+
+
+def place_that_fails(sides: Sequence[Sides], points: pd.DataFrame) -> str:
+    """The smallest place at which the points of the arm do not show that it pays; the largest where
+    it pays at all.
+    """
+    paying = {
+        row.condition_id for row in texts.point_rows(points) if texts.speed(row).finding in GAINS
+    }
+    failing = (each.place for each in sides if each.arm.row.condition_id not in paying)
+    return next(failing, sides[-1].place)
+
+
+def cost_points(points: pd.DataFrame, costs: CostModelRow) -> pd.DataFrame:
+    """Rows for `cost_info` from the points of one arm: time and work of both sides at each size."""
+    rows: list[tuple[object, ...]] = []
+    for row in texts.point_rows(points):
+        flags = split_flags(row.flags)
+        in_fit = not wrong(flags) and NO_EFFECT not in flags
+        work = (row.gmacs_baseline, row.gmacs_total)
+        work = (row.tokens, row.tokens) if costs.work_unit == "token" else work
+        beside = (name_size(row), in_fit, row.comparison_id, row.environment, row.host)
+        rows.append(("baseline", work[0], row.baseline_ms, *beside))
+        rows.append(("arm", work[1], row.arm_ms, *beside))
+    return pd.DataFrame(rows, columns=["side", "work", "ms", "size", "in_fit", *POINT_KEY])
+
+
+def most_surprising(points: pd.DataFrame) -> str:
+    """The arm of rows of `with_promises` whose promise lies above its interval by the largest
+    factor; flagged ones last.
+    """
+    known = points[~texts.undecided(points)].dropna(subset=["promised", "speedup_high"])
+    known = known[~known["flags"].map(lambda flags: wrong(split_flags(flags))).astype(bool)]
+    short = known["promised"] / known["speedup_high"]
+    ordered = short.sort_values(ascending=False, kind="stable")
+    return str(points.loc[(ordered if len(ordered) else points).index[0], "arm"])
+
+
+def _size_lines(rows: Sequence[PointRow], sides: Sequence[Sides]) -> Iterator[str]:
     """At each profiled size what was timed and why, as in the report; without a profile what points
-    and ceilings show.
+    and ceilings show at the largest size, and at the smallest at which the arm removes tokens.
     """
     for each in sides:
         for reason in each.condition.reasons:
@@ -73,80 +275,78 @@ def size_lines(own: pd.DataFrame, sides: Sequence[explained.Sides]) -> Iterator[
                 yield f"At {each.place}: {reason.text}."
     if sides:
         return
-    for row in explained.shown_sizes(own):
-        if few := texts.pairs_reached(asdict(row)):
+    removing = [row for row in rows if NO_EFFECT not in split_flags(row.flags)] or [rows[-1]]
+    for row in removing[-1:] + removing[:-1][:1]:
+        if few := texts.pairs_reached(row):
             yield f"At {name_size(row)}: {few}, from which nothing follows yet."
             continue
-        free = "" if queries_explain.only_cuts(row.method) else explain_ceiling(row)
+        free = "" if only_cuts(row.method) else explain_ceiling(row)
         yield f"At {name_size(row)}: {join_sentences([explain_promise(row), free])}."
 
 
-def fit_lines(own: pd.DataFrame, costs: CostModelRow | None, scope: Scope) -> Iterator[str]:
+def _fit_lines(largest: PointRow, costs: CostModelRow | None, scope: Scope) -> Iterator[str]:
     """What the method adds itself, and what the fit over sizes gives."""
-    largest = rows_of(own.sort_values("tokens"), SpeedupRow)[-1]
     if own_work := explain_own_work(largest):
         yield f"At {name_size(largest)}: {own_work}."
     if costs is None:
         return
-    relative = queries_explain.fitted_costs(scope, costs.curve_id)
+    relative = fitted_costs(scope, costs.curve_id)
     yield f"Cost model: {describe_fit(costs)}."
-    yield from (f"{each[:1].upper()}{each[1:]}." for each in explain_costs(costs, relative))
+    yield from (f"{texts.capitalised(each)}." for each in explain_costs(costs, relative))
     if relative is not None:
         yield RATIOS_OF_COSTS
     if text := describe_cost_model(costs, token_unit(costs)):
         yield f"It {text[text.index('predicts') :] if 'predicts' in text else text}."
 
 
-def savings(own: pd.DataFrame, scope: Scope, color: str) -> None:
+def _savings(own: pd.DataFrame, scope: Scope, color: str) -> None:
     """Reached, free and promised."""
     free = own["ceiling"].notna().any()
     st.subheader(f"Speed-up: reached, {'free, ' if free else ''}promised", anchor=False)
     plain.sentence(
-        f"Bars: {INTERVAL} interval. Promised: if time followed MACs. {ceiling_words(own)}", "muted"
+        f"Bars: {INTERVAL} interval. Promised: if time followed MACs. {_ceiling_words(own)}",
+        "muted",
     )
-    title = (
-        "Tokens of the prompt" if own["prompt_tokens"].notna().any() else "Patch tokens per image"
-    )
-    chart = saving_chart(texts.with_enough_pairs(own), title, color)
+    prompts = own["prompt_tokens"].notna().any()
+    title = "Tokens of the prompt" if prompts else "Patch tokens per image"
+    chart = draw_points(saving_info(texts.with_enough_pairs(own), title, color))
     show_chart(chart, name="savings", data=own, scope_or_sweep=scope)
 
 
-def ceiling_words(own: pd.DataFrame) -> str:
+def _ceiling_words(own: pd.DataFrame) -> str:
     """Whether a free cut bounds what the points of an arm reach, or what would show it; empty for
     models without this method.
     """
-    known, measured = own[own["ceiling"].notna()], own["ceiling_id"].notna()
-    if len(known):
-        beaten = [name_size(row) for row in rows_of(known, CeilingRow) if not is_bound(row)]
-        if beaten:
-            return (
-                "Free: the same tokens cut for nothing; no bound, because the arm is measured"
-                f" faster at {', '.join(beaten)}."
-            )
+    rows = texts.point_rows(own)
+    if known := [row for row in rows if row.ceiling is not None]:
+        beaten = ", ".join(name_size(row) for row in known if not is_bound(row))
         return (
-            "Free: the same tokens cut for nothing, measured: within both intervals no reduction"
-            " with these counts is faster."
+            "Free: the same tokens cut for nothing; no bound, because the arm is measured faster at"
+            f" {beaten}."
+            if beaten
+            else "Free: the same tokens cut for nothing, measured: within both intervals no"
+            " reduction with these counts is faster."
         )
-    if measured.any():
+    if any(row.ceiling_id for row in rows):
         return (
             "The same tokens cut for nothing were measured by too few pairs, or on a disturbed"
             " machine: they bound nothing yet."
         )
-    if own["image_size"].isna().all():
+    if not any(row.image_size for row in rows):
         return ""
-    names = [
-        name for name, method in methods.all_methods().items() if method.Params.purpose == "ceiling"
-    ]
+    names = [name for name in all_methods() if only_cuts(name)]
     return (
         "What these token counts could save at best is not known: add the method"
         f" {' or '.join(names)} with the same counts."
     )
 
 
-def cost_model(
-    own: pd.DataFrame, costs: Any, break_evens: pd.DataFrame, scope: Scope, color: str
+def _cost_model(
+    own: pd.DataFrame, costs: CostModelRow, claimed: pd.DataFrame, scope: Scope, color: str
 ) -> None:
-    """Times against work with the fit, and the predicted break-even beside the measured ones."""
+    """Times against work with the fit, and the predicted break-even beside those `claimed` along
+    the tokens.
+    """
     st.subheader("Fixed cost and cost of work", anchor=False)
     plain.sentence(
         f"Lines: fixed cost + cost of work × {costs.work_unit}s. Each side stands at its own"
@@ -154,73 +354,65 @@ def cost_model(
         " baseline, and it is faster where it also lies lower.",
         "muted",
     )
-    frame = explained.cost_points(own, costs)
+    frame = cost_points(own, costs)
     if not frame["in_fit"].all():
         plain.sentence(
             "Hollow points are no part of the fit: the method removes nothing there, or a flag"
             " marks them as wrong.",
             "muted",
         )
-    show_chart(cost_chart(frame, costs, color), name="cost-model", data=frame, scope_or_sweep=scope)
-    places = [
-        ("predicted by the fit", costs.predicted_x, costs.predicted_x_low, costs.predicted_x_high),
-        *(
-            ("the answer", row.x, row.x_low, row.x_high)
-            for row in break_evens[break_evens["axis"] == "tokens"].itertuples()
-            if not (is_missing(row.x_low) and is_missing(row.x_high))
-        ),
-    ]
+    chart = draw_points(cost_info(frame, costs, color))
+    show_chart(chart, name="cost-model", data=frame, scope_or_sweep=scope)
+    predicted = (costs.predicted_x, costs.predicted_x_low, costs.predicted_x_high)
+    places = pd.DataFrame(
+        [
+            ("predicted by the fit", *predicted),
+            *(
+                ("the answer", row.x, row.x_low, row.x_high)
+                for row in claimed.dropna(subset=["x_low", "x_high"], how="all").itertuples()
+            ),
+        ],
+        columns=["label", "x", "low", "high"],
+    ).astype({"x": float, "low": float, "high": float})
     plain.sentence(
-        "Break-even: what the fit predicts, and the bracket between measured points.",
-        "muted",
+        "Break-even: what the fit predicts, and the bracket between measured points.", "muted"
     )
+    title = "Break-even in tokens, with its interval"
     try:
-        chart = place_chart(
-            places, list(own["tokens"]), "Break-even in tokens, with its interval", color
-        )
+        drawn = place_chart(places, list(own["tokens"]), title, color)
     except ValueError as problem:
         plain.sentence(f"{problem}.".capitalize(), "muted")
         return
-    names = ["label", "x", "low", "high"]
-    show_chart(
-        chart,
-        name="break-even-of-the-fit",
-        data=pd.DataFrame(places, columns=names),
-        scope_or_sweep=scope,
-    )
+    show_chart(drawn, name="break-even-of-the-fit", data=places, scope_or_sweep=scope)
 
 
-def wall(sides: list[explained.Sides], scope: Scope) -> None:
+def _wall(sides: list[Sides], scope: Scope) -> None:
     """Classes of time of both sides, and what differs."""
     st.subheader("Where the wall time goes", anchor=False)
-    parts = explained.wall_parts(sides)
+    parts, differences = wall_parts(sides), wall_differences(sides)
     if parts.empty:
         plain.sentence(
             "The profiles hold kernels one by one, without a timeline: gaps are not known.", "muted"
         )
         return
     show_chart(wall_chart(parts), name="wall", data=parts, scope_or_sweep=scope)
-    differences = explained.wall_differences(sides)
-    show_chart(
-        difference_chart(differences),
-        name="wall-differences",
-        data=differences,
-        scope_or_sweep=scope,
-    )
+    chart = difference_chart(differences)
+    show_chart(chart, name="wall-differences", data=differences, scope_or_sweep=scope)
     for note in dict.fromkeys(each.condition.note for each in sides):
         plain.sentence(f"Bars: {note}", "muted")
 
 
-def activities_and_roofline(
-    sides: list[explained.Sides], own: pd.DataFrame, scope: Scope, color: str
+def _activities_and_roofline(
+    sides: list[Sides], own: pd.DataFrame, scope: Scope, color: str
 ) -> None:
     """Kernels or operators of one condition, at first of the smallest at which the arm does not
     pay, and its roofline.
     """
     places = {each.place: each for each in sides}
     st.subheader("What runs longer, what shorter", anchor=False)
-    chosen = places[choose_one("At", list(places), "at", explained.place_that_fails(sides, own))]
-    found = queries_explain.activities(chosen.baseline.row.profile_id, chosen.arm.row.profile_id)
+    default = place_that_fails(sides, own)
+    chosen = places[filters.choose_one("At", list(places), "at", default)]
+    found = activities(chosen.baseline.row.profile_id, chosen.arm.row.profile_id)
     if found.empty:
         plain.sentence("The profile holds no kernels or operators.", "muted")
     else:
@@ -229,26 +421,33 @@ def activities_and_roofline(
             " noise.",
             "muted",
         )
-        show_chart(activity_chart(found), name="activities", data=found, scope_or_sweep=scope)
+        chart = activity_chart(activity_rows(found))
+        show_chart(chart, name="activities", data=found, scope_or_sweep=scope)
         with st.expander("All kernels and operators"):
-            st.dataframe(
-                found[list(ACTIVITY_COLUMNS)], column_config=ACTIVITY_COLUMNS, hide_index=True
-            )
+            number = st.column_config.NumberColumn
+            config = {
+                "name": st.column_config.TextColumn("Name", width="large"),
+                "baseline_ms": number("Baseline, ms", format="%.4f"),
+                "arm_ms": number("Arm, ms", format="%.4f"),
+                "difference_ms": number("Difference, ms", format="%+.4f"),
+                "baseline_count": number("Runs, baseline", format="%.0f"),
+                "arm_count": number("Runs, arm", format="%.0f"),
+            }
+            st.dataframe(found[list(config)], column_config=config, hide_index=True)
     st.subheader("Roofline", anchor=False)
     peaks = chosen.arm.peaks or chosen.baseline.peaks
-    rates = explained.roofline_points(chosen)
+    rates = roofline_points(chosen)
     if peaks is None or rates[["gflops", "gb_per_s"]].dropna().empty:
         plain.sentence(
             "The peaks of the machine, or operations and bytes of these profiles, are not known.",
             "muted",
         )
         return
-    show_chart(
-        roofline_chart(rates, peaks, color), name="roofline", data=rates, scope_or_sweep=scope
-    )
+    roofline = draw_points(roofline_info(rates, peaks, color))
+    show_chart(roofline, name="roofline", data=rates, scope_or_sweep=scope)
 
 
-def not_profiled(arm: str) -> None:
+def _not_profiled(arm: str) -> None:
     """What is not known without a profile, and what would show it."""
     st.subheader("Where the wall time goes", anchor=False)
     plain.sentence(
@@ -262,36 +461,31 @@ def not_profiled(arm: str) -> None:
     plain.command(PROFILE_SECTION)
 
 
-def audited_by_itself(sweep: str) -> bool:
-    """Whether the sweep is small enough to be audited without a request."""
-    return int(queries.panels(sweep)["points"].sum()) <= MAX_AUDITED
-
-
-def what_to_do(sweep: str, arm: str) -> Iterator[str]:
+def _what_to_do(report: AuditReport, arm: str) -> None:
     """What would settle the doubts that the audit has in an arm, or in the unmodified model."""
-    found = queries_explain.audit_report(sweep).findings if audited_by_itself(sweep) else ()
     doubts = [
-        each for each in found if each.severity != "note" and (not each.arms or arm in each.arms)
+        each
+        for each in report.findings
+        if each.severity != "note" and (not each.arms or arm in each.arms)
     ]
     if doubts:
         settled = "; ".join(dict.fromkeys(each.settles for each in doubts[:MAX_FINDINGS]))
-        finds = (
-            f"the audit of this sweep (at the end of the page) finds {count(len(doubts), 'doubt')}"
+        plain.sentence(
+            "What to do: the audit of this sweep (at the end of the page) finds"
+            f" {count(len(doubts), 'doubt')}. {texts.capitalised(settled)}."
         )
-        yield f"What to do: {finds}. {settled[:1].upper()}{settled[1:]}."
 
 
-def sweep_audit(sweep: str) -> None:
+def _sweep_audit(sweep: str, points: int) -> None:
     """What the rules of `breakeven audit` find in this sweep."""
     st.subheader("Audit of this sweep", anchor=False)
-    comparisons = int(queries.panels(sweep)["points"].sum())
-    if not audited_by_itself(sweep) and not st.toggle(
-        f"Audit {count(comparisons, 'point')}", key="audit", bind="query-params"
+    if points > MAX_AUDITED and not st.toggle(
+        f"Audit {count(points, 'point')}", key="audit", bind="query-params"
     ):
         plain.sentence(f"The sweep is large; in a terminal: breakeven audit {sweep}", "muted")
         return
-    report = queries_explain.audit_report(sweep)
-    plain.sentence(f"{report.answer[:1].upper()}{report.answer[1:]}.")
+    report = audit_report(sweep)
+    plain.sentence(f"{texts.capitalised(report.answer)}.")
     for note in report.notes:
         plain.sentence(note, "muted")
     for found in report.findings[:MAX_FINDINGS]:
@@ -303,22 +497,21 @@ def sweep_audit(sweep: str) -> None:
             rows = [
                 (each.severity, each.rule, each.sentence, each.settles) for each in report.findings
             ]
-            st.dataframe(
-                pd.DataFrame(rows, columns=["Severity", "Rule", "Finding", "To settle it"]),
-                hide_index=True,
-            )
+            columns = ["Severity", "Rule", "Finding", "To settle it"]
+            st.dataframe(pd.DataFrame(rows, columns=columns), hide_index=True)
 
 
 def _show() -> None:
     """The page, from its answer down."""
     scope = filters.chosen_scope()
     points, break_evens = queries.scope_points(scope)
-    points = explained.with_promises(points)
-    arm = choose_one(
-        "Arm", list(dict.fromkeys(points["arm"])), "arm", explained.most_surprising(points)
-    )
-    color = explained.own_color(points, arm)
+    points = with_promises(points)
+    arms = list(dict.fromkeys(points["arm"]))
+    arm = filters.choose_one("Arm", arms, "arm", most_surprising(points))
     own, curves = points[points["arm"] == arm], break_evens[break_evens["arm"] == arm]
+    # of the unmodified model under another runtime the colour of an arm, else that of other pages
+    dense = own["method"].iloc[0] == "dense"
+    color = SIDE_COLORS["arm"] if dense else arm_styles(points)[arm].color
     if scope.facet is not None:
         value = own[scope.facet].value_counts().index[0]
         plain.sentence(f"One panel is explained: {scope.facet.replace('_', ' ')} {value}.", "muted")
@@ -326,30 +519,34 @@ def _show() -> None:
     fits = queries.scope_rows(scope, "cost_model")
     fits = fits[fits["curve_id"].isin(own["curve_id"])]
     costs = next(iter(rows_of(fits, CostModelRow)), None)
-    found = queries_explain.profiled(scope)
-    sides = explained.sides_of(found, str(own["arm_id"].iloc[0]), str(own["baseline_id"].iloc[0]))
+    rows = texts.point_rows(own.sort_values("tokens", kind="stable"))
+    sides = sides_of(profiled(scope), rows[0].arm_id, rows[0].baseline_id)
+    audited = int(queries.panels(scope.sweep)["points"].sum())
 
-    plain.sentence(f"{arm} against {own['against'].iloc[0]}", "strong")
-    for line in break_even_lines(own, curves):
-        plain.sentence(texts.typeset(line))
+    plain.sentence(f"{arm} against {rows[0].against}", "strong")
+    curves = curves[curves["axis"] == "tokens"]
+    for claims in rows_by_arm(curves).values():
+        unit = token_unit(rows[0])
+        sentence = f"Break-even along {unit}: {describe_break_even(claims, unit)}."
+        plain.sentence(texts.typeset(sentence))
     if not sides:
-        needed = profile_needed()
-        plain.sentence(f"{needed[:1].upper()}{needed[1:]}.")
-    for line in size_lines(own, sides):
+        plain.sentence(f"{texts.capitalised(profile_needed())}.")
+    for line in _size_lines(rows, sides):
         plain.sentence(texts.typeset(line))
-    plain.sentence("\n".join(map(texts.typeset, fit_lines(own, costs, scope))))
-    for line in what_to_do(scope.sweep, arm):
-        plain.sentence(line)
-    savings(own, scope, color)
+    plain.sentence("\n".join(map(texts.typeset, _fit_lines(rows[-1], costs, scope))))
+    if audited <= MAX_AUDITED:
+        _what_to_do(audit_report(scope.sweep), arm)
+    _savings(own, scope, color)
     if costs is not None:
-        cost_model(own, costs, curves, scope, color)
+        _cost_model(own, costs, curves, scope, color)
     if sides:
-        wall(sides, scope)
-        activities_and_roofline(sides, own, scope, color)
+        _wall(sides, scope)
+        _activities_and_roofline(sides, own, scope, color)
     else:
-        not_profiled(arm)
-    sweep_audit(scope.sweep)
+        _not_profiled(arm)
+    _sweep_audit(scope.sweep, audited)
     show_glossary()
 
 
-_show()
+if __name__ == "__main__":
+    _show()

@@ -3,83 +3,84 @@ what they cost in quality.
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 import pandas as pd
 import streamlit as st
 
+from store.read.queries import panel_rows
 from store.rows.frames import rows_of
 from store.views.attempts import metric_column
 from sweeps.analysis.labels import Stack, stacks_of
-from sweeps.analysis.rows import SpeedupRow
 from sweeps.model.metrics import INTERVAL, METRICS, MetricSpec
-from sweeps.number_format import count, is_missing
+from sweeps.number_format import count
 from sweeps.stats.pooling import ALPHA
 from webapp import queries
-from webapp.charts.encodings import with_links
-from webapp.charts.interval_rows import interval_chart
-from webapp.charts.length_lines import length_chart
-from webapp.charts.pareto import Measure, pareto_chart
+from webapp.charts.points import Measure, draw_points
+from webapp.charts.quality import interval_info, length_info
 from webapp.display import plain, texts
-from webapp.display.arm_style import arm_styles
-from webapp.display.scope import Scope
-from webapp.queries import queries_quality
-from webapp.queries.quality_frames import (
-    FRONT_NOTE,
-    QualityOfArms,
+from webapp.display.arm_style import arm_styles, label_arms
+from webapp.queries import Scope, kept
+from webapp.widgets import filters
+from webapp.widgets.chart_block import draw_chart, offer_files, show_chart
+from webapp.widgets.quality import (
+    QualityOfPoint,
+    against_control,
     beside_unmodified,
-    with_front,
+    quality_of,
+    show_front,
+    speed_and_quality,
     with_quality_words,
 )
-from webapp.widgets import filters
-from webapp.widgets.arm_key import show_key
-from webapp.widgets.chart_block import draw_chart, offer_files, show_chart
-from webapp.widgets.choices import choose_one
-from webapp.widgets.tables import speed_and_quality
+from webapp.widgets.words import show_key
 from workers.methods.arm_labels import params_label
+
+
+@kept
+def generation(engine: Any, scope: Scope) -> pd.DataFrame:
+    """Rows of the view `generation` with the fixed values of a scope, each arm alone, with `arm`
+    and `flags`.
+    """
+    rows = panel_rows(engine, scope.sweep, "generation", scope.fixed, {})
+    flags = rows["arm_flags"].fillna("") + "," + rows["job_flags"].fillna("")
+    named = rows.drop(columns="arm").assign(
+        baseline="",
+        baseline_id="",
+        flags=[", ".join(filter(None, text.split(","))) for text in flags],
+    )
+    return label_arms(named, named.iloc[:0])[0]
 
 
 def measured_figures(arms: pd.DataFrame) -> Mapping[str, MetricSpec]:
     """Metrics of a run that one of the arms has, by title with unit."""
     found = {}
     for spec in METRICS.values():
-        column = metric_column(spec)[0]
-        if (
-            spec.better
-            and spec.read in {"once", "round"}
-            and column in arms
-            and arms[column].notna().any()
-        ):
-            unit = {"1/s": "per second", "MiB": "B"}.get(spec.unit, spec.unit)
-            found[
-                f"{spec.label[:1].upper()}{spec.label[1:]}"
-                + ("" if unit == "per second" else f", {unit}")
-            ] = spec
+        column, unit = metric_column(spec)[0], spec.unit
+        measured = column in arms and arms[column].notna().any()
+        if spec.better and spec.read in {"once", "round"} and measured:
+            note = "" if unit == "1/s" else f", {'B' if unit == 'MiB' else unit}"
+            found[f"{texts.capitalised(spec.label)}{note}"] = spec
     return found
 
 
-def along_length(scope: Scope) -> None:
+def _along_length(scope: Scope) -> None:
     """One figure of each arm along the length of the prompt."""
     st.subheader("Along the length of the prompt", anchor=False)
-    arms = queries_quality.generation(scope.sweep, scope.fixed)
+    arms = generation(scope)
     titles = measured_figures(arms)
     if not titles:
         plain.sentence("No figure of the arms by themselves was measured.", "muted")
         return
     rate = next((title for title, spec in titles.items() if spec.better == "higher"), None)
-    title = choose_one("Figure", list(titles), "figure", rate)
+    title = filters.choose_one("Figure", list(titles), "figure", rate)
     spec = titles[title]
-    styles = arm_styles(arms)
     frame = arms.assign(value=arms[metric_column(spec)[0]])
-    chart = length_chart(frame, title, styles, better=spec.better or "")
+    drawn = set(frame.dropna(subset=["value"])["arm"])
+    styles = {arm: style for arm, style in arm_styles(arms).items() if arm in drawn}
+    chart = draw_points(length_info(frame, title, styles, spec.better or ""))
     name = f"language-{spec.name}"
     draw_chart(chart, name)
-    show_key(
-        {
-            name: style
-            for name, style in styles.items()
-            if name in set(frame.dropna(subset=["value"])["arm"])
-        }
-    )
+    show_key(styles)
     offer_files(lambda: chart, name=name, data=frame, scope_or_sweep=scope)
     plain.sentence(
         "Each arm's newest attempt, without an interval; ratios of arms and their intervals are in"
@@ -88,55 +89,38 @@ def along_length(scope: Scope) -> None:
     )
 
 
-def bits_against_speed(arms: pd.DataFrame, quality: QualityOfArms, scope: Scope) -> None:
+def _bits_against_speed(arms: pd.DataFrame, spec: MetricSpec, scope: Scope) -> None:
     """Quality lost against speed gained, with both intervals."""
-    st.subheader(f"{quality.spec.label.capitalize()} against speed", anchor=False)
-    x = Measure(
-        "speedup",
-        f"Speed-up: {METRICS[scope.metric].label}, {INTERVAL} interval",
-        better="higher",
-        scale="ratio",
-        alpha=ALPHA,
-    )
-    y = Measure("worse", f"More {quality.spec.label}, 95 % interval", form="+.2~r")
+    st.subheader(f"{spec.label.capitalize()} against speed", anchor=False)
+    title = f"Speed-up: {METRICS[scope.metric].label}, {INTERVAL} interval"
+    x = Measure("speedup", title, "higher", "ratio", alpha=ALPHA)
+    y = Measure("worse", f"More {spec.label}, 95 % interval", "lower", form="+.2~r")
     known = arms.dropna(subset=["worse", "speedup"])
     if known.empty:
         plain.sentence("No arm has both.", "muted")
         return
-    points = with_front(beside_unmodified(known, speedup=1.0, worse=0.0), (x, y))
-    colors = {name: style.color for name, style in arm_styles(points).items()}
-    show_chart(
-        pareto_chart(with_links(points), x, y, colors=colors),
-        name="language-pareto",
-        data=points,
-        scope_or_sweep=scope,
-    )
-    plain.sentence(FRONT_NOTE, "muted")
+    points = beside_unmodified(known, speedup=1.0, worse=0.0)
+    show_front(points, x, y, "language-pareto", scope)
 
 
-def stacks(arms: pd.DataFrame, scope: Scope) -> None:
+def _stacks(rows: list[QualityOfPoint], scope: Scope) -> None:
     """Stacked methods beside their parts and the product of the parts."""
-    found = list(stacks_of(rows_of(arms, SpeedupRow), params_label))
-    if not found:
-        return
-    st.subheader("Stacks and their parts", anchor=False)
+    found = list(stacks_of(rows, params_label))
+    if found:
+        st.subheader("Stacks and their parts", anchor=False)
     for number, stack in enumerate(found):
-        rows = stack_rows(stack)
-        if rows["value"].isna().all():
+        parts = stack_rows(stack)
+        if parts["value"].isna().all():
             plain.sentence(f"{stack.label}: neither it nor its parts have enough pairs.")
             continue
-        title = f"Speed-up: {METRICS[scope.metric].label}"
-        show_chart(
-            interval_chart(rows, title, none=1),
-            name=f"language-stack-{number}",
-            data=rows,
-            scope_or_sweep=scope,
-        )
+        title, name = f"Speed-up: {METRICS[scope.metric].label}", f"language-stack-{number}"
+        chart = draw_points(interval_info(parts, title, none=1))
+        show_chart(chart, name=name, data=parts, scope_or_sweep=scope)
         plain.sentence(texts.typeset(f"{stack.label}: {stack.text}."))
 
 
 def stack_rows(stack: Stack) -> pd.DataFrame:
-    """Rows for `interval_chart`: the parts alone, their product, and all together as measured."""
+    """Rows for `interval_info`: the parts alone, their product, and all together as measured."""
     parts = [(f"{part.label} alone", part.speedup) for part in stack.parts]
     named = [
         *parts,
@@ -151,10 +135,10 @@ def stack_rows(stack: Stack) -> pd.DataFrame:
     )
 
 
-def tuned_controls(arms: pd.DataFrame, quality: QualityOfArms, scope: Scope) -> None:
+def _tuned_controls(rows: list[QualityOfPoint], floor: float, scope: Scope) -> None:
     """Tuned arms against the same tuning without what the method adds."""
-    tuned = arms[arms["control"].notna()].drop_duplicates("arm")
-    if tuned.empty:
+    tuned = {row.arm: row for row in reversed(rows) if row.control is not None}
+    if not tuned:
         return
     st.subheader("Tuned arms against their controls", anchor=False)
     plain.sentence(
@@ -162,28 +146,21 @@ def tuned_controls(arms: pd.DataFrame, quality: QualityOfArms, scope: Scope) -> 
         " alone gains.",
         "muted",
     )
-    rows = pd.DataFrame(
-        {
-            "label": tuned["arm"],
-            "value": tuned["change"],
-            "low": tuned["change_low"],
-            "high": tuned["change_high"],
-        }
-    )
-    for row in tuned.to_dict("records"):
-        control = params_label(row["control"], row["control_params"])
-        if is_missing(row["change"]):
-            plain.sentence(f"{row['arm']}: its control, {control}, was not measured beside it.")
-        else:
-            plain.sentence(f"{row['arm']}: {texts.against_control(row)} against {control}.")
-    if rows["value"].notna().any():
-        chart = interval_chart(
-            rows,
-            "Bits per byte more than the control's, 95 % interval",
-            none=0,
-            floor=quality.spec.floor,
+    drawn = []
+    for arm, row in reversed(tuned.items()):
+        control = params_label(row.control or "", row.control_params or "{}")
+        drawn.append((arm, row.change, row.change_low, row.change_high))
+        plain.sentence(
+            f"{arm}: its control, {control}, was not measured beside it."
+            if row.change is None
+            else f"{arm}: {against_control(row)} against {control}."
         )
-        show_chart(chart, name="language-controls", data=rows, scope_or_sweep=scope)
+    columns = ["label", "value", "low", "high"]
+    frame = pd.DataFrame(drawn, columns=columns).astype(dict.fromkeys(columns[1:], float))
+    title = "Bits per byte more than the control's, 95 % interval"
+    if frame["value"].notna().any():
+        chart = draw_points(interval_info(frame, title, none=0, floor=floor))
+        show_chart(chart, name="language-controls", data=frame, scope_or_sweep=scope)
 
 
 def _show() -> None:
@@ -195,42 +172,31 @@ def _show() -> None:
             "These are no language models. What vision models cost in quality is on the page"
             " Accuracy."
         )
-        st.stop()
-    quality = queries_quality.quality_of(
-        scope.sweep, "language", {name: scope.fixed[name] for name in ("model", "weights")}
-    )
+        return
+    quality = quality_of(scope.sweep, "language", scope.fixed["model"], scope.fixed["weights"])
     arms = with_quality_words(points, quality)
     lengths = [f"{length:.0f} tokens" for length in sorted(arms["prompt_tokens"].unique())]
-    length = choose_one("Prompt", lengths, "prompt", lengths[-1])
+    length = filters.choose_one("Prompt", lengths, "prompt", lengths[-1])
     here = arms[arms["prompt_tokens"] == float(length.partition(" ")[0])]
 
-    words = here["word"].value_counts()
+    words = ", ".join(f"{number} {word}" for word, number in here["word"].value_counts().items())
+    plain.sentence(f"{count(len(here), 'arm')}: {words}.", "strong")
     plain.sentence(
-        f"{count(len(here), 'arm')}:"
-        f" {', '.join(f'{number} {word}' for word, number in words.items())}.",
-        "strong",
-    )
-    metric = METRICS[scope.metric].label
-    plain.sentence(
-        f"{metric[:1].upper()}{metric[1:]} at {length} of the prompt, against"
+        f"{texts.capitalised(METRICS[scope.metric].label)} at {length} of the prompt, against"
         f" {here['against'].iloc[0]}",
         "muted",
     )
-    requested = quality.states["state"].value_counts().to_dict()
-    stand = ", ".join(f"{number} {state}" for state, number in requested.items())
-    plain.sentence(
-        (
-            f"Quality of the arms: {stand}."
-            if requested
-            else "The sweep requests no quality of this model."
-        ),
-        "muted",
-    )
-    speed_and_quality(here, quality)
-    along_length(scope)
-    bits_against_speed(here, quality, scope)
-    stacks(here, scope)
-    tuned_controls(here, quality, scope)
+    requested = quality.states["state"].value_counts().items()
+    stand = ", ".join(f"{number} {state}" for state, number in requested)
+    none = "The sweep requests no quality of this model."
+    plain.sentence(f"Quality of the arms: {stand}." if stand else none, "muted")
+    speed_and_quality(here, quality.spec)
+    _along_length(scope)
+    _bits_against_speed(here, quality.spec, scope)
+    rows = rows_of(here, QualityOfPoint)
+    _stacks(rows, scope)
+    _tuned_controls(rows, quality.spec.floor, scope)
 
 
-_show()
+if __name__ == "__main__":
+    _show()

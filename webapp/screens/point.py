@@ -1,21 +1,157 @@
-"""Page: the evidence of one point, so that every number can be doubted."""
+"""Page: the evidence of one point, so that every number can be doubted; text of the store is shown
+as it is.
+"""
 
+import json
+from collections.abc import Mapping
 from html import escape
+from typing import Any, NamedTuple
 
+import numpy as np
+import pandas as pd
 import streamlit as st
 
 from store.errors import StoreError
-from sweeps.model.metrics import METRICS
-from sweeps.number_format import image_text
-from sweeps.text.evidence import noise_in_words
-from webapp.blocks import evidence_blocks
-from webapp.display import plain
-from webapp.display.links import point_link
-from webapp.queries import queries_point
-from workers.methods.arm_labels import params_label
+from store.read.evidence import evidence, evidence_checks
+from store.read.evidence.evidence import PointEvidence, StoredAttempt, TimedPairs
+from store.rows.row_mapping import condition_columns, timestamp
+from sweeps.analysis.labels import conclude, conclude_change
+from sweeps.language.confirmation import sweep_of
+from sweeps.model.flags import FLAGS, split_flags
+from sweeps.model.metrics import METRICS, RATES, REASON, SYSTEM_METRICS
+from sweeps.number_format import age, count, duration, image_text
+from sweeps.text.condition_text import describe_condition
+from sweeps.text.evidence import (
+    NoiseFinding,
+    RuleLine,
+    noise_in_words,
+)
+from webapp.charts.evidence import (
+    PairFrames,
+    attempt_info,
+    pair_chart,
+    reading_chart,
+    time_chart,
+)
+from webapp.charts.points import Layers, draw_points
+from webapp.display import plain, texts
+from webapp.display.links import page_link, point_link
+from webapp.queries import kept
+from webapp.widgets.chart_block import draw_chart, show_chart
+from webapp.widgets.filters import choose_metric
+from workers.methods import all_methods
+from workers.methods.arm_labels import arm_label, params_label
 
 
-def search() -> None:
+class PointFrames(NamedTuple):
+    """What the page shows of a speed-up by one metric."""
+
+    timed: TimedPairs
+    pairs: PairFrames
+    rule: list[RuleLine]
+    findings: list[NoiseFinding]
+    checks: list[evidence_checks.CountCheck]
+    attempts: pd.DataFrame
+    """Rows of `attempt_info`."""
+    times: pd.DataFrame
+    """Rows of `time_chart`."""
+    readings: pd.DataFrame
+    """`number`, `attempt`, `reading`, `value`."""
+
+
+@kept
+def read_point(
+    engine: Any, comparison_id: str, environment: str | None, host: str | None
+) -> PointEvidence:
+    """See `store.read.evidence.evidence.point_evidence`, whose `StoreError` it raises."""
+    return evidence.point_evidence(engine, comparison_id, environment, host)
+
+
+@kept
+def point_frames(
+    _engine: Any, comparison_id: str, environment: str | None, host: str | None, metric: str
+) -> PointFrames:
+    """The frames behind the charts of a point, and what is worked out beside them."""
+    found = read_point(comparison_id, environment, host)
+    timed = next(each for each in found.timed if each.metric.name == metric)
+    pairs = pd.DataFrame(evidence_checks.shown_pairs(timed))
+    pairs = pairs.assign(
+        ratio=np.exp(pairs["log"]),
+        baseline_ms=1e3 * pairs["baseline_s"],
+        arm_ms=1e3 * pairs["arm_s"],
+    )
+    running = [
+        {"number": each.number, "attempt": each.attempt, **_speed(each.found)}
+        for each in evidence_checks.running_speedups(timed)
+    ]
+    shown = pairs.drop(columns=["log", "baseline_s", "arm_s"])
+    readings = evidence_checks.readings_by_pair(found, timed)
+    return PointFrames(
+        timed,
+        PairFrames(shown, pd.DataFrame(running), timed.metric.floor),
+        evidence_checks.worked_rule(timed),
+        evidence_checks.findings(found, timed),
+        evidence_checks.count_checks(found, timed),
+        _attempts(timed),
+        _times(timed),
+        pd.DataFrame(readings, columns=["number", "attempt", "reading", "value"]),
+    )
+
+
+def _attempts(timed: TimedPairs) -> pd.DataFrame:
+    rows = [
+        {"row": f"Attempt {attempt}", "kind": "arm", **_speed(own)}
+        for attempt, own in evidence_checks.attempt_speedups(timed)
+    ]
+    baselines = {each.row.attempt: each.row.baseline for each in timed.attempts}
+    kind = "baseline against itself"
+    for null in evidence_checks.null_contrasts(timed):
+        if null.arm == baselines[null.attempt]:
+            name = f"Attempt {null.attempt}, {kind}"
+            rows.append({"row": name, "kind": kind, **_speed(null.found)})
+    rows.append({"row": "Pooled: the answer", "kind": "pooled", **_speed(timed.pooling.speedup)})
+    return pd.DataFrame(rows)
+
+
+def _times(timed: TimedPairs) -> pd.DataFrame:
+    parts = []
+    for side in ("baseline", "arm"):
+        attempts = [
+            each.times(each.row.baseline if side == "baseline" else each.row.arm)
+            for each in timed.attempts
+        ]
+        own = np.sort(1e3 * np.concatenate(attempts))
+        share = np.arange(1, len(own) + 1) / len(own)
+        parts.append(pd.DataFrame({"side": side, "ms": own, "share": share}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _speed(found: Any) -> Mapping[str, float]:
+    """The speed-up with its interval; NaN where there is none."""
+    known = np.isfinite(found.high)
+    low, high = (found.low, found.high) if known else (np.nan, np.nan)
+    return {"speedup": found.value, "low": low, "high": high}
+
+
+@kept
+def search_points(engine: Any, words: str) -> list[dict[str, Any]]:
+    """Answers whose ids begin with the words, or whose model, method or parameters hold each of
+    them.
+    """
+    return evidence.similar_comparisons(engine, words)
+
+
+def single_sweep(found: PointEvidence) -> str:
+    """A sweep file of this comparison alone; empty where a method of it is not installed here."""
+    name = f"point-{found.question_id}"
+    question = f"Is comparison {found.comparison_id} measured again the same?"
+    try:
+        return sweep_of([found.comparison], name, question, all_methods())
+    except KeyError:
+        return ""
+
+
+def _search() -> None:
     """A field to find a comparison by words or by the beginning of its id."""
     words = st.text_input(
         "Find a comparison",
@@ -23,18 +159,17 @@ def search() -> None:
         bind="query-params",
         placeholder="model, method, parameter such as keep_rate=0.5, size in px, or id",
     )
-    rows = queries_point.search_points(words)
-    if rows.empty and not words:
-        plain.sentence("No comparison of this store has an answer yet.")
-        return
-    if rows.empty:
+    rows = search_points(words)
+    if not rows:
         plain.sentence(
             "No answer whose id begins with these words, or whose model, method, parameters or"
             f" size hold each: {words}"
+            if words
+            else "No comparison of this store has an answer yet."
         )
         return
     listed = []
-    for row in rows.astype(object).where(rows.notna(), None).to_dict("records"):
+    for row in rows:
         size = (
             image_text(row["image_size"], row["image_shape"])
             if row["image_size"]
@@ -49,49 +184,312 @@ def search() -> None:
     st.html(f"<ul style='overflow-wrap: anywhere'>{''.join(listed)}</ul>")
 
 
-def show_evidence(comparison_id: str, environment: str | None, host: str | None) -> None:
-    """All sections about one comparison."""
-    found = queries_point.read_point(comparison_id, environment, host)
-    evidence_blocks.title(found)
-    names = [each.metric.name for each in found.timed]
-    metric = names[0] if names else ""
-    if len(names) > 1:
-        labels = {METRICS[name].label: name for name in names}
-        chosen = st.segmented_control(
-            "Metric",
-            list(labels),
-            default=METRICS[metric].label,
-            required=True,
-            key="of",
-            bind="query-params",
+def _title(found: PointEvidence) -> None:
+    """What was compared, in words."""
+    comparison = found.comparison
+    plain.heading(f"{arm_label(comparison.arm)} against {arm_label(comparison.baseline)}")
+    ran = condition_columns(dict(comparison.arm.condition(comparison.condition)))
+    condition = {name: value for name, value in ran.items() if value is not None}
+    condition |= {"device_name": found.device_name, "kind": comparison.kind}
+    if threads := next((row["threads"] for row in found.effects if row["threads"]), None):
+        condition["threads"] = threads
+    plain.sentence(f"{describe_condition(condition)}; {comparison.kind}", "muted")
+
+
+def _answer_of(found: PointEvidence, metric: str) -> None:
+    """The answer by each metric, that of `metric` first, and what its flags mean."""
+    flags: dict[str, None] = {}
+    failures = [each.failure for each in found.attempts if each.failure is not None]
+    if found.failed and failures:
+        reason, message = failures[-1].reason.replace("_", " "), failures[-1].message
+        plain.sentence(f"Failed, {reason}: {message}", "strong")
+    required = found.attempts[-1].protocol.pairs_min
+    for row in sorted(found.effects, key=lambda row: row["metric"] != metric):
+        flags |= dict.fromkeys(split_flags(row["flags"]))
+        phrase, beside = _answer_words(row, required)
+        label = texts.capitalised(METRICS[row["metric"]].label)
+        if row["metric"] == metric:
+            plain.sentence(texts.capitalised(phrase), "strong")
+            plain.sentence(f"{label}: {beside}")
+        else:
+            plain.sentence("; ".join(filter(None, (f"{label}: {phrase}", beside))), "muted")
+    if flags:
+        plain.table(
+            (flag, FLAGS[flag].meaning if flag in FLAGS else "not declared", _weight(flag))
+            for flag in flags
         )
-        metric = labels[str(chosen)]
-    evidence_blocks.answer_of(found, metric)
-    if metric:
-        plain.sentence(noise_in_words(queries_point.point_frames(found, metric).findings))
-    evidence_blocks.elsewhere(found)
-    evidence_blocks.failed_attempts(found)
-    if metric:
-        frames = queries_point.point_frames(found, metric)
-        evidence_blocks.pairs(found, frames)
-        evidence_blocks.rule(frames)
-        evidence_blocks.noise(found, frames)
-        evidence_blocks.times(found, frames)
-        evidence_blocks.counts(frames)
-    evidence_blocks.provenance(found)
-    evidence_blocks.readings(found)
-    evidence_blocks.again(found)
 
 
-requested = st.query_params.get("id", "")
-if not requested:
-    plain.heading("Evidence")
-    plain.sentence("Click on a point of any chart, or find a comparison here.")
-    search()
-else:
+def _answer_words(row: Mapping[str, Any], required: int) -> tuple[str, str]:
+    """What is concluded from a row of `effect_row`, and the values behind it."""
+    spec, effect = METRICS[row["metric"]], row["effect"]
+    if row["failure"] is not None:
+        return "failed", ""
+    values = [row["baseline_value"], row["arm_value"]]
+    between = " → ".join(f"{value:,.4g}" for value in values if value is not None) + f" {spec.unit}"
+    if effect is None:
+        return between, ""
+    ends = (effect, row["effect_low"], row["effect_high"])
+    rule = {"verdict": row["verdict"], "floor": row["floor"]}
+    if spec.compared == "difference":
+        return texts.loss_phrase(conclude_change(spec, *ends, **rule)), between
+    if spec.compared == "amount":
+        return f"{row['verdict']}: {effect:.3f}×", between
+    medians = f"{between} (medians of {row['n']:,} pairs)"
+    if row["verdict"] == "insufficient":
+        return texts.too_few(row["n"], required), medians
+    ratio = values[0] / values[1]
+    if abs(ratio / effect - 1) >= DIFFERING:
+        medians += (
+            f"; the ratio of these medians is {ratio:.3f}×, the speed-up is that of the pairs, in"
+            " which drift cancels"
+        )
+    return conclude(texts.SHOWN, *ends, **rule).phrase, medians
+
+
+# From this share on it is explained why the ratio of medians is not the speed-up.
+DIFFERING = 0.005
+
+
+def _weight(flag: str) -> str:
+    spec = FLAGS.get(flag)
+    if spec is None or spec.wrong:
+        quarantined = "; quarantined" if spec and spec.quarantine else ""
+        return f"the figures are not those of the question{quarantined}"
+    noisy = "the figures stand, with more noise or without a part"
+    return "only information" if spec.harmless else noisy
+
+
+def _pairs(found: PointEvidence, frames: PointFrames) -> None:
+    """Every pair in time order, and the readings of the machine below them."""
+    st.subheader("Every pair in the order of time", anchor=False)
+    st.caption(
+        "Each dot is a pair: the baseline's time over the arm's in one round. The line is the"
+        " speed-up by all pairs until then, with the interval that it had; attempts are added one"
+        " after the other. None is left out: triangles lie beyond the edge."
+    )
+    metric = frames.timed.metric.name
+    _draw(found, pair_chart(frames.pairs), "pairs", frames.pairs.pairs)
+    constant, by_reading = [], dict(list(frames.readings.groupby("reading")))
+    for name, title in RATES.items():
+        if name not in by_reading:
+            continue
+        rows = by_reading[name]
+        if rows["value"].nunique() > 1:
+            draw_chart(reading_chart(rows, title, frames.pairs), f"reading-{name}")
+        else:
+            constant.append(f"{title} {rows['value'].iloc[0]:,.4g}")
+    if constant:
+        plain.sentence(f"Throughout: {'; '.join(constant)}.", "muted")
+    if not set(RATES) & set(by_reading):
+        plain.sentence("No readings between rounds: the machine offered none.", "muted")
+
+    def raw() -> bytes:
+        rows = evidence_checks.pair_rows(found, metric)
+        return pd.DataFrame(rows).to_csv(index=False).encode()
+
+    file = f"pairs-{found.comparison_id}-{metric}.csv"
+    plain.download("All pairs as CSV, raw times in seconds", raw, file, "text/csv")
+
+
+def _draw(found: PointEvidence, chart: Layers, name: str, data: pd.DataFrame) -> None:
+    """A chart with its files, which hold the newest sweep that requests the comparison; without
+    them where none does.
+    """
+    sweep = found.requested_by[0].name if found.requested_by else ""
+    name = f"{name}-{found.comparison_id}"
+    show_chart(chart, name=name, data=data, scope_or_sweep=sweep, downloads=bool(sweep))
+
+
+def _noise(found: PointEvidence, frames: PointFrames) -> None:
+    """What would show that the speed-up is noise, and the same in a chart."""
+    st.subheader("What would convince me that this is noise?", anchor=False)
+    plain.table(
+        (
+            (line.check, line.statement, "a doubt" if line.noise else "–")
+            for line in frames.findings
+        ),
+        mark=2,
+    )
+    st.caption(
+        "Attempts by themselves, the baseline's two columns against each other (errors within the"
+        " process alone), and the answer."
+    )
+    chart = draw_points(attempt_info(frames.attempts, frames.timed.metric.floor))
+    _draw(found, chart, "attempts", frames.attempts)
+    measured = max(each.ended_at for each in found.attempts)
+    for each in found.calibrations.values():
+        before = measured - each["created_at"]
+        when = f"{age(abs(before))} {'before' if before >= 0 else 'after'} the newest attempt"
+        plain.sentence(
+            f"Calibration {each['calibration_id']}, made {when}: SD {each['process_sd']:.4f}"
+            f" ({each['tau']:.4f} [{each['tau_low']:.4f}, {each['tau_high']:.4f}] estimated);"
+            f" {each['processes']} processes, {each['contrasts']} contrasts, models"
+            f" {each['size_class']}",
+            "muted",
+        )
+
+
+def _timed_sections(found: PointEvidence, frames: PointFrames) -> None:
+    """Pairs, the rule of the verdict, noise, times and counts."""
+    _pairs(found, frames)
+    st.subheader("The rule, worked out", anchor=False)
+    plain.table((line.what, line.value, line.how) for line in frames.rule)
+    _noise(found, frames)
+    st.subheader("Times of both arms", anchor=False)
+    _draw(found, time_chart(frames.times), "times", frames.times)
+    st.subheader("Counts that must agree", anchor=False)
+    marks = {True: "holds", False: "violated", None: ""}
+    plain.table(((line.what, line.statement, marks[line.holds]) for line in frames.checks), mark=2)
+
+
+def _failed_attempts(found: PointEvidence) -> None:
+    """Failed attempts with message and traceback."""
+    failed = [(each, each.failure) for each in found.attempts if each.failure is not None]
+    if failed:
+        st.subheader("Failures", anchor=False)
+    for each, failure in reversed(failed):
+        when = f"Attempt {each.attempt}, {timestamp(each.ended_at)[:19]}Z"
+        plain.sentence(f"{when}: {failure.reason.replace('_', ' ')}: {failure.message}")
+        if failure.detail:
+            plain.text_block(failure.detail)
+
+
+def _provenance(found: PointEvidence) -> None:
+    """Where every number comes from."""
+    st.subheader("Where it comes from", anchor=False)
+    speeds = {
+        row.attempt: part.speed
+        for timed in found.timed[:1]
+        for (row, *_), part in zip(timed.attempts, timed.pooling.parts, strict=True)
+    }
+    attempts = reversed(found.attempts)
+    plain.table((_attempt_row(each, speeds.get(each.attempt)) for each in attempts), quiet=2)
+    arms = (found.comparison.arm, found.comparison.baseline)
+    versions = dict(pair for arm in arms for pair in arm.versions)
+    named = ", ".join(f"{name} {version}" for name, version in versions.items())
+    analysis = sorted({str(row["analysis_version"]) for row in found.effects})
+    hashes = found.content_hashes
+    ids = {
+        "Comparison": found.comparison_id,
+        "Question": found.question_id,
+        "Environment": found.place.environment,
+        "Host": found.place.host or "any: the answer does not depend on it",
+        "Device": found.device_name,
+        "Versions of methods": named or "none: no method",
+        "Analysis version": ", ".join(analysis),
+        "Content hashes": json.dumps(dict(hashes)) if hashes else "none",
+        **{f"Environment: {name}": value for name, value in found.facts.items()},
+    }
+    plain.table(ids.items())
+
+
+def _attempt_row(each: StoredAttempt, speed: float | None) -> tuple[str, str, str]:
+    """`speed` of the machine in a visit that the answer rests on, as a share of the quickest known
+    one.
+    """
+    span = f"{timestamp(each.started_at)[:19]}Z, {duration(each.ended_at - each.started_at)}"
+    state = "the answer rests on it" if each.used else "not used"
+    if each.failure is not None and not each.used:
+        state = f"failed: {each.failure.reason}"
+    state += "" if speed is None else f", at {speed:.2f} of the quickest known speed"
+    precision = each.protocol
+    ended = "" if each.stopped is None else f"; timing ended by {each.stopped.replace('_', ' ')}"
+    joined = (each.flags, each.baseline_flags, each.arm_flags)
+    flags = ", ".join(flag for text in joined for flag in split_flags(text)) or "none"
+    notes = "".join(f"; {note}" for note in each.notes)
+    return (
+        f"Attempt {each.attempt}",
+        f"{span}; {state}; flags: {flags}{notes}",
+        f"job {each.job_id}, execution {each.n}, round {each.round}, process"
+        f" {each.process or 'not known'}, {each.source}; commit {each.commit or 'not known'};"
+        f" requested {precision.pairs_min} to {precision.pairs_max} pairs,"
+        f" ±{100 * precision.half_width:g} %, {precision.budget_s:g} s{ended}",
+    )
+
+
+def _readings(found: PointEvidence) -> None:
+    """What the monitors read around and between the rounds of each attempt, with what it means."""
+    known = [each for each in found.attempts if each.readings]
+    if not known:
+        return
+    with st.expander(f"Readings of the machine in {count(len(known), 'attempt')}"):
+        read = {name for each in known for name in each.readings}
+        names = [name for name in SYSTEM_METRICS if name in read]
+        names += sorted(name for name in read - set(names) if name.startswith(REASON))
+        rows = [("", *(f"attempt {each.attempt}" for each in known), "")]
+        for name in names:
+            values = (
+                f"{each.readings[name]:,.4g}" if name in each.readings else "–" for each in known
+            )
+            meaning = SYSTEM_METRICS.get(name, SYSTEM_METRICS[f"{REASON}*"])
+            rows.append((name, *values, meaning))
+        plain.table(rows)
+
+
+def _again(found: PointEvidence) -> None:
+    """How to measure it again, and the sweeps that request it."""
+    st.subheader("Measure it again", anchor=False)
+    if text := single_sweep(found):
+        file = f"point-{found.question_id}.yaml"
+        st.code(f"breakeven run {file} --remeasure", language="bash")
+        plain.text_block(text)
+        plain.download("This sweep file", text, file, "application/yaml")
+    for sweep in found.requested_by:
+        with st.expander(f"Sweep file of revision {sweep.revision} that requests it"):
+            plain.sentence(sweep.name)
+            plain.text_block(sweep.text)
+
+
+def _elsewhere(found: PointEvidence) -> None:
+    """Links to the other places that answer it, and to the history of its question."""
+    links = []
+    for row in found.elsewhere:
+        environment, host = str(row["environment"]), str(row["host"])
+        label = (
+            f"{row['device_name']}, host {host or 'any'}, environment {environment[:8]},"
+            f" {str(row['measured_at'])[:10]}"
+        )
+        links.append(plain.link(label, point_link(found.comparison_id, environment, host)))
+    history = plain.link(
+        "History of this question", page_link("compare", question=found.question_id)
+    )
+    st.html(f"<p>{history}{'; also answered on ' if links else ''}{'; '.join(links)}</p>")
+
+
+def _evidence(comparison_id: str, environment: str | None, host: str | None) -> None:
+    """All sections about one comparison."""
+    found = read_point(comparison_id, environment, host)
+    _title(found)
+    names = [each.metric.name for each in found.timed]
+    metric = choose_metric(names, names[0]) if names else ""
+    frames = point_frames(comparison_id, environment, host, metric) if metric else None
+    _answer_of(found, metric)
+    if frames:
+        plain.sentence(noise_in_words(frames.findings))
+    _elsewhere(found)
+    _failed_attempts(found)
+    if frames:
+        _timed_sections(found, frames)
+    _provenance(found)
+    _readings(found)
+    _again(found)
+
+
+def _show() -> None:
+    requested = st.query_params.get("id", "")
+    if not requested:
+        plain.heading("Evidence")
+        plain.sentence("Click on a point of any chart, or find a comparison here.")
+        _search()
+        return
     try:
-        show_evidence(requested, st.query_params.get("environment"), st.query_params.get("host"))
+        _evidence(requested, st.query_params.get("environment"), st.query_params.get("host"))
     except StoreError as problem:
         plain.heading("No evidence")
         plain.sentence(str(problem))
-        search()
+        _search()
+
+
+if __name__ == "__main__":
+    _show()

@@ -2,27 +2,27 @@
 pay, as a map.
 """
 
+import json
+from collections.abc import Mapping, Sequence
 from math import inf
+from typing import Any
 
+import pandas as pd
 import streamlit as st
 
+from store.rows.frames import rows_of
+from sweeps.analysis.rows import ClaimRow
+from sweeps.model.identity import canonical
 from sweeps.stats.pooling import realised_of
+from sweeps.text.curves import alike, break_even_cell, earliest
 from sweeps.text.reasons import realised_sentence
 from webapp import queries
-from webapp.blocks.map_cells import (
-    MAP_AXES,
-    MAX_CELLS,
-    axes_of,
-    in_scope,
-    label_curves,
-    map_frame,
-    values_of,
-)
-from webapp.charts.break_even_map import break_even_map
-from webapp.charts.curves import flagged
-from webapp.charts.promise import promise_chart
-from webapp.display import links, plain, texts
-from webapp.display.scope import Scope
+from webapp.charts.panels import flagged
+from webapp.charts.points import draw_points, with_links
+from webapp.charts.promise import break_even_map, promise_info, with_colors
+from webapp.display import plain, texts
+from webapp.display.arm_style import QUALIFIERS, label_arms
+from webapp.queries import Scope
 from webapp.widgets import filters
 from webapp.widgets.chart_block import show_chart
 from workers.methods import purpose
@@ -37,9 +37,131 @@ LEGEND = (
     " size only, or at both ends; orange: gains 5 % at most; grey: does nothing; pale: cannot tell"
     " (?), or curves differ. Intervals are rounded outwards."
 )
+# Columns that may be an axis, in the order in which they are preferred, with their titles.
+MAP_AXES: Mapping[str, str] = {
+    "arm": "Arm",
+    "method": "Method",
+    "batch_size": "Batch",
+    "runtime": "Runtime",
+    "dtype": "Dtype",
+    "model": "Model",
+    "threads": "Threads",
+    "device_name": "Device",
+    "attention": "Attention",
+    "kv_cache": "KV cache",
+    "new_tokens": "New tokens",
+    "data": "Data",
+    "decoding": "Decoding",
+    "weights": "Weights",
+    "host": "Host",
+    "seed": "Seed",
+    "exclusive": "Holds",
+    "inputs": "Inputs",
+    "against": "Against",
+}
+# Columns that tell the values of an axis apart, where these are not its own.
+_COLUMNS = {"against": "baseline_id", "arm": "params"}
+# What may differ between the values of an axis of devices or hosts.
+WITH_DEVICE = ("environment", "host", "threads", "spare_cores", "wait_policy", "pinning")
+# Cells that a map shows; more are counted.
+MAX_CELLS = 1200
 
 
-def show_promise(scope: Scope) -> None:
+def axes_of(curves: pd.DataFrame) -> list[str]:
+    """The axes along which these rows of `webapp.queries.sweep_break_evens` differ, in the order of
+    `MAP_AXES`, arms in any case.
+
+    Where nothing else varies the model is one, so that a map has columns.
+    """
+    found = [
+        name
+        for name in MAP_AXES
+        if name == "arm" or curves[_COLUMNS.get(name, name)].nunique(dropna=False) > 1
+    ]
+    return found if set(found) - {"arm", "method"} else [*found, "model"]
+
+
+def label_curves(curves: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
+    """With the labels `arm` and `against`; what an axis states already is left out of the labels of
+    arms.
+    """
+    shown = [name for name in QUALIFIERS if name in axes]
+    unqualified = curves.assign(
+        params=curves["params"].map(lambda params: _without(params, shown)), **dict.fromkeys(shown)
+    )
+    labelled, _ = label_arms(unqualified, unqualified)
+    return labelled.assign(**{name: curves[name] for name in shown})
+
+
+def in_scope(curves: pd.DataFrame, fixed: Mapping[str, Any], axes: Sequence[str]) -> pd.DataFrame:
+    """The curves with the fixed values of a scope, but for those along an axis and what differs
+    with it.
+    """
+    free = {_COLUMNS["against"] if name == "against" else name for name in axes}
+    free |= set(WITH_DEVICE) if free & {"device_name", "host"} else set()
+    kept = pd.Series(data=True, index=curves.index)
+    for name, value in fixed.items():
+        if name in curves and name not in free:
+            missing, own = curves[name].isna(), curves[name].astype(str)
+            kept &= missing if pd.isna(value) else own == str(value)
+    return curves[kept]
+
+
+def map_frame(curves: pd.DataFrame, across: str, down: str) -> pd.DataFrame:
+    """A row for each cell: `column`, `row`, `label` (of its arm), `sentence`, `reason`, and how it
+    is drawn (`with_colors`).
+
+    Of several arms in a cell the one that pays from the fewest tokens on is shown; of several
+    curves of one arm what they agree on.
+    """
+    places: dict[tuple[str, str], dict[str, dict[tuple[str, ...], list[ClaimRow]]]] = {}
+    values = [map(value_text, curves[axis]) for axis in (across, down)]
+    keys = curves[["curve_id", "environment", "host"]].itertuples(index=False, name=None)
+    claims = rows_of(curves, ClaimRow)
+    for column, row, arm, key, claim in zip(*values, curves["arm"], keys, claims, strict=True):
+        here = places.setdefault((column, row), {}).setdefault(str(arm), {})
+        here.setdefault(key, []).append(claim)
+    rows, found = [], []
+    for (column, row), arms in places.items():
+        cells = [alike(list(map(break_even_cell, own.values()))) for own in arms.values()]
+        place = earliest(cells)
+        name, several = list(arms.items())[place]
+        label = name + (f" (of {len(arms)} arms the one that pays first)" if len(arms) > 1 else "")
+        why = next(iter(several.values()))[0].why
+        rows.append({"column": column, "row": row, "label": label, "reason": why})
+        found.append(cells[place])
+    return with_colors(pd.DataFrame(rows, columns=["column", "row", "label", "reason"]), found)
+
+
+def values_of(curves: pd.DataFrame, axis: str) -> list[str]:
+    """The values along an axis, numbers by size."""
+    values = curves[axis].dropna().unique()
+    known = sorted(values) if curves[axis].dtype.kind in "iuf" else sorted(values, key=str)
+    return list(map(value_text, [*known, None] if curves[axis].isna().any() else known))
+
+
+def value_text(value: Any) -> str:
+    if pd.isna(value):
+        return "none"
+    return f"{value:g}" if isinstance(value, int | float) else str(value)
+
+
+def _without(params: str | None, names: Sequence[str]) -> str | None:
+    """Parameters without overrides that an axis states."""
+    if not params or not names:
+        return params
+    value = json.loads(params)
+    several = isinstance(value, list)
+    steps = [
+        step
+        if several and "method" in step
+        else {key: own for key, own in step.items() if key not in names}
+        for step in (value if several else [value])
+    ]
+    return canonical(steps if several else steps[0])
+
+
+def _show_promise(scope: Scope) -> None:
     """A sentence for each method and runtime, and a chart for each panel."""
     points, _ = queries.scope_points(scope)
     right = points[~flagged(points) & ~texts.undecided(points)]
@@ -50,43 +172,29 @@ def show_promise(scope: Scope) -> None:
         )
         return
     several = right["runtime"].nunique() > 1
-    purposes = {method: purpose(method) for method in right["method"].unique()}
-    titles = {
-        method: method if own == "optimisation" else f"{method} ({own})"
-        for method, own in purposes.items()
-    }
-    names = right["method"].map(titles) + (", " + right["runtime"] if several else "")
     found = []
-    for (method, name), own in right.groupby([right["method"], names]):
-        share = realised_of(own["realised_share"])
-        found.append(
-            (
-                purposes[method] != "optimisation",
-                -share.median if share else inf,
-                realised_sentence(str(name), share),
-            )
-        )
+    for (method, runtime), own in right.groupby(["method", "runtime"]):
+        role, share = purpose(str(method)), realised_of(own["realised_share"])
+        name = f"{method}{'' if role == 'optimisation' else f' ({role})'}"
+        name += f", {runtime}" if several else ""
+        order = (role != "optimisation", -share.median if share else inf)
+        found.append((*order, realised_sentence(name, share)))
     plain.sentence("\n".join(line for *_, line in sorted(found)))
     for value, own in right.groupby(scope.facet, sort=True) if scope.facet else [("", right)]:
         if scope.facet:
             plain.sentence(f"{MAP_AXES[scope.facet]}: {value}")
-        places = zip(own["comparison_id"], own["environment"], own["host"], strict=True)
-        drawn = texts.with_words(own).assign(href=[links.point_link(*place) for place in places])
+        worded = texts.with_words(own)
         try:
-            chart = promise_chart(drawn)
+            chart = draw_points(promise_info(with_links(worded)))
         except ValueError as problem:
             plain.sentence(f"{problem}".capitalize() + ".", "muted")
             continue
-        show_chart(
-            chart,
-            name=f"promise-{value}" if scope.facet else "promise",
-            data=drawn.drop(columns="href"),
-            scope_or_sweep=scope,
-        )
+        name = f"promise-{value}" if scope.facet else "promise"
+        show_chart(chart, name=name, data=worded, scope_or_sweep=scope)
     plain.sentence(READ, "muted")
 
 
-def show_map(scope: Scope) -> None:
+def _show_map(scope: Scope) -> None:
     """The break-even map along two axes of those that vary in the sweep; what else varies is fixed
     by the filters above.
     """
@@ -99,8 +207,7 @@ def show_map(scope: Scope) -> None:
             "No arm has a break-even along the tokens: each needs several sizes.", "muted"
         )
         return
-    axes = axes_of(found)
-    across, down = choose_axes(axes)
+    across, down = _choose_axes(axes_of(found))
     curves = label_curves(in_scope(found, scope.fixed, (across, down)), (across, down))
     if curves.empty:
         plain.sentence(
@@ -112,12 +219,9 @@ def show_map(scope: Scope) -> None:
     shown = rows[: max(1, MAX_CELLS // max(1, len(columns)))]
     cells = map_frame(curves, across, down)
     cells = cells[cells["row"].isin(shown)]
-    show_chart(
-        break_even_map(cells, columns, shown, (MAP_AXES[across], MAP_AXES[down])),
-        name="break-even-map",
-        data=cells.drop(columns=["fill", "ink"]),
-        scope_or_sweep=scope,
-    )
+    chart = break_even_map(cells, columns, shown, (MAP_AXES[across], MAP_AXES[down]))
+    data = cells.drop(columns=["fill", "ink"])
+    show_chart(chart, name="break-even-map", data=data, scope_or_sweep=scope)
     if len(shown) < len(rows):
         plain.sentence(
             f"{len(shown)} of {len(rows)} rows are shown; narrow the arms above to see the others.",
@@ -125,22 +229,26 @@ def show_map(scope: Scope) -> None:
         )
 
 
-def choose_axes(axes: list[str]) -> tuple[str, str]:
+def _choose_axes(axes: list[str]) -> tuple[str, str]:
     """Two different axes: columns and rows."""
     names = {MAP_AXES[name]: name for name in axes}
-    first = next(
-        (MAP_AXES[name] for name in axes if name not in {"arm", "method"}), MAP_AXES[axes[-1]]
-    )
+    others = [MAP_AXES[name] for name in axes if name not in {"arm", "method"}]
+    first = (others or list(names)[-1:])[0]
     with st.container(horizontal=True):
         down = st.selectbox("Rows", list(names), key="down", bind="query-params", width=190)
-        others = [name for name in names if name != down] or list(names)
-        default = others.index(first) if first in others else 0
+        left = [name for name in names if name != down] or list(names)
+        default = left.index(first) if first in left else 0
         across = st.selectbox(
-            "Columns", others, default, key="across", bind="query-params", width=190
+            "Columns", left, default, key="across", bind="query-params", width=190
         )
     return names[across], names[down]
 
 
-_scope = filters.chosen_scope()
-show_promise(_scope)
-show_map(_scope)
+def _show() -> None:
+    scope = filters.chosen_scope()
+    _show_promise(scope)
+    _show_map(scope)
+
+
+if __name__ == "__main__":
+    _show()

@@ -14,84 +14,87 @@ from sweeps.number_format import age, count
 from webapp import queries
 from webapp.display import plain
 from webapp.display.links import point_link
+from webapp.queries import kept
 from webapp.widgets import filters
-from webapp.widgets.running import progress_words
+from webapp.widgets.words import ended_words, progress_words, run_progress
 
 REFRESH_S = 3
-MAX_CLASSES = 20  # classes of failures; a text below would be shown on the page
+MAX_CLASSES = 20  # classes of failures that are shown
+_TEXT, _NUMBER = st.column_config.TextColumn, st.column_config.NumberColumn
 SWEEPS = {
-    "sweep": st.column_config.TextColumn("Sweep"),
-    "state": st.column_config.TextColumn("State"),
-    "comparisons": st.column_config.NumberColumn(
+    "sweep": _TEXT("Sweep"),
+    "state": _TEXT("State"),
+    "comparisons": _NUMBER(
         "Requested", help="Comparisons that the sweep requests", format="localized"
     ),
-    "measured": st.column_config.NumberColumn(
+    "measured": _NUMBER(
         "Measured", help="Comparisons with an answer that is no failure", format="localized"
     ),
-    "failures": st.column_config.NumberColumn(
+    "failures": _NUMBER(
         "Failures", help="Comparisons with a reason instead of numbers", format="localized"
     ),
-    "best": st.column_config.NumberColumn(
-        "Best speed-up", help="The largest that is clearly above 1", format="%.2f×"
-    ),
+    "best": _NUMBER("Best speed-up", help="The largest that is clearly above 1", format="%.2f×"),
     "submitted_at": st.column_config.DatetimeColumn(
         "Submitted, UTC", format="YYYY-MM-DD HH:mm", timezone="UTC"
     ),
-    "question": st.column_config.TextColumn("Question", width="large"),
+    "question": _TEXT("Question", width="large"),
 }
 NODES = {
-    "device_name": st.column_config.TextColumn("Device"),
-    "host": st.column_config.TextColumn("Host"),
-    "seen": st.column_config.TextColumn("Last result", help="Since its newest attempt ended"),
-    "attempts": st.column_config.NumberColumn(
-        "Attempts", help="Executions of jobs", format="localized"
-    ),
-    "quarantined": st.column_config.NumberColumn(
+    "device_name": _TEXT("Device"),
+    "host": _TEXT("Host"),
+    "seen": _TEXT("Last result", help="Since its newest attempt ended"),
+    "attempts": _NUMBER("Attempts", help="Executions of jobs", format="localized"),
+    "quarantined": _NUMBER(
         "Quarantined",
         help="Attempts while the machine was slowed: they count only where there is no other",
         format="localized",
     ),
-    "flags": st.column_config.TextColumn(
-        "Flags", help="How many attempts have each", width="medium"
-    ),
-    "calibrated": st.column_config.TextColumn(
+    "flags": _TEXT("Flags", help="How many attempts have each", width="medium"),
+    "calibrated": _TEXT(
         "Calibrated",
         help=(
             "By the newest `breakeven calibrate` of the environment; without one, intervals use a"
             " stated default"
         ),
     ),
-    "gflops": st.column_config.NumberColumn(
-        "Peak, GFLOP/s", help="The largest that was measured", format="localized"
-    ),
-    "gb_per_s": st.column_config.NumberColumn("Peak, GB/s", format="localized"),
-    "environment": st.column_config.TextColumn("Environment"),
+    "gflops": _NUMBER("Peak, GFLOP/s", help="The largest that was measured", format="localized"),
+    "gb_per_s": _NUMBER("Peak, GB/s", format="localized"),
+    "environment": _TEXT("Environment"),
 }
 
 
+@kept
+def failure_classes(engine: Any, sweep: str) -> list[runs.FailureClass]:
+    """See `store.read.runs.failure_classes`."""
+    return runs.failure_classes(engine, sweep)
+
+
+@kept
+def health(engine: Any) -> list[runs.Health]:
+    """See `store.read.runs.health`."""
+    return runs.health(engine)
+
+
 @st.fragment(run_every=REFRESH_S)
-def in_progress() -> None:
+def _in_progress() -> None:
     """What runs now, refreshed every few seconds; the rest of the page stays still."""
-    found, now = queries.kept(runs.run_progress, "run_progress"), time.time()
+    found, now = run_progress(), time.time()
     if not found:
         plain.sentence("Nothing is waiting or running.", "muted")
     for each in found:
-        jobs, silent = each.ended + each.running + each.waiting, each.silent_s(now)
+        silent, (ended, share) = each.silent_s(now), ended_words(each)
+        sign = "" if silent is None else f"last sign of its dispatcher {age(silent)} ago"
         parts = [
-            f"{each.sweep} on {each.device}: {each.ended:,} of {count(jobs, 'job')} ended",
+            ended,
             f"{each.running:,} running, {each.waiting:,} waiting",
             *(progress_words(each, now) if each.running else []),
-            (
-                "no dispatcher holds a job"
-                if silent is None
-                else f"last sign of its dispatcher {age(silent)} ago"
-            ),
+            sign or "no dispatcher holds a job",
         ]
-        plain.sentence(", ".join(filter(None, parts)))
-        st.progress(each.ended / jobs)
+        plain.sentence(", ".join(parts))
+        st.progress(share)
 
 
-def state(sweep: "pd.Series[Any]", silent: Collection[str]) -> str:
+def _state(sweep: "pd.Series[Any]", silent: Collection[str]) -> str:
     """The state of a sweep in a word, from the states of its jobs and its counts; `silent` are
     those without a dispatcher.
     """
@@ -103,22 +106,20 @@ def state(sweep: "pd.Series[Any]", silent: Collection[str]) -> str:
     )
 
 
-def sweep_table(found: pd.DataFrame) -> None:
+def _sweep_table(found: pd.DataFrame) -> None:
     """All sweeps with their counts."""
-    progress, now = queries.kept(runs.run_progress, "run_progress"), time.time()
+    progress, now = run_progress(), time.time()
     alive = {each.sweep for each in progress if each.running and not each.stale(now)}
     silent = {each.sweep for each in progress if each.stale(now)} - alive
-    shown = found.assign(state=[state(row, silent) for _, row in found.iterrows()])
+    shown = found.assign(state=[_state(row, silent) for _, row in found.iterrows()])
     st.dataframe(shown[list(SWEEPS)], column_config=SWEEPS, hide_index=True, placeholder="–")
 
 
-def failures(sweep: str) -> None:
+def _failures(sweep: str) -> None:
     """Failures by reason and message, with the newest log of each, and the command that tries them
     again.
     """
-    classes = queries.kept(
-        lambda engine: runs.failure_classes(engine, sweep), "failure_classes", sweep
-    )
+    classes = failure_classes(sweep)
     if not classes:
         plain.sentence(f"No comparison of {sweep} failed.", "muted")
         return
@@ -154,22 +155,18 @@ def failures(sweep: str) -> None:
         )
 
 
-def nodes() -> None:
+def _nodes() -> None:
     """Environments and hosts: when they were seen last, their flags, calibration and peaks."""
-    now = time.time()
-    rows = [
-        {
-            **each._asdict(),
-            "seen": f"{age(max(0.0, now - each.seen_at))} ago",
-            "flags": ", ".join(f"{name} {number:,}" for name, number in each.flags.items()) or None,
-            "calibrated": (
-                "stated default"
-                if each.calibrated_at is None
-                else f"{age(max(0.0, now - each.calibrated_at))} ago"
-            ),
-        }
-        for each in queries.kept(runs.health, "health")
-    ]
+    rows, now = [], time.time()
+    for each in health():
+        calibrated = "stated default"
+        if each.calibrated_at is not None:
+            calibrated = f"{age(max(0.0, now - each.calibrated_at))} ago"
+        flags = ", ".join(f"{name} {number:,}" for name, number in each.flags.items())
+        seen = f"{age(max(0.0, now - each.seen_at))} ago"
+        rows.append(
+            each._asdict() | {"seen": seen, "flags": flags or None, "calibrated": calibrated}
+        )
     frame = pd.DataFrame(rows, columns=list(NODES))
     known = [
         name for name in NODES if name not in {"gflops", "gb_per_s"} or frame[name].notna().any()
@@ -177,22 +174,25 @@ def nodes() -> None:
     st.dataframe(frame[known], column_config=NODES, hide_index=True, placeholder="–")
 
 
-plain.heading("Runs")
-in_progress()
-st.subheader("Sweeps", anchor=False)
-_found = queries.sweeps()
-sweep_table(_found)
-_measured = next(
-    (row["name"] for row in queries.measured_sweeps() if row["measured"]),
-    str(_found["sweep"].iloc[0]),
-)
-_heading, _choice = st.columns([3, 1], vertical_alignment="bottom")
-with _choice:
-    _sweep, _notes = filters.choose_sweep(list(_found["sweep"]), _measured)
-with _heading:
-    st.subheader("Failures", anchor=False)
-for _note in _notes:
-    plain.sentence(_note, "muted")
-failures(_sweep)
-st.subheader("Nodes and devices", anchor=False)
-nodes()
+def _show() -> None:
+    plain.heading("Runs")
+    _in_progress()
+    st.subheader("Sweeps", anchor=False)
+    found = queries.sweeps()
+    _sweep_table(found)
+    names = list(found["sweep"])
+    measured = (row["name"] for row in queries.measured_sweeps() if row["measured"])
+    heading, choice = st.columns([3, 1], vertical_alignment="bottom")
+    with choice:
+        sweep, notes = filters.choose_sweep(names, next(measured, names[0]))
+    with heading:
+        st.subheader("Failures", anchor=False)
+    for note in notes:
+        plain.sentence(note, "muted")
+    _failures(sweep)
+    st.subheader("Nodes and devices", anchor=False)
+    _nodes()
+
+
+if __name__ == "__main__":
+    _show()

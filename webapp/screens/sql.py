@@ -1,5 +1,6 @@
 """Page: a read-only console for SQL, with the views beside it; the query is part of the address."""
 
+import io
 from typing import Any
 
 import pandas as pd
@@ -7,22 +8,51 @@ import streamlit as st
 
 from store.errors import StoreError
 from store.read.user_sql import Result, run_query
+from store.views.public import TABLES
 from store.views.view_docs import EXAMPLES, ONE_ROW_PER
 from sweeps.number_format import count
 from webapp import queries
 from webapp.display import plain
-from webapp.queries.result_frame import frame_of, parquet
+from webapp.queries import kept
 
-SECONDS, ROWS = 10.0, 10_000  # limits of a query; a text below would be shown on the page
+SECONDS, ROWS = 10.0, 10_000  # limits of a query
 _EMPTY = "Your own"
 
 
-def result_of(sql: str) -> Result:
+def frame_of(result: Result) -> pd.DataFrame:
+    """The rows as a table: blobs by their length, columns of one name numbered, columns of several
+    types as text.
+    """
+    names: list[str] = []
+    for name in result.columns:
+        alike = sum(known == name or known.startswith(f"{name} (") for known in names)
+        names.append(f"{name} ({alike + 1})" if alike else name)
+    rows = [
+        [f"{len(value):,} bytes" if isinstance(value, bytes) else value for value in row]
+        for row in result.rows
+    ]
+    columns = {name: [row[place] for row in rows] for place, name in enumerate(names)}
+    for name, values in columns.items():
+        kinds = {type(value) for value in values} - {type(None)}
+        if len(kinds) > 1 and not kinds <= {int, float}:
+            columns[name] = [None if value is None else str(value) for value in values]
+    return pd.DataFrame(columns, columns=names)
+
+
+def parquet(frame: pd.DataFrame) -> bytes:
+    """The table as a Parquet file."""
+    into = io.BytesIO()
+    frame.to_parquet(into, index=False)
+    return into.getvalue()
+
+
+@kept
+def result_of(_engine: Any, sql: str) -> Result:
     """The result, kept until the store changes; raises `StoreError`."""
-    return queries.kept(lambda _: run_query(None, sql, seconds=SECONDS, rows=ROWS), "sql", sql)
+    return run_query(None, sql, seconds=SECONDS, rows=ROWS)
 
 
-def show_result(sql: str) -> None:
+def _show_result(sql: str) -> None:
     """The result of a query as a table to look at and to keep, or why there is none."""
     try:
         result = result_of(sql)
@@ -43,27 +73,19 @@ def show_result(sql: str) -> None:
     }
     st.dataframe(frame, column_config=texts, hide_index=True, placeholder="NULL")
     with st.container(horizontal=True):
-        st.download_button(
-            "CSV",
-            lambda: frame.to_csv(index=False).encode(),
-            "query.csv",
-            "text/csv",
-            on_click="ignore",
-        )
+        plain.download("CSV", lambda: frame.to_csv(index=False).encode(), "query.csv", "text/csv")
         mime = "application/vnd.apache.parquet"
-        st.download_button(
-            "Parquet", lambda: parquet(frame), "query.parquet", mime, on_click="ignore"
-        )
+        plain.download("Parquet", lambda: parquet(frame), "query.parquet", mime)
 
 
-def views() -> None:
+def _views() -> None:
     """What the chosen view has a row for, and its columns."""
     view = str(st.selectbox("View", list(ONE_ROW_PER), key="view"))
     plain.sentence(f"One row per {ONE_ROW_PER[view]}. Its columns:")
-    plain.sentence(", ".join(queries.columns_of(view)), "muted")
+    plain.sentence(", ".join(column.name for column in TABLES[view].c), "muted")
 
 
-def fill() -> None:
+def _fill() -> None:
     """Put the chosen example into the field."""
     sql = EXAMPLES.get(st.session_state["example"])
     if sql is not None:
@@ -72,26 +94,30 @@ def fill() -> None:
         st.session_state["sql"] = sql.replace("{sweep}", str(sweep).replace("'", "''"))
 
 
-plain.heading("SQL")
-plain.sentence(
-    f"One SELECT over the views of this store. It can only read, for at most {SECONDS:g} s and"
-    f" {ROWS:,} rows. The address of this page holds the query: keep or send it as a link.",
-    "muted",
-)
-_console, _beside = st.columns([3, 1], gap="large")
-with _console:
-    st.selectbox(
-        "Queries to begin with", [_EMPTY, *EXAMPLES], key="example", on_change=fill, width=320
+def _show() -> None:
+    plain.heading("SQL")
+    plain.sentence(
+        f"One SELECT over the views of this store. It can only read, for at most {SECONDS:g} s and"
+        f" {ROWS:,} rows. The address of this page holds the query: keep or send it as a link.",
+        "muted",
     )
-    _sql = st.text_area(
-        "Query",
-        key="sql",
-        bind="query-params",
-        height=200,
-        placeholder=EXAMPLES["Columns of a view"],
-    )
-    st.button("Run", type="primary", help="Ctrl+Enter in the field does the same")
-    if _sql and _sql.strip():
-        show_result(_sql)
-with _beside:
-    views()
+    console, beside = st.columns([3, 1], gap="large")
+    with console:
+        examples = [_EMPTY, *EXAMPLES]
+        st.selectbox("Queries to begin with", examples, key="example", on_change=_fill, width=320)
+        sql = st.text_area(
+            "Query",
+            key="sql",
+            bind="query-params",
+            height=200,
+            placeholder=EXAMPLES["Columns of a view"],
+        )
+        st.button("Run", type="primary", help="Ctrl+Enter in the field does the same")
+        if sql and sql.strip():
+            _show_result(sql)
+    with beside:
+        _views()
+
+
+if __name__ == "__main__":
+    _show()

@@ -14,9 +14,9 @@ import pandas as pd
 import streamlit as st
 
 from webapp import plot, queries
-from webapp.charts.tooltips import omit_empty_rows
-from webapp.display.scope import Scope
+from webapp.charts.points import omit_empty_rows
 from webapp.plot import Chart
+from webapp.queries import Scope
 
 
 def show_chart(
@@ -25,21 +25,19 @@ def show_chart(
     name: str,
     data: pd.DataFrame,
     scope_or_sweep: Scope | str,
-    sql: str = "",
     downloads: bool = True,
 ) -> None:
     """Draws a chart, and a menu that offers it as PNG, SVG, CSV and as a bundle (Vega-Lite spec,
     data, SQL, sweep file).
 
     `name` begins the names of files and distinguishes the charts of a page. `data` are the rows for
-    CSV and bundle. `sql` is the query behind them (default for a scope: that of its speed-ups). A
-    text instead of a scope is the name of a sweep, or of a page whose rows are of several sweeps:
-    its bundle has no sweep file. Marks made `clickable` lead to their evidence. Concatenated charts
-    keep their own width: build those of a page from single or layered charts.
+    CSV and bundle, whose SQL is that of the speed-ups of a scope. A text instead of a scope is the
+    name of a sweep, or of a page whose rows are of several sweeps: its bundle has no sweep file.
+    Concatenated charts keep their own width: build those of a page from single or layered charts.
     """
     draw_chart(chart, name)
     if downloads:
-        offer_files(lambda: chart, name=name, data=data, scope_or_sweep=scope_or_sweep, sql=sql)
+        offer_files(lambda: chart, name=name, data=data, scope_or_sweep=scope_or_sweep)
 
 
 def draw_chart(chart: Chart, name: str) -> None:
@@ -56,12 +54,7 @@ def draw_chart(chart: Chart, name: str) -> None:
 
 
 def offer_files(
-    draw: Callable[[], Chart],
-    *,
-    name: str,
-    data: pd.DataFrame,
-    scope_or_sweep: Scope | str,
-    sql: str = "",
+    draw: Callable[[], Chart], *, name: str, data: pd.DataFrame, scope_or_sweep: Scope | str
 ) -> None:
     """The menu of `show_chart` alone, for a chart that files hold in another form than the page."""
     sweep = scope_or_sweep if isinstance(scope_or_sweep, str) else scope_or_sweep.sweep
@@ -71,7 +64,7 @@ def offer_files(
         "PNG": (lambda: plot.render_chart(without_links(draw()), "png"), "image/png"),
         "SVG": (lambda: plot.render_chart(without_links(draw()), "svg"), "image/svg+xml"),
         "CSV": (lambda: data.to_csv(index=False).encode(), "text/csv"),
-        "Bundle": (lambda: make_bundle(draw(), data, scope_or_sweep, sql), "application/zip"),
+        "Bundle": (lambda: make_bundle(draw(), data, scope_or_sweep), "application/zip"),
     }
     with st.popover("Files", icon=":material/download:", type="tertiary", key=f"files-{name}"):
         st.caption("Bundle: Vega-Lite spec, data, SQL and sweep file")
@@ -88,14 +81,12 @@ def offer_files(
             )
 
 
-def make_bundle(
-    chart: Chart, data: pd.DataFrame, scope_or_sweep: Scope | str, sql: str = ""
-) -> bytes:
+def make_bundle(chart: Chart, data: pd.DataFrame, scope_or_sweep: Scope | str) -> bytes:
     """The bundle of `show_chart`."""
     sweep = scope_or_sweep if isinstance(scope_or_sweep, str) else scope_or_sweep.sweep
-    given = sql or ("" if isinstance(scope_or_sweep, str) else queries.scope_sql(scope_or_sweep))
     known = any(row["name"] == sweep for row in queries.measured_sweeps())
-    return bundle_files(chart, data, given, queries.sweep_file(sweep) if known else "")
+    sql = "" if isinstance(scope_or_sweep, str) else queries.scope_sql(scope_or_sweep)
+    return bundle_files(chart, data, sql, queries.find_sweep(sweep)["text"] if known else "")
 
 
 def bundle_files(chart: Chart, data: pd.DataFrame, sql: str, sweep_file: str) -> bytes:

@@ -11,12 +11,12 @@ import streamlit as st
 
 from store.read.queries import PANEL_COLUMNS
 from sweeps.model.metrics import METRICS
-from sweeps.number_format import AXIS_LABELS, count, is_missing
+from sweeps.number_format import AXIS_LABELS, count
 from webapp import queries
 from webapp.display import plain, texts
 from webapp.display.axis_curves import Axis
 from webapp.display.links import page_link
-from webapp.display.scope import Scope
+from webapp.queries import Scope
 
 FILTERS: Mapping[str, tuple[str, str]] = {
     "model": ("model", "Model"),
@@ -104,7 +104,7 @@ def choose_sweep(names: Sequence[str], default: str) -> tuple[str, list[str]]:
                 " shown."
             )
         keep_notes("sweep", unknown)
-        seed_choices({"sweep": given if given is not None and given in names else default})
+        seed_choices({"sweep": given if given and given in names else default})
     with st.container(horizontal=True, horizontal_alignment="right"):
         chosen = st.selectbox(
             "Sweep", names, index=None, key="sweep", bind="query-params", required=True, width=300
@@ -168,7 +168,7 @@ def choose_scope(sweep: str) -> Scope:
         set(value) != set(requested.get(key, ())) & set(options[key]) for key, value in arms.items()
     ):
         st.rerun()  # the browser went back: the address differs from what the widgets had
-    for line in kept_notes("filters", str(plan.scope.key)):
+    for line in kept_notes("filters", str(plan.scope)):
         plain.sentence(line, "muted")
     st.session_state["scope"] = plan.scope
     return plan.scope
@@ -204,39 +204,24 @@ def plan_choices(
         given = next(iter(requested.get(key, ())), None)
         value = given if given in options else default
         if given is not None and given not in options:
-            where = (
-                "not measured with the choices before it"
-                if given in everywhere
-                else "not in this sweep"
-            )
+            before = given in everywhere
+            where = "not measured with the choices before it" if before else "not in this sweep"
             unknown.append(f"{label} {given} of the address is {where}; {value} is shown.")
         if len(options) > 1:
             choices.append(FilterChoice(key, label, options, value, default if constant else None))
         return value
 
     labels = {METRICS[name].label: name for name in texts.metrics_in(counts["metric"])}
-    metric = labels[
-        take(
-            "metric",
-            "Speed-up of the",
-            list(labels),
-            next(iter(labels)),
-            list(labels),
-            constant=True,
-        )
-    ]
+    named = list(labels)
+    metric = labels[take("metric", "Speed-up of the", named, named[0], named, constant=True)]
     rest = counts[counts["metric"] == metric]
     facets = {
         word: column for column, word in FACETS.items() if rest[column].map(_word).nunique() > 1
     }
     words = ["one panel", *facets]
-    facet = (
-        facets.get(
-            take("panels", "Panels", words, words[0], [words[0], *FACETS.values()], constant=True)
-        )
-        if facets
-        else None
-    )
+    every = [words[0], *FACETS.values()]
+    chosen_facet = take("panels", "Panels", words, words[0], every, constant=True) if facets else ""
+    facet = facets.get(chosen_facet)
     free = OF_A_DEVICE if facet == "device_name" else (facet,)
     names = _baselines(counts)
     labelled = {
@@ -256,7 +241,7 @@ def plan_choices(
         value = take(key, label, options, default, list(labelled[column].unique()))
         rest = rest[shown == value]
         first = rest[column].iloc[0]
-        fixed[column] = None if is_missing(first) else first
+        fixed[column] = None if pd.isna(first) else first
     arms, chosen = [], {}
     for column, (key, label) in ARMS.items():
         options = sorted(rest[column].map(_word).unique(), key=_order)
@@ -299,7 +284,7 @@ def _baselines(counts: pd.DataFrame) -> dict[str, str]:
 
 
 def _word(value: Any) -> str:
-    if is_missing(value):
+    if pd.isna(value):
         return NONE
     return f"{value:g}" if isinstance(value, float) else str(value)
 
@@ -313,21 +298,11 @@ def _order(word: str) -> tuple[int, float, str]:
 
 def _requested() -> dict[str, list[str]]:
     """What was chosen: in widgets, or else in the address."""
-    keys = (
-        "metric",
-        "panels",
-        *(key for key, _ in FILTERS.values()),
-        *(key for key, _ in ARMS.values()),
-    )
     found = {}
-    for key in keys:
+    for key in ("metric", "panels", *(key for key, _ in (*FILTERS.values(), *ARMS.values()))):
         state = st.session_state.get(key)
-        if state is None:
-            found[key] = st.query_params.get_all(key)
-        else:
-            found[key] = (
-                [str(each) for each in state] if isinstance(state, list | tuple) else [str(state)]
-            )
+        given = st.query_params.get_all(key) if state is None else state
+        found[key] = [str(each) for each in (given if isinstance(given, list | tuple) else [given])]
     return found
 
 
@@ -403,19 +378,54 @@ def choose_highlight(arms: Sequence[str]) -> str | None:
     return str(chosen) if chosen in arms else None
 
 
-def choose_flagged(number: int) -> bool:
-    """Whether to show the flagged points, of which there are `number`; there is no widget if there
-    are none.
-    """
+def choose_shown(number: int, what: str, key: str) -> bool:
+    """Whether to show the `number` points of a kind; there is no widget if there are none."""
     return number > 0 and st.toggle(
-        f"Show {count(number, 'flagged point')}", key="flagged", bind="query-params"
+        f"Show {count(number, f'{what} point')}", key=key, bind="query-params"
     )
 
 
-def choose_references(number: int) -> bool:
-    """Whether to draw the published points beside the measured ones; there is no widget if the
-    store holds none of these models.
+def choose_one(label: str, options: Sequence[str], key: str, default: str | None = None) -> str:
+    """One of the options, for what a page adds to the common filters; there is no widget for one
+    option. A value of the address that is none of them is reported.
     """
-    return number > 0 and st.toggle(
-        f"Show {count(number, 'published point')}", key="references", bind="query-params"
+    first = default if default is not None and default in options else options[0]
+    note = f"{key}_note"
+    if st.session_state.get(key) not in options:
+        given = st.query_params.get(key)
+        value = str(given) if given in options else first
+        unknown = given is not None and given != value
+        text = f"{label} {given} of the address is not among what was measured; {value} is shown."
+        st.session_state[note] = text if unknown else ""
+        st.session_state[key] = value
+        if given != value and len(options) > 1:
+            st.query_params[key] = value
+            if unknown:
+                st.rerun()  # else the widget would read, and remove, what the address had
+    if st.session_state[key] != first:
+        st.session_state[note] = ""
+    if st.session_state.get(note):
+        plain.sentence(st.session_state[note], "muted")
+    if len(options) == 1:
+        return options[0]
+    return str(
+        st.selectbox(
+            label, options, index=None, key=key, bind="query-params", required=True, width=360
+        )
     )
+
+
+def choose_metric(names: Sequence[str], default: str) -> str:
+    """One of several metrics of a page about one comparison; there is no widget for one."""
+    if len(names) < 2:
+        return default
+    labels = {METRICS[name].label: name for name in names}
+    chosen = st.segmented_control(
+        "Metric",
+        list(labels),
+        default=METRICS[default].label,
+        required=True,
+        key="of",
+        bind="query-params",
+    )
+    return labels[str(chosen)]

@@ -1,1 +1,0 @@
-"""Sections and frames of single pages."""

@@ -1,0 +1,363 @@
+"""Charts of the page Explain: speed-ups beside their promise, the cost model, where the wall time
+goes, what runs longer, and the roofline.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import altair as alt
+import numpy as np
+import pandas as pd
+
+from sweeps.analysis.rows import CostModelRow
+from sweeps.model.profile import Peaks
+from webapp.charts.points import (
+    GREY,
+    SIDE_COLORS,
+    Extra,
+    Layers,
+    Measure,
+    PointsInfo,
+    bars,
+    break_even_marks,
+    category,
+    draw_bars,
+    layered,
+    tips,
+    with_links,
+)
+from webapp.charts.scales import Extent, row_axis, row_step, y_span
+from webapp.display.links import POINT_KEY
+
+SAVING_COLORS = {"reached": SIDE_COLORS["arm"], "free": "#00795a", "promised": GREY}
+"""`reached`: measured; `free`: the same tokens cut for nothing, measured; `promised`: by MACs
+alone."""
+SAVING_DASHES = {"reached": [1, 0], "free": [6, 3], "promised": [1, 4]}
+CLASS_COLORS = {
+    "device": "#1a70b8",
+    "operators": "#1a70b8",
+    "launch": "#c2500c",
+    "host": "#994691",
+    "Python, dispatch": "#994691",
+    "waits": "#8a7000",
+    "idle": "#808591",
+}
+"""By the names of `store.read.profiling.CLASSES_OF_TIME`: contrast 3 or more on white
+and on the dark theme."""
+MAX_ACTIVITIES = 12
+"""Bars of one chart: the largest differences."""
+NAME_LETTERS = 44
+"""Characters of a name beside its bar; hover text and table have all of it."""
+STEPS_OF_LINE = 64
+"""Of a line, between the first and the last point."""
+ROOF_ROOM = 2.0
+"""Factor of room beside the points under a roof."""
+
+
+def saving_info(
+    points: pd.DataFrame, title: str, color_of_arm: str = SAVING_COLORS["reached"]
+) -> PointsInfo:
+    """Up to three lines along `tokens`, both axes logarithmic, speed-ups symmetric around 1.
+
+    `points` are those of one arm: `tokens`, `speedup` with `speedup_low` and `speedup_high`,
+    `promised`, and `ceiling` with `ceiling_low` and `ceiling_high`; empty where not known. With
+    `comparison_id`, `environment` and `host`, what was reached and promised links to its evidence,
+    what is free to that of `ceiling_id`. Raises `ValueError` without a row.
+    """
+    if points.empty:
+        raise ValueError("no speed-up to draw")
+    keys = [key for key in POINT_KEY if key in points]
+    columns = {"reached": "speedup", "free": "ceiling", "promised": "promised"}
+    parts = []
+    for series, name in columns.items():
+        own = points[["tokens", *keys]].assign(series=series, ratio=points[name])
+        for end in ("low", "high"):
+            own[end] = points.get(f"{name}_{end}", np.nan)
+        if series == "free" and keys:
+            own = own.assign(comparison_id=points.get("ceiling_id"))
+        parts.append(own)
+    long = pd.concat(parts).dropna(subset=["ratio"])
+    colors = SAVING_COLORS | {"reached": color_of_arm}
+    shown = [name for name in colors if name in set(long["series"])]
+    span = y_span(long["ratio"], long["low"], long["high"])
+    return PointsInfo(
+        rows=with_links(long),
+        x=Measure("tokens", title, "", "log2", form="d"),
+        y=Measure("ratio", "Speed-up", "", "ratio", ends=("low", "high"), span=span, none=1.0),
+        color="series",
+        colors={name: colors[name] for name in shown},
+        joined="series",
+        dashes={name: SAVING_DASHES[name] for name in shown},
+        legend={"symbolType": "circle", "symbolStrokeWidth": 0},
+        tips={
+            "series": "Speed-up",
+            "tokens": ("Tokens", ",.0f"),
+            "ratio": ("Speed-up", ".3f"),
+        },
+    )
+
+
+def cost_info(
+    points: pd.DataFrame, costs: CostModelRow, color_of_arm: str = SIDE_COLORS["arm"]
+) -> PointsInfo:
+    """Times of baseline and arm against their work, and fixed cost + cost of work as lines between
+    the points, not beyond.
+
+    `points` has two rows for each size: `side` (`baseline` or `arm`), `work` (GMACs or tokens of a
+    forward), `ms`, `size` (in words, which a thin line joins) and `in_fit` (whether the fit rests
+    on it; others are hollow); with `comparison_id`, `environment` and `host` points link to their
+    evidence. Without a fit only points are drawn. Raises `ValueError` without a row.
+    """
+    drawn = with_links(points.dropna(subset=["work", "ms"]))
+    if drawn.empty:
+        raise ValueError("no time with its work to draw")
+    joined = drawn[["work", "ms"]].assign(line=drawn["size"])
+    thin = Extra(joined, {"strokeWidth": 1, "opacity": 0.6})
+    fitted = _fitted_lines(drawn[drawn["in_fit"]], costs)
+    return PointsInfo(
+        rows=drawn.assign(hollow=~drawn["in_fit"].astype(bool)),
+        x=Measure("work", f"{costs.work_unit}s of a forward, of each side its own", "", "log"),
+        y=Measure("ms", "Time of a forward, ms", "", "log"),
+        color="side",
+        colors={"baseline": SIDE_COLORS["baseline"], "arm": color_of_arm},
+        lines=[thin, *([Extra(fitted, {"strokeWidth": 2})] if len(fitted) else [])],
+        tips={
+            "size": "Size",
+            "side": "Side",
+            "work": (f"{costs.work_unit}s", ".3~g"),
+            "ms": ("ms", ".3~g"),
+        },
+        height=340,
+    )
+
+
+def _fitted_lines(points: pd.DataFrame, costs: CostModelRow) -> pd.DataFrame:
+    """The fitted times of both sides between their first and their last point; empty where there is
+    no fit.
+    """
+    found = []
+    for side, fixed, work in (
+        ("baseline", costs.alpha_baseline, costs.beta_baseline),
+        ("arm", costs.alpha, costs.beta),
+    ):
+        own = points.loc[points["side"] == side, "work"]
+        if own.empty or fixed is None or work is None:
+            return pd.DataFrame()
+        at = np.geomspace(own.min(), own.max(), STEPS_OF_LINE)
+        found.append(pd.DataFrame({"side": side, "work": at, "ms": 1e3 * (fixed + work * at)}))
+    return pd.concat(found, ignore_index=True)
+
+
+def place_chart(
+    places: pd.DataFrame, measured: Sequence[float], title: str, color: str = SIDE_COLORS["arm"]
+) -> Layers:
+    """Break-evens one below the other along an axis of sizes: diamonds on their intervals, arrows
+    for bounds.
+
+    `places` have `label`, `x`, `low` and `high`, NaN where not known. `measured` are the sizes that
+    were measured. Raises `ValueError` where nothing is known of any.
+    """
+    known = places[["x", "low", "high"]].notna()
+    if not known.any(axis=None):
+        raise ValueError("no break-even, neither predicted nor measured")
+    bounded = known["low"] & known["high"]
+    found = places.assign(
+        mark=places["x"].where(bounded), x_low=places["low"], x_high=places["high"]
+    )
+    span = Extent(min(measured), max(measured))
+    axis = alt.Axis(title=title, values=sorted(set(measured)), format="d", labelOverlap="greedy")
+    scale = alt.Scale(type="log", base=2, domain=list(span), nice=False, padding=10)
+    x, y = alt.X("x:Q", scale=scale, axis=axis), row_axis(alt.Y, list(places["label"]))
+    hover = tips(
+        {
+            "label": "Break-even",
+            "at": ("at, tokens", ",.0f"),
+            "low": ("at least, tokens", ",.0f"),
+            "high": ("at most, tokens", ",.0f"),
+        }
+    )
+    found = found.rename(columns={"x": "at", "mark": "x"})
+    nothing = alt.Chart(found[~known.any(axis="columns")].assign(note="none", x=span.low))
+    edges = alt.Chart(pd.DataFrame({"x": list(span)})).mark_rule(
+        color=GREY, opacity=0.5, strokeDash=[2, 4]
+    )
+    return layered(
+        edges.encode(x),
+        *bars(found, x, ("low", "high"), y, hover, strokeWidth=6, opacity=0.4, color=color),
+        *(
+            mark.encode(x, y, color=alt.value(color), tooltip=hover)
+            for mark in break_even_marks(found)
+        ),
+        nothing.mark_text(align="left", dx=8, fontSize=12, color=GREY).encode(x, y, text="note:N"),
+    ).properties(height=row_step(list(places["label"])))
+
+
+def wall_chart(parts: pd.DataFrame) -> Layers:
+    """Stacked bars, one for each `place` and `side`, in the order of the rows.
+
+    `parts` has a row for each class of time: `place` (such as `224 px`), `side` (`baseline` or
+    `arm`), `time_class` (a name of `CLASS_COLORS`), `ms`, and `wall_ms` (the sum). Raises
+    `ValueError` without a row.
+    """
+    if parts.empty:
+        raise ValueError("no profile to draw")
+    colors = _class_colors(parts)
+    rows = parts.assign(
+        label=parts["place"] + ", " + parts["side"],
+        order=parts["time_class"].map(list(colors).index),
+    )
+    title = "Wall time of one forward without a profiler, ms"
+    x = alt.X("ms:Q", stack="zero", title=title, axis=alt.Axis(tickCount=8))
+    totals = alt.Chart(rows.drop_duplicates("label")).mark_text(align="left", dx=5, color=GREY)
+    y = row_axis(alt.Y, list(dict.fromkeys(rows["label"])))
+    hover = {
+        "label": "Forward",
+        "time_class": "Class of time",
+        "ms": ("ms", ".3~g"),
+        "wall_ms": ("Wall time, ms", ".3~g"),
+    }
+    beside = totals.encode(alt.X("wall_ms:Q"), y, alt.Text("wall_ms:Q", format=".3~g"))
+    color = category(alt.Color, "time_class", colors, {})
+    return draw_bars(rows, x, color, hover, alt.Order("order:Q"), above=[beside])
+
+
+def difference_chart(differences: pd.DataFrame) -> Layers:
+    """Bars of how much longer (above 0) or shorter each class of time is in the arm than in its
+    baseline.
+
+    `differences` has a row for each `place` and `time_class`: `ms`, and `ms_low` and `ms_high`
+    where an interval is known. Raises `ValueError` without a row.
+    """
+    if differences.empty:
+        raise ValueError("no pair of profiles to draw")
+    rows = differences.assign(label=differences["place"] + ", " + differences["time_class"])
+    title = "Arm less baseline, wall time of one forward, ms"
+    x = alt.X("ms:Q", title=title, axis=alt.Axis(tickCount=8))
+    y = row_axis(alt.Y, list(dict.fromkeys(rows["label"])))
+    hover = {
+        "label": "Class of time",
+        "ms": ("Arm less baseline, ms", "+.3~g"),
+        "ms_low": ("at least", "+.3~g"),
+        "ms_high": ("at most", "+.3~g"),
+    }
+    color = category(alt.Color, "time_class", _class_colors(rows), {})
+    intervals = bars(rows, x, ("ms_low", "ms_high"), y, strokeWidth=2, color=GREY)
+    return draw_bars(rows, x, color, hover, above=intervals)
+
+
+def _class_colors(rows: pd.DataFrame) -> Mapping[str, str]:
+    """The colours of the classes that are drawn."""
+    found = set(rows["time_class"])
+    return {name: color for name, color in CLASS_COLORS.items() if name in found}
+
+
+def activity_rows(differences: pd.DataFrame) -> pd.DataFrame:
+    """The largest differences of time per forward, longer ones first, with a `label` beside the bar
+    and whether they are `longer`.
+
+    `differences` has a row for each kernel or operator: `name`, `baseline_ms`, `arm_ms`,
+    `difference_ms`, `baseline_count`, `arm_count` (runs in a forward; 0 where it does not run).
+    Raises `ValueError` without a row.
+    """
+    if differences.empty:
+        raise ValueError("no kernel or operator to draw")
+    order = differences["difference_ms"].abs().sort_values(ascending=False, kind="stable").index
+    drawn = differences.loc[order[:MAX_ACTIVITIES]]
+    drawn = drawn.sort_values("difference_ms", ascending=False, kind="stable")
+    labels = _distinct_names(list(drawn["name"]))
+    return drawn.assign(label=labels, longer=drawn["difference_ms"] > 0)
+
+
+def activity_chart(drawn: pd.DataFrame) -> Layers:
+    """Bars of `activity_rows`."""
+    colors = alt.Scale(domain=[True, False], range=[SIDE_COLORS["arm"], "#00795a"])
+    title = "Arm less baseline, time of one forward, ms"
+    hover = {
+        "name": "Name",
+        "baseline_ms": ("Baseline, ms", ".3~g"),
+        "arm_ms": ("Arm, ms", ".3~g"),
+        "difference_ms": ("Difference, ms", "+.3~g"),
+        "baseline_count": ("Runs, baseline", ",.0f"),
+        "arm_count": ("Runs, arm", ",.0f"),
+    }
+    x = alt.X("difference_ms:Q", title=title, axis=alt.Axis(tickCount=8))
+    return draw_bars(drawn, x, alt.Color("longer:N", scale=colors, legend=None), hover)
+
+
+def _distinct_names(names: list[str]) -> list[str]:
+    """Names as short as they may be beside a bar; those that become equal get a number."""
+    found: list[str] = []
+    for name in names:
+        short = name if len(name) <= NAME_LETTERS else f"{name[: NAME_LETTERS - 12]}…{name[-11:]}"
+        found.append(short if short not in found else f"{short} ({found.count(short) + 1})")
+    return found
+
+
+def roofline_info(
+    points: pd.DataFrame, peaks: Peaks, color_of_arm: str = SIDE_COLORS["arm"]
+) -> PointsInfo:
+    """Points under the roof that `peaks` make, both axes logarithmic.
+
+    `points` has a row for each profile with both rates: `label`, `name` (beside the point), `side`
+    (a name of `SIDE_COLORS`), `gflops`, `gb_per_s` and `limit`. Bytes are counted once per
+    operator, so that caches can lift a point above the roof of memory. Raises `ValueError` without
+    a row.
+    """
+    known = points.dropna(subset=["gflops", "gb_per_s"])
+    if known.empty:
+        raise ValueError("no profile whose operations and bytes are both known")
+    known = known.assign(intensity=known["gflops"] / known["gb_per_s"], text=known["name"])
+    ridge = peaks.gflops / peaks.gb_per_s
+    across = Extent(
+        min(known["intensity"].min(), ridge) / ROOF_ROOM,
+        max(known["intensity"].max(), ridge) * ROOF_ROOM,
+    )
+    at = pd.Series([across.low, ridge, across.high])
+    roof = pd.DataFrame({"intensity": at, "gflops": (at * peaks.gb_per_s).clip(upper=peaks.gflops)})
+    floor = min(known["gflops"].min(), roof["gflops"].min()) / ROOF_ROOM
+    up = Extent(floor, ROOF_ROOM * peaks.gflops)
+    # names of neighbours stand above and below their points in turn
+    ordered = known.sort_values(["gflops", "intensity"])[["intensity", "gflops", "text"]]
+    beside = {"align": "left", "dx": 8, "limit": 260}
+    texts = [
+        Extra(own, beside | {"dy": dy})
+        for own, dy in ((ordered.iloc[::2], 10), (ordered.iloc[1::2], -8))
+        if len(own)
+    ]
+    middle = (across.low * ridge) ** 0.5
+    for intensity, gflops, text, look in (
+        (
+            across.high,
+            peaks.gflops,
+            f"{peaks.gflops:.3g} GFLOP/s, measured",
+            {"align": "right", "dy": -9, "dx": -4},
+        ),
+        (
+            middle,
+            middle * peaks.gb_per_s,
+            f"{peaks.gb_per_s:.3g} GB/s, measured",
+            {"align": "left", "dy": 12, "dx": 8},
+        ),
+    ):
+        note = pd.DataFrame({"intensity": [intensity], "gflops": [gflops], "text": [text]})
+        texts.append(Extra(note, look))
+    sides = [name for name in SIDE_COLORS if name in set(known["side"])]
+    colors = SIDE_COLORS | {"arm": color_of_arm}
+    shapes = {"baseline": "square", "arm": "circle", "other arm": "diamond"}
+    return PointsInfo(
+        rows=known,
+        x=Measure("intensity", "Operations per byte moved", "", "log", span=across),
+        y=Measure("gflops", "GFLOP/s while the device works", "", "log", span=up),
+        color="side",
+        colors={name: colors[name] for name in sides},
+        shape="side",
+        shapes={name: shapes[name] for name in sides},
+        lines=[Extra(roof, {"strokeWidth": 2})],
+        texts=texts,
+        tips={
+            "label": "Arm",
+            "gflops": ("GFLOP/s", ".3~r"),
+            "gb_per_s": ("GB/s", ".3~r"),
+            "intensity": ("Operations per byte", ".3~r"),
+            "limit": "Limit",
+        },
+    )

@@ -1,0 +1,165 @@
+"""Charts of the pages Accuracy and Language: rows of figures with their intervals, images that only
+one of two arms classifies correctly, corruptions by severity, and lines along the length of the
+prompt.
+"""
+
+from collections.abc import Mapping
+from typing import Literal
+
+import altair as alt
+import pandas as pd
+
+from webapp.charts.points import (
+    ONE_COLOR,
+    SIDE_COLORS,
+    Layers,
+    Measure,
+    PointsInfo,
+    category,
+    draw_bars,
+    layered,
+    tips,
+)
+from webapp.charts.scales import row_axis, row_step
+from webapp.display.arm_style import ArmStyle
+
+_SIDES = {"only the baseline is right": SIDE_COLORS["arm"], "only the arm is right": "#00795a"}
+
+
+def interval_info(
+    rows: pd.DataFrame,
+    title: str,
+    *,
+    none: float,
+    floor: float = 0.0,
+    colors: Mapping[str, str] | None = None,
+) -> PointsInfo:
+    """A row for each `label` in the order of `rows`, with `value`, and `low` and `high` where an
+    interval is known.
+
+    `none` is the value of no difference, `floor` what counts as none beside it. `colors` maps
+    labels to colours. Ratios (a `none` of 1) have a logarithmic axis. Raises `ValueError` without a
+    value.
+    """
+    drawn = rows.dropna(subset=["value"])
+    if drawn.empty:
+        raise ValueError("nothing was measured of it")
+    scale: Literal["ratio", "linear"] = "ratio" if none == 1 else "linear"
+    ends, form = ("low", "high"), ".3~g"
+    return PointsInfo(
+        rows=drawn.assign(color=[(colors or {}).get(name, ONE_COLOR) for name in drawn["label"]]),
+        x=Measure("value", title, "", scale, form=form, ends=ends, none=none, floor=floor),
+        y=Measure("label", "", "", "rows"),
+        tips={
+            "label": "Arm",
+            "value": (title, form),
+            "low": ("at least", form),
+            "high": ("at most", form),
+        },
+    )
+
+
+def length_info(
+    rows: pd.DataFrame,
+    title: str,
+    styles: Mapping[str, ArmStyle],
+    better: Literal["lower", "higher", ""] = "",
+) -> PointsInfo:
+    """`value` against `prompt_tokens`, both axes logarithmic, a line for each `arm` that `styles`
+    names.
+
+    `rows` have `arm`, `prompt_tokens`, `value`, and `flags`. Raises `ValueError` without a value.
+    """
+    drawn = rows[rows["value"] > 0].dropna(subset=["prompt_tokens"])
+    if drawn.empty:
+        raise ValueError("it was not measured")
+    named = {name: style for name, style in styles.items() if name in set(drawn["arm"])}
+    return PointsInfo(
+        rows=drawn[["arm", "prompt_tokens", "value", "flags"]],
+        x=Measure("prompt_tokens", "Tokens of the prompt", "", "log2", form="d"),
+        y=Measure("value", title, better, "log", form="~s"),
+        color="arm",
+        colors={name: style.color for name, style in named.items()},
+        joined="arm",
+        dashes={name: style.dash for name, style in named.items()},
+        legend=None,
+        tips={
+            "arm": "Arm",
+            "prompt_tokens": ("Tokens of the prompt", ",.0f"),
+            "value": (title, ",.4~r"),
+            "flags": "Flags",
+        },
+    )
+
+
+def disagreement_rows(rows: pd.DataFrame) -> pd.DataFrame:
+    """A row for each arm and side: `label`, `side`, the `number` of images that it alone has right,
+    and `shown`, the same to the left of zero for the baseline.
+
+    `rows` are those of the view `accuracy` with a `label` each: `only_baseline_correct`,
+    `only_arm_correct`, `images`, `mcnemar_p`. Raises `ValueError` where none is known.
+    """
+    columns = {"only_baseline_correct": -1, "only_arm_correct": 1}
+    known = rows.dropna(subset=list(columns))
+    if known.empty:
+        raise ValueError("no images that only one of both classifies correctly were counted")
+    return pd.concat(
+        known.assign(side=side, number=known[name], shown=known[name] * sign)
+        for side, (name, sign) in zip(_SIDES, columns.items(), strict=True)
+    )
+
+
+def disagreement_chart(drawn: pd.DataFrame) -> Layers:
+    """Bars of `disagreement_rows`."""
+    axis = alt.Axis(
+        title="Images", labelExpr="format(abs(datum.value), ',')", tickMinStep=1, tickCount=8
+    )
+    hover = {
+        "label": "Arm",
+        "side": "Images",
+        "number": ("Number", ",.0f"),
+        "images": ("of", ",.0f"),
+        "mcnemar_p": ("McNemar's exact p", ".2~g"),
+    }
+    color = category(alt.Color, "side", _SIDES, {})
+    return draw_bars(drawn, alt.X("shown:Q", axis=axis), color, hover)
+
+
+def corruption_chart(rows: pd.DataFrame) -> Layers:
+    """Cells by `corruption` and `severity`, coloured by `top1_drop` in points (above 0: the arm
+    loses), blank where not measured.
+
+    `rows` are those of one arm in the view `accuracy`, with `word` (the verdict). Raises
+    `ValueError` without a corruption.
+    """
+    drawn = rows.dropna(subset=["corruption", "severity", "top1_drop"])
+    if drawn.empty:
+        raise ValueError("accuracy on corrupted images was not measured")
+    most = max(float(drawn["top1_drop"].abs().max()), 0.1)
+    drawn = drawn.assign(strong=drawn["top1_drop"].abs() > 0.6 * most)
+    names = sorted(drawn["corruption"].unique())
+    x = alt.X("severity:O", title="Severity", axis=alt.Axis(labelAngle=0, orient="top", format="d"))
+    base = alt.Chart(drawn).encode(x, row_axis(alt.Y, names, "corruption"))
+    color = alt.Color(
+        "top1_drop:Q",
+        scale=alt.Scale(scheme="blueorange", domain=[-most, most], domainMid=0),
+        legend=alt.Legend(
+            title="Top-1 lost, points", orient="top", gradientLength=180, format="+.2~f"
+        ),
+    )
+    hover = {
+        "corruption": "Corruption",
+        "severity": "Severity",
+        "top1_baseline": ("Baseline, %", ".2f"),
+        "top1": ("Arm, %", ".2f"),
+        "top1_drop": ("Lost, points", "+.2f"),
+        "top1_drop_low": ("at least", "+.2f"),
+        "top1_drop_high": ("at most", "+.2f"),
+        "word": "Verdict",
+        "images": ("Images", ",.0f"),
+    }
+    ink = alt.condition("datum.strong", alt.value("#ffffff"), alt.value("#1c2024"))
+    return layered(
+        base.mark_rect(cornerRadius=2).encode(color, tooltip=tips(hover)),
+        base.mark_text(fontSize=12).encode(alt.Text("top1_drop:Q", format="+.1f"), color=ink),
+    ).properties(height=row_step(names))

@@ -1,0 +1,1 @@
+"""Pages: Streamlit runs each file as `__main__`; tests import it."""
