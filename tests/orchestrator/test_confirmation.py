@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.plan import planning
+from sweeps.language import confirmation
 from sweeps.language.confirmation import VISITS, sweep_of
 from sweeps.model.condition import Condition, Overrides
 from sweeps.model.job import DENSE, Arm, Comparison, Step
@@ -101,10 +102,13 @@ def test_parameters_that_the_method_does_not_know_are_written_as_they_are() -> N
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("shared_ray")
-def test_the_winner_is_measured_on_fresh_pairs(tmp_path: Path) -> None:
+def test_the_winner_is_measured_on_fresh_pairs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Measure a small sweep, take the advice where an arm gains, and confirm it: both figures are
     printed and stored.
     """
+    monkeypatch.setattr(confirmation, "BUDGET_MINUTES", 1)
     text = SWEEP.replace("keep_rate: 0.5", "keep_rate: [0.1, 0.3], layers: {list: [0]}").replace(
         "[32, 48, 64]", "[224]"
     )
