@@ -9,7 +9,7 @@ members of `Finding`.
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from math import isfinite, prod
+from math import isfinite, nan, prod
 from typing import Any, Literal, NamedTuple
 
 from sweeps.analysis.rows import SpeedupRow
@@ -463,10 +463,16 @@ def _speedup(row: SpeedupRow) -> Conclusion:
 
 
 def _product(rows: Sequence[SpeedupRow | None]) -> Conclusion | None:
-    if any(row is None or _speedup(row).finding in _NO_FACTOR for row in rows):
+    known = [row for row in rows if row is not None and _speedup(row).finding not in _NO_FACTOR]
+    if len(known) < len(rows):
         return None
-    ends = [prod(getattr(row, f"speedup{end}") for row in rows) for end in ("", "_low", "_high")]
-    return conclude(SPEEDUP, *ends, verdict=None)
+    return conclude(
+        SPEEDUP,
+        prod(row.speedup for row in known),
+        prod(row.speedup_low or nan for row in known),
+        prod(row.speedup_high or nan for row in known),
+        verdict=None,
+    )
 
 
 def _key(method: str, params: dict[str, Any]) -> tuple[str, str]:
