@@ -5,7 +5,8 @@ import os
 import sys
 from typing import NoReturn
 
-from orchestrator.cli import EXIT_INTERRUPTED, exit_code
+from orchestrator.cli import exit_code
+from orchestrator.commands.options import INTERRUPTED
 
 
 def main() -> NoReturn:
@@ -15,7 +16,7 @@ def main() -> NoReturn:
     may crash: 3 of 8 runs whose terminal was closed ended with SIGSEGV on a busy machine.
     """
     code = exit_code()
-    if code == EXIT_INTERRUPTED or "ray" in sys.modules:
+    if code == INTERRUPTED or "ray" in sys.modules:
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(OSError):
                 stream.flush()

@@ -1,14 +1,20 @@
-"""Text table: rows in columns of fixed width, one line for each row, written as it is made and
-never cut.
+"""Where commands print for people, and text tables: rows in columns of fixed width, one line for
+each row, written as it is made and never cut.
 """
 
 import itertools
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
+UNCUT = 10_000
+"""Cells of a line in a file or a pipe: wider than any table, so that neither a heading nor a cell
+is cut or folded."""
 WIDEST = 80
 """Cells that a column is made wide for; a longer value is printed whole and moves the rest of its
 line to the right."""
@@ -75,3 +81,11 @@ def _cells(text: str) -> int:
 def markdown_row(cells: Sequence[Any]) -> str:
     """One row of a table in GitHub-flavoured Markdown."""
     return "| " + " | ".join(cell(each).replace("|", "\\|") for each in cells) + " |"
+
+
+def output() -> "Console":
+    """The console for people; what goes to a file or a pipe has the width that it needs."""
+    from rich.console import Console
+
+    console = Console()
+    return console if console.is_terminal else Console(width=UNCUT)

@@ -33,7 +33,7 @@ COVER = {
         "tests/sweeps/test_audit_rules.py",
         "tests/sweeps/test_audit.py",
     ],
-    "orchestrator/loop/failure_isolation.py": [
+    "orchestrator/loop/dispatcher.py": [
         "tests/orchestrator/test_failing_arms.py",
         "tests/orchestrator/test_dispatcher.py",
     ],

@@ -1,21 +1,92 @@
 """Connection to Ray: starts Ray on this machine, or joins a cluster that answers, accepts the token
 and has our versions.
+
+A cluster is probed in a process of its own, `python -m orchestrator.cluster.connect ADDRESS`:
+`ray.init` retries for half a minute and fills the terminal when an address is wrong, and with an
+explicit address it never looks for a token (Ray 2.60).
 """
 
 import contextlib
 import importlib
+import importlib.metadata
+import json
 import logging
 import os
+import platform
 import re
 import secrets
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
-from orchestrator.cluster.probe import MODE, Found, probe
 from orchestrator.cluster.ray_tempdir import Folder
 from sweeps.errors import OutageError, UserError
+
+PROBE_S = 90.0
+"""Ray gives up on a head that does not answer after 40 s; importing Ray takes the rest on a busy
+machine."""
+MODE = "RAY_AUTH_MODE"
+
+
+class Found(NamedTuple):
+    """What answers at an address."""
+
+    state: Literal["joined", "unauthenticated", "other_version", "unreachable", "no_answer"]
+    address: str
+    """`host:port`, also where `auto` was requested."""
+    detail: str = ""
+
+
+def probe(address: str, mode: str) -> Found:
+    """Probe an address with a token mode, in a new process."""
+    variables = {**os.environ, MODE: mode}
+    command = [sys.executable, "-P", "-m", "orchestrator.cluster.connect", address]
+    try:
+        done = subprocess.run(
+            command, env=variables, capture_output=True, text=True, timeout=PROBE_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return Found("no_answer", address)
+    try:
+        return Found(**json.loads(done.stdout.splitlines()[-1]))
+    except (IndexError, ValueError, TypeError):
+        lines = done.stderr.strip().splitlines() or [
+            f"the probe ended with status {done.returncode}"
+        ]
+        return Found("unreachable", address, lines[-1])
+
+
+def _probe_here(address: str) -> Found:
+    from ray._private import services, utils
+    from ray.exceptions import AuthenticationError, RpcError
+
+    try:
+        resolved = services.canonicalize_bootstrap_address_or_die(address)
+    except (ConnectionError, ValueError):
+        return Found(
+            "unreachable", address, "no Ray runs on this machine; start one with: ray start --head"
+        )
+    raylet: Any = importlib.import_module("ray._raylet")  # its stub file leaves the client out
+    try:
+        client = raylet.GcsClient(address=resolved)
+        written = client.internal_kv_get(b"CLUSTER_METADATA", namespace=b"cluster")
+    except AuthenticationError as error:
+        return Found("unauthenticated", resolved, error.message)
+    except RpcError:
+        return Found("no_answer", resolved)
+    metadata = json.loads(written) if written else None
+    if metadata:
+        try:
+            utils.check_version_info(metadata, "here")
+        except RuntimeError:
+            theirs = f"runs Ray {metadata['ray_version']} on Python {metadata['python_version']}"
+            ours = f"Ray {importlib.metadata.version('ray')} on Python {platform.python_version()}"
+            return Found("other_version", resolved, f"{theirs}, this process {ours}")
+    return Found("joined", resolved)
+
 
 OBJECT_STORE_BYTES = 100_000_000
 """Jobs and outcomes are a few kilobytes; tensors never travel."""
@@ -222,3 +293,7 @@ def _checked(found: Found) -> str:
             )
         case _:
             raise ClusterOutageError(f"Ray cannot be reached at {found.address}: {found.detail}")
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(_probe_here(sys.argv[1])._asdict()) + "\n")

@@ -3,14 +3,16 @@ must hold.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 import typer
 
+from orchestrator.commands.options import Database
+from orchestrator.text_table import markdown_row
 from sweeps.analysis.audit.frame import AuditFinding, AuditFrame, frame_of_csv, frame_of_table
 from sweeps.analysis.audit.measured import profile_notes
 from sweeps.analysis.audit.report import AUDIT_RULES, AuditReport, audit_table
@@ -42,27 +44,82 @@ AuditFormat = Literal["table", "markdown", "json"]
 class Stated(NamedTuple):
     """What the command line states of a table."""
 
-    mapping: Sequence[str] = ()
-    latency: Literal["per-batch", "per-image"] | None = None
-    baseline: str | None = None
-    break_evens: Sequence[str] = ()
-    peak_gflops: float | None = None
-    items: Literal["images", "tokens"] | None = None
+    latency: Literal["per-batch", "per-image"] | None
+    items: Literal["images", "tokens"] | None
+    baseline: str | None
+    break_evens: tuple[StatedBreakEven, ...]
+    peak_gflops: float | None
+
+    def added_to(self, frame: AuditFrame) -> AuditFrame:
+        """The rows with it. Raises `UserError` for a baseline that is none of them."""
+        labels = sorted({name for name in frame.text("label") if name})
+        if self.baseline and self.baseline not in labels:
+            raise UserError(
+                f"--baseline {self.baseline}: no row has this label; labels are {', '.join(labels)}"
+            )
+        if self.peak_gflops:
+            peak = np.full(frame.length, self.peak_gflops)
+            frame = replace(frame, values={**frame.values, "peak_gflops": peak}, rows=())
+        return replace(
+            frame,
+            latency=LATENCIES[self.latency] if self.latency else frame.latency,
+            items=self.items or frame.items,
+            baseline=self.baseline or frame.baseline,
+            break_evens=self.break_evens or frame.break_evens,
+        )
 
 
-def show_audit(source: str, *, db: str | None, form: AuditFormat, stated: Stated) -> int:
+def audit(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME|FILE",
+            help="A reference, a sweep of the store, or a CSV or Markdown file.",
+        ),
+    ],
+    *,
+    db: Database = None,
+    form: Annotated[AuditFormat, typer.Option("--format")] = "table",
+    mapping: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--map", metavar="COLUMN=FIELD", help="What a CSV column is; others are guessed."
+        ),
+    ] = None,
+    latency: Annotated[
+        Literal["per-batch", "per-image"] | None,
+        typer.Option(help="What latencies are the time of."),
+    ] = None,
+    baseline: Annotated[
+        str | None, typer.Option(help="Label of the rows of the unmodified model.")
+    ] = None,
+    break_even: Annotated[
+        list[str] | None,
+        typer.Option(metavar="AXIS=VALUE", help="A claim of the source, such as tokens=400."),
+    ] = None,
+    peak_gflops: Annotated[
+        float | None,
+        typer.Option(min=0, help="1e9 operations per second that the device can reach."),
+    ] = None,
+    items: Annotated[
+        Literal["images", "tokens"] | None, typer.Option(help="What throughputs count.")
+    ] = None,
+) -> None:
     """Audit what `source` names and print the report, of a Markdown file one for each table (in
     JSON a list).
 
-    Returns the exit code: 1 for a contradiction, 2 if no rule applied.
+    Exit code 1 for a contradiction, 2 if no rule applied.
     """
-    mapping = parse_mapping(stated.mapping)
+    columns = parse_mapping(mapping or ())
+    stated = Stated(
+        latency, items, baseline, tuple(map(_break_even, break_even or ())), peak_gflops
+    )
     several = Path(source).suffix.lower() in MARKDOWN_SUFFIXES
     if several:
-        reports = _markdown_reports(Path(source), mapping, stated)
+        reports = _markdown_reports(Path(source), columns, stated)
     else:
-        table, notes = _table(source, db, mapping)
-        reports = [audit_table(_with_stated(table, stated), tuple(notes))]
+        frame, notes = _table(source, db, columns)
+        reports = [audit_table(stated.added_to(frame), tuple(notes))]
     if form == "json":
         found = [
             {**each.model_dump(mode="json"), "contradictions": each.contradictions}
@@ -75,27 +132,25 @@ def show_audit(source: str, *, db: str | None, form: AuditFormat, stated: Stated
         for text, color in _lines(report):
             typer.secho(text, fg=color)
     if any(report.contradictions for report in reports):
-        return 1
-    return 0 if any(report.applied for report in reports) else 2
+        raise typer.Exit(1)
+    raise typer.Exit(0 if any(report.applied for report in reports) else 2)
 
 
-def _markdown_reports(path: Path, mapping: dict[str, str], stated: Stated) -> list[AuditReport]:
+def _markdown_reports(path: Path, columns: dict[str, str], stated: Stated) -> list[AuditReport]:
     """The reports of the tables of a Markdown file; those that cannot be audited are named on
     stderr.
 
     Raises `UserError` where there is none that can.
     """
-    reports, left_out = list[AuditReport](), list[str]()
-    for line, found in read_markdown_tables(path, mapping=mapping):
+    reports = []
+    for line, found in read_markdown_tables(path, mapping=columns):
         try:
             if isinstance(found, UserError):
                 raise found
-            frame = _with_stated(frame_of_csv(f"{path.name}:{line}", found), stated)
-            reports.append(audit_table(frame, tuple(_column_notes(found, mapping))))
+            frame = stated.added_to(frame_of_csv(f"{path.name}:{line}", found))
+            reports.append(audit_table(frame, tuple(_column_notes(found, columns))))
         except UserError as error:
-            left_out.append(f"the table at line {line} is left out: {error}")
-    for text in left_out:
-        typer.echo(text, err=True)
+            typer.echo(f"the table at line {line} is left out: {error}", err=True)
     if not reports:
         raise UserError(f"{path}: none of its tables can be audited")
     return reports
@@ -136,31 +191,6 @@ def _stored(name: str, db: str | None) -> tuple[MeasurementTable, list[str]]:
     if not found.rows:
         raise UserError(f"sweep {name} has no measurement yet")
     return found, list(profile_notes(found))
-
-
-def _with_stated(frame: AuditFrame, stated: Stated) -> AuditFrame:
-    changed: dict[str, object] = {}
-    if stated.latency:
-        changed["latency"] = LATENCIES[stated.latency]
-    if stated.items:
-        changed["items"] = stated.items
-    if stated.baseline:
-        labels = sorted({name for name in frame.text("label") if name})
-        if stated.baseline not in labels:
-            raise UserError(
-                f"--baseline {stated.baseline}: no row has this label; labels are"
-                f" {', '.join(labels)}"
-            )
-        changed["baseline"] = stated.baseline
-    if stated.break_evens:
-        changed["break_evens"] = tuple(map(_break_even, stated.break_evens))
-    if stated.peak_gflops:
-        changed["values"] = {
-            **frame.values,
-            "peak_gflops": np.full(frame.length, stated.peak_gflops),
-        }
-        changed["rows"] = ()
-    return replace(frame, **changed)  # type: ignore[arg-type]
 
 
 def _break_even(text: str) -> StatedBreakEven:
@@ -238,25 +268,26 @@ def _markdown(report: AuditReport) -> Iterator[str]:
     yield ""
     yield f"{report.name}: {report.answer}."
     yield from (f"\n{note}" for note in report.notes)
-    if report.findings:
-        yield "\n| severity | rule | rows | finding | what would settle it |"
-        yield "| --- | --- | --- | --- | --- |"
-        for found in report.findings:
-            cells = (
-                found.severity,
-                found.rule,
-                _row_numbers(found).partition(" ")[2],
-                found.sentence,
-                found.settles,
-            )
-            yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    findings = [
+        (
+            found.severity,
+            found.rule,
+            _row_numbers(found).partition(" ")[2],
+            found.sentence,
+            found.settles,
+        )
+        for found in report.findings
+    ]
     purposes = _purposes()
-    yield "\n| checked | comparisons | what holds |"
-    yield "| --- | --- | --- |"
-    for name, rows in report.applied.items():
-        yield f"| {name} | {rows} | {purposes[name]} |"
+    checked = [(name, rows, purposes[name]) for name, rows in report.applied.items()]
+    if findings:
+        headings = ("severity", "rule", "rows", "finding", "what would settle it")
+        yield from _markdown_table(headings, findings)
+    yield from _markdown_table(("checked", "comparisons", "what holds"), checked)
     if report.not_applied:
-        yield "\n| not checked | for lack of |"
-        yield "| --- | --- |"
-        for name, lacking in report.not_applied.items():
-            yield f"| {name} | {lacking} |"
+        yield from _markdown_table(("not checked", "for lack of"), report.not_applied.items())
+
+
+def _markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str | int]]) -> Iterator[str]:
+    yield f"\n{markdown_row(headings)}"
+    yield from map(markdown_row, (["---"] * len(headings), *rows))

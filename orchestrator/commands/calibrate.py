@@ -3,23 +3,29 @@ keeps it for later attempts.
 """
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
 from orchestrator import text_table
-from orchestrator.commands.run import ANSWERED, INTERRUPTED, UNANSWERED
+from orchestrator.commands.options import (
+    ANSWERED,
+    INTERRUPTED,
+    UNANSWERED,
+    Database,
+    DeviceOption,
+    parse_seconds,
+)
 from orchestrator.plan import planning
 from orchestrator.plan.planning import make_plan, require_feasible
 from orchestrator.plan.sites import by_device, local_sites
+from orchestrator.plan.time_budget import comparison_ids
 from store.open.engine import Engine, connect
 from store.write.calibrations import freeze_calibrations
-from sweeps.errors import UserError
 from sweeps.language.expand import Expansion
-from sweeps.language.file_schema import stated_seconds
 from sweeps.model.condition import Device
 from sweeps.stats.visits import FLOOR_SD
 
@@ -31,16 +37,37 @@ MIN_S = 1.0
 """Of sampling for each job."""
 
 
-def calibrate_device(*, db: str | None, device: Device | None, processes: int, limit: str) -> int:
+def calibrate(
+    *,
+    db: Database = None,
+    device: DeviceOption = None,
+    processes: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help=(
+                "Fresh processes for each comparison; 0: estimate from those that the store holds."
+            ),
+        ),
+    ] = 8,
+    limit: Annotated[
+        str,
+        typer.Option("--time", metavar="DURATION", help="About how long it may take, such as 5m."),
+    ] = "6m",
+) -> None:
     """Run the calibration sweep in fresh processes, estimate the terms, store and print them.
-    Returns the exit code.
 
     Each call adds `processes` to those that the store holds; with 0 the terms are estimated from
     those alone.
     """
+    raise typer.Exit(calibrate_device(db, device, processes, parse_seconds(limit)))
+
+
+def calibrate_device(db: str | None, device: Device | None, processes: int, limit_s: float) -> int:
+    """The exit code of `calibrate`."""
     sites = local_sites()
     chosen = device or planning.preferred(by_device(sites))
-    expansion = expanded(chosen, max(processes, 1), _seconds(limit))
+    expansion = expanded(chosen, max(processes, 1), limit_s)
     require_feasible(expansion, sites)
     engine = connect(db)
     if processes and _measure(engine, expansion):
@@ -82,9 +109,9 @@ def _measure(engine: Engine, expansion: Expansion) -> bool:
     from orchestrator.cluster.cluster import Cluster  # Ray takes a second to import
     from orchestrator.loop.progress import Display
     from orchestrator.loop.run_loop import run_plan
-    from orchestrator.terminal import output
+    from orchestrator.text_table import output
 
-    again: Collection[str] = {key for job in expansion.jobs for key in job.comparison_ids()}
+    again = comparison_ids(expansion.jobs)
     plan = make_plan(expansion, engine, local_sites(), again=again)
     console = output()
     console.print(planning.describe_plan(plan))
@@ -127,10 +154,3 @@ def _row(device: Device, found: Mapping[str, Any]) -> Sequence[Any]:
 
 def _percent(value: float) -> str:
     return f"{100 * value:.2f} %"
-
-
-def _seconds(limit: str) -> float:
-    try:
-        return stated_seconds(limit)
-    except ValueError as error:
-        raise UserError(f"--time: {error}") from None

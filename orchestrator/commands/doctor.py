@@ -6,14 +6,17 @@ import platform
 import sys
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import typer
 from rich.console import Console
 from rich.table import Table
 
-from orchestrator.commands.disturbances import disturbances
-from orchestrator.terminal import output
+from orchestrator.commands.options import Database
+from orchestrator.text_table import output
 from store.open.engine import Engine, connect
 from store.read.queries import calibration_rows
 from store.rows.frames import rows_of
@@ -21,13 +24,24 @@ from store.rows.location import location, sqlite_path
 from store.rows.profiles import best_peaks, keep_peaks
 from sweeps.model.condition import Condition, Device, Dtype
 from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol
-from sweeps.model.metrics import SPEED_FLOOR
+from sweeps.model.metrics import SPEED_FLOOR, notes_on
 from sweeps.model.outcome import Environment
 from sweeps.model.profile import Peaks
 from sweeps.number_format import age, count
 from sweeps.stats.visits import FLOOR_SD, Visit, pool_visits
-from workers.measure.environment import allowed_cores, devices, environment_of
+from workers.measure.counters import GpuSamples, HostCounters, energy_problem
+from workers.measure.environment import (
+    ROOT,
+    allowed_cores,
+    cpu_quotas,
+    devices,
+    environment_of,
+    gpu,
+    read_text,
+)
 
+BUSY = 0.5
+"""Load from which on a machine counts as busy."""
 REPLICATES = 2
 PEAK_DTYPES: Mapping[Device, tuple[Dtype, ...]] = {
     "cpu": ("float32", "bfloat16"),
@@ -41,8 +55,22 @@ UNTESTED_ON_CUDA = (
 )
 
 
-def examine(db: str | None = None) -> int:
-    """Print the findings; returns exit code 0 when measurements can be trusted here, else 1.
+@dataclass(frozen=True, kw_only=True)
+class CalibrationRow:
+    """A row of `store.read.queries.calibration_rows`."""
+
+    calibration_id: str
+    size_class: str
+    processes: int
+    process_sd: float
+    tau: float
+    tau_low: float
+    tau_high: float
+    created_at: float
+
+
+def doctor(db: Database = None) -> None:
+    """Print the findings; exit code 0 when measurements can be trusted here, else 1.
 
     Calibrations are those of the store at `db`, which keeps the peaks that are measured.
     """
@@ -78,7 +106,7 @@ def examine(db: str | None = None) -> int:
         else "not stored: there is no store here; --db names another"
     )
     console.print(f"peaks are {stored}", style="dim")
-    return 0 if all(passed) else 1
+    raise typer.Exit(0 if all(passed) else 1)
 
 
 def _store(db: str | None) -> Engine | None:
@@ -101,7 +129,8 @@ def calibration_lines(
             " default; measured by: breakeven calibrate"
         )
         return
-    for row in rows_of(here.drop_duplicates(["environment", "size_class"], keep="last")):
+    newest = here.drop_duplicates(["environment", "size_class"], keep="last")
+    for row in rows_of(newest, CalibrationRow):
         yield (
             f"models of {row.size_class} parameters: before visits are compared, intervals count"
             f" {100 * row.process_sd:.2f} %, measured {100 * row.tau:.2f} %"
@@ -195,3 +224,68 @@ def _null_test(console: Console, device: Device) -> bool:
             style="red",
         )
     return not wrong
+
+
+def disturbances(root: Path = ROOT) -> Iterator[tuple[str, str]]:
+    """A label and a line for each; `root` holds `proc` and `sys`. What the machine does not state
+    is called so.
+    """
+    counters = HostCounters(len(allowed_cores()), root).read()
+    load = counters["load"]
+    yield (
+        "load",
+        f"{load:.2f} in the last minute"
+        + (" (something else is running: intervals will be wide)" if load > BUSY else ""),
+    )
+    yield "quota", _quota(counters, root)
+    yield "heat", _heat(counters)
+    yield "clocks", _clocks(counters, root)
+    if "stolen" in counters:
+        stolen, whole = counters["stolen"], counters["busy"] + counters["stolen"]
+        yield (
+            "steal",
+            (
+                f"{stolen / whole if whole else 0:.2%} of the CPU time since it started went to"
+                " other virtual machines"
+            ),
+        )
+    yield (
+        "energy",
+        energy_problem(root / "sys/class/powercap") or "of the CPU packages: readable (RAPL)",
+    )
+    with gpu() as handle:
+        if handle is not None:
+            samples = GpuSamples()
+            samples.add(handle)
+            readings, flags = samples.findings()
+            found = [*notes_on(readings), *sorted(flags)]
+            yield (
+                "gpu",
+                ", ".join(found) or "no clocks event reason that slows it, no other process",
+            )
+
+
+def _quota(counters: dict[str, float], root: Path) -> str:
+    limits = cpu_quotas(root)
+    allowed = f"cgroups allow {min(limits):g} cores" if limits else "no cgroup limits the CPU time"
+    if "throttled" not in counters:
+        return f"{allowed}; what they withheld is not stated here" if limits else allowed
+    times = f" in {counters['throttles']:.0f} periods" if "throttles" in counters else ""
+    return f"{allowed}; withheld so far: {counters['throttled']:.3g} s{times}"
+
+
+def _heat(counters: dict[str, float]) -> str:
+    if "thermal" not in counters:
+        return "the kernel offers no counters of thermal throttling here"
+    seconds = f", {counters['thermal_s']:.3g} s in all" if "thermal_s" in counters else ""
+    return f"cores were slowed {counters['thermal']:.0f} times since the machine started{seconds}"
+
+
+def _clocks(counters: dict[str, float], root: Path) -> str:
+    now = (
+        f"{counters['mhz']:.0f} MHz now"
+        if "mhz" in counters
+        else "the kernel states no frequency here"
+    )
+    governor = read_text(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").strip()
+    return now + (f", governor {governor}" if governor else "")

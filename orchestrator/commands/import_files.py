@@ -7,12 +7,12 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import typer
 from pydantic import ValidationError
 
-from orchestrator.commands.run import ANSWERED
+from orchestrator.commands.options import Database, DeviceOption
 from orchestrator.plan import planning
 from orchestrator.plan.planning import make_plan
 from orchestrator.plan.sites import Site
@@ -56,6 +56,66 @@ _STATES = {
 }
 
 
+def import_outcomes(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="FILE...",
+            help=(
+                "Outcomes of `python -m workers.run`, or folders of them; SQLite files of `nsys"
+                " export`; tables of `ncu --csv`; "
+                "with --reference names or files."
+            ),
+        ),
+    ] = None,
+    *,
+    db: Database = None,
+    sweep: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Link the outcomes to this sweep file, so that report and plot show them.",
+        ),
+    ] = None,
+    device: DeviceOption = None,
+    reference: Annotated[
+        bool,
+        typer.Option(
+            "--reference",
+            help=(
+                "Published tables, by name or file (default: all that ship), never mixed into what"
+                " is measured."
+            ),
+        ),
+    ] = False,
+    forwards: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="K", help="Forwards in a profile whose ranges do not show them."
+        ),
+    ] = None,
+    comparison: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="The comparison that a profile without marks belongs to."),
+    ] = None,
+    arm: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABEL",
+            help="Which arm of it: baseline or arm; without --comparison any words.",
+        ),
+    ] = None,
+) -> None:
+    """Store outcomes, profiles or, with `reference`, published tables."""
+    if reference:
+        import_published(files or (), db=db)
+        return
+    if not files:
+        raise typer.BadParameter("name the files or folders to import", param_hint="FILE...")
+    stated = StatedTie(comparison, arm, forwards)
+    import_files(files, db=db, sweep=sweep, device=device, request=stated)
+
+
 def import_files(
     paths: Iterable[Path],
     *,
@@ -63,9 +123,8 @@ def import_files(
     sweep: Path | None = None,
     device: Device | None = None,
     request: StatedTie | None = None,
-) -> int:
+) -> None:
     """Store outcomes of `python -m workers.run` and profiles of nsys and ncu, all of them or none.
-    Returns the exit code.
 
     sweep: link the outcomes to it. request: what the user states of the profiles. Raises
     `UserError` for files that are neither, and for contradictions.
@@ -97,7 +156,6 @@ def import_files(
         _show(each)
     if expansion is not None:
         _link(engine, expansion, outcomes)
-    return ANSWERED
 
 
 def file_format(path: Path) -> ImportFormat:
@@ -263,10 +321,8 @@ def _check_methods(job: Job) -> None:
                 ) from None
 
 
-def import_published(names: Iterable[Path], *, db: str | None) -> int:
-    """Store references by name or path (default: all that ship) as environments `published: …`.
-    Returns the exit code.
-    """
+def import_published(names: Iterable[Path], *, db: str | None) -> None:
+    """Store references by name or path (default: all that ship) as environments `published: …`."""
     sets = [load_reference(str(name)) for name in names] or [
         load_reference(name) for name in shipped_references()
     ]
@@ -274,4 +330,3 @@ def import_published(names: Iterable[Path], *, db: str | None) -> int:
     for each in sets:
         state = "imported" if changed[each.name] else "was in the store already"
         typer.echo(f"{each.name} ({count(len(each.rows), 'row')}) {state}: {each.environment}")
-    return 0

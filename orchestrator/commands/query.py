@@ -6,10 +6,11 @@ import itertools
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
+from orchestrator.commands.options import Database
 from orchestrator.text_table import markdown_row, table_lines
 from store.errors import StoreError
 from store.read.user_sql import RESULT_BYTES, open_query
@@ -29,7 +30,13 @@ ENDED_BY: Mapping[str, str] = {
 """What to do about each limit that ends a result."""
 
 
-def show_query(db: str | None, sql: str, form: QueryFormat, *, seconds: float, rows: int) -> None:
+def query(
+    sql: Annotated[str, typer.Argument(metavar="SQL", help="One SELECT statement.")],
+    db: Database = None,
+    form: Annotated[QueryFormat, typer.Option("--format")] = "table",
+    seconds: Annotated[float, typer.Option(min=0.1, help="Time limit.")] = 10.0,
+    rows: Annotated[int, typer.Option(min=1, help="Row limit.")] = 10_000,
+) -> None:
     """Run one read-only statement and print each row when it is found; why there are no more
     follows on stderr.
 

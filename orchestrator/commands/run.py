@@ -2,23 +2,39 @@
 
 import json
 import shlex
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Collection, Iterable
+from contextlib import ExitStack
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from orchestrator.loop.outcome_lines import job_label
-from orchestrator.loop.time_budget import limit_s_of, limit_text, whole_limit_s
+from orchestrator.commands.options import (
+    ANSWERED,
+    INTERRUPTED,
+    UNANSWERED,
+    Database,
+    DeviceOption,
+    SweepFile,
+    TableOrJson,
+    parse_seconds,
+)
+from orchestrator.loop.progress import job_label
 from orchestrator.plan import planning
-from orchestrator.plan.estimate import job_seconds
 from orchestrator.plan.planning import Plan, make_plan, require_feasible
 from orchestrator.plan.preview import preview
-from orchestrator.plan.sites import Site, by_device, local_sites, places_of
+from orchestrator.plan.sites import Site, by_device, environment_ids, local_sites, places_of
 from orchestrator.plan.sweep_source import command_options, existing_store, find_source
+from orchestrator.plan.time_budget import (
+    TimeBudget,
+    comparison_ids,
+    job_seconds,
+    limit_s_of,
+    limit_text,
+    whole_limit_s,
+)
 from store.open.engine import Engine, connect
 from store.read.answers import Doubt, doubted
 from store.write import queue
@@ -35,12 +51,99 @@ if TYPE_CHECKING:
 
 MAX_SKIPPED = 6
 """Jobs that are named at the end of a run that did not measure them."""
-ANSWERED, UNANSWERED, INTERRUPTED = 0, 1, 130
-"""Exit codes."""
 
 Again = Literal["all"] | Doubt
 """Comparisons to be measured although they are answered: all of a sweep, or those whose answers may
 be doubted."""
+
+
+def run(
+    file: SweepFile,
+    *,
+    db: Database = None,
+    ray_address: Annotated[
+        str | None,
+        typer.Option(
+            help="A running Ray cluster, such as host:6379; default: Ray on this machine."
+        ),
+    ] = None,
+    device: DeviceOption = None,
+    remeasure: Annotated[
+        bool, typer.Option("--remeasure", help="Measure all comparisons again; attempts add up.")
+    ] = False,
+    only: Annotated[
+        Literal["all", "flagged", "unclear", "failed"] | None,
+        typer.Option(help="With --remeasure: only comparisons with such an answer."),
+    ] = None,
+    retry_flagged: Annotated[
+        bool,
+        typer.Option(
+            "--retry-flagged",
+            help="Measure quarantined and flagged answers again: --remeasure --only flagged.",
+        ),
+    ] = False,
+    refine: Annotated[
+        bool,
+        typer.Option(
+            "--refine",
+            help=(
+                "Add pairs to what is unclear or insufficient, until it is answered, precise, or"
+                " time is up."
+            ),
+        ),
+    ] = False,
+    time: Annotated[
+        float | None,
+        typer.Option(
+            parser=parse_seconds,
+            metavar="DURATION",
+            help=(
+                "Measure for so long at most, such as 10m: one pass of everything, then what"
+                " narrows unresolved curves most. "
+                "Waits for a host count. Default: the sweep's `budget`; with --refine as long as"
+                " its first run."
+            ),
+        ),
+    ] = None,
+    wait: Annotated[
+        float | None,
+        typer.Option(
+            parser=parse_seconds,
+            metavar="DURATION",
+            help="Wait for a host that another run has for so long at most. Default: as needed.",
+        ),
+    ] = None,
+    no_wait: Annotated[
+        bool, typer.Option("--no-wait", help="Do not wait for a host that another run has.")
+    ] = False,
+) -> None:
+    """Measure what the sweep requests and is not answered yet, then report."""
+    if only and not remeasure:
+        raise typer.BadParameter(
+            "needs --remeasure: without it, only what is not answered is measured",
+            param_hint="--only",
+        )
+    if retry_flagged and remeasure:
+        raise typer.BadParameter(
+            "stands for --remeasure --only flagged: leave out --remeasure",
+            param_hint="--retry-flagged",
+        )
+    if wait and no_wait:
+        raise typer.BadParameter(
+            "contradicts --wait: leave out one of them", param_hint="--no-wait"
+        )
+    again: Again | None = "flagged" if retry_flagged else None
+    code = run_sweep(
+        file,
+        db=db,
+        ray_address=ray_address,
+        device=device,
+        again=(only or "all") if remeasure else again,
+        more=refine,
+        time_s=time,
+        wait_s=0.0 if no_wait else wait or inf,
+    )
+    raise typer.Exit(code)
 
 
 def run_sweep(
@@ -63,14 +166,12 @@ def run_sweep(
     """
     from orchestrator.loop.progress import Display
     from orchestrator.loop.refinement import Refinement
-    from orchestrator.loop.run_loop import run_plan
-    from orchestrator.loop.time_budget import TimeBudget
-    from orchestrator.terminal import output
+    from orchestrator.loop.run_loop import RunResult, run_plan
+    from orchestrator.text_table import output
 
     console = output()
-    source = find_source(file, db)
-    # a wrong file is refused before anything is started
-    planning.load_sweep(source.path, text=source.text, auto=device or "cpu")
+    load = _loader(file, db)
+    load(auto=device or "cpu")  # a wrong file is refused before anything is started
     with ExitStack() as stack:
         started: list[Cluster] = [stack.enter_context(_cluster(ray_address))] if ray_address else []
 
@@ -80,42 +181,36 @@ def run_sweep(
             return started[0]
 
         sites: Collection[Site] = cluster().nodes() if ray_address else local_sites()
-        load = partial(
-            planning.load_sweep,
-            source.path,
-            text=source.text,
-            auto=device or planning.preferred(by_device(sites)),
-        )
-        expansion = load()
-        requested = _comparison_ids(expansion)  # sizes that `--refine` adds owe no answer
+        auto = device or planning.preferred(by_device(sites))
+        expansion = load(auto=auto)
+        requested = comparison_ids(expansion.jobs)  # sizes that `--refine` adds owe no answer
         _warn(preview(expansion).warnings)
         require_feasible(expansion, sites)
         engine = connect(db)
         # the last connection that is closed writes SQLite's log into the file itself
         stack.callback(engine.dispose)
         limit_s = limit_s_of(expansion, engine, sites, more=more, time_s=time_s)
-        finer = load(between=True) if more else None
-        refinement = Refinement(expansion, engine, finer) if limit_s is not None else None
-        if refinement is not None:
+        refinement, time_budget = None, None
+        if limit_s is not None:
+            finer = load(auto=auto, between=True) if more else None
+            refinement, time_budget = Refinement(expansion, engine, finer), TimeBudget(limit_s)
             expansion = refinement.requested(whole_limit_s(expansion, time_s) or inf)
         repeated = _repeated(expansion, engine, sites, again)
-        plan = make_plan(expansion, engine, sites, again=repeated)
-        console.print(planning.describe_plan(plan, stale=plan.stale(engine)), markup=False)
+        left = make_plan(expansion, engine, sites, again=repeated)
+        console.print(planning.describe_plan(left, stale=left.stale(engine)), markup=False)
         if refinement is not None and limit_s is not None:
             console.print(
                 "\n".join(filter(None, (refinement.described(), limit_text(limit_s)))),
                 highlight=False,
             )
-        sweep = planning.submit_plan(engine, plan)
-
-        interrupted = taken = False
-        if plan.jobs or refinement is not None:
-            time_budget = TimeBudget(limit_s or 0.0) if refinement else None
+        show_stop = partial(_show_stop, console, engine, planning.submit_plan(engine, left))
+        result = RunResult(left, interrupted=False)
+        if left.jobs or refinement is not None:
             try:
                 with Display(console) as display:
-                    plan, interrupted, taken = run_plan(
+                    result = run_plan(
                         engine,
-                        plan,
+                        left,
                         cluster,
                         display,
                         repeated,
@@ -126,36 +221,29 @@ def run_sweep(
             except Exception:
                 if not started or started[0].nodes():
                     raise
-                _show_stop(console, engine, sweep, "the last node was lost,", "red")
+                show_stop("the last node was lost,", "red")
                 return UNANSWERED
-        if interrupted:
-            _show_stop(console, engine, sweep, "stopped")
+        if result.interrupted:
+            show_stop("stopped")
             return INTERRUPTED
-        if taken:
-            _show_stop(
-                console,
-                engine,
-                sweep,
-                "another run has the host or the jobs, and this one waits no longer:",
-            )
+        if result.taken:
+            show_stop("another run has the host or the jobs, and this one waits no longer:")
     sweep_text = f"{shlex.quote(str(file))}{command_options(db, device, ray_address)}"
     _show_report(console, db, expansion.sweep.name, sweep_text)  # `conclude_run` prints the rest
-    with _disposed(engine):
-        return conclude_run(console, engine, plan, sweep_text, requested if more else None)
+    with ExitStack() as stack:
+        stack.callback(engine.dispose)
+        return conclude_run(console, engine, result.plan, sweep_text, requested if more else None)
 
 
-@contextmanager
-def _disposed(engine: Engine) -> Iterator[None]:
-    """Closes the engine's connections afterwards."""
-    try:
-        yield
-    finally:
-        engine.dispose()
+def _loader(file: Path, db: str | None) -> Callable[..., Expansion]:
+    """`planning.load_sweep` of what the command line names."""
+    source = find_source(file, db)
+    return partial(planning.load_sweep, source.path, text=source.text)
 
 
 def _show_report(console: "Console", db: str | None, name: str, sweep_text: str) -> None:
+    from orchestrator.report.answers import flag_steps
     from orchestrator.report.data import load_report
-    from orchestrator.report.next_steps import flag_steps
     from orchestrator.report.render import render_table
 
     console.print()
@@ -176,20 +264,12 @@ def _repeated(
     """The comparisons that are measured `again`."""
     if again is None:
         return set()
-    ids = _comparison_ids(expansion)
+    ids = comparison_ids(expansion.jobs)
     return ids if again == "all" else ids & _doubted(engine, sites, again)
 
 
-def _comparison_ids(of: Expansion | Plan) -> set[str]:
-    return {comparison_id for job in of.jobs for comparison_id in job.comparison_ids()}
-
-
 def _doubted(engine: Engine, sites: Collection[Site], doubt: Doubt) -> set[str]:
-    return doubted(
-        engine,
-        doubt,
-        [found.environment_id for site in sites for found in site.environments.values()],
-    )
+    return doubted(engine, doubt, environment_ids(sites))
 
 
 def _cluster(address: str | None, *, err: bool = False) -> "Cluster":
@@ -214,43 +294,44 @@ def conclude_run(
     `sweep` is what follows `breakeven run` in the commands that are printed. Of `requested`
     comparisons alone an answer is expected, by default of all that are planned.
     """
-    command, left = f"breakeven run {sweep}", _comparison_ids(plan)
+    command, left = f"breakeven run {sweep}", plan.left_ids
     if requested is not None:
         left &= set(requested)
     # a limit of the sweep may be used up
     again = command if whole_limit_s(plan.expansion) is None else f"{command} --refine"
-
-    def show(comparisons: Collection[str], text: str, style: str = "red") -> None:
+    unclear = comparison_ids(plan.expansion.jobs) & _doubted(engine, plan.sites, "unclear")
+    short = left & plan.insufficient.keys()
+    failed = (left & plan.errors.keys()) - short
+    slowed = (left & plan.quarantined.keys()) - short - failed
+    rest = left - short - failed - slowed
+    fewest = min((plan.insufficient[key] for key in short), default=0)
+    flags = ", ".join(sorted({flag for key in slowed for flag in plan.quarantined[key]}))
+    why = plan.errors[min(failed)] if failed else ""
+    for comparisons, text, style in (
+        (
+            unclear - plan.insufficient.keys(),
+            f"answered, but unclear; this adds pairs to them: {command} --refine",
+            "yellow",
+        ),
+        (
+            short,
+            "insufficient: time was up before the pairs that `pairs: min` requires (as few as"
+            f" {fewest}); a larger `budget` of these jobs in the sweep gives more at once; this"
+            f" adds pairs to them: {again}",
+            "red",
+        ),
+        (
+            slowed,
+            f"quarantined: measured only while the machine was slowed ({flags}), so that there is"
+            f" no verdict; when that is over, this measures them again: {command}",
+            "red",
+        ),
+        (failed, f"not answered: failed with an error ({why}); this tries again: {again}", "red"),
+        (rest, f"not answered; this measures them: {again}", "red"),
+    ):
         if comparisons:
             verb = "is" if len(comparisons) == 1 else "are"
             console.print(f"{count(len(comparisons), 'comparison')} {verb} {text}", style=style)
-
-    unclear = (
-        _comparison_ids(plan.expansion) & _doubted(engine, plan.sites, "unclear")
-    ) - plan.insufficient.keys()
-    show(unclear, f"answered, but unclear; this adds pairs to them: {command} --refine", "yellow")
-    short, failed = (
-        left & plan.insufficient.keys(),
-        (left & plan.errors.keys()) - plan.insufficient.keys(),
-    )
-    fewest = min((plan.insufficient[comparison_id] for comparison_id in short), default=0)
-    show(
-        short,
-        "insufficient: time was up before the pairs that `pairs: min` requires (as few as"
-        f" {fewest}); a larger `budget` of these jobs in the sweep gives more at once; this adds"
-        f" pairs to them: {again}",
-    )
-    slowed = (left & plan.quarantined.keys()) - short - failed
-    by = sorted({flag for comparison_id in slowed for flag in plan.quarantined[comparison_id]})
-    show(
-        slowed,
-        f"quarantined: measured only while the machine was slowed ({', '.join(by)}), so that there"
-        f" is no verdict; when that is over, this measures them again: {command}",
-    )
-    why = plan.errors[min(failed)] if failed else ""
-    show(failed, f"not answered: failed with an error ({why}); this tries again: {again}")
-    rest = left - short - failed - slowed
-    show(rest, f"not answered; this measures them: {again}")
     skipped = [skipped_line(job) for job in plan.jobs if not rest.isdisjoint(job.comparison_ids())]
     for line in skipped[:MAX_SKIPPED]:
         console.print(f"  {line}", style="red", markup=False, highlight=False)
@@ -266,32 +347,29 @@ def skipped_line(job: Job) -> str:
     return f"{job_label(job)}{runtime}: {arms}; takes at most {duration(job_seconds(job))}"
 
 
-def show_plan(
-    file: Path,
+def plan(
+    file: SweepFile,
     *,
-    db: str | None,
-    jobs: Path | None,
-    form: Literal["table", "json"],
-    device: Device | None,
-    ray_address: str | None = None,
+    db: Database = None,
+    jobs: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Also write each job left to do as JSON into DIR."),
+    ] = None,
+    form: TableOrJson = "table",
+    device: DeviceOption = None,
+    ray_address: Annotated[
+        str | None, typer.Option(help="Plan for a running Ray cluster; default: for this machine.")
+    ] = None,
 ) -> None:
     """Print what a run would do, here or on a cluster; write the jobs that are left as JSON if a
     folder is given.
     """
-    sites: Collection[Site]
-    if ray_address is None:
-        sites = local_sites()
-    else:
+    sites: Collection[Site] = () if ray_address else local_sites()
+    if ray_address:
         with _cluster(ray_address, err=True) as cluster:
             sites = cluster.nodes()
-    source = find_source(file, db)
-    load = partial(
-        planning.load_sweep,
-        source.path,
-        text=source.text,
-        auto=device or planning.preferred(by_device(sites)),
-    )
-    expansion = load()
+    load, auto = _loader(file, db), device or planning.preferred(by_device(sites))
+    expansion = load(auto=auto)
     require_feasible(expansion, sites, devices=False)
     engine, searched = existing_store(db), ""
     limit_s, grid = whole_limit_s(expansion), expansion.sweep.search is None
@@ -300,18 +378,18 @@ def show_plan(
     ):
         from orchestrator.loop.refinement import Refinement
 
-        refinement = Refinement(expansion, engine, load(between=True))
+        refinement = Refinement(expansion, engine, load(auto=auto, between=True))
         expansion = refinement.requested(inf if limit_s is None else limit_s)
         searched = refinement.described() or refinement.added(places_of(sites))
-    plan, shown = make_plan(expansion, engine, sites), preview(expansion)
-    stale = {} if engine is None else plan.stale(engine)
+    left, shown = make_plan(expansion, engine, sites), preview(expansion)
+    stale = {} if engine is None else left.stale(engine)
     if form == "json":
-        typer.echo(json.dumps(planning.plan_as_dict(plan, shown, stale), indent=1))
+        typer.echo(json.dumps(planning.plan_as_dict(left, shown, stale), indent=1))
     else:
-        typer.echo("\n".join(filter(None, (planning.describe_plan(plan, shown, stale), searched))))
+        typer.echo("\n".join(filter(None, (planning.describe_plan(left, shown, stale), searched))))
     _warn(shown.warnings)
     if jobs is not None:
-        paths = planning.write_jobs(plan.jobs, jobs)
+        paths = planning.write_jobs(left.jobs, jobs)
         how = f"python -m workers.run {shlex.quote(str(jobs))} --out outcomes"
         typer.echo(f"{len(paths)} job files in {jobs}; run them with: {how}", err=form == "json")
 

@@ -8,6 +8,7 @@ import contextlib
 import fcntl
 import json
 import os
+import pkgutil
 import select
 import signal
 import socket
@@ -23,7 +24,7 @@ from typing import Literal, NamedTuple
 
 from orchestrator.host import package_version, worker_process
 from orchestrator.host.host_lock import host_lock, waits_for
-from orchestrator.host.worker_process import ENTRY, load_function
+from orchestrator.host.worker_process import ENTRY
 from sweeps.model.condition import Device
 from sweeps.model.job import Job
 from sweeps.model.outcome import Environment
@@ -115,7 +116,7 @@ class WorkerSupervisor:
         )
         return NodeInfo(
             socket.gethostname(),
-            load_function(self._config.environments)(),
+            pkgutil.resolve_name(self._config.environments)(),
             (package_version.source_version(), of_workers),
         )
 

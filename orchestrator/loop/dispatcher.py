@@ -1,26 +1,21 @@
 """Dispatcher: gives waiting jobs to idle nodes, records their outcomes, and isolates the failing
 arm when a worker dies.
+
+A job is bisected down to a single pair (`bisect`). Then its baseline runs alone: if that fails too,
+the baseline is the failing arm, else the other one is.
 """
 
 import contextlib
 import json
 import time
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
 from itertools import count
 from typing import Literal, NamedTuple
 
-from orchestrator.cluster.cluster import Cluster, Finished, Running
+from orchestrator.cluster.cluster import Cluster, Finished, Running, WorkerPlace
 from orchestrator.cluster.nodes import Node, can_start, has_capacity
-from orchestrator.cluster.supervisors import WorkerPlace
 from orchestrator.host.worker_supervisor import WorkerFailure
-from orchestrator.loop.failure_isolation import (
-    Task,
-    baseline_alone,
-    baseline_key,
-    bisect,
-    failed_outcome,
-    isolated_outcome,
-)
 from orchestrator.loop.interruption import stop_requested
 from store.errors import StoreError
 from store.open.engine import Engine
@@ -30,7 +25,105 @@ from store.write.record import LeaseError, record
 from sweeps.language.file_schema import Retry
 from sweeps.model.condition import Condition
 from sweeps.model.job import Arm, Job
-from sweeps.model.outcome import ANSWERING_FAILURES, FailureReason, Outcome
+from sweeps.model.outcome import ANSWERING_FAILURES, Failure, FailureReason, Outcome
+
+
+class Task(NamedTuple):
+    """A claimed job that is being run."""
+
+    queued: queue.QueuedJob
+    failure: WorkerFailure | None = None
+    """Set while the baseline runs alone: how the whole job ended."""
+
+    @property
+    def executions(self) -> int:
+        """Executions of the job so far, the present one included."""
+        return self.queued.attempts + 1
+
+
+def bisect(job: Job) -> list[Job]:
+    """The two halves of a job with several pairs."""
+    middle = len(job.pairs) // 2
+    return [job.only(job.pairs[:middle]), job.only(job.pairs[middle:])]
+
+
+def baseline_key(job: Job) -> tuple[Condition, Arm]:
+    """The baseline of a single-pair job in its condition: whether it runs alone holds for every
+    other job with it.
+    """
+    return job.condition, job.arms[job.pairs[0].baseline]
+
+
+def baseline_alone(job: Job) -> Job:
+    """The job of running the baseline of a single pair alone."""
+    return job.model_copy(update={"arms": (job.arms[job.pairs[0].baseline],), "pairs": ()})
+
+
+def failed_outcome(
+    task: Task, node: Node, failure: WorkerFailure, failing_arm: int | None
+) -> Outcome:
+    """The outcome of a job that came back without one; `failing_arm` is `None` when it is
+    unknown.
+    """
+    job = task.queued.job
+    reason: FailureReason = "error" if failure.kind == "node_died" else failure.kind
+    times = f" ({task.executions} executions)" if task.executions > 1 else ""
+    now = time.time()
+    return Outcome(
+        job=job,
+        environment=node.environments[job.condition.device],
+        host=node.host,
+        started_at=failure.started_at or now,
+        ended_at=failure.ended_at or now,
+        failures=(
+            Failure(
+                arm=failing_arm,
+                reason=reason,
+                message=f"{failure.message}{times}",
+                detail=failure.detail,
+            ),
+        ),
+    )
+
+
+def isolated_outcome(
+    task: Task, node: Node, failure: WorkerFailure, alone: Outcome | WorkerFailure
+) -> Outcome:
+    """The outcome of a single-pair job that ended in `failure`, given the result of its baseline
+    `alone`.
+
+    If the baseline failed alone, it is the failing arm; if not, the other arm is, and what was
+    measured of the baseline is kept.
+    """
+    job = task.queued.job
+    baseline, arm = job.pairs[0]
+    if isinstance(alone, Outcome) and not alone.failures:
+        return failed_outcome(task, node, failure, arm).model_copy(
+            update={
+                "arms": tuple(
+                    measured.model_copy(update={"arm": baseline}) for measured in alone.arms
+                ),
+                "samples": alone.samples and alone.samples.model_copy(update={"arms": (baseline,)}),
+            }
+        )
+    outcome = failed_outcome(
+        task, node, alone if isinstance(alone, WorkerFailure) else failure, baseline
+    )
+    cause = (
+        outcome.failures[0]
+        if isinstance(alone, WorkerFailure)
+        else alone.failures[0].model_copy(update={"arm": baseline})
+    )
+    consequence = cause.model_copy(
+        update={
+            "arm": arm,
+            "message": (
+                f"not measured: its baseline {job.arms[baseline]} failed alone: {cause.message}"
+            ),
+        }
+    )
+    return outcome.model_copy(update={"failures": (cause, consequence)})
+
 
 POLL_S = 0.5
 """How often the wait for results checks whether it was interrupted."""
@@ -105,122 +198,99 @@ def dispatch(
     """
     queue.recover(engine)
     dispatcher = Dispatcher(
-        engine,
-        sweep_id,
-        cluster,
-        retry,
-        observer,
-        admits=admits,
-        may_wait=may_wait,
-        repeated=repeated,
+        engine, sweep_id, cluster, retry, observer, admits, may_wait, frozenset(repeated)
     )
     with stop_requested() as stopped:
         return dispatcher.run(stopped, tick)
 
 
+@dataclass
 class Dispatcher:
     """The state of one `dispatch`: which node runs what, and which baselines have run alone with or
     without a failure.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        sweep_id: int,
-        cluster: Cluster,
-        retry: Retry,
-        observer: Callable[[Event], None],
-        *,
-        admits: Callable[[Job], bool],
-        may_wait: Callable[[float], bool],
-        repeated: Collection[str],
-    ) -> None:
-        self._admits, self._may_wait, self._repeated = admits, may_wait, frozenset(repeated)
-        self._waiting: dict[Running, float] = {}
+    engine: Engine
+    sweep_id: int
+    cluster: Cluster
+    retry: Retry
+    observer: Callable[[Event], None]
+    admits: Callable[[Job], bool]
+    may_wait: Callable[[float], bool]
+    repeated: frozenset[str]
+
+    def __post_init__(self) -> None:
+        self.waiting: dict[Running, float] = {}
         """Jobs that wait for their host, and since when."""
-        self._taken = False
-        self._engine, self._sweep_id, self._cluster, self._retry, self._observer = (
-            engine,
-            sweep_id,
-            cluster,
-            retry,
-            observer,
-        )
-        self._owner = owners.owner()
-        self._demands = {text: json.loads(text) for text in queue.demands(engine, sweep_id) if text}
-        self._tasks: dict[Running, Task] = {}
-        self._baselines_ok: set[tuple[Condition, Arm]] = set()
-        self._baselines_failed: dict[tuple[Condition, Arm], Outcome | WorkerFailure] = {}
-        self._replace_worker: set[WorkerPlace] = set()
-        self._summary = Summary()
+        self.taken = False
+        self.owner = owners.owner()
+        demands = queue.demands(self.engine, self.sweep_id)
+        self.demands = {text: json.loads(text) for text in demands if text}
+        self.tasks: dict[Running, Task] = {}
+        self.baselines_ok: set[tuple[Condition, Arm]] = set()
+        self.baselines_failed: dict[tuple[Condition, Arm], Outcome | WorkerFailure] = {}
+        self.replace_worker: set[WorkerPlace] = set()
+        self.summary = Summary()
 
     def run(self, stopped: Callable[[], bool], tick: Callable[[], None]) -> Summary:
         self._require_devices()
         renewed = time.monotonic()
         try:
             self._fill()
-            while self._tasks and not stopped():
-                finished = self._cluster.wait(POLL_S)
+            while self.tasks and not stopped():
+                finished = self.cluster.wait(POLL_S)
                 for one in finished:
                     self._handle(one)
-                for running, message in self._cluster.waits():
-                    self._observer(
-                        Event(
-                            "waiting" if message else "begun",
-                            running.node,
-                            running.job,
-                            message=message,
-                        )
-                    )
+                for running, message in self.cluster.waits():
+                    what: EventType = "waiting" if message else "begun"
+                    self.observer(Event(what, running.node, running.job, message=message))
                     if message:
-                        self._waiting.setdefault(running, time.monotonic())
+                        self.waiting.setdefault(running, time.monotonic())
                     else:
-                        self._waiting.pop(running, None)
+                        self.waiting.pop(running, None)
                 self._release_waiting()
-                joined = self._cluster.refresh()
+                joined = self.cluster.refresh()
                 recovered = 0
                 if time.monotonic() - renewed > RENEW_S:
-                    queue.renew(self._engine, self._owner)
-                    recovered = queue.recover(self._engine)
+                    queue.renew(self.engine, self.owner)
+                    recovered = queue.recover(self.engine)
                     renewed = time.monotonic()
                 if (finished or recovered or joined) and not stopped():
                     self._fill()
                 tick()
             if not stopped():
                 self._require_devices()  # the node that offered the device may have died
-            return self._summary._replace(interrupted=stopped())
+            return self.summary._replace(interrupted=stopped())
         finally:
-            for running in self._tasks:
-                self._cluster.kill(running)
-            for task in self._tasks.values():
+            for running in self.tasks:
+                self.cluster.kill(running)
+            for task in self.tasks.values():
                 self._give_back(task)
 
     def _release_waiting(self) -> None:
         """Give back the jobs whose host is not waited for any longer; what waits behind them is not
         started either.
         """
-        for running, since in list(self._waiting.items()):
-            if running in self._tasks and not self._may_wait(time.monotonic() - since):
-                self._taken = True
-                self._cluster.kill(running)
-                task = self._tasks.pop(running)
+        for running, since in list(self.waiting.items()):
+            if running in self.tasks and not self.may_wait(time.monotonic() - since):
+                self.taken = True
+                self.cluster.kill(running)
+                task = self.tasks.pop(running)
                 self._give_back(task)
-                self._observer(
-                    Event("taken", running.node, task.queued.job, message="its host is not free")
-                )
-        self._waiting = {
-            running: since for running, since in self._waiting.items() if running in self._tasks
+                self._notify("taken", running.node, task, "its host is not free")
+        self.waiting = {
+            running: since for running, since in self.waiting.items() if running in self.tasks
         }
 
     def _require_devices(self) -> None:
-        self._cluster.require(queue.waiting_devices(self._engine, self._sweep_id))
+        self.cluster.require(queue.waiting_devices(self.engine, self.sweep_id))
 
     def _fill(self) -> None:
         """Fill every node, those without a GPU first, so that GPUs are left for the jobs that need
         them.
         """
-        for node in sorted(self._cluster.nodes(), key=lambda node: len(node.devices)):
-            while not self._taken and (claimed := self._next(node)):
+        for node in sorted(self.cluster.nodes(), key=lambda node: len(node.devices)):
+            while not self.taken and (claimed := self._next(node)):
                 self._start(node, Task(claimed))
 
     def _next(self, node: Node) -> queue.QueuedJob | None:
@@ -232,19 +302,19 @@ class Dispatcher:
             return None
         for device in reversed(node.devices):
             offer, beside = (
-                node.offer(device, self._demands),
+                node.offer(device, self.demands),
                 there[0].occupation if there else None,
             )
             limit, refused = 1, list[queue.QueuedJob]()
             while claimed := queue.claim(
-                self._engine,
-                self._sweep_id,
-                owner=self._owner,
+                self.engine,
+                self.sweep_id,
+                owner=self.owner,
                 offer=offer,
                 limit=limit,
                 beside=beside,
             ):
-                admitted = [queued for queued in claimed if self._admits(queued.job)]
+                admitted = [queued for queued in claimed if self.admits(queued.job)]
                 chosen = (
                     admitted[0] if admitted and can_start(admitted[0].job, node, there) else None
                 )
@@ -255,42 +325,43 @@ class Dispatcher:
             else:
                 chosen = None
             for queued in refused:
-                queue.release(self._engine, queued.row, self._owner)
+                queue.release(self.engine, queued.row, self.owner)
             if chosen is not None:
                 return chosen
         return None
 
     def _jobs_on(self, node: Node) -> list[Job]:
-        return [running.job for running in self._tasks if running.node.node_id == node.node_id]
+        return [running.job for running in self.tasks if running.node.node_id == node.node_id]
 
     def _start(self, node: Node, task: Task) -> None:
         job = task.queued.job if task.failure is None else baseline_alone(task.queued.job)
         taken = {
             running.slot
-            for running in self._tasks
+            for running in self.tasks
             if running.place[:2] == (node.node_id, job.condition.device)
         }
         slot = next(slot for slot in count() if slot not in taken)
         place = (node.node_id, job.condition.device, slot)
-        again = job.protocol.passes == 1 and not self._repeated.isdisjoint(job.comparison_ids())
-        fresh = job.protocol.rounds > 1 or place in self._replace_worker or again
+        again = job.protocol.passes == 1 and not self.repeated.isdisjoint(job.comparison_ids())
+        fresh = job.protocol.rounds > 1 or place in self.replace_worker or again
         try:
-            running = self._cluster.submit(job, node, slot=slot, fresh=fresh)
+            running = self.cluster.submit(job, node, slot=slot, fresh=fresh)
         except BaseException:
             self._give_back(task)
             raise
-        self._replace_worker.discard(place)
-        self._tasks[running] = task
-        self._notify("baseline_check" if task.failure else "started", node, task, task.failure)
+        self.replace_worker.discard(place)
+        self.tasks[running] = task
+        if task.failure is None:
+            self._notify("started", node, task)
+        else:
+            self._notify("baseline_check", node, task, task.failure.message)
 
     def _handle(self, finished: Finished) -> None:
-        task = self._tasks.pop(finished.running)
+        task = self.tasks.pop(finished.running)
         try:
             self._settle(finished.running, finished.result, task)
         except LeaseError as error:
-            self._observer(
-                Event("dropped", finished.running.node, task.queued.job, message=str(error))
-            )
+            self._notify("dropped", finished.running.node, task, str(error))
         except BaseException:
             self._give_back(task)
             raise
@@ -302,16 +373,14 @@ class Dispatcher:
             running.node.environments[result.job.condition.device] = result.environment
             self._note_baselines_ok(result)
             if any(failure.reason in REPLACED_AFTER for failure in result.failures):
-                self._replace_worker.add(running.place)
+                self.replace_worker.add(running.place)
             if (
                 result.suspects
                 and task.failure is None
                 and (parts := task.queued.job.apart(result.suspects))
             ):
-                queue.split(self._engine, task.queued.row, self._owner, parts, result)
-                self._notify(
-                    "split", running.node, task, WorkerFailure("error", result.failures[0].message)
-                )
+                queue.split(self.engine, task.queued.row, self.owner, parts, result)
+                self._notify("split", running.node, task, result.failures[0].message)
                 return
             self._record(
                 running.node,
@@ -319,14 +388,14 @@ class Dispatcher:
                 result if task.failure is None else self._isolate(running.node, task, result),
             )
         elif result.kind == "node_died":
-            if "node_died" in self._retry.when and task.executions < self._retry.max_attempts:
+            if "node_died" in self.retry.when and task.executions < self.retry.max_attempts:
                 self._retry_later(running.node, task, result)
             else:
                 self._record(running.node, task, failed_outcome(task, running.node, result, None))
         elif (
             result.kind == "out_of_memory"
             and self._jobs_on(running.node)
-            and task.executions < self._retry.max_attempts
+            and task.executions < self.retry.max_attempts
         ):
             # the memory may have been that of another job there
             self._retry_later(running.node, task, result)
@@ -339,69 +408,65 @@ class Dispatcher:
         job = task.queued.job
         if len(job.pairs) > 1:
             queue.split(
-                self._engine,
+                self.engine,
                 task.queued.row,
-                self._owner,
+                self.owner,
                 bisect(job),
                 failed_outcome(task, node, failure, None),
             )
-            self._notify("split", node, task, failure)
+            self._notify("split", node, task, failure.message)
         elif not job.pairs:
             self._record(node, task, failed_outcome(task, node, failure, None))
-        elif (alone := self._baselines_failed.get(baseline_key(job))) is not None:
+        elif (alone := self.baselines_failed.get(baseline_key(job))) is not None:
             self._record(node, task, isolated_outcome(task, node, failure, alone))
         elif (
             failure.kind == "crash"
-            and "worker_crash" in self._retry.when
-            and task.executions < self._retry.max_attempts
+            and "worker_crash" in self.retry.when
+            and task.executions < self.retry.max_attempts
         ):
             self._retry_later(node, task, failure)
-        elif baseline_key(job) in self._baselines_ok:
+        elif baseline_key(job) in self.baselines_ok:
             self._record(node, task, failed_outcome(task, node, failure, job.pairs[0].arm))
         else:
             self._start(node, task._replace(failure=failure))
 
     def _retry_later(self, node: Node, task: Task, failure: WorkerFailure) -> None:
         queue.release(
-            self._engine, task.queued.row, self._owner, failed_outcome(task, node, failure, None)
+            self.engine, task.queued.row, self.owner, failed_outcome(task, node, failure, None)
         )
-        self._notify("retried", node, task, failure)
+        self._notify("retried", node, task, failure.message)
 
     def _isolate(self, node: Node, task: Task, alone: Outcome | WorkerFailure) -> Outcome:
         """The outcome, with the failing arm named, now that the baseline has run alone."""
         assert task.failure is not None
         if isinstance(alone, WorkerFailure) or alone.failures:
-            self._baselines_failed[baseline_key(task.queued.job)] = alone
+            self.baselines_failed[baseline_key(task.queued.job)] = alone
         return isolated_outcome(task, node, task.failure, alone)
 
     def _give_back(self, task: Task) -> None:
         # it may be recorded already; if the store is out of reach the next run recovers it
         with contextlib.suppress(StoreError):
-            queue.release(self._engine, task.queued.row, self._owner)
+            queue.release(self.engine, task.queued.row, self.owner)
 
     def _record(self, node: Node, task: Task, outcome: Outcome) -> None:
-        record(self._engine, task.queued.row, self._owner, outcome)
-        measured, answers, unanswered, _ = self._summary
+        record(self.engine, task.queued.row, self.owner, outcome)
+        measured, answers, unanswered, _ = self.summary
         for reasons in map(set, failure_reasons(outcome)):
             measured += not reasons
             answers += bool(reasons) and reasons <= ANSWERING_FAILURES
             unanswered += bool(reasons - ANSWERING_FAILURES)
-        self._summary = Summary(measured, answers, unanswered)
-        self._observer(Event("answered", node, outcome.job, outcome))
+        self.summary = Summary(measured, answers, unanswered)
+        self.observer(Event("answered", node, outcome.job, outcome))
 
     def _note_baselines_ok(self, outcome: Outcome) -> None:
         baselines = {pair.baseline for pair in outcome.job.pairs} or {0}
         ran = {arm.arm for arm in outcome.arms}
-        self._baselines_ok |= {
+        self.baselines_ok |= {
             (outcome.job.condition, outcome.job.arms[index]) for index in baselines & ran
         }
 
-    def _notify(
-        self, what: EventType, node: Node, task: Task, failure: WorkerFailure | None
-    ) -> None:
-        self._observer(
-            Event(what, node, task.queued.job, message=failure.message if failure else "")
-        )
+    def _notify(self, what: EventType, node: Node, task: Task, message: str = "") -> None:
+        self.observer(Event(what, node, task.queued.job, message=message))
 
 
 def failure_reasons(outcome: Outcome) -> Iterator[list[FailureReason]]:

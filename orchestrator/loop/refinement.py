@@ -3,12 +3,12 @@ a grid or in a search.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import NamedTuple
 
-from orchestrator.loop.time_budget import shortened
+from orchestrator.plan.time_budget import comparison_ids, shortened
 from store.open.engine import Engine
 from store.read.current_effects import CurrentEffect, linked, load_effects
 from store.rows.placement import Place
@@ -82,7 +82,7 @@ class Refinement:
         known = set() if self.engine is None else linked(self.engine, self.expansion.sweep.name)
         self.chosen = known & self.questions.keys()
         if self.search is None:
-            self.chosen.update(key for job in self.expansion.jobs for key in job.comparison_ids())
+            self.chosen |= comparison_ids(self.expansion.jobs)
             return
         places: dict[str, set[float]] = defaultdict(set)
         for each in self.questions.values():
@@ -169,11 +169,9 @@ class Refinement:
         for job in (self.finer or self.expansion).jobs:
             if not KINDS[job.kind].sampled or job.round:
                 continue
-            for comparison_id, comparison in zip(
-                job.comparison_ids(), job.comparisons(), strict=True
-            ):
-                group, curve, x = place_of(comparison, axis)
-                yield Question(comparison_id, comparison, group, curve, x, job.protocol.half_width)
+            half_width = job.protocol.half_width
+            for key, comparison in zip(job.comparison_ids(), job.comparisons(), strict=True):
+                yield Question(key, comparison, *place_of(comparison, axis), half_width)
 
     def _groups(self, places: Collection[Place]) -> list["CurveGroup"]:
         """The measured curves, each group at the place that has most of it."""
@@ -205,9 +203,7 @@ class Refinement:
         refused |= {(name, x) for name in curves for x in feasible} - {
             (each.curve, each.x) for each in group.questions
         }
-        factor, most = Stop().factor, len(feasible)
-        first: Sequence[float] | None = ()
-        enough: Callable[[Point], bool] = _never
+        factor = (Stop() if search is None else search.stop).factor
         if search is None:  # only what is not decided, and sizes inside a bracket
             closed = {
                 (each.curve, each.x)
@@ -215,21 +211,14 @@ class Refinement:
                 if each.comparison_id not in group.open_ids
             }
             refused |= closed.difference(group.addable(curves, factor, failed))
-        else:
-            factor, most, enough, first = (
-                search.stop.factor,
-                search.max_points,
-                group.is_precise_enough,
-                None,
-            )
         request = next_request(
             curves,
             feasible,
             factor=factor,
-            max_points=most,
-            enough=enough,
+            max_points=len(feasible) if search is None else search.max_points,
+            enough=_never if search is None else group.is_precise_enough,
             refused=refused,
-            first=first,
+            first=() if search is None else None,
         )
         if request is not None:
             ids = (
@@ -248,13 +237,8 @@ class Refinement:
 
     def _chosen(self, group: "CurveGroup", ids: Iterable[str], width: float) -> Selection:
         wanted = frozenset(ids)
-        return Selection(
-            wanted,
-            width,
-            min(
-                (row.effect.n or 0 for key in wanted for row in group.rows.get(key, ())), default=0
-            ),
-        )
+        pairs = (row.effect.n or 0 for key in wanted for row in group.rows.get(key, ()))
+        return Selection(wanted, width, min(pairs, default=0))
 
 
 def _never(_: Point) -> bool:
@@ -282,13 +266,11 @@ class CurveGroup:
 
     def curves(self) -> dict[str, Curve]:
         """The curves by the first metric of their kind."""
-        axis = (
-            "tokens"
-            if self._axis in (None, *_SIZES)
-            else self._axis
-            if self._axis in WHOLE
-            else "parameter"
-        )
+        axis = "parameter"
+        if self._axis in (None, *_SIZES):
+            axis = "tokens"
+        elif self._axis in WHOLE:
+            axis = self._axis
         return {
             name: Curve(axis=axis, points=tuple(self._points(questions)))
             for name, questions in self.by_curve.items()
@@ -336,11 +318,8 @@ class CurveGroup:
 
     def is_precise_enough(self, point: Point) -> bool:
         """Whether more pairs at a point could not narrow the interval of its curve by much."""
-        return point.verdict == "same" or self._narrow(point)
-
-    def _narrow(self, point: Point) -> bool:
         rows = self.rows[point.comparison_id]
-        return all(row.half_width <= self._half_width for row in rows)
+        return point.verdict == "same" or all(row.half_width <= self._half_width for row in rows)
 
 
 def restricted(expansion: Expansion, comparison_ids: Collection[str]) -> Expansion:
@@ -353,13 +332,11 @@ def restricted(expansion: Expansion, comparison_ids: Collection[str]) -> Expansi
             if key in comparison_ids
         ]
         jobs += [job if len(pairs) == len(job.pairs) else job.only(pairs)] if pairs else []
-    comparisons = tuple(
-        comparison for job in jobs if not job.round for comparison in job.comparisons()
-    )
+    comparisons = (each for job in jobs if not job.round for each in job.comparisons())
     return replace(
         expansion,
         jobs=tuple(jobs),
-        comparisons=comparisons,
+        comparisons=tuple(comparisons),
         points=len({job.condition for job in jobs if job.kind == jobs[0].kind}),
     )
 
@@ -420,12 +397,12 @@ def claim_text(curve: Curve, axis: str | None) -> str:
     """What a curve along `axis` of its search, or the size of the input, allows to claim so far, in
     the words of the report.
     """
-    found, why = break_even(curve), describe_curve(curve, axis)
+    found = break_even(curve)
     whole = ClaimRow(
         metric="latency",
         axis=curve.axis,
         varied_parameter=axis,
-        why=why,
+        why=describe_curve(curve, axis),
         **found.model_dump(exclude={"crossings"}),
     )
     rows = [

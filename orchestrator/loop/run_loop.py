@@ -4,7 +4,8 @@ be answered.
 
 import time
 from collections.abc import Callable, Collection
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from math import inf
 from typing import Any, NamedTuple
 
@@ -14,9 +15,9 @@ from orchestrator.loop.dispatcher import Event, dispatch, failure_reasons
 from orchestrator.loop.interruption import stop_requested
 from orchestrator.loop.progress import Display
 from orchestrator.loop.refinement import Refinement
-from orchestrator.loop.time_budget import TimeBudget
 from orchestrator.plan.planning import Plan, make_plan, require_feasible, submit_plan
-from orchestrator.plan.sites import Site, demand_text, places_of
+from orchestrator.plan.sites import Site, demand_text, environment_ids, places_of
+from orchestrator.plan.time_budget import TimeBudget
 from store.open.engine import Engine
 from store.read.answers import Round, environments_since
 from store.read.runs import seconds_left
@@ -65,13 +66,7 @@ def run_plan(
     waited for at most `wait_s`, and no longer than the time budget lasts.
     """
     run = _Run(
-        engine,
-        plan,
-        cluster,
-        display,
-        time_budget=time_budget or TimeBudget(),
-        refinement=refinement,
-        wait_s=wait_s,
+        engine, cluster, display, plan.sites, time_budget or TimeBudget(), refinement, wait_s
     )
     while plan.jobs and not run.stopped and run.measure(plan):
         plan = run.planned(plan.expansion, again=again, tried=run.tried)
@@ -79,111 +74,97 @@ def run_plan(
     return RunResult(run.planned(expansion), run.interrupted, run.taken)
 
 
+@dataclass
 class _Run:
     """The state of `run_plan`."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        plan: Plan,
-        cluster: Callable[[], Cluster],
-        display: Display,
-        *,
-        time_budget: TimeBudget,
-        refinement: Refinement | None,
-        wait_s: float,
-    ) -> None:
-        self._engine, self._cluster, self._display, self._time_budget = (
-            engine,
-            cluster,
-            display,
-            time_budget,
-        )
-        self._refinement, self._began, self._wait_s = refinement, time.time(), wait_s
-        self._sites: Collection[Site] = plan.sites
-        self._seen: set[str] = set()
-        self.tried: dict[Place, set[Round]] = {}
-        """Rounds that came back, by place."""
-        self._failed: set[str] = set()
-        """Comparisons that came back without a measurement."""
-        self.interrupted = self.taken = False
-        self._sweep: int | None = None
-        """The row of the sweep that is measured."""
+    engine: Engine
+    cluster: Callable[[], Cluster]
+    display: Display
+    sites: Collection[Site]
+    time_budget: TimeBudget
+    refinement: Refinement | None
+    wait_s: float
+    began: float = field(default_factory=time.time)
+    seen: set[str] = field(default_factory=set)
+    """Environments of nodes that were there."""
+    tried: dict[Place, set[Round]] = field(default_factory=dict)
+    """Rounds that came back, by place."""
+    failed: set[str] = field(default_factory=set)
+    """Comparisons that came back without a measurement."""
+    interrupted: bool = False
+    taken: bool = False
 
     @property
     def stopped(self) -> bool:
         """Whether the run was interrupted, its time is over, or what another run has was not waited
         for any longer.
         """
-        return self.interrupted or self.taken or self._time_budget.left_s <= 0
+        return self.interrupted or self.taken or self.time_budget.left_s <= 0
 
     def _may_wait(self, waited_s: float) -> bool:
-        return waited_s < self._wait_s and self._time_budget.left_s > 0
+        return waited_s < self.wait_s and self.time_budget.left_s > 0
 
     def planned(self, expansion: Expansion, **more: Any) -> Plan:
-        seen = self._seen | environments_since(self._engine, expansion.sweep.name, self._began)
-        return make_plan(expansion, self._engine, self._sites, seen=seen, **more)
+        seen = self.seen | environments_since(self.engine, expansion.sweep.name, self.began)
+        return make_plan(expansion, self.engine, self.sites, seen=seen, **more)
 
     def measure(self, plan: Plan, repeated: Collection[str] = ()) -> bool:
         """Submit a plan and dispatch until none of its jobs waits here or is held elsewhere.
 
         Returns whether all could be started: what does not fit into the time is left.
         """
-        self._display.expect(plan.jobs)
-        self._sweep = sweep = submit_plan(self._engine, plan)
+        self.display.expect(plan.jobs)
+        sweep = submit_plan(self.engine, plan)
         tick = self._ticking(sweep)
-        here = offers(self._sites, plan)
+        here = offers(self.sites, plan)
         while not self.stopped and (
-            (waiting := queue.waiting(self._engine, sweep, here)) or queue.held(self._engine, sweep)
+            (waiting := queue.waiting(self.engine, sweep, here)) or queue.held(self.engine, sweep)
         ):
             if waiting:
-                nodes, starts = self._cluster(), self._time_budget.starts
-                self._time_budget.begin()
+                nodes, starts = self.cluster(), self.time_budget.starts
+                self.time_budget.begin()
                 summary = dispatch(
-                    self._engine,
+                    self.engine,
                     sweep,
                     nodes,
                     retry=plan.expansion.sweep.retry,
-                    observer=self._observe,
+                    observer=partial(self._observe, sweep),
                     tick=tick,
-                    admits=self._time_budget.admits,
+                    admits=self.time_budget.admits,
                     may_wait=self._may_wait,
                     repeated=repeated,
                 )
                 self.interrupted = summary.interrupted
-                self._seen |= _environments(self._sites)
-                self._sites = nodes.nodes()
-                self._seen |= _environments(self._sites)
-                here = offers(self._sites, plan)
+                before, self.sites = self.sites, nodes.nodes()
+                # what a node answered counts after it has left
+                self.seen |= environment_ids([*before, *self.sites])
+                here = offers(self.sites, plan)
                 if (
                     not self.stopped
-                    and self._time_budget.limit_s < inf
-                    and self._time_budget.starts == starts
+                    and self.time_budget.limit_s < inf
+                    and self.time_budget.starts == starts
                 ):
                     return False
             else:
-                self._time_budget.begin()
+                self.time_budget.begin()
                 self._wait_for_others(sweep, here)
         if not self.stopped:
-            require_feasible(plan.expansion, self._sites)  # nodes may have died
+            require_feasible(plan.expansion, self.sites)  # nodes may have died
         return True
 
     def refine(self, refinement: Refinement, expansion: Expansion) -> Expansion:
         """Measure what `refinement` chooses until it chooses nothing. Returns what is requested by
         then.
         """
-        limit_s = self._time_budget.limit_s
-        refinement.exhausted_ids |= self._failed
-        while not self.stopped and (
-            ids := refinement.next(places_of(self._sites), len(self._sites))
-        ):
+        limit_s = self.time_budget.limit_s
+        refinement.exhausted_ids |= self.failed
+        while not self.stopped and (ids := refinement.next(places_of(self.sites), len(self.sites))):
             repeated = refinement.choose(ids)
             requested = refinement.requested()
-            requested = replace(
-                requested, jobs=tuple(map(self._time_budget.fitted, requested.jobs))
-            )
+            requested = replace(requested, jobs=tuple(map(self.time_budget.fitted, requested.jobs)))
             plan = self.planned(requested, again=ids, only=ids)
-            if plan.jobs and not any(map(self._time_budget.admits, plan.jobs)):
+            if plan.jobs and not any(map(self.time_budget.admits, plan.jobs)):
                 refinement.chosen -= ids - repeated  # a size is added when it is measured
                 refinement.exhausted_ids |= ids
                 continue
@@ -191,44 +172,39 @@ class _Run:
             self.tried.clear()
             fits = self.measure(plan, repeated)
             back = {comparison_id for rounds in self.tried.values() for comparison_id, _ in rounds}
-            refinement.exhausted_ids |= (ids & self._failed) | (
+            refinement.exhausted_ids |= (ids & self.failed) | (
                 set() if self.stopped else ids - back
             )
             self.tried.setdefault(Place("", ""), set()).update(before)
             # what does not fit into the time is neither requested nor queued
-            if not fits or self._time_budget.left_s <= 0:
+            if not fits or self.time_budget.left_s <= 0:
                 refinement.chosen -= ids - repeated - back
-                submit_plan(self._engine, replace(plan, wanted=()))
+                submit_plan(self.engine, replace(plan, wanted=()))
             expansion = refinement.requested(limit_s)
         return expansion
 
-    def _observe(self, event: Event) -> None:
+    def _observe(self, sweep: int, event: Event) -> None:
+        here = event.node.place(event.job.condition.device)
         if event.what == "started":
-            self._time_budget.start(event.job)
+            self.time_budget.start(event.job)
         self.taken |= event.what == "taken"
-        if event.what == "answered" and event.outcome is not None:
-            self._time_budget.end(event.job)
-            rounds = {
-                (comparison_id, event.job.round) for comparison_id in event.job.comparison_ids()
-            }
-            here = event.node.place(event.job.condition.device)
-            for place in {
-                Place(event.outcome.environment.environment_id, event.outcome.host),
-                here,
-            }:
+        if event.outcome is not None:
+            self.time_budget.end(event.job)
+            rounds = {(key, event.job.round) for key in event.job.comparison_ids()}
+            ran = Place(event.outcome.environment.environment_id, event.outcome.host)
+            for place in {ran, here}:
                 self.tried.setdefault(place, set()).update(rounds)
             reasons = zip(event.job.comparison_ids(), failure_reasons(event.outcome), strict=True)
-            self._failed |= {comparison_id for comparison_id, why in reasons if why}
+            self.failed |= {comparison_id for comparison_id, why in reasons if why}
             if sum(place.host == here.host for place in self.tried) > MAX_ENVIRONMENTS:
                 raise ClusterError(
                     f"{here.host} reports a new environment again and again; is something being"
                     " installed there?"
                 )
-        if event.what == "answered" and self._sweep is not None:
-            self._show_left(self._sweep, starting=1)  # the node gets the next job
-        self._display(event)
-        if event.what == "answered" and self._refinement is not None:
-            self._display.curves(list(self._refinement.lines(places_of(self._sites) | {here})))
+            self._show_left(sweep, starting=1)  # the node gets the next job
+        self.display(event)
+        if event.outcome is not None and self.refinement is not None:
+            self.display.curves(list(self.refinement.lines(places_of(self.sites) | {here})))
 
     def _ticking(self, sweep: int) -> Callable[[], None]:
         """The tick of a dispatch, which also shows what other dispatchers have of the sweep."""
@@ -238,16 +214,16 @@ class _Run:
             nonlocal looked
             if time.monotonic() - looked >= ELSEWHERE_S:
                 looked = time.monotonic()
-                self._display.elsewhere(queue.held_jobs(self._engine, sweep))
+                self.display.elsewhere(queue.held_jobs(self.engine, sweep))
                 self._show_left(sweep)
-            self._display.tick()
+            self.display.tick()
 
         return tick
 
     def _show_left(self, sweep: int, starting: int = 0) -> None:
-        left_s = seconds_left(self._engine, sweep, starting=starting)
-        self._display.left(
-            None if left_s is None else min(left_s, max(0.0, self._time_budget.left_s))
+        left_s = seconds_left(self.engine, sweep, starting=starting)
+        self.display.left(
+            None if left_s is None else min(left_s, max(0.0, self.time_budget.left_s))
         )
 
     def _wait_for_others(self, sweep: int, here: Collection[Capacity]) -> None:
@@ -258,15 +234,15 @@ class _Run:
         with stop_requested() as stopped:
             while (
                 not stopped()
-                and (holders := queue.held(self._engine, sweep))
-                and not queue.waiting(self._engine, sweep, here)
+                and (holders := queue.held(self.engine, sweep))
+                and not queue.waiting(self.engine, sweep, here)
             ):
-                self._display.waiting(holders)
+                self.display.waiting(holders)
                 if not self._may_wait(time.monotonic() - since):
                     self.taken = True
                     return
                 time.sleep(WAIT_S)
-                queue.recover(self._engine)
+                queue.recover(self.engine)
             self.interrupted = stopped()
 
 
@@ -274,8 +250,3 @@ def offers(sites: Collection[Site], plan: Plan) -> list[Capacity]:
     """What the sites can run of a plan."""
     demands = {demand_text(demand): demand for demand in plan.expansion.sweep.demands}
     return [site.offer(device, demands) for site in sites for device in site.environments]
-
-
-def _environments(sites: Collection[Site]) -> set[str]:
-    """Those of the sites, by their ids: what a node answered counts after it has left."""
-    return {found.environment_id for site in sites for found in site.environments.values()}

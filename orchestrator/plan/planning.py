@@ -1,26 +1,30 @@
 """Planning: from a sweep file to the jobs that are left to run here, without importing torch, timm
 or Ray.
+
+Points of one curve are measured on one host in one environment. A curve that is complete somewhere
+is answered. Else it is continued on the present node that has most of it, or measured completely on
+any node.
 """
 
 import gc
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import typer
 
-from orchestrator.plan.estimate import upper_bound_seconds
-from orchestrator.plan.placement import Placement, PlannedJob
 from orchestrator.plan.preview import Preview, preview_as_list, preview_lines
-from orchestrator.plan.sites import Site, by_device, require_sites
+from orchestrator.plan.sites import NodeRequirement, Site, by_device, demand_text, require_sites
+from orchestrator.plan.time_budget import comparison_ids, upper_bound_seconds
 from store.open.engine import Engine
 from store.read.answers import Change, Round, stale_answers
 from store.read.answers import answers as stored_answers
-from store.rows.placement import Place, PlannedWork
+from store.rows.placement import Group, Place, PlannedWork, curve_group
 from store.rows.row_mapping import requested_params
 from store.write import queue
 from store.write.submission import NewSweep, newest_attempt, store_arm_labels, submit_sweep
@@ -28,13 +32,150 @@ from sweeps.geometry.vit_catalogue import networks
 from sweeps.language.expand import Expansion, expand_file
 from sweeps.model.condition import NAMED_WEIGHTS, Condition, Device
 from sweeps.model.identity import canonical
-from sweeps.model.job import Job, Protocol
+from sweeps.model.job import Job, Pair, Protocol
 from sweeps.number_format import count, duration
 from workers.data import check_head, data_hash
 from workers.data.corruptions import CORRUPTIONS
 from workers.methods import all_methods
 from workers.methods.arm_labels import params_label
 from workers.training.recipes import recipe_hash
+
+
+class PlannedJob(NamedTuple):
+    """A job of a sweep, with identities that are slow to compute."""
+
+    job: Job
+    rounds: tuple[Round, ...]
+    """Of its pairs, in their order."""
+    group: str
+    """Its `curve_group`."""
+
+    @classmethod
+    def of(cls, job: Job) -> Self:
+        return cls(
+            job,
+            tuple((comparison_id, job.round) for comparison_id in job.comparison_ids()),
+            curve_group(job),
+        )
+
+    @property
+    def key(self) -> str:
+        return self.group or f"{self.job.kind} {self.job.condition.device}"
+
+    def without(self, settled: Collection[Round]) -> Job | None:
+        """The job without the pairs that are settled in its round; `None` if none is left."""
+        pairs = [
+            Pair(*pair)
+            for pair, key in zip(self.job.pairs, self.rounds, strict=True)
+            if key not in settled
+        ]
+        if len(pairs) == len(self.job.pairs):
+            return self.job
+        return self.job.only(pairs) if pairs else None
+
+
+class GroupPlan(NamedTuple):
+    """What is to be done for a group of jobs."""
+
+    place: Place | None
+    """Where the rest is to be measured; `None`: anywhere."""
+    answered: set[Round]
+    """What is answered there, or in a place that has answered all."""
+    settled: set[Round]
+    """What is not to be measured now."""
+
+
+@dataclass(frozen=True)
+class Placement:
+    """What is known when a sweep is planned."""
+
+    sites: Collection[Site]
+    answered: Mapping[Place, set[Round]]
+    seen: Collection[str] = ()
+    """Environments, beside those of the sites, whose answers count where a place has them all."""
+    pins: Mapping[Group, Place] = field(default_factory=dict)
+    """Where other dispatchers are measuring groups."""
+    again: Collection[str] = ()
+    """Comparisons to be measured although they are answered."""
+    only: Collection[str] | None = None
+    """Comparisons of which one more round is to be measured, and nothing else; `None`: all."""
+    tried: Mapping[Place, set[Round]] = field(default_factory=dict)
+    """What is not to be measured once more in a place though it is not answered."""
+
+    def left(
+        self, jobs: Collection[PlannedJob], demands: Collection[NodeRequirement]
+    ) -> tuple[list[PlannedWork], set[str]]:
+        """The jobs left, in order, reduced to what is to be measured, and the ids of the
+        comparisons that are not answered.
+
+        Every demand needs complete curves of its own; jobs whose answers no machine changes belong
+        to the first alone.
+        """
+        groups: dict[str, list[PlannedJob]] = {}
+        for each in jobs:
+            groups.setdefault(each.key, []).append(each)
+        wanted: list[PlannedWork] = []
+        unanswered: set[str] = set()
+        for number, demand in enumerate(demands or [{}]):
+            plans = {key: self._plan(group, demand) for key, group in groups.items()}
+            for each in jobs:
+                if number and not each.group:
+                    continue
+                plan = plans[each.key]
+                unanswered |= {key[0] for key in each.rounds if key not in plan.answered}
+                settled = plan.settled
+                if self.only is not None:
+                    settled = {
+                        key
+                        for key in each.rounds
+                        if key in settled or key[1] or key[0] not in self.only
+                    }
+                if (rest := each.without(settled)) is not None:
+                    wanted.append(PlannedWork(rest, demand_text(demand), plan.place))
+        return wanted, unanswered
+
+    def _plan(self, group: Sequence[PlannedJob], demand: NodeRequirement) -> GroupPlan:
+        first = group[0]
+        rounds = {key for each in group for key in each.rounds}
+        if not first.group:
+            return self._group_plan(None, rounds, {*self.answered, *self.tried})
+        device = first.job.condition.device
+        able = [site for site in self.sites if device in site.environments and site.meets(demand)]
+        present = list(dict.fromkeys(site.place(device) for site in able))
+        place = self.pins.get((first.group, demand_text(demand)))
+        if place is None and not any(comparison_id in self.again for comparison_id, _ in rounds):
+            unable = {site.host for site in self.sites} - {site.host for site in able}
+            environments = {place.environment for place in present} | set(self.seen)
+            for known, answered in self.answered.items():
+                if (
+                    known.environment in environments
+                    and known.host not in unable
+                    and rounds <= answered
+                ):
+                    return GroupPlan(None, rounds, rounds)
+        if place is None:
+            known_rounds = {
+                each: len(rounds & (self._at(each, self.answered) | self._at(each, self.tried)))
+                for each in present
+            }
+            place = max(present, key=known_rounds.__getitem__, default=None)
+            if place is None or not known_rounds[place]:
+                return GroupPlan(None, set(), set())
+        return self._group_plan(place, rounds, [place])
+
+    def _group_plan(
+        self, place: Place | None, rounds: set[Round], places: Iterable[Place]
+    ) -> GroupPlan:
+        """What of the rounds is answered or was tried in some places."""
+        done, tried = set[Round](), set[Round]()
+        for each in places:
+            done |= rounds & self._at(each, self.answered)
+            tried |= rounds & self._at(each, self.tried)
+        return GroupPlan(place, done, tried | {key for key in done if key[0] not in self.again})
+
+    @staticmethod
+    def _at(place: Place, found: Mapping[Place, set[Round]]) -> set[Round]:
+        return found.get(place, set())
 
 
 @dataclass(frozen=True)
@@ -64,14 +205,17 @@ class Plan:
         """What has changed since the store's answers to questions that are left, and to how many of
         them.
         """
-        environments = [
-            environment for site in self.sites for environment in site.environments.values()
-        ]
-        return stale_answers(engine, self.jobs, environments)
+        offered = by_device(self.sites).values()
+        return stale_answers(engine, self.jobs, [*chain.from_iterable(offered)])
 
     @property
     def jobs(self) -> tuple[Job, ...]:
         return tuple(wanted.job for wanted in self.wanted)
+
+    @property
+    def left_ids(self) -> set[str]:
+        """The comparisons that are left to measure, in part or as a whole."""
+        return comparison_ids(self.jobs)
 
     @property
     def upper_bound_s(self) -> float:
@@ -184,13 +328,11 @@ def make_plan(
     insufficient: dict[str, int] = {}
     errors: dict[str, str] = {}
     quarantined: dict[str, tuple[str, ...]] = {}
-    since = None if engine is None else newest_attempt(engine)
-    pins = {} if engine is None else queue.pins(engine, expansion.sweep.name)
+    since, pins = None, dict[Group, Place]()
     if engine is not None:
-        offered, elsewhere = (
-            by_device(sites),
-            {*seen, *(place.environment for place in pins.values())},
-        )
+        since, pins = newest_attempt(engine), queue.pins(engine, expansion.sweep.name)
+        offered = by_device(sites)
+        elsewhere = {*seen, *(place.environment for place in pins.values())}
         for device, of_device in protocols.items():
             here = {environment.environment_id for environment in offered.get(device, ())}
             found = stored_answers(engine, of_device, here | elsewhere)
@@ -248,13 +390,10 @@ def write_jobs(jobs: Iterable[Job], folder: Path) -> list[Path]:
     for number, job in enumerate(jobs):
         condition = job.condition
         model = re.sub(r"[^A-Za-z0-9._-]+", "_", condition.model).strip("._") or "model"
-        size = f"-{condition.image_size}px" if condition.image_size is not None else f"-{job.kind}"
-        size += (
-            ""
-            if condition.prompt_tokens is None
-            else f"-{condition.prompt_tokens}+{condition.new_tokens}tokens"
-        )
-        path = folder / f"{number:04d}-{model}{size}-{job.job_id}.json"
+        size = job.kind if condition.image_size is None else f"{condition.image_size}px"
+        if condition.prompt_tokens is not None:
+            size += f"-{condition.prompt_tokens}+{condition.new_tokens}tokens"
+        path = folder / f"{number:04d}-{model}-{size}-{job.job_id}.json"
         path.write_text(job.model_dump_json(indent=1) + "\n")
         paths.append(path)
     return paths
@@ -277,14 +416,13 @@ def describe_unanswered(plan: Plan, stale: Mapping[Change, int]) -> Iterator[str
             f"{count(number, 'comparison')} measured before, but not with this"
             f" {change.what}{values}"
         )
-    left = {comparison_id for job in plan.jobs for comparison_id in job.comparison_ids()}
     reasons = {
         "too few pairs": plan.insufficient,
         "an error": plan.errors,
         "only a slowed machine": plan.quarantined,
     }
     for why, ids in reasons.items():
-        if found := left & ids.keys():
+        if found := plan.left_ids & ids.keys():
             yield f"{count(len(found), 'comparison')} measured before, with {why}"
 
 
@@ -294,8 +432,7 @@ def describe_plan(
     """The plan in a few lines for people, and with a preview its arms."""
     expansion = plan.expansion
     arms = {job.arms[pair[1]].arm_id for job in expansion.jobs for pair in job.pairs}
-    left = {comparison_id for job in plan.jobs for comparison_id in job.comparison_ids()}
-    repeated = len(left) - (plan.requested - plan.answered)
+    repeated = len(plan.left_ids) - (plan.requested - plan.answered)
     passes = max((job.protocol.passes for job in expansion.jobs), default=1)
     visited = f" ({passes} passes)" if passes > 1 else ""
     lines = [

@@ -4,6 +4,7 @@ torch.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from math import exp
 from typing import Any, NamedTuple
@@ -253,23 +254,16 @@ def _refused(
         if not reasons:
             continue
         arm = found[0].arm
-        step = next(
-            (
-                index
-                for index, step in enumerate(arm.stack)
-                if step.params.get("budget") is not None
-            ),
-            0,
+        budgets = [step.params.get("budget") is not None for step in arm.stack]
+        problem = partial(
+            expansion.problem, arm, step=budgets.index(True) if any(budgets) else 0, key="budget"
         )
-        problem = expansion.problem(arm, reasons[0], step=step, key="budget")
         requested = [workload for workload, arms in workloads.items() if arm_id in arms]
         if len(reasons) == len(found) and all(
             _counted(arm, workload).refused for workload in requested
         ):
-            raise problem
-        yield expansion.problem(
-            arm, f"{reasons[0]}; there it will be `unsupported`", step=step, key="budget"
-        )
+            raise problem(reasons[0])
+        yield problem(f"{reasons[0]}; there it will be `unsupported`")
 
 
 def _without_effect(
@@ -326,9 +320,8 @@ def _equal(expansion: Expansion, by_arm: Mapping[str, list[CountedArm]]) -> Iter
                 f" {workload}"
             )
             key = next(iter(_amounts(arm.stack[index])))
-            yield expansion.problem(
-                arm, f"{merged}: they are one arm measured {len(group)} times", step=index, key=key
-            )
+            times = f"they are one arm measured {len(group)} times"
+            yield expansion.problem(arm, f"{merged}: {times}", step=index, key=key)
 
 
 def _capped(expansion: Expansion, by_arm: Mapping[str, list[CountedArm]]) -> Iterator[SweepError]:

@@ -79,6 +79,11 @@ def places_of(sites: Iterable[Site]) -> set[Place]:
     return {site.place(device) for site in sites for device in site.environments}
 
 
+def environment_ids(sites: Iterable[Site]) -> set[str]:
+    """The environments of the sites."""
+    return {found.environment_id for site in sites for found in site.environments.values()}
+
+
 def demand_text(demand: NodeRequirement) -> str:
     """A demand as it stands in the queue; empty where nothing is demanded."""
     return canonical(demand) if demand else ""

@@ -1,29 +1,56 @@
 """Data of a report: the rows of the public views that belong to one sweep."""
 
+import json
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import pandas as pd
 
 from store.open.engine import connect_readonly
 from store.read.advice.timed_arms import provenance_rows
 from store.read.audits import MAX_AUDITED, audit_of_sweep
-from store.read.curves import CurveKey, curve_costs
+from store.read.curves import CurveKey, curve_costs, label_hosts
 from store.read.profiling import operator_rows
 from store.read.quality import beside_controls, states
 from store.read.queries import counter_rows, execution_rows, find_sweep, sweep_rows, zeroshot_rows
 from store.rows.frames import rows_of
 from store.rows.location import database_option
+from store.rows.row_mapping import timestamp
 from sweeps.analysis.audit.report import AuditReport
+from sweeps.analysis.rows import SpeedupRow
 from sweeps.model.kinds import KINDS
 from sweeps.model.metrics import notes_on, worst
-from sweeps.number_format import is_missing
 from sweeps.stats.cost_model import RelativeCosts
 from workers.methods import tuning_control
 from workers.methods.arm_labels import params_label
 
 _POINT = ("comparison_id", "environment", "host")
+MAIN_METRICS = frozenset(kind.metrics[0] for kind in KINDS.values() if kind.metrics)
+"""The first of each kind."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PointRow(SpeedupRow):
+    """View `speedup`, and what stood out of the machine while it was measured."""
+
+    system_notes: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProvenanceRow:
+    """Where and when jobs of one source were measured; `facts` is JSON."""
+
+    environment: str
+    device_name: str
+    host: str
+    first: float
+    last: float
+    attempts: int
+    source: str
+    commit: str | None
+    facts: str
 
 
 @dataclass(frozen=True)
@@ -71,6 +98,21 @@ class Report:
     audit: AuditReport | None = None
     """What the rules of the audit find; `None` of a sweep of more than
     `store.read.audits.MAX_AUDITED` comparisons."""
+
+    @cached_property
+    def points(self) -> list[PointRow]:
+        """The rows of `speedups`."""
+        return rows_of(self.speedups, PointRow)
+
+    @cached_property
+    def main_speedups(self) -> pd.DataFrame:
+        """Those by the first metric of their kind."""
+        return self.speedups[self.speedups["metric"].isin(MAIN_METRICS)]
+
+    @cached_property
+    def hosts(self) -> Mapping[tuple[str, str], str]:
+        """The label of each environment and host; empty where there is only one."""
+        return label_hosts(self.speedups)
 
     @property
     def compared(self) -> tuple[pd.DataFrame, ...]:
@@ -129,16 +171,25 @@ def with_system_notes(points: pd.DataFrame, executions: pd.DataFrame) -> pd.Data
     there are no others.
     """
     read: dict[tuple[str, str, str], list[tuple[bool, Mapping[str, float]]]] = defaultdict(list)
-    for row in rows_of(executions):
-        for comparison_id in row.comparison_ids:
-            read[comparison_id, row.environment, row.host].append(
-                (is_missing(row.quarantine), row.system_metrics)
-            )
+    columns = ("comparison_ids", "environment", "host", "quarantine", "system_metrics")
+    for ids, environment, host, quarantine, readings in zip(
+        *(executions[name] for name in columns), strict=True
+    ):
+        for comparison_id in ids:
+            read[comparison_id, environment, host].append((pd.isna(quarantine), readings))
     notes = {}
     for key, attempts in read.items():
-        counted = [readings for counts, readings in attempts if counts] or [
-            readings for _, readings in attempts
-        ]
-        notes[key] = ", ".join(notes_on(worst(counted)))
+        counted = [readings for counts, readings in attempts if counts]
+        notes[key] = ", ".join(notes_on(worst(counted or [each for _, each in attempts])))
     keys = points[list(_POINT)].itertuples(index=False, name=None)
     return points.assign(system_notes=[notes.get(key, "") for key in keys])
+
+
+def facts_text(row: ProvenanceRow) -> str:
+    """The facts of an environment in a line: `cores 2, python 3.12.1, torch 2.8`."""
+    return ", ".join(f"{name} {value}" for name, value in sorted(json.loads(row.facts).items()))
+
+
+def day(seconds: float) -> str:
+    """A time in UTC to the minute."""
+    return timestamp(seconds)[:16].replace("T", " ")

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from orchestrator.host.package_version import source_version
-from orchestrator.report.data import Report
+from orchestrator.report.data import ProvenanceRow, Report, day, facts_text
+from orchestrator.report.differences import difference_sections
+from orchestrator.report.generation import generation_sections
 from orchestrator.report.section import Section, filled_columns
-from orchestrator.report.sections import differences, generation, speedup
-from orchestrator.report.sections.provenance import day, facts_text
+from orchestrator.report.speedup import speedup_sections
 from store.read.quality import quality_metrics
 from store.rows.frames import rows_of
 from sweeps.model.kinds import KINDS
@@ -49,9 +50,7 @@ def escape_latex(text: str) -> str:
 def render_latex(report: Report) -> str:
     """The paragraph and the tables, for a document with the packages booktabs and fontenc (T1)."""
     parts = chain(
-        speedup.speedup_sections(report),
-        generation.generation_sections(report),
-        differences.difference_sections(report),
+        speedup_sections(report), generation_sections(report), difference_sections(report)
     )
     tables = [section for section in parts if section.rows]
     lines = [
@@ -102,7 +101,7 @@ def _row(cells: Sequence[str]) -> str:
 def _method(report: Report) -> Iterator[str]:
     """What was measured, how, on how many pairs, and which intervals, in sentences."""
     yield f"All figures were measured with Breakeven {source_version()}."
-    for row in rows_of(report.provenance):
+    for row in rows_of(report.provenance, ProvenanceRow):
         where = f"{count(int(row.attempts), 'job')} ran on {row.device_name} ({facts_text(row)})"
         yield (
             f"From {day(row.first)} to {day(row.last)} UTC, {where}, of the source at commit"

@@ -2,33 +2,32 @@
 
 import json
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from typing import Any, Literal
+from itertools import chain
+from typing import Literal
 
 import pandas as pd
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator.report import answers, next_steps, summary
-from orchestrator.report.charts import draw_charts
-from orchestrator.report.data import Report
-from orchestrator.report.html_page import render_html
-from orchestrator.report.latex_table import render_latex
-from orchestrator.report.section import Column, Section, TextLine
-from orchestrator.report.sections import (
-    audit_findings,
-    ceilings,
-    cost_models,
+from orchestrator.report import (
+    answers,
     differences,
     generation,
+    html_page,
+    latex_table,
     speedup,
+    summary,
     why,
 )
+from orchestrator.report.data import Report
+from orchestrator.report.section import Column, Section
 from orchestrator.text_table import markdown_row
 from store.rows.frames import rows_of
-from sweeps.number_format import image_text, is_missing
+from sweeps.analysis.rows import FailureRow
+from sweeps.number_format import image_text
 from workers.methods.arm_labels import params_label
 
 HEADING_WIDTH = 22
@@ -36,10 +35,10 @@ HEADING_WIDTH = 22
 ReportFormat = Literal["table", "markdown", "html", "latex", "json", "csv"]
 
 
-def _size(row: Any) -> str:
-    if not is_missing(row.image_size):
+def _size(row: FailureRow) -> str:
+    if row.image_size is not None:
         return image_text(row.image_size, row.image_shape)
-    return "-" if is_missing(row.prompt_tokens) else f"{row.prompt_tokens:.0f} tokens"
+    return "-" if row.prompt_tokens is None else f"{row.prompt_tokens:.0f} tokens"
 
 
 _FAILURE_COLUMNS = (
@@ -53,41 +52,35 @@ _FAILURE_COLUMNS = (
 )
 
 
-def sections(report: Report, todo: Iterable[str] | None = None) -> Iterator[Section]:
-    """The whole report: the answer, the points, why they are so, and what to do next (default:
-    `next_steps.next_steps_of`).
-    """
-    for part in (
-        answers.answer_sections,
-        speedup.speedup_sections,
-        speedup.field_sections,
-        answers.amount_sections,
-        generation.generation_sections,
-        differences.difference_sections,
-        differences.zeroshot_sections,
-    ):
-        yield from part(report)
-    if len(report.failures):
-        yield Section(
-            title="No measurement", columns=_FAILURE_COLUMNS, rows=rows_of(report.failures)
-        )
-    if not any(map(len, (*report.compared, report.profiles, report.failures))):
+def _failure_sections(report: Report) -> Iterator[Section]:
+    if failures := rows_of(report.failures, FailureRow):
+        yield Section(title="No measurement", columns=_FAILURE_COLUMNS, rows=failures)
+    if not failures and not any(map(len, (*report.compared, report.profiles))):
         yield Section(title="nothing measured yet")
-    for reason in (
-        ceilings.ceiling_sections,
-        why.why_sections,
-        cost_models.cost_model_sections,
-        audit_findings.audit_sections,
-        generation.limits,
-    ):
-        yield from reason(report)
-    if words := list(next_steps.legend(report)):
-        yield Section(title="Verdicts", lines=[TextLine(line, "dim") for line in words])
-    if lines := [
-        *next_steps.decisions_of(report),
-        *(next_steps.next_steps_of(report) if todo is None else todo),
-    ]:
-        yield Section(title="What to do next", lines=[TextLine(line, "yellow") for line in lines])
+
+
+PARTS: Sequence[Callable[[Report], Iterator[Section]]] = (
+    answers.answer_sections,
+    speedup.speedup_sections,
+    speedup.field_sections,
+    answers.amount_sections,
+    generation.generation_sections,
+    differences.difference_sections,
+    differences.zeroshot_sections,
+    _failure_sections,
+    speedup.ceiling_sections,
+    why.why_sections,
+    why.cost_model_sections,
+    why.audit_sections,
+    generation.limits,
+)
+"""The answer, the points, and why they are so, in this order."""
+
+
+def sections(report: Report, todo: Iterable[str] | None = None) -> Iterator[Section]:
+    """The whole report, with what to do next at its end (default: `answers.next_steps_of`)."""
+    yield from chain.from_iterable(part(report) for part in PARTS)
+    yield from answers.step_sections(report, todo)
 
 
 def render_table(
@@ -97,7 +90,7 @@ def render_table(
     detail: bool = False,
     reasons: bool = False,
 ) -> RenderableType:
-    """The report for a terminal, with next steps at its end (default: `next_steps.next_steps_of`).
+    """The report for a terminal, with next steps at its end (default: `answers.next_steps_of`).
 
     One screen, with `reasons` where the time goes too, or with `detail` all of it.
     """
@@ -161,12 +154,14 @@ def render_json(report: Report) -> str:
     """The report as one JSON object: name, question, and the rows of every frame; missing values
     are null.
     """
-    values = {field.name: getattr(report, field.name) for field in fields(report)}
-    frames = {name: value for name, value in values.items() if isinstance(value, pd.DataFrame)}
-    records = {name: json.loads(frame.to_json(orient="records")) for name, frame in frames.items()}
-    return (
-        json.dumps({"name": report.name, "question": report.question, **records}, indent=2) + "\n"
-    )
+    values = ((field.name, vars(report)[field.name]) for field in fields(report))
+    records = {
+        name: json.loads(value.to_json(orient="records"))
+        for name, value in values
+        if isinstance(value, pd.DataFrame)
+    }
+    found = {"name": report.name, "question": report.question, **records}
+    return json.dumps(found, indent=2) + "\n"
 
 
 def render_csv(report: Report) -> str:
@@ -195,12 +190,15 @@ def write_report(
     if form == "table":
         console.print(render_table(report, detail=detail, reasons=reasons))
     elif form == "html":
-        console.file.write(render_html(report, list(sections(report)), draw_charts(report, db)))
+        charts = html_page.draw_charts(report, db)
+        console.file.write(html_page.render_html(report, list(sections(report)), charts))
     else:
-        render = {
-            "markdown": render_markdown,
-            "latex": render_latex,
-            "json": render_json,
-            "csv": render_csv,
-        }[form]
-        console.file.write(render(report))
+        console.file.write(RENDERERS[form](report))
+
+
+RENDERERS: Mapping[ReportFormat, Callable[[Report], str]] = {
+    "markdown": render_markdown,
+    "latex": latex_table.render_latex,
+    "json": render_json,
+    "csv": render_csv,
+}

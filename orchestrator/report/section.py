@@ -3,7 +3,6 @@ format it is rendered in.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 STYLES: Mapping[str, str] = {
@@ -36,8 +35,7 @@ class TextLine(NamedTuple):
     style: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Section:
+class Section(NamedTuple):
     """A part of a report."""
 
     title: str
@@ -59,11 +57,9 @@ def style_of(word: str) -> str:
     return STYLES.get(word, UNCERTAIN)
 
 
-def flags_of(row: Any) -> str:
-    """Flags of a row and, of a speed-up, what stood out of the machine while it was measured."""
-    return ", ".join(
-        filter(None, (*(row.flags or "").split(","), getattr(row, "system_notes", "")))
-    )
+def join_flags(flags: str | None, *notes: str) -> str:
+    """Flags as they are stored, and what stood out besides, separated by a comma and a space."""
+    return ", ".join(filter(None, (*(flags or "").split(","), *notes)))
 
 
 def filled_columns(columns: Sequence[Column], rows: Sequence[Any]) -> list[Column]:

@@ -11,24 +11,17 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from orchestrator.report import answers
-from orchestrator.report.data import Report
-from orchestrator.report.next_steps import decisions_of, next_steps_of
+from orchestrator.report import answers, differences, speedup
+from orchestrator.report.data import PointRow, Report
 from orchestrator.report.section import Column, Section, TextLine, style_of
-from orchestrator.report.sections import differences, speedup
-from orchestrator.report.sections.surprises import realised_interval
-from store.read.curves import label_hosts
 from store.rows.frames import groups, rows_of
 from sweeps.analysis.labels import Finding
 from sweeps.analysis.rows import BreakEvenRow
 from sweeps.model.flags import FLAGS, split_flags
-from sweeps.model.kinds import KINDS
-from sweeps.model.metrics import INTERVAL, METRICS, SPEED_FLOOR
-from sweeps.number_format import count, is_missing
-from sweeps.text.condition_text import describe_condition
+from sweeps.model.metrics import INTERVAL, SPEED_FLOOR
+from sweeps.number_format import count
 from sweeps.text.curves import break_even_cell, merit_of
 from workers.methods import purpose
-from workers.methods.arm_labels import params_label
 
 MAX_CONDITIONS, MAX_ARMS, MAX_SIZES, MAX_NOTES = 3, 12, 9, 3
 """What one screen has room for; the rest is counted."""
@@ -44,22 +37,24 @@ _SIGNS = {
 _NOT_CLEAR = ("?", "not clear")
 
 
-class ArmRow(NamedTuple):
+class ArmSummary(NamedTuple):
     """One arm under one condition."""
 
     label: str
-    points: Mapping[float, Any]
+    points: Mapping[float, PointRow]
     """Rows of the view `speedup` by tokens, ascending."""
-    break_even: Sequence[Any]
+    break_even: Sequence[BreakEvenRow]
     """Rows of the view `break_even` of its curve along tokens; empty for a single point."""
 
     @property
     def half_width(self) -> float | None:
         """Median over the points, as a share; `None` where no point has an interval."""
-        known = [row for row in self.points.values() if not is_missing(row.speedup_high)]
-        return (
-            median(sqrt(row.speedup_high / row.speedup_low) - 1 for row in known) if known else None
-        )
+        known = [
+            sqrt(row.speedup_high / row.speedup_low) - 1
+            for row in self.points.values()
+            if row.speedup_low is not None and row.speedup_high is not None
+        ]
+        return median(known) if known else None
 
     @property
     def merit(self) -> tuple[bool, tuple[int, float], float]:
@@ -68,27 +63,20 @@ class ArmRow(NamedTuple):
         """
         last = list(self.points.values())[-1]
         merit = merit_of(self.break_even) if self.break_even else (0, 0.0)
-        return purpose(last.method) == "optimisation", merit, last.speedup
+        return purpose(last.method) == "optimisation", merit, last.speedup or 0.0
 
 
 def summary_sections(report: Report, todo: Iterable[str] | None = None) -> Iterator[Section]:
     """The tables, what limits them, and what to do next (default: `next_steps.next_steps_of`)."""
-    main = {kind.metrics[0] for kind in KINDS.values() if kind.metrics}
-    rows = report.speedups[report.speedups["metric"].isin(main)]
-    named = label_hosts(report.speedups)
-    conditions = list(groups(rows, _SHARE))
+    conditions = list(groups(report.main_speedups, _SHARE))
     for condition, points in conditions[:MAX_CONDITIONS]:
-        title = describe_condition(condition, named[condition["environment"], condition["host"]])
-        label = METRICS[condition["metric"]].label
-        yield _table(
-            title if label == "latency" else f"{title}: {label}",
-            _arm_rows(report, condition, points),
-        )
+        title = speedup.condition_title(report, condition)
+        yield _table(title, _arm_rows(report, condition, points))
     if len(conditions) > MAX_CONDITIONS:
         yield Section(
             title=f"and {count(len(conditions) - MAX_CONDITIONS, 'condition')} more: --detail"
         )
-    if rows.empty:
+    if not conditions:
         yield from islice(differences.difference_sections(report), MAX_CONDITIONS)
     lines = [TextLine(line) for line in answers.answers_elsewhere(report)]
     lines += [TextLine(line, "yellow") for line in _notes(report, todo)]
@@ -100,7 +88,9 @@ def summary_sections(report: Report, todo: Iterable[str] | None = None) -> Itera
     yield Section(title="", lines=lines)
 
 
-def _arm_rows(report: Report, condition: Mapping[str, Any], points: pd.DataFrame) -> list[ArmRow]:
+def _arm_rows(
+    report: Report, condition: Mapping[str, Any], points: pd.DataFrame
+) -> list[ArmSummary]:
     curves = report.break_evens[report.break_evens["axis"] == "tokens"]
     same = (curves["environment"] == condition["environment"]) & (
         curves["host"] == condition["host"]
@@ -108,22 +98,18 @@ def _arm_rows(report: Report, condition: Mapping[str, Any], points: pd.DataFrame
     curves = curves[same & (curves["metric"] == condition["metric"])]
     found = []
     for _, own in groups(points, ("curve_id", "arm_id")):
-        by_size = {_size(row): row for row in sorted(rows_of(own), key=_size)}
+        by_size = {_size(row): row for row in sorted(rows_of(own, PointRow), key=_size)}
         row = next(iter(by_size.values()))
-        claimed = (
-            rows_of(curves[curves["curve_id"] == row.curve_id], BreakEvenRow)
-            if len(by_size) > 1
-            else []
-        )
-        found.append(ArmRow(params_label(row.method, row.params), by_size, claimed))
+        claimed = curves[(curves["curve_id"] == row.curve_id) & (len(by_size) > 1)]
+        found.append(ArmSummary(speedup.arm_label_of(row), by_size, rows_of(claimed, BreakEvenRow)))
     return sorted(found, key=lambda arm: arm.merit, reverse=True)
 
 
-def _size(row: Any) -> float:
-    return float(row.tokens if is_missing(row.prompt_tokens) else row.prompt_tokens)
+def _size(row: PointRow) -> float:
+    return float(row.prompt_tokens or row.tokens or 0)
 
 
-def _table(title: str, arms: Sequence[ArmRow]) -> Section:
+def _table(title: str, arms: Sequence[ArmSummary]) -> Section:
     sizes = sorted({size for arm in arms for size in arm.points})
     common = [size for size in sizes if all(size in arm.points for arm in arms)]
     # of too many sizes not those that were added inside the bracket of one arm
@@ -140,7 +126,7 @@ def _table(title: str, arms: Sequence[ArmRow]) -> Section:
         Column("realised", partial(_realised_cell, size=shown[-1])),
     ]
     points = [row for arm in arms for row in arm.points.values()]
-    found = [*map(_sign, points), *([("*", "flagged")] if any(map(_flagged, points)) else [])]
+    found = [*map(_sign, points), *([("*", "flagged")] if any(map(_is_flagged, points)) else [])]
     legend = ", ".join(f"{sign} {meaning}" for sign, meaning in dict.fromkeys(found))
     lines = (
         [TextLine(f"and {count(len(arms) - MAX_ARMS, 'arm')} more: --detail", "dim")]
@@ -154,32 +140,29 @@ def _table(title: str, arms: Sequence[ArmRow]) -> Section:
     return Section(title=title, columns=columns, rows=arms[:MAX_ARMS], lines=lines, note=note)
 
 
-def _break_even_text(arm: ArmRow) -> str:
+def _break_even_text(arm: ArmSummary) -> str:
     if not arm.break_even:
         return "-"
     cell, likely = break_even_cell(arm.break_even), arm.break_even[0].x
-    return cell.text + ("" if is_missing(likely) else f", likely {likely:,.0f}")
+    return cell.text + ("" if likely is None else f", likely {likely:,.0f}")
 
 
 def _spread(sizes: Sequence[float]) -> list[float]:
     """At most `MAX_SIZES` of them, both ends included."""
     steps = min(len(sizes), MAX_SIZES) - 1
+    if not steps:
+        return [*sizes]
+    return [sizes[round(step * (len(sizes) - 1) / steps)] for step in range(steps + 1)]
+
+
+def _speedup_cell(arm: ArmSummary, size: float) -> str:
+    row = arm.points.get(size)
     return (
-        [
-            sizes[at]
-            for at in sorted({round(step * (len(sizes) - 1) / steps) for step in range(steps + 1)})
-        ]
-        if steps
-        else [*sizes]
+        "" if row is None else f"{row.speedup:.2f}{_sign(row)[0]}{'*' if _is_flagged(row) else ''}"
     )
 
 
-def _speedup_cell(arm: ArmRow, size: float) -> str:
-    row = arm.points.get(size)
-    return "" if row is None else f"{row.speedup:.2f}{_sign(row)[0]}{'*' if _flagged(row) else ''}"
-
-
-def _flagged(row: Any) -> bool:
+def _is_flagged(row: PointRow) -> bool:
     """Whether a flag of its own needs a look; that the machine was slow stands below the table."""
     return any(
         flag in FLAGS and not FLAGS[flag].harmless
@@ -188,22 +171,22 @@ def _flagged(row: Any) -> bool:
     )
 
 
-def _style(arm: ArmRow, size: float) -> str:
+def _style(arm: ArmSummary, size: float) -> str:
     row = arm.points.get(size)
     return "" if row is None else style_of(speedup.speedup_of(row).word)
 
 
-def _sign(row: Any) -> tuple[str, str]:
+def _sign(row: PointRow) -> tuple[str, str]:
     return _SIGNS.get(speedup.speedup_of(row).finding, _NOT_CLEAR)
 
 
-def _half_width_cell(arm: ArmRow) -> str:
+def _half_width_cell(arm: ArmSummary) -> str:
     return "-" if arm.half_width is None else f"{100 * arm.half_width:.2g} %"
 
 
-def _realised_cell(arm: ArmRow, size: float) -> str:
+def _realised_cell(arm: ArmSummary, size: float) -> str:
     row = arm.points.get(size)
-    found = None if row is None else realised_interval(row)
+    found = None if row is None else speedup.realised_interval(row)
     return "-" if found is None else f"{round(100 * found[0]):d} %"
 
 
@@ -222,5 +205,5 @@ def _notes(report: Report, todo: Iterable[str] | None) -> Iterator[str]:
             f"{count(len(report.failures), 'comparison')} without a measurement ({reasons}):"
             " --detail"
         )
-    steps = [*(next_steps_of(report) if todo is None else todo), *decisions_of(report)]
-    yield from steps[:1]
+    steps = answers.next_steps_of(report) if todo is None else todo
+    yield from islice((*steps, *answers.decisions_of(report)), 1)

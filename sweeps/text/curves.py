@@ -254,6 +254,15 @@ class CurveAnswer(NamedTuple):
         return f"{self.label}: {self.sentence}"
 
 
+def answer_of_curve(
+    method: str, label: str, rows: Sequence[ClaimRow], *, for_use: bool
+) -> CurveAnswer:
+    """What a curve claims by its rows of the view `break_even`; without any, nothing."""
+    unit = token_unit(rows[0]) if rows else ""
+    verdict, merit = (rows[0].verdict, merit_of(rows)) if rows else ("unclear", (0, 0.0))
+    return CurveAnswer(method, label, describe_break_even(rows, unit), verdict, merit, for_use)
+
+
 def merit_of(rows: Sequence[ClaimRow]) -> tuple[int, float]:
     """The larger, the better the curve of these rows: whether it pays everywhere, from some point
     on, only elsewhere, or nowhere; then how early.

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.loop.outcome_lines import comparison_lines
-from orchestrator.plan import estimate, planning
+from orchestrator.loop.progress import comparison_lines
+from orchestrator.plan import planning, time_budget
 from orchestrator.plan.sites import Site
 from orchestrator.report.data import Report, load_report
 from orchestrator.report.render import ReportFormat
@@ -195,7 +195,7 @@ def test_a_plan_of_both_kinds(tmp_path: Path) -> None:
     known = (
         job_estimate.START_SECONDS
         + latency
-        + estimate.OTHER_TRAINING_SECONDS
+        + time_budget.OTHER_TRAINING_SECONDS
         + 3 * job_estimate.WARM_UP_SECONDS
         + 360 * job_estimate.IMAGE_SECONDS
     )
@@ -204,4 +204,4 @@ def test_a_plan_of_both_kinds(tmp_path: Path) -> None:
     unknown = folder.model_copy(
         update={"condition": folder.condition.model_copy(update={"data": "imagefolder:x"})}
     )
-    assert estimate.job_seconds(unknown) == 77
+    assert time_budget.job_seconds(unknown) == 77

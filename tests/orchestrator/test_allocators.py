@@ -48,7 +48,7 @@ def test_two_allocators_are_set_side_by_side(tmp_path: Path) -> None:
             outcome.model_copy(update={"arms": arms, "job": on_gpu}).model_dump_json()
         )
     store = str(tmp_path / "both.db")
-    assert import_files([tmp_path], db=store, sweep=None, device=None) == 0
+    import_files([tmp_path], db=store)
     requested = re.findall(r"```sql\n(.*?)```", README.read_text(), re.DOTALL)
     assert len(requested) == 1
     found = run_query(store, requested[0])

@@ -5,7 +5,7 @@ the page Explain have it.
 from pathlib import Path
 
 from orchestrator.report.data import load_report
-from orchestrator.report.sections.audit_findings import audit_sections
+from orchestrator.report.why import audit_sections
 from store.open.engine import connect_readonly
 from store.read.audits import audit_of_sweep
 from sweeps.model.job import DENSE

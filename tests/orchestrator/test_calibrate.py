@@ -58,9 +58,7 @@ def test_what_the_store_holds_is_estimated(tmp_path: Path) -> None:
 
 def test_nothing_to_estimate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A store without repeats is not calibrated: exit code 1."""
-    assert (
-        calibrate_device(db=str(tmp_path / "store.db"), device="cpu", processes=0, limit="1m") == 1
-    )
+    assert calibrate_device(str(tmp_path / "store.db"), "cpu", 0, 60.0) == 1
     assert "nothing is calibrated" in capsys.readouterr().out
 
 
@@ -88,7 +86,7 @@ def test_each_repeat_runs_in_a_fresh_process(
     monkeypatch.setattr(calibrate, "files", lambda _: tmp_path)
     path, measured = str(tmp_path / "store.db"), 0
     for processes in (2, 1):
-        assert calibrate_device(db=path, device="cpu", processes=processes, limit="30s") == 0
+        assert calibrate_device(path, "cpu", processes, 30.0) == 0
         measured += processes
         engine = connect(path)
         (counted,) = rows(

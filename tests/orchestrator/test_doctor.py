@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from orchestrator.commands.disturbances import disturbances
-from orchestrator.commands.doctor import calibration_lines, peak_lines
+from orchestrator.commands.doctor import calibration_lines, disturbances, peak_lines
 from store.open.engine import connect
 from store.write.calibrations import freeze_calibrations
 from store.write.record import record_imported

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.plan import estimate, planning
+from orchestrator.plan import planning, time_budget
 from sweeps.model.condition import Condition
 from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol, Step
 
@@ -38,11 +38,11 @@ def test_a_generation_job_by_hand() -> None:
     prefill = (4 * (100 * layer + 2 * (100 * 101 // 2) * 2048) + head) / 20e9
     token = (4 * layer + head) * 4 / 10e9 + 4 * 0.001
     run = prefill + 10 * token
-    assert estimate.job_seconds(job(Step(method="x"))) == pytest.approx(
+    assert time_budget.job_seconds(job(Step(method="x"))) == pytest.approx(
         20 + 2 * (2 + 28 * run + 2 + 20) + 10
     )
-    assert estimate.job_seconds(job(Step(method="x"), rounds=3)) == pytest.approx(
-        estimate.job_seconds(job(Step(method="x"))) + 20
+    assert time_budget.job_seconds(job(Step(method="x"), rounds=3)) == pytest.approx(
+        time_budget.job_seconds(job(Step(method="x"))) + 20
     )
 
 
@@ -58,25 +58,29 @@ def test_what_is_made_is_counted_once() -> None:
         job(calibrated, batch_size=2),
     )
     matrices = 4 * (2048 * 2048 * 4 + 3 * 2048 * 5632) + 2048 * 4096
-    assert estimate.upper_bound_seconds([plain]) == pytest.approx(20 + estimate.job_seconds(plain))
-    made = estimate.upper_bound_seconds([one]) - 20 - estimate.job_seconds(one)
-    assert made == pytest.approx(10 + (1000 * matrices + 10 * 4 * 2048**3) / 20e9)
-    assert estimate.upper_bound_seconds([one, two]) == pytest.approx(
-        20 + made + estimate.job_seconds(one) + estimate.job_seconds(two)
+    assert time_budget.upper_bound_seconds([plain]) == pytest.approx(
+        20 + time_budget.job_seconds(plain)
     )
-    learnt = estimate.upper_bound_seconds([job(tuned)]) - 20 - estimate.job_seconds(job(tuned))
+    made = time_budget.upper_bound_seconds([one]) - 20 - time_budget.job_seconds(one)
+    assert made == pytest.approx(10 + (1000 * matrices + 10 * 4 * 2048**3) / 20e9)
+    assert time_budget.upper_bound_seconds([one, two]) == pytest.approx(
+        20 + made + time_budget.job_seconds(one) + time_budget.job_seconds(two)
+    )
+    learnt = (
+        time_budget.upper_bound_seconds([job(tuned)]) - 20 - time_budget.job_seconds(job(tuned))
+    )
     assert learnt == pytest.approx(10 + 6 * 10 * 3072 * matrices / 20e9)
-    assert estimate.upper_bound_seconds([]) == 0
+    assert time_budget.upper_bound_seconds([]) == 0
 
 
 def test_no_job_takes_longer_than_its_time_out() -> None:
     """A job that would is killed, and what is made for it is estimated apart."""
     brief = job(Step(method="x")).model_copy(update={"protocol": Protocol(timeout_s=5)})
-    assert estimate.job_seconds(brief) == 5
+    assert time_budget.job_seconds(brief) == 5
 
 
 @pytest.mark.parametrize("name", MEASURED)
 def test_shipped_sweeps_took_less(name: str) -> None:
     """The estimate lies above what was measured, and not so far that it is useless."""
     expansion = planning.load_sweep(Path("sweeps") / f"{name}.yaml", auto="cpu")
-    assert MEASURED[name] < estimate.upper_bound_seconds(expansion.jobs) < 5 * MEASURED[name]
+    assert MEASURED[name] < time_budget.upper_bound_seconds(expansion.jobs) < 5 * MEASURED[name]

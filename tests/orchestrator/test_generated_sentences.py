@@ -10,7 +10,7 @@ import pandas as pd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.report.sections.arm_comparison import ArmComparison, describe_stacks, with_quality
+from orchestrator.report.generation import ArmComparison, describe_stacks, with_quality
 from sweeps.analysis.labels import ComparisonState
 from sweeps.model.kinds import KINDS
 

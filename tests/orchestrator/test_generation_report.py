@@ -1,5 +1,5 @@
 """Language models: the report in every format, the parts of stacks, lines of progress, and the
-estimate.
+time_budget.
 """
 
 import csv
@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from orchestrator.loop.outcome_lines import comparison_lines
-from orchestrator.plan import estimate
+from orchestrator.loop.progress import comparison_lines
+from orchestrator.plan import time_budget
 from orchestrator.report.data import load_report
+from orchestrator.report.differences import difference_sections
 from orchestrator.report.render import write_report
-from orchestrator.report.sections.differences import difference_sections
 from store.open.engine import Engine, connect
 from store.write.record import record
 from store.write.submission import NewSweep, submit_sweep
@@ -385,34 +385,34 @@ def test_the_estimate_grows_with_the_work() -> None:
     job = a_generation_job(new_tokens=4)
     longer = a_generation_job(new_tokens=512)
     compiled = a_generation_job(new_tokens=4, runtime="compile")
-    assert estimate.job_seconds(job) < estimate.job_seconds(longer)
-    assert estimate.job_seconds(compiled) == pytest.approx(
-        estimate.job_seconds(job) + 2 * job_estimate.COMPILE_SECONDS
+    assert time_budget.job_seconds(job) < time_budget.job_seconds(longer)
+    assert time_budget.job_seconds(compiled) == pytest.approx(
+        time_budget.job_seconds(job) + 2 * job_estimate.COMPILE_SECONDS
     )
     unknown = job.model_copy(
         update={"condition": job.condition.model_copy(update={"model": "org/name"})}
     )
-    assert estimate.job_seconds(unknown) == job.protocol.timeout_s
-    assert estimate.job_seconds(a_quality_job()) == Protocol().timeout_s
-    assert estimate.job_seconds(a_quality_job(characters=10_000)) < Protocol().timeout_s
+    assert time_budget.job_seconds(unknown) == job.protocol.timeout_s
+    assert time_budget.job_seconds(a_quality_job()) == Protocol().timeout_s
+    assert time_budget.job_seconds(a_quality_job(characters=10_000)) < Protocol().timeout_s
     tasks = a_quality_job().model_copy(
         update={"protocol": Protocol(characters=10_000, tasks=("piqa",))}
     )
-    assert estimate.job_seconds(tasks) == Protocol().timeout_s
+    assert time_budget.job_seconds(tasks) == Protocol().timeout_s
     trained = [
         a_quality_job(model="tiny_lm", weights="trained", characters=1000, seed=seed)
         for seed in (0, 1)
     ]
     untrained = a_quality_job(model="tiny_lm", weights="random", characters=1000)
     calibrating = (
-        estimate.upper_bound_seconds([untrained])
-        - estimate.job_seconds(untrained)
+        time_budget.upper_bound_seconds([untrained])
+        - time_budget.job_seconds(untrained)
         - job_estimate.START_SECONDS
     )
-    assert calibrating > estimate.MAKING_SECONDS
-    once = job_estimate.START_SECONDS + estimate.TRAINING_SECONDS["tiny_lm"] + calibrating
-    assert estimate.upper_bound_seconds(trained) - sum(
-        map(estimate.job_seconds, trained)
+    assert calibrating > time_budget.MAKING_SECONDS
+    once = job_estimate.START_SECONDS + time_budget.TRAINING_SECONDS["tiny_lm"] + calibrating
+    assert time_budget.upper_bound_seconds(trained) - sum(
+        map(time_budget.job_seconds, trained)
     ) == pytest.approx(once)
 
 
@@ -427,4 +427,7 @@ def test_a_compiled_vision_arm_takes_longer_too() -> None:
         pairs=(Pair(0, 1),),
     )
     eager = Job(condition=condition, arms=(DENSE, Arm(replicate=1)), pairs=(Pair(0, 1),))
-    assert estimate.job_seconds(job) == estimate.job_seconds(eager) + job_estimate.COMPILE_SECONDS
+    assert (
+        time_budget.job_seconds(job)
+        == time_budget.job_seconds(eager) + job_estimate.COMPILE_SECONDS
+    )

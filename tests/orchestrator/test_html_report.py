@@ -10,9 +10,8 @@ import pandas as pd
 import pytest
 from playwright.sync_api import Browser
 
-from orchestrator.report.charts import ReportChart, draw_charts
 from orchestrator.report.data import Report, load_report
-from orchestrator.report.html_page import render_html
+from orchestrator.report.html_page import ReportChart, draw_charts, render_html
 from orchestrator.report.latex_table import escape_latex, render_latex
 from orchestrator.report.render import sections
 from tests.orchestrator.commands import ROOT, breakeven

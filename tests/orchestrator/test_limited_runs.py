@@ -16,7 +16,7 @@ from orchestrator.host.host_lock import host_lock
 from orchestrator.loop.progress import Display
 from orchestrator.loop.refinement import Refinement
 from orchestrator.loop.run_loop import RunResult, run_plan
-from orchestrator.loop.time_budget import TimeBudget
+from orchestrator.plan.time_budget import TimeBudget
 from sweeps.model.job import Job
 from tests.orchestrator.conftest import Store, job
 from tests.orchestrator.sites import SITES, claimed_elsewhere, planned

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from orchestrator.report.answers import decisions_of, flag_steps, legend, next_steps_of
 from orchestrator.report.data import Report, load_report
-from orchestrator.report.next_steps import decisions_of, flag_steps, legend, next_steps_of
 from orchestrator.report.render import ReportFormat
 from store.open.engine import connect
 from store.write.record import record

@@ -5,7 +5,7 @@ cut short.
 import numpy as np
 import pytest
 
-from orchestrator.loop.outcome_lines import comparison_lines
+from orchestrator.loop.progress import comparison_lines
 from sweeps.model.outcome import Outcome
 from tests.orchestrator.conftest import job
 from tests.orchestrator.worker_entrypoints import noop

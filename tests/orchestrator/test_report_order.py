@@ -8,17 +8,20 @@ import sys
 from math import log
 from os import environ
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from orchestrator.report.data import load_report
+from orchestrator.report.generation import columns as language_columns
 from orchestrator.report.render import sections
 from orchestrator.report.section import Section
-from orchestrator.report.sections.arm_comparison import columns as language_columns
-from orchestrator.report.sections.conditions import break_even_line
-from orchestrator.report.sections.speedup import speedup_sections
-from orchestrator.report.sections.surprises import realised_interval, realised_text
+from orchestrator.report.speedup import (
+    break_even_line,
+    realised_interval,
+    realised_text,
+    speedup_sections,
+)
+from sweeps.analysis.rows import BreakEvenRow
 from sweeps.model.kinds import KINDS
 from tests.orchestrator import vision_fixtures as vision
 from tests.orchestrator.commands import ROOT
@@ -43,8 +46,18 @@ def parts(path: str, name: str) -> list[Section]:
 def test_a_reason_stands_once(verdict: str) -> None:
     """In the claim where that is made of it, else behind the claim."""
     why = "Along tokens: slower at 4, faster at 9 to 36, not clear at 64 to 196."
-    row = SimpleNamespace(
-        verdict=verdict, why=why, direction=None, prompt_tokens=None, points=8, points_missing=0
+    texts = (
+        *("environment", "device", "device_name", "host", "model", "weights", "dtype", "attention"),
+        *("kind", "method", "params", "baseline", "baseline_id", "metric", "curve_id"),
+    )
+    row = BreakEvenRow(
+        **dict.fromkeys(texts, "x"),
+        axis="tokens",
+        verdict=verdict,
+        why=why,
+        points=8,
+        points_missing=0,
+        floor=0.03,
     )
     line = break_even_line([row])
     assert line.lower().count("faster at 9 to 36") == 1
@@ -174,7 +187,7 @@ def test_a_promise_of_nothing_has_no_share() -> None:
     row.speedup_low, row.speedup_high = None, None
     assert realised_interval(row) is None
     assert realised_text(row) == "-"
-    row.speedup_low, row.speedup_high, row.speedup_macs = 1.4, 1.6, float("nan")
+    row.speedup_low, row.speedup_high, row.speedup_macs = 1.4, 1.6, None
     assert realised_interval(row) is None
 
 

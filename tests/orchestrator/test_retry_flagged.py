@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from orchestrator.cli import app
 from orchestrator.commands.run import conclude_run
 from orchestrator.plan.planning import load_sweep
+from orchestrator.report.answers import legend, next_steps_of
 from orchestrator.report.data import load_report
-from orchestrator.report.next_steps import legend, next_steps_of
 from orchestrator.report.render import sections
 from store.open.engine import connect
 from store.read.answers import doubted

@@ -4,8 +4,7 @@ import math
 
 import pytest
 
-from orchestrator.loop.time_budget import MIN_SHARE, PASS_SHARE, TimeBudget, shortened
-from orchestrator.plan.estimate import job_seconds
+from orchestrator.plan.time_budget import MIN_SHARE, PASS_SHARE, TimeBudget, job_seconds, shortened
 from tests.orchestrator.conftest import job
 
 JOBS = [job("a", image_size=size, budget_s=10.0) for size in range(32, 192, 16)]

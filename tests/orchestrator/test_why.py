@@ -11,11 +11,11 @@ import pytest
 from rich.console import Console
 
 from orchestrator.commands.import_files import import_files
-from orchestrator.loop.outcome_lines import comparison_lines
-from orchestrator.plan import estimate
+from orchestrator.loop.progress import comparison_lines
+from orchestrator.plan import time_budget
 from orchestrator.report.data import Report, load_report
 from orchestrator.report.render import ReportFormat, sections, write_report
-from orchestrator.report.sections.ceilings import ceiling_sections
+from orchestrator.report.speedup import ceiling_sections
 from store.read.curves import with_ceilings
 from sweeps.analysis import job_estimate
 from sweeps.model.condition import Overrides
@@ -286,8 +286,10 @@ def test_progress_states_the_reason() -> None:
 def test_the_estimate_counts_the_passes_under_the_profiler() -> None:
     """Longer than the timing alone, by what each arm takes."""
     job = a_profile_job().model_copy(update={"protocol": Protocol(budget_s=10.0)})
-    timing = estimate.job_seconds(job.model_copy(update={"kind": "latency"}))
-    assert estimate.job_seconds(job) == pytest.approx(timing + 2 * job_estimate.PROFILING_SECONDS)
+    timing = time_budget.job_seconds(job.model_copy(update={"kind": "latency"}))
+    assert time_budget.job_seconds(job) == pytest.approx(
+        timing + 2 * job_estimate.PROFILING_SECONDS
+    )
 
 
 def test_imported_profiles_state_what_they_cover(tmp_path: Path) -> None:

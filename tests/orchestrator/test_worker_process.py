@@ -12,7 +12,6 @@ import psutil
 import pytest
 
 from orchestrator.host.host_lock import host_lock, host_taken
-from orchestrator.host.worker_process import load_function
 from orchestrator.host.worker_supervisor import WorkerConfig, WorkerFailure, WorkerSupervisor
 from sweeps.model.condition import Condition
 from sweeps.model.job import DENSE, Arm, Job, Pair
@@ -260,10 +259,3 @@ def test_supervisors_of_one_host_take_turns_and_waiting_is_no_time_out(
     spans.sort()
     assert len(spans) == 6
     assert all(before[1] <= after[0] for before, after in itertools.pairwise(spans))
-
-
-@pytest.mark.parametrize("name", ["workers.run", "workers.run:", ":run"])
-def test_entry_that_names_no_function_is_refused(name: str) -> None:
-    """The message shows how an entry is written."""
-    with pytest.raises(ValueError, match="write it as module:function"):
-        load_function(name)

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from orchestrator.report import differences
 from orchestrator.report.data import load_report
-from orchestrator.report.sections import differences
 from store.open.engine import connect
 from store.write.record import record
 from store.write.submission import NewSweep, submit_sweep

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.report.data import load_report
-from orchestrator.report.sections.why import why_sections
+from orchestrator.report.why import why_sections
 from tests.store.profile_fixtures import Classes, a_profiled_outcome, with_changes
 from tests.webapp import simulated
 from tests.webapp.conftest import Open

@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from orchestrator.report.data import load_report
-from orchestrator.report.sections.why import why_sections
+from orchestrator.report.why import why_sections
 from store.open.engine import connect_readonly
 from store.read.audits import audit_of_sweep
 from store.read.profiling import ProfiledCondition, explain_profiles

@@ -11,8 +11,8 @@ from streamlit.testing.v1 import AppTest
 
 from orchestrator.report.answers import answer_sections
 from orchestrator.report.data import load_report
-from orchestrator.report.sections.generation import generation_sections
-from orchestrator.report.sections.speedup import speedup_sections
+from orchestrator.report.generation import generation_sections
+from orchestrator.report.speedup import speedup_sections
 from tests.store.language_fixtures import a_generation, a_generation_job, larosa
 from tests.webapp import simulated
 from tests.webapp.conftest import Open

@@ -27,10 +27,10 @@ from sweeps.text.condition_text import (
 )
 from sweeps.text.curves import (
     CurveAnswer,
+    answer_of_curve,
     answer_of_curves,
     answer_of_points,
     axis_place,
-    describe_break_even,
     merit_of,
 )
 from webapp import queries
@@ -102,14 +102,10 @@ def answers_of_panel(panel: Panel, axis: Axis) -> PanelAnswers:
 
 def _curves(known: PanelAnswers) -> dict[str, CurveAnswer]:
     """What the curve of each arm claims, best first."""
-    unit = size_of(known.panel.points).token_unit
     found = {}
     for arm, (first, *_) in known.points.items():
-        rows = known.rows.get(arm, [])
-        sentence = describe_break_even(rows, unit)
-        verdict, merit = (rows[0].verdict, merit_of(rows)) if rows else ("unclear", (0, 0.0))
-        for_use = purpose(first.method) == "optimisation"
-        found[arm] = CurveAnswer(first.method, arm, sentence, verdict, merit, for_use)
+        for_use, rows = purpose(first.method) == "optimisation", known.rows.get(arm, [])
+        found[arm] = answer_of_curve(first.method, arm, rows, for_use=for_use)
     return found
 
 

@@ -1,6 +1,4 @@
-"""The commands `plot` and `app`, which `orchestrator.cli` adds to the command line: both start
-`python -m webapp`.
-"""
+"""Commands of the web app, `plot` and `app`: both start `python -m webapp`."""
 
 import os
 import sys
@@ -9,7 +7,7 @@ from typing import Annotated, Literal, NoReturn
 
 import typer
 
-from orchestrator.cli_options import Database, SweepName
+from orchestrator.commands.options import Database, SweepName
 
 
 def plot(

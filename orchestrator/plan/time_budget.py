@@ -1,20 +1,86 @@
-"""Time budget: the time that a run may measure, by the command line, the sweep and what was
-measured before; which jobs still fit into it, and a first pass that leaves some of it.
+"""Time budget: how long jobs take at most, the time that a run may measure, which jobs fit into it,
+and a first pass that leaves some of it.
 """
 
+import functools
 import math
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 
-from orchestrator.plan.estimate import job_seconds
-from orchestrator.plan.sites import Site
+from orchestrator.plan.sites import Site, environment_ids
 from store.open.engine import Engine
 from store.read.current_effects import first_run_s, measured_s
-from sweeps.analysis.job_estimate import START_SECONDS, compiling_seconds
+from sweeps.analysis.job_estimate import (
+    GMACS_PER_SECOND,
+    START_SECONDS,
+    compiling_seconds,
+    estimated_seconds,
+    llm_geometry,
+)
 from sweeps.language.expand import Expansion
-from sweeps.model.job import Job
+from sweeps.model.job import Job, Step
 from sweeps.model.kinds import KINDS
 from sweeps.number_format import duration
+from workers.measure.counters import energy_problem
+from workers.methods import all_methods
+
+TRAINING_SECONDS: Mapping[str, float] = {"tiny_lm": 480.0}
+"""What training a model on demand may take; counted once for each model, since whether it is cached
+is not checked here."""
+OTHER_TRAINING_SECONDS = 150.0
+MAKING_SECONDS = 10.0
+"""What a method computes from a text and caches (rotations, thresholds, a vocabulary), besides the
+passes of the model over it."""
+
+
+def comparison_ids(jobs: Iterable[Job]) -> set[str]:
+    """The comparisons of some jobs."""
+    return {comparison_id for job in jobs for comparison_id in job.comparison_ids()}
+
+
+def upper_bound_seconds(jobs: Iterable[Job]) -> float:
+    """Upper estimate in seconds, one job after the other; what is made once and kept counts as not
+    there yet.
+    """
+    jobs = list(jobs)
+    if not jobs:
+        return 0.0
+    trained = {job.condition.model for job in jobs if job.condition.weights == "trained"}
+    training = math.fsum(TRAINING_SECONDS.get(model, OTHER_TRAINING_SECONDS) for model in trained)
+    made = {
+        (job.condition.model, job.condition.device, str(step)): _making(step, job)
+        for job in jobs
+        if job.condition.image_size is None  # methods of vision models make nothing
+        for arm in job.arms
+        for step in arm.stack
+    }
+    return START_SECONDS + math.fsum(map(job_seconds, jobs)) + training + math.fsum(made.values())
+
+
+def job_seconds(job: Job) -> float:
+    """Upper estimate for one job on nodes like this machine."""
+    return estimated_seconds(job, energy=_reads_energy())
+
+
+@functools.cache
+def _reads_energy() -> bool:
+    """Whether this machine offers the energy of its CPU, for which nodes like it measure each arm
+    on its own for a while.
+    """
+    return not energy_problem()
+
+
+def _making(step: Step, job: Job) -> float:
+    """What a method makes before an arm can run with it."""
+    network = llm_geometry(job.condition.model)
+    params = all_methods()[step.method].Params.model_validate(step.params)
+    macs = None if network is None else params.preparation_macs(network)
+    return (
+        0.0
+        if macs is None
+        else MAKING_SECONDS + macs / 1e9 / GMACS_PER_SECOND[job.condition.device]
+    )
+
 
 PASS_SHARE = 0.6
 """Of a limited time, what the first pass may take at most; the rest is spent where it buys most."""
@@ -135,11 +201,11 @@ def limit_s_of(
     comparisons took, and enough for any job of them.
     """
     whole = whole_limit_s(expansion, time_s)
-    environments = {found.environment_id for site in sites for found in site.environments.values()}
+    environments = environment_ids(sites)
     if whole is not None and not more and time_s is None:
         return max(0.0, whole - measured_s(engine, expansion.sweep.name, environments) / len(sites))
     if more and whole is None:
-        ids = {key for job in expansion.jobs for key in job.comparison_ids()}
+        ids = comparison_ids(expansion.jobs)
         longest = START_SECONDS + max(map(job_seconds, expansion.jobs), default=0.0)
         return max(first_run_s(engine, ids, environments) / len(sites), longest)
     return whole

@@ -2,8 +2,11 @@
 tasks.
 """
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from math import nan
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -13,33 +16,23 @@ from orchestrator.report.section import (
     Section,
     TextLine,
     filled_columns,
-    flags_of,
+    join_flags,
     style_of,
 )
 from store.read.quality import quality_rows
 from store.rows.frames import groups, rows_of
 from sweeps.analysis.labels import TASK, Conclusion, conclude_change, conclude_interval
+from sweeps.analysis.rows import EffectRow
 from sweeps.model.kinds import KINDS, KindSpec, kinds_of
 from sweeps.model.metrics import METRICS, MetricSpec, compared
-from sweeps.number_format import is_missing, with_interval
+from sweeps.number_format import format_number, with_interval
 from sweeps.stats.quality import KL_COVERAGE
 from sweeps.text.condition_text import describe_condition
 from workers.methods.arm_labels import params_label
 
 _CONDITION = (
-    *(
-        "device_name",
-        "model",
-        "weights",
-        "data",
-        "corruption",
-        "severity",
-        "dtype",
-        "attention",
-        "image_size",
-        "image_shape",
-    ),
-    *("n", "baseline", "seed", "environment"),
+    *("device_name", "model", "weights", "data", "corruption", "severity", "dtype", "attention"),
+    *("image_size", "image_shape", "n", "baseline", "seed", "environment"),
 )
 _TASK_CONDITION = ("model", "weights", "device_name", "environment", "baseline")
 NOTE = (
@@ -49,18 +42,43 @@ NOTE = (
 )
 
 
-def change_of(row: Any) -> Conclusion:
-    """What a row of the view `effect`, compared by difference, allows to conclude."""
-    verdict, floor = (
-        getattr(row, name, None) or getattr(row, f"quality_{name}") for name in ("verdict", "floor")
-    )
+class ChangedArm(NamedTuple):
+    """An arm with its change by one metric, and what else was read of the same answers."""
+
+    row: EffectRow
+    figures: Mapping[str, Any]
+    """By the columns of `store.read.quality.quality_rows`."""
+    speedups: str
+
+    @property
+    def change(self) -> Conclusion:
+        return change_of(self.row)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskRow:
+    """A row of `store.read.queries.zeroshot_rows`."""
+
+    method: str
+    params: str
+    metric: str
+    value_baseline: float
+    value: float
+    n: float
+    task_drop: float | None
+    task_drop_low: float | None
+    task_drop_high: float | None
+
+
+def change_of(row: EffectRow) -> Conclusion:
+    """What an effect that is compared by difference allows to conclude."""
     return conclude_change(
         METRICS[row.metric],
-        row.effect,
+        nan if row.effect is None else row.effect,
         row.effect_low,
         row.effect_high,
-        verdict=verdict,
-        floor=floor,
+        verdict=row.verdict,
+        floor=row.floor,
     )
 
 
@@ -73,25 +91,37 @@ def difference_sections(report: Report) -> Iterator[Section]:
         effects = report.effects[report.effects["kind"] == kind.name]
         for spec in compared(kind.metrics, "difference"):
             for condition, points in groups(quality_rows(effects, spec.name), _CONDITION):
-                ordered = points.sort_values(["method", "params"])
-                rows = rows_of(
-                    ordered.assign(
-                        speedups=[_speedups(row, report.speedups, kind) for row in rows_of(ordered)]
-                    )
-                )
-                columns = filled_columns(_columns(spec, points), rows)
                 measured = {
                     kind.payload: condition["n"],
                     **{name: points[name].iloc[0] for name in METRICS if name in points},
                 }
                 outputs = classes.reindex(points["comparison_id"]).dropna()
+                rows = _changed_arms(points, report.speedups, kind)
                 yield Section(
                     title=f"{kind.name.capitalize()} of {describe_condition(measured | condition)}",
-                    columns=columns,
+                    columns=filled_columns(_columns(spec, points), rows),
                     rows=rows,
-                    row_style=lambda row: style_of(change_of(row).word),
+                    row_style=lambda arm: style_of(arm.change.word),
                     note=" ".join(_notes(outputs, points)),
                 )
+
+
+def _changed_arms(points: pd.DataFrame, speedups: pd.DataFrame, kind: KindSpec) -> list[ChangedArm]:
+    ordered = points.sort_values(["method", "params"])
+    named = ordered.rename(columns={"quality_verdict": "verdict", "quality_floor": "floor"})
+    metric = kinds_of(kind.modality)[0].metrics[0]
+    timed = speedups[speedups["metric"] == metric].groupby("quality_pair_id")["speedup"]
+    known = {key: (found.iloc[0], found.min(), found.max(), len(found)) for key, found in timed}
+    cells = ordered.astype(object).where(ordered.notna(), None)
+    return [
+        ChangedArm(row, dict(zip(map(str, cells), values, strict=True)), _speedups(known.get(key)))
+        for row, key, values in zip(
+            rows_of(named, EffectRow),
+            ordered["quality_pair_id"],
+            cells.itertuples(index=False, name=None),
+            strict=True,
+        )
+    ]
 
 
 def _notes(outputs: "pd.Series[Any]", points: pd.DataFrame) -> Iterator[str]:
@@ -104,40 +134,33 @@ def _notes(outputs: "pd.Series[Any]", points: pd.DataFrame) -> Iterator[str]:
 
 def _columns(spec: MetricSpec, points: pd.DataFrame) -> list[Column]:
     """Those of all metrics that are read for each item beside the one that is compared."""
-    beside = [
+    others = [
         each
         for name, each in METRICS.items()
         if each.read == "item" and each != spec and name in points
     ]
-    beside = [
-        each for each in beside if each.better or points[f"{each.name}_baseline"].notna().any()
-    ]
     return [
-        Column("method", lambda row: params_label(row.method, row.params), left=True),
+        Column("method", lambda arm: params_label(arm.row.method, arm.row.params), left=True),
+        Column("tokens at the end", lambda arm: format_number(arm.row.tokens_final, ".0f")),
+        Column("GMACs", _gmacs_text),
         Column(
-            "tokens at the end",
-            lambda row: "-" if is_missing(row.tokens_final) else f"{row.tokens_final:.0f}",
-        ),
-        Column(
-            "GMACs",
-            lambda row: (
-                "-"
-                if is_missing(row.gmacs)
-                else f"{row.gmacs_baseline:.3g} → {row.gmacs_total:.3g}"
+            _heading(spec),
+            lambda arm: (
+                f"{arm.row.baseline_value:.{spec.digits}f} → {arm.row.arm_value:.{spec.digits}f}"
             ),
         ),
         Column(
-            _heading(spec),
-            lambda row: f"{row.baseline_value:.{spec.digits}f} → {row.arm_value:.{spec.digits}f}",
-        ),
-        Column(
             f"{'drop' if spec.better == 'higher' else 'change'} [95 %]",
-            lambda row: change_of(row).numbers,
+            lambda arm: arm.change.numbers,
         ),
-        Column("verdict", lambda row: change_of(row).word, left=True),
-        *map(_figure, beside),
-        Column("speed-up", lambda row: row.speedups),
-        Column("flags", flags_of, left=True, wraps=True),
+        Column("verdict", lambda arm: arm.change.word, left=True),
+        *(
+            Column(_heading(each), partial(_figure_text, name=each.name))
+            for each in others
+            if each.better or points[f"{each.name}_baseline"].notna().any()
+        ),
+        Column("speed-up", lambda arm: arm.speedups),
+        Column("flags", lambda arm: join_flags(arm.row.flags), left=True, wraps=True),
     ]
 
 
@@ -145,53 +168,46 @@ def _heading(spec: MetricSpec) -> str:
     return spec.label if spec.unit in {"1", "bit"} else f"{spec.label}, {spec.unit}"
 
 
-def _figure(spec: MetricSpec) -> Column:
+def _gmacs_text(arm: ChangedArm) -> str:
+    row = arm.row
+    return "-" if row.gmacs is None else f"{row.gmacs_baseline:.3g} → {row.gmacs_total:.3g}"
+
+
+def _figure_text(arm: ChangedArm, name: str) -> str:
     """A metric that is not compared: of baseline and arm, or with its interval."""
-
-    def cell(row: Any) -> str:
-        baseline, value, low, high = (
-            getattr(row, f"{spec.name}{end}") for end in ("_baseline", "", "_low", "_high")
-        )
-        return (
-            with_interval(value, low, high, ".4g")
-            if is_missing(baseline)
-            else f"{baseline:.4g} → {value:.4g}"
-        )
-
-    return Column(_heading(spec), cell)
+    baseline, value, low, high = (
+        arm.figures[f"{name}{end}"] for end in ("_baseline", "", "_low", "_high")
+    )
+    if baseline is None:
+        return with_interval(value, low, high, ".4g")
+    return f"{baseline:.4g} → {value:.4g}"
 
 
-def _speedups(row: Any, speedups: pd.DataFrame, kind: KindSpec) -> str:
+def _speedups(known: tuple[float, float, float, int] | None) -> str:
     """The speed-ups of the arm over the same baseline, by the first metric.
 
     One, or the range over batch sizes, threads, runtimes and machines.
     """
-    metric = kinds_of(kind.modality)[0].metrics[0]
-    found = speedups.loc[
-        (speedups["quality_pair_id"] == row.quality_pair_id) & (speedups["metric"] == metric),
-        "speedup",
-    ]
-    if not len(found):
+    if known is None:
         return "-"
-    return (
-        f"{found.iloc[0]:.2f}x" if len(found) == 1 else f"{found.min():.2f}x to {found.max():.2f}x"
-    )
+    only, least, most, number = known
+    return f"{only:.2f}x" if number == 1 else f"{least:.2f}x to {most:.2f}x"
 
 
 def zeroshot_sections(report: Report) -> Iterator[Section]:
     """A line for each arm, by model and baseline; nothing where no task was run."""
     for condition, found in groups(report.zeroshot, _TASK_CONDITION):
         by_arm: dict[str, list[str]] = {}
-        for row in rows_of(found):
+        for row in rows_of(found, TaskRow):
             by_arm.setdefault(params_label(row.method, row.params), []).append(_task(row))
         lines = [TextLine(f"{arm}: {'; '.join(tasks)}") for arm, tasks in by_arm.items()]
         yield Section(title=f"Zero-shot tasks of {describe_condition(condition)}", lines=lines)
 
 
-def _task(row: Any) -> str:
+def _task(row: TaskRow) -> str:
     """`piqa_acc 0.612 → 0.598, drop +0.014 [-0.002, +0.030] on 1838 documents: unclear`."""
     values = f"{row.metric.removeprefix('zeroshot_')} {row.value_baseline:.3f} → {row.value:.3f}"
-    if is_missing(row.task_drop):
+    if row.task_drop is None:
         return f"{values} on {row.n:.0f} documents"
     drop = conclude_interval(TASK, row.task_drop, row.task_drop_low, row.task_drop_high)
     return f"{values}, drop {drop.numbers} on {row.n:.0f} documents: {drop.word}"

@@ -1,14 +1,17 @@
-"""Section on why: where the time of a profiled arm goes beside its baseline's, the sentence that
-follows, what is left to gain.
+"""Sections on why: where the time of a profiled arm goes beside its baseline's and what is left to
+gain, what the cost model predicts, and what in the numbers needs an explanation.
 """
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import pandas as pd
 
 from orchestrator.report.data import Report
 from orchestrator.report.section import Column, Section, TextLine, filled_columns
+from orchestrator.report.speedup import distinctions
+from store.read.curves import predicted_break_evens
 from store.read.profiling import (
     CLASSES_OF_TIME,
     ProfileContext,
@@ -17,10 +20,14 @@ from store.read.profiling import (
     explain_profiles,
 )
 from store.rows.frames import groups, rows_of
+from sweeps.analysis.rows import KernelRow
 from sweeps.model.condition import Device
+from sweeps.model.metrics import METRICS
 from sweeps.model.profile import COUNTERS, IntervalEstimate, TimeClass
-from sweeps.number_format import is_missing
+from sweeps.number_format import format_number
+from sweeps.stats.roofline import Roofline
 from sweeps.text.condition_text import describe_condition
+from sweeps.text.reasons import RATIOS_OF_COSTS, explain_costs
 from workers.methods import purpose
 from workers.methods.arm_labels import params_label
 
@@ -31,6 +38,19 @@ _TITLE = (
 )
 MAX_KERNELS = 10
 """Kernels with counters of one file that a report lists."""
+FULL_FINDINGS = 6
+"""Findings of the audit that a report has in full; `breakeven audit` has all of them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CounterRow(KernelRow):
+    """View `kernel` with the counters of ncu."""
+
+    sm_throughput: float | None = None
+    memory_throughput: float | None = None
+    achieved_occupancy: float | None = None
+    l1_hit_rate: float | None = None
+    l2_hit_rate: float | None = None
 
 
 def why_sections(report: Report) -> Iterator[Section]:
@@ -69,34 +89,28 @@ def why_sections(report: Report) -> Iterator[Section]:
     yield from _counter_sections(report.counters)
 
 
-def _place(own: list[ProfiledArm]) -> str:
+def _place(own: Sequence[ProfiledArm]) -> str:
     plain = next((arm for arm in own if arm.row.method == "dense"), own[0])
     phase = {"forward": "", "prefill": ", prefill", "decode": ", one decode step"}[
         own[0].profile.phase
     ]
-    if is_missing(plain.row.model):
+    condition = {name: vars(plain.row)[name] for name in _TITLE}
+    if plain.row.model is None:
         return f"{phase}: imported profiles"
-    tokens = {"tokens": plain.tokens}
-    return (
-        f"{phase}:"
-        f" {describe_condition({name: getattr(plain.row, name) for name in _TITLE} | tokens)}"
-    )
+    return f"{phase}: {describe_condition(condition | {'tokens': plain.tokens})}"
 
 
-def _columns(own: list[ProfiledArm], device: Device) -> Iterator[Column]:
+def _columns(own: Sequence[ProfiledArm], device: Device) -> Iterator[Column]:
     """The wall and the classes that some arm has, each with its change, and what was started."""
     yield Column("arm", lambda arm: arm.label, left=True)
-    yield Column(
-        "wall, ms",
-        lambda arm: "-" if arm.profile.wall_s is None else f"{1e3 * arm.profile.wall_s:.3g}",
-    )
+    yield Column("wall, ms", lambda arm: format_number(arm.profile.wall_s, ".3g", 1e-3))
     if any(arm.profile.speedup for arm in own):
         yield Column("change of wall, %", _wall_change)
     for name, label in CLASSES_OF_TIME[device].items():
         if any(arm.profile.times.get(name) for arm in own):
-            yield _time_column(f"{label}, ms", name)
+            yield Column(f"{label}, ms", partial(_time_text, name=name))
             if any(arm.profile.changes for arm in own):
-                yield _change_column(f"change of {label}, % of wall", name)
+                yield Column(f"change of {label}, % of wall", partial(_change_text, name=name))
     yield Column(
         "launches" if device == "cuda" else "operator calls",
         lambda arm: f"{arm.profile.launches:.0f}",
@@ -108,27 +122,28 @@ def _columns(own: list[ProfiledArm], device: Device) -> Iterator[Column]:
 def _rates(found: ProfiledCondition) -> Iterator[Column]:
     """Rates where they are known, and the limit that holds."""
     yield Column("arm", lambda arm: arm.label, left=True)
-    for field, label in (("gflops", "GFLOP/s"), ("gb_per_s", "GB/s")):
-        yield _rate_column(label, field)
+    yield Column("GFLOP/s", _of_roofline(lambda roofline: format_number(roofline.gflops, ".3g")))
+    yield Column("GB/s", _of_roofline(lambda roofline: format_number(roofline.gb_per_s, ".3g")))
     if any(arm.roofline is not None and arm.peaks is not None for arm in found.arms):
-        yield Column(
-            "limit", lambda arm: "-" if arm.roofline is None else arm.roofline.limit, left=True
-        )
-    yield Column(
-        "without products",
-        lambda arm: "-" if (most := _rate(arm, "ceiling")) is None else f"{most:.2f}x at most",
-    )
+        yield Column("limit", _of_roofline(lambda roofline: roofline.limit), left=True)
+    yield Column("without products", _of_roofline(_ceiling_text))
 
 
-def _time_column(label: str, name: TimeClass) -> Column:
-    return Column(
-        label,
-        lambda arm: f"{1e3 * arm.profile.times[name]:.3g}" if name in arm.profile.times else "-",
-    )
+def _of_roofline(text: Callable[[Roofline], str]) -> Callable[[ProfiledArm], str]:
+    """A cell of an arm's roofline; a dash where there is none."""
+    return lambda arm: "-" if arm.roofline is None else text(arm.roofline)
 
 
-def _change_column(label: str, name: TimeClass) -> Column:
-    return Column(label, lambda arm: _per_cent(arm.profile.changes.get(name)))
+def _ceiling_text(roofline: Roofline) -> str:
+    return "-" if roofline.ceiling is None else f"{roofline.ceiling:.2f}x at most"
+
+
+def _time_text(arm: ProfiledArm, name: TimeClass) -> str:
+    return format_number(arm.profile.times.get(name), ".3g", 1e-3)
+
+
+def _change_text(arm: ProfiledArm, name: TimeClass) -> str:
+    return _per_cent(arm.profile.changes.get(name))
 
 
 def _wall_change(arm: ProfiledArm) -> str:
@@ -150,42 +165,29 @@ def _per_cent(found: IntervalEstimate | None) -> str:
     return f"{value} [{100 * found.low:+.1f}, {100 * found.high:+.1f}]"
 
 
-def _rate_column(label: str, field: str) -> Column:
-    return Column(label, lambda arm: "-" if (rate := _rate(arm, field)) is None else f"{rate:.3g}")
-
-
-def _rate(arm: ProfiledArm, field: str) -> float | None:
-    found: float | None = getattr(arm.roofline, field, None)
-    return found
-
-
 def _counter_sections(counters: pd.DataFrame) -> Iterator[Section]:
     """Hardware counters of kernels, which ncu records one by one: a table for each file and arm,
     longest kernels first.
     """
     for _, own in groups(counters, ("profile_id",)):
-        rows = rows_of(own.sort_values("rank"))
-        first, kernel_time_share = rows[0], rows[0].kernel_time_share
+        first, *_ = rows = rows_of(own.sort_values("rank"), CounterRow)
         label = (
-            str(first.label or first.file)
-            if is_missing(first.method)
-            else params_label(first.method, first.params)
+            f"{first.label or first.file}"
+            if first.method is None
+            else params_label(first.method, first.params or "")
         )
-        share = (
-            "is not known"
-            if is_missing(kernel_time_share)
-            else f"is {100 * kernel_time_share:.3g} %"
-        )
-        more = (
-            f"; the view kernel has {len(rows) - MAX_KERNELS} more"
-            if len(rows) > MAX_KERNELS
-            else ""
-        )
+        covered = first.kernel_time_share
+        share = "is not known" if covered is None else f"is {100 * covered:.3g} %"
+        left_out = len(rows) - MAX_KERNELS
+        more = f"; the view kernel has {left_out} more" if left_out > 0 else ""
         columns = [
             Column("kernel", lambda row: row.name, left=True, wraps=True),
             Column("runs", lambda row: f"{row.count:.3g}"),
             Column("ms", lambda row: f"{row.ms:.3g}"),
-            *(_counter_column(name) for name in COUNTERS),
+            *(
+                Column(f"{name.replace('_', ' ')}, %", partial(_counter_text, name=name))
+                for name in COUNTERS
+            ),
         ]
         yield Section(
             title=f"Kernels of {label} in {first.file}",
@@ -198,8 +200,43 @@ def _counter_sections(counters: pd.DataFrame) -> Iterator[Section]:
         )
 
 
-def _counter_column(name: str) -> Column:
-    def cell(row: Any) -> str:
-        return "-" if is_missing(value := getattr(row, name)) else f"{value:.1f}"
+def _counter_text(row: CounterRow, name: str) -> str:
+    return format_number(vars(row)[name], ".1f")
 
-    return Column(f"{name.replace('_', ' ')}, %", cell)
+
+def cost_model_sections(report: Report) -> Iterator[Section]:
+    """A line for each curve whose cost model predicts a break-even."""
+    models, noted = report.cost_models, False
+    lines: list[TextLine] = []
+    for row, text in predicted_break_evens(models, report.break_evens):
+        place = report.hosts.get((row.environment, row.host), "")
+        parts = [params_label(row.method, row.params)]
+        parts += [METRICS[row.metric].label] if models["metric"].nunique() > 1 else []
+        parts += [*distinctions(row, models), *([f"on {place}"] if place else [])]
+        costs = report.relative_costs.get((row.curve_id, row.environment, row.host, row.metric))
+        noted |= costs is not None
+        more = () if costs is None else explain_costs(row, costs)
+        lines += [TextLine(f"{', '.join(parts)}: {each}", "dim") for each in (text, *more)]
+    if lines:
+        yield Section(
+            title="Cost model: time = launch + work",
+            lines=lines,
+            note=RATIOS_OF_COSTS if noted else "",
+        )
+
+
+def audit_sections(report: Report) -> Iterator[Section]:
+    """Each contradiction and each doubtful finding with its numbers, and what would settle it;
+    `breakeven audit` has the notes.
+    """
+    findings = () if report.audit is None else report.audit.findings
+    found = [each for each in findings if each.severity != "note"]
+    if found:
+        lines = [
+            TextLine(f"{each.severity}: {each.sentence}. To settle it: {each.settles}", "yellow")
+            for each in found[:FULL_FINDINGS]
+        ]
+        left_out = len(found) - FULL_FINDINGS
+        more = f"{left_out} more: breakeven audit {report.name}{report.options}"
+        title = "Audit of these numbers"
+        yield Section(title=title, lines=lines, note=more if left_out > 0 else "")

@@ -1,0 +1,42 @@
+"""Options and arguments that several commands have, and the exit codes."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+Database = Annotated[
+    str | None,
+    typer.Option(
+        "--db",
+        envvar="BREAKEVEN_DB",
+        help="Database: a file or an SQLAlchemy URL.",
+        show_default="breakeven.db",
+    ),
+]
+SweepFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE", help="A sweep in YAML; or the name of one in the store or that ships."
+    ),
+]
+SweepName = Annotated[str, typer.Argument(metavar="NAME", help="Name of a sweep in the store.")]
+DeviceOption = Annotated[
+    Literal["cpu", "cuda"] | None, typer.Option("--device", help="What `device: auto` stands for.")
+]
+TableOrJson = Annotated[Literal["table", "json"], typer.Option("--format")]
+ANSWERED, UNANSWERED, INTERRUPTED = 0, 1, 130
+"""Exit codes; `INTERRUPTED` after Ctrl-C, SIGTERM or SIGHUP."""
+
+
+def parse_seconds(text: str) -> float:
+    """A duration of the command line in seconds: what a sweep file accepts."""
+    from sweeps.language.file_schema import stated_seconds
+
+    try:
+        found = stated_seconds(text)
+    except ValueError as problem:
+        raise typer.BadParameter(f"{problem}") from None
+    if not found:
+        raise typer.BadParameter(f"{text!r} is no time; write 30s, 10m or 1h")
+    return found

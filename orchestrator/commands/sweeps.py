@@ -1,0 +1,112 @@
+"""Commands on the sweeps of a store: their state, their report, and a new analysis."""
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+import typer
+
+from orchestrator import text_table
+from orchestrator.commands.options import Database, SweepName
+from store.errors import StoreError
+from store.open.engine import connect, connect_readonly
+from sweeps.model.metrics import INTERVAL
+
+MAX_POINTS = 60
+"""Speed-ups that the state of one sweep lists."""
+
+
+def report(
+    name: SweepName,
+    db: Database = None,
+    form: Annotated[
+        Literal["table", "markdown", "html", "latex", "json", "csv"], typer.Option("--format")
+    ] = "table",
+    *,
+    detail: Annotated[
+        bool, typer.Option("--detail", help="All points, cost models, memory, audit, flags.")
+    ] = False,
+    reasons: Annotated[bool, typer.Option("--why", help="Where the time goes, too.")] = False,
+) -> None:
+    """Print the report of a sweep."""
+    from orchestrator.report.data import load_report
+    from orchestrator.report.render import write_report
+    from orchestrator.text_table import output
+
+    write_report(load_report(db, name), form, output(), db, detail=detail, reasons=reasons)
+
+
+def status(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="One sweep; default: all.")
+    ] = None,
+    db: Database = None,
+) -> None:
+    """One line for each sweep (newest revision): jobs by state, comparisons measured and failed; of
+    one also the answer so far.
+    """
+    from store.read.queries import find_sweep, sweep_summaries
+    from store.write.queue import progress
+
+    engine = connect_readonly(db)
+    chosen = None if name is None else find_sweep(engine, name)["id"]
+    rows = []
+    for sweep in sweep_summaries(engine):
+        if chosen in (None, sweep["id"]):
+            state = progress(engine, sweep["id"])
+            counts = (
+                ", ".join(f"{count} {word}" for word, count in state.counts.items() if count)
+                or "none"
+            )
+            measured = f"{state.measured} of {state.comparisons}"
+            summary = (sweep["name"], sweep["submitted_at"], counts, measured, str(state.failed))
+            rows.append((*summary, sweep["question"]))
+    if not rows:
+        raise StoreError("the store holds no sweep; run one: breakeven run quickstart")
+    headings = ("sweep", "submitted (UTC)", "jobs", "measured", "failed", "question")
+    lines = text_table.table_lines(headings, rows)
+    for line in (*lines, *(() if name is None else _known_so_far(db, name))):
+        typer.echo(line)
+
+
+def _known_so_far(db: str | None, name: str) -> Iterator[str]:
+    """The answer by what is stored, and every speed-up with its interval and the visits that it
+    rests on.
+    """
+    from orchestrator.report.answers import answer_sections
+    from orchestrator.report.data import PointRow, load_report
+    from orchestrator.report.speedup import arm_label_of, distinctions, speedup_of
+    from store.rows.frames import rows_of
+
+    found = load_report(db, name)
+    for section in answer_sections(found):
+        yield from ("", *(line.text for line in section.lines))
+    shown = found.main_speedups.sort_values(["method", "params", "tokens"])
+    listed = []
+    for row in rows_of(shown, PointRow):
+        arm = ", ".join((arm_label_of(row), *distinctions(row, shown)))
+        tokens = "" if row.tokens is None else f"{row.tokens:.0f}"
+        speedup = speedup_of(row)
+        listed.append((arm, tokens, speedup.numbers, speedup.word, f"{row.rounds:.0f}"))
+    if listed:
+        yield ""
+        yield from text_table.table_lines(
+            ("arm", "tokens", f"speed-up [{INTERVAL}]", "verdict", "visits"), listed[:MAX_POINTS]
+        )
+    if len(listed) > MAX_POINTS:
+        yield f"and {len(listed) - MAX_POINTS} more: breakeven report {name}"
+
+
+def reanalyse_stored(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="One sweep; default: everything.")
+    ] = None,
+    db: Database = None,
+) -> None:
+    """Derive again what follows from the raw samples."""
+    from store.write.record import reanalyse
+    from store.write.submission import label_stored_arms
+    from workers.methods.arm_labels import params_label
+
+    engine = connect(db)
+    typer.echo(f"{reanalyse(engine, name)} comparisons analysed again")
+    label_stored_arms(engine, params_label)

@@ -1,1 +1,0 @@
-"""Sections of a detailed report, one module each."""
