@@ -22,7 +22,7 @@ SQL = re.compile(
 )
 
 MAX_CODE_TOKENS = {
-    "sweeps": 104_700,
+    "sweeps": 104_800,
     "workers": 99_600,
     "store": 81_700,
     "orchestrator": 60_500,
