@@ -12,6 +12,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
 
+from tests.webapp import stored
 from tests.webapp.served import CHART, CHROMIUM, FLAGS, WAIT_MS, served_app
 from tests.webapp.simulated import SIZES, job, quickstart_answer, store_sweep
 from webapp import queries
@@ -41,7 +42,7 @@ def main() -> int:
         url = sys.argv[1] if len(sys.argv) > 1 else str(Path(folder) / "simulated.db")
         if len(sys.argv) < 2:
             store_sweep(url, "quickstart", [job(size) for size in SIZES], quickstart_answer)
-        sweep = queries.measured_sweeps(url)[0]["name"]
+        sweep = stored.read(url, queries.measured_sweeps)[0]["name"]
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         with served_app(url, Path(folder)) as address:
             for name, (path, scheme, height) in PAGES.items():
