@@ -21,7 +21,6 @@ from orchestrator.commands.options import (
     TableOrJson,
     parse_seconds,
 )
-from orchestrator.loop.progress import job_label
 from orchestrator.plan import planning
 from orchestrator.plan.planning import Plan, make_plan, require_feasible
 from orchestrator.plan.preview import preview
@@ -342,6 +341,8 @@ def conclude_run(
 
 def skipped_line(job: Job) -> str:
     """A job that was not measured: its condition and arms, and how long it may take."""
+    from orchestrator.loop.progress import job_label  # imports rich, which a plan does without
+
     arms = ", ".join(arm_label(job.arms[pair.arm]) for pair in job.pairs)
     runtime = f", {job.condition.runtime}" if job.compiled else ""
     return f"{job_label(job)}{runtime}: {arms}; takes at most {duration(job_seconds(job))}"

@@ -109,7 +109,7 @@ def test_quality_stands_beside_speed_ups_over_the_same_baseline(path: Path) -> N
     """
     report = load_report(str(path), "llm")
     (section,) = difference_sections(report)
-    shown = {params_label(row.method, row.params): row.speedups for row in section.rows}
+    shown = {params_label(arm.row.method, arm.row.params): arm.speedups for arm in section.rows}
     decoding = 31 * 0.030
     for arm, faster in {"larosa sparsity=0.5": 1.5, "adaptivocab tokens=500": 1.2}.items():
         assert float(shown[arm].removesuffix("x")) == pytest.approx(
