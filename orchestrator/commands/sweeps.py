@@ -74,8 +74,9 @@ def _known_so_far(db: str | None, name: str) -> Iterator[str]:
     """
     from orchestrator.report.answers import answer_sections
     from orchestrator.report.data import PointRow, load_report
-    from orchestrator.report.speedup import arm_label_of, distinctions, speedup_of
+    from orchestrator.report.speedup import arm_label_of, distinctions
     from store.rows.frames import rows_of
+    from sweeps.analysis.labels import conclude_speedup
 
     found = load_report(db, name)
     for section in answer_sections(found):
@@ -85,7 +86,7 @@ def _known_so_far(db: str | None, name: str) -> Iterator[str]:
     for row in rows_of(shown, PointRow):
         arm = ", ".join((arm_label_of(row), *distinctions(row, shown)))
         tokens = "" if row.tokens is None else f"{row.tokens:.0f}"
-        speedup = speedup_of(row)
+        speedup = conclude_speedup(row)
         listed.append((arm, tokens, speedup.numbers, speedup.word, f"{row.rounds:.0f}"))
     if listed:
         yield ""

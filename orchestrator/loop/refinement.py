@@ -23,7 +23,7 @@ from sweeps.model.kinds import KINDS
 from sweeps.number_format import WHOLE, count, duration
 from sweeps.stats.curve import Curve, Point, break_even
 from sweeps.stats.search import next_request, point_alpha, scan
-from sweeps.text.curves import describe_break_even, describe_curve
+from sweeps.text.curves import describe_break_even, describe_curve, points_left_out
 from workers.methods.arm_labels import arm_label
 
 MAX_CURVES_SHOWN = 40
@@ -403,6 +403,7 @@ def claim_text(curve: Curve, axis: str | None) -> str:
         axis=curve.axis,
         varied_parameter=axis,
         why=describe_curve(curve, axis),
+        left_out=points_left_out(curve),
         **found.model_dump(exclude={"crossings"}),
     )
     rows = [

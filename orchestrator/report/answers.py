@@ -23,11 +23,10 @@ from orchestrator.report.speedup import (
     distinctions,
     shortfall,
     shown_curves,
-    speedup_of,
 )
 from store.read.profiling import CLASSES_OF_TIME, explain_profiles
 from store.rows.frames import groups, rows_of
-from sweeps.analysis.labels import GAINS, PROBABLE, SMALL, Finding
+from sweeps.analysis.labels import GAINS, PROBABLE, SMALL, Finding, conclude_speedup
 from sweeps.analysis.rows import BreakEvenRow, EffectRow
 from sweeps.model.flags import FLAGS, split_flags, wrong
 from sweeps.model.kinds import KINDS
@@ -158,7 +157,7 @@ def _ceiling_lines(report: Report) -> Iterator[TextLine]:
     methods = {row.method for row in report.points}
     if known and len({row.method for row in cut}) < len(methods):
         texts = [
-            f"{speedup_of(row).numbers} ({arm_label_of(row)}, {row.tokens:.0f} tokens)"
+            f"{conclude_speedup(row).numbers} ({arm_label_of(row)}, {row.tokens:.0f} tokens)"
             for row in dict.fromkeys((known[0], known[-1]))
         ]
         yield TextLine(
@@ -309,7 +308,7 @@ def next_steps_of(report: Report, sweep: str = "") -> Iterator[str]:
     short: set[str] = set()
     unclear: set[str] = set()
     for row in report.points:
-        finding = speedup_of(row).finding
+        finding = conclude_speedup(row).finding
         if finding is Finding.INSUFFICIENT:
             short.add(row.comparison_id)
         elif finding in PROBABLE | {Finding.UNCLEAR, Finding.NO_INTERVAL} and not row.flags:
@@ -349,7 +348,7 @@ def decisions_of(report: Report) -> Iterator[str]:
         )
     findings: dict[str, set[Finding]] = defaultdict(set)
     for row in rows:
-        findings[arm_label_of(row)].add(speedup_of(row).finding)
+        findings[arm_label_of(row)].add(conclude_speedup(row).finding)
     slower = [label for label, found in findings.items() if found == {Finding.LOSS}]
     if slower:
         more = f" and {len(slower) - MAX_NAMED} more" if len(slower) > MAX_NAMED else ""
@@ -364,7 +363,7 @@ def legend(report: Report) -> Iterator[str]:
     intervals count.
     """
     differences = report.effects[report.effects["compared"] == "difference"]
-    findings = {speedup_of(row).finding for row in report.points}
+    findings = {conclude_speedup(row).finding for row in report.points}
     findings |= {change_of(row).finding for row in rows_of(differences, EffectRow)}
     if findings & PROBABLE:
         yield (

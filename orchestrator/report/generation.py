@@ -22,7 +22,6 @@ from orchestrator.report.speedup import (
     curve_sections,
     realised_text,
     shown_curves,
-    speedup_of,
     worst_first,
 )
 from store.read.curves import label_hosts
@@ -40,6 +39,7 @@ from sweeps.analysis.labels import (
     SPEEDUP,
     Conclusion,
     conclude_interval,
+    conclude_speedup,
     stacks_of,
     unanswered,
 )
@@ -147,7 +147,7 @@ class ArmComparison:
     def speedup(self, metric: str) -> Conclusion:
         """The speed-up by one metric."""
         row = self.by_metric.get(metric)
-        return unanswered(SPEEDUP, "not requested") if row is None else speedup_of(row)
+        return unanswered(SPEEDUP, "not requested") if row is None else conclude_speedup(row)
 
     @property
     def main_speedup(self) -> Conclusion:

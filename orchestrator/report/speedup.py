@@ -12,7 +12,7 @@ from orchestrator.report.data import PointRow, Report
 from orchestrator.report.section import Column, Section, TextLine, join_flags, style_of
 from store.read.curves import with_ceilings
 from store.rows.frames import groups, rows_of
-from sweeps.analysis.labels import SPEEDUP, Conclusion, conclude_row
+from sweeps.analysis.labels import conclude_speedup
 from sweeps.analysis.rows import BreakEvenRow, CeilingRow, CostModelRow, SpeedupRow
 from sweeps.model.flags import split_flags, wrong
 from sweeps.model.kinds import THREAD_FIELDS
@@ -20,7 +20,7 @@ from sweeps.model.metrics import INTERVAL, METRICS
 from sweeps.number_format import axis_label, count, image_text
 from sweeps.stats.pooling import realised_share
 from sweeps.text.condition_text import describe_condition
-from sweeps.text.curves import LEFT_OUT_SENTENCE, describe_break_even, token_unit
+from sweeps.text.curves import describe_break_even, token_unit
 from sweeps.text.reasons import ceiling_of, left_to_gain
 from workers.methods import purpose
 from workers.methods.arm_labels import params_label
@@ -43,11 +43,6 @@ POINTS_SHARE = (
 """Columns that are equal for all rows of one section; ratios are never mixed across these."""
 MAX_LINES = 12
 """Curves along a number of the condition that a report lists."""
-
-
-def speedup_of(row: SpeedupRow) -> Conclusion:
-    """What a row of the view `speedup` allows to conclude."""
-    return conclude_row(SPEEDUP, row, "speedup")
 
 
 def arm_label_of(row: SpeedupRow) -> str:
@@ -135,9 +130,9 @@ _COLUMNS = (
     Column("MACs promise", lambda row: f"{row.speedup_macs:.2f}x"),
     Column("realised", realised_text),
     Column("ms", lambda row: f"{row.baseline_ms:.3g} → {row.arm_ms:.3g}"),
-    Column(f"speed-up [{INTERVAL}]", lambda row: speedup_of(row).numbers),
+    Column(f"speed-up [{INTERVAL}]", lambda row: conclude_speedup(row).numbers),
     Column("pairs", lambda row: f"{row.pairs:.0f}"),
-    Column("verdict", lambda row: speedup_of(row).word, left=True),
+    Column("verdict", lambda row: conclude_speedup(row).word, left=True),
     Column("notes", _notes, left=True, wraps=True),
 )
 
@@ -160,7 +155,7 @@ def speedup_sections(report: Report) -> Iterator[Section]:
             title=condition_title(report, condition),
             columns=_COLUMNS,
             rows=worst_first(rows_of(points, PointRow), lambda row: row.tokens or 0),
-            row_style=lambda row: style_of(speedup_of(row).word),
+            row_style=lambda row: style_of(conclude_speedup(row).word),
         )
         for key, curves in groups(_curves_of(break_evens, condition, points), ("axis",)):
             yield Section(
@@ -272,9 +267,7 @@ def break_even_line(rows: Sequence[BreakEvenRow]) -> str:
     """
     first = rows[0]
     sentence = describe_break_even(rows, token_unit(first))
-    if first.why.removesuffix(".").lower() in sentence.lower():
-        return f"{sentence}."
-    return f"{sentence}. {LEFT_OUT_SENTENCE.sub('', first.why) if first.points else first.why}"
+    return f"{sentence}." if first.verdict == "pays_between" else f"{sentence}. {first.why}"
 
 
 def _left_text(row: CeilingRow) -> str:
@@ -284,7 +277,7 @@ def _left_text(row: CeilingRow) -> str:
 
 _CEILING_COLUMNS = (
     *_COLUMNS[:3],
-    Column(f"reached [{INTERVAL}]", lambda row: speedup_of(row).numbers),
+    Column(f"reached [{INTERVAL}]", lambda row: conclude_speedup(row).numbers),
     Column(f"cut for nothing [{INTERVAL}]", lambda row: ceiling_of(row).numbers),
     Column("MACs promise", lambda row: f"{row.speedup_macs:.2f}x"),
     Column("left at most", _left_text),

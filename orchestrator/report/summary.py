@@ -15,7 +15,7 @@ from orchestrator.report import answers, differences, speedup
 from orchestrator.report.data import PointRow, Report
 from orchestrator.report.section import Column, Section, TextLine, style_of
 from store.rows.frames import groups, rows_of
-from sweeps.analysis.labels import Finding
+from sweeps.analysis.labels import Finding, conclude_speedup
 from sweeps.analysis.rows import BreakEvenRow
 from sweeps.model.flags import FLAGS, split_flags
 from sweeps.model.metrics import INTERVAL, SPEED_FLOOR
@@ -173,11 +173,11 @@ def _is_flagged(row: PointRow) -> bool:
 
 def _style(arm: ArmSummary, size: float) -> str:
     row = arm.points.get(size)
-    return "" if row is None else style_of(speedup.speedup_of(row).word)
+    return "" if row is None else style_of(conclude_speedup(row).word)
 
 
 def _sign(row: PointRow) -> tuple[str, str]:
-    return _SIGNS.get(speedup.speedup_of(row).finding, _NOT_CLEAR)
+    return _SIGNS.get(conclude_speedup(row).finding, _NOT_CLEAR)
 
 
 def _half_width_cell(arm: ArmSummary) -> str:

@@ -38,7 +38,7 @@ from sweeps.model.flags import split_flags, wrong
 from sweeps.stats.curve import Curve, Point, break_even, fit_points, launch_work_of, predicted
 from sweeps.stats.pooling import SpeedUp
 from sweeps.stats.timing import ANALYSIS_VERSION
-from sweeps.text.curves import AMOUNT_WORDS, describe_curve
+from sweeps.text.curves import AMOUNT_WORDS, describe_curve, points_left_out
 
 SIZE_AXES = ("tokens", "gmacs", "image_size")
 """Axes along which the image size or the prompt's length varies, on a scale without zero."""
@@ -354,6 +354,7 @@ def break_even_rows(
             for name in ("verdict", "points", "x_first", "x_last", "worst_loss", "largest_gain")
         },
         "why": _why(rows, curve, varied),
+        "left_out": points_left_out(curve),
         "point_alpha": alpha,
         "floor": max(row.floor for row in rows),
         "analysis_version": ANALYSIS_VERSION,

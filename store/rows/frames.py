@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, fields
-from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints, overload
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
 from sqlalchemy import Engine, Select
 
@@ -14,18 +14,12 @@ if TYPE_CHECKING:
 _R = TypeVar("_R")
 
 
-@overload
-def rows_of(frame: "pd.DataFrame") -> list[Any]: ...
-@overload
-def rows_of(frame: "pd.DataFrame", kind: type[_R]) -> list[_R]: ...
-def rows_of(frame: "pd.DataFrame", kind: type[_R] | None = None) -> list[Any]:
+def rows_of(frame: "pd.DataFrame", kind: type[_R]) -> list[_R]:
     """The rows of a frame as values of a dataclass (`sweeps.analysis.rows`) that names the columns
     to take; `None` for NULL and NaN.
 
     Raises `KeyError` where the frame lacks a column without a default.
     """
-    if kind is None:  # until every caller names one
-        return list(frame.itertuples())
     columns = {
         name: _cells(frame[name], convert)
         for name, convert, required in _fields(kind)

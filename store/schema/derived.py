@@ -181,6 +181,8 @@ class BreakEvenRow(SQLModel, table=True):
     point_alpha: float | None = None
     """Level of its points' intervals where their places were chosen one after the other; NULL: that
     of each comparison."""
+    left_out: str | None = None
+    """Where the points lie that a flag excludes, such as `9, 64`."""
 
 
 class CostModelRow(SQLModel, table=True):

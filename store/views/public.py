@@ -296,7 +296,7 @@ def _break_even() -> Select[Any]:
         "axis varied_parameter verdict x x_low x_high direction grid_limited points points_missing"
         " why floor curve_id"
     )
-    added = "x_first x_last worst_loss largest_gain point_alpha"
+    added = "x_first x_last worst_loss largest_gain point_alpha left_out"
     return _of_curves(BREAK_EVEN, figures, added)
 
 

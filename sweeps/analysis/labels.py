@@ -7,14 +7,13 @@ members of `Finding`.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 from math import isfinite, nan, prod
 from typing import Any, Literal, NamedTuple
 
 from sweeps.analysis.rows import SpeedupRow
 from sweeps.model.metrics import METRICS, MetricSpec, metric
-from sweeps.number_format import is_missing
 from sweeps.stats.quality import interval_verdict
 
 MAX_DIGITS = 12
@@ -313,25 +312,12 @@ def _rounded(number: float, digits: int) -> float:
     return float(f"{number:.{digits}f}") + 0.0
 
 
-def conclude_row(effect: Effect, row: Any, column: str) -> Conclusion:
-    """What a row of a public view allows to conclude about the effect in `column`.
-
-    The row, a mapping or an object with the columns as attributes, also has `{column}_low`,
-    `{column}_high`, `verdict` and `floor`, and of a speed-up `pairs` and `pairs_min`.
-    """
-
-    def value(name: str) -> Any:
-        return row.get(name) if isinstance(row, Mapping) else getattr(row, name, None)
-
-    bounds = (value(name) for name in (column, f"{column}_low", f"{column}_high"))
-    counted = value("pairs"), value("pairs_min")
-    pairs = None if any(map(is_missing, counted)) else (int(counted[0]), int(counted[1]))
-    return conclude(effect, *bounds, verdict=value("verdict"), floor=value("floor"), pairs=pairs)
-
-
-def conclude_speedup(row: SpeedupRow) -> Conclusion:
-    """What a row of the view `speedup` allows to conclude."""
-    return conclude_row(SPEEDUP, row, "speedup")
+def conclude_speedup(row: SpeedupRow, effect: Effect = SPEEDUP) -> Conclusion:
+    """What a row of the view `speedup` allows to conclude, in the words of `effect`."""
+    bounds = (row.speedup, row.speedup_low, row.speedup_high)
+    known = row.pairs is not None and row.pairs_min is not None
+    pairs = (row.pairs or 0, row.pairs_min or 0) if known else None
+    return conclude(effect, *bounds, verdict=row.verdict, floor=row.floor, pairs=pairs)
 
 
 def conclude_change(

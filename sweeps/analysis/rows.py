@@ -186,6 +186,7 @@ class ClaimRow(SizedRow):
     x_first: float | None = None
     x_last: float | None = None
     direction: str | None = None
+    left_out: str | None = None
     points_missing: int = 0
     worst_loss: float | None = None
     largest_gain: float | None = None

@@ -2,7 +2,6 @@
 of a map.
 """
 
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
@@ -15,10 +14,6 @@ from sweeps.number_format import WHOLE, axis_label, axis_value, count
 from sweeps.stats.curve import NEVER_GAIN, Curve, Point
 from sweeps.stats.pooling import Verdict
 
-LEFT_OUT = "Wrong by a flag, and left out: "
-"""Begins the sentence on the points that do not count."""
-LEFT_OUT_SENTENCE = re.compile(rf" ?{LEFT_OUT}(.+?)\.(?= |$)")
-"""In the column `why` of the view `break_even`."""
 NOT_SHOWN = "not shown to pay"
 """Of a curve of which no point is faster, and none can gain much."""
 BREAK_EVEN_NOTE = (
@@ -185,13 +180,8 @@ def describe_missing(row: ClaimRow) -> str:
 
 
 def _left_out(row: ClaimRow) -> str:
-    """The points that a flag excludes, such as `left out by a flag: 9, 64`; empty where there are
-    none, or the claim names them.
-    """
-    if row.verdict == "pays_between" or not row.points:
-        return ""
-    found = LEFT_OUT_SENTENCE.search(str(row.why))
-    return f"left out by a flag: {found[1]}" if found else ""
+    """The points that a flag excludes, such as `left out by a flag: 9, 64`."""
+    return f"left out by a flag: {row.left_out}" if row.left_out else ""
 
 
 def describe_cost_model(row: CostModelRow, token_unit: str) -> str:
@@ -418,7 +408,7 @@ AMOUNT_WORDS: dict[Verdict, str] = {
 def describe_curve(
     curve: Curve, parameter: str | None = None, words: Mapping[Verdict, str] = WORDS
 ) -> str:
-    """The stretches of equal verdict along the axis in a sentence, and which points do not count.
+    """The stretches of equal verdict along the axis in a sentence.
 
     `parameter` is the one that varies along the axis `parameter`.
     """
@@ -430,16 +420,15 @@ def describe_curve(
     stretches = [f"{words[verdict]} at {_stretch(run, curve.axis)}" for verdict, run in runs]
     if nothing := [point for point in usable if point.no_op]:
         stretches.append(f"removes nothing at {_stretch(nothing, curve.axis)}")
-    sentences = (
-        [f"Along {axis_label(curve.axis, parameter).along}: {', '.join(stretches)}."]
-        if stretches
-        else ["No points were measured."]
-    )
-    if wrong := [
-        axis_value(point.x, curve.axis, PLACE_DIGITS) for point in curve.points if point.wrong
-    ]:
-        sentences.append(f"{LEFT_OUT}{', '.join(wrong)}.")
-    return " ".join(sentences)
+    if not stretches:
+        return "No points were measured."
+    return f"Along {axis_label(curve.axis, parameter).along}: {', '.join(stretches)}."
+
+
+def points_left_out(curve: Curve) -> str | None:
+    """Where the points lie that do not count as a flag marks them as wrong, such as `9, 64`."""
+    wrong = [point.x for point in curve.points if point.wrong]
+    return ", ".join(axis_value(x, curve.axis, PLACE_DIGITS) for x in wrong) or None
 
 
 def _stretch(points: Sequence[Point], axis: str) -> str:

@@ -63,11 +63,12 @@ def test_nothing_to_estimate(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 
 def test_a_wrong_time_is_refused(tmp_path: Path) -> None:
-    """What is no duration is named."""
+    """What is no duration is wrong usage, and named."""
     done = CliRunner().invoke(
         app, ["calibrate", "--db", str(tmp_path / "store.db"), "--time", "soon"]
     )
-    assert "'soon' is no duration" in str(done.exception)
+    assert done.exit_code == 2
+    assert "'soon' is no duration" in done.output
 
 
 @pytest.mark.slow

@@ -4,15 +4,22 @@ interval before it.
 
 import json
 import re
+from dataclasses import fields
 from typing import Any
 
 import pandas as pd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.report.generation import ArmComparison, describe_stacks, with_quality
+from orchestrator.report.generation import (
+    ArmComparison,
+    QualityPointRow,
+    describe_stacks,
+    with_quality,
+)
 from sweeps.analysis.labels import ComparisonState
 from sweeps.model.kinds import KINDS
+from tests.fixtures.typed_rows import row_of
 
 WHERE = {
     "model": "m",
@@ -113,6 +120,19 @@ def controls(change: tuple[float, float, float] | None, *, tuned: bool) -> pd.Da
     return pd.DataFrame([row] if tuned else [], columns=list(row))
 
 
+def points(frame: pd.DataFrame) -> list[QualityPointRow]:
+    """The rows as the report has them."""
+    names = {field.name for field in fields(QualityPointRow)} & set(frame.columns)
+    records = frame[sorted(names)].to_dict("records")
+    return [
+        row_of(
+            QualityPointRow,
+            **{str(name): None if pd.isna(cell) else cell for name, cell in record.items()},
+        )
+        for record in records
+    ]
+
+
 def check(text: str) -> None:
     """Every number with a word in a text agrees with it."""
     for value, low, high, word in SPEED.findall(text):
@@ -167,7 +187,7 @@ def test_a_sentence_contradicts_none_of_its_numbers(
     joined = with_quality(
         found, effects(change, verdict), requested, controls(control, tuned=tuned)
     )
-    sentence = ArmComparison(joined, METRICS).describe("dense")
+    sentence = ArmComparison(points(joined), METRICS).describe("dense")
     check(sentence)
     if change is None:
         words = {
@@ -192,7 +212,9 @@ def test_a_product_rests_on_intervals(
     steps = '[{"method":"a","r":1},{"method":"b","s":2}]'
     whole = [{**row, "method": "a+b", "params": steps, "arm_id": "a+b"} for row in one]
     frames = [one, other, whole] if both else [one, whole]
-    (line,) = describe_stacks([ArmComparison(pd.DataFrame(rows), METRICS) for rows in frames])
+    (line,) = describe_stacks(
+        [ArmComparison(points(pd.DataFrame(rows)), METRICS) for rows in frames]
+    )
     parts = [next(row for row in rows if row["metric"] == "time_per_char") for rows in (one, other)]
     enough = both and all(
         row["pairs"] >= 6 and row["verdict"] not in ("insufficient", "quarantined") for row in parts

@@ -81,7 +81,7 @@ def test_time_that_is_left_goes_to_too_few_pairs(store: Store, cluster: Cluster)
     """One job does not fit into the time: the other one, which came back with too few pairs, is
     measured until it is clear.
     """
-    jobs = [job("a", pairs_min=50), job("b", image_size=64, budget_s=1e5, timeout_s=2e5)]
+    jobs = [job("a", pairs_min=50), job("b", image_size=64, budget_s=1e8, timeout_s=2e8)]
     result, _ = limited(store, jobs, cluster, limit_s=90.0)
     assert (result.plan.answered, result.plan.insufficient) == (1, {})
     assert [left.pairs for left in result.plan.jobs] == [jobs[1].pairs]

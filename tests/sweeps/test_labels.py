@@ -3,6 +3,7 @@ rounding meet.
 """
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -18,11 +19,13 @@ from sweeps.analysis.labels import (
     Effect,
     Finding,
     conclude,
-    conclude_row,
+    conclude_speedup,
     unanswered,
 )
+from sweeps.analysis.rows import SpeedupRow
 from sweeps.stats.pooling import ratio_verdict
 from sweeps.stats.quality import interval_verdict
+from tests.fixtures.typed_rows import row_of
 
 EFFECTS = (SPEEDUP, SPEEDUP._replace(digits=2, mark="×"), BITS, TOP1, TASK)
 VERDICTS = (
@@ -249,14 +252,15 @@ def test_too_few_pairs_have_no_multiplier() -> None:
     """Below `pairs: min` a speed-up is how many pairs there are: neither value nor interval, in no
     form.
     """
-    row = {
-        "speedup": 1.499,
-        "speedup_low": 1.2,
-        "speedup_high": 1.8,
-        "verdict": "insufficient",
-        "floor": 0.02,
-    }
-    found = conclude_row(SPEEDUP, {**row, "pairs": 1, "pairs_min": 30}, "speedup")
+    row = row_of(
+        SpeedupRow,
+        speedup=1.499,
+        speedup_low=1.2,
+        speedup_high=1.8,
+        verdict="insufficient",
+        floor=0.02,
+    )
+    found = conclude_speedup(replace(row, pairs=1, pairs_min=30))
     assert (found.numbers, found.estimate, found.interval) == ("1 of 30 pairs", "-", "–")
     assert "1.499" not in found.phrase
-    assert conclude_row(SPEEDUP, row, "speedup").numbers == "-"
+    assert conclude_speedup(row).numbers == "-"

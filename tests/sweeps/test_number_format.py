@@ -4,7 +4,15 @@ import math
 
 import pytest
 
-from sweeps.analysis.labels import BITS, SPEEDUP, TASK, conclude, conclude_interval, conclude_row
+from sweeps.analysis.labels import (
+    BITS,
+    SPEEDUP,
+    TASK,
+    conclude,
+    conclude_interval,
+    conclude_speedup,
+)
+from sweeps.analysis.rows import SpeedupRow
 from sweeps.number_format import (
     AXIS_LABELS,
     axis_value,
@@ -14,6 +22,7 @@ from sweeps.number_format import (
     is_missing,
     with_interval,
 )
+from tests.fixtures.typed_rows import row_of
 
 
 @pytest.mark.parametrize(
@@ -61,16 +70,10 @@ def test_conclusion_of_a_row_and_of_an_interval() -> None:
     """A row of a view has verdict and floor of its own; an interval without a verdict is compared
     with the effect's floor.
     """
-    row = {
-        "speedup": 1.2,
-        "speedup_low": 1.1,
-        "speedup_high": 1.3,
-        "verdict": "faster",
-        "floor": 0.01,
-    }
-    assert conclude_row(SPEEDUP, row, "speedup") == conclude(
-        SPEEDUP, 1.2, 1.1, 1.3, verdict="faster", floor=0.01
+    row = row_of(
+        SpeedupRow, speedup=1.2, speedup_low=1.1, speedup_high=1.3, verdict="faster", floor=0.01
     )
+    assert conclude_speedup(row) == conclude(SPEEDUP, 1.2, 1.1, 1.3, verdict="faster", floor=0.01)
     assert conclude_interval(TASK, 0.2, 0.15, 0.25).word == "worse"
     assert conclude_interval(BITS, 0.001, -0.002, 0.003).word == "same"
     assert conclude_interval(BITS, None, None, None).word == "not measured"

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from sweeps.analysis.labels import SPEEDUP, conclude_row
+from store.rows.frames import rows_of
+from sweeps.analysis.labels import conclude_speedup
+from sweeps.analysis.rows import SpeedupRow
 from tests.webapp import stored
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import charts, page_text
@@ -80,14 +82,12 @@ def test_points_are_worded_as_in_the_report(opened: Open, filled: str) -> None:
     table = opened(filled, sweep="quickstart", table="true").dataframe[0].value
     rows = [
         row
-        for row in stored.read(filled, queries.view_rows, "quickstart", "speedup").itertuples()
+        for row in rows_of(
+            stored.read(filled, queries.view_rows, "quickstart", "speedup"), SpeedupRow
+        )
         if row.flags != "thermal_slowdown"
     ]
-    printed = {
-        (found.word, found.interval)
-        for row in rows
-        if (found := conclude_row(SPEEDUP, row, "speedup"))
-    }
+    printed = {(found.word, found.interval) for row in rows if (found := conclude_speedup(row))}
     assert set(zip(table["word"], table["interval"], strict=True)) == printed
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from store.rows.frames import rows_of
-from sweeps.analysis.labels import GAINS, LOSSES, SPEEDUP, Conclusion, conclude_row
+from sweeps.analysis.labels import GAINS, LOSSES, SPEEDUP, Conclusion, conclude_speedup
 from sweeps.analysis.rows import CeilingRow, SpeedupRow
 from sweeps.model.flags import split_flags
 from sweeps.model.kinds import KINDS
@@ -68,7 +68,7 @@ def metrics_in(found: Iterable[str]) -> list[str]:
 
 def speed(point: SpeedupRow) -> Conclusion:
     """What a point allows to conclude."""
-    return conclude_row(SHOWN, point, "speedup")
+    return conclude_speedup(point, SHOWN)
 
 
 def undecided(points: pd.DataFrame) -> pd.Series:
