@@ -265,18 +265,23 @@ def geometry(model: str) -> LanguageNetwork | None:
             f"there is no folder {model}; a relative one counts from the current folder"
         )
     weights = sorted(folder.glob("*.safetensors"))
-    right = "write what `save_pretrained` of transformers wrote"
-    if any(folder.glob("*.bin")):
-        right = "save its pickled weights again as safetensors: nothing is unpickled here"
-    needed = {
-        "config.json, which describes the model": (folder / "config.json").is_file(),
-        "tokenizer.json, a fast tokenizer, which is saved apart from the model": (
-            folder / "tokenizer.json"
-        ).is_file(),
-        "weights (*.safetensors)": weights,
-    }
-    for what, there in needed.items():
-        if not there:
+    saved = "write what `save_pretrained` of transformers wrote"
+    pickled = "save its pickled weights again as safetensors: nothing is unpickled here"
+    for pattern, what, right in (
+        ("config.json", "config.json, which describes the model", saved),
+        (
+            "tokenizer.json",
+            "tokenizer.json, a fast tokenizer, which is saved apart from the model",
+            f"AutoTokenizer.from_pretrained(NAME).save_pretrained({model!r}) of transformers"
+            " writes one",
+        ),
+        (
+            "*.safetensors",
+            "weights (*.safetensors)",
+            pickled if any(folder.glob("*.bin")) else saved,
+        ),
+    ):
+        if not any(folder.glob(pattern)):
             raise ValueError(f"{model} holds no {what}; {right}")
     shapes: dict[str, list[int]] = {}
     for file in weights:

@@ -192,7 +192,7 @@ def bars(
         return []
     second = alt.X2 if isinstance(value, alt.X) else alt.Y2
     place = type(value)(f"{ends[0]}:Q", scale=value["scale"]), second(f"{ends[1]}:Q")
-    mark = alt.Chart(known).mark_rule(**{"strokeCap": "round", "clip": True, **look})
+    mark = alt.Chart(known).mark_rule(**({"strokeCap": "round"} | look), clip=True)
     return [mark.encode(*place, *others)]
 
 
