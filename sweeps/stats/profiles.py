@@ -286,7 +286,7 @@ class PhaseRounds:
         `speedup` is that of the walls. How far that of the profiled forwards (`profiled`) lies from
         it is a part of every interval on a CPU, since any class may hold it: the profiler does not
         slow both arms alike, and of two equal models in a new process the one that was built second
-        has a host that is up to 5 % slower under it.
+        has a host that is 5 to 7 % slower under it.
         """
         known = self.rounds >= MIN_ROUNDS and speedup.half_width < inf
         astray = _apart(speedup, profiled) if self.device == "cpu" else 0.0
