@@ -18,7 +18,8 @@ from tests.store.conftest import CPU
 MakeJob = Callable[..., Job]
 MakeOutcome = Callable[..., Outcome]
 SIZES = (64, 96, 128, 192)
-CURVE = "SELECT verdict, points, x_low, x_high, worst_loss, why, left_out FROM break_even WHERE axis = 'tokens'"
+COLUMNS = "verdict, points, x_low, x_high, worst_loss, why, left_out"
+CURVE = f"SELECT {COLUMNS} FROM break_even WHERE axis = 'tokens'"
 
 
 def flagged(outcome: Outcome, flag: str) -> Outcome:

@@ -1,5 +1,5 @@
-"""The words of findings at three lengths, in one file beside this one: a change of wording shows there,
-line by line. Write it anew with: python -m tests.sweeps.test_words
+"""The words of findings at three lengths, in one file beside this one: a change of wording shows
+there, line by line. Write it anew with: python -m tests.sweeps.test_words
 """
 
 from collections.abc import Iterator

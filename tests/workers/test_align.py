@@ -48,6 +48,9 @@ class Counts(ScheduleParams):
     def requested(self, depth, patches):
         return dict(enumerate(self.counts[:depth]))
 
+    def unfit(self, network):
+        return None
+
 
 @given(
     st.lists(st.integers(0, 300), min_size=1, max_size=12), st.integers(0, 5), st.integers(1, 128)

@@ -4,6 +4,7 @@ planning.
 
 import math
 import re
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
@@ -126,11 +127,11 @@ class ScheduleParams(Params):
     if TYPE_CHECKING:
         align: int | None  # each class has its fields in its own order
 
+    @abstractmethod
     def requested(self, depth: int, patches: int) -> Mapping[int, int]:
         """Patch tokens left by each of the blocks that reduce, in order, before `align`. Raises
         `ValueError` before a budget is solved.
         """
-        raise NotImplementedError
 
     def left(self, depth: int, patches: int, prefix: int = 0) -> dict[int, int]:
         """Patch tokens left by each block that removes some, when `patches` enter the first beside
@@ -156,12 +157,15 @@ class ScheduleParams(Params):
 
     def entering(self, network: Network, image_size: ImageSize) -> list[int]:
         """Tokens that enter each block that removes some."""
-        trace = self.tokens(network, image_size)
-        return [block.attention for block in trace if block.mlp < block.attention]
+        return [
+            block.attention
+            for block in self.tokens(network, image_size)
+            if block.mlp < block.attention
+        ]
 
+    @abstractmethod
     def unfit(self, network: Network) -> str | None:
         """Why the schedule does not fit the network, or `None`."""
-        raise NotImplementedError
 
 
 class KeepParams(ScheduleParams):
