@@ -34,10 +34,9 @@ os.environ.pop("OMP_WAIT_POLICY", None)
 os.environ["GOMP_SPINCOUNT"] = "1000"
 # Imports leave no garbage worth the search; see `pytest_collection_finish`.
 gc.disable()
-# Nothing here is worth waiting until the runs of this host, of whatever user, have ended.
-LOCKS = Path(tempfile.gettempdir()) / f"breakeven-tests-{os.getuid()}"
-LOCKS.mkdir(exist_ok=True)
-os.environ["BREAKEVEN_HOST_LOCKS"] = str(LOCKS)
+# Nothing here is worth waiting until the other runs of this host, and other tests, have ended.
+LOCKS = tempfile.TemporaryDirectory(prefix="breakeven-tests-")
+os.environ["BREAKEVEN_HOST_LOCKS"] = LOCKS.name
 # Ignored where a shell starts the tests in the background; what they start would ignore it too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
