@@ -5,7 +5,6 @@ from pydantic import ValidationError
 
 from sweeps.stats.curve import Curve, Point
 from sweeps.stats.pooling import Verdict
-from sweeps.text.curves import describe_curve, points_left_out
 
 
 def point(x: float, verdict: Verdict = "unclear", **more: bool) -> Point:
@@ -60,28 +59,6 @@ def test_points_that_a_flag_marks_as_wrong_do_not_count() -> None:
     clean, wrong = point(4), point(16, wrong=True)
     assert Curve(axis="tokens", points=(clean, wrong)).usable() == (clean,)
     assert Curve(axis="tokens", points=(wrong,)).usable() == ()
-
-
-def test_a_curve_is_described_by_its_stretches() -> None:
-    """Runs of equal verdict and points without effect, each with its places; what was left out by
-    itself.
-    """
-    points = (
-        point(4, "slower"),
-        point(9, "slower"),
-        point(16),
-        point(36, "faster"),
-        point(64, no_op=True),
-        point(100, wrong=True),
-    )
-    curve = Curve(axis="tokens", points=points)
-    assert (
-        describe_curve(curve)
-        == "Along tokens: slower at 4 to 9, not clear at 16, faster at 36, removes nothing at 64."
-    )
-    assert points_left_out(curve) == "100"
-    assert describe_curve(Curve(axis="tokens")) == "No points were measured."
-    assert points_left_out(Curve(axis="tokens")) is None
 
 
 def test_a_curve_survives_json() -> None:

@@ -13,6 +13,7 @@ from sweeps.stats.pooling import (
     Verdict,
     quantile,
     ratio_verdict,
+    realised_of,
     within_process,
 )
 from sweeps.stats.timing import Contrast
@@ -118,3 +119,11 @@ def test_a_wider_margin_calls_more_the_same() -> None:
     """What is faster by 2.5 to 3.5 % is no difference within a margin of 5 %."""
     found = [ratio_verdict(1.025, 1.035, floor) for floor in (0.0, 0.02, 0.03, 0.05)]
     assert found == ["faster", "faster", "faster", "same"]
+
+
+def test_shares_of_a_method() -> None:
+    """Median and range with the points that they rest on; those without a promise do not count."""
+    found = realised_of([0.2, None, 0.6, 0.9, None])
+    assert found is not None
+    assert (found.median, found.least, found.most, found.points) == (0.6, 0.2, 0.9, 3)
+    assert realised_of([None]) is None
