@@ -119,54 +119,6 @@ def test_the_runtime_of_an_arm_does_not_hide_its_speed(engine: Engine, path: Pat
     assert "1.50x to 2.00x" in printed(report, "table")
 
 
-def test_without_accuracy_there_is_no_section(engine: Engine, path: Path) -> None:
-    """A sweep of latency alone looks as it did, and one of accuracy alone has no speed-ups."""
-    report = filled(engine, path, [job("latency", [topk(0.2), topk(0.4)])])
-    assert "Accuracy" not in printed(report, "table") + printed(report, "markdown")
-    assert "GMACs saved" not in printed(report, "table")
-    alone = filled(engine, path, [job("accuracy", [topk(0.2)])])
-    text = printed(alone, "table")
-    assert "Accuracy" in text
-    assert "nothing measured yet" not in text
-
-
-def test_break_even_in_gmacs_saved(engine: Engine, path: Path) -> None:
-    """A parameter that moves at one size has a break-even in GMACs saved, which is named without a
-    value.
-    """
-    report = filled(engine, path, [job("latency", [topk(rate) for rate in RATES])])
-    line = "topk, keep_rate varies: pays from 40 % of GMACs saved on (slower at 20 %)"
-    assert line in printed(report, "table")
-    assert "Break-even in GMACs saved" in printed(report, "table")
-    assert "### Break-even in GMACs saved\n\n- topk, keep_rate varies: pays from" in printed(
-        report, "markdown"
-    )
-    assert "One point is not a curve" not in printed(report, "table")
-
-
-@pytest.mark.parametrize("flags", ["", "contended"])
-def test_what_to_do_next_is_at_the_end(engine: Engine, path: Path, flags: str) -> None:
-    """Flagged answers are to be measured again when the machine is quiet, by a command; without
-    flags no line mentions it.
-    """
-    found = job("latency", [topk(0.2), topk(0.4)])
-    submit_sweep(
-        engine, NewSweep("digits", "text", "What does speed cost?"), found.comparisons(), []
-    )
-    record(
-        engine, None, None, outcome(found).model_copy(update={"flags": (flags,) if flags else ()})
-    )
-    for form in FORMS:
-        text = printed(load_report(str(path), "digits"), form)
-        advice = (
-            "2 comparisons have the flag contended: run again when the machine is quiet, or with"
-            " `threads: cores - 1` in the sweep: breakeven run digits"
-        )
-        shown = " ".join(text.split())
-        assert (advice in shown, shown.endswith("--retry-flagged")) == (bool(flags),) * 2
-        assert text.count("MACs promise") == 1
-
-
 def test_progress_shows_the_drop() -> None:
     """A line for each arm has top-1, drop and verdict; that of a failed arm the reason."""
     failure = Failure(arm=2, reason="not_a_number", message="logits are not finite")

@@ -4,21 +4,12 @@ exit codes and wrong usage.
 
 import json
 from pathlib import Path
-from statistics import median
 from time import process_time
 
 import pytest
 
-from store.open.engine import connect
-from store.rows.profiles import record_peaks
-from store.rows.row_mapping import environment_row
-from store.rows.transactions import writing
 from sweeps.importers.reference_files import shipped_references
-from sweeps.model.outcome import MetricValue, Outcome
-from sweeps.model.profile import Peaks
-from tests.fixtures.audit_tables import left
 from tests.orchestrator.commands import ROOT, breakeven
-from tests.webapp import simulated
 
 BACKGROUND = str(ROOT / "sweeps/references/batch_size_sweep_results.csv")
 
@@ -39,16 +30,6 @@ def test_the_background_csv(tmp_path: Path) -> None:
     assert "to settle it: count the images of one forward" in done.stdout
     assert "device_work: kernel_ms" in done.stdout
     assert list(tmp_path.iterdir()) == []
-
-
-def test_without_the_unit_nothing_is_claimed(tmp_path: Path) -> None:
-    """If the latency's unit is not stated, flat numbers are doubtful, no contradiction: exit code
-    0.
-    """
-    done = breakeven("audit", BACKGROUND, folder=tmp_path)
-    assert done.returncode == 0
-    assert "no contradiction, 2 doubtful" in done.stdout
-    assert "neither stated nor clear from the numbers" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -155,66 +136,13 @@ def test_wrong_usage(tmp_path: Path, arguments: tuple[str, ...], message: str) -
     assert message in done.stderr
 
 
-def with_metrics(found: Outcome, batch: int | None = None) -> Outcome:
-    """The outcome with the tokens and metrics that a worker reports of each arm; `batch`: images
-    that it counted in a forward.
-    """
-    assert found.samples is not None
-    arms = []
-    for column, arm in enumerate(found.arms):
-        seconds = median(row[column] for row in found.samples.seconds)
-        per_second = found.job.condition.batch_size / seconds
-        metrics = (
-            MetricValue(name="latency", value=seconds, unit="s"),
-            MetricValue(name="throughput", value=per_second, unit="images/s"),
-        )
-        params = found.job.arms[arm.arm].stack[0].params if found.job.arms[arm.arm].stack else {}
-        rate = params.get("keep_rate", 1.0)
-        final = 1 + left(arm.tokens, rate, len(params.get("layers", ())), "ceil", fused=False)
-        arms.append(
-            arm.model_copy(
-                update={"metrics": metrics, "batch": batch or arm.batch, "tokens_final": final}
-            )
-        )
-    return found.model_copy(update={"arms": tuple(arms)})
-
-
-def test_sweeps_of_the_store(tmp_path: Path) -> None:
-    """A measured sweep is audited by its rows: images that were counted, throughput x latency,
-    speed-ups against MACs, peaks.
-    """
-    url = str(tmp_path / "breakeven.db")
-    simulated.store_sweep(
-        url,
-        "right",
-        [simulated.job(size) for size in (64, 96)],
-        lambda job: with_metrics(simulated.outcome(job)),
-    )
-    wrong = simulated.job(64, "deit_small_patch16_224", 4)
-    simulated.store_sweep(
-        url, "wrong", [wrong], lambda job: with_metrics(simulated.outcome(job), batch=1)
-    )
-    simulated.store_sweep(url, "waiting", [simulated.job(128)], lambda _: None)
-    right = breakeven("audit", "right", folder=tmp_path)
-    assert right.returncode == 0, right.stdout
-    assert "counted_items (12 comparisons)" in right.stdout
-    assert "throughput_times_latency (12 comparisons)" in right.stdout
-    engine = connect(url)
-    with writing(engine) as connection:
-        peak = Peaks(gflops=1.0, gb_per_s=10.0, dtype="float32", threads=2)
-        record_peaks(connection, environment_row(simulated.ENVIRONMENT), "simulated", [peak])
-    engine.dispose()
-    beyond = breakeven("audit", "right", folder=tmp_path)
-    assert (beyond.returncode, "contradiction: beyond_peak (rows 1 to 12)" in beyond.stdout) == (
-        1,
-        True,
-    )
-    found = breakeven("audit", "wrong", folder=tmp_path)
-    assert found.returncode == 1
-    assert "1 items were counted in a forward of batch 4" in found.stdout
-    for name, message in (("waiting", "has no measurement yet"), ("rigth", "did you mean right")):
-        done = breakeven("audit", name, folder=tmp_path)
-        assert (done.returncode, message in done.stderr) == (2, True)
+def test_a_sweep_of_the_store(stored: Path) -> None:
+    """It is audited by its name; another name gets the nearest one."""
+    found = breakeven("audit", "quickstart", folder=stored)
+    assert found.returncode == 1, "simulated figures contradict each other"
+    assert found.stdout.startswith("quickstart: 16 contradictions in 47 rows, ")
+    wrong = breakeven("audit", "quickstrat", folder=stored)
+    assert (wrong.returncode, "did you mean quickstart" in wrong.stderr) == (2, True)
 
 
 def test_import_of_references(tmp_path: Path) -> None:

@@ -23,20 +23,6 @@ def slowed(found: Outcome, factor: float) -> Outcome:
     )
 
 
-def doing_nothing(found: Outcome) -> Outcome:
-    """The same job, whose arm sees the tokens and MACs of its baseline."""
-    dense = found.arms[0]
-    same = {
-        "gmacs": dense.gmacs,
-        "gmacs_overhead": 0.0,
-        "tokens_final": dense.tokens_final,
-        "flags": ("no_effect",),
-    }
-    return found.model_copy(
-        update={"arms": (dense, *(arm.model_copy(update=same) for arm in found.arms[1:]))}
-    )
-
-
 def stored(path: Path, *outcomes: Outcome) -> str:
     return store_outcomes(path, "trial", *map(with_medians, outcomes))
 
@@ -63,16 +49,3 @@ def test_a_size_measured_on_a_slowed_machine(tmp_path: Path) -> None:
     engine.dispose()
     assert finding.rule == "time_of_sizes"
     assert finding.sentence in line
-
-
-def test_an_arm_that_removes_nothing_and_takes_longer(tmp_path: Path) -> None:
-    """The simulated method costs 0.9 ms whatever it removes: where that is nothing, it is
-    stated.
-    """
-    sizes = [outcome(job(size, arms=(DENSE, tome(0.02)))) for size in (32, 96, 224)]
-    url = stored(tmp_path / "s.db", doing_nothing(sizes[0]), *sizes[1:])
-    (line,) = lines(url, "trial")
-    assert line.startswith(
-        "doubtful: tome r_ratio=0.02 removes nothing, and yet was measured at 0."
-    )
-    assert " at 32 px (4 tokens): its own code costs this, or the measurement is biased" in line

@@ -8,13 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from orchestrator.plan.planning import load_sweep
 from orchestrator.plan.preview import preview
-from orchestrator.report.answers import answer_sections
-from orchestrator.report.data import load_report
 from store.open.engine import connect
 from store.write.record import record
 from store.write.submission import NewSweep, submit_sweep
@@ -71,30 +68,6 @@ def test_a_sweep_of_which_nothing_is_known_has_no_answer(store: Store) -> None:
     shown = breakeven("status", "grid", "--db", str(store.path), folder=store.path.parent).stdout
     assert "1 waiting" in shown
     assert "speed-up" not in shown
-
-
-def test_states_that_differ_stand_in_the_answer(store: Store) -> None:
-    """Both speed-ups, of the quick and of the slow state."""
-    job = a_job(224)
-    submit_sweep(
-        store.engine, NewSweep("grid", "text", "Does it pay?"), list(job.comparisons()), []
-    )
-    for number, outcome in enumerate(in_visits(job, 12)):
-        assert outcome.samples is not None
-        seconds = np.asarray(outcome.samples.seconds) * (
-            [1.3, 1.9] if number % 3 == 0 else [1.0, 1.0]
-        )
-        samples = outcome.samples.model_copy(
-            update={"seconds": tuple(map(tuple, seconds.tolist()))}
-        )
-        record(store.engine, None, None, outcome.model_copy(update={"samples": samples}))
-    (section,) = answer_sections(load_report(str(store.path), "grid"))
-    (line,) = [each.text for each in section.lines if "when the host is quick" in each.text]
-    (row,) = rows(store.engine, "SELECT speedup, speedup_slow FROM speedup")
-    assert (
-        f"{row['speedup']:.2f}x when the host is quick, {row['speedup_slow']:.2f}x when it is slow"
-        in line
-    )
 
 
 @pytest.mark.parametrize(("passes", "limits"), [("", 1), (", passes: 12", 0)])

@@ -5,7 +5,6 @@ time_budget.
 import csv
 import io
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -32,7 +31,6 @@ from tests.store.language_fixtures import (
     stacked,
 )
 from workers.methods.arm_labels import params_label
-from workers.methods.language import adaptivocab
 
 VOCABULARY = Arm(stack=(Step(method="adaptivocab", params={"tokens": 500}),))
 VIRTUAL = Arm(overrides=Overrides(kv_cache="virtual"))
@@ -117,164 +115,6 @@ def test_quality_stands_beside_speed_ups_over_the_same_baseline(path: Path) -> N
         )
 
 
-def test_a_stack_is_compared_with_its_parts(path: Path) -> None:
-    """Each part alone, all together, and the product of the parts beside it."""
-    (line,) = (line for line in written(path, "table").splitlines() if "all together" in line)
-    for part in (
-        "adaptivocab tokens=500 alone 1.",
-        "sparsity=0.5 alone 1.",
-        'dense kv_cache="virtual" alone ',
-    ):
-        assert part in line
-    alone = [float(word.split("x")[0]) for word in line.split("alone ")[1:]]
-    assert alone[2] == pytest.approx(1, abs=0.01)
-    found = re.search(
-        r"the product of the parts is ([\d.]+)x \[[\d.]+, [\d.]+\], against dense$", line
-    )
-    assert found is not None
-    assert float(found[1]) == pytest.approx(alone[0] * alone[1] * alone[2], abs=0.002)
-
-
-def test_a_part_that_was_not_measured_alone_is_named(tmp_path: Path) -> None:
-    """Without one of the parts there is no product."""
-    store(
-        tmp_path / "x.db",
-        a_generation(a_generation_job(arms=[larosa(0.5), stacked(0.5)]), (1.0, 1.5, 1.6)),
-    ).dispose()
-    line = next(
-        line for line in written(tmp_path / "x.db", "table").splitlines() if "all together" in line
-    )
-    assert 'adaptivocab {"tokens": 500} was not measured alone' in line
-    assert "product" not in line
-
-
-def test_there_is_no_product_without_an_interval_for_each_part(tmp_path: Path) -> None:
-    """Five pairs give no interval: the parts are printed without one, and no product of them."""
-    few = a_generation(a_generation_job(arms=ARMS), (1.0, 1.1, 1.5, 1.2, 1.6), pairs=5)
-    store(tmp_path / "x.db", few).dispose()
-    text = written(tmp_path / "x.db", "table")
-    line = next(line for line in text.splitlines() if "all together" in line)
-    assert "product of the parts is" not in line
-    assert "no product of the parts: not every part has enough pairs" in line
-    assert "faster" not in text
-
-
-@pytest.mark.parametrize("state", ["queued", "failed", "not measured", "not requested", "measured"])
-def test_missing_quality_is_named(tmp_path: Path, state: str) -> None:
-    """Quality that waits in the queue, failed, was requested but not measured, or was not requested
-    are distinguished.
-    """
-    timed, evaluated = a_generation(a_generation_job()), a_quality_job()
-    engine = connect(str(tmp_path / "x.db"))
-    requested = [
-        (found.comparison(Pair(*pair)), found.content_hashes)
-        for found in (timed.job, evaluated)
-        for pair in found.pairs
-    ]
-    waiting = [evaluated] if state == "queued" else []
-    submit_sweep(
-        engine,
-        NewSweep("llm", "text", "What is gained?"),
-        requested[:1] if state == "not requested" else requested,
-        waiting,
-    )
-    record(engine, None, None, timed)
-    if state == "failed":
-        record(
-            engine,
-            None,
-            None,
-            a_reading(evaluated, failures=[Failure(arm=1, reason="out_of_memory", message="7 GB")]),
-        )
-    if state == "measured":
-        record(engine, None, None, a_reading(evaluated))
-    engine.dispose()
-    text = written(tmp_path / "x.db", "table")
-    (line,) = (line for line in text.splitlines() if line.startswith("  larosa sparsity=0.5: "))
-    words = {
-        "queued": "quality queued, not measured yet against dense",
-        "failed": "quality failed (out_of_memory) against dense",
-        "not measured": "quality requested, but not measured against dense",
-        "not requested": "quality not requested against dense",
-        "measured": "quality worse by 0.0",
-    }
-    assert words[state] in line
-    cell = {"measured": "worse"}.get(state, state)
-    assert f"  {cell}" in next(
-        line for line in text.splitlines() if line.startswith("larosa sparsity=0.5 ")
-    )
-
-
-def tuned(ngrams: int, *more: Step) -> Arm:
-    """AdaptiVocab with 40 steps of tuning, every parameter written out."""
-    params = adaptivocab.Params(ngrams=ngrams, finetune_steps=40).model_dump(mode="json")
-    return Arm(
-        stack=(Step(method="adaptivocab", params=params, version=adaptivocab.VERSION), *more)
-    )
-
-
-def test_a_tuned_arm_stands_beside_its_control(tmp_path: Path) -> None:
-    """Tuning gains 0.5 bits per byte and the vocabulary costs 0.03 of them: both are printed, with
-    paired intervals.
-    """
-    arms = [tuned(500), tuned(0), tuned(500, *larosa(0.5).stack)]
-    timed = a_generation(a_generation_job(arms=arms), (1.0, 1.2, 1.0, 1.5))
-    evaluated = a_reading(
-        a_quality_job(arms), (0.0, -0.47, -0.5, -0.4), tokens=(100, 80, 100, 80), noise=0.002
-    )
-    store(tmp_path / "x.db", timed, evaluated).dispose()
-    text = written(tmp_path / "x.db", "table")
-    lines = [line for line in text.splitlines() if line.startswith("  adaptivocab ")]
-    alone = next(
-        line for line in lines if line.startswith("  adaptivocab finetune_steps=40 ngrams=500: ")
-    )
-    assert re.search(
-        r"quality better by 0\.4\d+ \[[\d., ]+\] bits per byte against dense; "
-        r"worse by 0\.03\d+ \[[\d., ]+\] bits per byte against the control of its tuning,"
-        r" adaptivocab finetune_steps=40 ngrams=0",
-        alone,
-    )
-    markdown = written(tmp_path / "x.db", "markdown").splitlines()
-    heading = next(line for line in markdown if "against its control [95 %]" in line).split(" | ")
-    table = [
-        line.split(" | ")
-        for line in markdown
-        if line.startswith("| adaptivocab ") and len(line.split(" | ")) == len(heading)
-    ]
-    cells = {
-        row[0].removeprefix("| "): row[heading.index("against its control [95 %]")] for row in table
-    }
-    assert cells["adaptivocab finetune_steps=40 ngrams=500"].startswith("+0.03")
-    assert cells["adaptivocab finetune_steps=40 ngrams=0"] == ""
-    stack = next(
-        line
-        for line in lines
-        if line.startswith("  adaptivocab finetune_steps=40 ngrams=500 + larosa")
-        and "quality" in line
-    )
-    assert re.search(
-        r"worse by 0\.10\d+ .* against the control of its tuning, adaptivocab finetune_steps=40"
-        r" ngrams=0",
-        stack,
-    )
-    assert "gains -" not in "".join(lines)
-
-
-def test_a_missing_control_is_named(tmp_path: Path) -> None:
-    """Without the control in the sweep the report notes that the effect of tuning is not
-    subtracted.
-    """
-    timed = a_generation(a_generation_job(arms=[tuned(500)]), (1.0, 1.2))
-    evaluated = a_reading(a_quality_job([tuned(500)]), (0.0, -0.47), tokens=(100, 80))
-    store(tmp_path / "x.db", timed, evaluated).dispose()
-    line = next(
-        line
-        for line in written(tmp_path / "x.db", "table").splitlines()
-        if line.startswith("  adaptivocab ")
-    )
-    assert "was not measured beside it: what tuning alone changes is not subtracted" in line
-
-
 def test_memory_and_counters_beside_the_times(path: Path) -> None:
     """Bytes of the cache and peak memory stand beside the times; sparsity reached and kernel calls
     are in the table of the arms.
@@ -295,15 +135,6 @@ def test_memory_and_counters_beside_the_times(path: Path) -> None:
         for line in text.splitlines()
         if line.startswith("| larosa sparsity=0.5 |")
     )
-
-
-def test_limits_of_small_and_random_models_are_named(path: Path) -> None:
-    """The report warns that a small model with random weights does not stand for a large trained
-    one.
-    """
-    text = written(path, "markdown")
-    assert "llama-220m has random weights: its times are real, its quality does not predict" in text
-    assert "of 222 M parameters ranks methods; it does not predict" in text
 
 
 def test_the_attention_that_ran_is_named(tmp_path: Path) -> None:

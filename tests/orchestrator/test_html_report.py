@@ -15,7 +15,6 @@ from orchestrator.report.html_page import ReportChart, draw_charts, render_html
 from orchestrator.report.latex_table import escape_latex, render_latex
 from orchestrator.report.render import sections
 from tests.orchestrator.commands import ROOT, breakeven
-from tests.orchestrator.vision_fixtures import printed
 
 HOSTILE = (
     "</title><script>alert('x')</script><img src=http://evil.example/x onerror=alert(1)> &"
@@ -252,17 +251,6 @@ def test_hostile_names_are_printed_in_latex(report: Report) -> None:
     assert r"\textbackslash{}input\{/etc/passwd\}" in text
     assert all("\\input" not in line for line in text.splitlines() if not line.startswith("%"))
     assert escape_latex("a_b & 5 % {x}\n\\end") == r"a\_b \& 5 \% \{x\} \textbackslash{}end"
-
-
-def test_accuracy_has_its_table_too(stored: Path) -> None:
-    """Every format comes from the same sections: LaTeX has the verdicts that the terminal
-    prints.
-    """
-    report = load_report(str(stored / "breakeven.db"), "quickstart")
-    table = printed(report, "table")
-    latex = printed(report, "latex")
-    for word in ("faster", "slower"):
-        assert (word in table) == (word in latex)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

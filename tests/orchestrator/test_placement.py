@@ -7,7 +7,6 @@ from store.rows import owners
 from store.rows.placement import curve_group
 from store.write import queue
 from store.write.record import record
-from store.write.submission import NewSweep, submit_sweep
 from sweeps.model.job import Protocol
 from sweeps.model.outcome import Failure
 from tests.orchestrator.conftest import Store
@@ -226,19 +225,3 @@ def test_arms_split_into_several_jobs_are_one_group() -> None:
     """
     one, other = a_job(64, keep_rates=(0.3,)), a_job(128, keep_rates=(0.5,))
     assert curve_group(one) == curve_group(other) != curve_group(a_job(64, batch_size=2))
-
-
-def test_outcomes_of_several_hosts_are_imported_as_their_curves(store: Store) -> None:
-    """`record` without a queue keeps hosts apart as well."""
-    for host, sizes in (("a", SIZES), ("b", SIZES[:2])):
-        for job in jobs(sizes, models=("deit_tiny_patch16_224",)):
-            record(
-                store.engine, None, None, an_outcome(job, host=host, environment=LIBRARIES["old"])
-            )
-    submit_sweep(
-        store.engine,
-        NewSweep("sweep", "text", "?"),
-        jobs(models=("deit_tiny_patch16_224",)),
-        [],
-    )
-    assert curves(store) == [("tiny", "a", 4, 0), ("tiny", "b", 2, 2)]

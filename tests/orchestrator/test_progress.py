@@ -18,6 +18,9 @@ from tests.orchestrator import worker_entrypoints
 from tests.orchestrator.conftest import Store, job
 from tests.orchestrator.sites import claimed_elsewhere
 
+CPU = {"cpu": worker_entrypoints.ENVIRONMENTS["cpu"]}
+NODE = Node(platform.node(), environments=CPU, node_id="1", devices=("cpu",), cpus=2, gpus=0)
+
 
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
@@ -33,23 +36,15 @@ def test_waiting_for_the_host_is_not_measuring(now: list[float]) -> None:
     """
     shown = io.StringIO()
     requested, later = job("a", image_size=32), job("a", image_size=48)
-    node = Node(
-        platform.node(),
-        environments={"cpu": worker_entrypoints.ENVIRONMENTS["cpu"]},
-        node_id="1",
-        devices=("cpu",),
-        cpus=2,
-        gpus=0,
-    )
     with Display(Console(file=shown, width=200)) as display:
         display.expect([requested, later])
-        display(Event("started", node, requested))
-        display(Event("waiting", node, requested, message="waiting for a latency job"))
+        display(Event("started", NODE, requested))
+        display(Event("waiting", NODE, requested, message="waiting for a latency job"))
         now[0] += 61
         display.tick()
         assert "waiting for its host: " in shown.getvalue()
         assert "running" not in shown.getvalue()
-        display(Event("begun", node, requested))
+        display(Event("begun", NODE, requested))
         now[0] += 31
         display.tick()
         assert "[0/2] running" in shown.getvalue()
@@ -59,7 +54,7 @@ def test_waiting_for_the_host_is_not_measuring(now: list[float]) -> None:
         display(
             Event(
                 "answered",
-                node,
+                NODE,
                 requested,
                 result.model_copy(update={"ended_at": result.started_at + 33}),
             )
@@ -85,17 +80,9 @@ def test_the_time_left_is_that_of_the_page(store: Store, now: list[float]) -> No
     at = outcome.started_at + 130
     (page,) = run_progress(store.engine, now=at)
     assert page.left_s == pytest.approx(270, abs=1)
-    node = Node(
-        platform.node(),
-        environments={"cpu": worker_entrypoints.ENVIRONMENTS["cpu"]},
-        node_id="1",
-        devices=("cpu",),
-        cpus=2,
-        gpus=0,
-    )
     with Display(Console(file=shown, width=200)) as display:
         display.expect(jobs)
-        display(Event("started", node, running.job))
+        display(Event("started", NODE, running.job))
         display.left(seconds_left(store.engine, row, now=at))
         for later in (0, 60):
             now[0] += SILENT_S + later
@@ -110,18 +97,10 @@ def test_jobs_of_other_runs_are_named(store: Store, now: list[float]) -> None:
     shown = io.StringIO()
     held, free = job("a"), job("b")
     claimed_elsewhere(store, [held, free])
-    node = Node(
-        platform.node(),
-        environments={"cpu": worker_entrypoints.ENVIRONMENTS["cpu"]},
-        node_id="1",
-        devices=("cpu",),
-        cpus=2,
-        gpus=0,
-    )
     with Display(Console(file=shown, width=200)) as display:
         display.expect([held, free])
         display.elsewhere(queue.held_jobs(store.engine, 1))
-        display(Event("started", node, free))
+        display(Event("started", NODE, free))
         now[0] += 8
-        display(Event("answered", node, free, worker_entrypoints.noop(free)))
+        display(Event("answered", NODE, free, worker_entrypoints.noop(free)))
     assert ", took 8 s, 1 job is measured by other runs" in shown.getvalue()

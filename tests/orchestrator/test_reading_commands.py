@@ -127,23 +127,6 @@ def test_missing_store_names_the_command_to_run(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_query_prints_each_format_and_refuses_to_write(stored: Path) -> None:
-    """`query` prints tables, CSV, JSON and Markdown, and a write is refused with exit code 2."""
-    sql = "SELECT method, count(*) AS n FROM speedup GROUP BY method ORDER BY method"
-    as_csv = breakeven("query", sql, "--format", "csv", folder=stored).stdout
-    assert as_csv.splitlines()[0] == "method,n"
-    records = json.loads(breakeven("query", sql, "--format", "json", folder=stored).stdout)
-    assert [record["method"] for record in records] == [
-        line.split(",")[0] for line in as_csv.splitlines()[1:]
-    ]
-    assert breakeven("query", sql, "--format", "markdown", folder=stored).stdout.startswith(
-        "| method | n |"
-    )
-    refused = breakeven("query", "DELETE FROM sweep", folder=stored)
-    assert refused.returncode == 2
-    assert len(refused.stderr.splitlines()) == 1
-
-
 def test_methods_come_from_the_code(tmp_path: Path) -> None:
     """`breakeven methods` lists every method file with its paper and each of its parameters."""
     listed = {

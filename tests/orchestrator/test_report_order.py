@@ -16,12 +16,10 @@ from orchestrator.report.generation import columns as language_columns
 from orchestrator.report.render import sections
 from orchestrator.report.section import Section
 from orchestrator.report.speedup import (
-    break_even_line,
     realised_interval,
     realised_text,
     speedup_sections,
 )
-from sweeps.analysis.rows import BreakEvenRow
 from sweeps.model.kinds import KINDS
 from tests.orchestrator import vision_fixtures as vision
 from tests.orchestrator.commands import ROOT
@@ -40,28 +38,6 @@ RATES = (0.5, 0.7)
 
 def parts(path: str, name: str) -> list[Section]:
     return list(sections(load_report(path, name)))
-
-
-@pytest.mark.parametrize("verdict", ["pays_between", "unclear"])
-def test_a_reason_stands_once(verdict: str) -> None:
-    """In the claim where that is made of it, else behind the claim."""
-    why = "Along tokens: slower at 4, faster at 9 to 36, not clear at 64 to 196."
-    texts = (
-        *("environment", "device", "device_name", "host", "model", "weights", "dtype", "attention"),
-        *("kind", "method", "params", "baseline", "baseline_id", "metric", "curve_id"),
-    )
-    row = BreakEvenRow(
-        **dict.fromkeys(texts, "x"),
-        axis="tokens",
-        verdict=verdict,
-        why=why,
-        points=8,
-        points_missing=0,
-        floor=0.03,
-    )
-    line = break_even_line([row])
-    assert line.lower().count("faster at 9 to 36") == 1
-    assert line.endswith("not clear at 64 to 196.")
 
 
 def test_it_opens_with_the_answer_and_a_line_for_each_method(stored: Path) -> None:

@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 from orchestrator.cli import app
 from orchestrator.commands.run import conclude_run
 from orchestrator.plan.planning import load_sweep
-from orchestrator.report.answers import legend, next_steps_of
 from orchestrator.report.data import load_report
 from orchestrator.report.render import sections
 from store.open.engine import connect
@@ -73,18 +72,6 @@ def test_a_run_ends_with_what_is_quarantined(measured: Store) -> None:
         " (thermal_slowdown), so that there is no verdict; when that is over, this measures them"
         " again: breakeven run x.yaml\n"
     )
-
-
-def test_the_report_states_why_and_what_to_do(measured: Store) -> None:
-    """The word is explained, and the advice of the flag names the command."""
-    report = load_report(str(measured.path), "sweep")
-    steps = list(next_steps_of(report, "x.yaml"))
-    (heat,) = [step for step in steps if "thermal_slowdown" in step]
-    assert heat.startswith(
-        "1 comparison has the flag thermal_slowdown: heat lowered the clocks; let the device cool"
-    )
-    assert heat.endswith("breakeven run x.yaml --retry-flagged")
-    assert any(line.startswith("quarantined: measured only while") for line in legend(report))
 
 
 def test_a_report_opens_with_what_has_a_verdict(store: Store) -> None:

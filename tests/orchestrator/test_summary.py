@@ -82,15 +82,6 @@ def test_much_is_counted(tmp_path: Path) -> None:
     )
 
 
-def test_a_sweep_without_timings_shows_what_was_lost(tmp_path: Path) -> None:
-    """The tables of quality stand instead of speed-ups."""
-    arms = [vision.topk(rate) for rate in vision.RATES]
-    shown = list(
-        summary_sections(report_of(tmp_path / "s.db", vision.outcome(vision.job("accuracy", arms))))
-    )
-    assert any(section.rows for section in shown)
-
-
 def test_the_rest_is_a_request_away(stored: Path) -> None:
     """What the screen leaves out is printed by an option."""
     assert "Break-even in GMACs" not in breakeven("report", "quickstart", folder=stored).stdout

@@ -2,16 +2,11 @@
 that line up.
 """
 
-import json
-from pathlib import Path
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from orchestrator.text_table import WIDEST, table_lines
-from sweeps.model.identity import canonical
-from tests.orchestrator.commands import breakeven
 
 VALUES = st.one_of(
     st.none(),
@@ -46,21 +41,3 @@ def test_columns_line_up_and_nothing_is_cut() -> None:
     assert made[1:4] == ["tome                   1", "数字                1000", ""]
     assert made[4:] == [f"{long}     5", "two\\nlines\\x1b[31m     7"]
     assert len({cell_len(line) for line in made if line and long not in line}) == 1
-
-
-def test_a_piped_table_has_a_line_for_each_row(stored: Path) -> None:
-    """All columns of a view, none folded or cut: the table holds the very values that JSON
-    holds.
-    """
-    sql = "SELECT * FROM speedup ORDER BY comparison_id"
-    table = breakeven("query", sql, folder=stored).stdout.splitlines()
-    records = json.loads(breakeven("query", sql, "--format", "json", folder=stored).stdout)
-    assert len(table) == len(records) + 1
-    for line, record in zip(table[1:], records, strict=True):
-        assert isinstance(record["params"], dict)
-        texts = [
-            canonical(value) if isinstance(value, dict) else str(value)
-            for value in record.values()
-            if value is not None
-        ]
-        assert all(text in line for text in texts)

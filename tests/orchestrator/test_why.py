@@ -15,13 +15,11 @@ from orchestrator.loop.progress import comparison_lines
 from orchestrator.plan import time_budget
 from orchestrator.report.data import Report, load_report
 from orchestrator.report.render import ReportFormat, sections, write_report
-from orchestrator.report.speedup import ceiling_sections
 from store.read.curves import with_ceilings
 from sweeps.analysis import job_estimate
 from sweeps.model.condition import Overrides
 from sweeps.model.job import Arm, Protocol, Step
 from sweeps.model.profile import IntervalEstimate
-from sweeps.text.reasons import left_to_gain
 from tests.fixtures.device_traces import a_trace
 from tests.fixtures.ncu_tables import CASTS, raw_page
 from tests.fixtures.nsys_exports import write_nsys
@@ -93,35 +91,6 @@ def test_flagged_profiles_are_doubted(tmp_path: Path) -> None:
     shown = text_of(report_of(tmp_path / "s.db", disturbed), "markdown")
     assert "| contended |" in shown
     assert "Flagged arms were disturbed while they were profiled" in shown
-
-
-def test_profiles_without_rounds_conclude_nothing(tmp_path: Path) -> None:
-    """They keep their table, and what it cannot show is stated."""
-    shown = text_of(report_of(tmp_path / "s.db", a_profiled_outcome(a_profile_job(), CPU_TIMES)))
-    assert (
-        "topk keep_rate=0.5: profiled without rounds, so that no difference has an interval and"
-        " nothing is concluded" in shown
-    )
-    assert "change of" not in shown
-
-
-@pytest.mark.parametrize(("speedup", "contradicted"), [(2.5, True), (24 / 17, False)])
-def test_a_timing_that_contradicts_the_profile(
-    tmp_path: Path, speedup: float, contradicted: bool
-) -> None:
-    """Both speed-ups stand there instead of an explanation where their intervals have nothing in
-    common.
-    """
-    profiled = with_changes(a_profiled_outcome(a_profile_job(), CPU_TIMES))
-    timed = an_outcome(
-        a_profile_job().model_copy(update={"kind": "latency"}), speedups=(speedup,), environment=CPU
-    )
-    shown = text_of(report_of(tmp_path / "s.db", profiled, timed))
-    assert (
-        "No explanation, since its walls contradict the timing: a speed-up of 1.41 [1.40, 1.43]"
-        " while it was" in shown
-    ) is contradicted
-    assert ("so that it is faster" in shown) is not contradicted
 
 
 def test_rates_of_a_profile_without_precision_are_left_out(tmp_path: Path) -> None:
@@ -217,15 +186,6 @@ def test_a_compiled_arm_is_no_measure_of_launch_overhead(tmp_path: Path) -> None
     assert "launch overhead" not in shown
 
 
-def test_without_profiles_there_is_no_such_part(tmp_path: Path) -> None:
-    """A report of speed-ups alone is as it was."""
-    shown = text_of(
-        report_of(tmp_path / "s.db", vision.outcome(vision.job("latency", [vision.topk(0.5)])))
-    )
-    assert "Why" not in shown
-    assert "for nothing" not in shown
-
-
 def test_reached_ceiling_and_promise_stand_side_by_side(tmp_path: Path) -> None:
     """Where an arm that only cuts has the same tokens, its speed-up is the ceiling; others have
     none.
@@ -259,22 +219,6 @@ def test_reached_ceiling_and_promise_stand_side_by_side(tmp_path: Path) -> None:
     ), "it has no ceiling"
     assert "is measured faster than the same tokens cut for nothing, which is impossible" in shown
     assert "the same tokens cut for nothing, which no reduction can beat: 1.500x [" in shown
-
-
-def test_what_is_left_has_an_interval(tmp_path: Path) -> None:
-    """A reduction that stays below its ceiling: how much it could gain at most, and no
-    contradiction.
-    """
-    free = Arm(stack=(Step(method="truncate", params={"keep_rate": 0.2}),))
-    report = report_of(
-        tmp_path / "s.db", vision.outcome(vision.job("latency", [free, vision.topk(0.2)]))
-    )
-    (section,) = ceiling_sections(report)
-    (row,) = section.rows
-    value, low, high = left_to_gain(row)
-    assert value == pytest.approx(2.0 / 1.5)
-    assert 1 < low < value < high
-    assert not section.lines
 
 
 def test_progress_states_the_reason() -> None:
