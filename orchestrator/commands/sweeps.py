@@ -45,20 +45,19 @@ def status(
     one also the answer so far.
     """
     from store.read.queries import find_sweep, sweep_summaries
-    from store.write.queue import progress
+    from store.schema.tables import STATES
 
     engine = connect_readonly(db)
     chosen = None if name is None else find_sweep(engine, name)["id"]
     rows = []
     for sweep in sweep_summaries(engine):
         if chosen in (None, sweep["id"]):
-            state = progress(engine, sweep["id"])
-            counts = (
-                ", ".join(f"{count} {word}" for word, count in state.counts.items() if count)
-                or "none"
+            jobs = [f"{sweep[state]} {state}" for state in STATES if sweep[state]]
+            measured = f"{sweep['measured']} of {sweep['comparisons']}"
+            summary = (
+                *(sweep["name"], sweep["submitted_at"], ", ".join(jobs) or "none", measured),
+                str(sweep["failures"]),
             )
-            measured = f"{state.measured} of {state.comparisons}"
-            summary = (sweep["name"], sweep["submitted_at"], counts, measured, str(state.failed))
             rows.append((*summary, sweep["question"]))
     if not rows:
         raise StoreError("the store holds no sweep; run one: breakeven run quickstart")

@@ -201,6 +201,8 @@ class Display:
         self._flagged: Counter[str] = Counter()
         """Visits of this pass by their flags."""
         self._named: list[str] = []
+        self._claimed: Sequence[str] = ()
+        """The claims that were printed last."""
         self._printed = time.monotonic()
         self._bar = _Bar(
             TextColumn("{task.description}"),
@@ -234,11 +236,16 @@ class Display:
         self._bar.update(self._task, total=self._comparisons)
 
     def curves(self, lines: Sequence[str]) -> None:
-        """Show what can be claimed of each curve so far; without a terminal what has changed."""
-        for line in lines if not self._console.is_terminal else ():
-            if line not in self._bar.curves:
-                self._print(Text(f"  so far: {line}", style="dim"))
+        """Show what can be claimed of each curve so far, on a terminal."""
         self._bar.curves = lines
+
+    def end_round(self) -> None:
+        """Without a terminal, one line on the claims that this round of measurements changed."""
+        changed = [line for line in self._bar.curves if line not in self._claimed]
+        self._claimed = self._bar.curves
+        if changed and not self._console.is_terminal:
+            more = f"; and {count(len(changed) - 1, 'more curve')}" if len(changed) > 1 else ""
+            self._print(Text(f"  so far: {changed[0]}{more}", style="dim"))
 
     def elsewhere(self, jobs: Sequence[Job]) -> None:
         """Jobs that other runs measure at present, which this one does not."""

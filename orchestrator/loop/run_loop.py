@@ -149,6 +149,7 @@ class _Run:
             else:
                 self.time_budget.begin()
                 self._wait_for_others(sweep, here)
+        self.display.end_round()
         if not self.stopped:
             require_feasible(plan.expansion, self.sites)  # nodes may have died
         return True

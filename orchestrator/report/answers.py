@@ -203,7 +203,7 @@ def _arm_lines(report: Report) -> list[TextLine]:
     for kind, rows in report.speedups.groupby("kind", sort=False):
         compared = with_quality(rows, report.effects, report.quality_states, report.controls)
         for _, points in groups(compared, ("environment", "host", "condition_id", "model")):
-            baseline, own = by_baseline(rows_of(points, QualityPointRow), ran)[0]
+            _, baseline, own = by_baseline(rows_of(points, QualityPointRow), ran)[0]
             for found in by_arm(own):
                 arm = ArmComparison(found, KINDS[str(kind)].metrics)
                 low = arm.by_metric[arm.metrics[0]].speedup_low

@@ -44,6 +44,7 @@ from sweeps.analysis.labels import (
     unanswered,
 )
 from sweeps.analysis.rows import ArmRow, BreakEvenRow
+from sweeps.model.job import DENSE
 from sweeps.model.kinds import KINDS, THREAD_FIELDS
 from sweeps.model.metrics import INTERVAL, METRICS
 from sweeps.number_format import format_number
@@ -258,21 +259,22 @@ def columns(metrics: Sequence[str]) -> tuple[Column, ...]:
 
 def by_baseline(
     rows: Sequence[QualityPointRow], arms: Mapping[str, GeneratedRow]
-) -> list[tuple[str, list[QualityPointRow]]]:
-    """The rows against each baseline with its label; those against the unmodified model first."""
+) -> list[tuple[bool, str, list[QualityPointRow]]]:
+    """Whether a baseline is another than the unmodified model, its label and the rows against it,
+    in this order.
+    """
     found: dict[str, list[QualityPointRow]] = {}
     for row in rows:
         found.setdefault(row.baseline_id, []).append(row)
     labelled = [
         (
+            own[0].baseline_method != DENSE.method,
             arms[key].arm_label if key in arms else min((row.baseline for row in own), key=len),
-            key,
             own,
         )
         for key, own in found.items()
     ]
-    ordered = sorted(labelled, key=lambda each: (not each[0].startswith("dense"), each[:2]))
-    return [(label, own) for label, _, own in ordered]
+    return sorted(labelled, key=lambda each: (*each[:2], each[2][0].baseline_id))
 
 
 def by_arm(rows: Sequence[QualityPointRow]) -> list[list[QualityPointRow]]:
@@ -358,7 +360,7 @@ def limits(report: Report) -> Iterator[Section]:
     lines: list[TextLine] = []
     for model, weights in models.drop_duplicates().itertuples(index=False, name=None):
         own = report.arms[report.arms["model"] == model]
-        dense = own[own["method"] == "dense"]  # other arms untie the head, or add adapters
+        dense = own[own["method"] == DENSE.method]  # other arms untie the head, or add adapters
         sizes = (dense if len(dense) else own)["parameters"]
         lines += map(TextLine, cautions(model, weights, sizes.min() if len(sizes) else None))
     if lines:
@@ -371,10 +373,10 @@ def _condition(points: pd.DataFrame, arms: pd.DataFrame, place: str) -> Iterator
     ran = rows_of(arms.sort_values(["method", "params"]), GeneratedRow)
     by_id = {row.arm_id: row for row in ran}
     stacks: list[TextLine] = []
-    for baseline, own in by_baseline(rows_of(points, QualityPointRow), by_id):
+    for modified, baseline, own in by_baseline(rows_of(points, QualityPointRow), by_id):
         ordered = worst_first(own, lambda row: row.metric)
         comparisons = [ArmComparison(rows, metrics, by_id) for rows in by_arm(ordered)]
-        if baseline.startswith("dense"):  # only the unmodified model shows what a part gains alone
+        if not modified:  # only the unmodified model shows what a part gains alone
             stacks += [
                 TextLine(f"{line}, against {baseline}") for line in describe_stacks(comparisons)
             ]
@@ -392,7 +394,7 @@ def _condition(points: pd.DataFrame, arms: pd.DataFrame, place: str) -> Iterator
 
 def _title(points: pd.DataFrame, arms: pd.DataFrame, place: str) -> str:
     row = points.iloc[0]
-    plain = arms[arms["method"] == "dense"]
+    plain = arms[arms["method"] == DENSE.method]
     ran = plain.iloc[int(plain["params"].fillna("").str.len().argmin())] if len(plain) else row
     # the attention that ran is not the condition's where transformers has no such implementation
     # for the model

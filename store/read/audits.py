@@ -55,8 +55,13 @@ def measured_sweep(engine: Engine, name: str, label: LabelOf) -> MeasurementTabl
             (row["dtype"], None if row["device"] == "cuda" else row["threads"])
         )
     table = measured_table(name, rows, label)
-    traced = profiled_rows(_records(profiles), _records(kernels), rows, label)
-    return table.model_copy(update={"rows": (*table.rows, *traced)})
+    traced = list(profiled_rows(_records(profiles), _records(kernels), rows, label))
+    return table.model_copy(
+        update={
+            "rows": (*table.rows, *(row for _, row in traced)),
+            "tools": tuple(tool for tool, _ in traced),
+        }
+    )
 
 
 def _own_arms(arms: "pd.DataFrame", effects: "pd.DataFrame") -> "pd.DataFrame":

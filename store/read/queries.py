@@ -38,6 +38,7 @@ from store.schema.tables import (
     PANEL,
     PANEL_PROGRESS,
     PREDICTIONS,
+    STATES,
     SWEEP,
     SWEEP_JOB,
     named,
@@ -103,10 +104,7 @@ def sweep_summaries(engine: Engine) -> list[dict[str, Any]]:
             states[row.sweep][row.state] = row.jobs
     for sweep in found:
         sweep["submitted_at"] = timestamp(sweep["submitted_at"])
-        sweep |= {
-            state: states[sweep["id"]].get(state, 0)
-            for state in ("waiting", "running", "done", "failed", "cancelled")
-        }
+        sweep.update(dict.fromkeys(STATES, 0) | states[sweep["id"]])
     return found
 
 

@@ -63,9 +63,9 @@ SPEED_ONLY = ("runtime", "kv_cache")
 _FIELDS = ("model", "weights", "image_size", "image_shape", "dtype", "attention", "method")
 
 
-def quality_ids(columns: Any, baseline: str) -> dict[str, str]:
-    """The columns `quality_arm_id` and `quality_pair_id` for the columns of an arm, and its
-    baseline in words.
+def quality_ids(columns: Any, baseline: Arm) -> dict[str, str]:
+    """The columns `quality_arm_id` and `quality_pair_id` for the columns of an arm, and what its
+    baseline is with what differs from the condition of the arm.
     """
     arm = quality_arm_id(columns)
     return {"quality_arm_id": arm, "quality_pair_id": _pair_id(arm, baseline)}
@@ -79,8 +79,9 @@ def quality_arm_id(columns: Any) -> str:
 
 
 @lru_cache(maxsize=10_000)
-def _pair_id(arm: str, baseline: str) -> str:
-    return digest_of(f"{arm} {_plain_baseline(baseline)}")
+def _pair_id(arm: str, baseline: Arm) -> str:
+    plain = baseline.overrides.model_copy(update=dict.fromkeys(SPEED_ONLY))
+    return digest_of(f"{arm} {baseline.model_copy(update={'overrides': plain}).request_text}")
 
 
 @lru_cache(maxsize=10_000)
@@ -95,15 +96,6 @@ def without_speed(params: str) -> str:
     steps = requested if isinstance(requested, list) else [requested]
     kept = [{key: value for key, value in step.items() if key not in SPEED_ONLY} for step in steps]
     return json.dumps([step for step in kept if step], sort_keys=True)
-
-
-def _plain_baseline(text: str) -> str:
-    """A baseline in words without the overrides that quality does not depend on."""
-    name, bracket, inside = text.partition(" [")
-    left = [
-        part for part in inside.rstrip("]").split(", ") if part and not part.startswith(SPEED_ONLY)
-    ]
-    return f"{name}{bracket}{', '.join(left)}]" if left else name
 
 
 ARM_FIELDS = tuple(Overrides.model_fields)
@@ -129,6 +121,7 @@ def comparison_row(
     really runs with; `baseline` names in brackets where the baseline's differ.
     """
     condition, arm, baseline = comparison.condition, comparison.arm, comparison.baseline
+    shown = shown_baseline(comparison)
     baseline_and_condition = (
         f'"baseline":{baseline.canonical_text},"condition":{condition.canonical_text}'
     )
@@ -142,7 +135,8 @@ def comparison_row(
         **_overrides(arm),
         "method": arm.method,
         "params": _params(arm),
-        "baseline": baseline_text(comparison),
+        "baseline": _named(shown),
+        "baseline_method": baseline.method,
         "payload": (
             f'{{"arm":{arm.canonical_text},{baseline_and_condition},"kind":"{comparison.kind}"}}'
         ),
@@ -151,7 +145,7 @@ def comparison_row(
         "condition_id": digest_of(condition.canonical_text),
     }
     row["panel_id"] = panel_id(row)
-    return row | quality_ids(row, row["baseline"])
+    return row | quality_ids(row, shown)
 
 
 @lru_cache(maxsize=10_000)
@@ -233,12 +227,12 @@ def requested_params(arm: Arm) -> dict[str, Any] | list[dict[str, Any]]:
     return [*steps, beside] if beside else steps
 
 
-def baseline_text(comparison: Comparison) -> str:
-    """The baseline in words: its methods, and in brackets where it differs from the condition that
-    the arm runs with.
+def shown_baseline(comparison: Comparison) -> Arm:
+    """The baseline, its overrides those in which it differs from the condition that the arm runs
+    with: `dense [runtime=eager]`.
     """
     if not _overrides(comparison.arm) and not _overrides(comparison.baseline):
-        return _named(comparison.baseline)
+        return comparison.baseline
     ran = comparison.arm.condition(comparison.condition)
     other = comparison.baseline.condition(comparison.condition)
     differing = {
@@ -246,7 +240,7 @@ def baseline_text(comparison: Comparison) -> str:
         for field in ARM_FIELDS
         if getattr(other, field) != getattr(ran, field)
     }
-    return str(comparison.baseline.model_copy(update={"overrides": Overrides(**differing)}))
+    return comparison.baseline.model_copy(update={"overrides": Overrides(**differing)})
 
 
 def environment_row(environment: Environment) -> dict[str, Any]:

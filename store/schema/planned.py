@@ -140,6 +140,8 @@ class ComparisonRow(ArmColumns, table=True):
     """Requested threads; NULL means one per core."""
     baseline: str
     """Readable text; in brackets where the baseline differs from the condition columns."""
+    baseline_method: str
+    """`method` of the baseline; `dense`: the unmodified model, whatever setting it ran with."""
     baseline_id: str
     """`arm_id` of the baseline."""
     quality_arm_id: str

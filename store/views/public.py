@@ -71,6 +71,7 @@ _ANSWER = (
         (
             *CONDITION,
             "baseline",
+            "baseline_method",
             "baseline_id",
             "condition_id",
             "quality_arm_id",
@@ -196,7 +197,9 @@ def _beside(
         *named(EFFECT, "source measured_at environment"),
         *named(ENVIRONMENT, "device device_name"),
         *named(
-            COMPARISON, "model weights method params baseline baseline_id dtype attention data seed"
+            COMPARISON,
+            "model weights method params baseline baseline_method baseline_id dtype attention"
+            " data seed",
         ),
         *named(COMPARISON, "condition_id quality_arm_id quality_pair_id"),
         *columns,
@@ -277,7 +280,10 @@ def _failures() -> Select[Any]:
     columns = (
         *named(EFFECT, "comparison_id question_id environment"),
         *named(ENVIRONMENT, "device device_name"),
-        *named(COMPARISON, ("kind", *condition, "threads", "baseline", "baseline_id")),
+        *named(
+            COMPARISON,
+            ("kind", *condition, "threads", "baseline", "baseline_method", "baseline_id"),
+        ),
         *named(FAILURE, "reason message attempt"),
         EFFECT.c.measured_at.label("at"),
         *(ATTEMPT.c.host, COMPARISON.c.panel_id),

@@ -5,7 +5,7 @@ died.
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import Connection, Engine, Row, Select, and_, case, func, or_, select, update
+from sqlalchemy import Connection, Engine, Row, Select, and_, func, or_, select, update
 
 from store.errors import StoreError
 from store.rows import placement
@@ -13,7 +13,7 @@ from store.rows.owners import is_alive, owner
 from store.rows.placement import Capacity, Place
 from store.rows.row_mapping import insert_jobs, link_jobs
 from store.rows.transactions import database_time, reading, writing
-from store.schema.tables import EFFECT, JOB, STATES, SWEEP, SWEEP_COMPARISON, SWEEP_JOB
+from store.schema.tables import JOB, PANEL_PROGRESS, STATES, SWEEP, SWEEP_JOB, named
 from sweeps.model.condition import Device
 from sweeps.model.job import Job, Occupation
 from sweeps.model.kinds import KINDS
@@ -271,19 +271,10 @@ def progress(engine: Engine, sweep_id: int) -> Progress:
         .where(SWEEP_JOB.c.sweep == sweep_id)
         .group_by(JOB.c.state)
     )
-    measured = func.max(case((EFFECT.c.effect.is_not(None), 1), else_=0)).label("measured")
-    answers = (
-        select(measured, func.max(EFFECT.c.failure).label("failure"))
-        .select_from(SWEEP_COMPARISON)
-        .outerjoin(EFFECT, EFFECT.c.comparison_id == SWEEP_COMPARISON.c.comparison_id)
-        .where(SWEEP_COMPARISON.c.sweep == sweep_id)
-        .group_by(SWEEP_COMPARISON.c.comparison_id)
-        .subquery()
+    counted = named(PANEL_PROGRESS, "comparisons measured failures")
+    totals = select(*(func.coalesce(func.sum(each), 0) for each in counted)).where(
+        PANEL_PROGRESS.c.sweep == sweep_id
     )
-    failed = case((and_(answers.c.measured == 0, answers.c.failure.is_not(None)), 1), else_=0)
-    totals = select(
-        func.count(), *(func.coalesce(func.sum(each), 0) for each in (answers.c.measured, failed))
-    ).select_from(answers)
     with reading(engine) as connection:
         name = _sweep_name(connection, sweep_id)
         counts = dict.fromkeys(STATES, 0) | {

@@ -143,15 +143,11 @@ class Conclusion(NamedTuple):
         """For a table: `faster`, `probably slower`, `same`, `within floor`, `unclear`, `too few
         pairs`, `quarantined` …
         """
-        if self._side is not None:
-            return (
-                "within floor"
-                if self.finding in SMALL
-                else f"probably {self._side}"
-                if self.finding in PROBABLE
-                else self._side
-            )
-        return "too few pairs" if self.finding is Finding.INSUFFICIENT else self.finding.value
+        if self.finding in SMALL:
+            return "within floor"
+        if self.finding is Finding.INSUFFICIENT:
+            return "too few pairs"
+        return f"{self._sure}{self._side or self.finding.value}"
 
     @property
     def numbers(self) -> str:
@@ -162,17 +158,17 @@ class Conclusion(NamedTuple):
         """
         if self.finding is Finding.INSUFFICIENT:
             return "-" if self.pairs is None else f"{self.pairs[0]} of {self.pairs[1]} pairs"
-        return self._written(self.value, self.low, self.high, "" if self.effect.ratio else "+")
+        return self._written(self.value, self.low, self.high, self._form)
 
     @property
     def estimate(self) -> str:
         """`1.234x` or `+0.0070`, without the interval; a dash where nothing was measured."""
-        return self._written(self._shown, None, None, "" if self.effect.ratio else "+")
+        return self._written(self._shown, None, None, self._form)
 
     @property
     def interval(self) -> str:
         """`[1.220, 1.250]`; a dash where there is none."""
-        return "–" if self._shown is None else self.numbers.partition(" ")[2] or "–"
+        return "–" if self._shown is None else self._ends(self.low, self.high, self._form) or "–"
 
     @property
     def phrase(self) -> str:
@@ -200,12 +196,17 @@ class Conclusion(NamedTuple):
 
     def _sided(self, side: str, unit: str) -> str:
         """Of a difference the amount, whose sign the words express already."""
-        sure = "probably " if self.finding in PROBABLE else ""
         small = f", within the floor of {self._floor}{unit}" if self.finding in SMALL else ""
         if self.effect.ratio:
-            return f"{sure}{side}: {self.numbers}{small}"
+            return f"{self._sure}{side}: {self.numbers}{small}"
         low, high = sorted((abs(self.low or 0.0), abs(self.high or 0.0)))
-        return f"{sure}{side} by {self._written(abs(self.value or 0.0), low, high)}{unit}{small}"
+        return (
+            f"{self._sure}{side} by {self._written(abs(self.value or 0.0), low, high)}{unit}{small}"
+        )
+
+    @property
+    def _sure(self) -> str:
+        return "probably " if self.finding in PROBABLE else ""
 
     @property
     def _shown(self) -> float | None:
@@ -230,12 +231,17 @@ class Conclusion(NamedTuple):
     ) -> str:
         if value is None:
             return "-"
-        ends = (
-            ""
-            if low is None or high is None
-            else f" [{low:{form}.{self.digits}f}, {high:{form}.{self.digits}f}]"
-        )
-        return f"{value:{form}.{self.digits}f}{self.effect.mark}{ends}"
+        number, ends = f"{value:{form}.{self.digits}f}", self._ends(low, high, form)
+        return f"{number}{self.effect.mark}{ends and f' {ends}'}"
+
+    def _ends(self, low: float | None, high: float | None, form: str) -> str:
+        if low is None or high is None:
+            return ""
+        return f"[{low:{form}.{self.digits}f}, {high:{form}.{self.digits}f}]"
+
+    @property
+    def _form(self) -> str:
+        return "" if self.effect.ratio else "+"
 
 
 def conclude(
@@ -260,7 +266,7 @@ def conclude(
     places = effect.digits
     if value is None or not isfinite(value):
         return Conclusion(effect, Finding.NOT_MEASURED, floor=floor)
-    if low is None or high is None or not (isfinite(low) and isfinite(high)):
+    if low is None or high is None or not isfinite(low + high):
         finding = _NO_VERDICT.get(verdict or "", Finding.NO_INTERVAL)
         return Conclusion(
             effect, finding, _rounded(value, places), digits=places, floor=floor, pairs=pairs
@@ -348,12 +354,9 @@ def conclude_interval(
     """What an effect without a stored verdict allows to conclude: its interval is compared with the
     floor of the effect.
     """
-    known = low is not None and high is not None and isfinite(low) and isfinite(high)
-    verdict = (
-        interval_verdict(low, high, effect.floor)
-        if known and low is not None and high is not None
-        else None
-    )
+    verdict = None
+    if low is not None and high is not None and isfinite(low + high):
+        verdict = interval_verdict(low, high, effect.floor)
     return conclude(effect, value, low, high, verdict=verdict)
 
 
@@ -430,7 +433,7 @@ def stacks_of(rows: Iterable[SpeedupRow], label: Callable[[str, str], str]) -> I
         yield Stack(
             row,
             label(row.method, row.params),
-            _speedup(row),
+            conclude_speedup(row),
             tuple(parts),
             _product([alone.get(key) for key in keys]),
         )
@@ -441,15 +444,13 @@ def _part(
 ) -> StackPart:
     if row is None:
         return StackPart(f"{key[0]} {key[1]}", None)
-    return StackPart(label(row.method, row.params), _speedup(row))
-
-
-def _speedup(row: SpeedupRow) -> Conclusion:
-    return conclude_speedup(row)
+    return StackPart(label(row.method, row.params), conclude_speedup(row))
 
 
 def _product(rows: Sequence[SpeedupRow | None]) -> Conclusion | None:
-    known = [row for row in rows if row is not None and _speedup(row).finding not in _NO_FACTOR]
+    known = [
+        row for row in rows if row is not None and conclude_speedup(row).finding not in _NO_FACTOR
+    ]
     if len(known) < len(rows):
         return None
     return conclude(

@@ -66,6 +66,7 @@ class ComparedRow(EnvironmentRow, ConditionRow):
 class MeasuredRow(ComparedRow):
     """What views of answers share."""
 
+    baseline_method: str
     comparison_id: str
     question_id: str
     arm_id: str
@@ -240,33 +241,9 @@ class FailureRow(ComparedRow):
 class AccuracyRow(MeasuredRow, WorkRow):
     """View `accuracy`."""
 
-    images: int | None = None
-    unreadable: int | None = None
     top1_drop: float | None = None
     top1_drop_low: float | None = None
     top1_drop_high: float | None = None
-    top1_baseline: float | None = None
-    top1: float | None = None
-    top5_baseline: float | None = None
-    top5: float | None = None
-    kl: float | None = None
-    margin_change: float | None = None
-    margin_change_p05: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class QualityRow(MeasuredRow):
-    """View `quality`."""
-
-    windows: int | None = None
-    bytes: int | None = None
-    characters: int | None = None
-    tokens_baseline: int | None = None
-    bits_per_byte_baseline: float | None = None
-    bits_per_byte: float | None = None
-    perplexity_baseline: float | None = None
-    perplexity: float | None = None
-    kl: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -387,21 +364,3 @@ class KernelRow(RecordedRow):
     gflops: float | None = None
     gb_per_s: float | None = None
     kernel_time_share: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExecutionRow(EnvironmentRow):
-    """View `execution`; `system_metrics` is JSON."""
-
-    host: str
-    attempt: int
-    job_id: str
-    round: int
-    process: str | None = None
-    source: str
-    started_at: float
-    ended_at: float
-    flags: str
-    quarantine: str | None = None
-    calibration_id: str | None = None
-    system_metrics: str

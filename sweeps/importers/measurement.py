@@ -193,6 +193,8 @@ class MeasurementTable(_TableFacts):
     job_noise: _Noise | None = None
     """That of the median of a job beside another job of the same machine, which varies less than
     single times; `None`: `noise`."""
+    tools: tuple[str, ...] | None = None
+    """Of each profile among the rows the tool that recorded it."""
 
     def is_baseline(self, row: Measurement) -> bool:
         """Whether a row is of the unmodified model."""

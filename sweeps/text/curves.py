@@ -121,13 +121,12 @@ def _claimed(row: ClaimRow, token_unit: str) -> str:
 
 def _span(row: ClaimRow, token_unit: str) -> str:
     """The points that a claim rests on: `4 to 196 tokens`."""
-    before = axis_label(row.axis, row.varied_parameter).before
-    last = _place(_known(row.x_last), row, token_unit)
-    return (
-        last
-        if row.x_first == row.x_last
-        else f"{before}{axis_value(row.x_first, row.axis)} to {last.removeprefix(before)}"
-    )
+    label, last = axis_label(row.axis, row.varied_parameter), _known(row.x_last)
+    if row.x_first == row.x_last:
+        return _place(last, row, token_unit)
+    unit = token_unit if row.axis == "tokens" else label.unit
+    first = f"{label.before}{axis_value(row.x_first, row.axis)}"
+    return f"{first} to {axis_value(last, row.axis)} {unit}".rstrip()
 
 
 def _beyond(row: ClaimRow, where: str) -> str:

@@ -17,11 +17,9 @@ KINDS = {
     "cost_model": rows.CostModelRow,
     "failures": rows.FailureRow,
     "accuracy": rows.AccuracyRow,
-    "quality": rows.QualityRow,
     "arm": rows.ArmRow,
     "profile": rows.ProfileRow,
     "kernel": rows.KernelRow,
-    "execution": rows.ExecutionRow,
 }
 SHARED = {field.name for field in fields(rows.ConditionRow)} | {"panel_id"}
 """Optional columns, which some views leave out."""

@@ -6,6 +6,8 @@ import pandas as pd
 
 from store.read.quality import join_quality
 from store.rows.row_mapping import quality_ids
+from sweeps.model.condition import Overrides
+from sweeps.model.job import DENSE, Arm, Step
 
 WHERE = {
     "model": "m",
@@ -17,13 +19,18 @@ WHERE = {
 }
 
 
-def speed(method: str, params: str, baseline: str = "dense") -> dict[str, object]:
+def speed(method: str, params: str, baseline: Arm = DENSE) -> dict[str, object]:
     columns = {**WHERE, "method": method, "params": params}
-    return {**columns, **quality_ids(columns, baseline), "baseline": baseline, "verdict": "faster"}
+    return {
+        **columns,
+        **quality_ids(columns, baseline),
+        "baseline": str(baseline),
+        "verdict": "faster",
+    }
 
 
 def quality(
-    method: str, params: str, at: str, bits: float, baseline: str = "dense"
+    method: str, params: str, at: str, bits: float, baseline: Arm = DENSE
 ) -> dict[str, object]:
     return {**speed(method, params, baseline), "measured_at": at, "bits_per_byte": bits}
 
@@ -36,21 +43,23 @@ def test_the_newest_quality_of_the_same_arm() -> None:
     speeds = pd.DataFrame(
         [
             speed("a", '{"r":1}'),
-            speed("a", '{"r":1,"kv_cache":"virtual"}', "dense [kv_cache=dynamic]"),
+            speed(
+                "a", '{"r":1,"kv_cache":"virtual"}', Arm(overrides=Overrides(kv_cache="dynamic"))
+            ),
             speed(
                 "a+b",
                 stack % ',{"kv_cache":"virtual","runtime":"compile"}',
-                "dense [dtype=bfloat16, kv_cache=dynamic]",
+                Arm(overrides=Overrides(dtype="bfloat16", kv_cache="dynamic")),
             ),
             speed("a", '{"r":2}'),
-            speed("a", '{"r":1}', "b(r=1)"),
+            speed("a", '{"r":1}', Arm(stack=(Step(method="b", params={"r": 1}),))),
         ]
     )
     qualities = pd.DataFrame(
         [
             quality("a", '{"r":1}', "2026-02", 2.0),
             quality("a", '{"r":1}', "2026-01", 9.0),
-            quality("a+b", stack % "", "2026-01", 3.0, "dense [dtype=bfloat16]"),
+            quality("a+b", stack % "", "2026-01", 3.0, Arm(overrides=Overrides(dtype="bfloat16"))),
         ]
     )
     found = join_quality(speeds, qualities)

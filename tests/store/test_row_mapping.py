@@ -3,10 +3,10 @@
 import pytest
 
 from store.rows.row_mapping import (
-    baseline_text,
     comparison_row,
     curve_id,
     requested_params,
+    shown_baseline,
     timestamp,
 )
 from sweeps.model.condition import Condition, Overrides
@@ -69,12 +69,12 @@ def test_params(arm: Arm, params: object) -> None:
         (Arm(), Arm(replicate=1), "dense", "eager"),
     ],
 )
-def test_baseline_text_names_where_it_differs(
+def test_the_baseline_names_where_it_differs(
     baseline: Arm, arm: Arm, text: str, runtime: str
 ) -> None:
     """The condition columns are the arm's; the baseline's text names what is different there."""
     comparison = Comparison(condition=CONDITION, baseline=baseline, arm=arm)
-    assert baseline_text(comparison) == text
+    assert str(shown_baseline(comparison)) == text
     assert comparison_row(comparison, {})["runtime"] == runtime
 
 

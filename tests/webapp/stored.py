@@ -38,7 +38,8 @@ def a_point(**values: Any) -> PointRow:
     """A row of the view `speedup`, of which only these values matter."""
     texts = (
         *("environment", "device", "device_name", "model", "weights", "dtype", "attention"),
-        *("kind", "method", "params", "baseline", "baseline_id", "comparison_id", "question_id"),
+        *("kind", "method", "params", "baseline", "baseline_method", "baseline_id"),
+        *("comparison_id", "question_id"),
         *("arm_id", "condition_id", "source", "measured_at", "quality_arm_id", "quality_pair_id"),
         *("flags", "host", "metric", "curve_id"),
     )

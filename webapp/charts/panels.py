@@ -14,6 +14,7 @@ from store.rows.frames import rows_of
 from sweeps.analysis.rows import ClaimRow
 from sweeps.geometry.vit_catalogue import timm_name
 from sweeps.model.flags import split_flags, wrong
+from sweeps.model.job import DENSE
 from sweeps.model.kinds import THREAD_FIELDS
 from sweeps.model.metrics import INTERVAL, METRICS, MetricSpec
 from sweeps.number_format import count
@@ -112,8 +113,7 @@ def curve_panels(
     """
     columns = (*PANEL, *SIZES) if axis == "gmacs_saved" else PANEL
     columns = (*columns, by) if by is not None and by not in columns else columns
-    against = sorted(points["against"].unique(), key=dense_first)
-    ordered = points.assign(against=pd.Categorical(points["against"], against))
+    ordered = points.assign(against=pd.Categorical(points["against"], dense_first(points)))
     for fixed, grouped in ordered.groupby(list(columns), dropna=False, sort=True, observed=True):
         about = dict(zip(columns, fixed, strict=True))
         own = points.loc[grouped.index]
@@ -121,9 +121,10 @@ def curve_panels(
         yield Panel(about, own, break_evens[here])
 
 
-def dense_first(name: str) -> tuple[bool, str]:
-    """Orders baselines: the unmodified model first."""
-    return not name.startswith("dense"), name
+def dense_first(rows: pd.DataFrame) -> list[str]:
+    """The baselines of some rows, the unmodified model first."""
+    ordered = rows.assign(modified=rows["baseline_method"] != DENSE.method)
+    return list(ordered.sort_values(["modified", "against"])["against"].unique())
 
 
 def flagged(points: pd.DataFrame) -> pd.Series:

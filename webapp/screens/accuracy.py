@@ -40,13 +40,13 @@ from webapp.widgets.quality import (
 )
 from webapp.widgets.tables import show_table
 
-SPEEDS = (
-    Measure(
+SPEEDS = {
+    "Speed-up": Measure(
         "speedup", f"Speed-up, {INTERVAL} interval", better="higher", scale="ratio", alpha=ALPHA
     ),
-    Measure("arm_ms", "Time of a forward, ms", scale="log"),
-    Measure("gmacs_total", "GMACs of a forward, the method's own included"),
-)
+    "Time of a forward": Measure("arm_ms", "Time of a forward, ms", scale="log"),
+    "GMACs of a forward": Measure("gmacs_total", "GMACs of a forward, the method's own included"),
+}
 TOP1_MEASURE = Measure("top1", "Top-1 accuracy, %, 95 % interval", better="higher")
 FIGURES = {  # columns of the view `accuracy` with intervals, drawn for each arm
     "top1_drop": "Top-1 lost against the baseline, points",
@@ -124,12 +124,10 @@ def states_in_words(found: pd.DataFrame) -> str:
 def _accuracy_front(arms: pd.DataFrame, scope: Scope | str) -> None:
     """Accuracy against speed or work."""
     st.subheader("Accuracy against speed and work", anchor=False)
-    titles = {
-        measure.title.partition(",")[0]: measure
-        for measure in SPEEDS
-        if measure.column in arms and arms[measure.column].notna().any()
-    }
-    measure = titles[filters.choose_one("Against", list(titles), "x")]
+    measured = [
+        name for name, axis in SPEEDS.items() if axis.column in arms and arms[axis.column].any()
+    ]
+    measure = SPEEDS[filters.choose_one("Against", measured, "x")]
     first = arms.iloc[0]
     points = beside_unmodified(
         arms,
@@ -204,8 +202,7 @@ def _show() -> None:
         open_states = (state for state in ("queued", "failed") if state in states)
         _explain_absence(next(open_states, "not measured"))
         return
-    baselines = sorted(found["against"].unique(), key=dense_first)
-    against = filters.choose_one("Against", baselines, "beside")
+    against = filters.choose_one("Against", dense_first(found), "beside")
     found = found[found["against"] == against]
     ordered = found.sort_values(
         ["corruption", "image_size"], ascending=[True, False], na_position="first"

@@ -224,13 +224,11 @@ def _newest_two(by: By, choices: Sequence[SideChoice]) -> tuple[str, str]:
     """The newest two sides, the older one first: of revisions two of one sweep, where one has
     two.
     """
-    values = [choice.value for choice in choices]
-    if by == "revision":
-        names: dict[str, list[str]] = {}
-        for value in values:
-            names.setdefault(value.partition(":")[2], []).append(value)
-        values = next((own for own in names.values() if len(own) > 1), values)
-    return values[1], values[0]
+    of_sweep: dict[str, list[SideChoice]] = {}
+    for choice in choices if by == "revision" else ():
+        of_sweep.setdefault(choice.sweep, []).append(choice)
+    newest = next((own for own in of_sweep.values() if len(own) > 1), choices)
+    return newest[1].value, newest[0].value
 
 
 def _choose_side(

@@ -175,9 +175,9 @@ def _show() -> None:
         return
     quality = quality_of(scope.sweep, "language", scope.fixed["model"], scope.fixed["weights"])
     arms = with_quality_words(points, quality)
-    lengths = [f"{length:.0f} tokens" for length in sorted(arms["prompt_tokens"].unique())]
-    length = filters.choose_one("Prompt", lengths, "prompt", lengths[-1])
-    here = arms[arms["prompt_tokens"] == float(length.partition(" ")[0])]
+    lengths = {f"{length:.0f} tokens": length for length in sorted(arms["prompt_tokens"].unique())}
+    length = filters.choose_one("Prompt", list(lengths), "prompt", list(lengths)[-1])
+    here = arms[arms["prompt_tokens"] == lengths[length]]
 
     words = ", ".join(f"{number} {word}" for word, number in here["word"].value_counts().items())
     plain.sentence(f"{count(len(here), 'arm')}: {words}.", "strong")

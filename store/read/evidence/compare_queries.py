@@ -59,10 +59,13 @@ COMPARED_FIELDS = tuple(name for name in ARM_COLUMNS if name not in {"arm_id", "
 
 
 class SideChoice(NamedTuple):
-    """One side that can be chosen: its value in an address, and what it is in words."""
+    """One side that can be chosen: its value in an address, what it is in words, and of a revision
+    the sweep.
+    """
 
     value: str
     label: str
+    sweep: str = ""
 
 
 def side_choices(engine: Engine, by: By) -> list[SideChoice]:
@@ -107,7 +110,7 @@ def choices(connection: Connection, by: By) -> Iterator[SideChoice]:
     )
     for name, revision in connection.execute(sweeps):
         if by == "revision":
-            yield SideChoice(f"{revision}:{name}", f"{name}, revision {revision}")
+            yield SideChoice(f"{revision}:{name}", f"{name}, revision {revision}", name)
     if by == "sweep":
         names = dict.fromkeys(row.name for row in connection.execute(sweeps))
         yield from (SideChoice(name, name) for name in names)

@@ -78,16 +78,19 @@ def allowed_each(columns: Sequence[Any], noise: Any, comparisons: int) -> "np.nd
 
 def place_of_row(row: Measurement) -> str:
     """`with_tr, 448 px, batch 8`."""
+    parts = [*_of_curve(row), f"batch {row.batch}" if row.batch else ""]
+    return ", ".join(filter(None, parts)) or "a row"
+
+
+def place_of_curve(row: Measurement) -> str:
+    """The same of rows that differ in their batch."""
+    return ", ".join(filter(None, _of_curve(row))) or "all rows"
+
+
+def _of_curve(row: Measurement) -> list[str]:
     parts = [row.label or row.method or "", row.model or "", row.setting or ""]
-    parts += (
-        [f"{row.image_size} px"]
-        if row.image_size
-        else [f"{row.tokens} tokens"]
-        if row.tokens
-        else []
-    )
-    parts += [f"batch {row.batch}"] if row.batch else []
-    return ", ".join(part for part in parts if part) or "a row"
+    size = f"{row.tokens} tokens" if row.tokens else ""
+    return [*parts, f"{row.image_size} px" if row.image_size else size]
 
 
 def in_words(values: Iterable[object]) -> str:

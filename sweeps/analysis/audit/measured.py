@@ -16,19 +16,8 @@ PASS_NOISE = 0.1
 """Relative standard deviation of a time beside one of another pass of the same job: a pair of
 forwards on a shared CPU differs by 7 to 15 %, and throughput is measured in a pass of its own."""
 SETTING_COLUMNS = (
-    "weights",
-    "dtype",
-    "attention",
-    "runtime",
-    "kv_cache",
-    "threads",
-    "wait_policy",
-    "pinning",
-    "inputs",
-    "image_shape",
-    "data",
-    "corruption",
-    "host",
+    *("weights", "dtype", "attention", "runtime", "kv_cache", "threads", "wait_policy", "pinning"),
+    *("inputs", "image_shape", "data", "corruption", "host"),
 )
 BASELINE = "dense"
 
@@ -124,9 +113,6 @@ def _stages(params: str | None) -> tuple[float | None, int | None]:
     )
 
 
-PROFILED_BY = "profile by "
-"""Before the tool, in the setting of a row: profiles are compared with each other, and not with
-arms that were only timed."""
 _ARM = ("arm_id", "condition_id")
 
 
@@ -135,9 +121,9 @@ def profiled_rows(
     kernels: Iterable[Mapping[str, Any]],
     arms: Iterable[Mapping[str, Any]],
     label: Any,
-) -> Iterator[Measurement]:
-    """A row for each profile, by rows of the views `profile` and `kernel`; `arms` are rows of the
-    view `arm`.
+) -> Iterator[tuple[str, Measurement]]:
+    """The tool and a row for each profile, by rows of the views `profile` and `kernel`; `arms` are
+    rows of the view `arm`.
 
     `label` gives the label of a method and its parameters (JSON). The time of the device (on a CPU:
     of operators) stands beside the wall of a forward without a profiler, that of the same arm as it
@@ -161,7 +147,10 @@ def profiled_rows(
     for profile_id, first in firsts.items():
         beside = {**timed.get(_phase(first)[:-1], {}), **walls.get(_phase(first), {})}
         row = {**beside, **{name: value for name, value in first.items() if value is not None}}
-        yield _profile_row(row, classes.get(profile_id, []), runs.get(profile_id, []), label)
+        yield (
+            first["tool"],
+            _profile_row(row, classes.get(profile_id, []), runs.get(profile_id, []), label),
+        )
 
 
 def _phase(row: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -181,7 +170,9 @@ def _profile_row(
     """
     of_gpu = row["tool"] != "torch" or row.get("device") == "cuda"
     busy_ms = sum(each["ms"] for each in classes if each["time_class"] == "device")
-    origin = f"{PROFILED_BY}{row['tool']}{f' in {file}' if (file := row.get('file')) else ''}"
+    # in the setting, so that profiles are compared with each other, and not with arms that were
+    # only timed
+    origin = f"profile by {row['tool']}{f' in {file}' if (file := row.get('file')) else ''}"
     values: dict[str, Any] = {
         "label": label(row["method"], row["params"])
         if row.get("method")
@@ -234,8 +225,6 @@ def _counters(runs: Iterable[Mapping[str, Any]]) -> dict[str, float]:
 
 def profile_notes(table: MeasurementTable) -> Iterator[str]:
     """How many profiles are among the rows of a table, by their tools."""
-    origins = [(row.setting or "").partition(PROFILED_BY)[2] for row in table.rows]
-    tools = [origin.partition(",")[0].partition(" in ")[0] for origin in origins if origin]
-    if tools:
+    if tools := table.tools:
         by_tool = ", ".join(f"{tools.count(tool)} by {tool}" for tool in sorted(set(tools)))
         yield f"{count(len(tools), 'profile')} among the rows: {by_tool}"

@@ -128,20 +128,16 @@ class AuditReport(FrozenModel):
             return f"no rule could be applied to {count(self.rows, 'row')}: nothing was checked"
         if not self.findings:
             return f"{applied} applied, nothing found"
-        by_severity = {
-            word: sum(found.severity == word for found in self.findings) for word in SEVERITIES
-        }
-        words = [
-            (
-                count(by_severity["contradiction"], "contradiction")
-                if by_severity["contradiction"]
-                else "no contradiction"
-            ),
-            *([f"{by_severity['doubtful']} doubtful"] if by_severity["doubtful"] else []),
-            *([count(by_severity["note"], "note")] if by_severity["note"] else []),
-        ]
+        wrong, doubtful, notes = (
+            sum(found.severity == severity for found in self.findings) for severity in SEVERITIES
+        )
+        words = (
+            count(wrong, "contradiction") if wrong else "no contradiction",
+            f"{doubtful} doubtful" if doubtful else "",
+            count(notes, "note") if notes else "",
+        )
         return (
-            f"{', '.join(words)} in {count(self.rows, 'row')}, by"
+            f"{', '.join(filter(None, words))} in {count(self.rows, 'row')}, by"
             f" {count(len(self.applied), 'rule')}"
         )
 

@@ -17,6 +17,7 @@ from sweeps.analysis.audit.frame import (
     allowed_each,
     in_words,
     members,
+    place_of_curve,
     place_of_row,
     quantile_of,
     roundings,
@@ -178,7 +179,7 @@ def _flat(frame: AuditFrame, own: AuditColumn, latencies: AuditColumn) -> Measur
     middle = float(np.mean(throughputs))
     around = np.abs(throughputs / middle - 1).max()
     fact = (
-        f"{frame.place(own[0]).rpartition(', batch')[0] or 'all rows'}: throughput"
+        f"{place_of_curve(frame.row(int(own[0])))}: throughput"
         f" is flat within {100 * around:.1f} % ({throughputs.min():g} to {throughputs.max():g}/s,"
         f" {100 * spread:.1f} % apart) over a batch that grows {batches.max() / batches.min():g}"
         f" times, and so is the latency ({latencies.min():g} to {latencies.max():g} ms)"
@@ -270,7 +271,7 @@ def _unsteady(
         yield MeasurementFinding(
             "contradiction",
             rows[np.unique(np.concatenate((small[by_group[group]], large[by_group[group]])))],
-            f"{frame.place(rows[ranked[0]]).rpartition(', batch')[0]}:"
+            f"{place_of_curve(frame.row(int(rows[ranked[0]])))}:"
             f" {', '.join(f'{rate[each]:g}' for each in ranked)}/s at batch"
             f" {in_words(batch[ranked].astype(int).tolist())} cannot be one machine's steady state:"
             f" {'; '.join(facts)}" + (f"; and {more} more" if more > 0 else ""),
@@ -469,9 +470,7 @@ def _clear(row: Measurement) -> bool:
 
 def _speedup(row: Measurement) -> str:
     found = row.paired
-    written = (
-        ""
-        if found is None
-        else conclude_interval(SPEEDUP, found.value, found.low, found.high).numbers
-    )
-    return f"{written} at {_place(row)}"
+    if found is None:
+        return f" at {_place(row)}"
+    numbers = conclude_interval(SPEEDUP, found.value, found.low, found.high).numbers
+    return f"{numbers} at {_place(row)}"
