@@ -7,7 +7,11 @@ class StoreError(UserError):
     """What is wrong with the store and what would be right, in one line."""
 
 
-class EmptyStoreError(StoreError):
+class NoStoreError(StoreError):
+    """There is no store yet at the place that was named."""
+
+
+class EmptyStoreError(NoStoreError):
     """A database without tables: a new one, or a store that another process is about to create."""
 
 

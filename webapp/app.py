@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 import streamlit as st
 
-from store.errors import EmptyStoreError, StoreError
+from store.errors import NoStoreError, StoreError
 from webapp import queries
 from webapp.display import plain
 from webapp.widgets import filters
@@ -115,7 +115,7 @@ try:
     )
     with _drawing_loaded(screen_shown):
         _run(current_page, screen_shown.needs)
-except EmptyStoreError as problem:
+except NoStoreError as problem:
     _nothing(f"{problem}.", known=False)
 except StoreError as problem:
-    _nothing(f"{problem}.", known="does not exist" not in str(problem))
+    _nothing(f"{problem}.", known=True)

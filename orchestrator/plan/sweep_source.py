@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import typer
 
-from store.errors import EmptyStoreError
+from store.errors import NoStoreError
 from store.open.engine import Engine, connect_readonly
 from store.read.queries import stored_sweeps
-from store.rows.location import database_option, location, sqlite_path
+from store.rows.location import database_option
 from sweeps.errors import did_you_mean
 from sweeps.language.yaml_reader import SweepError, shipped_sweeps
 from sweeps.model.condition import Device
@@ -67,8 +67,7 @@ def command_options(
 
 def existing_store(db: str | None) -> Engine | None:
     """The store, open for reading; `None` if there is none yet, or nothing in it."""
-    path = sqlite_path(location(db))
     try:
-        return connect_readonly(db) if path is None or path.exists() else None
-    except EmptyStoreError:
+        return connect_readonly(db)
+    except NoStoreError:
         return None

@@ -43,7 +43,7 @@ from sweeps.analysis.labels import (
     stacks_of,
     unanswered,
 )
-from sweeps.analysis.rows import ArmRow, BreakEvenRow
+from sweeps.analysis.rows import ArmRow, BreakEvenRow, JoinedQuality
 from sweeps.model.job import DENSE
 from sweeps.model.kinds import KINDS, THREAD_FIELDS
 from sweeps.model.metrics import INTERVAL, METRICS
@@ -89,23 +89,11 @@ _Figure = Callable[[GeneratedRow], float | None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class QualityPointRow(PointRow):
+class QualityPointRow(JoinedQuality, PointRow):
     """A row of `with_quality`."""
 
     quality_metric: str
-    state: str
-    reason: str | None
-    effect: float | None
-    effect_low: float | None
-    effect_high: float | None
-    quality_verdict: str | None
-    quality_floor: float | None
     top1_agreement: float | None = None
-    control: str | None
-    control_params: str | None
-    change: float | None
-    change_low: float | None
-    change_high: float | None
 
 
 def with_quality(

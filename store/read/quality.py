@@ -32,18 +32,17 @@ from store.schema.tables import (
 )
 from store.views.public import TABLES
 from sweeps.analysis.labels import (
-    ComparisonState,
     Conclusion,
     conclude_change,
     effect_of,
     unanswered,
 )
+from sweeps.analysis.rows import ComparisonState, JoinedQuality
 from sweeps.model.condition import Kind
 from sweeps.model.identity import canonical
 from sweeps.model.job import Arm, Job
 from sweeps.model.kinds import KINDS, KindSpec, kinds_of
 from sweeps.model.metrics import MetricSpec, compared
-from sweeps.number_format import is_missing
 from sweeps.stats.quality import compare_texts, scored
 
 _FIRST = COMPARISON.alias("first_of_panel")
@@ -147,11 +146,12 @@ def quality_rows(effects: pd.DataFrame, metric: str) -> pd.DataFrame:
     )
 
 
-def conclude_quality(row: Any, spec: MetricSpec) -> Conclusion:
-    """The change in quality in a row of `join_quality` with a `state`, or why there is none."""
-    if is_missing(row.effect):
+def conclude_quality(row: JoinedQuality, spec: MetricSpec) -> Conclusion:
+    """The change in quality, or why there is none."""
+    if row.effect is None:
         state: ComparisonState = "not measured" if row.state == "measured" else row.state
-        return unanswered(effect_of(spec), state, row.reason if state == "failed" else "")
+        reason = row.reason if state == "failed" else None
+        return unanswered(effect_of(spec), state, reason or "")
     bounds = (row.effect, row.effect_low, row.effect_high)
     return conclude_change(spec, *bounds, verdict=row.quality_verdict, floor=row.quality_floor)
 

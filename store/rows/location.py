@@ -10,7 +10,7 @@ import psutil
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from store.errors import StoreError
+from store.errors import NoStoreError, StoreError
 
 DEFAULT_STORE = "breakeven.db"
 STORE_VARIABLE = "BREAKEVEN_DB"
@@ -113,10 +113,11 @@ def reading_mode(path: Path) -> str:
 
 
 def check_exists(path: Path) -> None:
-    """Raise `StoreError` unless there is a file at `path`."""
+    """Raise `StoreError` unless there is a file at `path`, `NoStoreError` where nothing is."""
     if not path.is_file():
-        wrong = "is a folder, not a store" if path.is_dir() else "does not exist"
-        raise StoreError(
+        folder = path.is_dir()
+        wrong = "is a folder, not a store" if folder else "does not exist"
+        raise (StoreError if folder else NoStoreError)(
             f"{path} {wrong}; run a sweep first: breakeven run quickstart, or name a store with"
             " --db"
         )

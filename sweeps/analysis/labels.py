@@ -10,19 +10,15 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 from math import isfinite, nan, prod
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-from sweeps.analysis.rows import SpeedupRow
+from sweeps.analysis.rows import ComparisonState, SpeedupRow
 from sweeps.model.metrics import METRICS, MetricSpec, metric
 from sweeps.stats.quality import interval_verdict
 
 MAX_DIGITS = 12
 """Decimals after which an interval is not printed more exactly, even if it still seems to touch no
 difference."""
-
-ComparisonState = Literal["measured", "queued", "failed", "not measured", "not requested"]
-"""Of the comparison behind an effect. `not measured`: requested by the sweep, but neither answered
-nor in the queue."""
 
 
 class Finding(StrEnum):

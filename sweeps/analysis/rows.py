@@ -6,6 +6,11 @@ What a column means, and its unit, is in docs/views.md.
 """
 
 from dataclasses import dataclass
+from typing import Literal
+
+ComparisonState = Literal["measured", "queued", "failed", "not measured", "not requested"]
+"""Of the comparison behind an effect. `not measured`: requested by the sweep, but neither answered
+nor in the queue."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,6 +162,26 @@ class EffectRow(TimedRow):
     effect_high: float | None = None
     n: int | None = None
     analysis_version: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class JoinedQuality:
+    """What `store.read.quality` joins to a row of the view `speedup`: the quality of its arm, where
+    its comparison stands, and the change against the control of the arm's tuning.
+    """
+
+    state: ComparisonState = "measured"
+    reason: str | None = None
+    effect: float | None = None
+    effect_low: float | None = None
+    effect_high: float | None = None
+    quality_verdict: str | None = None
+    quality_floor: float | None = None
+    control: str | None = None
+    control_params: str | None = None
+    change: float | None = None
+    change_low: float | None = None
+    change_high: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

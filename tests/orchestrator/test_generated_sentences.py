@@ -17,7 +17,7 @@ from orchestrator.report.generation import (
     describe_stacks,
     with_quality,
 )
-from sweeps.analysis.labels import ComparisonState
+from sweeps.analysis.rows import ComparisonState
 from sweeps.model.kinds import KINDS
 from tests.fixtures.typed_rows import row_of
 

@@ -23,7 +23,7 @@ from store.read.queries import panel_rows
 from store.rows.frames import rows_of
 from sweeps.analysis.advice import Figure, unsurpassed
 from sweeps.analysis.labels import BITS, conclude_interval
-from sweeps.analysis.rows import ConditionRow
+from sweeps.analysis.rows import ConditionRow, JoinedQuality
 from sweeps.model.kinds import KindSpec, Modality, kinds_of
 from sweeps.model.metrics import METRICS, MetricSpec
 from webapp.charts.pareto import pareto_info
@@ -48,22 +48,8 @@ CONDITION_COLUMNS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class QualityOfPoint(texts.PointRow):
+class QualityOfPoint(JoinedQuality, texts.PointRow):
     """A point with the quality of its arm."""
-
-    state: str = "measured"
-    """Where the comparison of quality stands."""
-    reason: str | None = None
-    effect: float | None = None
-    effect_low: float | None = None
-    effect_high: float | None = None
-    quality_verdict: str | None = None
-    quality_floor: float | None = None
-    control: str | None = None
-    control_params: str | None = None
-    change: float | None = None
-    change_low: float | None = None
-    change_high: float | None = None
 
 
 class QualityOfArms(NamedTuple):
