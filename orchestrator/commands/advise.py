@@ -36,6 +36,7 @@ from sweeps.analysis.advice import RankedArm
 from sweeps.analysis.labels import SPEEDUP, Conclusion, conclude
 from sweeps.errors import UserError
 from sweeps.language.confirmation import comparison_at, sweep_of
+from sweeps.model.condition import Runtime
 from sweeps.model.metrics import INTERVAL, timed_metrics
 from sweeps.number_format import count
 from sweeps.text.advice_text import (
@@ -56,7 +57,7 @@ MeasuredDevice = Annotated[
     typer.Option("--device", help="Only what was measured on this class of device."),
 ]
 MeasuredRuntime = Annotated[
-    Literal["eager", "compile", "cudagraph"] | None,
+    Runtime | None,
     typer.Option("--runtime", help="Only arms that ran with it."),
 ]
 MeasuredData = Annotated[

@@ -165,7 +165,8 @@ def peak_lines(
     """
     for peak in found:
         threads = "" if peak.threads is None else f" by {count(peak.threads, 'thread')}"
-        products = f"{_figure(peak.gflops)} GFLOP/s in {peak.dtype} matrix products"
+        kernel = f" ({peak.kernel})" if peak.kernel else ""
+        products = f"{_figure(peak.gflops)} GFLOP/s in {peak.dtype} matrix products{kernel}"
         line = f"{products}, {_figure(peak.gb_per_s)} GB/s read from memory{threads}"
         if (peak.dtype, peak.threads) in known:
             before, measured_at = known[peak.dtype, peak.threads]

@@ -4,7 +4,7 @@ what the verdict words mean, and what to do next.
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from math import log
+from math import inf, log
 
 from orchestrator.report.data import MAIN_METRICS, PointRow, Report
 from orchestrator.report.differences import change_of
@@ -52,6 +52,8 @@ MAX_PROFILED = 4
 """Profiled conditions whose time the first lines split."""
 CLEARLY_LESS = 1.1
 """By this factor the promise must lie above the interval before another runtime is worth a try."""
+FAR_BELOW_PEAK = 0.6
+"""Share of the peak below which another runtime is worth a try."""
 MAX_NAMED = 6
 """Arms that one sentence names."""
 
@@ -74,6 +76,8 @@ def answer_sections(report: Report) -> Iterator[Section]:
 def cautions_of(report: Report) -> Iterator[str]:
     """What the speed-ups do not show, a sentence for each reason."""
     points = [(arm_label_of(row), row) for row in report.points]
+    if far := _far_below_peak(report):
+        yield far
     yield from mean_caution(points)
     yield from states_caution(points)
     yield from load_caution(row.flags for row in report.points)
@@ -356,6 +360,28 @@ def decisions_of(report: Report) -> Iterator[str]:
             f"use the unmodified model instead of {', '.join(slower[:MAX_NAMED])}{more}: slower"
             " wherever it was measured"
         )
+
+
+def _far_below_peak(report: Report) -> str:
+    """That the unmodified model leaves most of a CPU unused, by its fastest point; empty where it
+    does not, or where no peak is known.
+    """
+    found = []
+    for row in rows_of(report.main_speedups, PointRow):
+        peak = report.peaks[row.environment, row.host].get((row.dtype, row.threads))
+        if row.runtime == "eager" and row.image_size and peak and row.gmacs_baseline:
+            gflops = 2e3 * row.gmacs_baseline * (row.batch_size or 1) / (row.baseline_ms or inf)
+            found.append((gflops / peak, gflops, peak, row))
+    if not found:
+        return ""
+    share, gflops, peak, row = max(found, key=lambda each: each[0])
+    if share >= FAR_BELOW_PEAK:
+        return ""
+    return (
+        f"the unmodified model under the runtime eager reaches {gflops:.3g} of this CPU's"
+        f" {peak:.3g} GFLOP/s in {row.dtype} ({100 * share:.0f} %) at {row.tokens:.0f} tokens:"
+        " another runtime may gain more than any method: `runtime: [eager, openvino]` under `axes`"
+    )
 
 
 def legend(report: Report) -> Iterator[str]:

@@ -14,8 +14,15 @@ from store.read.audits import MAX_AUDITED, audit_of_sweep
 from store.read.curves import CurveKey, curve_costs, label_hosts
 from store.read.profiling import operator_rows
 from store.read.quality import beside_controls, states
-from store.read.queries import counter_rows, execution_rows, find_sweep, sweep_rows, zeroshot_rows
-from store.rows.frames import rows_of
+from store.read.queries import (
+    counter_rows,
+    execution_rows,
+    find_sweep,
+    peak_gflops,
+    sweep_rows,
+    zeroshot_rows,
+)
+from store.rows.frames import groups, rows_of
 from store.rows.location import database_option
 from store.rows.row_mapping import timestamp
 from sweeps.analysis.audit.report import AuditReport
@@ -93,6 +100,10 @@ class Report:
     """View `kernel`: operators of the profiles."""
     relative_costs: Mapping[CurveKey, RelativeCosts]
     """Of the curves in `cost_models` whose fit describes their points."""
+    compile_s: Mapping[tuple[str, str], float]
+    """Seconds to compile or export an arm, once, by `condition_id` and `arm_id`."""
+    peaks: Mapping[tuple[str, str], Mapping[tuple[str, int | None], float]]
+    """By environment and host: 1e9 operations per second by dtype and CPU threads."""
     options: str = ""
     """What commands that are printed need besides to find this store, such as ` --db other.db`."""
     audit: AuditReport | None = None
@@ -156,6 +167,11 @@ def load_report(db: str | None, name: str) -> Report:
         provenance_rows(engine, name),
         operator_rows(engine, profiles["profile_id"]),
         curve_costs(engine, cost_models, speedups),
+        _compile_s(sweep_rows(engine, name, "arm")) if _is_compiled(speedups) else {},
+        {
+            place: peak_gflops(engine, *place)
+            for place in dict.fromkeys(zip(speedups["environment"], speedups["host"], strict=True))
+        },
         database_option(db),
         audit_of_sweep(engine, name, params_label) if len(speedups) <= MAX_AUDITED else None,
     )
@@ -183,6 +199,18 @@ def with_system_notes(points: pd.DataFrame, executions: pd.DataFrame) -> pd.Data
         notes[key] = ", ".join(notes_on(worst(counted or [each for _, each in attempts])))
     keys = points[list(_POINT)].itertuples(index=False, name=None)
     return points.assign(system_notes=[notes.get(key, "") for key in keys])
+
+
+def _is_compiled(speedups: pd.DataFrame) -> bool:
+    return bool((speedups["runtime"].fillna("eager") != "eager").any())
+
+
+def _compile_s(arms: pd.DataFrame) -> dict[tuple[str, str], float]:
+    known = arms.dropna(subset="seconds_to_compile")
+    return {
+        (key["condition_id"], key["arm_id"]): float(own["seconds_to_compile"].median())
+        for key, own in groups(known, ("condition_id", "arm_id"))
+    }
 
 
 def facts_text(row: ProvenanceRow) -> str:

@@ -26,6 +26,11 @@ from workers.methods import purpose
 MAX_CONDITIONS, MAX_ARMS, MAX_SIZES, MAX_NOTES = 3, 12, 9, 3
 """What one screen has room for; the rest is counted."""
 _SHARE = (*speedup.POINTS_SHARE, "data", "new_tokens", "kv_cache", "decoding")
+_RUNTIME = ("runtime", "dtype", "baseline")
+_RUNTIME_NOTE = (
+    "each method against the unmodified model under the same runtime; repaid: images after which"
+    " the time to compile or export is saved, at the most tokens"
+)
 _SIGNS = {
     Finding.GAIN: ("↑", "faster"),
     Finding.LOSS: ("↓", "slower"),
@@ -61,14 +66,29 @@ class ArmSummary(NamedTuple):
         """By which arms are ordered: optimisations first, then by break-even, then by the largest
         point.
         """
-        last = list(self.points.values())[-1]
         merit = merit_of(self.break_even) if self.break_even else (0, 0.0)
-        return purpose(last.method) == "optimisation", merit, last.speedup or 0.0
+        return purpose(self.last.method) == "optimisation", merit, self.last.speedup or 0.0
+
+    @property
+    def last(self) -> PointRow:
+        """The point of most tokens."""
+        return list(self.points.values())[-1]
+
+
+class RuntimeSummary(NamedTuple):
+    """The arms under one runtime and dtype."""
+
+    title: str
+    arms: dict[str, ArmSummary]
+    """By label."""
+    gains: dict[str, ArmSummary]
+    """The unmodified model against that with other settings, by those."""
 
 
 def summary_sections(report: Report, todo: Iterable[str] | None = None) -> Iterator[Section]:
     """The tables, what limits them, and what to do next (default: `next_steps.next_steps_of`)."""
     conditions = list(groups(report.main_speedups, _SHARE))
+    yield from _by_runtime(report, conditions)
     for condition, points in conditions[:MAX_CONDITIONS]:
         title = speedup.condition_title(report, condition)
         yield _table(title, _arm_rows(report, condition, points))
@@ -103,6 +123,73 @@ def _arm_rows(
         claimed = curves[(curves["curve_id"] == row.curve_id) & (len(by_size) > 1)]
         found.append(ArmSummary(speedup.arm_label_of(row), by_size, rows_of(claimed, BreakEvenRow)))
     return sorted(found, key=lambda arm: arm.merit, reverse=True)
+
+
+def _by_runtime(
+    report: Report, conditions: Sequence[tuple[Mapping[str, Any], pd.DataFrame]]
+) -> Iterator[Section]:
+    """Of conditions that differ in runtime and dtype alone one table: the break-even of each method
+    against the unmodified model there, and what the runtime gains over another.
+    """
+    alike: dict[tuple[str, ...], list[tuple[Mapping[str, Any], pd.DataFrame]]] = {}
+    for condition, points in conditions:
+        rest = tuple(str(condition[name]) for name in _SHARE if name not in _RUNTIME)
+        alike.setdefault(rest, []).append((condition, points))
+    for same in alike.values():
+        rows: dict[str, RuntimeSummary] = {}
+        for condition, points in same:
+            title = f"{condition['runtime']} {condition['dtype']}"
+            row = rows.setdefault(title, RuntimeSummary(title, {}, {}))
+            own = condition["baseline"] == "dense"
+            for arm in _arm_rows(report, condition, points):
+                if own:
+                    row.arms[arm.label] = arm
+                elif arm.last.method == "dense":
+                    row.gains[f"dense over {condition['baseline']}"] = arm
+        labels = dict.fromkeys(label for row in rows.values() for label in row.arms)
+        gains = dict.fromkeys(label for row in rows.values() for label in row.gains)
+        if len({condition["runtime"] for condition, _ in same}) < 2 or not labels:
+            continue
+        columns = [Column("runtime", lambda row: row.title, left=True)]
+        columns += [Column(label, partial(_pays, label=label), left=True) for label in labels]
+        for label in gains:
+            columns.append(Column(label, partial(_runtime_gain, label=label)))
+            columns.append(Column("repaid", partial(_repaid, report=report, label=label)))
+        shared = {name: value for name, value in same[0][0].items() if name not in _RUNTIME}
+        yield Section(
+            title=f"break-even in tokens by runtime: {speedup.condition_title(report, shared)}",
+            columns=columns,
+            rows=[row for row in rows.values() if row.arms],
+            note=_RUNTIME_NOTE,
+        )
+
+
+def _pays(row: RuntimeSummary, label: str) -> str:
+    return _break_even_text(row.arms[label]) if label in row.arms else "-"
+
+
+def _runtime_gain(row: RuntimeSummary, label: str) -> str:
+    """The speed-up of the unmodified model at the fewest and the most tokens."""
+    if label not in row.gains:
+        return "-"
+    points = list(row.gains[label].points.values())
+    ends = [f"{point.speedup:.2f}{_sign(point)[0]}" for point in (points[:1] + points[1:][-1:])]
+    return " to ".join(ends)
+
+
+def _repaid(row: RuntimeSummary, report: Report, label: str) -> str:
+    """Images after which the time to compile or export is saved, at the most tokens."""
+    if label not in row.gains:
+        return "-"
+    point = row.gains[label].last
+    saved_ms = (point.baseline_ms or 0.0) - (point.arm_ms or 0.0)
+    took_s, against_s = (
+        report.compile_s.get((point.condition_id, arm), 0.0)
+        for arm in (point.arm_id, point.baseline_id)
+    )
+    if took_s <= against_s or saved_ms <= 0:
+        return "-"
+    return f"{1e3 * (took_s - against_s) * (point.batch_size or 1) / saved_ms:,.0f}"
 
 
 def _size(row: PointRow) -> float:

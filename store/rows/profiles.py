@@ -212,5 +212,9 @@ def best_peaks(
         rates = {
             name: max(getattr(row, name), getattr(best, name)) for name in ("gflops", "gb_per_s")
         }
-        found[key] = Peaks(dtype=row.dtype, threads=row.threads, **rates), float(row.measured_at)
+        kernel = row.kernel if row.gflops >= best.gflops else best.kernel
+        found[key] = (
+            Peaks(dtype=row.dtype, threads=row.threads, kernel=kernel, **rates),
+            float(row.measured_at),
+        )
     return found

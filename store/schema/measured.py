@@ -392,6 +392,8 @@ class PeakRow(SQLModel, table=True):
     dtype: str
     threads: int | None = None
     """CPU threads that were used; NULL on a GPU."""
+    kernel: str | None = None
+    """Of the fastest matrix product."""
     gflops: float
     """1e9 floating-point operations per second, two per MAC."""
     gb_per_s: float

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from sweeps.geometry.llm_geometry import TRAINED_LANGUAGE, geometry, is_folder, is_hub
 from sweeps.geometry.vit_catalogue import HUB, published
-from sweeps.model.condition import Condition, ImageSize
+from sweeps.model.condition import EXPORTED, Condition, ImageSize
 from sweeps.model.kinds import Modality
 from sweeps.model.method import LanguageNetwork, Network
 
@@ -75,8 +75,12 @@ class VisionModels:
             return Problem("image_size", str(error))
         return None
 
-    def runtime_problem(self, condition: Condition) -> None:
-        """None is known."""
+    def runtime_problem(self, condition: Condition) -> str | None:
+        """Why no model runs with the runtime of an arm's own condition."""
+        dtypes = EXPORTED.get(condition.runtime)
+        if dtypes is None or (condition.device == "cpu" and condition.dtype in dtypes):
+            return None
+        return f"runtime {condition.runtime} runs {' and '.join(dtypes)} on a CPU"
 
 
 @dataclass(frozen=True)
@@ -170,6 +174,8 @@ class LanguageModels:
 
     def runtime_problem(self, condition: Condition) -> str | None:
         """Why no model runs with the runtime of an arm's own condition."""
+        if condition.runtime in EXPORTED:
+            return f"runtime {condition.runtime} runs vision models alone"
         kept = condition.kv_cache or self.defaults["kv_cache"]
         if condition.runtime == "eager" or kept == "static":
             return None

@@ -42,6 +42,7 @@ from sweeps.language.grid import (
 )
 from sweeps.language.yaml_reader import Document, Place, SweepError, read
 from sweeps.model.condition import (
+    EXPORTED,
     NAMED_WEIGHTS,
     Condition,
     Device,
@@ -88,6 +89,10 @@ class Block:
         """The block as jobs of at most `limit` arms, each with all baselines."""
         room = limit - len(self.baselines)
         names = list(self.arms)
+        every = (*self.baselines.values(), *self.arms.values())
+        warm = KINDS[self.kind].timed and any(
+            arm.condition(self.condition).runtime in EXPORTED for arm in every
+        )
         for part in range(self.parts(limit)):
             keys = [*self.baselines, *names[part * room : (part + 1) * room]]
             place = {key: index for index, key in enumerate(keys)}
@@ -105,6 +110,7 @@ class Block:
                 protocol=protocol,
                 content_hashes=dict(self.content_hashes),
                 protocol_version=KINDS[self.kind].protocol_version,
+                warm=warm,
             )
 
 
@@ -452,7 +458,7 @@ class _Expander:
         """
         _, reasons = self.refusals.setdefault(item.arm.arm_id, (item.place, {}))
         own = item.arm.condition(condition)
-        key = (own.model, own.runtime, own.kv_cache)
+        key = (own.model, own.device, own.dtype, own.runtime, own.kv_cache)
         if key not in reasons:
             reasons[key] = obstacle(self.names, item, own, timed=self.timed)
 

@@ -119,7 +119,8 @@ class Latency(KindSection):
     timeout: Duration = _DEFAULT.timeout_s
     """The job is killed after this long."""
     compile_timeout: Duration = _DEFAULT.compile_timeout_s
-    """An arm with `runtime: compile` may take this long for its first call, beside `timeout`."""
+    """An arm that is compiled or exported (`runtime`) may take this long for its first call, beside
+    `timeout`."""
     rounds: int = Field(default=_DEFAULT.rounds, ge=1, le=1000)
     """Repetitions of the whole job, each in a fresh process when more than one."""
     passes: int = Field(default=_DEFAULT.passes, ge=1, le=1000)

@@ -2,6 +2,7 @@
 may override.
 """
 
+from collections.abc import Mapping
 from functools import cache, cached_property
 from math import sqrt
 from typing import Annotated, Literal
@@ -23,7 +24,13 @@ Kind = Annotated[str, AfterValidator(_declared)]
 Device = Literal["cpu", "cuda"]
 Dtype = Literal["float32", "bfloat16", "float16", "autocast-float16"]
 Attention = Literal["sdpa", "eager"]
-Runtime = Literal["eager", "compile", "cudagraph"]
+Runtime = Literal["eager", "compile", "cudagraph", "openvino", "onnxruntime", "aoti"]
+EXPORTED: Mapping[Runtime, tuple[Dtype, ...]] = {
+    "openvino": ("float32", "bfloat16"),
+    "onnxruntime": ("float32",),
+    "aoti": ("float32", "bfloat16"),
+}
+"""Runtimes that run an exported graph on a CPU, each with the dtypes that it can run."""
 KvCache = Literal["dynamic", "static", "virtual"]
 Decoding = Literal["teacher_forcing", "greedy"]
 Exclusive = Literal["device"]

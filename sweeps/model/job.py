@@ -25,8 +25,8 @@ class Protocol(FrozenModel):
     timeout_s: PositiveFloat = 300.0
     """The job is killed after this long, not counting `compile_timeout_s`."""
     compile_timeout_s: PositiveFloat = 900.0
-    """An arm with runtime `compile` may take this long for its first call, which is when it is
-    compiled."""
+    """An arm that is compiled or exported may take this long for its first call, which is when that
+    happens."""
     rounds: PositiveInt = 1
     """Repetitions of the whole job, each in a fresh process when more than one."""
     passes: PositiveInt = 1
@@ -186,6 +186,8 @@ class Comparison(FrozenModel):
     arm: Arm
     protocol_version: int = 1
     """Of the job that answers it."""
+    warm: bool = False
+    """As `Job.warm`."""
 
     @cached_property
     def question_id(self) -> str:
@@ -216,6 +218,7 @@ class Comparison(FrozenModel):
         versions = _versions((*self.baseline.versions, *self.arm.versions))
         protocol = f'"protocol":{self.protocol_version}'
         question = f'{protocol},"question":"{self.question_id}","versions":{versions}'
+        question += ',"warm":true' if self.warm else ""
         return digest_of(f'{{"content_hashes":{canonical(own) if own else "{}"},{question}}}')
 
 
@@ -246,6 +249,10 @@ class Job(FrozenModel):
     round: NonNegativeInt = 0
     protocol_version: PositiveInt = 1
     """Version of the way in which it is measured."""
+    warm: bool = False
+    """Each arm runs once before every sample, and that forward does not count. An engine that has
+    its own copy of the weights is up to a tenth slower in its first forward after another arm, and
+    a deployed model runs warm."""
 
     @model_validator(mode="after")
     def _pairs_exist(self) -> "Job":
@@ -266,8 +273,9 @@ class Job(FrozenModel):
         contents = canonical(self.content_hashes) if self.content_hashes else "{}"
         condition = f'"condition":{self.condition.canonical_text},"content_hashes":{contents}'
         condition += f',"kind":"{self.kind}"'
+        warm = ',"warm":true' if self.warm else ""
         return digest_of(
-            f'{{"arms":[{arms}],{condition},"pairs":[{pairs}],"protocol":{self.protocol_version},"round":{self.round}}}'
+            f'{{"arms":[{arms}],{condition},"pairs":[{pairs}],"protocol":{self.protocol_version},"round":{self.round}{warm}}}'
         )
 
     @cached_property
@@ -288,7 +296,7 @@ class Job(FrozenModel):
         return tuple(
             index
             for index, arm in enumerate(self.arms)
-            if arm.condition(self.condition).runtime == "compile"
+            if arm.condition(self.condition).runtime not in ("eager", "cudagraph")
         )
 
     @property
@@ -305,6 +313,7 @@ class Job(FrozenModel):
             baseline=self.arms[pair.baseline],
             arm=self.arms[pair.arm],
             protocol_version=self.protocol_version,
+            warm=self.warm,
         )
 
     def comparisons(self) -> tuple[Comparison, ...]:

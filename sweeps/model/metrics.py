@@ -174,6 +174,11 @@ _METRICS = (
         "vision",
         steady_ratio="time of a forward in steady running over that of one after another arm",
     ),
+    *_shown("s", "vision", "lower", seconds_to_compile="time to compile or export"),
+    *_shown(
+        *("1", "vision", "lower"),
+        logit_difference="largest difference of logits from eager's, relative to the largest logit",
+    ),
     *_amount("J", "vision", energy_per_image="energy per image"),
     *_shown("1", "vision", "lower", relative_cost="GMACs relative to the baseline"),
     *_shown(

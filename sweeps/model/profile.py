@@ -115,7 +115,9 @@ class Peaks(FrozenModel):
 
     gflops: PositiveFloat
     """1e9 floating-point operations per second (two per MAC) of a large matrix product in the
-    dtype."""
+    dtype, by the fastest of several kernels."""
+    kernel: str | None = None
+    """That kernel, such as `torch.mm` or `oneDNN`."""
     gb_per_s: PositiveFloat
     """1e9 bytes per second of memory, read and written."""
     dtype: str

@@ -11,6 +11,9 @@ from rich.console import Console
 from orchestrator.report.data import load_report
 from orchestrator.report.render import render_table
 from orchestrator.report.summary import MAX_ARMS, MAX_CONDITIONS, MAX_SIZES, summary_sections
+from sweeps.model.condition import Overrides
+from sweeps.model.job import Arm
+from sweeps.model.outcome import MetricValue
 from tests.orchestrator import vision_fixtures as vision
 from tests.orchestrator.commands import breakeven
 from tests.orchestrator.vision_fixtures import report_of
@@ -102,3 +105,23 @@ def test_why_follows_the_screen(tmp_path: Path) -> None:
         assert isinstance(console.file, io.StringIO)
         shown.append(console.file.getvalue().count("Why"))
     assert shown == [0, 1]
+
+
+def test_break_evens_stand_by_runtime(tmp_path: Path) -> None:
+    """One row for each runtime, with what it gains over eager and when exporting is repaid: 4 s, of
+    which each image saves 10 - 10 / 1.2 ms.
+    """
+    arms = [*map(vision.topk, vision.RATES[:2]), Arm(overrides=Overrides(runtime="openvino"))]
+    plain = vision.job("latency", arms)
+    condition = plain.condition.model_copy(update={"runtime": "openvino"})
+    other = vision.job("latency", arms[:2]).model_copy(update={"condition": condition})
+    measured = vision.outcome(plain.model_copy(update={"warm": True}))
+    took = MetricValue(name="seconds_to_compile", value=4.0, unit="s", n=1)
+    exported = measured.arms[3].model_copy(update={"metrics": (took,)})
+    measured = measured.model_copy(update={"arms": (*measured.arms[:3], exported)})
+    shown, *_ = summary_sections(report_of(tmp_path / "s.db", measured, vision.outcome(other)))
+    assert shown.title.startswith("break-even in tokens by runtime: digits_vit_64")
+    assert {row[0]: row[-2:] for row in shown.cells()} == {
+        "eager float32": ("-", "-"),
+        "openvino float32": ("1.20↑", "2,400"),
+    }

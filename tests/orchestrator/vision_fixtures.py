@@ -60,7 +60,9 @@ def outcome(requested: Job, *, failures: Sequence[Failure] = ()) -> Outcome:
     }
     failed = {failure.arm for failure in failures}
     ran = [index for index in range(len(requested.arms)) if index not in failed]
-    gmacs = [0.02, *(0.02 * arm.stack[0].params["keep_rate"] for arm in requested.arms[1:])]
+    gmacs = [
+        0.02 * (arm.stack[0].params["keep_rate"] if arm.stack else 1) for arm in requested.arms
+    ]
     arms = tuple(
         ArmOutcome(arm=index, gmacs=gmacs[index], trace=(), threads=2, **known) for index in ran
     )

@@ -278,3 +278,42 @@ def test_big_blocks_are_split(expand: Expand) -> None:
     assert all(arms(expansion, job)[:2] == ["dense", "dense [runtime=compile]"] for job in range(4))
     ids = [comparison_id for job in expansion.jobs for comparison_id in job.comparison_ids()]
     assert len(ids) == len(set(ids)) == 19 * 2 + 1
+
+
+# ---- runtimes ----
+
+
+def test_jobs_with_another_engine_are_measured_warm(expand: Expand) -> None:
+    """An arm with an exported graph makes its whole job warm, which is part of what is answered."""
+    text = """
+defaults: {model: deit_tiny_patch16_224, device: cpu, image_size: 64}
+methods: [{method: topk, keep_rate: 0.5}, {method: dense, runtime: openvino}]
+jobs: {latency: {}}
+"""
+    plain, warm = (
+        expand(each).jobs[0]
+        for each in (text.replace(", {method: dense, runtime: openvino}", ""), text)
+    )
+    assert (plain.warm, warm.warm) == (False, True)
+    one, other = (job.comparison(job.pairs[0]) for job in (plain, warm))
+    assert one.question_id == other.question_id
+    assert one.comparison_id() != other.comparison_id()
+    assert warm.only(warm.pairs[:1]).comparison_ids() == warm.comparison_ids()[:1]
+
+
+@pytest.mark.parametrize(
+    ("own", "reason"),
+    [
+        ("runtime: openvino, dtype: float16", "runs float32 and bfloat16 on a CPU"),
+        ("runtime: onnxruntime, dtype: bfloat16", "runs float32 on a CPU"),
+        ("runtime: openvino, device: cuda", "runs float32 and bfloat16 on a CPU"),
+    ],
+)
+def test_an_engine_that_cannot_run_it_is_refused(refusal: Refusal, own: str, reason: str) -> None:
+    text = f"""
+defaults: {{model: deit_tiny_patch16_224, device: cpu, image_size: 64, {own}}}
+methods: [{{method: topk, keep_rate: 0.5}}]
+jobs: {{latency: {{}}}}
+"""
+    text = text.replace("device: cpu, ", "") if "cuda" in own else text
+    assert reason in str(refusal(text))

@@ -87,7 +87,7 @@ def compile_limit(job: Job, condition: Condition) -> AbstractContextManager[None
     """The time-out of an arm's first run, where that compiles."""
     return (
         compiling(job.protocol.compile_timeout_s)
-        if condition.runtime == "compile"
+        if condition.runtime not in ("eager", "cudagraph")
         else contextlib.nullcontext()
     )
 

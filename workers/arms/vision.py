@@ -8,16 +8,26 @@ from typing import cast
 
 from torch import Tensor, nn
 
-from sweeps.model.condition import Condition, Dtype, ImageSize, image_shape
+from sweeps.model.condition import EXPORTED, Condition, Dtype, ImageSize, image_shape
 from sweeps.model.job import Arm, Job
 from sweeps.model.method import Network
-from sweeps.model.outcome import ArmOutcome
+from sweeps.model.outcome import ArmOutcome, MetricValue
 from workers import methods
 from workers.arms.budget import BudgetSolution, solve
 from workers.arms.prepared import PreparedArm, check_finite, compile_limit, describe, raised
 from workers.errors import Unsupported
+from workers.measure.readings import metric_value
 from workers.measure.timer import synchronise
-from workers.models.runtime import Autocast, Compiled, CudaGraph, Trace, trace, traced_forward
+from workers.models.exported import INPUTS, Exported
+from workers.models.runtime import (
+    Autocast,
+    Compiled,
+    CudaGraph,
+    OneGraph,
+    Trace,
+    trace,
+    traced_forward,
+)
 from workers.models.share_weights import DTYPES, cast_shared, clone_shared, guard
 from workers.models.vision import VisionModel, check_image_size, example_input
 
@@ -44,6 +54,19 @@ class VisionArm(PreparedArm):
         captured = self.model.captured if isinstance(self.model, CudaGraph) else None
         return 0 if captured is None else captured.unseen_bytes
 
+    def _of_the_runtime(self) -> tuple[MetricValue, ...]:
+        """Seconds until it can run, once; of an exported arm also how far its logits are from
+        eager's.
+        """
+        if isinstance(self.model, Exported):
+            return (
+                metric_value("seconds_to_compile", self.model.conversion_s, n=1),
+                metric_value("logit_difference", self.model.difference, n=INPUTS),
+            )
+        if isinstance(self.model, Compiled):
+            return (metric_value("seconds_to_compile", self.first_call_s, n=1),)
+        return ()
+
     def outcome(self) -> ArmOutcome:
         size = self.condition.pixels
         return describe(
@@ -56,6 +79,7 @@ class VisionArm(PreparedArm):
             tokens_final=self.trace.final,
             trace=self.trace.blocks,
             first_call_s=self.first_call_s,
+            metrics=self._of_the_runtime(),
             solved=self.solved.values,
             implementation=methods.chosen_implementation(self.solved.arm, self.condition),
             flags=raised(
@@ -83,7 +107,7 @@ def prepare_vision(job: Job, index: int, loaded: VisionModel, inputs: ImageInput
     synchronise(condition.device)
     with compile_limit(job, condition):
         start = time.perf_counter()
-        if isinstance(model, Compiled | CudaGraph):
+        if isinstance(model, OneGraph):
             logits, seen = model(inputs[key]), None
         else:
             logits, seen = traced_forward(model, inputs[key])
@@ -123,4 +147,10 @@ def build_vision(loaded: VisionModel, condition: Condition, arm: Arm) -> nn.Modu
         model = Compiled(model)
     elif own.runtime == "cudagraph":
         model = CudaGraph(model)
+    elif own.runtime in EXPORTED:
+        tokens = methods.promised_tokens(arm, loaded.network, own.pixels)
+        heads = loaded.network.heads
+        model = Exported(
+            model, own.runtime, fused=all(heads != block.attention for block in tokens)
+        )
     return cast(nn.Module, model.eval())

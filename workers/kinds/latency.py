@@ -11,6 +11,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from sweeps.model.condition import Dtype
 from sweeps.model.job import PASS_SECONDS, Job
 from sweeps.model.outcome import Samples
 from sweeps.stats.timing import median, outliers
@@ -27,7 +28,7 @@ from workers.measure.readings import (
     metric_value,
     peak_memory,
 )
-from workers.measure.timer import Stopwatch, TimedStep, repeat
+from workers.measure.timer import Stopwatch, TimedStep, measure_peaks, repeat
 from workers.models.runtime import Forwards, count_forwards
 from workers.models.vision import fresh_copy, shared_vision
 
@@ -55,6 +56,10 @@ class Steady:
     """Forwards of one sample; 0 before the first visit."""
 
 
+BUDGET_FOR_PEAKS_S = 5.0
+"""Of all visits to a job: with less, the half second in which peaks are measured is too much."""
+_PEAKS_OF: set[Dtype] = set()
+"""Dtypes whose peaks this process has measured."""
 _STEADY: dict[str, Steady] = {}
 
 
@@ -109,12 +114,13 @@ class LatencyKind(TimedKind[VisionArm]):
 
     def read(self, arm: VisionArm, samples: Samples) -> ArmMetrics:
         walls = own_times(samples.seconds, samples, arm)
-        called = len(walls) * samples.inner[0]
+        each = samples.inner[0] + self.job.warm
+        called = len(walls) * each
         if samples.bursts is not None:
             steady_s = np.array(samples.bursts)[
                 :, list(dict.fromkeys(samples.arms)).index(arm.index)
             ]
-            called += BURST * len(steady_s) * samples.inner[0]
+            called += len(steady_s) * (BURST * samples.inner[0] + self.job.warm)
             self.steady.ratios.setdefault(arm.index, []).append(
                 float(np.median(steady_s) / np.median(walls))
             )
@@ -141,6 +147,20 @@ class LatencyKind(TimedKind[VisionArm]):
             metrics.append(median_time("device_latency", devices))
             sound = sound and possible(devices, walls, samples.inner[0])
         return ArmMetrics(metrics, raised(consistency_check_failed=not sound))
+
+    def finish(self, result: KindResult) -> KindResult:
+        """With the peaks of a CPU, by which a baseline far below them is known; once in a process,
+        where they take little of the budget.
+        """
+        condition = self.job.condition
+        budget_s = self.job.protocol.budget_s * self.job.protocol.passes
+        if condition.device == "cuda" or budget_s < BUDGET_FOR_PEAKS_S:
+            return result
+        dtypes = {arm.condition(condition).dtype for arm in self.job.arms}
+        if missing := dtypes - _PEAKS_OF:
+            _PEAKS_OF.update(missing)
+            return result._replace(peaks=measure_peaks("cpu", sorted(missing)))
+        return result
 
     def _run_alone(self, arm: VisionArm) -> ArmMetrics:
         """Peak memory in a few forwards; energy and mean power in `energy_s` of them, where they

@@ -102,7 +102,8 @@ class PhaseProfiler(Generic[_A]):
         """Keep the profile of every phase of an arm; the flag where its device time cannot be that
         of its wall.
 
-        Nothing sees inside what is compiled for a CPU, so that such an arm has no classes of time.
+        Nothing sees inside what is compiled or exported for a CPU, so that such an arm has no
+        classes of time.
         """
         condition = arm.condition
         if arm.index not in self.columns:
@@ -118,7 +119,7 @@ class PhaseProfiler(Generic[_A]):
                 table=self.tables[phase],
                 fitted=fitted,
                 details=details,
-                visible=(condition.device, condition.runtime) != ("cpu", "compile"),
+                visible=condition.device != "cpu" or condition.runtime == "eager",
             )
             self.found.append(profile)
             metrics.append(metric_value(f"{phase}_wall", 1e3 * wall.seconds))

@@ -201,7 +201,7 @@ class TimedKind(ABC, Generic[_A]):
         distinct = list({id(arm): arm for arm in columns}.values())
         once = steps[: len(distinct)]
         with self.failures.changes.timed(
-            stopwatch(job.condition.device), named, self.failures.leave
+            stopwatch(job.condition.device, warm=job.warm), named, self.failures.leave
         ) as clock:
             self.patience.wait()
             protocol = job.protocol.model_copy(

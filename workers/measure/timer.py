@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import torch
+from torch.nn.functional import linear
 
 from sweeps.model.condition import Device, Dtype
 from sweeps.model.profile import Peaks
@@ -62,8 +63,15 @@ def inner_loop(forward_s: float) -> int:
     return max(1, math.ceil(max(MIN_SAMPLE_S, MIN_RESOLUTIONS * resolution()) / forward_s))
 
 
-def stopwatch(device: Device) -> Stopwatch:
-    return _cuda_stopwatch() if device == "cuda" else _cpu_timing
+def stopwatch(device: Device, *, warm: bool = False) -> Stopwatch:
+    """With `warm` a step runs once before each sample, outside its time (see `Job.warm`)."""
+    timing = _cuda_stopwatch() if device == "cuda" else _cpu_timing
+
+    def warmed(step: TimedStep, inner: int) -> SampleTime:
+        step()
+        return timing(step, inner)
+
+    return warmed if warm else timing
 
 
 def synchronise(device: Device) -> None:
@@ -147,6 +155,8 @@ SMALLEST, LARGEST = 256, {"cpu": 4096, "cuda": 16384}
 """Rows of the square matrices: doubled until one product takes `ENOUGH_S`, so that a slow dtype
 does not take minutes."""
 ENOUGH_S = 0.05
+ONEDNN: frozenset[Dtype] = frozenset({"float32", "bfloat16"})
+"""Dtypes of oneDNN's own products, which are up to twice as fast as the library behind torch.mm."""
 PRODUCTS = 5
 """At each size, after one that is not timed; the fastest of all counts."""
 _TYPES: dict[Dtype, torch.dtype] = {
@@ -162,21 +172,28 @@ def measure_peaks(device: Device, dtypes: Iterable[Dtype]) -> tuple[Peaks, ...]:
     threads = torch.get_num_threads() if device == "cpu" else None
     read = bandwidth(device)
     return tuple(
-        Peaks(gflops=_gflops(device, dtype, threads), gb_per_s=read, dtype=dtype, threads=threads)
+        Peaks(gflops=gflops, kernel=kernel, gb_per_s=read, dtype=dtype, threads=threads)
         for dtype in dict.fromkeys(dtypes)
+        for gflops, kernel in [_fastest_product(device, dtype, threads)]
     )
 
 
 @functools.cache
-def _gflops(device: Device, dtype: Dtype, threads: int | None) -> float:  # noqa: ARG001 - a key
-    """1e9 floating-point operations per second of the fastest product."""
-    best, size = 0.0, SMALLEST
+def _fastest_product(device: Device, dtype: Dtype, threads: int | None) -> tuple[float, str]:  # noqa: ARG001 - a key
+    """1e9 floating-point operations per second of the fastest product, and its kernel."""
+    best, size = (0.0, ""), SMALLEST
     while True:
         left, right = (torch.randn(size, size, device=device).to(_TYPES[dtype]) for _ in range(2))
-        product = functools.partial(torch.mm, left, right)
-        product()
-        fastest = min(_seconds(device, product) for _ in range(PRODUCTS))
-        best = max(best, 2 * size**3 / fastest / 1e9)
+        products = {"torch.mm": functools.partial(torch.mm, left, right)}
+        if device == "cpu" and dtype in ONEDNN and torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
+            blocked = left.to_mkldnn(), right.to_mkldnn()
+            products["oneDNN"] = functools.partial(linear, *blocked)
+        fastest = math.inf
+        for kernel, product in products.items():
+            product()
+            seconds = min(_seconds(device, product) for _ in range(PRODUCTS))
+            best = max(best, (2 * size**3 / seconds / 1e9, kernel))
+            fastest = min(fastest, seconds)
         if fastest >= ENOUGH_S or size >= LARGEST[device]:
             return best
         size *= 2

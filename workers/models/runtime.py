@@ -32,6 +32,12 @@ class Wrapped(nn.Module):
         return cast(Tensor, self.eager(x_BCHW))
 
 
+class OneGraph(Wrapped):
+    """A model that runs as one graph of one shape: hooks on its modules see only the eager model
+    inside it.
+    """
+
+
 class Autocast(Wrapped):
     """Weights in float32, matrix products in float16 (`torch.autocast`). Raises `Unsupported` where
     torch would ignore that.
@@ -55,7 +61,7 @@ class Autocast(Wrapped):
             return super().forward(x_BCHW)
 
 
-class Compiled(Wrapped):
+class Compiled(OneGraph):
     """`torch.compile` of the whole model as one graph, for the one shape that it is called with;
     `options` go to torch.compile.
 
@@ -91,7 +97,7 @@ def alone(call: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return FunctionType(code, forward.__globals__, code.co_name, None, forward.__closure__)
 
 
-class CudaGraph(Wrapped):
+class CudaGraph(OneGraph):
     """The forward captured once, on the first call, and replayed; every input must have the first
     one's shape.
 
@@ -208,7 +214,7 @@ def traced_forward(model: nn.Module, x_BCHW: Tensor) -> tuple[Tensor, Trace]:
         hooks.enter_context(
             blocks.register_forward_hook(lambda _, __, result: out.append(result.shape))
         )
-        runs = model.eager if isinstance(model, Compiled | CudaGraph) else model
+        runs = model.eager if isinstance(model, OneGraph) else model
         with torch.inference_mode():
             output = runs(x_BCHW)
     if not len(attention) == len(mlp) == len(blocks) or len(out) != 1:
@@ -233,7 +239,7 @@ def count_forwards(model: nn.Module) -> Iterator[Forwards]:
         seen.forwards += 1
         seen.images += args[0].shape[0]
 
-    watched = model if isinstance(model, Compiled | CudaGraph) else _blocks(model)[0]
+    watched = model if isinstance(model, OneGraph) else _blocks(model)[0]
     with watched.register_forward_pre_hook(count):
         yield seen
 

@@ -47,7 +47,8 @@ def cast_shared(model: M, dtype: torch.dtype) -> M:
         return model
     copies = _CAST.setdefault(model, {})
     if dtype not in copies:
-        copies[dtype] = copy.deepcopy(model).to(dtype)
+        with torch.inference_mode(mode=False):  # its tensors could not be exported
+            copies[dtype] = copy.deepcopy(model).to(dtype)
     return cast(M, copies[dtype])
 
 

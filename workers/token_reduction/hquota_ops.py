@@ -25,6 +25,7 @@ from workers.token_reduction.patch_vit import (
 from workers.token_reduction.token_ops import add_to_groups, group_means, select, weighted_sums
 
 MIN_LENGTH = 1e-6
+ABOVE_COSINES = 4.0
 """Lower bound of a length that is divided by: a token alone in its group is at the group's
 centre."""
 
@@ -88,9 +89,12 @@ class Grouping(NamedTuple):
         first_BQ = strength_Bn.topk(hubs).indices
         unit_BnH = normalize(signature_BnH, dim=-1)
         similarity_Bnn = unit_BnH @ unit_BnH.mT
-        similarity_Bnn.diagonal(dim1=1, dim2=2).fill_(math.inf)
-        select_farthest = tome_cpp.farthest_first_cpp if self.native else farthest_first
-        order_BN = select_farthest(similarity_Bnn, first_BQ, kept)
+        if torch.compiler.is_exporting():
+            order_BN = farthest_first_unrolled(similarity_Bnn, first_BQ, kept)
+        else:
+            similarity_Bnn.diagonal(dim1=1, dim2=2).fill_(math.inf)
+            select_farthest = tome_cpp.farthest_first_cpp if self.native else farthest_first
+            order_BN = select_farthest(similarity_Bnn, first_BQ, kept)
         if prefix:
             order_BN = pad(order_BN + prefix, (prefix, 0))
             order_BN[:, :prefix] = torch.arange(prefix, device=order_BN.device)
@@ -205,6 +209,24 @@ def farthest_first_numpy(similarity_BNN: Tensor, first_BQ: Tensor, kept: int) ->
     return torch.from_numpy(order)
 
 
+def farthest_first_unrolled(similarity_BNN: Tensor, first_BQ: Tensor, kept: int) -> Tensor:
+    """`farthest_first` in operators that other engines have, for an exported graph: the diagonal
+    becomes a finite number above every cosine, and the other tokens keep their order.
+    """
+    N = similarity_BNN.shape[1]
+    same = torch.eye(N, dtype=torch.bool, device=similarity_BNN.device)
+    similarity_BNN = similarity_BNN.masked_fill(same, ABOVE_COSINES)
+    nearest_BN = select(similarity_BNN, first_BQ).amax(1)
+    order = [first_BQ]
+    for _ in range(first_BQ.shape[1], kept):
+        order.append(nearest_BN.argmin(1, keepdim=True))
+        nearest_BN = torch.maximum(nearest_BN, select(similarity_BNN, order[-1])[:, 0])
+    places = torch.arange(N, device=similarity_BNN.device)
+    rank_BN = places + N * (nearest_BN == ABOVE_COSINES).to(places.dtype)
+    order.append(rank_BN.to(torch.float32).topk(N - kept, largest=False).indices)
+    return torch.cat(order, 1)
+
+
 def merge_groups_torch(
     x_BND: Tensor, size_BN1: Tensor | None, order_BN: Tensor, target_BR: Tensor, prefix: int
 ) -> tuple[Tensor, Tensor]:
@@ -255,4 +277,4 @@ def unmerge(x_BMD: Tensor, groups: Groups, prefix: int) -> Tensor:
     """
     group_BN = pad(groups.target_BR + prefix, (x_BMD.shape[1], 0))
     group_BN[:, : x_BMD.shape[1]] = torch.arange(x_BMD.shape[1], device=x_BMD.device)
-    return select(x_BMD, torch.empty_like(group_BN).scatter_(1, groups.order_BN, group_BN))
+    return select(x_BMD, torch.zeros_like(group_BN).scatter_(1, groups.order_BN, group_BN))
