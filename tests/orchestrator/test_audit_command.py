@@ -212,16 +212,16 @@ def test_a_cell_of_many_digits(tmp_path: Path) -> None:
         assert len(done.stderr) < 400
 
 
-def test_two_million_rows(tmp_path: Path) -> None:
-    """Millions of rows are audited in seconds of processor time, and what is wrong in one of them
-    is found.
+def test_many_rows(tmp_path: Path) -> None:
+    """Hundreds of thousands of rows are audited in seconds of processor time, and what is wrong in
+    one of them is found.
     """
     path = tmp_path / "large.csv"
     lines = [
-        f"{1 << place % 5},arm{place // 5 % 400_000},{1000 * (1 << place % 5) / (8 + place % 5)}"
-        for place in range(2_000_000)
+        f"{1 << place % 5},arm{place // 5 % 40_000},{1000 * (1 << place % 5) / (8 + place % 5)}"
+        for place in range(200_000)
     ]
-    lines[1_000_003] = "8,arm200000,9.0"
+    lines[100_003] = "8,arm20000,9.0"
     path.write_text("batch_size,arm,tp\n" + "\n".join(lines))
     before = process_time()
     done = breakeven("audit", str(path), "--format", "json", folder=tmp_path)
@@ -229,12 +229,12 @@ def test_two_million_rows(tmp_path: Path) -> None:
     found = json.loads(done.stdout)
     assert (done.returncode, found["rows"], found["applied"]["steady_state"]) == (
         1,
-        2_000_000,
-        1_600_000,
+        200_000,
+        160_000,
     )
     assert (
-        {1_000_004}
+        {100_004}
         < {row for each in found["findings"] for row in each["rows"]}
-        < set(range(1_000_000, 1_000_008))
+        < set(range(100_000, 100_008))
     )
-    assert seconds < 40
+    assert seconds < 4

@@ -87,7 +87,7 @@ def test_a_crash_at_the_end_of_the_interpreter_is_no_exit_code() -> None:
     assert (ended.returncode, ended.stdout) == (0, "answered\n"), ended.stderr
 
 
-@pytest.mark.parametrize("after_s", [0.0, 0.4, 1.2])
+@pytest.mark.parametrize("after_s", [0.4, 1.2])
 def test_a_request_to_end_while_ray_starts_is_an_interruption(
     tmp_path: Path, after_s: float
 ) -> None:
@@ -112,8 +112,7 @@ def test_a_request_to_end_while_ray_starts_is_an_interruption(
     assert [each for each in left if is_running(each)] == []
 
 
-@pytest.mark.parametrize("after_s", [0.5, 6.0])
-def test_a_closed_terminal_is_an_interruption(tmp_path: Path, after_s: float) -> None:
+def test_a_closed_terminal_is_an_interruption(tmp_path: Path) -> None:
     """The command ends with 130, although it can print nothing more."""
     (tmp_path / "sweep.yaml").write_text(
         SWEEP.replace("[32, 48, 64]", "{range: {start: 32, stop: 1600, step: 16}}")
@@ -125,7 +124,6 @@ def test_a_closed_terminal_is_an_interruption(tmp_path: Path, after_s: float) ->
         os.execv(
             sys.executable, [*RUN, str(tmp_path / "sweep.yaml"), "--db", str(tmp_path / "x.db")]
         )
-    run_until(terminal, STARTS)
-    time.sleep(after_s)
+    run_until(terminal, b"[1/")
     os.close(terminal)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 130

@@ -2,12 +2,12 @@
 traceback or a usage error.
 """
 
-import os
+import contextlib
+import io
 import re
 import shlex
 import sqlite3
 import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -21,6 +21,8 @@ from tests.webapp.conftest import APP
 from tests.webapp.page_elements import html_texts
 from tests.webapp.point_address import point_query
 from tests.workers.saved_llm import saved, written
+from workers.measure import timer
+from workers.run import main as run_jobs
 
 pytestmark = pytest.mark.ray
 
@@ -83,20 +85,27 @@ def run_printed(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """
     program, *words = shlex.split(command)
     if program == "python":
-        return subprocess.run(
-            [sys.executable, *words],
-            cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(ROOT), **FAILING},
-            capture_output=True,
-            text=True,
-            timeout=400,
-            check=False,
-        )
+        return worked(*words[2:], folder=folder)
     if words[0] == "calibrate":
         words += ["--processes", "0"]
     if words[:2] in (["run", "quickstart"], ["run", "null"]):
         words += ["--time", "1s"]
     return command_in(folder, *words)
+
+
+def worked(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """`python -m workers.run` in this process, where the models are loaded."""
+    output, errors = io.StringIO(), io.StringIO()
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(output),
+        contextlib.redirect_stderr(errors),
+    ):
+        patch.chdir(folder)
+        for name, value in FAILING.items():
+            patch.setenv(name, value)
+        code = run_jobs(list(words))
+    return subprocess.CompletedProcess(words, code, output.getvalue(), errors.getvalue())
 
 
 def command_in(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -223,6 +232,8 @@ def test_every_printed_command_runs(
     error; and it measures.
     """
     monkeypatch.setattr(doctor, "NULL_TEST_SECONDS", 0.6)
+    monkeypatch.setattr(doctor, "PEAK_DTYPES", {"cpu": ("float32",)})
+    monkeypatch.setitem(timer.READ_BYTES, "cpu", 2**24)
     commands = printed(name, folder)
     assert commands
     before = attempts(folder)

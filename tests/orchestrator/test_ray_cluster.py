@@ -84,36 +84,25 @@ def test_failure_returns_as_plain_data(cluster: Cluster) -> None:
 
 def test_local_cluster_leaves_nothing_behind(cluster: Cluster, tmp_path: Path) -> None:
     """A local Ray prints nothing, keeps off the home folder, and removes its files and not a
-    running one's.
+    running one's. A process that is killed while it surveys its node is started again: no message
+    requests an installation there.
     """
     script = """
         from pathlib import Path
         from orchestrator.cluster.cluster import Cluster
 
         if __name__ == "__main__":
-            with Cluster.start(entry="tests.orchestrator.worker_entrypoints:noop") as cluster:
+            killed, notes = "tests.orchestrator.worker_entrypoints:killed_once", []
+            with Cluster.start(environments=killed, notify=notes.append) as cluster:
                 folder = Path(cluster._folder.path)
-                print(folder.exists())
-            print(folder.exists())
+                print(folder.exists(), len(cluster.nodes()))
+            print(folder.exists(), notes)
     """
     assert cluster._folder is not None
-    assert ran_elsewhere(script, home=tmp_path) == ["True", "False"]
-    assert [path.name for path in tmp_path.iterdir()] == ["script.py"]
+    killed = {"BREAKEVEN_TEST": str(tmp_path / "killed")}
+    assert ran_elsewhere(script, home=tmp_path, **killed) == ["True 1", "False []"]
+    assert {path.name for path in tmp_path.iterdir()} == {"killed", "script.py"}
     assert Path(cluster._folder.path).exists()
-
-
-def test_process_killed_while_it_surveys_its_node_is_started_again(tmp_path: Path) -> None:
-    """Whatever killed it, the node is not the cause: no message requests an installation there."""
-    script = """
-        from orchestrator.cluster.cluster import Cluster
-        if __name__ == "__main__":
-            with Cluster.start(environments="tests.orchestrator.worker_entrypoints:killed_once", notify=print) as cluster:
-                print(len(cluster.nodes()), "node")
-    """
-    lines = ran_elsewhere(script, home=tmp_path, BREAKEVEN_TEST=str(tmp_path / "killed"))
-    assert (tmp_path / "killed").exists()
-    assert lines[-1] == "1 node"
-    assert not any("install this version" in line for line in lines)
 
 
 @pytest.mark.slow

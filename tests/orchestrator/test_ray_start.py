@@ -209,7 +209,7 @@ def test_what_stays_silent_is_an_outage(tmp_path: Path, monkeypatch: pytest.Monk
     called the wrong port.
     """
     monkeypatch.setattr("orchestrator.cluster.connect.GREETING_S", 0.2)
-    monkeypatch.setattr("orchestrator.cluster.connect.PROBE_S", 5.0)
+    monkeypatch.setattr("orchestrator.cluster.connect.PROBE_S", 2.0)
     with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(ClusterOutageError):
         join(f"127.0.0.1:{silent.getsockname()[1]}")
     (tmp_path / "sweep.yaml").write_text(SWEEP)

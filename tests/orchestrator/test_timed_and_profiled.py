@@ -1,5 +1,5 @@
-"""A sweep of both kinds, run for real: neither hides the other, and the operators of a profile add
-up to their class.
+"""A sweep of both kinds, as workers measured it: neither hides the other, and the operators of a
+profile add up to their class.
 """
 
 from pathlib import Path
@@ -10,17 +10,21 @@ from store.open.engine import connect
 from store.read.audits import measured_sweep
 from store.write.record import record
 from store.write.submission import NewSweep, submit_sweep
+from sweeps.model.outcome import Outcome
 from tests.fixtures.sql_rows import rows
-from tests.workers.vision_jobs import DENSE, TOPK, job, metrics
-from workers.run import run
+from tests.workers.vision_jobs import metrics
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
 
 
 def test_a_condition_with_both_kinds(tmp_path: Path) -> None:
     """The profile comes last, and the view `arm`, the audit and the classes of time have what each
     job measured.
     """
-    latency = job([DENSE, TOPK], image_size=64)
-    outcomes = [run(latency), run(latency.model_copy(update={"kind": "profile"}))]
+    outcomes = [
+        Outcome.model_validate_json((FIXTURES / f"real_{kind}.json").read_text())
+        for kind in ("latency", "profile")
+    ]
     engine = connect(str(tmp_path / "s.db"))
     requested = [
         (each.job.comparison(pair), each.job.content_hashes)

@@ -34,7 +34,7 @@ def measured(rng: np.random.Generator, truth: float, visits: int = 1) -> SpeedUp
     return pool_visits(found, range(visits)).speedup
 
 
-@pytest.mark.parametrize("visits", [(1, 1), (2, 3), (6, 6)])
+@pytest.mark.parametrize("visits", [(1, 1), (2, 6)])
 def test_false_alarms_stay_below_the_stated_rate(visits: tuple[int, int]) -> None:
     """Of many pages with 20 questions without a difference, no more than the stated share calls any
     of them different.

@@ -1,11 +1,9 @@
-"""The evidence of a point in a real browser: both themes, narrow, searched for, and its raw pairs
+"""The evidence of a point in a real browser: dark and narrow, searched for, and its raw pairs
 downloaded.
 """
 
 import csv
-from typing import Literal
 
-import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.webapp.point_address import point_query
@@ -13,14 +11,11 @@ from tests.webapp.served import CHART, FITS, WAIT_MS, Watch
 from webapp.display.links import point_link
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_evidence_of_a_point(
-    app: str, filled: str, browser: Browser, scheme: Literal["light", "dark"]
-) -> None:
+def test_the_evidence_of_a_point(app: str, filled: str, browser: Browser) -> None:
     """Charts and the rule come up at 800 px without anything cut off, and the raw pairs are made
     when requested.
     """
-    context = browser.new_context(color_scheme=scheme, viewport={"width": 800, "height": 900})
+    context = browser.new_context(color_scheme="dark", viewport={"width": 800, "height": 900})
     page = context.new_page()
     watch = Watch(page, app)
     page.goto(f"{app}/{point_link(*point_query(filled).values())}")

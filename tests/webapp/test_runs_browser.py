@@ -1,12 +1,10 @@
-"""The pages Runs and SQL in a real browser: both themes, narrow, live progress without losing
+"""The pages Runs and SQL in a real browser: dark and narrow, live progress without losing
 choices, results to keep.
 """
 
 import csv
 from pathlib import Path
-from typing import Literal
 
-import pytest
 from playwright.sync_api import Browser, expect
 
 from store.open.engine import connect
@@ -18,12 +16,11 @@ from tests.webapp.served import FITS, WAIT_MS, Watch, choose, served_app
 from tests.webapp.simulated import job, outcome
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_runs_and_sql(app: str, browser: Browser, scheme: Literal["light", "dark"]) -> None:
+def test_runs_and_sql(app: str, browser: Browser) -> None:
     """Both come up at 800 px with nothing cut off; an example is chosen, runs, stands in the
     address and is kept as CSV.
     """
-    context = browser.new_context(color_scheme=scheme, viewport={"width": 800, "height": 900})
+    context = browser.new_context(color_scheme="dark", viewport={"width": 800, "height": 900})
     page = context.new_page()
     watch = Watch(page, app)
     page.goto(f"{app}/runs?sweep=quickstart")

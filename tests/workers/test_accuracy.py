@@ -310,7 +310,7 @@ def test_time_that_is_up_is_no_failure_of_an_arm(scripted_arm: Any) -> None:
     """
     slow = scripted_arm("slow", LATE + "time.sleep(60)")
     run(job(DENSE))  # loading the model is not what is to be cut short here
-    with alarm(5):
+    with alarm(3):
         outcome = run(job(DENSE, slow))
     assert [(failure.arm, failure.reason) for failure in outcome.failures] == [(None, "timeout")]
     assert "of 40 images had been evaluated; allow a longer timeout" in outcome.failures[0].message

@@ -259,9 +259,9 @@ def test_a_time_out_after_timing_leaves_the_times(scripted_arm: Any) -> None:
     answered by its samples.
     """
     arms = [DENSE, scripted_arm("late", LATE), TOPK]
-    protocol = Protocol(pairs_min=6, pairs_max=6, budget_s=0.1, timeout_s=8)
+    protocol = Protocol(pairs_min=6, pairs_max=6, budget_s=0.1, timeout_s=5)
     run(job([DENSE]), pass_seconds=PASS_S)
-    with alarm(8):
+    with alarm(5):
         outcome = run(job(arms, protocol), pass_seconds=PASS_S)
     assert reasons(outcome) == {}
     assert outcome.samples is not None

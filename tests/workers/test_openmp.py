@@ -25,11 +25,11 @@ from sweeps.model.condition import Condition
 from sweeps.model.job import Job
 from workers.measure.threads import requested_policy, set_policy
 from workers.run import run
-job = Job.model_validate_json(sys.argv[1])
-outcome = run(job, pass_seconds=0.05)
+outcomes = [run(Job.model_validate_json(each), pass_seconds=0.05) for each in sys.argv[1:]]
 places = {task: sorted(os.sched_getaffinity(int(task))) for task in os.listdir("/proc/self/task")}
 names = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "OMP_PROC_BIND")
-print(json.dumps([outcome.model_dump(mode="json"), places, [os.environ.get(name) for name in names]]))
+print(json.dumps([[each.model_dump(mode="json") for each in outcomes], places,
+                  [os.environ.get(name) for name in names]]))
 """
 
 
@@ -39,28 +39,34 @@ def job(**condition: Any) -> Job:
         condition=Condition(model="deit_tiny_patch16_224", image_size=32, **condition),
         arms=(DENSE, REPLICA),
         pairs=(Pair(0, 1),),
-        protocol=Protocol(pairs_min=6, pairs_max=6),
+        protocol=Protocol(pairs_min=6, pairs_max=6, budget_s=0.5),
     )
 
 
 def measured(
-    requested: Job, **variables: str
-) -> tuple[Outcome, dict[str, list[int]], list[str | None]]:
-    """The outcome of a job in a new process, where its threads might run, and OpenMP's
+    *requested: Job, **variables: str
+) -> tuple[list[Outcome], dict[str, list[int]], list[str | None]]:
+    """The outcomes of jobs in a new process, where its threads might run, and OpenMP's
     variables.
     """
-    command = [sys.executable, "-c", IN_EFFECT, requested.model_dump_json()]
+    command = [sys.executable, "-c", IN_EFFECT, *(each.model_dump_json() for each in requested)]
     done = subprocess.run(
         command, cwd=PROJECT, env=variables, capture_output=True, text=True, check=True
     )
-    outcome, places, found = json.loads(done.stdout)
-    return Outcome.model_validate(outcome), places, found
+    outcomes, places, found = json.loads(done.stdout)
+    return list(map(Outcome.model_validate, outcomes)), places, found
 
 
 def test_threads_spin_briefly_unless_the_condition_requests_otherwise() -> None:
-    """Whatever the environment of the process had requested; nothing is pinned."""
-    outcome, places, variables = measured(
-        job(), OMP_WAIT_POLICY="ACTIVE", GOMP_SPINCOUNT="9000", OMP_PROC_BIND="true"
+    """Whatever the environment of the process had requested; nothing is pinned. A spare core is
+    resolved where the job runs, and leaves one thread at least.
+    """
+    (outcome, spare), places, variables = measured(
+        job(),
+        job(spare_cores=1),
+        OMP_WAIT_POLICY="ACTIVE",
+        GOMP_SPINCOUNT="9000",
+        OMP_PROC_BIND="true",
     )
     assert not outcome.failures
     assert variables == [None, "1000", None]
@@ -70,13 +76,14 @@ def test_threads_spin_briefly_unless_the_condition_requests_otherwise() -> None:
     )
     assert outcome.cores is None
     assert set(map(tuple, places.values())) == {allowed_cores()}
+    assert {arm.threads for arm in spare.arms} == {max(1, len(allowed_cores()) - 1)}
 
 
 def test_spinning_pinned_threads_are_set_and_stored() -> None:
     """Each thread has a core of its own, which the outcome names; neither counts as a change by an
     arm, nor as an environment.
     """
-    outcome, places, variables = measured(job(wait_policy="active", pinning="cores"))
+    (outcome,), places, variables = measured(job(wait_policy="active", pinning="cores"))
     assert not outcome.failures
     assert "state_changed" not in outcome.flags
     assert variables == ["ACTIVE", None, "close"]
@@ -94,15 +101,9 @@ def test_spinning_pinned_threads_are_set_and_stored() -> None:
 
 def test_one_pinned_thread_has_one_core() -> None:
     """Where OpenMP starts no thread, the main one is pinned all the same."""
-    outcome, places, _ = measured(job(pinning="cores", threads=1))
+    (outcome,), places, _ = measured(job(pinning="cores", threads=1))
     assert outcome.cores == physical_first(allowed_cores())[:1]
     assert tuple(places[min(places, key=int)]) == outcome.cores
-
-
-def test_spare_cores_have_no_thread() -> None:
-    """`cores - 1` is resolved where it runs, and leaves one thread at least."""
-    outcome, _, _ = measured(job(spare_cores=1))
-    assert {arm.threads for arm in outcome.arms} == {max(1, len(allowed_cores()) - 1)}
 
 
 def test_a_process_with_another_policy_refuses_the_job() -> None:

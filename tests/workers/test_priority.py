@@ -7,7 +7,7 @@ import os
 import resource
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from tests.workers.vision_jobs import DENSE, TOPK, job
 from workers.measure.process_state import raise_priority
@@ -22,9 +22,11 @@ def nice() -> int:
     return os.getpriority(os.PRIO_PROCESS, 0)
 
 
-def elsewhere(work: Callable[[], _T]) -> _T:
-    """What it returns in a new process, whose priority is its own."""
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+def elsewhere(work: Callable[[], _T], method: Literal["fork", "spawn"] = "fork") -> _T:
+    """What it returns in a new process, whose priority is its own; one that computes is spawned,
+    since threads do not survive a fork.
+    """
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context(method)) as pool:
         return pool.submit(work).result()
 
 
@@ -101,6 +103,6 @@ def test_only_a_job_timed_at_a_low_priority_is_flagged() -> None:
     """The flag `low_priority` is there if the priority stayed low, and only then; the arms are
     measured all the same.
     """
-    first, second = elsewhere(flags_of_jobs)
+    first, second = elsewhere(flags_of_jobs, "spawn")
     assert first[0] is first[1]
     assert second == (True, True)

@@ -224,27 +224,28 @@ def test_a_file_that_replaces_a_function_when_it_is_imported_changes_nothing(
     )
 
 
-@pytest.mark.parametrize(
-    ("what", "named"),
-    [
-        ("linear", ["torch.nn.functional.linear was replaced"]),
-        ("modes", ["deterministic algorithms changed", "autocast on cpu changed"]),
-        (
-            "process",
-            [
-                "umask changed",
-                "SIGALRM changed",
-                "ITIMER_PROF changed",
-                "garbage collector changed",
-            ],
-        ),
+NAMED = {
+    "linear": ["torch.nn.functional.linear was replaced"],
+    "modes": ["deterministic algorithms changed", "autocast on cpu changed"],
+    "process": [
+        "umask changed",
+        "SIGALRM changed",
+        "ITIMER_PROF changed",
+        "garbage collector changed",
     ],
-)
-def test_parts_are_answered_by_new_processes(tmp_path: Path, what: str, named: list[str]) -> None:
+}
+
+
+def test_parts_are_answered_by_new_processes(tmp_path: Path) -> None:
     """`python -m workers.run` gives an outcome for each part: that of the others is clean, that of
     the arm is flagged.
     """
-    (tmp_path / "job.json").write_text(job(untidy(what), TIDY).model_dump_json())
+    requested = job(untidy("linear"), TIDY)
+    untidy_arm = Arm(stack=tuple(map(untidy, NAMED)))
+    arms = (DENSE, untidy_arm, requested.arms[2])
+    (tmp_path / "job.json").write_text(
+        requested.model_copy(update={"arms": arms}).model_dump_json()
+    )
     command = [sys.executable, "-m", "workers.run", str(tmp_path / "job.json")]
     variables = {**os.environ, "BREAKEVEN_METHODS": str(FAULTS)}
     done = subprocess.run(
@@ -267,7 +268,8 @@ def test_parts_are_answered_by_new_processes(tmp_path: Path, what: str, named: l
     assert (flagged(own), own.system_metrics[WORKER_UNFIT]) == ([1], 1.0)
     assert all(
         any(re.search(f"while preparing untidy.*{name}", note) for note in own.notes)
-        for name in named
+        for names in NAMED.values()
+        for name in names
     ), own.notes
 
 

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Literal
 
+import psutil
 import pytest
 
 from sweeps.model.condition import Condition
@@ -30,7 +31,11 @@ runpy.run_module("workers.run", run_name="__main__", alter_sys=True)
 def job(seed: int = 0) -> Job:
     """One arm, six rounds."""
     condition = Condition(model="deit_tiny_patch16_224", image_size=32, seed=seed, threads=1)
-    return Job(condition=condition, arms=(Arm(),), protocol=Protocol(pairs_min=6, pairs_max=6))
+    return Job(
+        condition=condition,
+        arms=(Arm(),),
+        protocol=Protocol(pairs_min=6, pairs_max=6, budget_s=1.0),
+    )
 
 
 def write(path: Path, text: str) -> Path:
@@ -86,6 +91,16 @@ runpy.run_module("workers.run", run_name="__main__", alter_sys=True)
 """
 
 
+def loads_torch(pid: int, *, children: bool) -> bool:
+    """Whether the process, or one of its children, has loaded torch."""
+    process = psutil.Process(pid)
+    return any(
+        "libtorch_cpu" in mapped.path
+        for each in (process.children() if children else [process])
+        for mapped in each.memory_maps()
+    )
+
+
 @pytest.mark.parametrize("policy", [None, "active"])
 def test_progress_and_interruption(tmp_path: Path, policy: Literal["active"] | None) -> None:
     """Each job is announced; Ctrl-C ends in one line with exit code 130, also in a process of the
@@ -118,7 +133,9 @@ def test_progress_and_interruption(tmp_path: Path, policy: Literal["active"] | N
             shown = [process.stderr.readline()]
             while shown[-1] and "2.json" not in shown[-1]:
                 shown.append(process.stderr.readline())
-            time.sleep(4)  # until torch is loaded and the job runs
+            while not loads_torch(process.pid, children=policy is not None):
+                time.sleep(0.05)
+            time.sleep(1)  # until the job runs
             os.killpg(process.pid, signal.SIGINT)
             rest = process.stderr.read().splitlines()
         finally:
