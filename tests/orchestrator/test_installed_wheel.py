@@ -68,7 +68,7 @@ def test_every_command_works_from_the_wheel(installed: Path, tmp_path: Path) -> 
     nothing = run("breakeven", "report", "quickstart")
     assert nothing.returncode == 2
     assert commands_in(nothing.stderr) == {"breakeven run quickstart"}
-    first = run("breakeven", "run", "quickstart", "--time", "1m")
+    first = run("breakeven", "run", "quickstart", "--time", "30s")
     assert first.returncode in (0, 1), first.stderr
     shown = run("breakeven", "report", "quickstart")
     assert shown.returncode == 0, shown.stderr
@@ -83,7 +83,7 @@ def test_every_command_works_from_the_wheel(installed: Path, tmp_path: Path) -> 
         words += (
             ["--processes", "0"]
             if words[1] == "calibrate"
-            else ["--time", "20s"]
+            else ["--time", "8s"]
             if words[1] == "run"
             else []
         )

@@ -45,11 +45,11 @@ LANGUAGE = """\
 schema: 1
 name: language
 question: Does it run from one end to the other?
-defaults: {model: ./model, data: "text:texts", device: cpu, threads: 1, prompt_tokens: 16, new_tokens: 4}
-methods: [{method: topk_activation, sparsity: 0.5}]
+defaults: {{model: {folder}/model, data: "text:{folder}/texts", device: cpu, threads: 1, prompt_tokens: 16, new_tokens: 4}}
+methods: [{{method: topk_activation, sparsity: 0.5}}]
 jobs:
-  generation: {pairs: {min: 10, max: 10}, budget: 2s, timeout: 1m}
-  quality: {characters: 400, timeout: 1m}
+  generation: {{pairs: {{min: 10, max: 10}}, budget: 2s, timeout: 1m}}
+  quality: {{characters: 400, timeout: 1m}}
 """
 QUICK = "latency: {pairs: {min: 10, max: 10}, budget: 2s, timeout: 1m}"
 CUT = "latency: {pairs: {min: 200, max: 200}, budget: 20ms, timeout: 1m}"
@@ -109,11 +109,8 @@ def worked(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def command_in(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Runs share the cluster of all tests, but those of a model in the folder, which workers
-    elsewhere do not find.
-    """
-    shared = words[0] == "run" and not any("language" in word for word in words)
-    return (in_process if shared else breakeven)(*words, folder=folder, **FAILING)
+    """Runs share the cluster of all tests."""
+    return (in_process if words[0] == "run" else breakeven)(*words, folder=folder, **FAILING)
 
 
 @pytest.fixture
@@ -128,8 +125,9 @@ def printed(name: str, folder: Path) -> set[str]:
     """The command lines that are printed about a sweep, once it is measured as its plan prints it;
     `no_pairs` is not measured.
     """
-    (folder / f"{name}.yaml").write_text(SWEEPS[name])
-    (folder / "sweep.yaml").write_text(SWEEPS[name])  # where the HTML report has it saved
+    text = LANGUAGE.format(folder=folder) if name == "language" else SWEEPS[name]
+    (folder / f"{name}.yaml").write_text(text)
+    (folder / "sweep.yaml").write_text(text)  # where the HTML report has it saved
     planned = breakeven("plan", f"{name}.yaml", "--jobs", "job files", folder=folder, **FAILING)
     assert planned.returncode == 0, planned.stderr
     (measure,) = commands_in(planned.stdout + planned.stderr)
