@@ -7,16 +7,17 @@ from functools import partial
 from itertools import islice
 from math import sqrt
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import pandas as pd
 
 from orchestrator.report import answers, differences, speedup
 from orchestrator.report.data import PointRow, Report
-from orchestrator.report.section import Column, Section, TextLine, style_of
+from orchestrator.report.section import Column, Section, TextLine, filled_columns, style_of
 from store.rows.frames import groups, rows_of
 from sweeps.analysis.labels import Finding, conclude_speedup
 from sweeps.analysis.rows import BreakEvenRow
+from sweeps.model.condition import Runtime
 from sweeps.model.flags import FLAGS, split_flags
 from sweeps.model.metrics import INTERVAL, SPEED_FLOOR
 from sweeps.number_format import count
@@ -28,8 +29,9 @@ MAX_CONDITIONS, MAX_ARMS, MAX_SIZES, MAX_NOTES = 3, 12, 9, 3
 _SHARE = (*speedup.POINTS_SHARE, "data", "new_tokens", "kv_cache", "decoding")
 _RUNTIME = ("runtime", "dtype", "baseline")
 _RUNTIME_NOTE = (
-    "each method against the unmodified model under the same runtime; repaid: images after which"
-    " the time to compile or export is saved, at the most tokens"
+    "each method against the unmodified model under the same runtime; gain: the unmodified model"
+    " against the sweep's other baseline, from the fewest to the most tokens; repaid: images after"
+    " which the time to compile or export is saved, at the most tokens"
 )
 _SIGNS = {
     Finding.GAIN: ("↑", "faster"),
@@ -81,13 +83,14 @@ class RuntimeSummary(NamedTuple):
     title: str
     arms: dict[str, ArmSummary]
     """By label."""
-    gains: dict[str, ArmSummary]
-    """The unmodified model against that with other settings, by those."""
+    gains: list[ArmSummary]
+    """The unmodified model against the sweep's other baselines."""
 
 
 def summary_sections(report: Report, todo: Iterable[str] | None = None) -> Iterator[Section]:
     """The tables, what limits them, and what to do next (default: `next_steps.next_steps_of`)."""
     conditions = list(groups(report.main_speedups, _SHARE))
+    conditions.sort(key=lambda group: group[0]["baseline"] != "dense")
     yield from _by_runtime(report, conditions)
     for condition, points in conditions[:MAX_CONDITIONS]:
         title = speedup.condition_title(report, condition)
@@ -136,30 +139,29 @@ def _by_runtime(
         rest = tuple(str(condition[name]) for name in _SHARE if name not in _RUNTIME)
         alike.setdefault(rest, []).append((condition, points))
     for same in alike.values():
-        rows: dict[str, RuntimeSummary] = {}
+        rows: dict[tuple[int, str], RuntimeSummary] = {}
         for condition, points in same:
-            title = f"{condition['runtime']} {condition['dtype']}"
-            row = rows.setdefault(title, RuntimeSummary(title, {}, {}))
-            own = condition["baseline"] == "dense"
+            runtime, dtype = condition["runtime"], condition["dtype"]
+            key = get_args(Runtime).index(runtime), dtype
+            row = rows.setdefault(key, RuntimeSummary(f"{runtime} {dtype}", {}, []))
             for arm in _arm_rows(report, condition, points):
-                if own:
+                if condition["baseline"] == "dense":
                     row.arms[arm.label] = arm
                 elif arm.last.method == "dense":
-                    row.gains[f"dense over {condition['baseline']}"] = arm
-        labels = dict.fromkeys(label for row in rows.values() for label in row.arms)
-        gains = dict.fromkeys(label for row in rows.values() for label in row.gains)
-        if len({condition["runtime"] for condition, _ in same}) < 2 or not labels:
+                    row.gains.append(arm)
+        shown = [rows[key] for key in sorted(rows) if rows[key].arms]
+        if len({condition["runtime"] for condition, _ in same}) < 2 or len(shown) < 2:
             continue
         columns = [Column("runtime", lambda row: row.title, left=True)]
+        labels = dict.fromkeys(label for row in shown for label in row.arms)
         columns += [Column(label, partial(_pays, label=label), left=True) for label in labels]
-        for label in gains:
-            columns.append(Column(label, partial(_runtime_gain, label=label)))
-            columns.append(Column("repaid", partial(_repaid, report=report, label=label)))
+        columns.append(Column("gain", _runtime_gain, left=True))
+        columns.append(Column("repaid", partial(_repaid, report=report), left=True))
         shared = {name: value for name, value in same[0][0].items() if name not in _RUNTIME}
         yield Section(
             title=f"break-even in tokens by runtime: {speedup.condition_title(report, shared)}",
-            columns=columns,
-            rows=[row for row in rows.values() if row.arms],
+            columns=filled_columns(columns, shown),
+            rows=shown,
             note=_RUNTIME_NOTE,
         )
 
@@ -168,28 +170,29 @@ def _pays(row: RuntimeSummary, label: str) -> str:
     return _break_even_text(row.arms[label]) if label in row.arms else "-"
 
 
-def _runtime_gain(row: RuntimeSummary, label: str) -> str:
-    """The speed-up of the unmodified model at the fewest and the most tokens."""
-    if label not in row.gains:
-        return "-"
-    points = list(row.gains[label].points.values())
-    ends = [f"{point.speedup:.2f}{_sign(point)[0]}" for point in (points[:1] + points[1:][-1:])]
-    return " to ".join(ends)
+def _runtime_gain(row: RuntimeSummary) -> str:
+    """The speed-ups of the unmodified model at the fewest and the most tokens."""
+    ends = [(next(iter(arm.points.values())), arm.last) for arm in row.gains]
+    texts = [
+        " to ".join(f"{point.speedup:.2f}{_sign(point)[0]}" for point in dict.fromkeys(points))
+        for points in ends
+    ]
+    return ", ".join(texts) or "-"
 
 
-def _repaid(row: RuntimeSummary, report: Report, label: str) -> str:
+def _repaid(row: RuntimeSummary, report: Report) -> str:
     """Images after which the time to compile or export is saved, at the most tokens."""
-    if label not in row.gains:
-        return "-"
-    point = row.gains[label].last
-    saved_ms = (point.baseline_ms or 0.0) - (point.arm_ms or 0.0)
-    took_s, against_s = (
-        report.compile_s.get((point.condition_id, arm), 0.0)
-        for arm in (point.arm_id, point.baseline_id)
-    )
-    if took_s <= against_s or saved_ms <= 0:
-        return "-"
-    return f"{1e3 * (took_s - against_s) * (point.batch_size or 1) / saved_ms:,.0f}"
+    texts = []
+    for point in (arm.last for arm in row.gains):
+        saved_ms = (point.baseline_ms or 0.0) - (point.arm_ms or 0.0)
+        took_s, against_s = (
+            report.compile_s.get((point.condition_id, arm), 0.0)
+            for arm in (point.arm_id, point.baseline_id)
+        )
+        if took_s > against_s and saved_ms > 0:
+            images = 1e3 * (took_s - against_s) * (point.batch_size or 1) / saved_ms
+            texts.append(f"{images:,.0f}")
+    return ", ".join(texts) or "-"
 
 
 def _size(row: PointRow) -> float:
