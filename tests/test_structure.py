@@ -23,7 +23,7 @@ SQL = re.compile(
 
 MAX_CODE_TOKENS = {
     "sweeps": 105_000,
-    "workers": 101_800,
+    "workers": 104_500,
     "store": 81_700,
     "orchestrator": 61_600,
     "webapp": 56_800,

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Mapping
 from functools import cache, lru_cache
+from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from sweeps.model.identity import digest
-from sweeps.model.method import DESCRIBED, LanguageNetwork
+from sweeps.model.method import LanguageNetwork
 
 NO_CACHE = frozenset({"mamba", "mamba2", "falcon_mamba", "rwkv", "xlstm"})
 """Architectures without keys and values, which no `kv_cache` holds."""
@@ -97,32 +98,58 @@ def from_config(name: str, config: Mapping[str, Any], *, complete: bool = False)
     if (reason := refusal(config)) is not None:
         raise ValueError(f"{name}: {reason}")
     architecture = config["model_type"]
-    if architecture not in DESCRIBED:
-        return _generic(name, config, complete=complete)
-    gpt2 = architecture == "gpt2"
-    try:
-        width = int(config["n_embd" if gpt2 else "hidden_size"])
-        heads = int(config["n_head" if gpt2 else "num_attention_heads"])
-        window, windowed = (None, 0) if gpt2 else _window(config)
-        return LanguageNetwork(
-            name=name,
-            architecture=architecture,
-            layers=config["n_layer" if gpt2 else "num_hidden_layers"],
-            width=width,
-            heads=heads,
-            kv_heads=config.get("num_key_value_heads") or heads,
-            head_dim=config.get("head_dim") or width // heads,
-            mlp_width=config.get("n_inner") or 4 * width if gpt2 else config["intermediate_size"],
-            vocabulary=config["vocab_size"],
-            positions=config["n_positions" if gpt2 else "max_position_embeddings"],
-            window=window,
-            windowed=windowed,
-            tied=config.get("tie_word_embeddings", gpt2),
-        )
-    except KeyError as missing:
-        raise ValueError(
-            f"{name}: its config.json lacks {missing}, which a {architecture} model has"
-        ) from None
+    text = config.get("text_config")
+    stated: Mapping[str, Any] = text if isinstance(text, Mapping) else config
+    known: dict[str, Any] = dict(catalogue().get(architecture, _UNKNOWN))
+    for key in ("dense", "unknown"):
+        known.pop(key, None)
+    sizes: dict[str, int] = {"positions": UNSTATED} if complete else {}
+    for field, names in _NAMES.items():
+        values = (stated[key] for key in names if stated.get(key) is not None)
+        if (most := next(values, None)) is not None:
+            sizes[field] = int(max(most) if isinstance(most, list | tuple) else most)
+    needed = ("layers", "width", "heads", "vocabulary", "positions")
+    if lacking := [_NAMES[field][0] for field in needed if field not in sizes]:
+        if known["described"] and lacking != [_NAMES["positions"][0]]:
+            raise ValueError(
+                f"{name}: its config.json lacks {lacking[0]!r}, which a {architecture} model has"
+            )
+        raise SizesNotGivenError(f"{name}: its config.json does not give {', '.join(lacking)}")
+    width, heads = sizes["width"], sizes["heads"]
+    window, windowed = _window(architecture, stated, sizes["layers"])
+    own = {
+        "kv_heads": 1 if stated.get("multi_query") else sizes.get("kv_heads", heads),
+        "head_dim": int(stated.get("head_dim") or width // heads),
+        "mlp_width": int(stated.get("moe_intermediate_size") or sizes.get("mlp_width", 4 * width)),
+        "experts": next((int(stated[key]) for key in _EXPERTS if stated.get(key)), 0),
+        "experts_used": int(stated.get("num_experts_per_tok") or 1),
+    }
+    return LanguageNetwork(
+        name=name,
+        architecture=architecture,
+        window=window,
+        windowed=windowed,
+        tied=bool(stated.get("tie_word_embeddings", architecture != "llama")),
+        **{**sizes, **own, **known},
+    )
+
+
+_UNKNOWN = {
+    "described": False,
+    "rows_refusal": "its layers are not described here: the version of transformers is newer",
+}
+"""Of an architecture that is not in the catalogue."""
+
+
+@cache
+def catalogue() -> Mapping[str, Mapping[str, Any]]:
+    """What was found of each causal architecture of transformers on a small model (see
+    `tests/llm_catalogue.py`): fields of `LanguageNetwork`, as `dense` why it does not run, or as
+    `unknown` why it was not built.
+    """
+    text = files("sweeps.geometry").joinpath("llm_catalogue.json").read_text(encoding="utf-8")
+    found: Mapping[str, Mapping[str, Any]] = json.loads(text)
+    return found
 
 
 def refusal(config: Mapping[str, Any]) -> str | None:
@@ -181,53 +208,22 @@ _NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 """What architectures call their sizes in transformers' configurations, the usual name first."""
-USUAL_NAMES = (*(names[0] for names in _NAMES.values()), "head_dim")
+_EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts")
+USUAL_NAMES = (*(names[0] for names in _NAMES.values()), "head_dim", *_EXPERTS[:2])
 
 
-def _generic(name: str, config: Mapping[str, Any], *, complete: bool) -> LanguageNetwork:
-    """The geometry of an architecture that is not described: what its caches, texts and the time it
-    takes are planned by.
-    """
-    text = config.get("text_config")
-    stated: Mapping[str, Any] = text if isinstance(text, Mapping) else config
-    sizes: dict[str, int] = {"positions": UNSTATED} if complete else {}
-    for field, names in _NAMES.items():
-        if most := next((stated[key] for key in names if stated.get(key)), None):
-            sizes[field] = int(max(most) if isinstance(most, list | tuple) else most)
-    needed = ("layers", "width", "heads", "vocabulary", "positions")
-    if lacking := [_NAMES[field][0] for field in needed if field not in sizes]:
-        raise SizesNotGivenError(f"{name}: its config.json does not give {', '.join(lacking)}")
-    width, heads = sizes["width"], sizes["heads"]
-    own = {
-        "kv_heads": 1 if stated.get("multi_query") else sizes.get("kv_heads", heads),
-        "head_dim": int(stated.get("head_dim") or width // heads),
-        "mlp_width": int(stated.get("num_experts_per_tok") or 1)
-        * sizes.get("mlp_width", 4 * width),
-    }
-    return LanguageNetwork(
-        name=name,
-        architecture=config["model_type"],
-        tied=bool(stated.get("tie_word_embeddings", True)),
-        **{**sizes, **own},
-    )
-
-
-def _window(config: Mapping[str, Any]) -> tuple[int | None, int]:
+def _window(architecture: str, config: Mapping[str, Any], layers: int) -> tuple[int | None, int]:
     """The sliding window and the number of layers that have it, as transformers reads them from the
     configuration.
     """
-    architecture, layers = config["model_type"], int(config["num_hidden_layers"])
     window = config.get("sliding_window", _MISTRAL_WINDOW if architecture == "mistral" else None)
+    optional = architecture.startswith(("qwen", "smollm"))
     if (types := config.get("layer_types")) is not None:
         windowed = list(types).count("sliding_attention")
-    elif architecture == "qwen2":
-        windowed = (
-            max(layers - int(config.get("max_window_layers", 28)), 0)
-            if config.get("use_sliding_window")
-            else 0
-        )
+    elif optional and not config.get("use_sliding_window"):
+        windowed = 0
     else:
-        windowed = layers if architecture == "mistral" else 0
+        windowed = max(layers - int(config.get("max_window_layers", 28)) * optional, 0)
     return (window, windowed) if window and windowed else (None, 0)
 
 
@@ -316,12 +312,9 @@ def _check_shapes(network: LanguageNetwork, shapes: Mapping[str, list[int]]) -> 
     if not network.described:
         return
     table, down = [network.vocabulary, network.width], [network.width, network.mlp_width]
-    sizes = {
-        "embed_tokens.weight": table,
-        "wte.weight": table,
-        "mlp.down_proj.weight": down,
-        "mlp.c_fc.weight": down,
-    }
+    sizes = {"embed_tokens.weight": table, "mlp.down_proj.weight": down}
+    if network.architecture == "gpt2":
+        sizes = {"wte.weight": table, "mlp.c_fc.weight": down}
     for name, held in shapes.items():
         wanted = next((size for end, size in sizes.items() if name.endswith(end)), held)
         if held != wanted:

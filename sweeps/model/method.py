@@ -3,7 +3,7 @@ importing torch.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, get_args, runtime_checkable
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt
 
@@ -11,14 +11,9 @@ from sweeps.model.condition import Condition, ImageSize, image_shape, pixel_size
 from sweeps.model.identity import FrozenModel
 from sweeps.model.kinds import Modality
 
-Architecture = Literal["llama", "qwen2", "mistral", "phi", "gpt2"]
-"""Layers are described (`workers/models/architectures.py`): single rows of their matrices can be
-skipped, and MACs follow from their sizes. Any other causal model of transformers runs too, and its
-MACs are counted when it does."""
 Purpose = Literal["optimisation", "control", "ceiling"]
 """Of a method. A control checks the measurement, a ceiling shows what token counts give at best:
 neither is advised, and no accuracy is claimed of it."""
-DESCRIBED: tuple[str, ...] = get_args(Architecture)
 
 
 class Params(BaseModel):
@@ -177,6 +172,21 @@ class LanguageNetwork(FrozenModel):
     """How many layers have it."""
     tied: bool = False
     """Whether the head shares the weights of the embedding."""
+    described: bool = True
+    """Whether the sizes describe the layers fully; of others MACs from sizes are an estimate, for
+    planning only."""
+    gated: bool = True
+    """Whether the MLP is gate, up and down (SwiGLU), or two matrices."""
+    one_norm: bool = False
+    """Whether attention and MLP read the same norm."""
+    experts: NonNegativeInt = 0
+    """MLPs of a layer of which a router selects some; 0 where there is one MLP and no router."""
+    experts_used: PositiveInt = 1
+    """How many of them a token is sent to."""
+    rows_refusal: str | None = None
+    """Why single rows of the layers' matrices cannot be skipped."""
+    rotation_refusal: str | None = None
+    """Why the layers cannot work on a rotated stream."""
 
     @property
     def depth(self) -> int:
@@ -184,22 +194,23 @@ class LanguageNetwork(FrozenModel):
         return self.layers
 
     @property
-    def described(self) -> bool:
-        """Whether the sizes describe the layers fully; of others MACs from sizes are an estimate,
-        for planning only.
-        """
-        return self.architecture in DESCRIBED
-
-    @property
-    def gated(self) -> bool:
-        """Whether the MLP is gate, up and down (SwiGLU), or two matrices."""
-        return self.architecture not in ("phi", "gpt2")
-
-    @property
     def layer_macs(self) -> int:
-        """MACs of one layer's matrices for one token: q, k, v, o, and those of the MLP."""
+        """MACs of one layer's matrices for one token: q, k, v, o, the router, and those of the
+        MLP.
+        """
+        return self.layer_weights - max(self.experts - self.experts_used, 0) * self.mlp_weights
+
+    @property
+    def mlp_weights(self) -> int:
+        """Of one MLP, of experts one."""
+        return (3 if self.gated else 2) * self.width * self.mlp_width
+
+    @property
+    def layer_weights(self) -> int:
+        """Of all matrices of one layer, whether or not a token is multiplied with them."""
         attention = self.width * self.head_dim * (2 * self.heads + 2 * self.kv_heads)
-        return attention + (3 if self.gated else 2) * self.width * self.mlp_width
+        mlps = max(self.experts, self.experts_used) * self.mlp_weights
+        return attention + self.experts * self.width + mlps
 
     @property
     def head_macs(self) -> int:

@@ -95,7 +95,7 @@ def test_a_relative_folder_counts_from_here(folder: Path, monkeypatch: pytest.Mo
         ),
         (
             lambda at: (at / "config.json").write_text('{"model_type": "llama"}'),
-            "lacks 'hidden_size'",
+            "lacks 'num_hidden_layers'",
         ),
         (lambda at: (at / "config.json").write_text("{}"), "its config.json holds no model_type"),
         (
@@ -149,11 +149,11 @@ def test_architectures_that_are_not_described(folder: Path) -> None:
     worker checks lengths.
     """
     text = f"defaults: {{model: {folder}, prompt_tokens: 4090, new_tokens: 16}}\nmethods: [skip]\n"
-    described(folder, model_type="qwen3", architectures=["Qwen3ForCausalLM"])
+    described(folder, model_type="deepseek_v3", architectures=["DeepseekV3ForCausalLM"])
     assert "4096 positions" in refused(text).problem
     found = geometry(str(folder))
     assert found is not None
     assert not found.described
-    (folder / "config.json").write_text('{"model_type": "qwen3", "hidden_size": 64}')
+    (folder / "config.json").write_text('{"model_type": "deepseek_v3", "hidden_size": 64}')
     assert geometry(str(folder)) is None
     assert expand(text).jobs[0].condition.prompt_tokens == 4090

@@ -12,7 +12,6 @@ from tokenizers import decoders, models, pre_tokenizers, trainers
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from sweeps.geometry.llm_geometry import from_config
-from sweeps.model.method import Architecture
 from workers.data.tokenization import FastTokenizer, train_tokenizer
 from workers.models.language import LanguageModel
 
@@ -31,7 +30,7 @@ TEXTS = tuple(
         "lambda",
     )
 )
-CONFIGS: dict[Architecture, dict[str, Any]] = {
+CONFIGS: dict[str, dict[str, Any]] = {
     "gpt2": {
         "n_embd": 32,
         "n_layer": 3,
@@ -78,7 +77,7 @@ def word_piece() -> FastTokenizer:
 
 
 @cache
-def lm(architecture: Architecture = "llama") -> LanguageModel:
+def lm(architecture: str = "llama") -> LanguageModel:
     """A random model of three layers, with weights large enough for a mistake to show; never change
     it.
     """

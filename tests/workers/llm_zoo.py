@@ -1,4 +1,4 @@
-"""Small random models of architectures that are not described here, made from transformers' own
+"""Small random models of architectures of today, made from transformers' own
 configuration classes.
 """
 

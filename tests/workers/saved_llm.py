@@ -9,7 +9,6 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.utils import logging
 
-from sweeps.model.method import Architecture
 from tests.workers.tiny_llms import CONFIGS
 from workers.data.tokenization import train_tokenizer
 
@@ -29,7 +28,7 @@ TEXTS = tuple(topics[name] for name in NAMES)
 TOKENS = 300
 
 
-def saved(folder: Path, architecture: Architecture = "llama", **more: Any) -> Path:
+def saved(folder: Path, architecture: str = "llama", **more: Any) -> Path:
     """`folder` with a random model of 2 layers, and its byte-level tokenizer; `more` goes into the
     configuration.
     """

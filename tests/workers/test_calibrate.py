@@ -13,7 +13,7 @@ from workers.activation_sparsity.rotation_fusion import fuse
 from workers.errors import Unsupported
 from workers.methods.language import teal
 from workers.models import architectures
-from workers.models.architectures import MODULE_NAMES
+from workers.models.architectures import module_names
 
 TOKENS = 2048
 
@@ -38,7 +38,7 @@ def test_rotations_gather_what_inputs_carry(architecture):
     _, parts = calibrate.calibration_windows(lm, "topics", TOKENS)
     read = {}
     folded = fuse(lm.model, lm.network, None)
-    for index, layer in enumerate(architectures.layers(folded, MODULE_NAMES[architecture])):
+    for index, layer in enumerate(architectures.layers(folded, module_names(lm.model))):
         place = layer.get_submodule("self_attn.q_proj")
         place.register_forward_pre_hook(
             lambda _, given, index=index: read.setdefault(index, []).append(given[0][0])

@@ -12,7 +12,6 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file
 
-from sweeps.model.method import Architecture
 from tests.workers.domain import CONFIGS, TEXTS, bytes_bpe, lm
 from tests.workers.tiny_vits import calm
 from workers.models.language import LanguageModel
@@ -41,7 +40,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def untied(architecture: Architecture = "llama", ngrams: int = 10) -> LanguageModel:
+def untied(architecture: str = "llama", ngrams: int = 10) -> LanguageModel:
     """A small model ready to be tuned, with so many n-tokens."""
     given = lm(architecture)
     vocabulary = build_vocabulary(bytes_bpe(), TEXTS, VocabularyRecipe(ngrams=ngrams))
@@ -61,7 +60,7 @@ def nats(made: LanguageModel, text: str) -> float:
 
 @pytest.mark.parametrize("architecture", tuple(CONFIGS))
 def test_the_first_and_the_last_layer_move_and_those_between_do_not(
-    architecture: Architecture,
+    architecture: str,
 ) -> None:
     """Embedding, head, first and last layer change, all of them; no other parameter is tuned."""
     made = untied(architecture)

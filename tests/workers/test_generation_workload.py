@@ -3,7 +3,7 @@ run on.
 """
 
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 import torch
@@ -11,8 +11,7 @@ from tokenizers import Tokenizer as Backend
 from tokenizers import models, pre_tokenizers
 from torch.utils.flop_counter import FlopCounterMode
 
-from sweeps.model.method import Architecture
-from tests.workers.tiny_llms import POSITIONS, Letters, tiny_llm
+from tests.workers.tiny_llms import ARCHITECTURES, POSITIONS, Letters, tiny_llm
 from tests.workers.tiny_vits import calm
 from workers.arms.generation_workload import Passage, Workload, passages
 from workers.data.tokenization import FastTokenizer
@@ -20,7 +19,6 @@ from workers.errors import Unsupported
 from workers.models.share_weights import clone_shared
 
 calm = pytest.fixture(autouse=True)(calm)
-ARCHITECTURES = get_args(Architecture)
 TEXT = (
     "The quick brown fox jumps over the lazy dog, twice; then it sleeps (as foxes do) until 7 in"
     " the morning. " * 3
@@ -51,7 +49,7 @@ def logits(lm: Any, work: Workload) -> Any:
 
 @pytest.mark.parametrize("kv_cache", ["dynamic", "static", "virtual"])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_greedy_tokens_are_those_of_generate(architecture: Architecture, kv_cache: str):
+def test_greedy_tokens_are_those_of_generate(architecture: str, kv_cache: str):
     """On every architecture, with every cache, the loop gives the tokens of transformers' own."""
     lm = tiny_llm(architecture)
     prompt = torch.tensor([lm.tokenizer.encode(PROMPT)])
@@ -86,7 +84,7 @@ def test_greedy_reaches_the_upper_ids_of_a_tokenizer_with_gaps():
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_replay_is_a_full_forward_in_steps(architecture: Architecture):
+def test_replay_is_a_full_forward_in_steps(architecture: str):
     """Fed the text's own continuation, the loop finds at every step what one forward of the whole
     text finds there.
     """
@@ -98,7 +96,7 @@ def test_replay_is_a_full_forward_in_steps(architecture: Architecture):
 
 @pytest.mark.parametrize("kv_cache", ["dynamic", "static"])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_sequences_of_unequal_length_do_not_meet(architecture: Architecture, kv_cache: str):
+def test_sequences_of_unequal_length_do_not_meet(architecture: str, kv_cache: str):
     """In a batch of prompts and continuations of other lengths each sequence gets the logits that
     it gets alone.
     """
@@ -115,7 +113,7 @@ def test_sequences_of_unequal_length_do_not_meet(architecture: Architecture, kv_
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_macs_agree_with_a_counter_of_torch(architecture: Architecture):
+def test_macs_agree_with_a_counter_of_torch(architecture: str):
     """The formula is within 0.1 % of what torch counts, less the half of the attention matrix that
     a causal model need not form.
     """

@@ -6,8 +6,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from sweeps.model.method import Architecture
-from tests.workers.tiny_llms import POSITIONS, kv_bytes, prompt, tiny_llm
+from tests.workers.tiny_llms import CONFIGS, POSITIONS, kv_bytes, prompt, tiny_llm
 from workers.arms.generation_workload import last_logits
 from workers.kv_caches import cache_memory, make_cache
 from workers.models.language import LanguageModel
@@ -20,6 +19,7 @@ def one_by_one(lm: LanguageModel, tokens: int) -> int:
     """
     model: Any = clone_shared(lm.model)
     model.set_attn_implementation("eager")
+    model.set_experts_implementation("eager")
     cache = make_cache("dynamic", lm, 1, POSITIONS)
     with torch.inference_mode(), FlopCounterMode(display=False) as counter:
         for token_B1 in prompt(1, tokens).split(1, dim=1):
@@ -30,7 +30,7 @@ def one_by_one(lm: LanguageModel, tokens: int) -> int:
 @pytest.mark.parametrize(
     ("architecture", "more"),
     [
-        *(pytest.param(name, {}, id=name) for name in ("llama", "qwen2", "mistral", "phi", "gpt2")),
+        *(pytest.param(name, {}, id=name) for name in CONFIGS),
         pytest.param("mistral", {"sliding_window": 10}, id="mistral, windows of 10"),
         pytest.param(
             "qwen2",
@@ -39,14 +39,14 @@ def one_by_one(lm: LanguageModel, tokens: int) -> int:
         ),
     ],
 )
-def test_macs_by_geometry(architecture: Architecture, more: dict[str, Any]) -> None:
+def test_macs_by_geometry(architecture: str, more: dict[str, Any]) -> None:
     """The closed form is what is multiplied: attention over the tokens before and including each,
     or over a window of them.
     """
     lm = tiny_llm(architecture, **more)
     network = lm.network
     assert network.macs(20, 9) == one_by_one(lm, 29) - 19 * network.head_macs
-    assert network.window == more.get("sliding_window")
+    assert network.window == (CONFIGS[architecture] | more).get("sliding_window")
 
 
 def test_bytes_of_a_window() -> None:

@@ -4,7 +4,7 @@ used.
 
 import json
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 import torch
@@ -15,8 +15,8 @@ from tokenizers import models
 from sweeps.geometry.llm_geometry import CONFIGS
 from sweeps.model.condition import Condition, Overrides
 from sweeps.model.job import Arm
-from sweeps.model.method import Architecture
 from tests.workers.saved_llm import TEXTS, TOKENS, changed, saved
+from tests.workers.tiny_llms import ARCHITECTURES
 from tests.workers.tiny_vits import calm
 from workers.arms.language import build_language
 from workers.data import tokenization
@@ -33,8 +33,8 @@ def point(folder: Path, **more: Any) -> Condition:
     return Condition(model=str(folder), **more)
 
 
-@pytest.mark.parametrize("architecture", get_args(Architecture))
-def test_a_folder_is_what_was_saved(tmp_path: Path, architecture: Architecture):
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_a_folder_is_what_was_saved(tmp_path: Path, architecture: str):
     """Geometry, weights and tokenizer of a saved model come back, on every architecture."""
     folder = saved(tmp_path, architecture)
     lm = load_language(point(folder))

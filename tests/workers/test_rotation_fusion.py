@@ -2,22 +2,18 @@
 done to the given model.
 """
 
-from typing import get_args
-
 import pytest
 import torch
 from torch import nn
 
-from sweeps.model.method import Architecture
-from tests.workers.tiny_llms import VOCABULARY, tiny_llm
+from tests.workers.tiny_llms import CONFIGS, ROTATABLE, VOCABULARY, tiny_llm
 from workers.activation_sparsity.calibrate import random_rotations
 from workers.activation_sparsity.rotation_fusion import UnitNorm, fuse, lay_out, shared
 from workers.errors import Unsupported
 from workers.models import architectures
-from workers.models.architectures import MODULE_NAMES
+from workers.models.architectures import module_names, with_single_experts
 from workers.models.share_weights import clone_shared
 
-ARCHITECTURES = get_args(Architecture)
 IDS = torch.randint(VOCABULARY, (2, 24), generator=torch.Generator().manual_seed(0))
 
 
@@ -45,7 +41,7 @@ def logits(model):
 
 
 @pytest.mark.parametrize("tied", [False, True])
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", ROTATABLE)
 def test_absorbed_models_agree(architecture, tied):
     """Folded norms alone, and rotations with adapters, change no logit by 1e-4; tied heads are
     cloned; the given model stays.
@@ -57,21 +53,19 @@ def test_absorbed_models_agree(architecture, tied):
     for rotations in (None, random_rotations(lm.network)):
         absorbed = fuse(model, lm.network, rotations)
         assert (logits(absorbed) - wanted).abs().max() < 1e-4
-        parts = MODULE_NAMES[architecture]
+        parts = module_names(lm.model)
         head = absorbed.get_submodule(parts.head)
         assert (
             head.weight.data_ptr() != absorbed.get_submodule(parts.embeddings[0]).weight.data_ptr()
         )
-        assert not any(
-            "Norm" in type(module).__name__ and not isinstance(module, UnitNorm)
-            for module in absorbed.modules()
-        )
+        for layer in architectures.layers(absorbed, parts):
+            assert all(isinstance(layer.get_submodule(name), UnitNorm) for name in parts.norms)
     assert torch.equal(logits(model), wanted)
     assert before
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", ROTATABLE)
 def test_first_and_last_rotation_need_no_adapter(architecture):
     """There is an adapter between any two layers, orthogonal, and none before the first layer or
     behind the last.
@@ -79,7 +73,7 @@ def test_first_and_last_rotation_need_no_adapter(architecture):
     lm = tiny_llm(architecture)
     turns = random_rotations(lm.network)
     absorbed = fuse(lm.model, lm.network, turns)
-    *between, last = architectures.layers(absorbed, MODULE_NAMES[architecture])
+    *between, last = architectures.layers(absorbed, module_names(lm.model))
     assert len(between) == lm.network.layers - 1
     assert not hasattr(last, "adapter")
     for layer, turn_DD, next_DD in zip(between, turns, turns[1:], strict=False):
@@ -98,7 +92,7 @@ def test_rotation_changes_what_the_layers_read():
         "folded": fuse(model, lm.network, None),
         "rotated": fuse(model, lm.network, turns),
     }.items():
-        for index, layer in enumerate(architectures.layers(absorbed, MODULE_NAMES["phi"])):
+        for index, layer in enumerate(architectures.layers(absorbed, module_names(lm.model))):
             place = layer.get_submodule("mlp.fc1")
             place.register_forward_pre_hook(
                 lambda _, given, key=(name, index): read.__setitem__(key, given[0])
@@ -109,19 +103,19 @@ def test_rotation_changes_what_the_layers_read():
         assert not torch.allclose(read["rotated", index], read["folded", index], atol=0.1)
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", CONFIGS)
 def test_laid_out_models_are_the_same(architecture):
     """Matrices stored [inputs, outputs] give the same logits; where they are stored so already,
     memory is shared.
     """
     lm = tiny_llm(architecture)
-    made = lay_out(lm.model, lm.network)
+    parts, given = module_names(lm.model), with_single_experts(clone_shared(lm.model))
+    made = lay_out(lm.model)
     assert (logits(made) - logits(lm.model)).abs().max() < 1e-5
     for before, after in zip(
-        *(architectures.layers(model, MODULE_NAMES[architecture]) for model in (lm.model, made)),
-        strict=True,
+        *(architectures.layers(model, parts) for model in (given, made)), strict=True
     ):
-        for names in MODULE_NAMES[architecture].readers:
+        for names in parts.readers:
             for name in names:
                 old, new = (
                     architectures.matrix_and_bias(layer.get_submodule(name))[0]

@@ -239,7 +239,7 @@ int main() {{
     select_largest_f32(x, 3, 0, index, value);
     mask_largest_f32(x, 1, 3, 0, y, 1);
     if (index[0] != 5 || y[0] || y[1] || y[2]) return 1;
-    if (multiply_all_f32(x, 3, 0, 0, 1, weights, biases, outputs, y, 1)) return 2;
+    if (multiply_all_f32(x, nullptr, 3, 0, 0, 1, weights, biases, outputs, y, 1)) return 2;
     return y[0] == 7 && y[1] == 8 ? 0 : 3;
 }}
 """

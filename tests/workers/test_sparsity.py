@@ -1,4 +1,4 @@
-"""Sparsity by arithmetic: the MACs that larosa, teal and topk_activation add and leave out, and
+"""Sparsity by arithmetic: the MACs that larosa, teal, topk_activation and wina add and leave out, and
 what they refuse.
 """
 
@@ -9,9 +9,9 @@ from sweeps.geometry.llm_geometry import languages
 from sweeps.model.job import Arm, Step
 from workers.activation_sparsity import inputs, skipped_by_token, spread
 from workers.methods import stack_refusal
-from workers.methods.language import larosa, teal, topk_activation
+from workers.methods.language import larosa, teal, topk_activation, wina
 
-METHODS = (larosa, teal, topk_activation)
+METHODS = (larosa, teal, topk_activation, wina)
 
 
 def test_macs_by_hand():
@@ -34,7 +34,7 @@ def test_macs_by_hand():
     )
     llama = languages()["llama-220m"]
     assert larosa.macs(online, llama, 5, 1) == 4 * 4 * 2048**2
-    for method in (teal, topk_activation):
+    for method in (teal, topk_activation, wina):
         assert method.macs(method.Params(sparsity=0.5), phi, 5, 7) == 0
         assert method.skipped(method.Params(sparsity=0.5), phi, 7) == 7 * 32 * layer
 

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
-from sweeps.model.method import DESCRIBED, LanguageNetwork, Params
+from sweeps.model.method import LanguageNetwork, Params
 
 Kernel = Literal["auto", "cpp", "embedding_bag", "triton"]
 Coefficient = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -27,7 +27,7 @@ class Input(NamedTuple):
 
     width: int
     outputs: int
-    """Columns of all matrices that read it, in total."""
+    """Columns of all matrices that read it, in total; of experts those that one token uses."""
 
 
 class SkippingParams(Params):
@@ -82,10 +82,10 @@ class SkippingParams(Params):
         """Why rows of this network's matrices cannot be skipped with these parameters, or
         `None`.
         """
-        if not network.described:
+        if network.rows_refusal is not None:
             return (
-                "rows of matrices are skipped in architectures whose layers are described here,"
-                f" which are {', '.join(DESCRIBED)}; {network.name} is a {network.architecture}"
+                f"rows of matrices are not skipped in {network.name}, a {network.architecture}:"
+                f" {network.rows_refusal}"
             )
         name, most = max(zip(NAMES, self.shares(network), strict=True), key=lambda pair: pair[1])
         if most < 1:
@@ -113,13 +113,13 @@ def inputs(network: LanguageNetwork) -> tuple[Input, Input, Input, Input]:
     """h1, h2, h3 and h4 of one layer."""
     attended, first = (
         network.heads * network.head_dim,
-        (2 if network.gated else 1) * network.mlp_width,
+        (2 if network.gated else 1) * network.experts_used * network.mlp_width,
     )
     return (
         Input(network.width, (network.heads + 2 * network.kv_heads) * network.head_dim),
         Input(attended, network.width),
         Input(network.width, first),
-        Input(network.mlp_width, network.width),
+        Input(network.mlp_width, network.experts_used * network.width),
     )
 
 

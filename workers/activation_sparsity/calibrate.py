@@ -22,12 +22,12 @@ from torch import Tensor, nn
 from sweeps.model.identity import canonical, digest
 from sweeps.model.method import LanguageNetwork
 from workers.activation_sparsity import Coefficients
-from workers.activation_sparsity.rotation_fusion import fuse
+from workers.activation_sparsity.rotation_fusion import fuse, lay_out, shared
 from workers.cache import cached
 from workers.data.text import corpus
 from workers.errors import Unsupported
 from workers.models import architectures
-from workers.models.architectures import MODULE_NAMES
+from workers.models.architectures import ModuleNames, module_names
 from workers.models.language import LanguageModel
 
 _LOG = logging.getLogger(__name__)
@@ -92,7 +92,7 @@ def rotations(lm: LanguageModel, data: str, tokens: int) -> list[Tensor]:
     reading, parts = calibration_windows(lm, data, tokens)
 
     def compute() -> dict[str, Tensor]:
-        covariances = _covariances(fuse(lm.model, lm.network, None), lm.network, parts)
+        covariances = _covariances(fuse(lm.model, lm.network, None), module_names(lm.model), parts)
         return {
             str(layer): _eigenvectors(covariance_DD)
             for layer, covariance_DD in enumerate(covariances)
@@ -109,9 +109,7 @@ def random_rotations(network: LanguageNetwork, device: torch.device | None = Non
     return [torch.linalg.qr(normal())[0].float().to(device) for _ in range(network.layers)]
 
 
-def _covariances(
-    model: nn.Module, network: LanguageNetwork, parts: Sequence[Tensor]
-) -> list[Tensor]:
+def _covariances(model: nn.Module, names: ModuleNames, parts: Sequence[Tensor]) -> list[Tensor]:
     """Mean of x^T x over tokens and over h1 and h3, layer by layer, [D, D] in float64."""
     sums: dict[int, Tensor] = {}
 
@@ -120,11 +118,11 @@ def _covariances(
         product_DD = (wide_NI.T @ wide_NI).double()
         sums[layer] = sums[layer] + product_DD if layer in sums else product_DD
 
-    places = (0, 2) if len(MODULE_NAMES[network.architecture].norms) > 1 else (0,)
-    with _watched(model, network, places, add):
+    places = (0, 2) if len(names.norms) > 1 else (0,)
+    with _watched(model, names, places, add):
         _read(model, parts)
     seen = len(places) * sum(part_1T.numel() for part_1T in parts)
-    return [sums[layer] / seen for layer in range(network.layers)]
+    return [sums[layer] / seen for layer in range(len(sums))]
 
 
 def _eigenvectors(covariance_DD: Tensor) -> Tensor:
@@ -153,8 +151,9 @@ def thresholds(
             bits = (x_NI.float().abs().contiguous().view(torch.int32) >> BIN_SHIFT).flatten()
             counts[layer, place] += torch.bincount(bits, minlength=BINS).cpu()
 
-        with _watched(lm.model, lm.network, range(4), add):
-            _read(lm.model, parts)
+        model = shared(lm, "laid out", lambda: lay_out(lm.model))
+        with _watched(model, module_names(lm.model), range(4), add):
+            _read(model, parts)
         return {"counts": counts}
 
     stored = _cached_tensors("histograms", {"reading": reading}, compute)["counts"]
@@ -248,14 +247,13 @@ def _read(model: Any, parts: Sequence[Tensor]) -> None:
 @contextmanager
 def _watched(
     model: nn.Module,
-    network: LanguageNetwork,
+    names: ModuleNames,
     places: Sequence[int],
     see: Callable[[int, int, Tensor], None],
 ) -> Iterator[None]:
     """Pass every layer's inputs at `places`, as [N, I], to `see` while the block runs."""
-    parts = MODULE_NAMES[network.architecture]
     with ExitStack() as hooks:
-        for index, layer in enumerate(architectures.layers(model, parts)):
+        for index, layer in enumerate(architectures.layers(model, names)):
             for place in places:
 
                 def look(
@@ -266,6 +264,7 @@ def _watched(
                 ) -> None:
                     see(index, place, given[0].detach().flatten(0, -2))
 
-                reader = layer.get_submodule(parts.readers[place][0])
-                hooks.enter_context(reader.register_forward_pre_hook(look))
+                for name in names.watched(place):
+                    reader = layer.get_submodule(name)
+                    hooks.enter_context(reader.register_forward_pre_hook(look))
         yield

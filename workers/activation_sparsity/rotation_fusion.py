@@ -12,14 +12,21 @@ vector h; layer l works on h Q_l.
 
 import weakref
 from collections.abc import Callable, Sequence
+from itertools import product
 from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from sweeps.model.method import LanguageNetwork
+from workers.errors import Unsupported
 from workers.models import architectures
-from workers.models.architectures import MODULE_NAMES, ModuleNames, replace
+from workers.models.architectures import (
+    ModuleNames,
+    module_names,
+    replace,
+    with_single_experts,
+)
 from workers.models.language import LanguageModel
 from workers.models.share_weights import clone_shared
 
@@ -43,11 +50,26 @@ class _Norm:
     read it.
     """
 
-    def __init__(self, norm: Any) -> None:
-        self.centred = isinstance(norm, nn.LayerNorm)
-        self.eps = float(norm.eps if self.centred else norm.variance_epsilon)
-        self.gain_D = norm.weight.detach().to(EXACT)
-        self.shift_D = norm.bias.detach().to(EXACT) if self.centred else None
+    def __init__(self, name: str, norm: Any) -> None:
+        """Raises `Unsupported` where its outputs are not those of an RMSNorm or a LayerNorm, whose
+        gain is the weight, or one more (Gemma).
+        """
+        self.eps = float(getattr(norm, "eps", 0) or getattr(norm, "variance_epsilon", 0))
+        bias = getattr(norm, "bias", None)
+        self.shift_D = None if bias is None else bias.detach().to(EXACT)
+        x_D = torch.linspace(-1, 3, norm.weight.numel()).to(norm.weight)
+        with torch.no_grad():
+            wanted_D = norm(x_D[None])[0].to(EXACT)
+        for self.centred, one in product((False, True), (0, 1)):
+            self.gain_D = norm.weight.detach().to(EXACT) + one
+            plain_D = x_D.to(EXACT) - self.centred * x_D.to(EXACT).mean()
+            found_D = nn.functional.rms_norm(plain_D, plain_D.shape, self.gain_D, self.eps)
+            if torch.allclose(found_D + (0 if bias is None else bias), wanted_D, 0.02, 0.02):
+                return
+        raise Unsupported(
+            f"{name} ({type(norm).__name__}) is no RMSNorm and no LayerNorm, whose gain could be"
+            " fused"
+        )
 
     def read_by(self, module: nn.Module, rotation_DD: Tensor | None) -> nn.Linear:
         """The matrix that reads the plain RMSNorm of the rotated stream as `module` reads this norm
@@ -71,15 +93,17 @@ def fuse(
     orthogonal [D, D] matrix.
 
     `rotations` is `None` for the norms alone. All of its matrices lie in memory as [inputs,
-    outputs]; the head is untied.
+    outputs]; the head is untied. Raises `Unsupported` with the module that forbids it.
     """
-    parts = MODULE_NAMES[network.architecture]
-    fused: Any = clone_shared(model)
+    parts = module_names(model)
+    if parts.unrotatable is not None:
+        raise Unsupported(f"its layers cannot work on a rotated stream: {parts.unrotatable}")
+    fused: Any = with_single_experts(clone_shared(model))
     norms = [
-        [_Norm(layer.get_submodule(name)) for name in parts.norms]
+        [_Norm(name, layer.get_submodule(name)) for name in parts.norms]
         for layer in architectures.layers(fused, parts)
     ]
-    final = _Norm(fused.get_submodule(parts.final_norm))
+    final = _Norm(parts.final_norm, fused.get_submodule(parts.final_norm))
     exact = [] if rotations is None else [rotation_DD.to(EXACT) for rotation_DD in rotations]
     by_layer: Sequence[Tensor | None] = exact or [None] * network.layers
 
@@ -99,6 +123,12 @@ def fuse(
                 else:
                     made = _writer(module, final.centred, rotation_DD)
                 replace(layer, name, made)
+        for name in parts.routers:
+            weight_DO = cast(Tensor, layer.get_submodule(name).weight).detach().t()
+            router = before[-1].read_by(architectures.linear(weight_DO, None), rotation_DD)
+            if router.bias is not None:
+                raise Unsupported(f"{name} cannot take the bias of the norm that it reads")
+            replace(layer, f"{name}.weight", router.weight)
         for name, norm in zip(parts.norms, before, strict=True):
             replace(layer, name, UnitNorm(norm.eps))
     replace(fused, parts.final_norm, UnitNorm(final.eps))
@@ -136,13 +166,20 @@ def add_adapters(model: nn.Module, parts: ModuleNames, rotations: Sequence[Tenso
     ):
         like, _ = architectures.matrix_and_bias(layer.get_submodule(parts.readers[0][0]))
         layer.adapter = architectures.linear((rotation_DD.T @ next_DD).to(like).contiguous(), None)
-        layer.register_forward_hook(lambda own, _given, stream: own.adapter(stream))
+        layer.register_forward_hook(_adapt)
 
 
-def lay_out(model: nn.Module, network: LanguageNetwork) -> nn.Module:
+def _adapt(layer: Any, _given: object, result: Any) -> Any:
+    """Some layers give the stream alone, some a tuple that begins with it."""
+    if isinstance(result, tuple):
+        return (layer.adapter(result[0]), *result[1:])
+    return layer.adapter(result)
+
+
+def lay_out(model: nn.Module) -> nn.Module:
     """A copy of `model` whose layers have their matrices in memory as [inputs, outputs]."""
-    parts = MODULE_NAMES[network.architecture]
-    made = clone_shared(model)
+    parts = module_names(model)
+    made = with_single_experts(clone_shared(model))
     for layer in architectures.layers(made, parts):
         for names in parts.readers:
             for name in names:

@@ -6,8 +6,9 @@ Shapes: I inputs and O outputs of a matrix, N tokens, T tokens of a sequence, D 
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Self
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal, NamedTuple, Self, cast
 
 import torch
 from torch import Tensor, nn
@@ -27,7 +28,7 @@ from workers.activation_sparsity.sparse_matvec import (
     unfit,
 )
 from workers.models import architectures
-from workers.models.architectures import MODULE_NAMES
+from workers.models.architectures import Experts, module_names
 from workers.models.language import LanguageModel, Scoring
 from workers.models.share_weights import clone_shared
 
@@ -40,13 +41,21 @@ class InputRule(NamedTuple):
     kept: int
     """The number of active inputs, with a threshold the expected one."""
     threshold: float | None = None
+    weighted: bool = False
+    """Whether magnitudes are multiplied with the norms of the rows that the inputs read (WINA)."""
 
-    def active(self, x_I: Tensor) -> Active:
+    def active(self, x_I: Tensor, norms_I: Tensor | None = None) -> Active:
         """The active inputs of one token."""
+        if norms_I is not None:
+            index_K, score_K, read = self.active(x_I * norms_I)
+            value_K = torch.where(score_K == 0, 0, x_I if index_K is None else x_I[index_K])
+            return Active(index_K, value_K.to(score_K.dtype), read)
         return largest(x_I, self.kept) if self.threshold is None else above(x_I, self.threshold)
 
-    def mask(self, x_NI: Tensor) -> Tensor:
+    def mask(self, x_NI: Tensor, norms_I: Tensor | None = None) -> Tensor:
         """Many tokens with all other inputs set to zero."""
+        if norms_I is not None:
+            return torch.where(self.mask(x_NI * norms_I) == 0, 0, x_NI)
         return (
             mask_largest(x_NI, self.kept)
             if self.threshold is None
@@ -72,6 +81,8 @@ class SparsityCounters:
         self.prefill, self.scoring, self.base = prefill, scoring or Scoring(), base
         self.skips = skips
         self.phase: Literal["decode", "prefill", "score"] = "decode"
+        self.sequences = self.length = 1
+        """Of the tokens of a forward."""
         self.first = self.decoded = 0
         """In a forward of several tokens: the index of the first that is made sparse, and of the
         first that counts as decoded."""
@@ -94,12 +105,21 @@ class SparsityCounters:
         """
         tokens = given[0] if given else named.get("input_ids")
         tokens = named["inputs_embeds"] if tokens is None else tokens
-        length, start = tokens.shape[1], self.scoring.decoded_from
+        self.sequences, self.length = length_of = tokens.shape[:2]
+        length, start = length_of[1], self.scoring.decoded_from
         if start is None and named.get("cache") is None:
             start = 0
         self.phase = "decode" if length == 1 else "prefill" if start is None else "score"
         self.decoded = length if start is None else min(start, length)
         self.first = self.decoded - round(self.prefill * self.decoded)
+
+    @contextmanager
+    def gathered(self, token_M: Tensor) -> Iterator[Tensor]:
+        """While an expert reads tokens: their order by positions, which decide what is sparse."""
+        whole, position_M = (self.first, self.decoded), token_M % self.length
+        self.first, self.decoded = (int((position_M < start).sum()) for start in whole)
+        yield position_M.argsort(stable=True)
+        self.first, self.decoded = whole
 
     def count(self, macs: int, read: int | Tensor) -> None:
         """Add the MACs of a product, and those of the rows that it read."""
@@ -137,6 +157,7 @@ class SharedInputMask:
         self.readers: list[tuple[Route | None, Tensor, Tensor | None]] = []
         """Route, weight and bias of each matrix."""
         self._together: Readers | None = None
+        self._norms_I: Tensor | None = None
         self._made = _NOTHING
 
     def add_reader(self, route: Route | None, weight_IO: Tensor, bias_O: Tensor | None) -> int:
@@ -158,13 +179,22 @@ class SharedInputMask:
         chosen: Tensor = self._once(x, lambda: self._mask(x, first))
         return chosen
 
+    def _norms(self) -> Tensor | None:
+        """The norm of the weights that each input is multiplied with in all matrices, float32;
+        `None` where the rule does not use it.
+        """
+        if self.rule.weighted and self._norms_I is None:
+            squares = (weight_IO.float().square().sum(1) for _, weight_IO, _ in self.readers)
+            self._norms_I = torch.stack([*squares]).sum(0).sqrt()
+        return self._norms_I
+
     def _products(self, x_I: Tensor) -> tuple[Sequence[Tensor], int | Tensor]:
         if all(route == "cpp" for route, _, _ in self.readers):
             if self._together is None:
                 _, weights, biases = zip(*self.readers, strict=True)
                 self._together = Readers(weights, biases)
-            return self._together.products(x_I, *self.rule)
-        active = self.rule.active(x_I)
+            return self._together.products(x_I, *self.rule[:2], self._norms())
+        active = self.rule.active(x_I, self._norms())
         return [
             product(route, active, weight_IO, bias_O)
             for route, weight_IO, bias_O in self.readers
@@ -175,7 +205,7 @@ class SharedInputMask:
         if first:
             return torch.cat((x[..., :first, :], self._mask(x[..., first:, :], 0)), -2)
         if self.rotation_DD is None:
-            return self.rule.mask(x)
+            return self.rule.mask(x, self._norms())
         return self.rule.mask(x @ self.rotation_DD) @ self.rotation_DD.t()
 
     def _once(self, x: Tensor, make: Callable[[], Any]) -> Any:
@@ -210,7 +240,12 @@ class RowSkippingLinear(nn.Module):
         self.place = mask.add_reader(route, self.weight_IO, self.bias_O)
 
     def forward(self, x: Tensor) -> Tensor:
-        if self.route is None or x.numel() != self.inputs:
+        counters = self.counters
+        if (
+            self.route is None
+            or counters.sequences * counters.length > 1
+            or x.numel() != self.inputs
+        ):
             return nn.functional.linear(self._prepared(x), self.weight_IO.t(), self.bias_O)
         y_O, read = self.mask.product(x, self.place)
         self.counters.calls[self.route] += 1
@@ -259,7 +294,7 @@ def skip(
     products, which only simulate sparsity; each layer's rotation, where given, is then applied to
     h1 and h3 and undone. Raises `Unsupported`.
     """
-    parts, made = MODULE_NAMES[lm.network.architecture], clone_shared(model)
+    parts, made = module_names(lm.model), clone_shared(model)
     counters = SparsityCounters(prefill, lm.scoring, model, skips=kernel is not None)
     for index, (layer, four) in enumerate(
         zip(architectures.layers(made, parts), rules, strict=True)
@@ -269,12 +304,16 @@ def skip(
             rotation_DD = None if rotations is None or place in (1, 3) else rotations[index]
             # With one norm for both, h1 and h3 are the same tensor.
             key = rule if place in (0, 2) and len(parts.norms) == 1 else place
-            mask = masks.setdefault(key, SharedInputMask(rule, rotation_DD))
             for name in names:
+                # An expert reads its own tokens only.
+                own = name if parts.experts and place > 1 else key
+                mask = masks.setdefault(own, SharedInputMask(rule, rotation_DD))
                 weight_IO, bias_O = architectures.matrix_and_bias(layer.get_submodule(name))
                 route = None if kernel is None else select_route(kernel, weight_IO, rule.kept)
                 linear = RowSkippingLinear(weight_IO, bias_O, mask, counters, route)
                 architectures.replace(layer, name, linear)
+        if parts.experts:
+            cast(Experts, layer.get_submodule(parts.experts)).gathered = counters.gathered
         if "adapter" in dict(layer.named_children()) and kernel in ("auto", "cpp"):
             # An adapter reads every input; this dense product uses all cores for it, which torch's
             # may not.
@@ -304,7 +343,7 @@ def skip_in_native_basis(
     """`skip` on the weights of `lm` as they are, but for their place in memory. Raises
     `Unsupported`.
     """
-    model = shared(lm, "laid out", lambda: lay_out(lm.model, lm.network))
+    model = shared(lm, "laid out", lambda: lay_out(lm.model))
     return skip(
         lm, model, rules, kernel=params.kernel, prefill=params.prefill, weights_hash=weights_hash
     )

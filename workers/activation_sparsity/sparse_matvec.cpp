@@ -138,21 +138,29 @@ int64_t select_above(const W* x, int64_t n, float threshold, int32_t* index, flo
     return found;
 }
 
-// Chooses the inputs (the `kept` largest, or all where there are no more, or, with a negative `kept`, those above the threshold)
-// and multiplies them with every matrix that reads them; the products lie in y one behind the other. Returns how many were chosen.
+// Chooses the inputs (the `kept` largest, or all where there are no more, or, with a negative `kept`, those above the threshold;
+// with `norms` by their products with these) and multiplies them with every matrix that reads them; the products lie in y one behind the other. Returns how many were chosen.
 template <typename W>
-int64_t multiply_all(const W* x, int64_t n, int64_t kept, float threshold, int64_t matrices, const W* const* weights,
-                     const W* const* biases, const int64_t* outputs, W* y, int threads) {
+int64_t multiply_all(const W* x, const float* norms, int64_t n, int64_t kept, float threshold, int64_t matrices,
+                     const W* const* weights, const W* const* biases, const int64_t* outputs, W* y, int threads) {
     thread_local std::vector<int32_t> places;
     thread_local std::vector<float> values;
     places.resize(n);
     values.resize(n);
     int64_t count = n;
-    if (kept < 0) {
-        count = select_above(x, n, threshold, places.data(), values.data());
+    const auto select = [&](const auto* scores) {
+        if (kept < 0) return select_above(scores, n, threshold, places.data(), values.data());
+        select_largest(scores, n, kept, places.data(), values.data());
+        return kept;
+    };
+    if (kept < n && norms) {
+        thread_local std::vector<float> scores;
+        scores.resize(n);
+        for (int64_t i = 0; i < n; ++i) scores[i] = widen(x[i]) * norms[i];
+        count = select(scores.data());
+        for (int64_t j = 0; j < count; ++j) values[j] = widen(x[places[j]]);
     } else if (kept < n) {
-        count = kept;
-        select_largest(x, n, kept, places.data(), values.data());
+        count = select(x);
     } else {
         for (int64_t i = 0; i < n; ++i) values[i] = widen(x[i]);
     }
@@ -195,10 +203,10 @@ void mask_largest(const W* x, int64_t rows, int64_t n, int64_t kept, W* y, int t
     extern "C" int64_t select_above_##SUFFIX(const W* x, int64_t n, float threshold, int32_t* index, float* value) {               \
         return select_above(x, n, threshold, index, value);                                                                        \
     }                                                                                                                              \
-    extern "C" int64_t multiply_all_##SUFFIX(const W* x, int64_t n, int64_t kept, float threshold, int64_t matrices,               \
-                                             const W* const* weights, const W* const* biases, const int64_t* outputs, W* y,        \
-                                             int threads) {                                                                        \
-        return multiply_all(x, n, kept, threshold, matrices, weights, biases, outputs, y, threads);                                \
+    extern "C" int64_t multiply_all_##SUFFIX(const W* x, const float* norms, int64_t n, int64_t kept, float threshold,             \
+                                             int64_t matrices, const W* const* weights, const W* const* biases,                    \
+                                             const int64_t* outputs, W* y, int threads) {                                          \
+        return multiply_all(x, norms, n, kept, threshold, matrices, weights, biases, outputs, y, threads);                                \
     }                                                                                                                              \
     extern "C" void mask_largest_##SUFFIX(const W* x, int64_t rows, int64_t n, int64_t kept, W* y, int threads) {                  \
         mask_largest(x, rows, n, kept, y, threads);                                                                                \

@@ -27,7 +27,7 @@ _SUFFIXES = {torch.float32: "f32", torch.bfloat16: "bf16"}
 """The dtypes that there is compiled code for, with the suffixes of its functions' names."""
 _SIGNATURES = {
     "multiply": "TTqTTqTi",
-    "multiply_all": "TqqfqPPPTi>q",
+    "multiply_all": "TTqqfqPPPTi>q",
     "select_largest": "TqqTT",
     "select_above": "TqfTT>q",
     "mask_largest": "TqqqTi",
@@ -165,15 +165,20 @@ class Readers:
         return self  # copies of the model share their matrices
 
     def products(
-        self, x_I: Tensor, kept: int, threshold: float | None = None
+        self,
+        x_I: Tensor,
+        kept: int,
+        threshold: float | None = None,
+        norms_I: Tensor | None = None,
     ) -> tuple[tuple[Tensor, ...], int]:
         """The product [O] with each matrix, and the number of active inputs: the `kept` largest, or
-        those above the threshold.
+        those above the threshold; each times its own of `norms_I` (float32), if given.
         """
         x_I = x_I.contiguous()
         y = torch.empty(sum(self.outputs), dtype=x_I.dtype)
         read = self._call(
             x_I,
+            norms_I,
             len(x_I),
             kept if threshold is None else -1,
             threshold or 0.0,

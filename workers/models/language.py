@@ -41,6 +41,7 @@ from sweeps.model.method import LanguageNetwork
 from workers.data import tokenization
 from workers.data.tokenization import FastTokenizer
 from workers.errors import Unsupported
+from workers.models.architectures import layers_of
 from workers.models.share_weights import DTYPES, clone_shared, load_shared
 from workers.training import recipes, trained
 
@@ -417,7 +418,7 @@ def _pretrained(
     options["trust_remote_code"] = False
     try:
         network = from_config(
-            name, _spelled_out(AutoConfig.from_pretrained(name, **options)), complete=True
+            name, spelled_out(AutoConfig.from_pretrained(name, **options)), complete=True
         )
     except (KeyError, TypeError, ValueError) as error:
         raise Unsupported(f"model: {first_line(error)}") from error
@@ -448,6 +449,7 @@ def _pretrained(
             f"model: {name}: {type(model).__name__} has no keys and values to cache, which language"
             " jobs need"
         )
+    network = _as_held(network, model)
     return LanguageModel(
         _ready(model, condition),
         tokenizer,
@@ -458,7 +460,26 @@ def _pretrained(
     )
 
 
-def _spelled_out(config: Any) -> dict[str, Any]:
+def _as_held(network: LanguageNetwork, model: nn.Module) -> LanguageNetwork:
+    """The geometry, not described where the layers hold other weights than follow from the sizes:
+    a configuration can add some, such as experts that every token is sent to.
+    """
+    if not network.described:
+        return network
+    matrices = (
+        weight.numel()
+        for layer in layers_of(model, network.layers)
+        for weight in layer.parameters()
+        if weight.dim() > 1
+    )
+    held, wanted = sum(matrices), network.layers * network.layer_weights
+    if held == wanted:
+        return network
+    why = f"its layers hold {held} weights in matrices, and by its sizes {wanted}"
+    return network.model_copy(update={"described": False, "rows_refusal": why})
+
+
+def spelled_out(config: Any) -> dict[str, Any]:
     """A transformers configuration with its sizes under the usual names too, whatever the
     architecture calls them.
     """

@@ -40,7 +40,16 @@ class Params(CalibratedParams):
     )
 
 
-refuses = Params.unfit
+def refuses(params: Params, network: LanguageNetwork) -> str | None:
+    """Why rows cannot be skipped, or the layers cannot work on a rotated stream."""
+    if network.rotation_refusal is not None:
+        return (
+            f"the layers of {network.name}, a {network.architecture}, cannot work on a rotated"
+            f" stream: {network.rotation_refusal}"
+        )
+    return params.unfit(network)
+
+
 NEUTRAL = Params(sparsity=0, calibration_tokens=512)
 EXAMPLES = (
     Params(sparsity=0.5, calibration_tokens=512),
@@ -57,7 +66,7 @@ def macs(params: Params, network: LanguageNetwork, prompt: int, decoded: int) ->
     """
     if params.form == "absorbed":
         return (prompt + decoded) * (network.layers - 1) * network.width**2
-    one_norm = network.architecture == "phi" and params.allocation is None
+    one_norm = network.one_norm and params.allocation is None
     return (
         (round(params.prefill * prompt) + decoded)
         * network.layers
