@@ -16,7 +16,7 @@ from workers.arms.budget import cost, solve
 
 FOLDER = Path(__file__).parents[2] / "sweeps"
 FILES = sorted(path.name for path in FOLDER.glob("*.yaml"))
-SKIPPING = ("larosa", "teal", "topk_activation")
+SKIPPING = ("larosa", "teal", "topk_activation", "wina")
 LANGUAGE = [name for name in FILES if name.startswith("llm_")]
 ON_GPU = ("tr_batch_and_size", "tome_vs_ours_early", "full_depth_2.7g", "flops_saved")
 

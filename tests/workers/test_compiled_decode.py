@@ -133,7 +133,7 @@ def test_what_cannot_be_compiled_or_captured_is_refused(tmp_path: Path) -> None:
     condition = Condition(
         model=str(saved(tmp_path / "plain")), kv_cache="static", runtime="compile"
     )
-    for method in ("larosa", "teal", "topk_activation"):
+    for method in ("larosa", "teal", "topk_activation", "wina"):
         step = Step(
             method=method,
             params={"sparsity": 0.5},

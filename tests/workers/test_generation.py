@@ -181,12 +181,12 @@ def test_failing_arms_fail_alone(place: dict[str, str], scripted_language_arm: A
     assert counting.gmacs_overhead == pytest.approx(1000 * (24 + 5) / 1e9)
 
 
-SPARSE = ("larosa", "teal", "topk_activation")
+SPARSE = ("larosa", "teal", "topk_activation", "wina")
 
 
 def sparse(method: str, **more: Any) -> Arm:
     """Half of the layers' inputs left out, after a short calibration where there is one."""
-    calibrated = {} if method == "topk_activation" else {"calibration_tokens": 64}
+    calibrated = {} if method in {"topk_activation", "wina"} else {"calibration_tokens": 64}
     module = methods.of_modality("language")[method]
     params = module.Params(sparsity=0.5, **calibrated, **more)
     return Arm(

@@ -2,15 +2,12 @@
 the catalogue.
 """
 
-import dataclasses
-import json
 
 import pytest
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from sweeps.geometry.llm_geometry import catalogue, from_config
 from tests.llm_catalogue import DOCUMENT, built, examine, table
-from tests.workers.saved_llm import saved
 from tests.workers.tiny_llms import CONFIGS
 from workers.errors import Unsupported
 from workers.methods.language import larosa, topk_activation
@@ -18,7 +15,7 @@ from workers.models.architectures import module_names
 
 
 def test_every_causal_architecture_is_in_it() -> None:
-    """transformers has no other: a newer version shows here, and `python -m tests.llm_catalogue`
+    """Transformers has no other: a newer version shows here, and `python -m tests.llm_catalogue`
     adds what it brings.
     """
     assert set(catalogue()) == set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
