@@ -2,7 +2,6 @@
 the catalogue.
 """
 
-
 import pytest
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
