@@ -26,7 +26,7 @@ MAX_CODE_TOKENS = {
     "workers": 104_500,
     "store": 81_700,
     "orchestrator": 61_600,
-    "webapp": 56_800,
+    "webapp": 57_000,
 }
 """Of the Python files of each folder, without comments, docstrings and layout; raising one needs a
 line in CHANGELOG."""

@@ -64,10 +64,10 @@ def main() -> None:
             f"job {number + 1}: equal arms {found.value:.4f} ±{found.half_width:.2%},"
             f" {found.verdict()}"
         )
-    for name, own in ratios.items():
-        low, _, high = quantiles(own, n=4)
+    for name, found_ratios in ratios.items():
+        low, _, high = quantiles(found_ratios, n=4)
         print(
-            f"{name}: alone over beside the others {geometric_mean(own):.4f}, half of the visits"
+            f"{name}: alone over beside the others {geometric_mean(found_ratios):.4f}, half of the visits"
             f" from {low:.4f} to {high:.4f}"
         )
 

@@ -31,6 +31,7 @@ from sweeps.text.curves import (
     answer_of_curves,
     answer_of_points,
     axis_place,
+    break_even_cell,
     merit_of,
 )
 from webapp import queries
@@ -47,6 +48,7 @@ from webapp.widgets.quality import QualityOfPoint, data_text
 from webapp.widgets.tables import point_table
 from webapp.widgets.words import running_strip, show_glossary
 from workers.methods import purpose
+from workers.methods.arm_labels import params_label
 
 # Drawn at once.
 MAX_PANELS = 12
@@ -227,6 +229,20 @@ def _gain(row: PointRow) -> bool:
     return texts.speed(row).finding in GAINS - {Finding.SMALL_GAIN}
 
 
+def break_evens_by_runtime(known: PanelAnswers) -> pd.DataFrame | None:
+    """The break-even of each method, a row for each runtime and dtype; `None` with one runtime."""
+    cells: dict[str, dict[str, str]] = {}
+    runtimes = set()
+    for arm, rows in known.rows.items():
+        first, *_ = known.points[arm]
+        runtimes.add(first.runtime)
+        own = cells.setdefault(f"{first.runtime} {first.dtype}", {})
+        own[params_label(first.method, first.params)] = break_even_cell(rows).text
+    if len(runtimes) < 2 or not known.curves:
+        return None
+    return pd.DataFrame.from_dict(cells, orient="index").rename_axis("runtime")
+
+
 def _show_answer(
     panel: Panel,
     condition: str,
@@ -244,6 +260,8 @@ def _show_answer(
         f" {about['against']}",
         "muted",
     )
+    if (table := break_evens_by_runtime(known)) is not None:
+        st.dataframe(table, placeholder="–")
     if quality is None:
         return
     cards = [_card_html(card, styles[card.arm], scope) for card in method_cards(known, quality)]
