@@ -26,7 +26,7 @@ axes:
 methods:
   - {method: topk, keep_rate: 0.5}
 jobs:
-  latency: {pairs: {min: 30, max: 30}, budget: 5s, timeout: 1m}
+  latency: {pairs: {min: 30, max: 30}, budget: 15s, timeout: 1m}
 """
 
 

@@ -21,7 +21,7 @@ from tests.orchestrator.conftest import Store
 from tests.store.conftest import a_job, in_visits
 
 TEXT = SWEEP.replace(
-    "pairs: {min: 30, max: 30}, budget: 5s",
+    "pairs: {min: 30, max: 30}, budget: 15s",
     "pairs: {min: 180, max: 6000}, budget: 60s, passes: 60",
 )
 
@@ -73,7 +73,7 @@ def test_a_sweep_of_which_nothing_is_known_has_no_answer(store: Store) -> None:
 @pytest.mark.parametrize(("passes", "limits"), [("", 1), (", passes: 12", 0)])
 def test_a_plan_names_what_one_stretch_can_show(passes: str, limits: int) -> None:
     """Without passes no interval is narrower than what is assumed of visits."""
-    text = SWEEP.replace("budget: 5s", f"budget: 50s{passes}")
+    text = SWEEP.replace("budget: 15s", f"budget: 50s{passes}")
     found = preview(load_sweep("tiny.yaml", auto="cpu", text=text)).limits
     assert len(found) == limits
     for line in found:

@@ -10,7 +10,7 @@ from tests.orchestrator.commands import SWEEP, in_process
 pytestmark = pytest.mark.ray
 PASSES = 2
 TEXT = SWEEP.replace(
-    "pairs: {min: 30, max: 30}, budget: 5s",
+    "pairs: {min: 30, max: 30}, budget: 15s",
     f"pairs: {{min: 9, max: 30}}, budget: 1s, passes: {PASSES}",
 )
 
