@@ -225,7 +225,7 @@ def test_plan_of_any_architecture(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     is refused in a line, exit 2.
     """
     monkeypatch.chdir(tmp_path)
-    saved_from_zoo(tmp_path / "model", "qwen3")
+    saved_from_zoo(tmp_path / "model", "deepseek_v3")
     (tmp_path / "sweep.yaml").write_text(sweep(VIRTUAL))
     code = (
         "import sys\nfrom orchestrator.cli import main\n"

@@ -2,15 +2,20 @@
 the catalogue.
 """
 
+from pathlib import Path
+
 import pytest
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from sweeps.geometry.llm_geometry import catalogue, from_config
+from sweeps.model.condition import Condition
 from tests.llm_catalogue import DOCUMENT, built, examine, table
+from tests.workers.saved_llm import saved
 from tests.workers.tiny_llms import CONFIGS
 from workers.errors import Unsupported
 from workers.methods.language import larosa, topk_activation
 from workers.models.architectures import module_names
+from workers.models.language import load_language
 
 
 def test_every_causal_architecture_is_in_it() -> None:
@@ -54,3 +59,23 @@ def test_reasons_name_the_module(architecture: str, module: str) -> None:
     )
     assert module.replace("\\", "") in reason
     assert larosa.refuses(larosa.Params(sparsity=0.5), network) == reason
+
+
+@pytest.mark.parametrize("more", [{"mlp_only_layers": [1]}, {"decoder_sparse_step": 2}])
+def test_other_weights_than_the_sizes_give(tmp_path: Path, more: dict[str, object]) -> None:
+    """A configuration can give some layers no experts: MACs are then counted, and rows are not
+    skipped, with the reason.
+    """
+    lm = load_language(
+        Condition(model=str(saved(tmp_path, "qwen3_moe", **more)), weights="pretrained")
+    )
+    assert lm.counter is not None
+    assert lm.macs(8, 2) != lm.network.macs(8, 2)
+    reason = topk_activation.refuses(topk_activation.Params(sparsity=0.5), lm.network)
+    assert reason is not None
+    assert "its layers hold" in reason
+    plain = load_language(
+        Condition(model=str(saved(tmp_path / "plain", "qwen3_moe")), weights="pretrained")
+    )
+    assert plain.counter is None
+    assert plain.network.described
