@@ -338,13 +338,14 @@ def decisions_of(report: Report) -> Iterator[str]:
     short = {(row.method, row.params) for row in rows if shortfall(row) > log(CLEARLY_LESS)}
     if short and {row.runtime for row in rows} == {"eager"}:
         gpu = {row.device for row in rows} == {"cuda"}
-        other = "cudagraph, compile" if gpu else "compile"
+        prompted = any(row.prompt_tokens is not None for row in rows)
+        on_cpu = "compile" if prompted else "compile, openvino"
+        other = "cudagraph, compile" if gpu else on_cpu
         shows = (
             "whether the launches of kernels are the reason"
             if gpu
             else "what fewer and larger operators regain"
         )
-        prompted = any(row.prompt_tokens is not None for row in rows)
         yield (
             f"{count(len(short), 'arm')} gained clearly less than their MACs suggest, under the"
             f" runtime eager alone; another runtime shows {shows}: `runtime: [eager, {other}]`"

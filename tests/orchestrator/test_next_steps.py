@@ -50,7 +50,7 @@ def test_clear_answers_need_nothing(measured: Report) -> None:
         advice
         == "2 arms gained clearly less than their MACs suggest, under the runtime eager alone;"
         " another runtime shows what fewer and larger operators regain: `runtime: [eager,"
-        " compile]` under `axes`"
+        " compile, openvino]` under `axes`"
     )
     for form in FORMS:
         assert advice in printed(measured, form).splitlines()[-1]

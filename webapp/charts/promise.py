@@ -4,10 +4,12 @@ from how many tokens on an arm pays.
 
 from collections.abc import Mapping, Sequence
 from math import log
+from typing import get_args
 
 import altair as alt
 import pandas as pd
 
+from sweeps.model.condition import Runtime
 from sweeps.model.metrics import INTERVAL
 from sweeps.text.curves import BreakEvenCell, CellKind
 from webapp.charts.points import Extra, Layers, Measure, PointsInfo, around, layered, tips
@@ -16,7 +18,8 @@ from webapp.display.arm_style import method_colors
 
 PROMISE_HEIGHT = 420
 """Pixels."""
-RUNTIME_SHAPES = {"eager": "circle", "compile": "square", "cudagraph": "triangle-up"}
+_SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
+RUNTIME_SHAPES = dict(zip(get_args(Runtime), _SHAPES, strict=True))
 SHARES: Mapping[str, float] = {"all of the promise": 1.0, "half of it": 0.5, "nothing": 0.0}
 """Lines of equal share: a label, and the share of the promised saving that arrives on it."""
 NAME_PX, PLOT_SHARE = 18, 0.7
