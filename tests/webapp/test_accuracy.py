@@ -9,7 +9,7 @@ import pytest
 
 from tests.orchestrator.vision_fixtures import job as vision_job
 from tests.orchestrator.vision_fixtures import outcome as vision_outcome
-from tests.webapp import simulated, stored
+from tests.webapp import simulated
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import page_text
 from tests.webapp.quality_stores import ARMS, accuracy_store
@@ -22,7 +22,6 @@ from webapp.charts.quality import (
     interval_info,
 )
 from webapp.charts.scales import LINE_LETTERS, wrapped
-from webapp.screens.accuracy import accuracies
 from webapp.widgets.quality import beside_unmodified, with_front
 
 PAGE = "screens/accuracy.py"
@@ -97,18 +96,6 @@ def test_a_filter_of_speed_beside_models_without_accuracy(opened: Open, tmp_path
     assert app.selectbox(key="model").value == "deit_tiny_patch16_224"
     assert "digits_vit_64 on 4,000 images" in page_text(app)
     assert "Speed and accuracy" in page_text(opened(url, PAGE, sweep="both", model="digits_vit_64"))
-
-
-def test_empty_and_large_stores(opened: Open, empty: str, large: str) -> None:
-    """Neither is a traceback."""
-    assert "breakeven run quickstart" in page_text(opened(empty, PAGE))
-    assert "accuracy" in page_text(opened(large, PAGE, sweep="large"))
-
-
-def test_labels_of_accuracies(accurate: str) -> None:
-    """Arms have the labels of the other pages."""
-    rows = stored.read(accurate, accuracies, "accurate", "digits_vit_64", "trained")
-    assert set(rows["arm"]) == {f"topk keep_rate={rate}" for rate in (0.2, 0.4, 0.6, 0.8)}
 
 
 X = Measure("speedup", "Speed-up", better="higher")

@@ -1,14 +1,85 @@
-"""The frame of the app in a real browser: links, Back, unknown values, both themes, and nothing
-from another host.
+"""The app in a real browser: each page in both themes and widths, links, Back, choices, files, and
+nothing from another host.
 """
 
+import csv
 import re
+from collections.abc import Callable
 from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Error, Page, expect
 
+from tests.webapp.explained_store import explained_store
+from tests.webapp.point_address import point_query
+from tests.webapp.quality_stores import accuracy_store, language_store
 from tests.webapp.served import CHART, FITS, POINTS, WAIT_MS, Watch, choose
+from tests.webapp.two_sides import two_sides_store
+from webapp.display.links import point_link
+
+Served = Callable[[str], str]
+STORES = {
+    "explained": explained_store,
+    "accurate": accuracy_store,
+    "lengths": language_store,
+    "sides": two_sides_store,
+}
+TOPK = "topk+keep_rate%3D0.5"
+DEIT = "model=deit_tiny_patch16_224"
+PAGES = {
+    "?sweep=quickstart": ("filled", "not shown to pay at any point measured, 4 to 196 tokens", 2),
+    f"explain?sweep=explained&arm={TOPK}": ("explained", "Audit of this sweep", 7),
+    "accuracy?sweep=accurate": ("accurate", "Corrupted images", 4),
+    "language?sweep=lengths": ("lengths", "Stacks and their parts", 3),
+    "compare?by=environment": ("sides", "2 of 10 common questions differ", 1),
+    f"choose?{DEIT}&tokens=196&batch=1": ("filled", "Use topk keep_rate=0.5: at least 1.", 0),
+    "promise?sweep=quickstart": ("filled", "Break-even map", 2),
+    "runs?sweep=quickstart": ("filled", "Nodes and devices", 0),
+    "point": ("filled", "The rule, worked out", 3),
+}
+"""By address: the store, a text of the page, and how many charts it has."""
+LOOKS: tuple[tuple[Literal["light", "dark"], int], ...] = (("light", 1440), ("dark", 800))
+GROUND = "getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor"
+
+
+@pytest.fixture(scope="module")
+def address(served: Served, filled: str, tmp_path_factory: pytest.TempPathFactory) -> Served:
+    """The address of the app on a store by its name."""
+    made = {"filled": filled}
+
+    def serve(name: str) -> str:
+        if name not in made:
+            made[name] = STORES[name](tmp_path_factory.mktemp(name) / "store.db")
+        return served(made[name])
+
+    return serve
+
+
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("path", PAGES)
+def test_pages_in_a_browser(
+    address: Served,
+    filled: str,
+    browser: Browser,
+    path: str,
+    look: tuple[Literal["light", "dark"], int],
+) -> None:
+    """All parts come up in the theme requested, nothing is wider than the window, no error, no
+    request beyond this host.
+    """
+    (store, text, charts), (scheme, width) = PAGES[path], look
+    path = point_link(*point_query(filled).values()) if path == "point" else path
+    context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900})
+    page = context.new_page()
+    watch = Watch(page, address(store))
+    page.goto(f"{address(store)}/{path}")
+    expect(page.get_by_text(text).first).to_be_visible(timeout=WAIT_MS)
+    expect(page.locator(CHART)).to_have_count(charts, timeout=WAIT_MS)
+    page.wait_for_function(FITS, timeout=WAIT_MS)
+    red = int(page.evaluate(GROUND).removeprefix("rgb(").split(",")[0])
+    assert (red > 200) == (scheme == "light")
+    watch.check()
+    context.close()
 
 
 def test_a_link_to_a_page_comes_first(app: str, browser: Browser) -> None:
@@ -22,27 +93,17 @@ def test_a_link_to_a_page_comes_first(app: str, browser: Browser) -> None:
     page.close()
 
 
-def test_the_newest_measured_sweep_is_in_the_address(app: str, browser: Browser) -> None:
-    """An address without choices gets those that are shown."""
-    page = browser.new_page()
-    page.goto(app)
-    expect(page.get_by_role("combobox", name="Batch")).to_be_visible(timeout=WAIT_MS)
-    page.wait_for_url("**/?sweep=batches&batch=1")
-    page.close()
-
-
 def test_what_an_address_has_in_vain(app: str, browser: Browser) -> None:
-    """A sweep and a batch that do not exist are reported, and what is shown instead stands in the
-    address.
+    """A sweep and a batch that do not exist are reported; the newest measured sweep, which is shown
+    instead, stands in the address.
     """
     page = browser.new_page()
     page.goto(f"{app}/?sweep=qickstart&batch=77")
-    expect(
-        page.get_by_text("The address names the sweep qickstart, which this store does not have")
-    ).to_be_visible(timeout=WAIT_MS)
-    expect(
-        page.get_by_text("Batch 77 of the address is not in this sweep; 1 is shown.")
-    ).to_be_visible()
+    for reported in (
+        "The address names the sweep qickstart, which this store does not have",
+        "Batch 77 of the address is not in this sweep; 1 is shown.",
+    ):
+        expect(page.get_by_text(reported)).to_be_visible(timeout=WAIT_MS)
     page.wait_for_url("**/?sweep=batches&batch=1")
     page.close()
 
@@ -61,6 +122,12 @@ def test_a_point_leads_to_its_evidence_and_back(app: str, browser: Browser) -> N
     expect(page.get_by_role("heading", name="Every pair in the order of time")).to_be_visible(
         timeout=WAIT_MS
     )
+    with page.expect_download() as download:
+        page.get_by_role("button", name="All pairs as CSV").click()
+    with download.value.path().open(encoding="utf-8") as file:
+        lines = list(csv.DictReader(file))
+    assert len(lines) == 40
+    assert {"attempt", "round", "ratio", "baseline_s", "arm_s"} <= lines[0].keys()
     page.go_back()
     expect(page.get_by_text("batch 2").first).to_be_visible(timeout=WAIT_MS)
     assert page.url == address
@@ -70,31 +137,6 @@ def test_a_point_leads_to_its_evidence_and_back(app: str, browser: Browser) -> N
     page.wait_for_url("**/?sweep=batches&batch=*")
     watch.check()
     page.close()
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_pages_in_a_browser(app: str, browser: Browser, scheme: Literal["light", "dark"]) -> None:
-    """The answer comes up with text and chart, in the theme requested, no wider than the window; no
-    other host is contacted.
-    """
-    context = browser.new_context(color_scheme=scheme)
-    page = context.new_page()
-    watch = Watch(page, app)
-    page.goto(f"{app}/?sweep=quickstart")
-    expect(
-        page.get_by_text("not shown to pay at any point measured, 4 to 196 tokens").first
-    ).to_be_visible(timeout=WAIT_MS)
-    expect(page.locator(CHART).first).to_be_visible(timeout=WAIT_MS)
-    page.set_viewport_size({"width": 800, "height": 900})
-    page.wait_for_function("document.querySelector('[data-testid=stMain]').clientWidth <= 800")
-    page.wait_for_function(FITS, timeout=WAIT_MS)
-    ground = page.evaluate(
-        "getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor"
-    )
-    red = int(ground.removeprefix("rgb(").split(",")[0])
-    assert (red > 200) == (scheme == "light")
-    watch.check()
-    context.close()
 
 
 def test_choices_and_files_of_the_chart(app: str, browser: Browser) -> None:
@@ -120,5 +162,68 @@ def test_choices_and_files_of_the_chart(app: str, browser: Browser) -> None:
         path = download.value.path()
         assert path.read_bytes().startswith(begins)
         assert download.value.suggested_filename.startswith("quickstart-speedup-tokens")
+    watch.check()
+    page.close()
+
+
+def test_a_refusal_leads_to_what_was_measured(app: str, browser: Browser) -> None:
+    page = browser.new_page()
+    watch = Watch(page, app)
+    page.goto(f"{app}/choose?{DEIT}&tokens=300&batch=1")
+    expect(page.get_by_text("No answer")).to_be_visible(timeout=WAIT_MS)
+    page.get_by_role("button", name="196 tokens").click()
+    expect(page.get_by_text("Use topk keep_rate=0.5: at least 1.")).to_be_visible(timeout=WAIT_MS)
+    assert "tokens=196" in page.url
+    watch.check()
+    page.close()
+
+
+def compare_revisions(page: Page) -> None:
+    """Chooses them, again where the click met a page that was just about to run."""
+    for _ in range(4):
+        page.get_by_role("radio", name="Revisions").click()
+        try:
+            page.wait_for_url("**/compare?by=revision*", timeout=WAIT_MS / 4)
+        except Error:
+            continue
+        return
+    raise AssertionError(f"the choice never reached the address {page.url}")
+
+
+def test_two_sides(address: Served, browser: Browser) -> None:
+    """Another choice goes into the address, and Back returns, also before the page has ended its
+    run.
+    """
+    page, sides = browser.new_page(), address("sides")
+    watch = Watch(page, sides)
+    page.goto(f"{sides}/compare?by=environment")
+    for ended in (True, False, False, False):
+        expect(page.get_by_text("2 of 10 common questions differ")).to_be_visible(timeout=WAIT_MS)
+        page.locator("[data-test-script-state=notRunning]").wait_for(timeout=WAIT_MS)
+        compare_revisions(page)
+        if ended:
+            page.get_by_text("one and the same answer on both sides").wait_for(timeout=WAIT_MS)
+        page.go_back()
+        page.wait_for_url("**/compare?by=environment*")
+    page.get_by_role("link", name="history").first.click()
+    heading = page.get_by_role("heading", name="History of one question")
+    expect(heading).to_be_visible(timeout=WAIT_MS)
+    watch.check()
+    page.close()
+
+
+def test_a_query_is_chosen_run_and_kept(app: str, browser: Browser) -> None:
+    """It stands in the address."""
+    page = browser.new_page(viewport={"width": 800, "height": 900})
+    watch = Watch(page, app)
+    page.goto(f"{app}/sql?sweep=quickstart")
+    choose(page, "Queries to begin with", "Where it pays")
+    expect(page.get_by_text("10 rows, 8 columns")).to_be_visible(timeout=WAIT_MS)
+    assert "sql=SELECT" in page.url
+    page.wait_for_function(FITS, timeout=WAIT_MS)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="CSV", exact=True).click()
+    with download.value.path().open(encoding="utf-8") as file:
+        assert len(list(csv.DictReader(file))) == 10
     watch.check()
     page.close()

@@ -289,29 +289,16 @@ def test_ends_of_lines_do_not_overlap(quickstart: tuple[pd.DataFrame, pd.DataFra
 
 
 @pytest.mark.parametrize(
-    ("claim", "drawn", "words"),
+    ("claim", "drawn"),
     [
-        (
-            {"verdict": "pays_from", "x_high": 36.0},
-            {"triangle-left": 36.0},
-            "pays from at most 36 tokens on",
-        ),
+        ({"verdict": "pays_from", "x_high": 36.0}, {"triangle-left": 36.0}),
         (
             {"verdict": "pays_up_to", "x_low": 64.0, "direction": "loses"},
             {"triangle-right": 64.0},
-            "pays up to at least 64 tokens",
         ),
-        ({"verdict": "no_effect", "direction": None}, {}, "does nothing here"),
-        (
-            {"verdict": "crossing", "x": 50.0, "x_low": 36.0, "x_high": 64.0},
-            {"diamond": 50.0},
-            "pays from 64 tokens on (slower at 36; likely from 50)",
-        ),
-        (
-            {"verdict": "crossing", "x_low": 36.0, "x_high": 64.0},
-            {},
-            "pays from 64 tokens on (slower at 36)",
-        ),
+        ({"verdict": "no_effect", "direction": None}, {}),
+        ({"verdict": "crossing", "x": 50.0, "x_low": 36.0, "x_high": 64.0}, {"diamond": 50.0}),
+        ({"verdict": "crossing", "x_low": 36.0, "x_high": 64.0}, {}),
     ],
     ids=["pays from", "pays up to", "no effect", "crossing", "neighbouring points"],
 )
@@ -319,7 +306,6 @@ def test_bounds_are_arrows(
     quickstart: tuple[pd.DataFrame, pd.DataFrame],
     claim: dict[str, Any],
     drawn: dict[str, float],
-    words: str,
 ) -> None:
     """A bound is an arrow to the side where the break-even lies, in the curves and in the strip;
     else there is none.
@@ -333,7 +319,6 @@ def test_bounds_are_arrows(
         points[points["method"] == "topk"], chosen.assign(**(known | claim))
     ).to_dict()
     strip = spec["vconcat"][0]["vconcat"][1]["layer"]
-    assert f"topk keep_rate=0.5: {words}" in [text.replace("\n", " ") for text in strip_words(spec)]
     assert [drawn_shapes(spec, part) for part in (layers(spec), strip)] == [drawn, drawn]
     assert not [
         layer for layer in layers(spec) if layer["encoding"].get("text", {}).get("field") == "bound"

@@ -3,7 +3,6 @@ speed costs in quality.
 """
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -105,22 +104,6 @@ def test_flagged_speeds_are_marked(opened: Open, url: str) -> None:
     assert len(
         opened(url, sweep="flagged", flagged="true", table="true").dataframe[0].value
     ) == len(ARMS)
-
-
-def test_noisy_speeds_are_shown(opened: Open, tmp_path: Path) -> None:
-    """A flag that only means noise is named in the sentence and in the table, and hides nothing."""
-    timed = a_generation(
-        a_generation_job(128, ARMS), SPEEDS, flags=("contended", "warmup_not_converged")
-    )
-    app = opened(
-        store_outcomes(tmp_path / "noisy.db", "noisy", timed, a_reading(a_quality_job())),
-        sweep="noisy",
-        table="true",
-    )
-    words = page_text(app)
-    assert "; flagged: contended, warmup_not_converged" in words
-    assert "hidden" not in words
-    assert len(app.dataframe[0].value) == len(ARMS)
 
 
 def test_cards_have_the_cost_in_quality(opened: Open, url: str) -> None:

@@ -69,10 +69,9 @@ def test_stacks_beside_their_parts(opened: Open, lengths: str) -> None:
     assert "was not measured alone" in words
 
 
-def test_images_are_on_another_page(opened: Open, filled: str, empty: str, large: str) -> None:
-    """A vision sweep names the page of its quality; empty and large stores are no traceback."""
+def test_images_are_on_another_page(opened: Open, filled: str, large: str) -> None:
+    """A vision sweep names the page of its quality."""
     assert "These are no language models" in page_text(opened(filled, PAGE, sweep="quickstart"))
-    assert "breakeven run quickstart" in page_text(opened(empty, PAGE))
     assert "of the prompt, against dense" in page_text(opened(large, PAGE, sweep="language"))
 
 

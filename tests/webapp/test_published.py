@@ -106,41 +106,13 @@ def test_plot_draws_them_on_request(
     """`--references` puts the source into the file; a store without any names the command that
     imports some.
     """
-    out = tmp_path / "x.svg"
-    assert (
-        main(
-            [
-                "plot",
-                "quickstart",
-                "-o",
-                str(out),
-                "--axis",
-                "tokens",
-                "--references",
-                "--db",
-                beside,
-            ]
-        )
-        == 0
-    )
+    out, other = tmp_path / "x.svg", tmp_path / "y.svg"
+    plot = ["plot", "quickstart", "--axis", "tokens", "-o"]
+    assert main([*plot, str(out), "--references", "--db", beside]) == 0
     assert TOME in out.read_text()
-    assert (
-        main(
-            [
-                "plot",
-                "quickstart",
-                "-o",
-                str(tmp_path / "y.svg"),
-                "--axis",
-                "tokens",
-                "--db",
-                beside,
-            ]
-        )
-        == 0
-    )
-    assert "published" not in (tmp_path / "y.svg").read_text()
-    assert main(["plot", "quickstart", "-o", str(out), "--references", "--db", filled]) == 2
+    assert main([*plot, str(other), "--db", beside]) == 0
+    assert "published" not in other.read_text()
+    assert main([*plot, str(out), "--references", "--db", filled]) == 2
     assert "breakeven import --reference" in capsys.readouterr().err
 
 

@@ -3,14 +3,11 @@
 import time
 from typing import Any
 
-import pytest
-
 from store.open.engine import connect
 from store.rows.owners import owner
 from store.write.queue import claim
 from store.write.record import record
 from store.write.submission import NewSweep, submit_sweep
-from sweeps.model.outcome import Failure
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import html_texts, page_text
 from tests.webapp.simulated import job, outcome
@@ -80,25 +77,3 @@ def test_a_sweep_at_work(opened: Open, tmp_path: Any) -> None:
         opened(url, PAGE)
     )
     engine.dispose()
-
-
-@pytest.mark.parametrize(
-    "message", ["![x](http://example.invalid/a.png) $x$ :red[y]", "long " * 300]
-)
-def test_messages_are_text(opened: Open, tmp_path: Any, message: str) -> None:
-    """Markdown of a failure's message, or of a sweep's name, is shown letter by letter."""
-    url = str(tmp_path / "hostile.db")
-    engine = connect(url)
-    requested = job(32)
-    submit_sweep(
-        engine, NewSweep("**bold** <b>", "text", "# [q](http://example.invalid)"), [requested], []
-    )
-    failing = Failure(arm=None, reason="error", message=message, detail=message)
-    failed = outcome(requested).model_copy(
-        update={"arms": (), "samples": None, "failures": (failing,), "ended_at": time.time()}
-    )
-    record(engine, None, None, failed)
-    engine.dispose()
-    app = opened(url, PAGE)
-    assert app.code[0].value == message
-    assert [element.value for element in app.markdown if message in element.value] == []

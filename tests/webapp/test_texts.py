@@ -5,21 +5,8 @@ from typing import Any
 import pytest
 
 from sweeps.analysis.labels import SPEEDUP, conclude
-from sweeps.text.curves import axis_place
 from tests.webapp import stored
 from webapp.display import texts
-
-
-def test_places() -> None:
-    """Tokens are whole and have the unit of their input, GMACs and shares have three digits."""
-    assert [
-        axis_place(1234.4, "tokens", "prompt tokens"),
-        axis_place(0.03481, "gmacs", "tokens"),
-    ] == [
-        "1,234 prompt tokens",
-        "0.0348 GMACs",
-    ]
-    assert axis_place(0.4231, "gmacs_saved", "tokens") == "42.3 % of GMACs saved"
 
 
 def test_metrics_in_the_order_of_their_kinds() -> None:
@@ -36,16 +23,9 @@ def test_metrics_in_the_order_of_their_kinds() -> None:
     [
         ((1.23, 1.178, 1.2701), "faster", "is faster: 1.230× [1.178, 1.270]"),
         ((0.97, 0.95, 0.984), "unclear", "is probably slower: 0.970× [0.950, 0.984]"),
-        ((1.035, 1.001, 1.072), "unclear", "is probably faster: 1.035× [1.001, 1.072]"),
         ((1.001, 0.995, 1.0049), "same", "is the same within 1 %: 1.001× [0.995, 1.005]"),
-        ((1.006, 0.99, 1.03), "unclear", "is unclear: 1.006× [0.990, 1.030]"),
         ((1.5, None, None), "unclear", "is 1.500×, too few pairs for an interval"),
         ((1.5, 1.4, 1.6), "insufficient", "has too few pairs"),
-        (
-            (1.5, 1.4, 1.6),
-            "quarantined",
-            "is quarantined, measured on a slowed machine alone: 1.500× [1.400, 1.600]",
-        ),
     ],
 )
 def test_a_single_point(
