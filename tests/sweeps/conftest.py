@@ -83,6 +83,7 @@ def network(name: str, *, patch: int, width: int, heads: int, depth: int = 12) -
 
 
 NETWORKS = {
+    "digits_vit_64": network("digits_vit_64", patch=4, width=96, heads=3),
     "deit_tiny_patch16_224": network("deit_tiny_patch16_224", patch=16, width=192, heads=3),
     "vit_base_patch32_224": network("vit_base_patch32_224", patch=32, width=768, heads=12),
     "vit_giant_patch16_224": network(

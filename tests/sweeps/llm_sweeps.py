@@ -60,7 +60,7 @@ def expand(text: str, **options: Any) -> Expansion:
     )
 
 
-def refused(text: str) -> SweepError:
+def refused(text: str, **options: Any) -> SweepError:
     with pytest.raises(SweepError) as caught:
-        expand(text)
+        expand(text, **options)
     return caught.value

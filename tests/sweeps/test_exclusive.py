@@ -2,11 +2,9 @@
 not, and for GPUs alone.
 """
 
-import pytest
-
 from sweeps.model.condition import Condition
 from sweeps.model.job import DENSE, Comparison
-from tests.sweeps.conftest import MODEL, TOPK, Expand, Refusal
+from tests.sweeps.conftest import MODEL, TOPK, Expand
 
 
 def test_node_is_what_nothing_written_means(expand: Expand) -> None:
@@ -77,35 +75,6 @@ def test_a_rule_may_name_either(expand: Expand) -> None:
         (32, "device"),
         (48, "device"),
     ]
-
-
-@pytest.mark.parametrize(
-    ("text", "key", "problem"),
-    [
-        (
-            "axes: {device: [cpu], exclusive: [device]}\n",
-            "axes.exclusive[0]",
-            "device is cpu; write node, or `device: cuda`",
-        ),
-        (
-            "axes: {device: [auto], exclusive: [device]}\n",
-            "axes.exclusive[0]",
-            "here the device is cpu; write node",
-        ),
-        ("axes: {exclusive: [gpu]}\n", "axes.exclusive[0]", "unknown value of exclusive 'gpu'"),
-        (
-            "axes: {device: [cuda], exclusive: [device]}\njobs: {accuracy: {}}\n",
-            "axes.exclusive",
-            "is for latency jobs, and this sweep has none",
-        ),
-    ],
-)
-def test_what_cannot_be_is_refused(refusal: Refusal, text: str, key: str, problem: str) -> None:
-    """With the line and the key, and what to write."""
-    error = refusal(f"{MODEL}{text}{TOPK}")
-    assert error.key.startswith(key)
-    assert error.line == 4
-    assert problem in error.problem
 
 
 def test_the_identity_of_timing_on_one_gpu_is_pinned() -> None:

@@ -12,10 +12,9 @@ from sweeps.language.yaml_reader import SweepError
 from sweeps.model.condition import Condition, Overrides
 from sweeps.model.job import DENSE, Protocol
 from sweeps.model.kinds import KINDS
-from tests.sweeps.conftest import METHODS, NETWORKS, network
+from tests.sweeps.conftest import METHODS, NETWORKS
 
 DIGITS = "digits_vit_64"
-KNOWN = {**NETWORKS, DIGITS: network(DIGITS, patch=4, width=96, heads=3)}
 DEFAULTS = f"defaults: {{model: {DIGITS}, image_size: 32}}\n"
 BOTH = "jobs: {latency: {}, accuracy: {images: 100, timeout: 10m}}\n"
 ONLY = "jobs: {accuracy: {}}\n"
@@ -26,7 +25,7 @@ Expand = Callable[..., Expansion]
 
 def expand(text: str, **options: Any) -> Expansion:
     return expand_file(
-        "trial.yaml", methods=METHODS, networks=KNOWN, auto="cpu", text=HEAD + text, **options
+        "trial.yaml", methods=METHODS, networks=NETWORKS, auto="cpu", text=HEAD + text, **options
     )
 
 
@@ -182,65 +181,6 @@ def test_contents_that_cannot_be_told() -> None:
     found = refused(text + ONLY, contents=contents)
     assert (found.line, found.key) == (6, "defaults.data")
     assert "No such file" in found.problem
-
-
-DEIT = "defaults: {model: deit_tiny_patch16_224, image_size: 32}\nmethods: [topk]\n"
-WRONG = [
-    (DEIT + ONLY, "jobs.accuracy", "write `data: imagefolder:PATH`"),
-    (
-        DEIT.replace("32}", "32, data: digit}") + ONLY,
-        "defaults.data",
-        "write digits, imagefolder:PATH or huggingface:PATH",
-    ),
-    (DEIT.replace("32}", "32, data: 'imagefolder:'}") + ONLY, "defaults.data", "is no data"),
-    (DEIT.replace("32}", "32, data: digits}"), "defaults.data", "add `accuracy: {}` under `jobs`"),
-    (DEIT.replace("32}", "32, severity: 3}"), "defaults.severity", "is for accuracy jobs"),
-    (
-        DEIT.replace("32}", "32, data: digits, corruption: jpeg}") + ONLY,
-        "defaults.corruption",
-        "needs a `severity` from 1 to 5",
-    ),
-    (
-        DEIT.replace("32}", "32, data: digits, severity: 2}") + ONLY,
-        "defaults.severity",
-        "needs a `corruption` beside it",
-    ),
-    (
-        DEIT.replace("32}", "32, data: digits, corruption: jpg, severity: 2}") + ONLY,
-        "defaults.corruption",
-        "did you mean 'jpeg'?",
-    ),
-    (
-        DEIT.replace("32}", "32, data: digits, corruption: jpeg, severity: 6}") + ONLY,
-        "defaults.severity",
-        "or equal to 5",
-    ),
-    (
-        DEIT.replace("32}", "32, weights: trained}"),
-        "defaults.weights",
-        "is not trained on demand (digits_vit_64 and",
-    ),
-    (
-        DEIT.replace("deit_tiny_patch16_224", DIGITS).replace("32}", "32, pretrained: true}"),
-        "defaults.pretrained",
-        "write trained",
-    ),
-    (
-        DEIT + "jobs: {accuracy: {images: 0}}\n",
-        "jobs.accuracy.images",
-        "greater than or equal to 1",
-    ),
-    (DEIT + "jobs: {accuracy: {pairs: {min: 3}}}\n", "jobs.accuracy.pairs", "unknown key"),
-    (DEIT + "jobs: {acuracy: {}}\n", "jobs.acuracy", "did you mean 'accuracy'?"),
-]
-
-
-@pytest.mark.parametrize(("text", "key", "expected"), WRONG)
-def test_wrong_sweeps_of_accuracy(text: str, key: str, expected: str) -> None:
-    """Each message names the key and what would be right."""
-    found = refused(text, corruptions=("jpeg", "contrast"))
-    assert found.key == key
-    assert expected in found.problem
 
 
 def test_a_section_stands_for_the_kind_of_the_models() -> None:

@@ -4,10 +4,8 @@ it cannot stand beside.
 
 from itertools import pairwise
 
-import pytest
-
 from sweeps.model.condition import image_shape
-from tests.sweeps.conftest import TOPK, Expand, Refusal
+from tests.sweeps.conftest import TOPK, Expand
 
 MODEL = "defaults: {model: deit_tiny_patch16_224}\n"
 BRACKET = "search: {axis: image_size, bracket: [30, 100]}\n"
@@ -64,81 +62,3 @@ def test_whole_numbers_and_parameters(expand: Expand) -> None:
     )
     assert (len(found), found[0], found[-1]) == (7, 0.25, 1)
     assert all(right / left < 2 for left, right in pairwise(found))
-
-
-@pytest.mark.parametrize(
-    ("text", "line", "key", "expected"),
-    [
-        (
-            "search: {axis: image_sise, bracket: [32, 64]}\n",
-            5,
-            "search.axis",
-            "did you mean 'image_size'?",
-        ),
-        (
-            "search: {axis: dtype, bracket: [32, 64]}\n",
-            5,
-            "search.axis",
-            "'dtype' is no axis of a search",
-        ),
-        (
-            "search: {axis: image_size, bracket: [64, 32]}\n",
-            5,
-            "search.bracket",
-            "needs the smaller value first",
-        ),
-        (
-            "search: {axis: image_size, bracket: [33, 47]}\n",
-            5,
-            "search.bracket",
-            "holds 0 feasible values of image_size from 33 to 47",
-        ),
-        (
-            "search: {axis: image_size, bracket: [32, 47]}\n",
-            5,
-            "search.bracket",
-            "a search needs two at least",
-        ),
-        (
-            "search: {axis: image_size, brackets: [32, 64]}\n",
-            5,
-            "search.brackets",
-            "did you mean 'bracket'?",
-        ),
-        (
-            "search: {axis: image_size, bracket: [32, 64], stop: {factor: 1}}\n",
-            5,
-            "search.stop.factor",
-            "greater than 1",
-        ),
-        (
-            "search: {axis: image_size, bracket: [32, 64], budget: soon}\n",
-            5,
-            "search.budget",
-            "is no duration",
-        ),
-        (
-            "search: {kind: minimum, axis: image_size, bracket: [32, 64]}\n",
-            5,
-            "search.kind",
-            "breakeven",
-        ),
-        (BRACKET + "axes: {image_size: [32]}\n", 6, "axes.image_size", "stands under `search` too"),
-        (BRACKET + "jobs: {accuracy: {}}\n", 6, "jobs.accuracy", "accuracy has no break-even"),
-        (
-            BRACKET + "jobs: {latency: {rounds: 2}}\n",
-            6,
-            "jobs.latency.rounds",
-            "a search repeats where it is needed",
-        ),
-        (BRACKET + "include: [{method: topk}]\n", 6, "include", "adds points to a grid"),
-        ("budget: never\n", 5, "budget", "is no duration"),
-    ],
-)
-def test_what_is_wrong_is_named_with_its_line(
-    refusal: Refusal, text: str, line: int, key: str, expected: str
-) -> None:
-    """One message with line, key and what would be right."""
-    error = refusal(MODEL + TOPK + text)
-    assert (error.line, error.key) == (line, key)
-    assert expected in error.problem

@@ -128,43 +128,6 @@ def test_words_and_lists_may_be_mixed() -> None:
     assert [arm.stack[0].params["layers"] for arm in arms[1:]] == ["all", "early", [0, 5]]
 
 
-@pytest.mark.parametrize(
-    ("written", "key", "problem"),
-    [
-        ("method: topk\n    layers: [3, 6, 9]", "layers", "write {list: [3, 6, 9]}"),
-        (
-            "method: topk\n    layers: {per_block: [3, 6]}",
-            "layers.per_block",
-            "is written {list: […]}",
-        ),
-        (
-            "method: tome\n    r: {list: [3, 6]}",
-            "r.list",
-            "is written {per_block: […]}",
-        ),
-        ("method: tome\n    r: [[4, 4, 4], [9, 9, 9]]", "r[0]", "{per_block: [4, 4, 4]}"),
-        ("method: tome\n    r: {per_block: [4, 4], fill: 3}", "r.fill", "can only be 0"),
-        ("method: tome\n    r: {per_block: [4, 4], fil: 0}", "r.fil", "did you mean 'fill'?"),
-        ("method: tome\n    r: {per_block: []}", "r.per_block", "needs a list"),
-        (
-            "method: tome\n    r_ratio: {per_block: [0.1, 0.2]}",
-            "r_ratio.per_block",
-            "takes single values",
-        ),
-        ("method: tome\n    r: {per_blok: [4, 4]}", "r.per_blok", "did you mean 'per_block'?"),
-    ],
-)
-def test_errors_of_wrong_forms_have_the_right_form(
-    refusal: Refusal, written: str, key: str, problem: str
-) -> None:
-    """A list that is not in its form never changes its meaning silently: the message has the right
-    form.
-    """
-    error = refusal(f"{MODEL}methods:\n  - {written}\n")
-    assert (error.line, error.key) == (6, f"methods[0].{key}")
-    assert problem in error.problem
-
-
 def test_rules_take_the_same_forms(expand: Expand, refusal: Refusal) -> None:
     """A rule names a list value by its form; a list for a parameter without lists is refused, for
     it would match nothing.

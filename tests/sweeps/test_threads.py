@@ -108,27 +108,6 @@ def test_threads_on_a_machine() -> None:
     assert Condition(model="m", spare_cores=1).threads_on(1) == 1
 
 
-@pytest.mark.parametrize(
-    ("threads", "problem"),
-    [
-        ("all", "needs a number, `cores`, `cores - 1`"),
-        ("cores - 0", "needs a number, `cores`, `cores - 1`"),
-        ("0", "greater than 0"),
-        ("{wait: busy}", '"busy" is not one of brief, passive, active'),
-        ("{cuont: 1}", "did you mean 'count'?"),
-        ("{count: all}", "count"),
-        ("{pin: 1}", "needs true or false"),
-    ],
-)
-def test_what_cannot_be_is_refused(refusal: Refusal, threads: str, problem: str) -> None:
-    """With the line and what would be right."""
-    error = refusal(
-        f"{MODEL}axes: {{image_size: [32]}}\n{TOPK}include: [{{image_size: 64, method: topk,"
-        f" threads: {threads}}}]\n"
-    )
-    assert problem in str(error)
-
-
 def test_the_fields_go_under_threads(refusal: Refusal) -> None:
     """There is one way to write each."""
     error = refusal(f"{MODEL}axes: {{image_size: [32], wait_policy: [active]}}\n{TOPK}")
