@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from store.open.engine import connect
+from store.write.record import record
 from store.write.submission import NewSweep, submit_sweep
 from sweeps.model.condition import Condition, ImageSize, Kind, image_shape
 from sweeps.model.job import Arm, Job, Pair, Protocol, Step
@@ -33,9 +34,6 @@ from sweeps.stats.curve import Curve, Point
 from sweeps.stats.pooling import SpeedUp
 from sweeps.stats.visits import FLOOR_SD, Visit, pool_visits
 from tests.fixtures.sql_rows import rows
-
-MakeJob = Callable[..., Job]
-MakeOutcome = Callable[..., Outcome]
 
 CPU = Environment(device="cpu", device_name="Imaginary CPU", facts={"cores": "2", "torch": "2.0"})
 CLAIM = """
@@ -245,19 +243,9 @@ def an_evaluation(
     return timed.model_copy(update={"samples": None, "predictions": evaluation if ran else None})
 
 
-@pytest.fixture
-def make_evaluation() -> MakeOutcome:
-    return an_evaluation
-
-
-@pytest.fixture
-def make_job() -> MakeJob:
-    return a_job
-
-
-@pytest.fixture
-def make_outcome() -> MakeOutcome:
-    return an_outcome
+def keep(engine: Engine, outcome: Outcome) -> bool:
+    """Record an outcome that no queued job requested."""
+    return record(engine, None, None, outcome)
 
 
 @pytest.fixture

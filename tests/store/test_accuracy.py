@@ -2,7 +2,6 @@
 what counts as answered.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,15 +13,14 @@ from store.read import queries
 from store.read.answers import answers
 from store.rows.transactions import writing
 from store.write import queue
-from store.write.record import reanalyse, record
+from store.write.record import reanalyse
 from store.write.submission import NewSweep, submit_sweep
 from sweeps.model.job import Job, Protocol
 from sweeps.model.outcome import Failure, Outcome
 from sweeps.stats.quality import TOP1_FLOOR, compare_predictions
 from tests.fixtures.sql_rows import rows
+from tests.store.conftest import a_job, an_evaluation, an_outcome, keep
 
-MakeJob = Callable[..., Job]
-MakeOutcome = Callable[..., Outcome]
 JOIN = """
 SELECT a.method, a.params, a.image_size, a.top1_drop, s.speedup, s.batch_size, a.gmacs_total
 FROM accuracy AS a
@@ -37,27 +35,23 @@ def kept(engine: Engine) -> list[Any]:
     ]
 
 
-def test_an_evaluation_is_kept_whole(
-    engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome
-) -> None:
+def test_an_evaluation_is_kept_whole(engine: Engine) -> None:
     """The store returns the very evaluation, recognises it, and distinguishes another one."""
-    outcome = make_evaluation(make_job(kind="accuracy"), unreadable=["a/b.png"])
-    assert record(engine, None, None, outcome)
+    outcome = an_evaluation(a_job(kind="accuracy"), unreadable=["a/b.png"])
+    assert keep(engine, outcome)
     assert kept(engine) == [outcome.predictions]
-    assert not record(engine, None, None, Outcome.model_validate_json(outcome.model_dump_json()))
-    assert record(engine, None, None, make_evaluation(make_job(kind="accuracy"), seed=1))
+    assert not keep(engine, Outcome.model_validate_json(outcome.model_dump_json()))
+    assert keep(engine, an_evaluation(a_job(kind="accuracy"), seed=1))
     assert "evaluation" not in rows(engine, "SELECT payload FROM attempt")[0]["payload"]
 
 
-def test_the_view_equals_the_statistics(
-    engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome
-) -> None:
+def test_the_view_equals_the_statistics(engine: Engine) -> None:
     """Every figure of the accuracy view is what `sweeps.stats.quality` computes from the
     predictions.
     """
-    job = make_job(keep_rates=(0.3, 0.5), kind="accuracy", corruption="jpeg", severity=3)
-    outcome = make_evaluation(job, losses=(0.2, 0.01), images=4000, unreadable=["x", "y"])
-    record(engine, None, None, outcome)
+    job = a_job(keep_rates=(0.3, 0.5), kind="accuracy", corruption="jpeg", severity=3)
+    outcome = an_evaluation(job, losses=(0.2, 0.01), images=4000, unreadable=["x", "y"])
+    keep(engine, outcome)
     assert outcome.predictions is not None
     found = rows(engine, "SELECT * FROM accuracy ORDER BY params")
     for arm, row in enumerate(found, start=1):
@@ -97,42 +91,14 @@ def test_the_view_equals_the_statistics(
     assert rows(engine, "SELECT * FROM speedup") == []
 
 
-def test_accuracy_and_speed_stand_in_one_join(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, make_evaluation: MakeOutcome
-) -> None:
-    """The SELECT of the README gives one row for each arm and batch size, with drop, speed-up and
-    GMACs beside each other.
-    """
-    record(
-        engine,
-        None,
-        None,
-        make_evaluation(make_job(keep_rates=(0.3, 0.5), kind="accuracy"), losses=(0.2, 0.0)),
-    )
-    for batch_size in (1, 8):
-        record(
-            engine,
-            None,
-            None,
-            make_outcome(make_job(keep_rates=(0.3, 0.5), batch_size=batch_size), speedups=(2, 1.5)),
-        )
-    found = rows(engine, JOIN)
-    assert [(row["params"][13:16], row["batch_size"], round(row["speedup"], 1)) for row in found] == [
-        ("0.3", 1, 2), ("0.3", 8, 2), ("0.5", 1, 1.5), ("0.5", 8, 1.5),
-    ]  # fmt: skip
-    assert [row["top1_drop"] > 10 for row in found] == [True, True, False, False]
-
-
-def test_failures_of_accuracy(
-    engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome
-) -> None:
+def test_failures_of_accuracy(engine: Engine) -> None:
     """An arm that gave no numbers is in failures with its data; the other one is in accuracy; a
     later answer clears it.
     """
-    job = make_job(keep_rates=(0.3, 0.5), kind="accuracy")
+    job = a_job(keep_rates=(0.3, 0.5), kind="accuracy")
     sweep = submit_sweep(engine, NewSweep("sweep", "text", "?"), job.comparisons(), [])
     failure = Failure(arm=1, reason="not_a_number", message="logits are not finite")
-    record(engine, None, None, make_evaluation(job, losses=(0, 0), failures=[failure]))
+    keep(engine, an_evaluation(job, losses=(0, 0), failures=[failure]))
     (failed,) = rows(engine, "SELECT reason, kind, data, params FROM failures")
     assert tuple(failed.values()) == (
         "not_a_number",
@@ -143,56 +109,45 @@ def test_failures_of_accuracy(
     assert len(rows(engine, "SELECT * FROM accuracy")) == 1
     state = queue.progress(engine, sweep)
     assert (state.comparisons, state.measured, state.failed) == (2, 1, 1)
-    record(engine, None, None, make_evaluation(job, losses=(0, 0), ended_at=1_790_000_100.0))
+    keep(engine, an_evaluation(job, losses=(0, 0), ended_at=1_790_000_100.0))
     assert rows(engine, "SELECT * FROM failures") == []
     (listed,) = queries.sweep_summaries(engine)
     assert (listed["measured"], listed["failures"]) == (2, 0)
 
 
-def test_silence_is_an_error(
-    engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome
-) -> None:
+def test_silence_is_an_error(engine: Engine) -> None:
     """An accuracy outcome without results of an arm is a failure that is no answer."""
-    outcome = make_evaluation(make_job(kind="accuracy")).model_copy(update={"predictions": None})
-    record(engine, None, None, outcome)
+    outcome = an_evaluation(a_job(kind="accuracy")).model_copy(update={"predictions": None})
+    keep(engine, outcome)
     (failed,) = rows(engine, "SELECT reason, message FROM failures")
     assert failed["reason"] == "error"
     assert "neither predictions nor a failure for arm 1" in failed["message"]
 
 
-def test_an_evaluation_that_contradicts_itself_is_refused(
-    engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome
-) -> None:
+def test_an_evaluation_that_contradicts_itself_is_refused(engine: Engine) -> None:
     """Arrays of another length than the images are a contradiction, and nothing of the outcome is
     stored.
     """
-    outcome = make_evaluation(make_job(kind="accuracy"))
+    outcome = an_evaluation(a_job(kind="accuracy"))
     assert outcome.predictions is not None
     wrong = outcome.predictions.model_copy(update={"images": 7})
     with pytest.raises(StoreError, match="labels has 1000 values for 7 images"):
-        record(engine, None, None, outcome.model_copy(update={"predictions": wrong}))
+        keep(engine, outcome.model_copy(update={"predictions": wrong}))
     assert rows(engine, "SELECT * FROM attempt") == []
 
 
-def test_most_images_right_and_newest_count(
-    engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome
-) -> None:
+def test_most_images_right_and_newest_count(engine: Engine) -> None:
     """Attempts are not pooled: of those that no flag marks as wrong the one with most images
     counts, among equals the newest.
     """
-    job = make_job(kind="accuracy")
-    record(engine, None, None, make_evaluation(job, images=3000, flags=["token_trace_mismatch"]))
+    job = a_job(kind="accuracy")
+    keep(engine, an_evaluation(job, images=3000, flags=["token_trace_mismatch"]))
     assert rows(engine, "SELECT images, flags FROM accuracy") == [
         {"images": 3000, "flags": "token_trace_mismatch"}
     ]
-    record(engine, None, None, make_evaluation(job, images=2000, ended_at=1_790_000_100.0))
-    record(
-        engine,
-        None,
-        None,
-        make_evaluation(job, images=2000, seed=9, losses=(0.5,), ended_at=1_790_000_200.0),
-    )
-    record(engine, None, None, make_evaluation(job, images=500, ended_at=1_790_000_300.0))
+    keep(engine, an_evaluation(job, images=2000, ended_at=1_790_000_100.0))
+    keep(engine, an_evaluation(job, images=2000, seed=9, losses=(0.5,), ended_at=1_790_000_200.0))
+    keep(engine, an_evaluation(job, images=500, ended_at=1_790_000_300.0))
     (row,) = rows(engine, "SELECT images, flags, verdict, measured_at, top1_drop FROM accuracy")
     assert (row["images"], row["flags"], row["measured_at"]) == (
         2000,
@@ -200,25 +155,18 @@ def test_most_images_right_and_newest_count(
         "2026-09-21T14:16:40.000Z",
     )
     assert row["top1_drop"] > 30
-    record(engine, None, None, make_evaluation(job, images=2500, flags=["unreadable_images"]))
+    keep(engine, an_evaluation(job, images=2500, flags=["unreadable_images"]))
     assert rows(engine, "SELECT images, flags FROM accuracy") == [
         {"images": 2500, "flags": "unreadable_images"}
     ]
 
 
-def test_reanalyse_rebuilds_accuracy(
-    engine: Engine, make_job: MakeJob, make_evaluation: MakeOutcome, make_outcome: MakeOutcome
-) -> None:
+def test_reanalyse_rebuilds_accuracy(engine: Engine) -> None:
     """Derived rows that were lost or spoilt come back from the evaluations, beside those of
     latency.
     """
-    record(
-        engine,
-        None,
-        None,
-        make_evaluation(make_job(keep_rates=(0.3, 0.5), kind="accuracy"), losses=(0.1, 0.0)),
-    )
-    record(engine, None, None, make_outcome(make_job()))
+    keep(engine, an_evaluation(a_job(keep_rates=(0.3, 0.5), kind="accuracy"), losses=(0.1, 0.0)))
+    keep(engine, an_outcome(a_job()))
     before = rows(engine, "SELECT * FROM accuracy ORDER BY 1")
     with writing(engine) as connection:
         connection.execute(text("UPDATE effect_row SET effect = 7, analysis_version = 0"))
@@ -240,20 +188,11 @@ def test_reanalyse_rebuilds_accuracy(
     ],
 )
 def test_answered(
-    *,
-    engine: Engine,
-    make_job: MakeJob,
-    make_evaluation: MakeOutcome,
-    made: int | None,
-    seen: int,
-    requested: int | None,
-    expected: bool,
+    *, engine: Engine, made: int | None, seen: int, requested: int | None, expected: bool
 ) -> None:
     """As many images as are requested answer a question, or all there are."""
-    outcome = make_evaluation(
-        make_job(kind="accuracy", protocol=Protocol(images=made)), images=seen
-    )
-    record(engine, None, None, outcome)
+    outcome = an_evaluation(a_job(kind="accuracy", protocol=Protocol(images=made)), images=seen)
+    keep(engine, outcome)
     (comparison,) = outcome.job.comparison_ids()
     found = answers(
         engine, {comparison: Protocol(images=requested)}, [outcome.environment.environment_id]
@@ -263,19 +202,14 @@ def test_answered(
 
 @pytest.mark.parametrize(("requested", "expected"), [(100, False), (1000, True), (None, True)])
 def test_a_time_out_answers_for_as_many_images(
-    *,
-    engine: Engine,
-    make_job: MakeJob,
-    make_evaluation: MakeOutcome,
-    requested: int | None,
-    expected: bool,
+    *, engine: Engine, requested: int | None, expected: bool
 ) -> None:
     """Fewer images may be done in the same time, so they are tried."""
     failure = Failure(arm=None, reason="timeout", message="too slow")
-    outcome = make_evaluation(
-        make_job(kind="accuracy", protocol=Protocol(images=1000)), failures=[failure]
+    outcome = an_evaluation(
+        a_job(kind="accuracy", protocol=Protocol(images=1000)), failures=[failure]
     )
-    record(engine, None, None, outcome)
+    keep(engine, outcome)
     (comparison,) = outcome.job.comparison_ids()
     found = answers(
         engine, {comparison: Protocol(images=requested)}, [outcome.environment.environment_id]
@@ -283,12 +217,12 @@ def test_a_time_out_answers_for_as_many_images(
     assert found == ({(comparison, 0)} if expected else set())
 
 
-def test_a_shared_job_takes_the_larger_number_of_images(engine: Engine, make_job: MakeJob) -> None:
+def test_a_shared_job_takes_the_larger_number_of_images(engine: Engine) -> None:
     """Two sweeps that wait for one evaluation get as many images as either requests; all is
     most.
     """
     for number, (name, images) in enumerate((("a", 100), ("b", 500), ("c", None), ("d", 50))):
-        job = make_job(kind="accuracy", protocol=Protocol(images=images))
+        job = a_job(kind="accuracy", protocol=Protocol(images=images))
         submit_sweep(engine, NewSweep(name, "text", "?"), job.comparisons(), [job])
         (waiting,) = rows(engine, "SELECT payload FROM job")
         assert (

@@ -12,7 +12,6 @@ from store.read.advice.advice import AdviceRequest, RefusedError, advice_of, che
 from store.read.advice.condition_arms import MethodFacts
 from store.read.advice.policy_file import policy_file
 from store.read.advice.timed_arms import measured_conditions, timed_batches, timed_sizes
-from store.write.record import record
 from sweeps.analysis.policy import Policy
 from sweeps.model.outcome import Failure
 from sweeps.text.advice_text import (
@@ -24,7 +23,7 @@ from sweeps.text.advice_text import (
     claim_sentence,
     doubt_sentence,
 )
-from tests.store.conftest import a_job, an_outcome, in_visits, submit
+from tests.store.conftest import a_job, an_outcome, in_visits, keep, submit
 from tests.store.language_fixtures import MODEL, a_generation, a_generation_job, larosa
 
 METHODS = MethodFacts(
@@ -54,10 +53,8 @@ def kept(
         speedups = [
             (1 + work) / (launch + share * work) for launch, share in ((0.85, 0.7), (0.7, 0.5))
         ]
-        record(
+        keep(
             engine,
-            None,
-            None,
             an_outcome(
                 job, speedups=speedups, failures=failures, seed=number, ended_at=1.79e9 + number
             ),
@@ -111,23 +108,12 @@ def test_a_size_at_which_all_failed_has_no_arm_in_a_policy(engine: Engine) -> No
     failures = tuple(
         Failure(arm=arm, reason="unsupported", message="too few tokens") for arm in (1, 2)
     )
-    record(
-        engine,
-        None,
-        None,
-        an_outcome(lost, speedups=(1.2, 1.4), failures=failures, ended_at=1.79e9 + 9),
-    )
+    keep(engine, an_outcome(lost, speedups=(1.2, 1.4), failures=failures, ended_at=1.79e9 + 9))
     (condition,) = condition_arms(engine, METHODS, model=DEIT)
     policy = Policy(policy_file(engine, [condition], max_drop=None, created=1.79e9).content)
     assert [
         policy.choose(tokens=tokens, batch=1).unmodified for tokens in (16, 40, 64, 100, 144)
-    ] == [
-        False,
-        True,
-        True,
-        True,
-        False,
-    ]
+    ] == [False, True, True, True, False]
     assert condition.at(64).found == ()
 
 
@@ -138,7 +124,7 @@ def test_a_batch_at_which_all_failed_is_refused_with_the_reason(engine: Engine) 
     kept(engine, sizes=(64,))
     big = a_job(64, (0.5,), batch_size=64)
     failure = Failure(arm=1, reason="out_of_memory", message="no memory")
-    record(engine, None, None, an_outcome(big, failures=(failure,), ended_at=1.79e9 + 9))
+    keep(engine, an_outcome(big, failures=(failure,), ended_at=1.79e9 + 9))
     with pytest.raises(
         RefusedError,
         match=r"at batch 64, and nothing is extrapolated; measured batches: 1 \(.*out of memory",
@@ -154,12 +140,7 @@ def test_arms_are_ranked_by_each_metric_of_a_kind(engine: Engine) -> None:
     """A sparse arm gains per output token; the order and the words are those of the metric that was
     chosen.
     """
-    record(
-        engine,
-        None,
-        None,
-        a_generation(a_generation_job(arms=[larosa(0.25), larosa(0.5)]), (1.0, 1.2, 1.5)),
-    )
+    keep(engine, a_generation(a_generation_job(arms=[larosa(0.25), larosa(0.5)]), (1.0, 1.2, 1.5)))
     answers = {}
     for metric in (None, "time_per_char", "tpot", "ttft"):
         (answers[metric],) = advice_of(engine, AdviceRequest(MODEL, 64, 1, metric=metric), METHODS)
@@ -213,7 +194,7 @@ def test_swept_and_imported_arms_are_both_choices(engine: Engine) -> None:
     """What a sweep requested is counted with its panels; the same arms are not counted twice."""
     job = a_job(64, (0.5, 0.7))
     submit(engine, [job])
-    record(engine, None, None, an_outcome(job, speedups=(1.2, 1.4)))
+    keep(engine, an_outcome(job, speedups=(1.2, 1.4)))
     kept(engine, sizes=(96,), batch_size=8)
     found = measured_conditions(engine)
     assert dict(zip(found["batch_size"], found["points"], strict=True)) == {1: 2, 8: 2}
@@ -230,7 +211,7 @@ def test_where_the_curve_pays_and_the_size_does_not_show_it_both_are_stated(engi
         for outcome in in_visits(
             job, 3, speedups=(gain,) * len(rates), seed=number, ended_at=ended_at
         ):
-            record(engine, None, None, outcome)
+            keep(engine, outcome)
     found = {tokens: only(engine, tokens) for tokens in (4, 28, 37, 64)}
     assert claim_sentence(found[4]) == claim_sentence(found[28]) == claim_sentence(found[64]) == ""
     words = claim_sentence(found[37])
@@ -254,10 +235,8 @@ def test_the_evidence_of_the_first_arm_is_checked(engine: Engine) -> None:
         )
         for number, row in enumerate(samples.seconds)
     )
-    record(
+    keep(
         engine,
-        None,
-        None,
         whole.model_copy(update={"samples": samples.model_copy(update={"seconds": drifted})}),
     )
     advice = checked(engine, only(engine, 16))

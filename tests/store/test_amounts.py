@@ -2,19 +2,16 @@
 allows to claim.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 from sqlalchemy import Engine
 
-from store.write.record import record
 from store.write.submission import NewSweep, submit_sweep
-from sweeps.model.job import Job
 from sweeps.model.outcome import MetricValue, Outcome
 from tests.fixtures.sql_rows import rows
+from tests.store.conftest import a_job, an_outcome, keep
 
-MakeJob = Callable[..., Job]
-MakeOutcome = Callable[..., Outcome]
 SIZES = (64, 96, 128, 192)
 
 
@@ -28,21 +25,14 @@ def with_metric(outcome: Outcome, name: str, values: Sequence[float]) -> Outcome
     return outcome.model_copy(update={"arms": tuple(arms)})
 
 
-def test_peak_memory_has_a_curve_by_one_reading(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_peak_memory_has_a_curve_by_one_reading(engine: Engine) -> None:
     """What is repeatable is less, more or the same by the floor of 2 %; the speed-up and its curve
     stay what they are.
     """
-    jobs = [make_job(size) for size in SIZES]
+    jobs = [a_job(size) for size in SIZES]
     submit_sweep(engine, NewSweep("memory", "text", "?"), jobs, [])
     for job, arm in zip(jobs, (550.0, 505.0, 450.0, 400.0), strict=True):
-        record(
-            engine,
-            None,
-            None,
-            with_metric(make_outcome(job, speedups=(1.3,)), "peak_rss", (500.0, arm)),
-        )
+        keep(engine, with_metric(an_outcome(job, speedups=(1.3,)), "peak_rss", (500.0, arm)))
     found = rows(
         engine,
         "SELECT verdict, effect_low, n, baseline_value FROM effect WHERE metric = 'peak_rss' ORDER"
@@ -73,21 +63,14 @@ def test_peak_memory_has_a_curve_by_one_reading(
 
 
 @pytest.mark.parametrize(("attempts", "verdict"), [(1, "insufficient"), (6, "faster")])
-def test_energy_needs_several_readings(
-    *, engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, attempts: int, verdict: str
-) -> None:
+def test_energy_needs_several_readings(*, engine: Engine, attempts: int, verdict: str) -> None:
     """One reading of a counter has an unknown error and no verdict; six attempts have an
     interval.
     """
-    job = make_job()
+    job = a_job()
     for n in range(attempts):
-        outcome = make_outcome(job, seed=n, ended_at=1_790_000_000.0 + 100 * n)
-        record(
-            engine,
-            None,
-            None,
-            with_metric(outcome, "energy_per_image", (2.0, 1.6 + 0.01 * (n % 2))),
-        )
+        outcome = an_outcome(job, seed=n, ended_at=1_790_000_000.0 + 100 * n)
+        keep(engine, with_metric(outcome, "energy_per_image", (2.0, 1.6 + 0.01 * (n % 2))))
     (found,) = rows(engine, "SELECT * FROM effect WHERE metric = 'energy_per_image'")
     assert (found["verdict"], found["n"], found["effect_low"] is None) == (
         verdict,

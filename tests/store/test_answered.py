@@ -1,6 +1,6 @@
 """Which questions need not be measured again, and the lists of `store.read.queries`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 from sqlalchemy import Engine
@@ -13,12 +13,9 @@ from store.rows import owners
 from store.write import queue
 from store.write.record import record
 from store.write.submission import NewSweep, submit_sweep
-from sweeps.model.job import Job, Protocol
+from sweeps.model.job import Protocol
 from sweeps.model.outcome import Environment, Failure, Outcome
-from tests.store.conftest import CPU
-
-MakeJob = Callable[..., Job]
-MakeOutcome = Callable[..., Outcome]
+from tests.store.conftest import CPU, a_job, an_outcome, keep
 
 
 def rows(engine: Engine, sql: str) -> list[tuple[object, ...]]:
@@ -27,7 +24,7 @@ def rows(engine: Engine, sql: str) -> list[tuple[object, ...]]:
 
 def is_answered(engine: Engine, outcomes: Sequence[Outcome], requested: Protocol) -> bool:
     for outcome in outcomes:
-        record(engine, None, None, outcome)
+        keep(engine, outcome)
     comparison, environment = (
         outcomes[0].job.comparison_ids()[0],
         outcomes[0].environment.environment_id,
@@ -60,55 +57,44 @@ def is_answered(engine: Engine, outcomes: Sequence[Outcome], requested: Protocol
     ],
 )
 def test_precision(
-    *,
-    engine: Engine,
-    make_job: MakeJob,
-    make_outcome: MakeOutcome,
-    measured: Protocol,
-    noise: float,
-    requested: Protocol,
-    expected: bool,
+    *, engine: Engine, measured: Protocol, noise: float, requested: Protocol, expected: bool
 ) -> None:
     """An answer counts if it is as narrow as requested, or was measured under a protocol that
     requested as much.
     """
     assert (
-        is_answered(engine, [make_outcome(make_job(protocol=measured), noise=noise)], requested)
+        is_answered(engine, [an_outcome(a_job(protocol=measured), noise=noise)], requested)
         is expected
     )
 
 
-def test_rounds(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+def test_rounds(engine: Engine) -> None:
     """Each round is answered on its own; flagged ones count."""
     protocol = Protocol(rounds=3)
-    rounds = [
-        make_job(protocol=protocol).model_copy(update={"round": number}) for number in range(3)
-    ]
+    rounds = [a_job(protocol=protocol).model_copy(update={"round": number}) for number in range(3)]
     (comparison,) = rounds[0].comparison_ids()
     for number in (0, 2):
-        record(engine, None, None, make_outcome(rounds[number], seed=number, flags=["contended"]))
+        keep(engine, an_outcome(rounds[number], seed=number, flags=["contended"]))
     assert answers(engine, {comparison: protocol}, [CPU.environment_id]).answered == {
         (comparison, 0),
         (comparison, 2),
     }
 
 
-def test_pairs_reached_decide_not_pairs_requested(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_pairs_reached_decide_not_pairs_requested(engine: Engine) -> None:
     """An attempt that was cut short answers nothing, however little its pairs scatter; the next one
     adds its pairs to them.
     """
-    cut = make_outcome(make_job(), pairs=12, noise=0.0001)
+    cut = an_outcome(a_job(), pairs=12, noise=0.0001)
     comparison, environment = cut.job.comparison_ids()[0], cut.environment.environment_id
-    record(engine, None, None, cut)
+    keep(engine, cut)
     assert answers(engine, {comparison: Protocol()}, [environment])[:3] == (
         set(),
         {(comparison, 0): 12},
         {},
     )
     assert rows(engine, "SELECT verdict FROM speedup") == [("insufficient",)]
-    record(engine, None, None, make_outcome(make_job(), pairs=18, noise=0.0001, seed=1))
+    keep(engine, an_outcome(a_job(), pairs=18, noise=0.0001, seed=1))
     assert answers(engine, {comparison: Protocol()}, [environment])[:3] == (
         {(comparison, 0)},
         {},
@@ -117,32 +103,25 @@ def test_pairs_reached_decide_not_pairs_requested(
     assert rows(engine, "SELECT verdict, pairs FROM speedup") == [("faster", 30)]
 
 
-def test_each_round_needs_its_pairs(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_each_round_needs_its_pairs(engine: Engine) -> None:
     """Many pairs in one round do not stand in for another round that was cut short."""
     protocol = Protocol(rounds=2)
     for number, pairs in enumerate((300, 5)):
-        job = make_job(protocol=protocol).model_copy(update={"round": number})
-        record(engine, None, None, make_outcome(job, pairs=pairs, seed=number))
+        job = a_job(protocol=protocol).model_copy(update={"round": number})
+        keep(engine, an_outcome(job, pairs=pairs, seed=number))
     (comparison,) = job.comparison_ids()
     found = answers(engine, {comparison: protocol}, [CPU.environment_id])
     assert (found.answered, found.pairs) == ({(comparison, 0)}, {(comparison, 1): 5})
     assert rows(engine, "SELECT verdict FROM speedup") == [("insufficient",)]
 
 
-def test_pairs_of_other_environments_do_not_add_up(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_pairs_of_other_environments_do_not_add_up(engine: Engine) -> None:
     """Twenty pairs on each of two machines are no forty pairs."""
     there = Environment(device="cpu", device_name="Another CPU")
-    outcomes = [
-        make_outcome(make_job(), pairs=20),
-        make_outcome(make_job(), pairs=20, environment=there),
-    ]
+    outcomes = [an_outcome(a_job(), pairs=20), an_outcome(a_job(), pairs=20, environment=there)]
     for outcome in outcomes:
-        record(engine, None, None, outcome)
-    (comparison,) = make_job().comparison_ids()
+        keep(engine, outcome)
+    (comparison,) = a_job().comparison_ids()
     found = answers(
         engine,
         {comparison: Protocol()},
@@ -151,15 +130,13 @@ def test_pairs_of_other_environments_do_not_add_up(
     assert (found.answered, found.pairs) == (set(), {(comparison, 0): 20})
 
 
-def test_wrong_pairs_count_until_right_ones_suffice(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_wrong_pairs_count_until_right_ones_suffice(engine: Engine) -> None:
     """A few right pairs do not displace a whole attempt that a flag marks as wrong; enough of them
     do.
     """
-    record(engine, None, None, make_outcome(make_job(), flags=["state_changed"]))
+    keep(engine, an_outcome(a_job(), flags=["state_changed"]))
     for seed, (pairs, expected) in enumerate([(5, ("state_changed", 45)), (30, ("", 35))], start=1):
-        record(engine, None, None, make_outcome(make_job(), pairs=pairs, seed=seed))
+        keep(engine, an_outcome(a_job(), pairs=pairs, seed=seed))
         assert rows(engine, "SELECT flags, pairs FROM speedup") == [expected]
 
 
@@ -167,18 +144,16 @@ def test_wrong_pairs_count_until_right_ones_suffice(
     ("flag", "pairs"),
     [("contended", 80), ("warmup_not_converged", 60), ("low_priority", 80), ("pass_skipped", 80)],
 )
-def test_noisy_pairs_count_like_any(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, flag: str, pairs: int
-) -> None:
+def test_noisy_pairs_count_like_any(engine: Engine, flag: str, pairs: int) -> None:
     """A flag that does not mark the measurement as wrong takes no pair away but those of an
     unfinished warm-up.
     """
-    record(engine, None, None, make_outcome(make_job(), flags=[flag]))
-    record(engine, None, None, make_outcome(make_job(), seed=1))
+    keep(engine, an_outcome(a_job(), flags=[flag]))
+    keep(engine, an_outcome(a_job(), seed=1))
     assert rows(engine, "SELECT flags, pairs FROM speedup") == [(flag, pairs)]
 
 
-def test_doubted_answers(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+def test_doubted_answers(engine: Engine) -> None:
     """Flagged, unclear and failed answers are found by themselves, for measuring them again."""
     kinds = {
         32: {"flags": ["contended"]},
@@ -187,9 +162,9 @@ def test_doubted_answers(engine: Engine, make_job: MakeJob, make_outcome: MakeOu
         128: {},
     }
     for size, how in kinds.items():
-        record(engine, None, None, make_outcome(make_job(size), **how))
+        keep(engine, an_outcome(a_job(size), **how))
     for doubt, size in (("flagged", 32), ("unclear", 64), ("failed", 96)):
-        assert doubted(engine, doubt, [CPU.environment_id]) == set(make_job(size).comparison_ids())
+        assert doubted(engine, doubt, [CPU.environment_id]) == set(a_job(size).comparison_ids())
 
 
 @pytest.mark.parametrize(
@@ -202,29 +177,19 @@ def test_doubted_answers(engine: Engine, make_job: MakeJob, make_outcome: MakeOu
         ("timeout", Protocol(timeout_s=999), False),
     ],
 )
-def test_failures(
-    *,
-    engine: Engine,
-    make_job: MakeJob,
-    make_outcome: MakeOutcome,
-    reason: str,
-    requested: Protocol,
-    expected: bool,
-) -> None:
+def test_failures(*, engine: Engine, reason: str, requested: Protocol, expected: bool) -> None:
     """Failures that answer the question are answers; a time-out only while no more time is
     allowed.
     """
-    outcome = make_outcome(make_job(), failures=[Failure(arm=1, reason=reason, message="so")])
+    outcome = an_outcome(a_job(), failures=[Failure(arm=1, reason=reason, message="so")])
     assert is_answered(engine, [outcome], requested) is expected
 
 
-def test_other_environments_and_versions(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_other_environments_and_versions(engine: Engine) -> None:
     """Neither another machine's answer nor that of an older method version counts."""
-    outcome = make_outcome(make_job(version=1))
-    record(engine, None, None, outcome)
-    old, new = outcome.job.comparison_ids()[0], make_job(version=2).comparison_ids()[0]
+    outcome = an_outcome(a_job(version=1))
+    keep(engine, outcome)
+    old, new = outcome.job.comparison_ids()[0], a_job(version=2).comparison_ids()[0]
     assert answers(engine, {old: Protocol()}, ["elsewhere"]).answered == set()
     found = answers(
         engine, {old: Protocol(), new: Protocol()}, [outcome.environment.environment_id]
@@ -232,18 +197,18 @@ def test_other_environments_and_versions(
     assert found.answered == {(old, 0)}
 
 
-def test_sweeps(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+def test_sweeps(engine: Engine) -> None:
     """The list of sweeps counts comparisons, answers and jobs."""
-    jobs = [make_job(size) for size in (32, 64, 96)]
+    jobs = [a_job(size) for size in (32, 64, 96)]
     row = submit_sweep(engine, NewSweep("quick", "text", "Does it pay?"), jobs, jobs)
     me = owners.owner()
     first, second = queue.claim(engine, row, owner=me, limit=2)
-    record(engine, first.row, me, make_outcome(first.job))
+    record(engine, first.row, me, an_outcome(first.job))
     record(
         engine,
         second.row,
         me,
-        make_outcome(second.job, failures=[Failure(arm=1, reason="crash", message="so")]),
+        an_outcome(second.job, failures=[Failure(arm=1, reason="crash", message="so")]),
     )
     (sweep,) = queries.sweep_summaries(engine)
     shown = {
@@ -266,23 +231,23 @@ def test_sweeps(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) ->
     }  # fmt: skip
 
 
-def test_sweep_by_name(engine: Engine, make_job: MakeJob) -> None:
+def test_sweep_by_name(engine: Engine) -> None:
     """A name that is not there is answered with the nearest ones."""
     with pytest.raises(StoreError, match="no sweep called quick; there is none yet"):
         queries.find_sweep(engine, "quick")
-    submit_sweep(engine, NewSweep("quickstart", "text", "?"), make_job().comparisons(), [])
+    submit_sweep(engine, NewSweep("quickstart", "text", "?"), a_job().comparisons(), [])
     assert queries.find_sweep(engine, "quickstart")["text"] == "text"
     with pytest.raises(StoreError, match="did you mean quickstart"):
         queries.find_sweep(engine, "quickstrat")
 
 
-def test_rows_of_a_sweep(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+def test_rows_of_a_sweep(engine: Engine) -> None:
     """The rows of a view that belong to a sweep become a data frame, in the view's order; those of
     other sweeps are left out.
     """
     for size in (96, 64, 32):
-        record(engine, None, None, make_outcome(make_job(size)))
-    submit_sweep(engine, NewSweep("two", "text", "?"), [make_job(96), make_job(64)], [])
+        keep(engine, an_outcome(a_job(size)))
+    submit_sweep(engine, NewSweep("two", "text", "?"), [a_job(96), a_job(64)], [])
     frame = queries.sweep_rows(engine, "two", "speedup")[["tokens", "method"]]
     assert frame.to_dict("records") == [
         {"tokens": 16, "method": "topk"},

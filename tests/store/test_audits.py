@@ -12,7 +12,7 @@ import pytest
 from store.errors import StoreError
 from store.open.engine import Engine, connect
 from store.read.audits import measured_sweep
-from store.write.record import record, record_imported
+from store.write.record import record_imported
 from store.write.submission import NewSweep, submit_sweep
 from store.write.traces import StatedTie, TraceFile, record_traces
 from sweeps.analysis.audit.measured import profile_notes
@@ -25,7 +25,7 @@ from sweeps.model.outcome import MetricValue, Outcome
 from tests.fixtures.device_traces import DEVICE_US, a_trace
 from tests.fixtures.ncu_tables import CASTS, raw_page
 from tests.fixtures.sql_rows import rows
-from tests.store.conftest import an_outcome
+from tests.store.conftest import an_outcome, keep
 from tests.store.profile_fixtures import CPU, GPU, Classes, a_profile_job, a_profiled_outcome
 from tests.webapp.simulated import job, outcome, store_outcomes, tome, topk, with_medians
 
@@ -42,7 +42,7 @@ def stored(path: Path, outcome: Outcome) -> Engine:
         (outcome.job.comparison(pair), outcome.job.content_hashes) for pair in outcome.job.pairs
     ]
     submit_sweep(engine, NewSweep("trial", "text", "What pays?"), requested, [])
-    record(engine, None, None, outcome)
+    keep(engine, outcome)
     return engine
 
 
@@ -181,10 +181,7 @@ def test_an_arm_that_was_timed_and_profiled(tmp_path: Path, newest: str) -> None
         latencies,
     )
     # of the rounds of the profile, on a machine that is slower meanwhile
-    slower = (
-        {"latency": 34.0},
-        {"latency": 17.0},
-    )
+    slower = ({"latency": 34.0}, {"latency": 17.0})
     outcomes = [with_metrics(profile, slower), timed]
     engine = connect(str(tmp_path / "s.db"))
     requested = [
@@ -194,7 +191,7 @@ def test_an_arm_that_was_timed_and_profiled(tmp_path: Path, newest: str) -> None
     ]
     submit_sweep(engine, NewSweep("trial", "text", "What pays?"), requested, [])
     for each in outcomes if newest == "latency" else reversed(outcomes):
-        record(engine, None, None, each)
+        keep(engine, each)
     seen = rows(engine, "SELECT method, kind, latency_ms FROM arm ORDER BY kind, method")
     assert [tuple(row.values()) for row in seen] == [
         ("dense", "latency", 10.0),
@@ -205,10 +202,7 @@ def test_an_arm_that_was_timed_and_profiled(tmp_path: Path, newest: str) -> None
     table = measured_sweep(engine, "trial", lambda method, _: method)
     assert [
         (row.label, row.latency_ms, row.throughput) for row in table.rows if row.device_ms is None
-    ] == [
-        ("dense", 10.0, 100.0),
-        ("topk", 5.0, 200.0),
-    ]
+    ] == [("dense", 10.0, 100.0), ("topk", 5.0, 200.0)]
     assert [row.latency_ms for row in table.rows if row.device_ms is not None] == [34, 17]
     # the MACs of a test are not the model's
     assert {rule for _, rule in found(engine)} <= {"catalogue_macs"}

@@ -3,33 +3,30 @@ answers by `reanalyse` alone.
 """
 
 import json
-from collections.abc import Callable
 
 import numpy as np
 import pytest
 from sqlalchemy import Engine
 
 from store.write.calibrations import freeze_calibrations
-from store.write.record import reanalyse, record, record_imported
+from store.write.record import reanalyse, record_imported
 from store.write.submission import NewSweep, submit_sweep
 from sweeps.model.job import Job
-from sweeps.model.outcome import SAME_COUNTS, Outcome
+from sweeps.model.outcome import SAME_COUNTS
 from sweeps.stats.visits import FLOOR_SD
 from tests.fixtures.sql_rows import rows
-from tests.store.conftest import CPU, pooled
+from tests.store.conftest import CPU, a_job, an_outcome, keep, pooled
 
-MakeJob = Callable[..., Job]
-MakeOutcome = Callable[..., Outcome]
 TAU = 0.02
 HERE = [CPU.environment_id]
 
 
-def repeats(engine: Engine, job: Job, make_outcome: MakeOutcome, processes: int = 8) -> None:
+def repeats(engine: Engine, job: Job, processes: int = 8) -> None:
     """A calibration sweep whose job ran in fresh processes that differ by `TAU`."""
     submit_sweep(engine, NewSweep("calibration", "text", "?"), [job], [])
     bias = np.random.default_rng(3).normal(0, TAU, processes)
     outcomes = [
-        make_outcome(job, speedups=(1.5 * np.exp(b),), noise=0.005, seed=n)
+        an_outcome(job, speedups=(1.5 * np.exp(b),), noise=0.005, seed=n)
         for n, b in enumerate(bias)
     ]
     record_imported(
@@ -37,13 +34,11 @@ def repeats(engine: Engine, job: Job, make_outcome: MakeOutcome, processes: int 
     )
 
 
-def test_the_term_is_estimated_and_stored(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_the_term_is_estimated_and_stored(engine: Engine) -> None:
     """Eight processes that differ by 2 % are found to, with an interval, once however often it is
     computed.
     """
-    repeats(engine, make_job(64), make_outcome)
+    repeats(engine, a_job(64))
     (found,) = freeze_calibrations(engine, "calibration", HERE)
     assert found["tau_low"] < TAU < found["tau_high"]
     assert found["tau"] < found["process_sd"] < found["tau_high"]
@@ -57,33 +52,29 @@ def test_the_term_is_estimated_and_stored(
     assert again["calibration_id"] == found["calibration_id"]
 
 
-def test_one_process_gives_no_calibration(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_one_process_gives_no_calibration(engine: Engine) -> None:
     """Nothing is estimated from one process, from another environment, or from a sweep that is not
     there.
     """
-    repeats(engine, make_job(64), make_outcome, processes=1)
+    repeats(engine, a_job(64), processes=1)
     assert freeze_calibrations(engine, "calibration", HERE) == []
     assert freeze_calibrations(engine, "calibration", ["elsewhere"]) == []
     assert freeze_calibrations(engine, "none", HERE) == []
 
 
-def test_calibrating_changes_new_attempts_alone(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_calibrating_changes_new_attempts_alone(engine: Engine) -> None:
     """What was measured before keeps its interval until `reanalyse`; what is measured after starts
     from the new spread.
     """
-    record(engine, None, None, make_outcome(make_job(96)))
-    repeats(engine, make_job(64), make_outcome)
+    keep(engine, an_outcome(a_job(96)))
+    repeats(engine, a_job(64))
     figures = "SELECT * FROM effect_row ORDER BY comparison_id, metric"
     before = rows(engine, figures)
     assert [row["calibration_id"] for row in before] == [None, None]
     assert [row["effect_se"] for row in before if row["rounds"] == 1] == [pytest.approx(FLOOR_SD)]
     (found,) = freeze_calibrations(engine, "calibration", HERE)
     assert rows(engine, figures) == before
-    record(engine, None, None, make_outcome(make_job(128), seed=1))
+    keep(engine, an_outcome(a_job(128), seed=1))
     after = rows(engine, figures)
     (new,) = [row for row in after if row not in before]
     assert (new["effect_se"], new["calibration_id"]) == (
@@ -103,40 +94,33 @@ def test_calibrating_changes_new_attempts_alone(
     assert sorted(len(json.loads(row["processes"])) for row in final) == [1, 1, 8]
 
 
-def test_another_size_class_keeps_the_default(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_another_size_class_keeps_the_default(engine: Engine) -> None:
     """A model of another size class, or another environment, is not measured with this
     calibration.
     """
-    repeats(engine, make_job(64), make_outcome)
+    repeats(engine, a_job(64))
     freeze_calibrations(engine, "calibration", HERE)
-    outcome = make_outcome(make_job(128))
+    outcome = an_outcome(a_job(128))
     large = tuple(arm.model_copy(update={"parameters": 86_000_000}) for arm in outcome.arms)
     other = CPU.model_copy(update={"facts": {"cores": "4"}})
     record_imported(
         engine,
-        [
-            outcome.model_copy(update={"arms": large}),
-            make_outcome(make_job(160), environment=other),
-        ],
+        [outcome.model_copy(update={"arms": large}), an_outcome(a_job(160), environment=other)],
     )
     found = rows(engine, "SELECT effect_se, calibration_id FROM effect_row WHERE tokens > 40")
     assert [tuple(row.values()) for row in found] == [(pytest.approx(FLOOR_SD), None)] * 2
 
 
 @pytest.mark.parametrize("noise", [0.01, 0.03])
-def test_attempts_of_two_calibrations_are_pooled(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, noise: float
-) -> None:
+def test_attempts_of_two_calibrations_are_pooled(engine: Engine, noise: float) -> None:
     """An attempt of before a calibration and one of after it start from the spread that the newer
     one carries.
     """
-    first, second = (make_outcome(make_job(96), seed=n, noise=noise) for n in range(2))
-    record(engine, None, None, first)
-    repeats(engine, make_job(64), make_outcome)
+    first, second = (an_outcome(a_job(96), seed=n, noise=noise) for n in range(2))
+    keep(engine, first)
+    repeats(engine, a_job(64))
     (found,) = freeze_calibrations(engine, "calibration", HERE)
-    record(engine, None, None, second)
+    keep(engine, second)
     (row,) = rows(engine, "SELECT * FROM effect_row WHERE tokens = 36")
     assert row["calibration_id"] == found["calibration_id"]
     assert len(json.loads(row["processes"])) == 2
@@ -147,17 +131,15 @@ def test_attempts_of_two_calibrations_are_pooled(
     assert row["effect_se"] > pooled([first, second]).se
 
 
-def test_arms_of_the_same_work_keep_the_default(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_arms_of_the_same_work_keep_the_default(engine: Engine) -> None:
     """A calibration is about arms that do other work; those with the baseline's counts start from
     the default spread.
     """
-    repeats(engine, make_job(64), make_outcome)
+    repeats(engine, a_job(64))
     (frozen,) = freeze_calibrations(engine, "calibration", HERE)
-    other = make_outcome(make_job(96))
+    other = an_outcome(a_job(96))
     counts = {name: getattr(other.arms[0], name) for name in SAME_COUNTS}
-    same = make_outcome(make_job(128))
+    same = an_outcome(a_job(128))
     same = same.model_copy(
         update={"arms": tuple(arm.model_copy(update=counts) for arm in same.arms)}
     )

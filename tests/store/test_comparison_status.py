@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from sqlalchemy import Engine
 
 from store.read.quality import beside_controls, states
-from store.write.record import record
 from store.write.submission import NewSweep, submit_sweep
 from sweeps.model.job import Arm, Pair, Step
 from tests.fixtures.quality_states import filled, found_states
+from tests.store.conftest import keep
 from tests.store.language_fixtures import NOW, a_quality_job, a_reading
 
 
@@ -59,7 +59,7 @@ def test_a_tuned_arm_is_paired_with_its_control(engine: Engine) -> None:
         spoilt,
         a_reading(without, (0.0, -0.4)),
     ):
-        record(engine, None, None, outcome)
+        keep(engine, outcome)
     found = beside_controls(engine, "tuned", control_of).set_index("params")
     row = found.loc['{"ngrams":500}']
     assert (row["control"], row["control_params"]) == ("tuned", '{"ngrams":0}')

@@ -2,19 +2,16 @@
 measured break-even.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 from sqlalchemy import Engine
 
-from store.write.record import reanalyse, record
+from store.write.record import reanalyse
 from store.write.submission import NewSweep, submit_sweep
-from sweeps.model.job import Job
-from sweeps.model.outcome import Outcome
 from tests.fixtures.sql_rows import rows
+from tests.store.conftest import a_job, an_outcome, keep
 
-MakeJob = Callable[..., Job]
-MakeOutcome = Callable[..., Outcome]
 SIZES = (32, 64, 96, 128, 160, 192, 224)
 LAUNCH, PER_TOKEN = 1e-3, 20e-6
 EXTRA, SAVED = 0.6e-3, 0.4
@@ -22,16 +19,11 @@ EXTRA, SAVED = 0.6e-3, 0.4
 equal at 75 tokens."""
 
 
-def store(
-    engine: Engine,
-    make_job: MakeJob,
-    make_outcome: MakeOutcome,
-    speedups: Sequence[float] | None = None,
-) -> None:
+def store(engine: Engine, speedups: Sequence[float] | None = None) -> None:
     """A curve of times that are launch + work, of an arm that is equal to the baseline at 75
     tokens.
     """
-    jobs = [make_job(size) for size in SIZES]
+    jobs = [a_job(size) for size in SIZES]
     submit_sweep(engine, NewSweep("curve", "text", "?"), jobs, [])
     for place, job in enumerate(jobs):
         assert job.condition.image_size is not None
@@ -42,7 +34,7 @@ def store(
             if speedups
             else seconds / (LAUNCH + EXTRA + PER_TOKEN * (1 - SAVED) * tokens)
         )
-        outcome = make_outcome(job, speedups=(truth,))
+        outcome = an_outcome(job, speedups=(truth,))
         assert outcome.samples is not None
         level = seconds / outcome.samples.seconds[0][0]
         samples = outcome.samples.model_copy(
@@ -57,16 +49,14 @@ def store(
             )
             for arm, share in zip(outcome.arms, shares, strict=True)
         )
-        record(engine, None, None, outcome.model_copy(update={"samples": samples, "arms": arms}))
+        keep(engine, outcome.model_copy(update={"samples": samples, "arms": arms}))
 
 
-def test_launch_and_work_of_both_sides(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_launch_and_work_of_both_sides(engine: Engine) -> None:
     """Seconds, seconds per GMAC and the break-even of a curve by launch + work are found, and the
     model fits.
     """
-    store(engine, make_job, make_outcome)
+    store(engine)
     (found,) = rows(engine, "SELECT * FROM cost_model")
     truth = {
         "alpha_baseline": LAUNCH,
@@ -84,6 +74,8 @@ def test_launch_and_work_of_both_sides(
         "GMAC",
     )
     assert found["misfit_p"] > 0.01
+    reanalyse(engine)
+    assert rows(engine, "SELECT * FROM cost_model") == [found]
     assert found["predicted_x_low"] < 75 < found["predicted_x_high"]
     (claim,) = rows(engine, "SELECT x, x_low, x_high FROM break_even WHERE axis = 'tokens'")
     assert claim["x_low"] < 75 < claim["x_high"]
@@ -91,22 +83,9 @@ def test_launch_and_work_of_both_sides(
     assert claim["x_high"] - claim["x_low"] > found["predicted_x_high"] - found["predicted_x_low"]
 
 
-def test_speedups_of_another_shape_are_a_misfit(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_speedups_of_another_shape_are_a_misfit(engine: Engine) -> None:
     """Speed-ups that go up and down with the size do not come from launch + work."""
-    store(engine, make_job, make_outcome, (0.7, 0.9, 0.75, 1.0, 1.2, 1.05, 1.3))
+    store(engine, (0.7, 0.9, 0.75, 1.0, 1.2, 1.05, 1.3))
     (found,) = rows(engine, "SELECT verdict, misfit_p FROM cost_model")
     assert found["verdict"] == "misfit"
     assert found["misfit_p"] < 0.01
-
-
-def test_reanalyse_rebuilds_it(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
-    """The same row comes back, once."""
-    store(engine, make_job, make_outcome)
-    before = rows(engine, "SELECT * FROM cost_model")
-    reanalyse(engine)
-    assert rows(engine, "SELECT * FROM cost_model") == before
-    assert len(before) == 1

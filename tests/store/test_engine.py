@@ -20,8 +20,7 @@ from store.read.user_sql import run_query
 from store.rows.location import location, network_file_system
 from store.rows.transactions import writing
 from store.write import record
-from sweeps.model.job import Job
-from sweeps.model.outcome import Outcome
+from tests.store.conftest import a_job, an_outcome
 
 MOUNTS = {"/": "ext4", "/home": "nfs4", "/home/me/local disk": "xfs"}
 
@@ -159,12 +158,6 @@ def test_damaged_file(engine: Engine, path: Path) -> None:
         connect(str(path))
 
 
-def test_bad_urls() -> None:
-    """A URL for which there is no driver is refused in a line."""
-    with pytest.raises(StoreError, match="is no usable database URL"):
-        connect("nonsense://me@host/db")
-
-
 def test_read_only_folder(open_folder: Path) -> None:
     """A folder that cannot be written to is named when a store is to be created there."""
     if os.geteuid() != 0:
@@ -190,9 +183,7 @@ def test_read_only_file(open_folder: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_full_disk_loses_nothing(
-    engine: Engine, make_job: Callable[..., Any], make_outcome: Callable[..., Any]
-) -> None:
+def test_full_disk_loses_nothing(engine: Engine) -> None:
     """When the file cannot grow the error states it, what was stored stays, and recording goes on
     once there is room.
     """
@@ -200,7 +191,7 @@ def test_full_disk_loses_nothing(
     event.listen(
         engine, "checkout", lambda raw, *_: raw.execute(f"PRAGMA max_page_count = {room['pages']}")
     )
-    outcomes = [make_outcome(make_job(16 * size), pairs=300, seed=size) for size in range(2, 60)]
+    outcomes = [an_outcome(a_job(16 * size), pairs=300, seed=size) for size in range(2, 60)]
     stored = 0
     with pytest.raises(StoreError, match="disk is full"):  # noqa: PT012 - the loop finds out when it is full
         for outcome in outcomes:
@@ -246,17 +237,11 @@ def test_network_file_system(path: str, kind: str | None) -> None:
     assert network_file_system(Path(path), MOUNTS) == kind
 
 
-def test_store_in_a_read_only_folder_is_read(
-    engine: Engine,
-    path: Path,
-    make_job: Callable[..., Job],
-    make_outcome: Callable[..., Outcome],
-    open_folder: Path,
-) -> None:
+def test_store_in_a_read_only_folder_is_read(engine: Engine, path: Path, open_folder: Path) -> None:
     """Where SQLite can make no files beside it, as on a read-only mount, a store is read all the
     same, and stays as it is.
     """
-    record.record(engine, None, None, make_outcome(make_job()))
+    record.record(engine, None, None, an_outcome(a_job()))
     engine.dispose()
     closed = open_folder / "store.db"
     shutil.copy(path, closed)
@@ -277,16 +262,12 @@ def test_store_in_a_read_only_folder_is_read(
 
 
 def test_a_log_in_a_read_only_folder_is_named(
-    engine: Engine,
-    path: Path,
-    make_job: Callable[..., Job],
-    make_outcome: Callable[..., Outcome],
-    open_folder: Path,
+    engine: Engine, path: Path, open_folder: Path
 ) -> None:
     """Without its write-ahead log a store would lack its newest rows; the message names what to
     copy.
     """
-    record.record(engine, None, None, make_outcome(make_job()))
+    record.record(engine, None, None, an_outcome(a_job()))
     closed = open_folder / "store.db"
     for suffix in ("", "-wal"):
         shutil.copy(f"{path}{suffix}", f"{closed}{suffix}")
@@ -313,18 +294,12 @@ def damaged(path: Path, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_a_damaged_store_ends_in_a_line(
-    engine: Engine,
-    path: Path,
-    make_job: Callable[..., Job],
-    make_outcome: Callable[..., Outcome],
-    seed: int,
-) -> None:
+def test_a_damaged_store_ends_in_a_line(engine: Engine, path: Path, seed: int) -> None:
     """Whatever bytes are wrong, reading works or names the file, in a line without the parts of a
     URL.
     """
     for size in (64, 128, 224):
-        record.record(engine, None, None, make_outcome(make_job(size)))
+        record.record(engine, None, None, an_outcome(a_job(size)))
     engine.dispose()
     damaged(path, seed)
     read = (

@@ -5,7 +5,6 @@ named.
 import csv
 import io
 import re
-from collections.abc import Callable
 from math import exp
 
 import numpy as np
@@ -31,14 +30,10 @@ from store.read.evidence.evidence_checks import (
 )
 from store.write.record import record_imported
 from store.write.submission import NewSweep, submit_sweep
-from sweeps.model.job import Job
-from sweeps.model.outcome import Failure, Outcome
+from sweeps.model.outcome import Failure
 from sweeps.stats.pooling import ratio_verdict
 from tests.fixtures.sql_rows import rows
-from tests.store.conftest import an_evaluation, in_visits, two_slots
-
-MakeJob = Callable[..., Job]
-MakeOutcome = Callable[..., Outcome]
+from tests.store.conftest import a_job, an_evaluation, an_outcome, in_visits, two_slots
 
 
 def evidence(engine: Engine, number: int = 0, **place: str) -> PointEvidence:
@@ -80,13 +75,11 @@ def numbers(text: str) -> list[float]:
     return [float(number) for number in re.findall(r"-?\d+\.\d+", text)]
 
 
-def test_one_attempt_ends_in_the_stored_verdict(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_one_attempt_ends_in_the_stored_verdict(engine: Engine) -> None:
     """A clear speed-up: the printed rule computes to the printed interval, and names the comparison
     that decides.
     """
-    record_imported(engine, [make_outcome(make_job(), speedups=(1.5,))])
+    record_imported(engine, [an_outcome(a_job(), speedups=(1.5,))])
     found = evidence(engine)
     timed = check_stored(found)
     lines = {line.what: line for line in worked_rule(timed)}
@@ -103,12 +96,11 @@ def test_one_attempt_ends_in_the_stored_verdict(
 
 
 @pytest.mark.parametrize("truths", [(1.4, 1.41, 1.4), (1.4, 1.5, 1.6)])
-def test_pooled_attempts(engine: Engine, make_job: MakeJob, truths: tuple[float, ...]) -> None:
+def test_pooled_attempts(engine: Engine, truths: tuple[float, ...]) -> None:
     """Runs that agree, and such whose own spread becomes the error; the rule states which."""
     for run, truth in enumerate(truths):
         record_imported(
-            engine,
-            in_visits(make_job(), 2, speedups=(truth,), seed=run, ended_at=1.79e9 + 100 * run),
+            engine, in_visits(a_job(), 2, speedups=(truth,), seed=run, ended_at=1.79e9 + 100 * run)
         )
     found = evidence(engine)
     timed = check_stored(found)
@@ -128,16 +120,13 @@ def test_pooled_attempts(engine: Engine, make_job: MakeJob, truths: tuple[float,
     "case",
     [(1.0, 0.05, "unclear"), (0.8, 0.01, "slower"), (1.3, 0.01, "faster"), (1.0, 0.002, "same")],
 )
-def test_each_verdict_has_its_comparison(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, case: tuple[float, float, str]
-) -> None:
+def test_each_verdict_has_its_comparison(engine: Engine, case: tuple[float, float, str]) -> None:
     """The numbers in the last line are those that the rule compares; `same` takes several
     visits.
     """
     speedup, noise, verdict = case
     record_imported(
-        engine,
-        in_visits(make_job(), 6 if verdict == "same" else 1, speedups=(speedup,), noise=noise),
+        engine, in_visits(a_job(), 6 if verdict == "same" else 1, speedups=(speedup,), noise=noise)
     )
     found = evidence(engine)
     timed = check_stored(found)
@@ -152,15 +141,13 @@ def test_each_verdict_has_its_comparison(
     assert all(f"{end:.3f}" in how for end in decisive.get(verdict, (result.low, result.high)))
 
 
-def test_flagged_attempts_are_shown_and_not_used(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_flagged_attempts_are_shown_and_not_used(engine: Engine) -> None:
     """One that a flag marks as wrong stands among the attempts, and the answer rests on the
     others.
     """
-    wrong = make_outcome(make_job(), speedups=(3.0,), flags=("consistency_check_failed",))
+    wrong = an_outcome(a_job(), speedups=(3.0,), flags=("consistency_check_failed",))
     record_imported(
-        engine, [wrong, make_outcome(make_job(), speedups=(1.5,), seed=1, flags=("contended",))]
+        engine, [wrong, an_outcome(a_job(), speedups=(1.5,), seed=1, flags=("contended",))]
     )
     found = evidence(engine)
     timed = check_stored(found)
@@ -169,23 +156,21 @@ def test_flagged_attempts_are_shown_and_not_used(
     assert [each.row.attempt for each in timed.attempts] == [2]
 
 
-def test_quarantined_short_and_unsettled_answers(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_quarantined_short_and_unsettled_answers(engine: Engine) -> None:
     """Each of the first two has its reason in the last line; of an attempt that was not settled the
     later half counts.
     """
-    record_imported(engine, [make_outcome(make_job(64), flags=("thermal_slowdown",))])
+    record_imported(engine, [an_outcome(a_job(64), flags=("thermal_slowdown",))])
     found = evidence(engine)
     assert "slowed" in worked_rule(check_stored(found))[-1].how
     (question,) = rows(engine, "SELECT comparison_id FROM effect_row")
-    record_imported(engine, [make_outcome(make_job(96), pairs=10)])
+    record_imported(engine, [an_outcome(a_job(96), pairs=10)])
     ids = {row["comparison_id"] for row in rows(engine, "SELECT comparison_id FROM effect_row")} - {
         question["comparison_id"]
     }
     short = point_evidence(engine, ids.pop())
     assert worked_rule(check_stored(short))[-1].how.startswith("10 pairs, fewer than the")
-    record_imported(engine, [make_outcome(make_job(128), flags=("warmup_not_converged",))])
+    record_imported(engine, [an_outcome(a_job(128), flags=("warmup_not_converged",))])
     (unsettled,) = rows(
         engine, "SELECT comparison_id, n FROM effect_row WHERE flags = 'warmup_not_converged'"
     )
@@ -195,26 +180,22 @@ def test_quarantined_short_and_unsettled_answers(
     assert (running_speedups(last)[0].number, len(shown_pairs(last))) == (21, 40)
 
 
-def test_too_few_pairs_for_an_interval(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_too_few_pairs_for_an_interval(engine: Engine) -> None:
     """Five pairs that vary much have an estimate and no interval; every part of the evidence still
     stands.
     """
-    record_imported(engine, [make_outcome(make_job(), pairs=5, noise=2.0)])
+    record_imported(engine, [an_outcome(a_job(), pairs=5, noise=2.0)])
     found = evidence(engine)
     timed = check_stored(found)
     assert "Interval" in {finding.check for finding in findings(found, timed) if finding.noise}
     assert [line.how for line in worked_rule(timed) if line.what == "Interval"] == ["there is none"]
 
 
-def test_two_slots_show_the_baseline_against_itself(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_two_slots_show_the_baseline_against_itself(engine: Engine) -> None:
     """The second column is 4 % slower in each round: the null contrast shows it, and the findings
     call it no chance.
     """
-    record_imported(engine, [two_slots(make_outcome(make_job(), speedups=(1.5,), noise=0.01))])
+    record_imported(engine, [two_slots(an_outcome(a_job(), speedups=(1.5,), noise=0.01))])
     found = evidence(engine)
     timed = check_stored(found)
     (null,) = null_contrasts(timed)
@@ -236,17 +217,15 @@ def test_two_slots_show_the_baseline_against_itself(
     assert [first[f"place_{name}"] for name in ("baseline_1", "arm", "baseline_2")] == [1, 2, 0]
 
 
-def test_findings_of_noise_and_of_an_effect(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_findings_of_noise_and_of_an_effect(engine: Engine) -> None:
     """Of an arm without an effect the interval and the signs raise a doubt; of a large effect
     nothing does.
     """
     record_imported(
         engine,
         [
-            make_outcome(make_job(64), speedups=(1.5,)),
-            make_outcome(make_job(96), speedups=(1.0,), noise=0.05),
+            an_outcome(a_job(64), speedups=(1.5,)),
+            an_outcome(a_job(96), speedups=(1.0,), noise=0.05),
         ],
     )
     by_effect = {}
@@ -260,9 +239,7 @@ def test_findings_of_noise_and_of_an_effect(
     assert {"Interval", "Sign of each pair"} <= by_effect["unclear"]
 
 
-def test_readings_lie_beside_the_pairs(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_readings_lie_beside_the_pairs(engine: Engine) -> None:
     """Counters become rates between readings; those of the second attempt follow the pairs of the
     first.
     """
@@ -273,7 +250,7 @@ def test_readings_lie_beside_the_pairs(
         "foreign_s": (0.5, 0.9),
     }
     outcomes = [
-        make_outcome(make_job(), seed=seed).model_copy(update={"system_series": series})
+        an_outcome(a_job(), seed=seed).model_copy(update={"system_series": series})
         for seed in (0, 1)
     ]
     record_imported(engine, outcomes)
@@ -287,12 +264,10 @@ def test_readings_lie_beside_the_pairs(
     assert foreign == pytest.approx([0.5, 0.2, 0.5, 0.2])
 
 
-def test_failures_are_shown_with_their_traceback(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_failures_are_shown_with_their_traceback(engine: Engine) -> None:
     """No times, and every attempt with what it reported."""
     failure = Failure(arm=1, reason="error", message="<b>no</b>", detail="Traceback\nKeyError: 1")
-    record_imported(engine, [make_outcome(make_job(), failures=[failure])])
+    record_imported(engine, [an_outcome(a_job(), failures=[failure])])
     found = evidence(engine)
     assert found.failed
     assert not found.timed
@@ -300,17 +275,15 @@ def test_failures_are_shown_with_their_traceback(
     assert found.attempts[0].arms["arm"] == {}
 
 
-def test_an_answer_elsewhere_is_named(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_an_answer_elsewhere_is_named(engine: Engine) -> None:
     """The newest place is shown by default, each by its host, and a place without an answer is
     refused with those that have one.
     """
     record_imported(
         engine,
         [
-            make_outcome(make_job(), host="old"),
-            make_outcome(make_job(), host="new", ended_at=1_790_000_100.0),
+            an_outcome(a_job(), host="old"),
+            an_outcome(a_job(), host="new", ended_at=1_790_000_100.0),
         ],
     )
     newest = evidence(engine)
@@ -323,13 +296,11 @@ def test_an_answer_elsewhere_is_named(
         evidence(engine, host="else")
 
 
-def test_unknown_ids_are_refused_with_the_nearest(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_unknown_ids_are_refused_with_the_nearest(engine: Engine) -> None:
     """A typing error names the id that begins alike, a question's id the comparison that answers
     it.
     """
-    record_imported(engine, [make_outcome(make_job())])
+    record_imported(engine, [an_outcome(a_job())])
     found = evidence(engine)
     with pytest.raises(StoreError, match=f"nearest: {found.comparison_id}"):
         point_evidence(engine, found.comparison_id[:-1] + "x")
@@ -357,27 +328,25 @@ def test_unknown_ids_are_refused_with_the_nearest(
     )
 
 
-def test_requested_and_unanswered(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_requested_and_unanswered(engine: Engine) -> None:
     """A comparison of a sweep that nothing has measured yet; and which sweeps request a measured
     one.
     """
-    job = make_job()
+    job = a_job()
     submit_sweep(
         engine, NewSweep("one", "name: one", "Why?"), [(each, {}) for each in job.comparisons()], []
     )
     with pytest.raises(StoreError, match="requested, but has no answer yet"):
         point_evidence(engine, job.comparison_ids()[0])
-    record_imported(engine, [make_outcome(job)])
+    record_imported(engine, [an_outcome(job)])
     assert [(each.name, each.text) for each in evidence(engine).requested_by] == [
         ("one", "name: one")
     ]
 
 
-def test_accuracy_has_its_answer_and_attempts(engine: Engine, make_job: MakeJob) -> None:
+def test_accuracy_has_its_answer_and_attempts(engine: Engine) -> None:
     """What is not timed has no pairs, and all else."""
-    record_imported(engine, [an_evaluation(make_job(kind="accuracy"))])
+    record_imported(engine, [an_evaluation(a_job(kind="accuracy"))])
     found = evidence(engine)
     assert found.timed == ()
     assert found.place.host == ""
@@ -385,11 +354,9 @@ def test_accuracy_has_its_answer_and_attempts(engine: Engine, make_job: MakeJob)
     assert [each.used for each in found.attempts] == [True]
 
 
-def test_pairs_survive_a_round_trip_through_csv(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_pairs_survive_a_round_trip_through_csv(engine: Engine) -> None:
     """Every time is written without loss."""
-    outcome = make_outcome(make_job())
+    outcome = an_outcome(a_job())
     record_imported(engine, [outcome])
     table = pair_rows(evidence(engine), "latency")
     text = io.StringIO()
@@ -403,13 +370,11 @@ def test_pairs_survive_a_round_trip_through_csv(
     )
 
 
-def test_mean_times_that_disagree_are_flagged(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_mean_times_that_disagree_are_flagged(engine: Engine) -> None:
     """8 % faster in 70 % of its forwards, twice as slow in the others: the ratio of means is
     stored, and a flag beside it.
     """
-    outcome = two_slots(make_outcome(make_job(), speedups=(1.08,), pairs=100))
+    outcome = two_slots(an_outcome(a_job(), speedups=(1.08,), pairs=100))
     assert outcome.samples is not None
     seconds = [
         (first, arm * (2.16 if index % 10 in {1, 4, 7} else 1), again)

@@ -7,7 +7,6 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,11 @@ import pytest
 from sqlalchemy import Engine, inspect, text
 
 from store.open.engine import connect
-from store.write.record import reanalyse, record
-from sweeps.model.job import Job
+from store.write.record import reanalyse
 from sweeps.model.kinds import KINDS, KindSpec
 from sweeps.model.metrics import METRICS, MetricSpec
 from sweeps.model.outcome import MetricValue, Outcome
-from tests.store.conftest import submit
+from tests.store.conftest import a_job, an_outcome, keep, submit
 
 ROOT = Path(__file__).parents[2]
 MIGRATION = '''"""What a worker reports of the first call, in the tables of arms and effects."""
@@ -55,9 +53,6 @@ print(run_query(sys.argv[1], "SELECT host, first_call_s FROM speedup ORDER BY ho
 with engine.connect() as connection:
     print(compare_metadata(MigrationContext.configure(connection), model_metadata()))
 """
-
-MakeJob = Callable[..., Job]
-MakeOutcome = Callable[..., Outcome]
 
 
 @pytest.fixture
@@ -97,20 +92,14 @@ def with_toy(outcome: Outcome) -> Outcome:
 )
 @pytest.mark.usefixtures("toy")
 def test_a_declared_metric_and_kind_are_stored_and_shown(
-    *,
-    path: Path,
-    engine: Engine,
-    make_job: MakeJob,
-    make_outcome: MakeOutcome,
-    kind: str,
-    metrics: set[str],
+    *, path: Path, engine: Engine, kind: str, metrics: set[str]
 ) -> None:
     """The views `effect`, `speedup` and `arm` have them once the store is opened again."""
     engine.dispose()
     again = connect(str(path))
     assert "toy_energy" in {column["name"] for column in inspect(again).get_columns("arm")}
-    job = make_job().model_copy(update={"kind": kind})
-    assert record(again, None, None, with_toy(make_outcome(job)))
+    job = a_job().model_copy(update={"kind": kind})
+    assert keep(again, with_toy(an_outcome(job)))
     for view, value in (("effect", "effect"), ("speedup", "speedup")):
         found: dict[str, Any] = {row["metric"]: row for row in rows(again, view)}
         assert set(found) == metrics
@@ -122,17 +111,11 @@ def test_a_declared_metric_and_kind_are_stored_and_shown(
 
 
 def test_a_metric_added_as_contributing_describes_is_read_on_a_store_made_before(
-    *,
-    tmp_path: Path,
-    path: Path,
-    engine: Engine,
-    make_job: MakeJob,
-    make_outcome: MakeOutcome,
-    monkeypatch: pytest.MonkeyPatch,
+    *, tmp_path: Path, path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Commands that only read have its column, and leave the store as it is."""
-    submit(engine, [job := make_job()], "tiny")
-    record(engine, None, None, make_outcome(job))
+    submit(engine, [job := a_job()], "tiny")
+    keep(engine, an_outcome(job))
     engine.dispose()
     source = tmp_path / "source"
     for folder in ("sweeps", "store", "orchestrator", "workers", "webapp"):
@@ -168,14 +151,12 @@ def test_a_metric_added_as_contributing_describes_is_read_on_a_store_made_before
     assert path.read_bytes() == before
 
 
-def test_a_column_of_speedup_needs_two_files(
-    tmp_path: Path, path: Path, engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_a_column_of_speedup_needs_two_files(tmp_path: Path, path: Path, engine: Engine) -> None:
     """A field of an outcome becomes a column by its name in `ReportedColumns` and a migration;
     stores of today gain it.
     """
-    outcome = make_outcome(make_job())
-    record(engine, None, None, outcome)
+    outcome = an_outcome(a_job())
+    keep(engine, outcome)
     engine.dispose()
     (tmp_path / "outcome.json").write_text(outcome.model_dump_json())
     source = tmp_path / "source"

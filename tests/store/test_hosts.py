@@ -2,21 +2,19 @@
 implementations are not pooled.
 """
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from sqlalchemy import Engine, text
 
-from store.write.record import reanalyse, record
+from store.write.record import reanalyse
 from store.write.submission import NewSweep, submit_sweep
 from sweeps.model.job import Job
 from sweeps.model.outcome import Failure, Outcome
 from tests.fixtures.sql_rows import rows
+from tests.store.conftest import a_job, an_outcome, keep
 
-MakeJob = Callable[..., Job]
-MakeOutcome = Callable[..., Outcome]
 CURVES = """SELECT host, axis, verdict, points, points_missing, x FROM break_even WHERE axis <> 'image_size' ORDER BY host, axis"""
 
 
@@ -33,102 +31,90 @@ def routed(outcome: Outcome, implementation: str, arm: int = 1) -> Outcome:
     return outcome.model_copy(update={"arms": tuple(arms)})
 
 
-def test_attempts_of_two_hosts_are_not_pooled(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_attempts_of_two_hosts_are_not_pooled(engine: Engine) -> None:
     """The same environment on two hosts gives two rows with their own speed-ups; a second attempt
     joins its own host's.
     """
-    job = make_job()
+    job = a_job()
     for host, speedup, seed in (("a", 1.5, 0), ("b", 2.0, 1), ("a", 1.5, 2)):
-        record(engine, None, None, make_outcome(job, speedups=(speedup,), seed=seed, host=host))
+        keep(engine, an_outcome(job, speedups=(speedup,), seed=seed, host=host))
     found = rows(engine, "SELECT host, speedup, pairs FROM speedup ORDER BY host")
     assert [(row["host"], row["pairs"]) for row in found] == [("a", 80), ("b", 40)]
     assert [row["speedup"] for row in found] == pytest.approx([1.5, 2.0], rel=0.02)
 
 
-def test_points_of_two_hosts_are_not_spliced(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_points_of_two_hosts_are_not_spliced(engine: Engine) -> None:
     """Points shared out between two hosts are two curves, each of which lacks what the other
     measured; a whole one none.
     """
-    jobs = [make_job(size) for size in (64, 128, 224, 384)]
+    jobs = [a_job(size) for size in (64, 128, 224, 384)]
     requested(engine, jobs)
     for job, speedup, host in zip(jobs, (0.7, 0.9, 1.2, 1.5), "abab", strict=True):
-        record(engine, None, None, make_outcome(job, speedups=(speedup,), host=host))
+        keep(engine, an_outcome(job, speedups=(speedup,), host=host))
     found = rows(engine, CURVES)
     assert [(row["host"], row["axis"], row["points"], row["points_missing"]) for row in found] == [
         ("a", "gmacs", 2, 2), ("a", "tokens", 2, 2), ("b", "gmacs", 2, 2), ("b", "tokens", 2, 2),
     ]  # fmt: skip
     for job, speedup in zip(jobs, (0.7, 0.9, 1.2, 1.5), strict=True):
-        record(engine, None, None, make_outcome(job, speedups=(speedup,), host="c"))
+        keep(engine, an_outcome(job, speedups=(speedup,), host="c"))
     whole = [row for row in rows(engine, CURVES) if row["host"] == "c"]
     assert [(row["points"], row["points_missing"], row["verdict"]) for row in whole] == [
         (4, 0, "crossing")
     ] * 2
 
 
-def test_a_failure_is_no_missing_point(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_a_failure_is_no_missing_point(engine: Engine) -> None:
     """A size that ran out of memory is answered, though it is no point; the host that had the
     failure is named beside it.
     """
-    jobs = [make_job(size) for size in (64, 128, 4096)]
+    jobs = [a_job(size) for size in (64, 128, 4096)]
     requested(engine, jobs)
     for job in jobs[:2]:
-        record(engine, None, None, make_outcome(job, host="a"))
+        keep(engine, an_outcome(job, host="a"))
     lost = Failure(arm=1, reason="out_of_memory", message="too large")
-    record(engine, None, None, make_outcome(jobs[2], failures=[lost], host="a"))
+    keep(engine, an_outcome(jobs[2], failures=[lost], host="a"))
     assert {(row["points"], row["points_missing"]) for row in rows(engine, CURVES)} == {(2, 0)}
     assert [row["host"] for row in rows(engine, "SELECT host FROM failures")] == ["a"]
 
 
-def test_an_old_version_of_a_method_is_not_missing(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_an_old_version_of_a_method_is_not_missing(engine: Engine) -> None:
     """What was requested of an older version of a method, and is answered by the new one, does not
     leave a curve incomplete.
     """
-    requested(engine, [make_job(size) for size in (64, 128)])
-    jobs = [make_job(size, version=2) for size in (64, 128)]
+    requested(engine, [a_job(size) for size in (64, 128)])
+    jobs = [a_job(size, version=2) for size in (64, 128)]
     requested(engine, jobs)
     for job in jobs:
-        record(engine, None, None, make_outcome(job))
+        keep(engine, an_outcome(job))
     assert {(row["points"], row["points_missing"]) for row in rows(engine, CURVES)} == {(2, 0)}
 
 
-def test_curves_along_savings_keep_hosts_apart(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_curves_along_savings_keep_hosts_apart(engine: Engine) -> None:
     """Keep rates shared out between two hosts: a curve for each that has three of them, with the
     number that it lacks.
     """
-    jobs = [make_job(keep_rates=(rate,)) for rate in (0.9, 0.7, 0.5, 0.3)]
+    jobs = [a_job(keep_rates=(rate,)) for rate in (0.9, 0.7, 0.5, 0.3)]
     requested(engine, jobs)
     for place, (job, host) in enumerate(zip(jobs, "aaab", strict=True)):
-        outcome = make_outcome(job, speedups=(0.9 + place / 10,), host=host)
+        outcome = an_outcome(job, speedups=(0.9 + place / 10,), host=host)
         arms = (
             outcome.arms[0],
             outcome.arms[1].model_copy(update={"gmacs": outcome.arms[1].gmacs * (1 - place / 10)}),
         )
-        record(engine, None, None, outcome.model_copy(update={"arms": arms}))
+        keep(engine, outcome.model_copy(update={"arms": arms}))
     found = rows(
         engine, "SELECT host, points, points_missing FROM break_even WHERE axis = 'gmacs_saved'"
     )
     assert found == [{"host": "a", "points": 3, "points_missing": 1}]
 
 
-def test_reanalysis_rebuilds_rows_of_all_hosts(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_reanalysis_rebuilds_rows_of_all_hosts(engine: Engine) -> None:
     """The same rows come back, whatever the order in which they were derived first."""
-    jobs = [make_job(size, keep_rates=(0.3, 0.5, 0.7)) for size in (64, 128, 224)]
+    jobs = [a_job(size, keep_rates=(0.3, 0.5, 0.7)) for size in (64, 128, 224)]
     requested(engine, jobs)
     for host in "ab":
         for job in jobs[: 2 if host == "b" else 3]:
-            record(engine, None, None, make_outcome(job, speedups=(0.8, 1.1, 1.3), host=host))
+            keep(engine, an_outcome(job, speedups=(0.8, 1.1, 1.3), host=host))
     tables = ("effect_row", "break_even_row")
     before = {table: sorted(rows(engine, f"SELECT * FROM {table}"), key=str) for table in tables}
     with engine.begin() as connection:
@@ -140,26 +126,19 @@ def test_reanalysis_rebuilds_rows_of_all_hosts(
     } == before
 
 
-def test_attempts_of_two_routes_are_not_pooled(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_attempts_of_two_routes_are_not_pooled(engine: Engine) -> None:
     """Only attempts that ran by the newest one's implementation count, of the arm and of the
     baseline.
     """
-    job = make_job()
+    job = a_job()
 
     def store(
         implementation: str | None, speedup: float, ended_at: float, arm: int = 1
     ) -> tuple[Any, ...]:
-        outcome = make_outcome(
+        outcome = an_outcome(
             job, speedups=(speedup,), ended_at=1.79e9 + ended_at, seed=int(ended_at)
         )
-        record(
-            engine,
-            None,
-            None,
-            outcome if implementation is None else routed(outcome, implementation, arm),
-        )
+        keep(engine, outcome if implementation is None else routed(outcome, implementation, arm))
         (row,) = rows(
             engine, "SELECT implementation, pairs, round(speedup * 10) AS tenths FROM speedup"
         )
@@ -170,23 +149,3 @@ def test_attempts_of_two_routes_are_not_pooled(
     assert store("compiled", 1.5, 3) == ("compiled", 80, 15)
     assert store(None, 1.2, 4) == (None, 80, 12)
     assert store("compiled", 2.0, 5, arm=0) == (None, 40, 20)
-
-
-def test_a_route_tells_outcomes_apart(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
-    """An outcome is known again, and is another one with a implementation, which its payload
-    has.
-    """
-    outcome = make_outcome(make_job())
-    assert record(engine, None, None, outcome)
-    assert not record(engine, None, None, outcome)
-    assert record(engine, None, None, routed(outcome, "compiled"))
-    payloads = [
-        json.loads(row["payload"])
-        for row in rows(engine, "SELECT payload FROM attempt ORDER BY id")
-    ]
-    assert [[arm["implementation"] for arm in payload["arms"]] for payload in payloads] == [
-        [None, None],
-        [None, "compiled"],
-    ]

@@ -2,26 +2,25 @@
 counts as answered.
 """
 
-import json
 import zlib
-from typing import Any
 
 import numpy as np
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine
 
 from store.derive.payloads import TextScoreStore
 from store.errors import StoreError
 from store.read.answers import answers
-from store.read.user_sql import run_query
 from store.write import queue
-from store.write.record import reanalyse, record
+from store.write.record import reanalyse
 from store.write.submission import NewSweep, stricter, submit_sweep
 from sweeps.geometry.llm_geometry import languages
 from sweeps.model.job import DENSE, Pair, Protocol
 from sweeps.model.outcome import Failure, Outcome
 from sweeps.stats.quality import compare_texts
 from sweeps.stats.visits import Visit, pool_visits
+from tests.fixtures.sql_rows import rows
+from tests.store.conftest import keep
 from tests.store.language_fixtures import (
     CPU,
     NOW,
@@ -38,11 +37,6 @@ DAY = 86_400.0
 HERE = [CPU.environment_id]
 
 
-def rows(engine: Engine, sql: str, **params: Any) -> list[dict[str, Any]]:
-    with engine.connect() as connection:
-        return [dict(row._mapping) for row in connection.execute(text(sql), params)]
-
-
 def submit(engine: Engine, *outcomes: Outcome) -> None:
     """Store a sweep that requests what the outcomes answer, and these."""
     requested = [
@@ -53,7 +47,7 @@ def submit(engine: Engine, *outcomes: Outcome) -> None:
     ]
     submit_sweep(engine, NewSweep("language", "text", "?"), requested, [])
     for outcome in outcomes:
-        record(engine, None, None, outcome)
+        keep(engine, outcome)
 
 
 def test_speed_has_three_metrics(engine: Engine) -> None:
@@ -61,7 +55,7 @@ def test_speed_has_three_metrics(engine: Engine) -> None:
     series; latency has none.
     """
     outcome = a_generation(a_generation_job())
-    record(engine, None, None, outcome)
+    keep(engine, outcome)
     found = {row["metric"]: row for row in rows(engine, "SELECT * FROM speedup")}
     assert set(found) == {"ttft", "tpot", "time_per_char"}
     assert outcome.samples is not None
@@ -90,7 +84,7 @@ def test_speed_has_three_metrics(engine: Engine) -> None:
 def test_nothing_of_a_generation_is_lost(engine: Engine) -> None:
     """The attempt keeps every series, and its analysis can be made anew from them."""
     outcome = a_generation(a_generation_job())
-    record(engine, None, None, outcome)
+    keep(engine, outcome)
     assert outcome.samples is not None
     kept = {row["metric"]: row["seconds"] for row in rows(engine, "SELECT * FROM sample_series")}
     assert set(kept) == set(outcome.samples.series)
@@ -107,11 +101,11 @@ def test_nothing_of_a_generation_is_lost(engine: Engine) -> None:
         rows(engine, f"SELECT * FROM {view} ORDER BY 1, 2")
         for view in ("speedup", "break_even", "generation")
     ] == before
-    assert not record(engine, None, None, outcome)
+    assert not keep(engine, outcome)
     other = outcome.samples.model_copy(
         update={"series": {**outcome.samples.series, "ttft": outcome.samples.series["tpot"]}}
     )
-    assert record(engine, None, None, outcome.model_copy(update={"samples": other}))
+    assert keep(engine, outcome.model_copy(update={"samples": other}))
 
 
 def test_break_even_along_the_prompt(engine: Engine) -> None:
@@ -159,7 +153,7 @@ def test_each_metric_has_the_macs_of_what_it_times(engine: Engine) -> None:
     whole run.
     """
     outcome = a_generation(a_generation_job())
-    record(engine, None, None, outcome)
+    keep(engine, outcome)
     network = languages()["llama-220m"]
     found = {row["metric"]: row for row in rows(engine, "SELECT * FROM speedup")}
     first, whole = network.macs(64, 0) / 1e9, network.macs(64, 31) / 1e9
@@ -179,10 +173,8 @@ def test_a_single_new_token_has_no_time_per_output_token(engine: Engine) -> None
     outcome = a_generation(a_generation_job(new_tokens=1))
     assert outcome.samples is not None
     series = {name: times for name, times in outcome.samples.series.items() if name != "tpot"}
-    record(
+    keep(
         engine,
-        None,
-        None,
         outcome.model_copy(
             update={"samples": outcome.samples.model_copy(update={"series": series})}
         ),
@@ -203,7 +195,7 @@ def test_a_series_that_is_no_time_is_no_measurement(engine: Engine, spoilt: floa
     samples = outcome.samples.model_copy(
         update={"series": {**outcome.samples.series, "ttft": broken}}
     )
-    record(engine, None, None, outcome.model_copy(update={"samples": samples}))
+    keep(engine, outcome.model_copy(update={"samples": samples}))
     assert rows(engine, "SELECT * FROM speedup") == []
     (why,) = rows(engine, "SELECT * FROM failures")
     assert "not positive and finite" in why["message"]
@@ -240,12 +232,10 @@ def test_the_view_language_shows_each_arm_once(engine: Engine) -> None:
     marks as wrong.
     """
     job = a_generation_job(arms=[larosa(0.5, kv_cache="virtual")], baselines=[DENSE, larosa(0.0)])
-    record(engine, None, None, a_generation(job, (1.0, 1.1, 1.5)))
-    record(engine, None, None, a_generation(job, (1.0, 1.1, 2.0), ended_at=NOW + DAY))
-    record(
+    keep(engine, a_generation(job, (1.0, 1.1, 1.5)))
+    keep(engine, a_generation(job, (1.0, 1.1, 2.0), ended_at=NOW + DAY))
+    keep(
         engine,
-        None,
-        None,
         a_generation(job, (1.0, 1.1, 3.0), ended_at=NOW + 2 * DAY, flags=["thermal_slowdown"]),
     )
     found = {row["arm_id"]: row for row in rows(engine, "SELECT * FROM generation")}
@@ -267,7 +257,7 @@ def test_the_view_language_shows_each_arm_once(engine: Engine) -> None:
         "",
     )
     assert dense["kv_bytes_resident"] - dense["kv_bytes_needed"] == 4096
-    record(engine, None, None, a_generation(a_generation_job(128), flags=["thermal_slowdown"]))
+    keep(engine, a_generation(a_generation_job(128), flags=["thermal_slowdown"]))
     assert {
         row["job_flags"]
         for row in rows(engine, "SELECT * FROM generation WHERE prompt_tokens = 128")
@@ -277,7 +267,7 @@ def test_the_view_language_shows_each_arm_once(engine: Engine) -> None:
 def test_quality_is_what_the_scores_say(engine: Engine) -> None:
     """The view equals the mathematics on the raw scores, and these can be read back."""
     outcome = a_reading(a_quality_job(weights="trained"), (0.0, 0.05))
-    record(engine, None, None, outcome)
+    keep(engine, outcome)
     (row,) = rows(engine, "SELECT * FROM quality")
     assert outcome.text_scores is not None
     found = compare_texts(outcome.text_scores, 0, 1)
@@ -302,31 +292,18 @@ def test_quality_is_what_the_scores_say(engine: Engine) -> None:
     before = rows(engine, "SELECT * FROM quality")
     assert reanalyse(engine) == 1
     assert rows(engine, "SELECT * FROM quality") == before
-    assert not record(engine, None, None, outcome)
+    assert not keep(engine, outcome)
 
 
 def test_another_vocabulary_has_no_agreement(engine: Engine) -> None:
     """Where two arms read other tokens, positions are not comparable: bits per byte are, and the
     rest is NULL.
     """
-    record(engine, None, None, a_reading(a_quality_job([stacked(0.5)]), tokens=(100, 78)))
+    keep(engine, a_reading(a_quality_job([stacked(0.5)]), tokens=(100, 78)))
     (row,) = rows(engine, "SELECT * FROM quality")
     assert (row["tokens_baseline"], row["tokens"]) == (20_000, 15_600)
     assert (row["top1_agreement"], row["kl"]) == (None, None)
     assert row["perplexity"] > row["perplexity_baseline"]
-
-
-def test_speed_and_quality_join(engine: Engine) -> None:
-    """One statement sets what an arm buys beside what it costs: same arm, model and weights."""
-    arms = [larosa(0.25), larosa(0.5)]
-    record(engine, None, None, a_generation(a_generation_job(arms=arms), (1.0, 1.2, 1.5)))
-    record(engine, None, None, a_reading(a_quality_job(arms), (0.0, 0.01, 0.08)))
-    joined = """SELECT s.params, s.speedup, q.bits_per_byte_change FROM speedup AS s
-      JOIN quality AS q ON q.arm_id = s.arm_id AND q.model = s.model AND q.weights = s.weights
-      WHERE s.metric = 'tpot' ORDER BY s.speedup"""
-    found = run_query(str(engine.url.database), joined)
-    assert [json.loads(row[0])["sparsity"] for row in found.rows] == [0.25, 0.5]
-    assert [round(row[2], 2) for row in found.rows] == [0.01, 0.08]
 
 
 def test_a_failed_reading_is_a_failure_of_quality(engine: Engine) -> None:
@@ -339,7 +316,7 @@ def test_a_failed_reading_is_a_failure_of_quality(engine: Engine) -> None:
         (0.0, float("nan"), 0.0),
         failures=[Failure(arm=2, reason="not_a_number", message="nan logits")],
     )
-    record(engine, None, None, outcome)
+    keep(engine, outcome)
     found = {row["params"]: row for row in rows(engine, "SELECT * FROM failures")}
     assert {(row["kind"], row["reason"]) for row in found.values()} == {
         ("quality", "error"),
@@ -353,10 +330,8 @@ def test_scores_that_contradict_themselves_are_refused(engine: Engine) -> None:
     outcome = a_reading(a_quality_job())
     assert outcome.text_scores is not None
     with pytest.raises(StoreError, match="bytes has 200 values for 7 windows"):
-        record(
+        keep(
             engine,
-            None,
-            None,
             outcome.model_copy(
                 update={"text_scores": outcome.text_scores.model_copy(update={"windows": 7})}
             ),
@@ -368,13 +343,13 @@ def test_quality_is_answered_by_as_many_characters(engine: Engine) -> None:
     any number.
     """
     job = a_quality_job(characters=1000)
-    record(engine, None, None, a_reading(job))
+    keep(engine, a_reading(job))
     (comparison,) = job.comparison_ids()
     done = {(comparison, 0)}
     assert answers(engine, {comparison: Protocol(characters=500)}, HERE).answered == done
     assert answers(engine, {comparison: Protocol(characters=10_000)}, HERE).answered == set()
     ended = a_quality_job(characters=10_000_000, seed=1)
-    record(engine, None, None, a_reading(ended, complete=True))
+    keep(engine, a_reading(ended, complete=True))
     (comparison,) = ended.comparison_ids()
     assert answers(engine, {comparison: Protocol()}, HERE).answered == {(comparison, 0)}
 
@@ -389,14 +364,14 @@ def test_quality_is_answered_by_the_tasks_that_were_requested(engine: Engine) ->
     )
     (comparison,) = requested.comparison_ids()
     assert job.comparison_ids() == (comparison,)
-    record(engine, None, None, a_reading(job))
+    keep(engine, a_reading(job))
     assert answers(engine, {comparison: requested.protocol}, HERE).answered == set()
     late = Failure(arm=None, reason="timeout", message="slow")
-    record(engine, None, None, a_reading(requested, ended_at=NOW + 1, failures=[late]))
+    keep(engine, a_reading(requested, ended_at=NOW + 1, failures=[late]))
     assert answers(engine, {comparison: requested.protocol}, HERE).answered == {(comparison, 0)}
     one = Protocol(characters=1000, tasks=("./a.yaml",))
     assert answers(engine, {comparison: one}, HERE).answered == set()
-    record(engine, None, None, a_reading(requested, ended_at=NOW + 2))
+    keep(engine, a_reading(requested, ended_at=NOW + 2))
     assert answers(engine, {comparison: one}, HERE).answered == {(comparison, 0)}
     assert (
         answers(
@@ -419,7 +394,7 @@ def test_every_metric_must_be_narrow(engine: Engine) -> None:
     a finer protocol.
     """
     outcome = a_generation(a_generation_job(), noise=0.001)
-    record(engine, None, None, outcome)
+    keep(engine, outcome)
     (comparison,) = outcome.job.comparison_ids()
     finer = Protocol(pairs_max=1000, half_width=0.1)
     assert answers(engine, {comparison: finer}, HERE).answered == {(comparison, 0)}
@@ -430,10 +405,8 @@ def test_every_metric_must_be_narrow(engine: Engine) -> None:
     series = {**outcome.samples.series, "ttft": tuple(map(tuple, wide.tolist()))}
     noisy = a_generation(a_generation_job(128), noise=0.001)
     assert noisy.samples is not None
-    record(
+    keep(
         engine,
-        None,
-        None,
         noisy.model_copy(update={"samples": noisy.samples.model_copy(update={"series": series})}),
     )
     (comparison,) = noisy.job.comparison_ids()
@@ -445,11 +418,8 @@ def test_a_time_out_is_tried_again_with_more_time_to_compile(engine: Engine) -> 
     job = a_generation_job(runtime="compile").model_copy(
         update={"protocol": Protocol(compile_timeout_s=60)}
     )
-    record(
-        engine,
-        None,
-        None,
-        a_generation(job, failures=[Failure(arm=1, reason="timeout", message="compiling")]),
+    keep(
+        engine, a_generation(job, failures=[Failure(arm=1, reason="timeout", message="compiling")])
     )
     (comparison,) = job.comparison_ids()
     assert answers(engine, {comparison: Protocol(compile_timeout_s=60)}, HERE).answered == {

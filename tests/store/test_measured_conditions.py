@@ -5,11 +5,10 @@ from sqlalchemy import Engine
 from store.read.advice.advice import AdviceRequest, at_batch
 from store.read.advice.condition_arms import MethodFacts
 from store.read.advice.timed_arms import measured_conditions, timed_conditions, timed_sizes
-from store.write.record import record
 from sweeps.model.job import Arm, Step
 from sweeps.model.outcome import Failure
 from sweeps.text.advice_text import advice_dict
-from tests.store.conftest import a_job, an_outcome, submit
+from tests.store.conftest import a_job, an_outcome, keep, submit
 
 DEIT = "deit_tiny_patch16_224"
 METHODS = MethodFacts(lambda method, params: f"{method} {params}", lambda _: "optimisation")
@@ -20,12 +19,7 @@ def swept(engine: Engine, threads: int, sizes: tuple[int, ...]) -> None:
     jobs = [a_job(size, (0.5, 0.7), threads=threads) for size in sizes]
     submit(engine, jobs, name=f"threads-{threads}")
     for number, job in enumerate(jobs):
-        record(
-            engine,
-            None,
-            None,
-            an_outcome(job, speedups=(1.2, 1.4), seed=number, ended_at=1.79e9 + number),
-        )
+        keep(engine, an_outcome(job, speedups=(1.2, 1.4), seed=number, ended_at=1.79e9 + number))
 
 
 def test_the_fullest_condition_is_first(engine: Engine) -> None:
@@ -68,7 +62,7 @@ def test_an_arm_that_always_failed(engine: Engine) -> None:
     job = planned.model_copy(update={"arms": (*planned.arms[:2], other)})
     submit(engine, [job])
     failed = Failure(arm=2, reason="out_of_memory", message="no memory left")
-    record(engine, None, None, an_outcome(job, speedups=(1.2, 1.4), failures=(failed,)))
+    keep(engine, an_outcome(job, speedups=(1.2, 1.4), failures=(failed,)))
     (condition,) = timed_conditions(engine, DEIT, 1)
     (alone,) = at_batch(engine, AdviceRequest(DEIT, 16, 1), METHODS, (condition,))
     assert condition.points == 1

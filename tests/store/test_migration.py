@@ -16,16 +16,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import (
-    CheckConstraint,
-    Column,
-    Engine,
-    Index,
-    MetaData,
-    String,
-    Table,
-    text,
-)
+from sqlalchemy import CheckConstraint, Column, Engine, Index, MetaData, String, Table, text
 
 from store.errors import StoreError
 from store.open import migration
@@ -36,6 +27,7 @@ from store.schema.tables import model_metadata
 from store.views import fingerprint
 from store.write import record
 from tests.orchestrator.commands import in_process
+from tests.store.conftest import a_job, an_outcome
 
 NEXT = '''"""A later version, which adds a column."""
 import sqlalchemy as sa
@@ -173,15 +165,9 @@ def test_the_fingerprint_of_tables_follows_columns_checks_and_indexes() -> None:
     assert made() == made()
 
 
-def test_a_later_version_keeps_everything(
-    *,
-    engine: Engine,
-    later: Callable[[str], Path],
-    make_job: Callable[..., Any],
-    make_outcome: Callable[..., Any],
-) -> None:
+def test_a_later_version_keeps_everything(*, engine: Engine, later: Callable[[str], Path]) -> None:
     """Rows and views of a store survive a migration of its tables, and nothing is left to do."""
-    record.record(engine, None, None, make_outcome(make_job()))
+    record.record(engine, None, None, an_outcome(a_job()))
     scripts = later(NEXT)
     for _ in range(2):
         migration.migrate(engine, scripts=scripts)

@@ -1,7 +1,6 @@
 """Which file a message about a full or a locked store names."""
 
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -12,8 +11,7 @@ from store.errors import StoreOutageError
 from store.open.engine import connect
 from store.rows.transactions import writing
 from store.write import record
-from sweeps.model.job import Job
-from sweeps.model.outcome import Outcome
+from tests.store.conftest import a_job, an_outcome
 
 
 @pytest.mark.parametrize("relative", [True, False])
@@ -34,13 +32,11 @@ def test_a_locked_store_is_named(
     assert str(refused.value).startswith(f"{path} ")
 
 
-def test_a_full_store_is_named(
-    engine: Engine, path: Path, make_job: Callable[..., Job], make_outcome: Callable[..., Outcome]
-) -> None:
+def test_a_full_store_is_named(engine: Engine, path: Path) -> None:
     """By its whole path, also while an outcome is recorded."""
     event.listen(engine, "checkout", lambda raw, *_: raw.execute("PRAGMA max_page_count = 1"))
     with pytest.raises(StoreOutageError) as refused:
-        record.record(engine, None, None, make_outcome(make_job(), pairs=3000))
+        record.record(engine, None, None, an_outcome(a_job(), pairs=3000))
     assert str(refused.value).startswith(f"{path} ")
     with pytest.raises(StoreOutageError) as refused, writing(engine) as connection:
         connection.execute(text("CREATE TABLE more AS SELECT zeroblob(1000000) AS x"))

@@ -263,10 +263,7 @@ def test_published_export_of_two_processes(tmp_path: Path) -> None:
     (found,) = nsys_profiles(trace)
     assert [
         (each.name, each.count, round(1e9 * each.seconds)) for each in found.profile.activities
-    ] == [
-        ("_ZouterK", 1, 1000),
-        ("_ZinnerK", 1, 100),
-    ]
+    ] == [("_ZouterK", 1, 1000), ("_ZinnerK", 1, 100)]
     assert (found.profile.forwards, found.kernels, found.kernels_in_file) == (1, 2, 5)
     assert found.profile.profiled_wall_s == pytest.approx(7e-6)
 

@@ -2,19 +2,16 @@
 that views gained with them.
 """
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 from sqlalchemy import Engine, text
 
 from store.read.queries import sweep_summaries
-from store.write.record import reanalyse, record, record_imported
+from store.write.record import reanalyse, record_imported
 from store.write.submission import label_stored_arms, store_arm_labels
 from sweeps.model.outcome import Failure
 from sweeps.stats.pooling import realised_share
 from tests.fixtures.sql_rows import rows
-from tests.store.conftest import MakeJob, MakeOutcome, submit
+from tests.store.conftest import a_job, an_outcome, keep, submit
 
 COUNTED = """
     SELECT r.id AS sweep, c.panel_id, s.environment, s.host, s.metric, max(s.threads) AS threads, count(*) AS points,
@@ -35,28 +32,21 @@ def summary(engine: Engine, name: str = "sweep") -> tuple[int, int, int]:
     return found["comparisons"], found["measured"], found["failures"]
 
 
-def test_counts_are_those_of_the_views(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_counts_are_those_of_the_views(engine: Engine) -> None:
     """After outcomes, an import from another host, a sweep submitted later, a failure that was
     tried again, and `reanalyse`.
     """
-    jobs = [make_job(size, (0.5, 0.7), batch_size=batch) for size in (64, 128) for batch in (1, 4)]
+    jobs = [a_job(size, (0.5, 0.7), batch_size=batch) for size in (64, 128) for batch in (1, 4)]
     submit(engine, jobs)
-    failed = make_outcome(jobs[0], failures=[Failure(arm=None, reason="error", message="so")])
-    record(engine, None, None, failed)
+    failed = an_outcome(jobs[0], failures=[Failure(arm=None, reason="error", message="so")])
+    keep(engine, failed)
     assert summary(engine) == (8, 0, 2)
     for number, job in enumerate(jobs):
-        record(
-            engine,
-            None,
-            None,
-            make_outcome(job, speedups=(1.5, 0.8), seed=number, ended_at=1.79e9 + number),
-        )
+        keep(engine, an_outcome(job, speedups=(1.5, 0.8), seed=number, ended_at=1.79e9 + number))
         check(engine)
     assert summary(engine) == (8, 8, 0)
     record_imported(
-        engine, [make_outcome(job, speedups=(1.4, 1.1), host="there") for job in jobs[:2]]
+        engine, [an_outcome(job, speedups=(1.4, 1.1), host="there") for job in jobs[:2]]
     )
     check(engine)
     submit(engine, jobs[:1], "second")
@@ -66,15 +56,13 @@ def test_counts_are_those_of_the_views(
     check(engine)
 
 
-def test_the_view_has_what_the_macs_promise(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_the_view_has_what_the_macs_promise(engine: Engine) -> None:
     """`speedup_macs` counts the method's own MACs; `realised_share` is the share of the logarithm
     that arrived.
     """
-    job = make_job(224, (0.5,))
-    outcome = make_outcome(job, speedups=(1.5,))
-    record(engine, None, None, outcome)
+    job = a_job(224, (0.5,))
+    outcome = an_outcome(job, speedups=(1.5,))
+    keep(engine, outcome)
     (row,) = rows(engine, "SELECT * FROM speedup")
     slow = ["speedup_slow", "speedup_slow_low", "speedup_slow_high"]
     assert list(row)[-8:] == [
@@ -103,14 +91,12 @@ def test_there_is_no_share_of_a_promise_of_nothing() -> None:
     assert realised_share(0.5, 2.0) == pytest.approx(-1)
 
 
-def test_labels_are_shown_where_they_are_stored(
-    engine: Engine, make_job: Callable[..., Any], make_outcome: Callable[..., Any]
-) -> None:
+def test_labels_are_shown_where_they_are_stored(engine: Engine) -> None:
     """Without a label the arm is named by its method and all parameters; a label that changed
     replaces the one before.
     """
-    job = make_job(224, (0.5,))
-    record(engine, None, None, make_outcome(job))
+    job = a_job(224, (0.5,))
+    keep(engine, an_outcome(job))
     labels = "SELECT arm_label FROM speedup"
     assert rows(engine, labels) == [{"arm_label": 'topk {"keep_rate":0.5,"layers":[3,6,9]}'}]
     for label in ("topk keep_rate=0.5", "topk half"):

@@ -47,7 +47,7 @@ from sweeps.model.outcome import Failure, Outcome
 from tests.fixtures.quality_states import filled, found_states
 from tests.orchestrator.commands import breakeven
 from tests.store import postgresql
-from tests.store.conftest import CLAIM, a_job, an_evaluation, an_outcome, submit
+from tests.store.conftest import CLAIM, a_job, an_evaluation, an_outcome, keep, submit
 from tests.store.language_fixtures import (
     a_generation,
     a_generation_job,
@@ -148,8 +148,8 @@ def submitted(engine: Engine, outcomes: list[Outcome]) -> None:
     ]
     submit_sweep(engine, NewSweep("language", "text", "?"), requested, [])
     for outcome in outcomes:
-        assert record(engine, None, None, outcome)
-        assert not record(engine, None, None, outcome)
+        assert keep(engine, outcome)
+        assert not keep(engine, outcome)
 
 
 def test_the_schema_is_that_of_the_tables(engines: tuple[Engine, Engine]) -> None:
@@ -261,7 +261,7 @@ def test_a_declared_metric_is_a_column_for_readers_and_writers(
     """
     place = postgresql.database(server, tmp_path.name)
     made = connect(place)
-    record(made, None, None, an_outcome(a_job()))
+    keep(made, an_outcome(a_job()))
     made.dispose()
     monkeypatch.setitem(
         METRICS, "toy_energy", MetricSpec(name="toy_energy", unit="J", label="toy energy")

@@ -4,7 +4,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from sqlalchemy import Engine, text
@@ -13,6 +12,7 @@ from store.open.engine import connect
 from store.write import queue
 from store.write.submission import NewSweep, submit_sweep
 from sweeps.model.job import Job
+from tests.store.conftest import a_job
 
 DISPATCHER = """
 import sys
@@ -38,8 +38,8 @@ def dispatcher(path: Path, sweep: int) -> "subprocess.Popen[str]":
     )
 
 
-def jobs(make_job: Callable[..., Job], count: int) -> list[Job]:
-    plain = make_job(32)
+def jobs(count: int) -> list[Job]:
+    plain = a_job(32)
     return [
         plain.model_copy(update={"condition": plain.condition.model_copy(update={"seed": seed})})
         for seed in range(count)
@@ -50,11 +50,11 @@ def submit(engine: Engine, planned: list[Job]) -> int:
     return submit_sweep(engine, NewSweep("sweep", "text", "?"), planned, planned)
 
 
-def test_two_writers_at_once(engine: Engine, path: Path, make_job: Callable[..., Job]) -> None:
+def test_two_writers_at_once(engine: Engine, path: Path) -> None:
     """Two dispatchers share a queue: every job is done once, none is lost, and neither sees an
     error.
     """
-    sweep = submit(engine, jobs(make_job, 60))
+    sweep = submit(engine, jobs(60))
     processes = [dispatcher(path, sweep) for _ in range(2)]
     outputs = [process.communicate() for process in processes]
     assert [errors for _, errors in outputs] == ["", ""]
@@ -67,11 +67,11 @@ def test_two_writers_at_once(engine: Engine, path: Path, make_job: Callable[...,
     assert queue.progress(engine, sweep).measured == 60
 
 
-def test_kill_minus_nine(engine: Engine, path: Path, make_job: Callable[..., Job]) -> None:
+def test_kill_minus_nine(engine: Engine, path: Path) -> None:
     """Killed at any moment: what was reported as stored is stored and whole, only jobs in flight go
     back, and all get done.
     """
-    sweep = submit(engine, jobs(make_job, 100))
+    sweep = submit(engine, jobs(100))
     process = dispatcher(path, sweep)
     assert process.stdout is not None
     printed = [process.stdout.readline() for _ in range(5)]

@@ -4,16 +4,18 @@ import time
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine
 
 from store.errors import StoreError
 from store.read.queries import sweep_summaries
 from store.rows.profiles import best_peaks, keep_peaks, load_profiles, record_profiles
 from store.rows.transactions import writing
-from store.write.record import reanalyse, record
+from store.write.record import reanalyse
 from store.write.submission import NewSweep, submit_sweep
 from sweeps.model.outcome import Failure
 from sweeps.model.profile import Activities, ArmProfile, Peaks
+from tests.fixtures.sql_rows import rows
+from tests.store.conftest import keep
 from tests.store.profile_fixtures import (
     CPU,
     NOW,
@@ -26,16 +28,11 @@ from tests.store.profile_fixtures import (
 TIMES: list[Any] = [{"device": 20.0, "host": 5.0}, {"device": 12.0, "host": 6.0}]
 
 
-def rows(engine: Engine, sql: str) -> list[dict[str, Any]]:
-    with engine.connect() as connection:
-        return [dict(row._mapping) for row in connection.execute(text(sql))]
-
-
 def test_nothing_of_a_profile_is_lost(engine: Engine) -> None:
     """An attempt gives back its very profiles, and the same outcome is known again."""
     outcome = a_profiled_outcome(a_profile_job(), TIMES)
-    assert record(engine, None, None, outcome)
-    assert not record(engine, None, None, outcome)
+    assert keep(engine, outcome)
+    assert not keep(engine, outcome)
     with engine.connect() as connection:
         assert load_profiles(connection, 1) == outcome.profiles
 
@@ -43,7 +40,7 @@ def test_nothing_of_a_profile_is_lost(engine: Engine) -> None:
 def test_differences_are_stored_with_their_intervals(engine: Engine) -> None:
     """The arm has them by class, its baseline has none, and nothing of them is lost."""
     outcome = with_changes(a_profiled_outcome(a_profile_job(), TIMES))
-    record(engine, None, None, outcome)
+    keep(engine, outcome)
     with engine.connect() as connection:
         assert load_profiles(connection, 1) == outcome.profiles
     found = {
@@ -69,19 +66,11 @@ def test_differences_are_stored_with_their_intervals(engine: Engine) -> None:
     assert row["baseline_arm_id"] == dense["arm_id"]
 
 
-def test_another_profile_is_another_outcome(engine: Engine) -> None:
-    """What was recorded is part of the digest by which an outcome is known."""
-    job = a_profile_job()
-    record(engine, None, None, a_profiled_outcome(job, TIMES))
-    changed = a_profiled_outcome(job, [TIMES[0], {"device": 11.0, "host": 6.0}])
-    assert record(engine, None, None, changed)
-
-
 def test_the_view_of_profiles(engine: Engine) -> None:
     """One row for each arm and class of time, with the arm, the machine, its peaks and the sums
     over operators.
     """
-    record(engine, None, None, a_profiled_outcome(a_profile_job(), TIMES, flags=["contended"]))
+    keep(engine, a_profiled_outcome(a_profile_job(), TIMES, flags=["contended"]))
     found = {
         (row["method"], row["time_class"]): row for row in rows(engine, "SELECT * FROM profile")
     }
@@ -111,7 +100,7 @@ def test_the_view_of_profiles(engine: Engine) -> None:
 
 def test_the_view_of_kernels(engine: Engine) -> None:
     """One row for each operator, longest first, with rates where work is known."""
-    record(engine, None, None, a_profiled_outcome(a_profile_job(), TIMES))
+    keep(engine, a_profiled_outcome(a_profile_job(), TIMES))
     found = rows(engine, "SELECT * FROM kernel WHERE method = 'dense' ORDER BY rank")
     assert [(row["name"], row["count"], row["ms"]) for row in found] == [
         ("aten::addmm", 48, pytest.approx(10.0)),
@@ -127,7 +116,7 @@ def test_walls_stand_beside_each_other(engine: Engine) -> None:
     """The effect of a profile job holds both walls and claims no ratio: a few forwards are no
     measurement of a speed-up.
     """
-    record(engine, None, None, a_profiled_outcome(a_profile_job(), TIMES))
+    keep(engine, a_profiled_outcome(a_profile_job(), TIMES))
     (row,) = rows(engine, "SELECT * FROM effect")
     assert (row["metric"], row["unit"], row["compared"], row["effect"], row["verdict"]) == (
         "forward_wall",
@@ -146,7 +135,7 @@ def test_walls_stand_beside_each_other(engine: Engine) -> None:
 def test_a_failed_arm_is_a_failure(engine: Engine) -> None:
     """Its comparison has the reason, and the baseline's profile stays."""
     failed = Failure(arm=1, reason="out_of_memory", message="no")
-    record(engine, None, None, a_profiled_outcome(a_profile_job(), TIMES, failures=[failed]))
+    keep(engine, a_profiled_outcome(a_profile_job(), TIMES, failures=[failed]))
     (row,) = rows(engine, "SELECT * FROM failures")
     assert (row["kind"], row["reason"]) == ("profile", "out_of_memory")
     assert {row["method"] for row in rows(engine, "SELECT * FROM profile")} == {"dense"}
@@ -155,9 +144,7 @@ def test_a_failed_arm_is_a_failure(engine: Engine) -> None:
 def test_a_missing_phase_is_no_answer(engine: Engine) -> None:
     """An outcome that holds neither a profile nor a failure of an arm is an error of the worker."""
     outcome = a_profiled_outcome(a_profile_job(), TIMES)
-    record(
-        engine, None, None, outcome.model_copy(update={"profiles": (outcome.profiles or ())[:1]})
-    )
+    keep(engine, outcome.model_copy(update={"profiles": (outcome.profiles or ())[:1]}))
     (row,) = rows(engine, "SELECT * FROM failures")
     assert "no profile of forward" in row["message"]
 
@@ -240,14 +227,14 @@ def test_an_unknown_counter_in_an_outcome(engine: Engine) -> None:
         profile.model_copy(update={"activities": (kernel,)}) for profile in outcome.profiles or ()
     )
     with pytest.raises(StoreError, match="warp_speed"):
-        record(engine, None, None, outcome.model_copy(update={"profiles": profiles}))
+        keep(engine, outcome.model_copy(update={"profiles": profiles}))
 
 
 def test_peaks_are_kept_by_machine(engine: Engine) -> None:
     """The best of each dtype and number of threads, whenever it was measured; those of a profile
     job name it.
     """
-    record(engine, None, None, a_profiled_outcome(a_profile_job(), TIMES))
+    keep(engine, a_profiled_outcome(a_profile_job(), TIMES))
     newer = Peaks(gflops=120.0, gb_per_s=11.0, dtype="float32", threads=2)
     half = Peaks(gflops=30.0, gb_per_s=11.0, dtype="bfloat16", threads=2)
     before = time.time()
@@ -274,7 +261,7 @@ def test_a_profiled_comparison_counts_as_measured(engine: Engine) -> None:
     submit_sweep(engine, NewSweep("why", "text", "Why?"), [(job.comparisons()[0], {})], [])
     assert [row["measured"] for row in sweep_summaries(engine)] == [0]
     failed = Failure(arm=1, reason="out_of_memory", message="no")
-    record(engine, None, None, a_profiled_outcome(job, TIMES, failures=[failed]))
+    keep(engine, a_profiled_outcome(job, TIMES, failures=[failed]))
     assert [(row["measured"], row["failures"]) for row in sweep_summaries(engine)] == [(0, 1)]
-    record(engine, None, None, a_profiled_outcome(job, TIMES, ended_at=NOW + 60))
+    keep(engine, a_profiled_outcome(job, TIMES, ended_at=NOW + 60))
     assert [(row["measured"], row["failures"]) for row in sweep_summaries(engine)] == [(1, 0)]

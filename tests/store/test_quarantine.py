@@ -2,8 +2,7 @@
 and leave the question open.
 """
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 from sqlalchemy import Engine
@@ -11,15 +10,13 @@ from sqlalchemy import Engine
 from store.read.answers import answers, doubted
 from store.read.queries import execution_rows
 from store.read.user_sql import run_query
-from store.write.record import reanalyse, record
+from store.write.record import reanalyse
 from store.write.submission import NewSweep, submit_sweep
-from sweeps.model.job import Job, Protocol
-from sweeps.model.outcome import MetricValue, Outcome
+from sweeps.model.job import Protocol
+from sweeps.model.outcome import MetricValue
 from tests.fixtures.sql_rows import rows
-from tests.store.conftest import CPU
+from tests.store.conftest import CPU, a_job, an_outcome, keep
 
-MakeJob = Callable[..., Job]
-MakeOutcome = Callable[..., Outcome]
 HEAT = ("thermal_slowdown",)
 SHOWN = "SELECT verdict, flags, pairs, rounds FROM speedup"
 
@@ -29,15 +26,13 @@ def shown(engine: Engine) -> tuple[object, ...]:
     return tuple(row.values())
 
 
-def test_a_point_that_was_only_measured_on_a_slowed_machine_has_no_verdict(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_a_point_that_was_only_measured_on_a_slowed_machine_has_no_verdict(engine: Engine) -> None:
     """Its figures are shown with the reason, it is on no curve, it is not answered, and `flagged`
     finds it.
     """
-    job = make_job()
+    job = a_job()
     submit_sweep(engine, NewSweep("sweep", "text", "?"), [job], [])
-    record(engine, None, None, make_outcome(job, speedups=(3.0,), flags=["contended", *HEAT]))
+    keep(engine, an_outcome(job, speedups=(3.0,), flags=["contended", *HEAT]))
     assert shown(engine) == ("quarantined", "contended,thermal_slowdown", 40, 1)
     (comparison,) = job.comparison_ids()
     found = answers(engine, {comparison: Protocol()}, [CPU.environment_id])
@@ -54,21 +49,17 @@ def test_a_point_that_was_only_measured_on_a_slowed_machine_has_no_verdict(
     assert shown(engine)[0] == "quarantined"
 
 
-def test_another_attempt_stands_alone(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_another_attempt_stands_alone(engine: Engine) -> None:
     """Whichever came first, and by its own pairs alone: too few of them are too few."""
-    job = make_job()
+    job = a_job()
     (comparison,) = job.comparison_ids()
-    record(engine, None, None, make_outcome(job, speedups=(3.0,), flags=HEAT))
-    record(engine, None, None, make_outcome(job, speedups=(1.5,), pairs=5, seed=1))
+    keep(engine, an_outcome(job, speedups=(3.0,), flags=HEAT))
+    keep(engine, an_outcome(job, speedups=(1.5,), pairs=5, seed=1))
     assert shown(engine) == ("insufficient", "", 5, 1)
     found = answers(engine, {comparison: Protocol()}, [CPU.environment_id])
     assert (found.answered, found.pairs, found.quarantined) == (set(), {(comparison, 0): 5}, {})
-    record(engine, None, None, make_outcome(job, speedups=(1.5,), seed=2))
-    record(
-        engine, None, None, make_outcome(job, speedups=(3.0,), seed=3, flags=("quota_throttled",))
-    )
+    keep(engine, an_outcome(job, speedups=(1.5,), seed=2))
+    keep(engine, an_outcome(job, speedups=(3.0,), seed=3, flags=("quota_throttled",)))
     assert shown(engine) == ("faster", "", 45, 2)
     assert answers(engine, {comparison: Protocol()}, [CPU.environment_id]).answered == {
         (comparison, 0)
@@ -76,26 +67,24 @@ def test_another_attempt_stands_alone(
     assert doubted(engine, "flagged", [CPU.environment_id]) == set()
 
 
-def test_wrong_but_not_slowed_comes_before_slowed(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_wrong_but_not_slowed_comes_before_slowed(engine: Engine) -> None:
     """An attempt that is wrong for another reason answers, as before; a quarantined one beside it
     counts no pair.
     """
-    job = make_job()
+    job = a_job()
     for seed, flags in enumerate((HEAT, ("state_changed",))):
-        record(engine, None, None, make_outcome(job, seed=seed, flags=flags))
+        keep(engine, an_outcome(job, seed=seed, flags=flags))
     assert shown(engine) == ("faster", "state_changed", 40, 1)
 
 
 @pytest.mark.parametrize("attempts", [1, 6])
 def test_energy_of_a_slowed_machine_has_no_verdict_and_memory_has(
-    *, engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, attempts: int
+    *, engine: Engine, attempts: int
 ) -> None:
     """Heat changes what a forward takes, not how much memory it needs."""
-    job = make_job()
+    job = a_job()
     for n in range(attempts):
-        outcome = make_outcome(job, seed=n, ended_at=1_790_000_000.0 + 100 * n, flags=HEAT)
+        outcome = an_outcome(job, seed=n, ended_at=1_790_000_000.0 + 100 * n, flags=HEAT)
         arms = []
         for arm, joules, memory in zip(
             outcome.arms, (2.0, 1.6 + 0.01 * (n % 2)), (500.0, 400.0), strict=True
@@ -105,7 +94,7 @@ def test_energy_of_a_slowed_machine_has_no_verdict_and_memory_has(
                 MetricValue(name=name, value=value, unit=unit) for name, value, unit in read
             )
             arms.append(arm.model_copy(update={"metrics": metrics}))
-        record(engine, None, None, outcome.model_copy(update={"arms": tuple(arms)}))
+        keep(engine, outcome.model_copy(update={"arms": tuple(arms)}))
     found = {
         row["metric"]: row["verdict"] for row in rows(engine, "SELECT metric, verdict FROM effect")
     }
@@ -128,18 +117,13 @@ def test_energy_of_a_slowed_machine_has_no_verdict_and_memory_has(
     ],
 )
 def test_sql_finds_quarantined_attempts(
-    *,
-    engine: Engine,
-    make_job: MakeJob,
-    make_outcome: MakeOutcome,
-    flags: Sequence[str],
-    expected: str | None,
+    *, engine: Engine, flags: Sequence[str], expected: str | None
 ) -> None:
     """The view has the reasons, in the order of their declarations, and what the monitors read."""
-    outcome = make_outcome(make_job(), flags=flags).model_copy(
+    outcome = an_outcome(a_job(), flags=flags).model_copy(
         update={"system_metrics": {"cpu_mhz_min": 1200.0}}
     )
-    record(engine, None, None, outcome)
+    keep(engine, outcome)
     sql = "SELECT quarantine, json_extract(system_metrics, '$.cpu_mhz_min') AS mhz FROM execution"
     assert run_query(engine.url.database, sql).rows == [(expected, 1200.0)]
     counted = run_query(
@@ -148,44 +132,19 @@ def test_sql_finds_quarantined_attempts(
     assert counted == [(int("thermal" in (expected or "")),)]
 
 
-def test_attempts_of_a_sweep(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+def test_attempts_of_a_sweep(engine: Engine) -> None:
     """Each attempt once, with what it measured and its readings; those of other sweeps are left
     out.
     """
-    job, other = make_job(keep_rates=(0.5, 0.7)), make_job(64)
+    job, other = a_job(keep_rates=(0.5, 0.7)), a_job(64)
     submit_sweep(engine, NewSweep("sweep", "text", "?"), [job], [])
     for n, each in enumerate((job, job, other)):
-        record(
+        keep(
             engine,
-            None,
-            None,
-            make_outcome(each, speedups=(1.5, 1.2)[: len(each.pairs)], seed=n, flags=HEAT[: n % 2]),
+            an_outcome(each, speedups=(1.5, 1.2)[: len(each.pairs)], seed=n, flags=HEAT[: n % 2]),
         )
     frame = execution_rows(engine, "sweep")
     assert list(frame["comparison_ids"]) == [sorted(job.comparison_ids())] * 2
     assert list(frame["quarantine"].fillna("")) == ["", "thermal_slowdown"]
     assert list(frame["system_metrics"]) == [{"load": 0.5}] * 2
     assert execution_rows(engine, "none").empty
-
-
-def test_series_are_kept_and_tell_outcomes_apart(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
-    """An outcome with readings between rounds is another than one without, and comes back whole
-    from its JSON.
-    """
-    plain = make_outcome(make_job())
-    series = {"seconds": (0.2, 0.4), "rounds": (3.0, 6.0), "cpu_mhz": (None, 2000.0)}
-    read = plain.model_copy(update={"system_series": series})
-    assert record(engine, None, None, plain)
-    assert record(engine, None, None, read)
-    assert not record(engine, None, None, Outcome.model_validate_json(read.model_dump_json()))
-    payloads = [
-        json.loads(row["payload"])
-        for row in rows(engine, "SELECT payload FROM attempt ORDER BY id")
-    ]
-    assert [payload["system_series"] is None for payload in payloads] == [True, False]
-    with pytest.raises(ValueError, match="the columns of system_series differ in length"):
-        Outcome.model_validate(
-            read.model_dump() | {"system_series": {"seconds": (0.2,), "load": (1.0, 1.0)}}
-        )

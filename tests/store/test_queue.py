@@ -2,8 +2,6 @@
 dispatchers that died.
 """
 
-from collections.abc import Callable
-
 import pytest
 from sqlalchemy import Engine, event, text
 
@@ -14,17 +12,15 @@ from store.write import queue
 from store.write.record import record
 from store.write.submission import NewSweep, newest_attempt, submit_sweep
 from sweeps.model.job import Job, Protocol
-from sweeps.model.outcome import Failure, Outcome
-from tests.store.conftest import states, submit
+from sweeps.model.outcome import Failure
+from tests.store.conftest import a_job, an_outcome, states, submit
 
-MakeJob = Callable[..., Job]
-MakeOutcome = Callable[..., Outcome]
 ME = owners.owner()
 
 
-def test_submit_and_claim(engine: Engine, make_job: MakeJob) -> None:
+def test_submit_and_claim(engine: Engine) -> None:
     """Jobs come out as they went in, oldest first, each once."""
-    jobs = [make_job(size) for size in (32, 64, 96)]
+    jobs = [a_job(size) for size in (32, 64, 96)]
     sweep = submit(engine, jobs)
     first = queue.claim(engine, sweep, owner=ME, limit=2)
     rest = queue.claim(engine, sweep, owner=ME, limit=2)
@@ -34,9 +30,9 @@ def test_submit_and_claim(engine: Engine, make_job: MakeJob) -> None:
     assert queue.progress(engine, sweep).counts["running"] == 3
 
 
-def test_claim_for_a_device(engine: Engine, make_job: MakeJob) -> None:
+def test_claim_for_a_device(engine: Engine) -> None:
     """A dispatcher gets only jobs for the class of device that it has."""
-    job = make_job()
+    job = a_job()
     cuda = job.model_copy(update={"condition": job.condition.model_copy(update={"device": "cuda"})})
     sweep = submit(engine, [job, cuda])
     assert queue.waiting_devices(engine, sweep) == {"cpu", "cuda"}
@@ -52,12 +48,12 @@ def test_claim_for_a_device(engine: Engine, make_job: MakeJob) -> None:
     ] == [job]
 
 
-def test_same_text_is_the_same_sweep(engine: Engine, make_job: MakeJob) -> None:
+def test_same_text_is_the_same_sweep(engine: Engine) -> None:
     """Submitting again queues nothing twice; another text is a new revision, which takes over."""
-    first = submit(engine, [make_job(32), make_job(64)])
-    assert submit(engine, [make_job(32), make_job(64)]) == first
+    first = submit(engine, [a_job(32), a_job(64)])
+    assert submit(engine, [a_job(32), a_job(64)]) == first
     assert states(engine) == ["waiting", "waiting"]
-    second = submit(engine, [make_job(64), make_job(96)], text="other text")
+    second = submit(engine, [a_job(64), a_job(96)], text="other text")
     assert second != first
     assert states(engine) == ["cancelled", "waiting", "waiting"]
     assert queue.progress(engine, second).counts["waiting"] == 2
@@ -68,83 +64,75 @@ def test_same_text_is_the_same_sweep(engine: Engine, make_job: MakeJob) -> None:
     assert linked == [("sweep", 2)]
 
 
-def test_two_sweeps_share_a_job(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_two_sweeps_share_a_job(engine: Engine) -> None:
     """What two sweeps request is queued once, counted in both, and not cancelled when one of them
     changes.
     """
-    one, two = (
-        submit(engine, [make_job(32)], name="one"),
-        submit(engine, [make_job(32)], name="two"),
-    )
+    one, two = (submit(engine, [a_job(32)], name="one"), submit(engine, [a_job(32)], name="two"))
     assert states(engine) == ["waiting"]
-    submit(engine, [make_job(64)], name="one", text="other")
+    submit(engine, [a_job(64)], name="one", text="other")
     assert states(engine) == ["waiting", "waiting"]
     (claimed,) = queue.claim(engine, two, owner=ME)
-    record(engine, claimed.row, ME, make_outcome(claimed.job))
+    record(engine, claimed.row, ME, an_outcome(claimed.job))
     assert queue.progress(engine, one).measured == queue.progress(engine, two).measured == 1
 
 
-def test_shared_job_takes_the_stricter_protocol(engine: Engine, make_job: MakeJob) -> None:
+def test_shared_job_takes_the_stricter_protocol(engine: Engine) -> None:
     """A job that waits is measured as precisely as the most demanding of its sweeps requires."""
-    sweep = submit(engine, [make_job(protocol=Protocol(pairs_max=100, half_width=0.005))])
+    sweep = submit(engine, [a_job(protocol=Protocol(pairs_max=100, half_width=0.005))])
     submit(
         engine,
-        [make_job(protocol=Protocol(pairs_max=200, half_width=0.02, budget_s=20))],
+        [a_job(protocol=Protocol(pairs_max=200, half_width=0.02, budget_s=20))],
         name="other",
     )
     (claimed,) = queue.claim(engine, sweep, owner=ME)
     assert claimed.job.protocol == Protocol(pairs_max=200, half_width=0.005, budget_s=20)
-    submit(engine, [make_job(protocol=Protocol(pairs_min=50, half_width=0.001))], name="third")
+    submit(engine, [a_job(protocol=Protocol(pairs_min=50, half_width=0.001))], name="third")
     assert states(engine) == ["running", "waiting"]
 
 
-def test_comparisons_may_come_without_contents(engine: Engine, make_job: MakeJob) -> None:
+def test_comparisons_may_come_without_contents(engine: Engine) -> None:
     """A comparison alone is one whose contents are empty; a sweep may be stored before it is
     planned.
     """
-    sweep = submit_sweep(engine, NewSweep("sweep", "text", "?"), make_job().comparisons(), [])
+    sweep = submit_sweep(engine, NewSweep("sweep", "text", "?"), a_job().comparisons(), [])
     assert queue.progress(engine, sweep) == queue.Progress(
         "sweep", dict.fromkeys(queue.STATES, 0), 1, 0, 0
     )
 
 
-def test_release(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+def test_release(engine: Engine) -> None:
     """A job given back waits again; an outcome handed over with it is history that answers
     nothing.
     """
-    sweep = submit(engine, [make_job()])
+    sweep = submit(engine, [a_job()])
     (claimed,) = queue.claim(engine, sweep, owner=ME)
     queue.release(engine, claimed.row, ME)
     (claimed,) = queue.claim(engine, sweep, owner=ME)
     assert claimed.attempts == 0
-    crash = make_outcome(
+    crash = an_outcome(
         claimed.job, failures=[Failure(arm=None, reason="crash", message="signal 11")]
     )
     queue.release(engine, claimed.row, ME, crash)
     (claimed,) = queue.claim(engine, sweep, owner=ME)
     assert claimed.attempts == 1
     assert queue.progress(engine, sweep).failed == 0
-    record(engine, claimed.row, ME, make_outcome(claimed.job))
+    record(engine, claimed.row, ME, an_outcome(claimed.job))
     with engine.connect() as connection:
         assert connection.execute(
             text(
                 "SELECT n, reason FROM attempt LEFT JOIN failure ON attempt = attempt.id ORDER BY n"
             )
-        ).all() == [
-            (1, "crash"),
-            (2, None),
-        ]
+        ).all() == [(1, "crash"), (2, None)]
 
 
-def test_split(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+def test_split(engine: Engine) -> None:
     """The parts of a split job wait in its place, and its history is kept."""
-    sweep = submit(engine, [make_job(keep_rates=(0.3, 0.5, 0.7))])
+    sweep = submit(engine, [a_job(keep_rates=(0.3, 0.5, 0.7))])
     (whole,) = queue.claim(engine, sweep, owner=ME)
     pairs = whole.job.pairs
     parts = [whole.job.only(pairs[:1]), whole.job.only(pairs[1:])]
-    crash = make_outcome(
+    crash = an_outcome(
         whole.job,
         speedups=(1, 1, 1),
         failures=[Failure(arm=None, reason="crash", message="signal 11")],
@@ -165,11 +153,11 @@ def test_split(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> 
         assert connection.execute(text("SELECT count(*) FROM attempt")).scalar() == 1
 
 
-def test_split_must_keep_every_comparison(engine: Engine, make_job: MakeJob) -> None:
+def test_split_must_keep_every_comparison(engine: Engine) -> None:
     """Parts that lose a comparison, or request one twice, are refused, and the job stays with its
     owner.
     """
-    sweep = submit(engine, [make_job(keep_rates=(0.3, 0.5))])
+    sweep = submit(engine, [a_job(keep_rates=(0.3, 0.5))])
     (whole,) = queue.claim(engine, sweep, owner=ME)
     for parts in ([whole.job.only(whole.job.pairs[:1])], [whole.job, whole.job]):
         with pytest.raises(StoreError, match="must request each of its 2 comparisons once"):
@@ -177,11 +165,9 @@ def test_split_must_keep_every_comparison(engine: Engine, make_job: MakeJob) -> 
     assert states(engine) == ["running"]
 
 
-def test_stale_plan_after_a_split(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_stale_plan_after_a_split(engine: Engine) -> None:
     """A new plan replaces waiting parts of the old one, so that nothing is measured twice."""
-    job = make_job(keep_rates=(0.3, 0.5))
+    job = a_job(keep_rates=(0.3, 0.5))
     sweep = submit(engine, [job])
     (whole,) = queue.claim(engine, sweep, owner=ME)
     queue.split(engine, whole.row, ME, [job.only(job.pairs[:1]), job.only(job.pairs[1:])])
@@ -191,13 +177,11 @@ def test_stale_plan_after_a_split(
     assert queue.progress(engine, sweep).counts["split"] == 0
 
 
-def test_plan_made_before_a_split_queues_only_what_no_part_measures(
-    engine: Engine, make_job: MakeJob
-) -> None:
+def test_plan_made_before_a_split_queues_only_what_no_part_measures(engine: Engine) -> None:
     """A dispatcher plans, another splits the job and measures a half: the plan queues the other
     half alone, which waits already.
     """
-    job = make_job(keep_rates=(0.3, 0.5))
+    job = a_job(keep_rates=(0.3, 0.5))
     sweep = submit(engine, [job])
     (whole,) = queue.claim(engine, sweep, owner=ME)
     since = newest_attempt(engine)
@@ -212,11 +196,11 @@ def test_plan_made_before_a_split_queues_only_what_no_part_measures(
     ]
 
 
-def test_plan_waits_for_a_running_part_that_it_requests(engine: Engine, make_job: MakeJob) -> None:
+def test_plan_waits_for_a_running_part_that_it_requests(engine: Engine) -> None:
     """A job that measures a pair of another sweep's plan is linked to that sweep; under a milder
     protocol it does not count.
     """
-    job = make_job(keep_rates=(0.3, 0.5), protocol=Protocol(pairs_min=30))
+    job = a_job(keep_rates=(0.3, 0.5), protocol=Protocol(pairs_min=30))
     one = submit(engine, [job.only(job.pairs[:1])], name="one")
     assert len(queue.claim(engine, one, owner="elsewhere:1:1")) == 1
     two = submit(engine, [job], name="two")
@@ -231,13 +215,11 @@ def test_plan_waits_for_a_running_part_that_it_requests(engine: Engine, make_job
     assert [claimed.job for claimed in queue.claim(engine, three, owner=ME, limit=9)] == [strict]
 
 
-def test_waiting_parts_that_another_sweep_waits_for_are_shared(
-    engine: Engine, make_job: MakeJob
-) -> None:
+def test_waiting_parts_that_another_sweep_waits_for_are_shared(engine: Engine) -> None:
     """Two sweeps wait for a job that is split; a plan made before the split shares its parts and
     queues nothing.
     """
-    job = make_job(keep_rates=(0.3, 0.5))
+    job = a_job(keep_rates=(0.3, 0.5))
     one, two = submit(engine, [job], name="one"), submit(engine, [job], name="two")
     (whole,) = queue.claim(engine, one, owner=ME)
     queue.split(engine, whole.row, ME, [job.only(job.pairs[:1]), job.only(job.pairs[1:])])
@@ -246,35 +228,31 @@ def test_waiting_parts_that_another_sweep_waits_for_are_shared(
     assert queue.progress(engine, two).counts["waiting"] == 2
 
 
-def test_what_was_answered_after_the_plan_is_not_queued(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_what_was_answered_after_the_plan_is_not_queued(engine: Engine) -> None:
     """A job that was done between plan and submission is left out; what was answered before the
     plan is queued.
     """
-    job = make_job(keep_rates=(0.3, 0.5))
+    job = a_job(keep_rates=(0.3, 0.5))
     sweep, since = submit(engine, [job.only(job.pairs[:1])]), newest_attempt(engine)
     (first,) = queue.claim(engine, sweep, owner=ME)
-    record(engine, first.row, ME, make_outcome(first.job))
+    record(engine, first.row, ME, an_outcome(first.job))
     submit(engine, [job], since=since)
     (rest,) = queue.claim(engine, sweep, owner=ME, limit=9)
     assert rest.job == job.only(job.pairs[1:])
-    record(engine, rest.row, ME, make_outcome(rest.job))
+    record(engine, rest.row, ME, an_outcome(rest.job))
     submit(engine, [job], since=since)
     assert queue.progress(engine, sweep).unfinished == 0
     submit(engine, [job], since=newest_attempt(engine))
     assert [claimed.job for claimed in queue.claim(engine, sweep, owner=ME, limit=9)] == [job]
 
 
-def test_failure_that_is_no_answer_does_not_count_as_answered_meanwhile(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_failure_that_is_no_answer_does_not_count_as_answered_meanwhile(engine: Engine) -> None:
     """An unforeseen error recorded after the plan leaves the pair to be queued."""
-    job = make_job()
+    job = a_job()
     sweep, since = submit(engine, [job]), newest_attempt(engine)
     (claimed,) = queue.claim(engine, sweep, owner=ME)
     failure = Failure(arm=None, reason="error", message="no such file")
-    record(engine, claimed.row, ME, make_outcome(job, failures=[failure]))
+    record(engine, claimed.row, ME, an_outcome(job, failures=[failure]))
     submit(engine, [job], since=since)
     assert [claimed.job for claimed in queue.claim(engine, sweep, owner=ME)] == [job]
 
@@ -285,7 +263,7 @@ def test_unknown_sweep(engine: Engine) -> None:
         queue.progress(engine, 5)
 
 
-def test_large_sweeps_take_no_more_statements(engine: Engine, make_job: MakeJob) -> None:
+def test_large_sweeps_take_no_more_statements(engine: Engine) -> None:
     """Submitting, and submitting again with nothing new, takes as many statements for hundreds of
     jobs as for one.
     """
@@ -300,8 +278,8 @@ def test_large_sweeps_take_no_more_statements(engine: Engine, make_job: MakeJob)
         return len(statements)
 
     one, many = (
-        [make_job(32)],
-        [make_job(16 * size, batch_size=batch) for size in range(1, 16) for batch in range(2, 18)],
+        [a_job(32)],
+        [a_job(16 * size, batch_size=batch) for size in range(1, 16) for batch in range(2, 18)],
     )
     assert counts("one", one, one) == counts("many", many, many)
     assert states(engine) == ["waiting"] * (1 + len(many))
@@ -309,11 +287,8 @@ def test_large_sweeps_take_no_more_statements(engine: Engine, make_job: MakeJob)
     assert set(states(engine)) == {"cancelled"}
 
 
-def test_a_job_twice_in_a_plan_is_queued_once(engine: Engine, make_job: MakeJob) -> None:
+def test_a_job_twice_in_a_plan_is_queued_once(engine: Engine) -> None:
     """Equal jobs of one plan are one row, under the stricter of their protocols."""
-    mild, strict = (
-        make_job(protocol=Protocol(pairs_min=10)),
-        make_job(protocol=Protocol(pairs_min=50)),
-    )
+    mild, strict = (a_job(protocol=Protocol(pairs_min=10)), a_job(protocol=Protocol(pairs_min=50)))
     (claimed,) = queue.claim(engine, submit(engine, [mild, strict]), owner=ME, limit=5)
     assert claimed.job.protocol.pairs_min == 50

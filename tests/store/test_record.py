@@ -5,7 +5,6 @@ stored twice.
 import json
 import math
 import zlib
-from collections.abc import Callable
 from operator import itemgetter
 
 import numpy as np
@@ -20,17 +19,14 @@ from store.write import queue
 from store.write.record import reanalyse, record
 from store.write.submission import NewSweep, submit_sweep
 from sweeps.model.condition import Rectangle
-from sweeps.model.job import Job
 from sweeps.model.metrics import SPEED_FLOOR
 from sweeps.model.outcome import Failure, MetricValue, Outcome, Samples
 from sweeps.stats import timing
 from sweeps.stats.curve import break_even
 from sweeps.text.curves import describe_curve
 from tests.fixtures.sql_rows import rows
-from tests.store.conftest import pooled, stored_curve, two_slots
+from tests.store.conftest import a_job, an_outcome, keep, pooled, stored_curve, two_slots
 
-MakeJob = Callable[..., Job]
-MakeOutcome = Callable[..., Outcome]
 ME = owners.owner()
 DAY = 86_400.0
 NOW = 1_790_000_000.0
@@ -70,14 +66,12 @@ def rebuilt(engine: Engine, attempt: int) -> Outcome:
     return Outcome.model_validate(document)
 
 
-def test_nothing_of_an_outcome_is_lost(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_nothing_of_an_outcome_is_lost(engine: Engine) -> None:
     """The attempt with its samples gives back the very outcome, device times, bursts and failures
     included.
     """
-    job = make_job(keep_rates=(0.3, 0.5))
-    outcome = make_outcome(
+    job = a_job(keep_rates=(0.3, 0.5))
+    outcome = an_outcome(
         job,
         failures=[Failure(arm=1, reason="out_of_memory", message="no", detail="a\nb")],
         speedups=(1, 2),
@@ -88,19 +82,17 @@ def test_nothing_of_an_outcome_is_lost(
     outcome = outcome.model_copy(
         update={"samples": outcome.samples.model_copy(update=further), "process": "4:2"}
     )
-    record(engine, None, None, outcome)
+    keep(engine, outcome)
     assert rebuilt(engine, 1) == outcome
-    slots = two_slots(make_outcome(make_job()), bursts=((0.01, 0.005),))
-    record(engine, None, None, slots)
+    slots = two_slots(an_outcome(a_job()), bursts=((0.01, 0.005),))
+    keep(engine, slots)
     assert rebuilt(engine, 2) == slots
 
 
-def test_view_equals_statistics(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_view_equals_statistics(engine: Engine) -> None:
     """Every figure of the speedup view is what `sweeps.stats` computes from the raw samples."""
-    outcome = make_outcome(make_job(keep_rates=(0.3, 0.5, 0.7)), speedups=(1.5, 1.0, 0.8), seed=3)
-    record(engine, None, None, outcome)
+    outcome = an_outcome(a_job(keep_rates=(0.3, 0.5, 0.7)), speedups=(1.5, 1.0, 0.8), seed=3)
+    keep(engine, outcome)
     assert outcome.samples is not None
     seconds = np.array(outcome.samples.seconds)
     found = {row["params"]: row for row in rows(engine, "SELECT * FROM speedup")}
@@ -119,19 +111,17 @@ def test_view_equals_statistics(
     assert {row["verdict"] for row in found.values()} == {"faster", "unclear", "slower"}
 
 
-def test_break_even_view_equals_break_even(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_break_even_view_equals_break_even(engine: Engine) -> None:
     """The break_even view has what `sweeps.stats.curve` computes from the points of the
     speedup view, on both axes.
     """
-    jobs = [make_job(size) for size in (32, 64, 96, 128, 192)]
+    jobs = [a_job(size) for size in (32, 64, 96, 128, 192)]
     requested = [
         (comparison, job.content_hashes) for job in jobs for comparison in job.comparisons()
     ]
     submit_sweep(engine, NewSweep("sweep", "text", "?"), requested, jobs)
     for job, truth in zip(jobs, (0.7, 0.9, 1.0, 1.2, 1.6), strict=True):
-        record(engine, None, None, make_outcome(job, speedups=(truth,)))
+        keep(engine, an_outcome(job, speedups=(truth,)))
     for axis, column in (("tokens", "tokens"), ("gmacs", "gmacs_baseline")):
         curve = stored_curve(engine, axis, itemgetter(column))
         expected = break_even(curve)
@@ -158,36 +148,32 @@ def test_break_even_view_equals_break_even(
         )
 
 
-def test_a_rectangle_is_a_point_between_squares(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_a_rectangle_is_a_point_between_squares(engine: Engine) -> None:
     """24 tokens of 64 x 96 pixels lie on the curve of the squares, and have their own shape and
     quality.
     """
-    jobs = [make_job(size) for size in (64, Rectangle(height=64, width=96), 128)]
+    jobs = [a_job(size) for size in (64, Rectangle(height=64, width=96), 128)]
     submit_sweep(engine, NewSweep("sweep", "text", "?"), jobs, [])
     for job, truth in zip(jobs, (0.7, 1.2, 1.3), strict=True):
-        record(engine, None, None, make_outcome(job, speedups=(truth,)))
+        keep(engine, an_outcome(job, speedups=(truth,)))
     (found,) = rows(engine, "SELECT x_low, x_high FROM break_even WHERE axis = 'tokens'")
     assert (found["x_low"], found["x_high"]) == (16, 24)
     sizes = "SELECT image_size, image_shape, tokens, quality_pair_id FROM speedup ORDER BY tokens"
     small, wide, large = rows(engine, sizes)
     assert [row["image_shape"] for row in (small, wide, large)] == [None, "64x96", None]
     assert wide["image_size"] == pytest.approx((64 * 96) ** 0.5)
-    other = make_job(Rectangle(height=96, width=64))
-    record(engine, None, None, make_outcome(other))
+    other = a_job(Rectangle(height=96, width=64))
+    keep(engine, an_outcome(other))
     assert len({row["quality_pair_id"] for row in rows(engine, sizes)}) == 4
 
 
-def test_sweep_of_answered_questions_has_its_break_evens(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_sweep_of_answered_questions_has_its_break_evens(engine: Engine) -> None:
     """A sweep that requests what is answered already has break-evens at once; one without answers
     has none.
     """
-    jobs = [make_job(size) for size in (32, 64, 96)]
+    jobs = [a_job(size) for size in (32, 64, 96)]
     for job, truth in zip(jobs, (0.7, 0.8, 1.5), strict=True):
-        record(engine, None, None, make_outcome(job, speedups=(truth,)))
+        keep(engine, an_outcome(job, speedups=(truth,)))
     assert rows(engine, "SELECT * FROM break_even") == []
     submit_sweep(engine, NewSweep("later", "text", "?"), jobs, [])
     submit_sweep(engine, NewSweep("part", "text", "?"), jobs[0].comparisons(), [])
@@ -200,21 +186,17 @@ def test_sweep_of_answered_questions_has_its_break_evens(
     ]
 
 
-def test_recording_twice_changes_nothing(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_recording_twice_changes_nothing(engine: Engine) -> None:
     """The same outcome again is distinguished from a new one, whether it was measured here or
     imported.
     """
-    sweep = submit_sweep(
-        engine, NewSweep("sweep", "text", "?"), make_job().comparisons(), [make_job()]
-    )
+    sweep = submit_sweep(engine, NewSweep("sweep", "text", "?"), a_job().comparisons(), [a_job()])
     (claimed,) = queue.claim(engine, sweep, owner=ME)
-    outcome = make_outcome(claimed.job)
+    outcome = an_outcome(claimed.job)
     assert record(engine, claimed.row, ME, outcome)
     assert not record(engine, claimed.row, ME, outcome)
-    assert not record(engine, None, None, Outcome.model_validate_json(outcome.model_dump_json()))
-    assert record(engine, None, None, make_outcome(claimed.job, seed=1))
+    assert not keep(engine, Outcome.model_validate_json(outcome.model_dump_json()))
+    assert keep(engine, an_outcome(claimed.job, seed=1))
     counted = rows(engine, "SELECT source, n FROM attempt ORDER BY id")
     assert [tuple(row.values()) for row in counted] == [("measured", 1), ("imported", 1)]
     assert rows(engine, "SELECT pairs, rounds, source FROM speedup") == [
@@ -222,85 +204,58 @@ def test_recording_twice_changes_nothing(
     ]
 
 
-def test_wrong_attempts_count_only_alone(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_wrong_attempts_count_only_alone(engine: Engine) -> None:
     """An attempt that a flag marks as wrong is shown with its flags until there is a right one."""
-    record(
-        engine,
-        None,
-        None,
-        make_outcome(make_job(), speedups=(3,), flags=["thermal_slowdown", "contended"]),
-    )
+    keep(engine, an_outcome(a_job(), speedups=(3,), flags=["thermal_slowdown", "contended"]))
     assert rows(engine, "SELECT flags, rounds FROM speedup") == [
         {"flags": "contended,thermal_slowdown", "rounds": 1}
     ]
-    record(engine, None, None, make_outcome(make_job(), speedups=(1.5,), seed=1))
+    keep(engine, an_outcome(a_job(), speedups=(1.5,), seed=1))
     (row,) = rows(engine, "SELECT flags, rounds, speedup FROM speedup")
     assert (row["flags"], row["rounds"]) == ("", 1)
     assert row["speedup"] == pytest.approx(1.5, rel=0.02)
 
 
-def test_environments_are_never_mixed(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
-    """Another machine is another row."""
-    one = make_outcome(make_job())
-    other = one.model_copy(
-        update={"environment": one.environment.model_copy(update={"device_name": "Another CPU"})}
-    )
-    record(engine, None, None, one)
-    record(engine, None, None, other)
-    assert len(rows(engine, "SELECT * FROM speedup")) == 2
-    assert {row["rounds"] for row in rows(engine, "SELECT rounds FROM speedup")} == {1}
-
-
-def test_a_raised_version_replaces_the_answer(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_a_raised_version_replaces_the_answer(engine: Engine) -> None:
     """The view shows the newest comparison_id of a question, by the time of measuring and not of
     importing.
     """
-    new = make_outcome(make_job(version=2), speedups=(2.0,), ended_at=NOW + DAY)
-    old = make_outcome(make_job(version=1), speedups=(1.2,), ended_at=NOW)
-    record(engine, None, None, new)
-    record(engine, None, None, old)
+    new = an_outcome(a_job(version=2), speedups=(2.0,), ended_at=NOW + DAY)
+    old = an_outcome(a_job(version=1), speedups=(1.2,), ended_at=NOW)
+    keep(engine, new)
+    keep(engine, old)
     (row,) = rows(engine, "SELECT speedup, question_id, comparison_id FROM speedup")
     assert row["speedup"] == pytest.approx(2.0, rel=0.02)
     assert row["comparison_id"] == new.job.comparison_ids()[0] != old.job.comparison_ids()[0]
 
 
-def test_few_pairs_are_no_answer(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_few_pairs_are_no_answer(engine: Engine) -> None:
     """Fewer than requested have no verdict; where they vary too much for an interval its ends are
     NULL, not 0 and infinity.
     """
-    record(engine, None, None, make_outcome(make_job(), pairs=3))
-    record(engine, None, None, make_outcome(make_job(96), pairs=3, noise=2.0))
+    keep(engine, an_outcome(a_job(), pairs=3))
+    keep(engine, an_outcome(a_job(96), pairs=3, noise=2.0))
     found = rows(
         engine,
         "SELECT speedup_low, speedup_high, verdict, pairs FROM speedup ORDER BY image_size DESC",
     )
     assert [(row["verdict"], row["pairs"]) for row in found] == [("insufficient", 3)] * 2
-    expected = pooled([make_outcome(make_job(), pairs=3)])
+    expected = pooled([an_outcome(a_job(), pairs=3)])
     assert (found[0]["speedup_low"], found[0]["speedup_high"]) == (expected.low, expected.high)
     assert (found[1]["speedup_low"], found[1]["speedup_high"]) == (None, None)
 
 
-def test_metrics_are_long_rows(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_metrics_are_long_rows(engine: Engine) -> None:
     """Metrics join to speed-ups through comparison_attempt; one that is not finite stays in the
     payload alone.
     """
-    outcome = make_outcome(make_job())
+    outcome = an_outcome(a_job())
     odd = outcome.arms[1].model_copy(
         update={
             "metrics": (*outcome.arms[1].metrics, MetricValue(name="odd", value=math.nan, unit="W"))
         }
     )
-    record(engine, None, None, outcome.model_copy(update={"arms": (outcome.arms[0], odd)}))
+    keep(engine, outcome.model_copy(update={"arms": (outcome.arms[0], odd)}))
     joined = """SELECT m.metric, m.value, m.unit FROM metric AS m
       JOIN comparison_attempt AS p ON p.attempt = m.attempt AND p.arm = m.arm"""
     assert rows(engine, joined) == [{"metric": "rss_before", "value": 513.0, "unit": "MiB"}]
@@ -308,17 +263,17 @@ def test_metrics_are_long_rows(
 
 
 def test_reanalyse_rebuilds_every_derived_row(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Derived rows that were lost or spoilt come back from the raw samples, for all sweeps or for
     one.
     """
     monkeypatch.setattr(break_evens, "BATCH", 2)
     monkeypatch.setattr("store.write.record.BATCH", 2)
-    jobs = [make_job(size) for size in (32, 64, 96, 128)]
+    jobs = [a_job(size) for size in (32, 64, 96, 128)]
     submit_sweep(engine, NewSweep("sweep", "text", "?"), jobs, [])
     for job, truth in zip(jobs, (0.7, 0.8, 1.5, 1.6), strict=True):
-        record(engine, None, None, make_outcome(job, speedups=(truth,)))
+        keep(engine, an_outcome(job, speedups=(truth,)))
     views = ("speedup", "break_even")
     before = [rows(engine, f"SELECT * FROM {view} ORDER BY 1, 2, 3, 12") for view in views]
     with writing(engine) as connection:

@@ -3,16 +3,11 @@
 import pytest
 from sqlalchemy import Engine
 
-from store.write.record import record
-from store.write.references import (
-    import_references,
-    reference_points,
-    stored_references,
-)
+from store.write.references import import_references, reference_points, stored_references
 from sweeps.importers.measurement import Measurement, ReferenceSet
 from sweeps.importers.reference_files import load_reference, shipped_references
 from tests.fixtures.sql_rows import rows
-from tests.store.conftest import MakeJob, MakeOutcome
+from tests.store.conftest import a_job, an_outcome, keep
 
 
 def a_set(throughput: float = 80.0) -> ReferenceSet:
@@ -86,13 +81,11 @@ def test_a_newer_version_replaces_the_older(engine: Engine) -> None:
     assert stored_references(engine) == [shorter]
 
 
-def test_published_rows_touch_nothing_measured(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_published_rows_touch_nothing_measured(engine: Engine) -> None:
     """No view of measurements changes when published tables come in, and no environment is
     added.
     """
-    record(engine, None, None, make_outcome(make_job()))
+    keep(engine, an_outcome(a_job()))
     views = (
         "effect",
         "speedup",

@@ -8,17 +8,17 @@ from store.rows.owners import owner
 from store.write.queue import claim
 from store.write.record import record
 from sweeps.model.outcome import Failure
-from tests.store.conftest import MakeJob, MakeOutcome, submit
+from tests.store.conftest import a_job, an_outcome, keep, submit
 
 FAILED = Failure(arm=1, reason="error", message="[a](http://b) broke", detail="Traceback: here")
 
 
 @pytest.fixture
-def half(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> Engine:
+def half(engine: Engine) -> Engine:
     """A store with a sweep of five jobs: two ended after 10 s each, one with a failure, and one
     runs.
     """
-    row = submit(engine, [make_job(size, (0.5, 0.7)) for size in (64, 96, 128, 160, 192)])
+    row = submit(engine, [a_job(size, (0.5, 0.7)) for size in (64, 96, 128, 160, 192)])
     me = owner()
     for number, queued in enumerate(claim(engine, row, owner=me, limit=2)):
         failures = [FAILED] if number else []
@@ -27,7 +27,7 @@ def half(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> Engine
             "ended_at": 1.79e9 + 100 * number,
             "flags": ["thermal_slowdown"],
         }
-        record(engine, queued.row, me, make_outcome(queued.job, failures=failures, **measured))
+        record(engine, queued.row, me, an_outcome(queued.job, failures=failures, **measured))
     claim(engine, row, owner=me, limit=1)
     return engine
 
@@ -57,11 +57,9 @@ def test_the_time_left_is_that_of_jobs_like_those_before(half: Engine) -> None:
     assert found.silent_s(found.heard_at + 500) == 500
 
 
-def test_nothing_runs_where_all_is_done(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_nothing_runs_where_all_is_done(engine: Engine) -> None:
     """A sweep without waiting or running jobs is not in progress."""
-    record(engine, None, None, make_outcome(make_job()))
+    keep(engine, an_outcome(a_job()))
     assert run_progress(engine) == []
 
 

@@ -2,23 +2,21 @@
 same.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import pytest
 from sqlalchemy import Engine
 
 from store.derive.savings_curves import GMACS_SAVED, SETTING, curves, flat, points_by_line
-from store.write.record import reanalyse, record
+from store.write.record import reanalyse
 from store.write.submission import NewSweep, submit_sweep
 from sweeps.model.job import Job
 from sweeps.model.outcome import Outcome
 from sweeps.stats.curve import break_even
 from tests.fixtures.sql_rows import rows
-from tests.store.conftest import stored_curve
+from tests.store.conftest import a_job, an_outcome, keep, stored_curve
 
-MakeJob = Callable[..., Job]
-MakeOutcome = Callable[..., Outcome]
 SAVED = "SELECT * FROM break_even WHERE axis = 'gmacs_saved'"
 
 
@@ -38,30 +36,18 @@ def with_macs(outcome: Outcome, shares: Sequence[float]) -> Outcome:
 
 
 def store(
-    engine: Engine,
-    jobs: Sequence[Job],
-    make_outcome: MakeOutcome,
-    speedups: Sequence[float],
-    shares: Sequence[float],
+    engine: Engine, jobs: Sequence[Job], speedups: Sequence[float], shares: Sequence[float]
 ) -> None:
     submit_sweep(engine, NewSweep("saved", "text", "?"), jobs, [])
     for job in jobs:
-        record(engine, None, None, with_macs(make_outcome(job, speedups=speedups), shares))
+        keep(engine, with_macs(an_outcome(job, speedups=speedups), shares))
 
 
-def test_the_view_equals_break_even(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_the_view_equals_break_even(engine: Engine) -> None:
     """Three keep rates at one size are a curve along the share saved, computed by
     sweeps.stats.curve.
     """
-    store(
-        engine,
-        [make_job(keep_rates=(0.9, 0.7, 0.4))],
-        make_outcome,
-        (0.8, 0.9, 1.4),
-        (1.02, 0.8, 0.5),
-    )
+    store(engine, [a_job(keep_rates=(0.9, 0.7, 0.4))], (0.8, 0.9, 1.4), (1.02, 0.8, 0.5))
     curve = stored_curve(
         engine, "gmacs_saved", lambda row: 1 - row["gmacs_total"] / row["gmacs_baseline"]
     )
@@ -92,30 +78,16 @@ def test_the_view_equals_break_even(
     ],
 )
 def test_a_parameter_must_vary(
-    *,
-    engine: Engine,
-    make_job: MakeJob,
-    make_outcome: MakeOutcome,
-    rates: Sequence[float],
-    shares: Sequence[float],
-    expected: int,
+    *, engine: Engine, rates: Sequence[float], shares: Sequence[float], expected: int
 ) -> None:
     """Two settings, as in the quickstart, or three of which two save equally much, are no curve."""
-    store(engine, [make_job(keep_rates=rates)], make_outcome, (1.1,) * len(rates), shares)
+    store(engine, [a_job(keep_rates=rates)], (1.1,) * len(rates), shares)
     assert len(rows(engine, SAVED)) == expected
 
 
-def test_an_arm_that_saves_nothing_is_a_point(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_an_arm_that_saves_nothing_is_a_point(engine: Engine) -> None:
     """A share of 0 lies on the curve, where it may be the end at which the method pays."""
-    store(
-        engine,
-        [make_job(keep_rates=(0.9, 0.7, 0.4))],
-        make_outcome,
-        (1.4, 1.2, 0.8),
-        (1.0, 0.8, 0.5),
-    )
+    store(engine, [a_job(keep_rates=(0.9, 0.7, 0.4))], (1.4, 1.2, 0.8), (1.0, 0.8, 0.5))
     (found,) = rows(engine, SAVED)
     assert [found[name] for name in ("points", "verdict", "x_low", "x_high")] == [
         3,
@@ -125,56 +97,30 @@ def test_an_arm_that_saves_nothing_is_a_point(
     assert found["why"] == "Along the share of GMACs saved: faster at 0 % to 20 %, slower at 50 %."
 
 
-def test_each_condition_has_its_curve(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_each_condition_has_its_curve(engine: Engine) -> None:
     """Sizes and batches are never mixed, and what comes later joins its own curve."""
     rates, shares = (0.9, 0.7, 0.4), (0.95, 0.8, 0.5)
     jobs = [
-        make_job(64, keep_rates=rates),
-        make_job(96, keep_rates=rates),
-        make_job(64, keep_rates=rates, batch_size=8),
+        a_job(64, keep_rates=rates),
+        a_job(96, keep_rates=rates),
+        a_job(64, keep_rates=rates, batch_size=8),
     ]
-    store(engine, jobs, make_outcome, (0.8, 0.9, 1.4), shares)
+    store(engine, jobs, (0.8, 0.9, 1.4), shares)
     assert [row["points"] for row in rows(engine, SAVED)] == [3, 3, 3]
     assert len({row["curve_id"] for row in rows(engine, SAVED)}) == 3
-    more = make_job(64, keep_rates=(0.2,))
+    more = a_job(64, keep_rates=(0.2,))
     submit_sweep(
         engine, NewSweep("saved", "text 2", "?"), [*jobs[0].comparisons(), *more.comparisons()], []
     )
-    record(engine, None, None, with_macs(make_outcome(more, speedups=(2,)), (0.3,)))
+    keep(engine, with_macs(an_outcome(more, speedups=(2,)), (0.3,)))
     assert [row["points"] for row in rows(engine, SAVED)] == [4]
 
 
-def test_reanalyse_rebuilds_the_curves(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
-    """The same rows come back, none twice."""
-    store(
-        engine,
-        [make_job(keep_rates=(0.9, 0.7, 0.4))],
-        make_outcome,
-        (0.8, 0.95, 1.4),
-        (0.98, 0.8, 0.5),
-    )
-    before = rows(engine, SAVED)
-    reanalyse(engine)
-    assert rows(engine, SAVED) == before
-
-
-def test_a_parameter_is_an_axis_itself(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_a_parameter_is_an_axis_itself(engine: Engine) -> None:
     """Along the values of the parameter the same points cross at its own unit, whatever they
     save.
     """
-    store(
-        engine,
-        [make_job(keep_rates=(0.9, 0.7, 0.4))],
-        make_outcome,
-        (0.8, 0.9, 1.4),
-        (0.9, 0.9, 0.9),
-    )
+    store(engine, [a_job(keep_rates=(0.9, 0.7, 0.4))], (0.8, 0.9, 1.4), (0.9, 0.9, 0.9))
     (found,) = rows(engine, "SELECT * FROM break_even WHERE axis = 'parameter'")
     assert (found["verdict"], found["varied_parameter"], found["direction"]) == (
         "crossing",
@@ -186,29 +132,24 @@ def test_a_parameter_is_an_axis_itself(
 
 
 @pytest.mark.parametrize("field", ["batch_size", "threads"])
-def test_a_number_of_the_condition_is_an_axis(
-    *, engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome, field: str
-) -> None:
+def test_a_number_of_the_condition_is_an_axis(*, engine: Engine, field: str) -> None:
     """Three batch sizes, or numbers of threads, at one size are a curve for each arm; two are
     none.
     """
-    jobs = [make_job(64, keep_rates=(0.5, 0.7), **{field: value}) for value in (1, 2, 4)]
+    jobs = [a_job(64, keep_rates=(0.5, 0.7), **{field: value}) for value in (1, 2, 4)]
     submit_sweep(engine, NewSweep("fields", "text", "?"), jobs, [])
     for job, speedups in zip(jobs, ((0.7, 1.1), (0.8, 1.2), (1.3, 1.3)), strict=True):
         assert rows(engine, "SELECT * FROM break_even WHERE axis = :axis", axis=field) == []
-        outcome = make_outcome(job, speedups=speedups)
+        outcome = an_outcome(job, speedups=speedups)
         arms = [
             arm.model_copy(update={"threads": job.condition.threads or 2}) for arm in outcome.arms
         ]
-        record(engine, None, None, outcome.model_copy(update={"arms": tuple(arms)}))
+        keep(engine, outcome.model_copy(update={"arms": tuple(arms)}))
     found = rows(engine, "SELECT * FROM break_even WHERE axis = :axis ORDER BY params", axis=field)
     assert [
         (row["verdict"], row["x_low"], row["x_high"], row["points"], row["points_missing"])
         for row in found
-    ] == [
-        ("crossing", 2, 4, 3, 0),
-        ("always", None, None, 3, 0),
-    ]
+    ] == [("crossing", 2, 4, 3, 0), ("always", None, None, 3, 0)]
     assert {row["varied_parameter"] for row in found} == {None}
     everything = "SELECT * FROM break_even ORDER BY curve_id, axis"
     before = rows(engine, everything)

@@ -4,11 +4,10 @@ from pathlib import Path
 
 from store.open.engine import connect
 from store.read.answers import Change, stale_answers
-from store.write.record import record
 from store.write.submission import NewSweep, submit_sweep
 from sweeps.model.job import Job
 from sweeps.model.outcome import Environment
-from tests.store.conftest import a_job, an_outcome
+from tests.store.conftest import a_job, an_outcome, keep
 
 OLD, NEW = (
     Environment(device="cpu", device_name="Imaginary", facts={"torch": version})
@@ -37,7 +36,7 @@ def test_what_has_changed_is_named(tmp_path: Path) -> None:
     job = a_job(64)
     submit_sweep(engine, NewSweep("sweep", "text", "Is it stale?"), job.comparisons(), [])
     assert not stale_answers(engine, [job], [OLD])
-    record(engine, None, None, an_outcome(job, speedups=(1.5,) * len(job.pairs), environment=OLD))
+    keep(engine, an_outcome(job, speedups=(1.5,) * len(job.pairs), environment=OLD))
     pairs = len(job.pairs)
     assert not stale_answers(engine, [job], [OLD])
     assert stale_answers(engine, [job], [NEW]) == {Change("torch", "2.8", "2.9"): pairs}

@@ -2,23 +2,17 @@
 the sweep adds its own.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 from sqlalchemy import Engine
 
-from store.read.evidence.evidence import point_evidence
-from store.read.evidence.evidence_checks import findings, running_speedups, worked_rule
-from store.write.record import reanalyse, record
-from sweeps.model.job import Job, Protocol
-from sweeps.model.outcome import SAME_COUNTS, Outcome
+from store.write.record import reanalyse
+from sweeps.model.job import Protocol
+from sweeps.model.outcome import SAME_COUNTS
 from sweeps.stats.visits import Visit, pool_visits
 from tests.fixtures.sql_rows import rows
-from tests.store.conftest import in_visits
+from tests.store.conftest import a_job, an_outcome, in_visits, keep
 
-MakeJob = Callable[..., Job]
-MakeOutcome = Callable[..., Outcome]
 PASSES = 6
 FIGURES = (
     "SELECT speedup, speedup_low, speedup_high, pairs, rounds, verdict, flags, host_speed FROM"
@@ -26,37 +20,28 @@ FIGURES = (
 )
 
 
-def visited(
-    engine: Engine,
-    make_job: MakeJob,
-    make_outcome: MakeOutcome,
-    *,
-    slower: float = 1.0,
-    run: int = 0,
-) -> list[Visit]:
+def visited(engine: Engine, *, slower: float = 1.0, run: int = 0) -> list[Visit]:
     """Record a run of six visits on a machine that takes `slower` times as long; returns them."""
     found = []
     for turn in range(PASSES):
-        job = make_job(64, protocol=Protocol(pairs_min=3, pairs_max=20, passes=PASSES)).model_copy(
+        job = a_job(64, protocol=Protocol(pairs_min=3, pairs_max=20, passes=PASSES)).model_copy(
             update={"round": turn}
         )
         seed = run * PASSES + turn
-        outcome = make_outcome(job, pairs=10, seed=seed, ended_at=1_790_000_000.0 + seed)
+        outcome = an_outcome(job, pairs=10, seed=seed, ended_at=1_790_000_000.0 + seed)
         assert outcome.samples is not None
         seconds = np.array(outcome.samples.seconds) * slower
         samples = outcome.samples.model_copy(
             update={"seconds": tuple(map(tuple, seconds.tolist()))}
         )
-        record(engine, None, None, outcome.model_copy(update={"samples": samples}))
+        keep(engine, outcome.model_copy(update={"samples": samples}))
         found.append(Visit(seconds[:, :1], seconds[:, 1:]))
     return found
 
 
-def test_visits_are_pooled_in_their_own_way(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_visits_are_pooled_in_their_own_way(engine: Engine) -> None:
     """All visits of all runs are one look; reanalysing changes nothing."""
-    visits = visited(engine, make_job, make_outcome)
+    visits = visited(engine)
     (first,) = rows(engine, FIGURES)
     expected = pool_visits(visits, range(PASSES)).speedup
     assert (first["speedup"], first["speedup_low"]) == pytest.approx(
@@ -68,7 +53,7 @@ def test_visits_are_pooled_in_their_own_way(
         "faster",
         "",
     )
-    visited(engine, make_job, make_outcome, run=1)
+    visited(engine, run=1)
     (second,) = rows(engine, FIGURES)
     assert (second["pairs"], second["rounds"]) == (120, 2 * PASSES)
     assert second["speedup_high"] - second["speedup_low"] < 0.75 * (
@@ -78,51 +63,34 @@ def test_visits_are_pooled_in_their_own_way(
     assert rows(engine, FIGURES) == [second]
 
 
-def test_a_slow_run_says_so(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+def test_a_slow_run_says_so(engine: Engine) -> None:
     """The speed of the newest run stands beside the answer, which stays that of the quick state;
     mostly slow, it is flagged.
     """
-    visited(engine, make_job, make_outcome)
-    visited(engine, make_job, make_outcome, slower=1.25, run=1)
+    visited(engine)
+    visited(engine, slower=1.25, run=1)
     (row,) = rows(engine, FIGURES)
     assert row["host_speed"] == pytest.approx(0.8, abs=0.03)
     assert row["flags"] == ""
     for run in range(2, 7):
-        visited(engine, make_job, make_outcome, slower=1.25, run=run)
+        visited(engine, slower=1.25, run=run)
     (row,) = rows(engine, FIGURES)
     assert row["flags"] == "slow_state"
     assert row["verdict"] == "faster"
 
 
-def test_the_evidence_works_the_rule_out(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
-    """Rule, running estimate and checks are those of visits, and end at the stored interval."""
-    visited(engine, make_job, make_outcome)
-    (row,) = rows(engine, "SELECT comparison_id, speedup_low FROM speedup")
-    evidence = point_evidence(engine, row["comparison_id"])
-    (timed,) = evidence.timed
-    running = running_speedups(timed)
-    assert len(running) == 4 * PASSES
-    assert [each.number for each in running[3::4]] == [10 * (turn + 1) for turn in range(PASSES)]
-    assert running[-1].found.low == pytest.approx(row["speedup_low"])
-    assert running[0].found.half_width > running[-1].found.half_width
-    assert next(line.what for line in worked_rule(timed)) == "6 visits"
-    assert "Agreement of visits" in [finding.check for finding in findings(evidence, timed)]
-
-
 @pytest.mark.parametrize(("flag", "widened"), [("no_effect", True), ("", False)])
 def test_an_arm_without_effect_that_is_off_widens_the_others(
-    engine: Engine, make_job: MakeJob, flag: str, widened: bool
+    engine: Engine, flag: str, widened: bool
 ) -> None:
     """It does the work of the baseline, and takes 10 % longer; one with equal counts that is slowed
     on purpose shows nothing of the measurement.
     """
-    for outcome in in_visits(make_job(64, keep_rates=(0.5, 1.0)), speedups=(1.3, 1 / 1.1)):
+    for outcome in in_visits(a_job(64, keep_rates=(0.5, 1.0)), speedups=(1.3, 1 / 1.1)):
         baseline, arm, equal = outcome.arms
         counts = {name: getattr(baseline, name) for name in SAME_COUNTS}
         equal = equal.model_copy(update={**counts, "flags": (flag,) if flag else ()})
-        record(engine, None, None, outcome.model_copy(update={"arms": (baseline, arm, equal)}))
+        keep(engine, outcome.model_copy(update={"arms": (baseline, arm, equal)}))
     widths = {
         row["keep_rate"]: np.log(row["speedup_high"] / row["speedup_low"]) / 2
         for row in rows(

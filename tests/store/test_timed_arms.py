@@ -18,10 +18,9 @@ from store.read.advice.timed_arms import (
     timed_arms,
 )
 from store.rows.placement import Place
-from store.write.record import record
 from store.write.submission import newest_attempt
 from sweeps.model.job import DENSE, Comparison
-from tests.store.conftest import CPU, a_job, an_evaluation, an_outcome, submit
+from tests.store.conftest import CPU, a_job, an_evaluation, an_outcome, keep, submit
 
 HERE = Place(CPU.environment_id, "here")
 LATER = 1_790_100_000.0
@@ -32,8 +31,8 @@ def test_rows_have_what_an_interval_is_made_of(engine: Engine) -> None:
     condition.
     """
     for size in (64, 128):
-        record(engine, None, None, an_outcome(a_job(size)))
-    record(engine, None, None, an_outcome(a_job(64, batch_size=8)))
+        keep(engine, an_outcome(a_job(size)))
+    keep(engine, an_outcome(a_job(64, batch_size=8)))
     found = timed_arms(engine, "deit_tiny_patch16_224", "cpu")
     assert sorted(row.tokens or 0 for row in found) == [16, 16, 64]
     assert all(row.effect_se and row.effect_freedom for row in found)
@@ -50,7 +49,7 @@ def test_published_figures_and_unknown_models_are_no_rows(engine: Engine) -> Non
     """What a paper states is no measurement of a machine; an unknown model names the nearest."""
     with pytest.raises(StoreError, match="contains no timed comparison; measure some first"):
         timed_arms(engine)
-    record(engine, None, None, an_outcome(a_job()))
+    keep(engine, an_outcome(a_job()))
     with pytest.raises(
         StoreError, match="of deit_tiny_patch16_225; did you mean 'deit_tiny_patch16_224'"
     ):
@@ -69,9 +68,9 @@ def test_quality_stays_with_its_data_set(engine: Engine) -> None:
     other = evaluated.model_copy(
         update={"condition": evaluated.condition.model_copy(update={"data": "imagefolder:x"})}
     )
-    record(engine, None, None, an_outcome(a_job()))
+    keep(engine, an_outcome(a_job()))
     for job in (evaluated, other):
-        record(engine, None, None, an_evaluation(job))
+        keep(engine, an_evaluation(job))
     timed = timed_arms(engine)
     found = qualities_of(engine, timed)
     assert sorted(str(row.data) for row in found) == ["digits", "imagefolder:x"]
@@ -84,15 +83,13 @@ def test_new_attempts_alone(engine: Engine) -> None:
     """The pooled effect counts both attempts, the fresh one only what came after."""
     job = a_job()
     (comparison_id,) = job.comparison_ids()
-    record(engine, None, None, an_outcome(job, speedups=(1.5,)))
+    keep(engine, an_outcome(job, speedups=(1.5,)))
     since = newest_attempt(engine)
     assert (
         fresh_figures(engine, comparison_id, "latency", HERE, since=since, metric="latency") is None
     )
-    record(
+    keep(
         engine,
-        None,
-        None,
         an_outcome(job, speedups=(1.3,), seed=1, pairs=50, ended_at=LATER, flags=("contended",)),
     )
     fresh = fresh_figures(engine, comparison_id, "latency", HERE, since=since, metric="latency")
@@ -128,7 +125,7 @@ def test_provenance_of_a_sweep(engine: Engine, path: Path) -> None:
         (own, "there", LATER),
         (other, "here", LATER + 500),
     ):
-        record(engine, None, None, an_outcome(job, host=host, ended_at=ended_at))
+        keep(engine, an_outcome(job, host=host, ended_at=ended_at))
     rows = provenance_rows(engine, "own")
     found = {
         row.host: (row.attempts, row.first, row.last, row.commit, row.device_name)

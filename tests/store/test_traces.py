@@ -19,7 +19,7 @@ from sweeps.model.outcome import Outcome
 from tests.fixtures.device_traces import KERNELS, a_trace
 from tests.fixtures.ncu_tables import Launch, raw_page
 from tests.fixtures.sql_rows import rows
-from tests.store.conftest import MakeJob, MakeOutcome
+from tests.store.conftest import a_job, an_outcome
 
 TABLES = ("profile_row", "profile_time_row", "kernel_row")
 
@@ -68,9 +68,9 @@ def everything(engine: Engine) -> list[list[dict[str, Any]]]:
 
 
 @pytest.fixture
-def outcome(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> Outcome:
+def outcome(engine: Engine) -> Outcome:
     """An outcome in the store: topk beside dense."""
-    made = make_outcome(make_job())
+    made = an_outcome(a_job())
     record_imported(engine, [made])
     return made
 
@@ -145,13 +145,11 @@ def test_untied_until_more_is_stated(engine: Engine, outcome: Outcome) -> None:
     assert len(everything(engine)[0]) == 1
 
 
-def test_marks_of_a_comparison_that_comes_later(
-    engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome
-) -> None:
+def test_marks_of_a_comparison_that_comes_later(engine: Engine) -> None:
     """The comparison in the marks is kept although the store does not hold it; the arm has its name
     once the outcome is there.
     """
-    outcome = make_outcome(make_job())
+    outcome = an_outcome(a_job())
     trace = timeline(a_trace(4, marks=marks(outcome, 1)))
     (first,) = stored(engine, trace)
     assert first.tie[:3] == (outcome.job.comparison_ids()[0], "arm", None)
@@ -198,11 +196,11 @@ def test_contradictions(engine: Engine, outcome: Outcome) -> None:
     assert everything(engine) == [[], [], []]
 
 
-def test_all_or_nothing(engine: Engine, make_job: MakeJob, make_outcome: MakeOutcome) -> None:
+def test_all_or_nothing(engine: Engine) -> None:
     """If one of several traces contradicts itself, neither the others nor the outcomes beside them
     are stored.
     """
-    outcome = make_outcome(make_job())
+    outcome = an_outcome(a_job())
     good, wrong = timeline(a_trace(4, marks=marks(outcome, 1))), timeline(a_trace(5))
     with pytest.raises(StoreError, match="is no comparison in the store"):
         stored(engine, good, wrong, outcomes=[outcome], comparison="zz")

@@ -3,9 +3,7 @@
 import hashlib
 import itertools
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from sqlalchemy import Engine
@@ -14,6 +12,7 @@ from store.errors import StoreError
 from store.read import user_sql
 from store.read.user_sql import open_query, run_query
 from store.write import record
+from tests.store.conftest import a_job, an_outcome
 
 ENDLESS = "WITH RECURSIVE a(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM a)"
 WRITES = [
@@ -42,12 +41,10 @@ WRITES = [
 
 
 @pytest.fixture
-def store(
-    engine: Engine, path: Path, make_job: Callable[..., Any], make_outcome: Callable[..., Any]
-) -> str:
+def store(engine: Engine, path: Path) -> str:
     """The path of a store with two answers."""
     for size in (64, 128):
-        record.record(engine, None, None, make_outcome(make_job(size)))
+        record.record(engine, None, None, an_outcome(a_job(size)))
     engine.dispose()
     return str(path)
 
@@ -208,12 +205,3 @@ def test_mistakes(store: str, sql: str, message: str) -> None:
     """The message for a mistake is one line."""
     with pytest.raises(StoreError, match=message):
         run_query(store, sql)
-
-
-def test_places_that_are_no_store(tmp_path: Path) -> None:
-    """A missing file and a text file are named."""
-    with pytest.raises(StoreError, match="does not exist; run a sweep first"):
-        run_query(str(tmp_path / "no.db"), "SELECT 1")
-    (tmp_path / "notes.txt").write_text("Not a database, but long enough to look like one. " * 50)
-    with pytest.raises(StoreError, match="is not an SQLite database"):
-        run_query(str(tmp_path / "notes.txt"), "SELECT 1")
