@@ -46,9 +46,6 @@ def test_a_new_file_is_a_method(tmp_path: Path) -> None:
     assert [
         (row["params"], row["tokens"], row["tokens_final"], row["measured"], row["cheaper"])
         for row in rows
-    ] == [
-        ({"layer": 2}, 16, 9, 1, 1),
-        ({"layer": 4}, 16, 9, 1, 1),
-    ]
+    ] == [({"layer": 2}, 16, 9, 1, 1), ({"layer": 4}, 16, 9, 1, 1)]
     assert not any("token_trace_mismatch" in row["flags"] for row in rows)
     assert "stride layer=4" in done.stdout

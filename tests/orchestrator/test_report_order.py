@@ -15,11 +15,7 @@ from orchestrator.report.data import load_report
 from orchestrator.report.generation import columns as language_columns
 from orchestrator.report.render import sections
 from orchestrator.report.section import Section
-from orchestrator.report.speedup import (
-    realised_interval,
-    realised_text,
-    speedup_sections,
-)
+from orchestrator.report.speedup import realised_interval, realised_text, speedup_sections
 from sweeps.model.kinds import KINDS
 from tests.orchestrator import vision_fixtures as vision
 from tests.orchestrator.commands import ROOT
@@ -52,11 +48,9 @@ def test_it_opens_with_the_answer_and_a_line_for_each_method(stored: Path) -> No
     assert re.match(
         r"[1-4] of 4 curves pay in at least a part of what was measured; best topk ", answer
     )
-    assert [line.split()[0].rstrip(":") for line in methods] == [
-        "tome",
-        "topk",
-        "random",
-    ], "controls last"
+    assert [line.split()[0].rstrip(":") for line in methods] == ["tome", "topk", "random"], (
+        "controls last"
+    )
     titles = [section.title for section in rest]
     points = next(place for place, title in enumerate(titles) if title.startswith("deit_tiny"))
     order = [

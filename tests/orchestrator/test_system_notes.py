@@ -37,11 +37,7 @@ def path(tmp_path: Path) -> str:
             (jobs[1], QUIET, ()),
             (jobs[2], QUIET, ()),
             (jobs[2], BUSY, ()),
-            (
-                jobs[1],
-                BUSY,
-                ("thermal_slowdown",),
-            ),
+            (jobs[1], BUSY, ("thermal_slowdown",)),
         ]
     ):
         found = outcome(each).model_copy(

@@ -70,11 +70,7 @@ def test_a_rule_may_name_either(expand: Expand) -> None:
     rule = "exclude: [{exclusive: node, image_size: 48}]\n"
     assert [
         (job.condition.image_size, job.condition.exclusive) for job in expand(requested + rule).jobs
-    ] == [
-        (32, None),
-        (32, "device"),
-        (48, "device"),
-    ]
+    ] == [(32, None), (32, "device"), (48, "device")]
 
 
 def test_the_identity_of_timing_on_one_gpu_is_pinned() -> None:

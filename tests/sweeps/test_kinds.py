@@ -196,11 +196,9 @@ def test_a_section_stands_for_the_kind_of_the_models() -> None:
         + "axes: {corruption: [jpeg, contrast], severity: 1}\nmethods: [topk]\njobs: {accuracy: {},"
         " profile: {}}\n"
     ).jobs
-    assert [job.kind for job in both] == [
-        "accuracy",
-        "accuracy",
-        "profile",
-    ], "no profile depends on the data"
+    assert [job.kind for job in both] == ["accuracy", "accuracy", "profile"], (
+        "no profile depends on the data"
+    )
     assert {kind.section for kind in KINDS.values()} == {
         "latency",
         "accuracy",

@@ -259,10 +259,7 @@ def test_phases_by_ranges() -> None:
     )
     assert [
         (each.profile.phase, each.profile.forwards, each.profile.launches) for each in found
-    ] == [
-        ("prefill", 1, 1),
-        ("decode", 2, 1),
-    ]
+    ] == [("prefill", 1, 1), ("decode", 2, 1)]
     assert (found[1].kernels, found[1].kernels_in_file) == (2, 4)
 
 

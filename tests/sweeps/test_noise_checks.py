@@ -8,14 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sweeps.stats.noise_checks import (
-    difference_p,
-    halves,
-    no_effect_p,
-    outlying,
-    pair_logs,
-    signs,
-)
+from sweeps.stats.noise_checks import difference_p, halves, no_effect_p, outlying, pair_logs, signs
 from sweeps.stats.timing import Contrast, Rounds
 
 ARMS = (0, 1, 0)

@@ -143,8 +143,7 @@ def test_a_file_without_rows(tmp_path: Path) -> None:
         read_reference(written(tmp_path, WHOLE.partition("by_label")[0]))
     for text in ("", "- 1\n"):
         with pytest.raises(
-            UserError,
-            match=r"mine\.yaml:1: .*must be a mapping that starts with `reference: 1`",
+            UserError, match=r"mine\.yaml:1: .*must be a mapping that starts with `reference: 1`"
         ):
             read_reference(written(tmp_path, text))
 

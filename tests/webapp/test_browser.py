@@ -38,7 +38,6 @@ PAGES = {
     "point": ("filled", "The rule, worked out", 3),
 }
 """By address: the store, a text of the page, and how many charts it has."""
-LOOKS: tuple[tuple[Literal["light", "dark"], int], ...] = (("light", 1440), ("dark", 800))
 GROUND = "getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor"
 
 
@@ -55,27 +54,26 @@ def address(served: Served, filled: str, tmp_path_factory: pytest.TempPathFactor
     return serve
 
 
-@pytest.mark.parametrize("look", LOOKS)
-@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize(
+    ("path", "scheme"), [("runs?sweep=batches", "light"), *((path, "dark") for path in PAGES)]
+)
 def test_pages_in_a_browser(
-    address: Served,
-    filled: str,
-    browser: Browser,
-    path: str,
-    look: tuple[Literal["light", "dark"], int],
+    address: Served, filled: str, browser: Browser, path: str, scheme: Literal["light", "dark"]
 ) -> None:
-    """All parts come up in the theme requested, nothing is wider than the window, no error, no
-    request beyond this host.
+    """All parts come up in the theme requested, nothing is wider than a narrow or a wide window,
+    no error, no request beyond this host.
     """
-    (store, text, charts), (scheme, width) = PAGES[path], look
+    store, text, charts = PAGES.get(path, ("filled", "Nodes and devices", 0))
     path = point_link(*point_query(filled).values()) if path == "point" else path
-    context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900})
+    context = browser.new_context(color_scheme=scheme, viewport={"width": 800, "height": 900})
     page = context.new_page()
     watch = Watch(page, address(store))
     page.goto(f"{address(store)}/{path}")
     expect(page.get_by_text(text).first).to_be_visible(timeout=WAIT_MS)
     expect(page.locator(CHART)).to_have_count(charts, timeout=WAIT_MS)
-    page.wait_for_function(FITS, timeout=WAIT_MS)
+    for width in (800, 1440):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.wait_for_function(FITS, timeout=WAIT_MS)
     red = int(page.evaluate(GROUND).removeprefix("rgb(").split(",")[0])
     assert (red > 200) == (scheme == "light")
     watch.check()

@@ -16,13 +16,7 @@ from tests.webapp.simulated import job, outcome, store_outcomes
 from tests.webapp.two_sides import two_sides_store
 from webapp.charts.compare import history_info, side_info
 from webapp.charts.points import draw_points
-from webapp.screens.compare import (
-    history_frame,
-    read_choices,
-    read_history,
-    side_frame,
-    two_sides,
-)
+from webapp.screens.compare import history_frame, read_choices, read_history, side_frame, two_sides
 
 PAGE = "screens/compare.py"
 

@@ -292,10 +292,7 @@ def test_ends_of_lines_do_not_overlap(quickstart: tuple[pd.DataFrame, pd.DataFra
     ("claim", "drawn"),
     [
         ({"verdict": "pays_from", "x_high": 36.0}, {"triangle-left": 36.0}),
-        (
-            {"verdict": "pays_up_to", "x_low": 64.0, "direction": "loses"},
-            {"triangle-right": 64.0},
-        ),
+        ({"verdict": "pays_up_to", "x_low": 64.0, "direction": "loses"}, {"triangle-right": 64.0}),
         ({"verdict": "no_effect", "direction": None}, {}),
         ({"verdict": "crossing", "x": 50.0, "x_low": 36.0, "x_high": 64.0}, {"diamond": 50.0}),
         ({"verdict": "crossing", "x_low": 36.0, "x_high": 64.0}, {}),
@@ -303,9 +300,7 @@ def test_ends_of_lines_do_not_overlap(quickstart: tuple[pd.DataFrame, pd.DataFra
     ids=["pays from", "pays up to", "no effect", "crossing", "neighbouring points"],
 )
 def test_bounds_are_arrows(
-    quickstart: tuple[pd.DataFrame, pd.DataFrame],
-    claim: dict[str, Any],
-    drawn: dict[str, float],
+    quickstart: tuple[pd.DataFrame, pd.DataFrame], claim: dict[str, Any], drawn: dict[str, float]
 ) -> None:
     """A bound is an arrow to the side where the break-even lies, in the curves and in the strip;
     else there is none.

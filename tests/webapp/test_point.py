@@ -18,13 +18,7 @@ from tests.webapp.conftest import Open
 from tests.webapp.page_elements import page_text
 from tests.webapp.point_address import point_query
 from tests.webapp.simulated import job, outcome, store_outcomes, tome
-from webapp.charts.evidence import (
-    PairFrames,
-    attempt_info,
-    pair_chart,
-    reading_chart,
-    time_chart,
-)
+from webapp.charts.evidence import PairFrames, attempt_info, pair_chart, reading_chart, time_chart
 from webapp.charts.points import draw_points
 from webapp.screens.point import read_point, single_sweep
 
