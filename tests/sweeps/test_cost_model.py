@@ -2,12 +2,16 @@
 points is not known.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 from sweeps.stats import cost_model
-from sweeps.stats.cost_model import crossing, fit_costs
-from tests.fixtures.simulated_curves import FOLLOW_MODEL, GRID, work
+from sweeps.stats.cost_model import LaunchWork, crossing, fit_costs, fit_launch_work
+from sweeps.stats.curve import MeasuredPoint, Point, interpolate
+from sweeps.stats.pooling import SpeedUp
+from tests.fixtures.simulated_curves import CASES, FOLLOW_MODEL, GRID, work
 
 X = np.array([4.0, 9, 16, 36, 64, 100, 144, 196])
 BASELINE = X / 100
@@ -146,3 +150,172 @@ def test_both_searches_end_at_the_same_fit(true: tuple[float, float, float]) -> 
     quick = cost_model._damped(weighted, start)
     assert quick is not None
     np.testing.assert_allclose(quick, cost_model._bounded(weighted, start), rtol=0, atol=1e-4)
+
+
+# ---- interpolation between measured sizes ----
+
+
+SE = 0.006
+
+
+def measured(
+    truth: Callable[[float], float],
+    arm: Callable[[float], float],
+    rng: np.random.Generator | None = None,
+) -> list[MeasuredPoint]:
+    """The points of a curve with this true log speed-up, with noise where a generator is given."""
+    found = []
+    for x in GRID:
+        log = truth(x) + (0.0 if rng is None else rng.normal(0, SE))
+        speedup = SpeedUp(log, SE, 40.0, 100)
+        point = Point(
+            x=x,
+            speedup=speedup.value,
+            se=SE,
+            verdict="unclear",
+            pairs=100,
+            gmacs_baseline=work(x),
+            gmacs=arm(x),
+        )
+        found.append(MeasuredPoint(point, speedup))
+    return found
+
+
+@pytest.mark.parametrize("case", ["at 40", "rounded at 40", "none"])
+@pytest.mark.parametrize("x", [12, 50, 121, 180])
+def test_the_interval_holds_between_points(case: str, x: int) -> None:
+    """At sizes that were not measured the 99 % interval holds the truth of the cost model, also
+    where tokens are rounded.
+    """
+    truth, arm = CASES[case]
+    rng = np.random.default_rng(x)
+    inside = [interpolate(measured(truth, arm, rng), x) for _ in range(100)]
+    found = [each for each in inside if each is not None]
+    assert len(found) > 30, (
+        "equal arms do not always determine the three parameters, and then there is no claim"
+    )
+    assert (
+        np.mean([each.speedup.low <= np.exp(truth(x)) <= each.speedup.high for each in found])
+        >= 0.98
+    )
+
+
+def test_it_is_wider_than_its_neighbours() -> None:
+    """However many points there are, a size that was not measured is known less well than those
+    beside it.
+    """
+    found = interpolate(measured(*CASES["at 40"]), 50)
+    assert found is not None
+    assert (found.left.point.x, found.right.point.x) == (36, 64)
+    for alpha in (0.01, 0.0005):
+        own = found.speedup._replace(alpha=alpha).half_width
+        assert own > max(
+            each.speedup._replace(alpha=alpha).half_width for each in (found.left, found.right)
+        )
+
+
+def test_there_is_none_beyond_what_was_measured() -> None:
+    """Not beyond the ends, not at them, not where flags leave no point on one side, and not where
+    the model does not fit.
+    """
+    points = measured(*CASES["at 40"])
+    assert [interpolate(points, x) for x in (1, 4, 196, 300)] == [None] * 4
+    flagged = [
+        each._replace(point=each.point.model_copy(update={"wrong": each.point.x < 64}))
+        for each in points
+    ]
+    assert interpolate(flagged, 50) is None
+    assert interpolate(flagged, 120) is not None
+    idle = [
+        each._replace(point=each.point.model_copy(update={"no_op": each.point.x < 64}))
+        for each in points
+    ]
+    assert interpolate(idle, 50) is None
+    assert interpolate(measured(*CASES["two"]), 50) is None, "no sum of launch and work"
+    assert interpolate(points[:2], 6) is None, "too few points to fit a model to"
+    unknown = [
+        each._replace(point=each.point.model_copy(update={"gmacs": None})) for each in points
+    ]
+    assert interpolate(unknown, 50) is None
+
+
+# ---- launch and work in seconds ----
+
+
+BASELINE_LAUNCH_WORK = X * 5.5e-3
+TRUTH = (4e-3, 10e-3, 4.6e-3, 10e-3)
+"""Launch in seconds, seconds per GMAC; of the baseline, then of the arm."""
+ERRORS = np.full(len(X), 0.006)
+
+
+def fitted(
+    level: np.ndarray, noise: np.ndarray, share: float = 0.6, se: float = 0.006
+) -> LaunchWork | None:
+    """The fit to times by `TRUTH` of an arm with this share of the MACs, raised by `level`, and
+    speed-ups off by `noise`.
+    """
+    launch_0, work_0, launch, work = TRUTH
+    seconds = launch_0 + work_0 * BASELINE_LAUNCH_WORK
+    logs = np.log(seconds / (launch + work * share * BASELINE_LAUNCH_WORK))
+    return fit_launch_work(
+        BASELINE_LAUNCH_WORK,
+        share * BASELINE_LAUNCH_WORK,
+        seconds * np.exp(level),
+        logs + noise,
+        np.full(len(X), se),
+    )
+
+
+def test_exact_times_give_their_parameters() -> None:
+    """Without noise the four parameters are found, each inside its interval."""
+    found = fitted(np.zeros(len(X)), np.zeros(len(X)))
+    assert found is not None
+    assert [cost.value for cost in found[:4]] == pytest.approx(TRUTH, rel=1e-4)
+    assert all(cost.low < cost.value < cost.high for cost in found[:4])
+
+
+def test_intervals_cover_the_truth_where_jobs_differ() -> None:
+    """Levels that differ by 5 % between jobs, and speed-ups known to 0.6 %: 95 % intervals hold the
+    truth of 93 % or more.
+    """
+    rng = np.random.default_rng(1)
+    held = np.zeros(4)
+    for _ in range(200):
+        found = fitted(rng.normal(0, 0.05, len(X)), rng.normal(0, 0.006, len(X)))
+        assert found is not None
+        held += [
+            cost.low <= truth <= cost.high for cost, truth in zip(found[:4], TRUTH, strict=True)
+        ]
+    assert (held >= 0.93 * 200).all(), held / 200
+
+
+@pytest.mark.parametrize(("level", "se"), [(0.05, 0.006), (0.15, 0.02)])
+def test_ratios_are_those_of_the_costs(level: float, se: float) -> None:
+    """A printed ratio is the quotient of the two costs; its interval, narrower than theirs, holds
+    the truth of 93 % or more.
+    """
+    rng, truth, held = (
+        np.random.default_rng(3),
+        np.array([TRUTH[2] / TRUTH[0], TRUTH[3] / TRUTH[1]]),
+        np.zeros(2),
+    )
+    for _ in range(200):
+        found = fitted(rng.normal(0, level, len(X)), rng.normal(0, se, len(X)), se=se)
+        assert found is not None
+        pairs = ((found.launch, found.launch_baseline), (found.work, found.work_baseline))
+        for place, (ratio, (arm, baseline)) in enumerate(zip(found.ratios, pairs, strict=True)):
+            assert ratio is not None
+            assert ratio.value == pytest.approx(arm.value / baseline.value)
+            assert ratio.high / ratio.value < (arm.high / arm.value) * (
+                baseline.high / baseline.value
+            )
+            held[place] += ratio.low <= truth[place] <= ratio.high
+    assert (held >= 0.93 * 200).all(), held / 200
+
+
+@pytest.mark.parametrize("few", [3, 0])
+def test_what_the_points_do_not_determine_has_no_fit(few: int) -> None:
+    """Three points, or the same work at each, are too little."""
+    work = BASELINE_LAUNCH_WORK[:few] if few else np.full(len(X), 1.0)
+    at = len(work)
+    assert fit_launch_work(work, work / 2, np.full(at, 0.01), np.zeros(at), ERRORS[:at]) is None

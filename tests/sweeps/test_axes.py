@@ -1,0 +1,255 @@
+"""`threads` in a sweep: a number, `cores - 1`, how they wait and are pinned; what is not written
+changes no identity.
+"""
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from sweeps.model.condition import Condition, image_shape
+from sweeps.model.job import DENSE, Comparison
+from sweeps.model.kinds import THREAD_FIELDS
+from tests.sweeps.conftest import MODEL, TOPK, Expand, Refusal
+
+
+def written(expand: Expand, threads: str, rest: str = "") -> list[tuple[Any, ...]]:
+    """The fields of the conditions of a sweep with such an axis `threads`."""
+    jobs = expand(f"{MODEL}axes: {{image_size: [32], threads: {threads}}}\n{TOPK}{rest}").jobs
+    return [tuple(getattr(job.condition, name) for name in THREAD_FIELDS) for job in jobs]
+
+
+@pytest.mark.parametrize(
+    ("threads", "fields"),
+    [
+        ("2", (2, None, None, None)),
+        ("cores", (None, None, None, None)),
+        ("cores - 1", (None, 1, None, None)),
+        ("cores-2", (None, 2, None, None)),
+        ("{count: 2, wait: active}", (2, None, "active", None)),
+        ("{count: cores - 1, pin: true}", (None, 1, None, "cores")),
+        ("{wait: brief, pin: false}", (None, None, None, None)),
+        ("{wait: passive}", (None, None, "passive", None)),
+    ],
+)
+def test_forms(expand: Expand, threads: str, fields: tuple[Any, ...]) -> None:
+    """A value of `threads` sets all fields of the condition that are about threads."""
+    assert written(expand, threads) == [fields]
+
+
+def test_values_of_an_axis_are_points(expand: Expand) -> None:
+    """A list of any forms gives a point for each; the fields of one value stay together, also in a
+    group of `zip`.
+    """
+    values = "[1, cores - 1, {count: cores, wait: active, pin: true}]"
+    fields = [(1, None, None, None), (None, 1, None, None), (None, None, "active", "cores")]
+    assert written(expand, values) == fields
+    tied = (
+        f"{MODEL}axes: {{image_size: [32, 48, 64], threads: {values}}}\nzip: [[image_size,"
+        f" threads]]\n{TOPK}"
+    )
+    assert [
+        tuple(getattr(job.condition, name) for name in THREAD_FIELDS) for job in expand(tied).jobs
+    ] == fields
+
+
+def test_an_axis_replaces_the_whole_of_a_default(expand: Expand) -> None:
+    """As with any other key: nothing of the default is left beside it."""
+    text = "defaults: {model: deit_tiny_patch16_224, threads: {count: cores - 1, wait: active}}\n"
+    (plain,) = expand(f"{text}axes: {{image_size: [32]}}\n{TOPK}").jobs
+    (replaced,) = expand(f"{text}axes: {{image_size: [32], threads: [2]}}\n{TOPK}").jobs
+    assert [getattr(plain.condition, name) for name in THREAD_FIELDS] == [None, 1, "active", None]
+    assert [getattr(replaced.condition, name) for name in THREAD_FIELDS] == [2, None, None, None]
+
+
+def test_an_extra_point_and_a_rule_may_name_them(expand: Expand) -> None:
+    """`include` has the same forms; rules test the single fields."""
+    include = (
+        "include: [{image_size: 64, threads: {count: 1, wait: active}, method: topk, keep_rate:"
+        " 0.5}]\n"
+    )
+    assert written(expand, "[1]", include) == [(1, None, None, None), (1, None, "active", None)]
+    exclude = "exclude: [{wait_policy: active}, {spare_cores: 1}]\n"
+    assert written(expand, "[2, cores - 1, {wait: active}]", exclude) == [(2, None, None, None)]
+
+
+def test_defaults_are_the_question_of_sweeps_that_do_not_name_them(expand: Expand) -> None:
+    """`cores`, waiting asleep, and not pinned."""
+    (plain,) = expand(f"{MODEL}axes: {{image_size: [32]}}\n{TOPK}").comparisons
+    (spelled,) = expand(
+        f"{MODEL}axes: {{image_size: [32], threads: [{{count: cores, wait: brief, pin:"
+        f" false}}]}}\n{TOPK}"
+    ).comparisons
+    assert spelled.question_id == plain.question_id
+    assert not any(name in spelled.condition.canonical_text for name in THREAD_FIELDS)
+
+
+def test_the_identities_of_other_ways_are_pinned() -> None:
+    """What is stored under them must be found again."""
+    arm = DENSE.model_copy(update={"replicate": 1})
+    condition = Condition(
+        model="m", image_size=32, spare_cores=1, wait_policy="active", pinning="cores"
+    )
+    assert (
+        Comparison(condition=condition, baseline=DENSE, arm=arm).question_id == "25621fa02a556b1e"
+    )
+    plain = Condition(model="m", image_size=32)
+    same = {
+        Comparison(kind="accuracy", condition=each, baseline=DENSE, arm=arm).question_id
+        for each in (plain, condition)
+    }
+    assert len(same) == 1
+
+
+def test_threads_on_a_machine() -> None:
+    """A number, or all cores but the spare ones, and one at least."""
+    assert Condition(model="m", threads=3).threads_on(8) == 3
+    assert Condition(model="m").threads_on(8) == 8
+    assert Condition(model="m", spare_cores=1).threads_on(8) == 7
+    assert Condition(model="m", spare_cores=1).threads_on(1) == 1
+
+
+def test_the_fields_go_under_threads(refusal: Refusal) -> None:
+    """There is one way to write each."""
+    error = refusal(f"{MODEL}axes: {{image_size: [32], wait_policy: [active]}}\n{TOPK}")
+    assert "is written threads: {count: cores - 1, wait: active, pin: true}" in error.problem
+
+
+# ---- `exclusive` in a sweep ----
+
+
+def test_node_is_what_nothing_written_means(expand: Expand) -> None:
+    """Both spellings are the same question, which is that of sweeps written before the key was
+    there.
+    """
+    (plain,) = expand(f"{MODEL}axes: {{image_size: [32]}}\n{TOPK}").comparisons
+    (spelled,) = expand(f"{MODEL}axes: {{image_size: [32], exclusive: [node]}}\n{TOPK}").comparisons
+    assert spelled.condition.exclusive is None
+    assert spelled.question_id == plain.question_id
+    assert "exclusive" not in spelled.condition.canonical_text
+
+
+def test_both_ways_are_two_questions_of_one_sweep(expand: Expand) -> None:
+    """An axis of both gives a question for each; timing with one GPU is another question, accuracy
+    on it is not.
+    """
+    requested = expand(
+        f"{MODEL}axes: {{image_size: [32], device: [cuda], exclusive: [node, device]}}\n{TOPK}"
+    )
+    assert [job.occupation for job in requested.jobs] == ["node", "device"]
+    assert len({comparison.question_id for comparison in requested.comparisons}) == 2
+    written = "jobs: {latency: {}, accuracy: {}}\n"
+    data = (
+        "axes: {image_size: [32], device: [cuda], exclusive: [node, device], data:"
+        f" ['imagefolder:x']}}\n{TOPK}{written}"
+    )
+    both = expand(MODEL + data)
+    assert [(job.kind, job.occupation) for job in both.jobs] == [
+        ("latency", "node"),
+        ("latency", "device"),
+        ("accuracy", "shared"),
+    ]
+
+
+def test_values_of_inputs_are_a_question(expand: Expand) -> None:
+    """Zeros are another question of timing and none of accuracy; `normal` is the question of sweeps
+    that write nothing.
+    """
+    (plain,) = expand(f"{MODEL}axes: {{image_size: [32]}}\n{TOPK}").comparisons
+    normal, zeros = expand(
+        f"{MODEL}axes: {{image_size: [32], inputs: [normal, zeros]}}\n{TOPK}"
+    ).comparisons
+    assert (normal.condition.inputs, zeros.condition.inputs) == (None, "zeros")
+    assert normal.question_id == plain.question_id != zeros.question_id
+    written = "jobs: {latency: {}, accuracy: {}}\n"
+    both = expand(
+        f"{MODEL}axes: {{image_size: [32], inputs: [normal, zeros], data:"
+        f" ['imagefolder:x']}}\n{TOPK}{written}"
+    )
+    assert [(job.kind, job.condition.inputs) for job in both.jobs] == [
+        ("latency", None),
+        ("latency", "zeros"),
+        ("accuracy", None),
+    ]
+
+
+def test_a_rule_may_name_either(expand: Expand) -> None:
+    """`node` in a rule means what it means in a condition."""
+    requested = (
+        f"{MODEL}axes: {{image_size: [32, 48], device: [cuda], exclusive: [node, device]}}\n{TOPK}"
+    )
+    rule = "exclude: [{exclusive: node, image_size: 48}]\n"
+    assert [
+        (job.condition.image_size, job.condition.exclusive) for job in expand(requested + rule).jobs
+    ] == [(32, None), (32, "device"), (48, "device")]
+
+
+def test_the_identity_of_timing_on_one_gpu_is_pinned() -> None:
+    """What is stored under it must be found again."""
+    condition = Condition(model="m", image_size=32, device="cuda", exclusive="device")
+    arm = DENSE.model_copy(update={"replicate": 1})
+    assert (
+        Comparison(condition=condition, baseline=DENSE, arm=arm).question_id == "ad30ec90da9a0e64"
+    )
+
+
+# ---- the section `search` of a sweep ----
+
+
+MODEL_SEARCH_AXIS = "defaults: {model: deit_tiny_patch16_224}\n"
+BRACKET = "search: {axis: image_size, bracket: [30, 100]}\n"
+
+
+def test_sizes_are_multiples_of_the_patch(expand: Expand) -> None:
+    """The questions are those of a grid on the feasible places: squares, and rectangles one patch
+    wider than high.
+
+    Patches are those that all models have in common.
+    """
+    searched = expand(MODEL_SEARCH_AXIS + TOPK + BRACKET)
+    sizes = [image_shape(job.condition.image_size or 0) for job in searched.jobs]
+    assert sizes == [
+        (32, 32),
+        (32, 48),
+        (48, 48),
+        (48, 64),
+        (64, 64),
+        (64, 80),
+        (80, 80),
+        (80, 96),
+        (96, 96),
+    ]
+    written = ", ".join(f"{{height: {height}, width: {width}}}" for height, width in sizes)
+    grid = expand(MODEL_SEARCH_AXIS + f"axes: {{image_size: [{written}]}}\n" + TOPK)
+    assert [job.comparison_ids() for job in searched.jobs] == [
+        job.comparison_ids() for job in grid.jobs
+    ]
+    two = "axes: {model: [deit_tiny_patch16_224, vit_base_patch32_224]}\n"
+    both = {image_shape(job.condition.image_size or 0) for job in expand(two + TOPK + BRACKET).jobs}
+    assert both == {(32, 32), (32, 64), (64, 64), (64, 96), (96, 96)}
+
+
+def test_whole_numbers_and_parameters(expand: Expand) -> None:
+    """Batch sizes are whole; a parameter has its values in every entry, closer together than the
+    factor of the stop.
+    """
+    batches = expand(
+        MODEL_SEARCH_AXIS
+        + TOPK
+        + "search: {axis: batch_size, bracket: [1, 16], stop: {factor: 2}}\n"
+    )
+    sizes = [job.condition.batch_size for job in batches.jobs]
+    assert sizes == sorted(set(sizes))
+    assert (sizes[0], sizes[-1]) == (1, 16)
+    threads = expand(MODEL_SEARCH_AXIS + TOPK + "search: {axis: threads, bracket: [1, 4]}\n")
+    assert [job.condition.threads for job in threads.jobs] == [1, 2, 3, 4]
+    rates = expand(
+        MODEL_SEARCH_AXIS
+        + TOPK
+        + "search: {axis: keep_rate, bracket: [0.25, 1], stop: {factor: 2}, max_points: 4}\n"
+    )
+    found = sorted(
+        {arm.stack[0].params["keep_rate"] for job in rates.jobs for arm in job.arms if arm.stack}
+    )
+    assert (len(found), found[0], found[-1]) == (7, 0.25, 1)
+    assert all(right / left < 2 for left, right in pairwise(found))
