@@ -26,7 +26,7 @@ STORED = [
 ]
 METHODS = "tests/workers/test_methods.py"
 COVER = {
-    "sweeps/stats/**/*.py": ["tests/sweeps", *STORED],
+    "sweeps/stats/*.py": ["tests/sweeps", *STORED],
     "store/write/record.py": ["tests/store"],
     "store/derive/*.py": ["tests/store"],
     "sweeps/analysis/audit/*.py": [
