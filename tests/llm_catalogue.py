@@ -193,12 +193,12 @@ def _built(architecture: str, sizes: Mapping[str, Any]) -> tuple[Any, dict[str, 
         parts["text_config"] = {**given, "model_type": kinds["text_config"]}
         config = AutoConfig.for_model(architecture, **parts, **SPECIAL)
     with torch.device("meta"):
-        empty: Any = AutoModelForCausalLM.from_config(config)  # type: ignore[no-untyped-call]
+        empty: Any = AutoModelForCausalLM.from_config(config)
     if (weights := sum(parameter.numel() for parameter in empty.parameters())) > MAX_WEIGHTS:
         raise ValueError(f"it has {weights} weights with the sizes that transformers leaves open")
     with torch.random.fork_rng(), torch.no_grad():
         torch.manual_seed(0)
-        model: Any = AutoModelForCausalLM.from_config(config, dtype=torch.float32)  # type: ignore[no-untyped-call]
+        model: Any = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
         model.eval().requires_grad_(requires_grad=False)
         for parameter in model.parameters():
             parameter.mul_(3 if parameter.dim() > 1 else 1)
