@@ -33,7 +33,7 @@ from store.read.advice.timed_arms import fresh_figures
 from store.rows.placement import Place
 from store.write.submission import newest_attempt
 from sweeps.analysis.advice import RankedArm
-from sweeps.analysis.labels import SPEEDUP, Conclusion, conclude
+from sweeps.analysis.labels import SPEEDUP, Conclusion, Finding, conclude
 from sweeps.errors import UserError
 from sweeps.language.confirmation import comparison_at, sweep_of
 from sweeps.model.condition import Runtime
@@ -49,6 +49,7 @@ from sweeps.text.advice_text import (
     doubt_sentence,
     quality_sentence,
 )
+from sweeps.text.effects import effect_word
 from workers.methods import all_methods, purpose
 from workers.methods.arm_labels import params_label
 
@@ -217,9 +218,9 @@ class Confirmation(NamedTuple):
         flags = f", flagged {self.flags.replace(',', ', ')}" if self.flags else ""
         numbers = (
             f"on {self.pairs} fresh pairs {self.found.numbers} ({INTERVAL}):"
-            f" {self.found.word}{flags}"
+            f" {effect_word(self.found)}{flags}"
         )
-        held = "confirmed" if self.found.word == "faster" else "NOT confirmed"
+        held = "confirmed" if self.found.finding is Finding.GAIN else "NOT confirmed"
         return f"Confirmation: {held}; chosen by {first}, {numbers}."
 
     def as_dict(self) -> dict[str, Any]:
@@ -232,7 +233,7 @@ class Confirmation(NamedTuple):
             "speedup": found and found.value,
             "low": found and found.low,
             "high": found and found.high,
-            "word": "not measured" if found is None else found.word,
+            "word": "not measured" if found is None else effect_word(found),
         }
 
 

@@ -54,11 +54,8 @@ def status(
         if chosen in (None, sweep["id"]):
             jobs = [f"{sweep[state]} {state}" for state in STATES if sweep[state]]
             measured = f"{sweep['measured']} of {sweep['comparisons']}"
-            summary = (
-                *(sweep["name"], sweep["submitted_at"], ", ".join(jobs) or "none", measured),
-                str(sweep["failures"]),
-            )
-            rows.append((*summary, sweep["question"]))
+            states = (", ".join(jobs) or "none", measured, str(sweep["failures"]))
+            rows.append((sweep["name"], sweep["submitted_at"], *states, sweep["question"]))
     if not rows:
         raise StoreError("the store holds no sweep; run one: breakeven run quickstart")
     headings = ("sweep", "submitted (UTC)", "jobs", "measured", "failed", "question")
@@ -76,6 +73,7 @@ def _known_so_far(db: str | None, name: str) -> Iterator[str]:
     from orchestrator.report.speedup import arm_label_of, distinctions
     from store.rows.frames import rows_of
     from sweeps.analysis.labels import conclude_speedup
+    from sweeps.text.effects import effect_word
 
     found = load_report(db, name)
     for section in answer_sections(found):
@@ -86,7 +84,7 @@ def _known_so_far(db: str | None, name: str) -> Iterator[str]:
         arm = ", ".join((arm_label_of(row), *distinctions(row, shown)))
         tokens = "" if row.tokens is None else f"{row.tokens:.0f}"
         speedup = conclude_speedup(row)
-        listed.append((arm, tokens, speedup.numbers, speedup.word, f"{row.rounds:.0f}"))
+        listed.append((arm, tokens, speedup.numbers, effect_word(speedup), f"{row.rounds:.0f}"))
     if listed:
         yield ""
         yield from text_table.table_lines(

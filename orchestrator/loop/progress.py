@@ -22,6 +22,7 @@ from sweeps.model.outcome import WAITED_S, Outcome
 from sweeps.number_format import count, duration
 from sweeps.stats.quality import compare_predictions, compare_texts, scored
 from sweeps.stats.visits import Visit, pool_visits
+from sweeps.text.effects import effect_word
 from sweeps.text.explanation import explain_wall
 from workers.methods.arm_labels import arm_label
 
@@ -72,7 +73,7 @@ def comparison_lines(outcome: Outcome) -> Iterator[Text]:
             yield Text(f"{label}: no samples", style="red")
         elif outcome.job.protocol.passes == 1:
             numbers, conclusion = result
-            word = "" if conclusion is None else conclusion.word
+            word = "" if conclusion is None else effect_word(conclusion)
             yield Text(f"{label}: {numbers} {word}".rstrip(), style=style_of(word))
 
 

@@ -41,6 +41,7 @@ from sweeps.text.curves import (
     answer_of_points,
     tally,
 )
+from sweeps.text.effects import effect_phrase, effect_word
 from workers.methods import purpose
 from workers.methods.arm_labels import params_label
 
@@ -220,7 +221,7 @@ def _arm_lines(report: Report) -> list[TextLine]:
     tops = [max(arms, key=lambda each: each[0]) for arms in best.values()]
     for method, (_, baseline, arm) in zip(best, tops, strict=True):
         text = f"{arm.label}: {_gain_and_cost(arm, baseline, data=data)}{_more(best[method])}"
-        lines.append(TextLine(text, style_of(arm.main_speedup.word)))
+        lines.append(TextLine(text, style_of(effect_word(arm.main_speedup))))
     gains = GAINS - {Finding.SMALL_GAIN}
     faster = [
         (known, baseline, arm)
@@ -262,7 +263,7 @@ def _losses(report: Report) -> dict[str, str]:
             continue
         spec, unit = METRICS[own[0].metric], changes[0].effect.unit
         form = f"+.{spec.digits}f"
-        text = changes[0].phrase
+        text = effect_phrase(changes[0])
         if len(own) > 1:
             named = "" if unit in {"", spec.label} else f" {unit}"
             text = f"changes by {min(known):{form}} to {max(known):{form}}{named} (above 0: worse)"
@@ -294,10 +295,10 @@ def _loss_lines(report: Report) -> list[TextLine]:
         least = min(own, key=loss)
         found = change_of(least)
         label = f"{params_label(least.method, least.params)} on {least.data}"
-        text = f"{label}: {METRICS[least.metric].label} {found.phrase}{_more(own)}"
-        lines.append(TextLine(text, style_of(found.word)))
+        text = f"{label}: {METRICS[least.metric].label} {effect_phrase(found)}{_more(own)}"
+        lines.append(TextLine(text, style_of(effect_word(found))))
     if len(lines) > 1:
-        words = Counter(change_of(row).word for own in by_method.values() for row in own)
+        words = Counter(effect_word(change_of(row)) for own in by_method.values() for row in own)
         counted = ", ".join(f"{number} × {word}" for word, number in words.items())
         lines.insert(0, TextLine(f"Quality against the baseline: {counted}.", "bold"))
     return lines

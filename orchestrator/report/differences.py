@@ -28,6 +28,7 @@ from sweeps.model.metrics import METRICS, MetricSpec, compared
 from sweeps.number_format import format_number, with_interval
 from sweeps.stats.quality import KL_COVERAGE
 from sweeps.text.condition_text import describe_condition
+from sweeps.text.effects import effect_word
 from workers.methods.arm_labels import params_label
 
 _CONDITION = (
@@ -101,7 +102,7 @@ def difference_sections(report: Report) -> Iterator[Section]:
                     title=f"{kind.name.capitalize()} of {describe_condition(measured | condition)}",
                     columns=filled_columns(_columns(spec, points), rows),
                     rows=rows,
-                    row_style=lambda arm: style_of(arm.change.word),
+                    row_style=lambda arm: style_of(effect_word(arm.change)),
                     note=" ".join(_notes(outputs, points)),
                 )
 
@@ -153,7 +154,7 @@ def _columns(spec: MetricSpec, points: pd.DataFrame) -> list[Column]:
             f"{'drop' if spec.better == 'higher' else 'change'} [95 %]",
             lambda arm: arm.change.numbers,
         ),
-        Column("verdict", lambda arm: arm.change.word, left=True),
+        Column("verdict", lambda arm: effect_word(arm.change), left=True),
         *(
             Column(_heading(each), partial(_figure_text, name=each.name))
             for each in others
@@ -210,4 +211,4 @@ def _task(row: TaskRow) -> str:
     if row.task_drop is None:
         return f"{values} on {row.n:.0f} documents"
     drop = conclude_interval(TASK, row.task_drop, row.task_drop_low, row.task_drop_high)
-    return f"{values}, drop {drop.numbers} on {row.n:.0f} documents: {drop.word}"
+    return f"{values}, drop {drop.numbers} on {row.n:.0f} documents: {effect_word(drop)}"

@@ -49,6 +49,7 @@ from sweeps.model.kinds import KINDS, THREAD_FIELDS
 from sweeps.model.metrics import INTERVAL, METRICS
 from sweeps.number_format import format_number
 from sweeps.text.condition_text import cautions, describe_condition
+from sweeps.text.effects import effect_phrase, effect_word, stack_text
 from workers.methods.arm_labels import params_label
 
 BYTES_PER_MIB = 2**20
@@ -160,13 +161,13 @@ class ArmComparison:
                 " tuning alone changes is not subtracted"
             )
             if (change := self._control_change) is not None:
-                control = f"; {change.phrase} against the control of its tuning, {label}"
-        return f"{speedups}, quality {self.quality.phrase} against {baseline}{control}"
+                control = f"; {effect_phrase(change)} against the control of its tuning, {label}"
+        return f"{speedups}, quality {effect_phrase(self.quality)} against {baseline}{control}"
 
     def describe_speedup(self, metric: str) -> str:
         """`1.27x [1.25, 1.30] in time per character (faster)`."""
         found = self.speedup(metric)
-        return f"{found.numbers} in {METRICS[metric].label} ({found.word})"
+        return f"{found.numbers} in {METRICS[metric].label} ({effect_word(found)})"
 
     def memory(self, figure: _Figure, form: str) -> str:
         """A figure of baseline and arm in MiB: `1024 → 980`; a dash where one is not known."""
@@ -225,7 +226,7 @@ def columns(metrics: Sequence[str]) -> tuple[Column, ...]:
         Column(
             "verdicts",
             lambda arm: ", ".join(
-                arm.speedup(each).word if each in arm.by_metric else "-" for each in metrics
+                effect_word(arm.speedup(each)) if each in arm.by_metric else "-" for each in metrics
             ),
             left=True,
         ),
@@ -235,7 +236,7 @@ def columns(metrics: Sequence[str]) -> tuple[Column, ...]:
         Column("bits per byte [95 %]", lambda arm: arm.quality.numbers),
         Column("against its control [95 %]", lambda arm: arm.control),
         Column("same top-1 %", lambda arm: format_number(arm.row.top1_agreement, ".1f")),
-        Column("quality", lambda arm: arm.quality.word, left=True),
+        Column("quality", lambda arm: effect_word(arm.quality), left=True),
         Column(
             "flags",
             lambda arm: join_flags(arm.row.flags, arm.row.system_notes),
@@ -282,7 +283,7 @@ def describe_stacks(comparisons: Sequence[ArmComparison]) -> Iterator[str]:
         rows = [other.by_metric[metric] for other in comparisons if metric in other.by_metric]
         for stack in stacks_of(rows, params_label):
             if stack.row.arm_id == comparison.row.arm_id:
-                yield f"{stack.label}, {METRICS[metric].label}: {stack.text}"
+                yield f"{stack.label}, {METRICS[metric].label}: {stack_text(stack)}"
 
 
 def _flagged_label(row: GeneratedRow) -> str:
@@ -372,7 +373,7 @@ def _condition(points: pd.DataFrame, arms: pd.DataFrame, place: str) -> Iterator
             title=f"{title}, against {baseline}",
             columns=filled_columns(columns(metrics), comparisons),
             rows=comparisons,
-            row_style=lambda comparison: style_of(comparison.main_speedup.word),
+            row_style=lambda comparison: style_of(effect_word(comparison.main_speedup)),
         )
     if ran:
         yield Section(title=f"{title}, each arm", columns=_ARM_COLUMNS, rows=ran)

@@ -21,6 +21,7 @@ from sweeps.number_format import axis_label, count, image_text
 from sweeps.stats.pooling import realised_share
 from sweeps.text.condition_text import describe_condition
 from sweeps.text.curves import describe_break_even, token_unit
+from sweeps.text.effects import effect_word
 from sweeps.text.reasons import ceiling_of, left_to_gain
 from workers.methods import purpose
 from workers.methods.arm_labels import params_label
@@ -132,7 +133,7 @@ _COLUMNS = (
     Column("ms", lambda row: f"{row.baseline_ms:.3g} → {row.arm_ms:.3g}"),
     Column(f"speed-up [{INTERVAL}]", lambda row: conclude_speedup(row).numbers),
     Column("pairs", lambda row: f"{row.pairs:.0f}"),
-    Column("verdict", lambda row: conclude_speedup(row).word, left=True),
+    Column("verdict", lambda row: effect_word(conclude_speedup(row)), left=True),
     Column("notes", _notes, left=True, wraps=True),
 )
 
@@ -155,7 +156,7 @@ def speedup_sections(report: Report) -> Iterator[Section]:
             title=condition_title(report, condition),
             columns=_COLUMNS,
             rows=worst_first(rows_of(points, PointRow), lambda row: row.tokens or 0),
-            row_style=lambda row: style_of(conclude_speedup(row).word),
+            row_style=lambda row: style_of(effect_word(conclude_speedup(row))),
         )
         for key, curves in groups(_curves_of(break_evens, condition, points), ("axis",)):
             yield Section(

@@ -22,6 +22,7 @@ from sweeps.model.flags import FLAGS, split_flags
 from sweeps.model.metrics import INTERVAL, SPEED_FLOOR
 from sweeps.number_format import count
 from sweeps.text.curves import break_even_cell, merit_of
+from sweeps.text.effects import effect_word
 from workers.methods import purpose
 
 MAX_CONDITIONS, MAX_ARMS, MAX_SIZES, MAX_NOTES = 3, 12, 9, 3
@@ -263,7 +264,7 @@ def _is_flagged(row: PointRow) -> bool:
 
 def _style(arm: ArmSummary, size: float) -> str:
     row = arm.points.get(size)
-    return "" if row is None else style_of(conclude_speedup(row).word)
+    return "" if row is None else style_of(effect_word(conclude_speedup(row)))
 
 
 def _sign(row: PointRow) -> tuple[str, str]:

@@ -4,7 +4,7 @@ them together.
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import inf, sqrt
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from sweeps.model.metrics import SPEED_FLOOR
 from sweeps.stats.pooling import ALPHA, SpeedUp, Verdict, quantile
@@ -35,6 +35,18 @@ class QualityCost(NamedTuple):
     """Images or windows that it rests on."""
 
 
+class Obstacle(NamedTuple):
+    """Why an arm cannot be advised, however fast it is."""
+
+    reason: Literal["no_effect", "not_for_use", "no_quality", "quality"]
+    purpose: str = ""
+    """Of a method that is not for use."""
+    method: str = ""
+    cost: QualityCost | None = None
+    """That exceeds `max_drop`, or has no interval."""
+    max_drop: float = 0.0
+
+
 class MeasuredArm(NamedTuple):
     """One arm against the unmodified model at one size."""
 
@@ -44,8 +56,7 @@ class MeasuredArm(NamedTuple):
     costs: tuple[QualityCost, ...] = ()
     amounts: Mapping[str, float] = {}
     """Peak memory and energy by metric: how many times less the arm needs."""
-    obstacle: str = ""
-    """Why it cannot be advised, however fast it is."""
+    obstacle: Obstacle | None = None
 
 
 class RankedArm(NamedTuple):
@@ -58,8 +69,8 @@ class RankedArm(NamedTuple):
     low: float
     high: float
     verdict: Verdict
-    obstacle: str = ""
-    """Why it cannot be advised; empty where only its speed counts."""
+    obstacle: Obstacle | None = None
+    """`None` where only its speed counts."""
 
     @property
     def advised(self) -> bool:
@@ -125,20 +136,16 @@ def rank(
     return Ranking((*advised, RankedArm(UNMODIFIED, 1.0, 1.0, 1.0, "same"), *rest), number, alpha)
 
 
-def quality_obstacle(costs: Sequence[QualityCost], max_drop: float | None) -> str:
-    """Why costs do not show that at most `max_drop` is lost; empty where they do, or nothing is
+def quality_obstacle(costs: Sequence[QualityCost], max_drop: float | None) -> Obstacle | None:
+    """Why costs do not show that at most `max_drop` is lost; `None` where they do, or nothing is
     required.
     """
     if max_drop is None:
-        return ""
-    if not costs:
-        return "what it costs in quality was not measured"
+        return None
     for cost in costs:
-        if cost.high is None:
-            return f"its quality on {cost.data} has no interval"
-        if cost.high > max_drop:
-            return f"it may lose {cost.high:.3g} {cost.unit} on {cost.data}, more than {max_drop:g}"
-    return ""
+        if cost.high is None or cost.high > max_drop:
+            return Obstacle("quality", cost=cost, max_drop=max_drop)
+    return None if costs else Obstacle("no_quality")
 
 
 class Figure(NamedTuple):

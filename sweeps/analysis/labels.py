@@ -1,9 +1,9 @@
 """Conclusion: what may be written about one effect, from its verdict and its numbers as they are
 printed; and the effects of stacks of methods beside those of their parts.
 
-Report, progress lines, charts and the web app take every word about an effect from here, so that
+Report, progress lines, charts and the web app take every claim about an effect from here, so that
 none contradicts the interval that stands beside it. The rule is in `conclude`, its outcomes are the
-members of `Finding`.
+members of `Finding`; `sweeps.text.effects` has words for them.
 """
 
 import json
@@ -135,17 +135,6 @@ class Conclusion(NamedTuple):
     """How many were measured, and requested at least; where that is known of too few pairs."""
 
     @property
-    def word(self) -> str:
-        """For a table: `faster`, `probably slower`, `same`, `within floor`, `unclear`, `too few
-        pairs`, `quarantined` …
-        """
-        if self.finding in SMALL:
-            return "within floor"
-        if self.finding is Finding.INSUFFICIENT:
-            return "too few pairs"
-        return f"{self._sure}{self._side or self.finding.value}"
-
-    @property
     def numbers(self) -> str:
         """`1.234x [1.220, 1.250]` or `+0.0070 [+0.0042, +0.0098]`; a dash where nothing was
         measured.
@@ -154,12 +143,12 @@ class Conclusion(NamedTuple):
         """
         if self.finding is Finding.INSUFFICIENT:
             return "-" if self.pairs is None else f"{self.pairs[0]} of {self.pairs[1]} pairs"
-        return self._written(self.value, self.low, self.high, self._form)
+        return self.written(self.value, self.low, self.high, self._form)
 
     @property
     def estimate(self) -> str:
         """`1.234x` or `+0.0070`, without the interval; a dash where nothing was measured."""
-        return self._written(self._shown, None, None, self._form)
+        return self.written(self._shown, None, None, self._form)
 
     @property
     def interval(self) -> str:
@@ -167,64 +156,13 @@ class Conclusion(NamedTuple):
         return "–" if self._shown is None else self._ends(self.low, self.high, self._form) or "–"
 
     @property
-    def phrase(self) -> str:
-        """The finding with its numbers, in words: `probably worse by 0.0070 [0.0042, 0.0098] bits
-        per byte`.
-        """
-        unit = f" {self.effect.unit}" if self.effect.unit else ""
-        if self._side is not None:
-            return self._sided(self._side, unit)
-        failed = f"failed ({self.reason})" if self.reason else "failed"
-        return {
-            Finding.SAME: f"the same within {self._floor}{unit}: {self.numbers}",
-            Finding.UNCLEAR: f"unclear: {self.numbers}{unit}",
-            Finding.NO_INTERVAL: f"{self.numbers}{unit}, too few pairs for an interval",
-            Finding.INSUFFICIENT: (
-                "measured by too few pairs" + ("" if self.pairs is None else f": {self.numbers}")
-            ),
-            Finding.QUARANTINED: (
-                f"quarantined, measured on a slowed machine alone: {self.numbers}{unit}"
-            ),
-            Finding.QUEUED: "queued, not measured yet",
-            Finding.FAILED: failed,
-            Finding.NOT_MEASURED: "requested, but not measured",
-        }.get(self.finding, "not requested")
-
-    def _sided(self, side: str, unit: str) -> str:
-        """Of a difference the amount, whose sign the words express already."""
-        small = f", within the floor of {self._floor}{unit}" if self.finding in SMALL else ""
-        if self.effect.ratio:
-            return f"{self._sure}{side}: {self.numbers}{small}"
-        low, high = sorted((abs(self.low or 0.0), abs(self.high or 0.0)))
-        return (
-            f"{self._sure}{side} by {self._written(abs(self.value or 0.0), low, high)}{unit}{small}"
-        )
-
-    @property
-    def _sure(self) -> str:
-        return "probably " if self.finding in PROBABLE else ""
-
-    @property
     def _shown(self) -> float | None:
         return None if self.finding is Finding.INSUFFICIENT else self.value
 
-    @property
-    def _side(self) -> str | None:
-        return (
-            self.effect.gain
-            if self.finding in GAINS
-            else self.effect.loss
-            if self.finding in LOSSES
-            else None
-        )
-
-    @property
-    def _floor(self) -> str:
-        return f"{100 * self.floor:.3g} %" if self.effect.ratio else f"{self.floor:.3g}"
-
-    def _written(
+    def written(
         self, value: float | None, low: float | None, high: float | None, form: str = ""
     ) -> str:
+        """Numbers with the decimals of this effect, in the given format."""
         if value is None:
             return "-"
         number, ends = f"{value:{form}.{self.digits}f}", self._ends(low, high, form)
@@ -380,22 +318,6 @@ class Stack(NamedTuple):
     """Its interval is the product of theirs: parts that were timed in the same rounds share the
     baseline's noise, so that their errors may add up. `None` unless every part was measured alone
     with an interval."""
-
-    @property
-    def text(self) -> str:
-        """Parts, all together and the product, as the rest of a sentence."""
-        clauses = [
-            f"{part.label} was not measured alone"
-            if part.speedup is None
-            else f"{part.label} alone {part.speedup.numbers}"
-            for part in self.parts
-        ]
-        if self.product is not None:
-            end = f"; the product of the parts is {self.product.numbers}"
-        else:
-            measured = all(part.speedup is not None for part in self.parts)
-            end = "; no product of the parts: not every part has enough pairs" if measured else ""
-        return f"{'; '.join(clauses)}; all together {self.together.numbers}{end}"
 
 
 def stacks_of(rows: Iterable[SpeedupRow], label: Callable[[str, str], str]) -> Iterator[Stack]:

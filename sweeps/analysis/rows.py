@@ -64,7 +64,6 @@ class ComparedRow(EnvironmentRow, ConditionRow):
     params: str
     baseline: str
     baseline_id: str
-    panel_id: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,9 +75,7 @@ class MeasuredRow(ComparedRow):
     question_id: str
     arm_id: str
     condition_id: str
-    source: str
     measured_at: str
-    quality_arm_id: str
     quality_pair_id: str
     verdict: str | None = None
     floor: float | None = None
@@ -105,7 +102,6 @@ class TimedRow(MeasuredRow, WorkRow):
     curve_id: str
     rounds: int | None = None
     implementation: str | None = None
-    calibration_id: str | None = None
     ratio_of_means: float | None = None
     host_speed: float | None = None
 
@@ -153,15 +149,12 @@ class EffectRow(TimedRow):
     """View `effect`."""
 
     unit: str
-    compared: str | None = None
     baseline_value: float | None = None
     arm_value: float | None = None
-    device_value: float | None = None
     effect: float | None = None
     effect_low: float | None = None
     effect_high: float | None = None
     n: int | None = None
-    analysis_version: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,11 +248,9 @@ class FailureRow(ComparedRow):
 
     host: str
     comparison_id: str
-    question_id: str
     reason: str
     message: str
     attempt: int
-    at: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -276,23 +267,9 @@ class ArmRow(EnvironmentRow, ConditionRow):
     """View `arm`, of which `generation` has the rows of language models."""
 
     host: str
-    attempt: int
-    arm: int
     arm_id: str
-    kind: str
-    condition_id: str
-    arm_condition_id: str
     method: str
     params: str
-    source: str
-    ended_at: float
-    parameters: int
-    tokens: int
-    tokens_final: int
-    gmacs: float
-    gmacs_overhead: float
-    gmacs_total: float
-    characters: float | None = None
     achieved_gb_per_s: float | None = None
     peak_gb_per_s: float | None = None
     arm_flags: str | None = None
@@ -313,12 +290,8 @@ class RecordedRow:
     host: str | None = None
     device: str | None = None
     device_name: str | None = None
-    source: str | None = None
     file: str | None = None
-    side: str | None = None
     label: str | None = None
-    kind: str | None = None
-    comparison_id: str | None = None
     arm_id: str | None = None
     condition_id: str | None = None
     method: str | None = None
@@ -370,7 +343,6 @@ class ProfileRow(RecordedRow):
     profiled_speedup_low: float | None = None
     profiled_speedup_high: float | None = None
     baseline_arm_id: str | None = None
-    recorded_at: float
     arm_flags: str | None = None
     job_flags: str | None = None
 
@@ -379,13 +351,7 @@ class ProfileRow(RecordedRow):
 class KernelRow(RecordedRow):
     """View `kernel`."""
 
-    rank: int
     name: str
-    activity: str
     count: float
     ms: float | None = None
-    gmacs: float | None = None
-    bytes_moved: float | None = None
-    gflops: float | None = None
-    gb_per_s: float | None = None
     kernel_time_share: float | None = None

@@ -12,6 +12,7 @@ from sweeps.analysis.advice import (
     FRONT_ALPHA,
     UNMODIFIED,
     MeasuredArm,
+    Obstacle,
     QualityCost,
     RankedArm,
     Ranking,
@@ -26,10 +27,6 @@ from sweeps.text.curves import describe_break_even, pays_at, token_unit
 from sweeps.text.evidence import NoiseFinding, noise_in_words
 
 UNMODIFIED_LABEL = "the unmodified model"
-NEEDS_MEASURING = ("not measured at ", "measured at ", "too few pairs", "quarantined: ")
-"""How reasons begin for which an arm is not ranked until it is measured (again) at the size."""
-
-
 EVIDENCE = (
     "comparison_id",
     "environment",
@@ -40,6 +37,15 @@ EVIDENCE = (
     "speedup",
 )
 """Columns of the rows behind an arm that plain data have."""
+
+
+class LeftOut(NamedTuple):
+    """An arm that is not ranked at a size."""
+
+    label: str
+    reason: str
+    beyond: bool = False
+    """Whether the size is none between those at which it was measured."""
 
 
 class Amount(NamedTuple):
@@ -87,8 +93,8 @@ class Evidence:
 class Advice:
     """The arms of one condition at one size, ranked."""
 
-    title: str
-    """The condition in words, with the size."""
+    parts: tuple[str, ...]
+    """The condition in words, one by one, the size first."""
     tokens: int
     condition: Condition
     """That of one of its questions: they share all but the size."""
@@ -96,7 +102,7 @@ class Advice:
     host: str
     metric: str
     found: tuple[Evidence, ...]
-    left_out: tuple[tuple[str, str], ...]
+    left_out: tuple[LeftOut, ...]
     """Label of each arm that is not ranked, and why."""
     ranking: Ranking
     max_drop: float | None = None
@@ -107,6 +113,10 @@ class Advice:
     checks: tuple[NoiseFinding, ...] | None = None
     """Of the evidence of the first arm; `None` where they were not worked out, or it was not
     measured at this size."""
+
+    @property
+    def title(self) -> str:
+        return ", ".join(self.parts)
 
     @cached_property
     def by_key(self) -> dict[str, Evidence]:
@@ -285,7 +295,7 @@ def advice_notes(advice: Advice) -> Iterator[str]:
             " measured, and clearly better once, by intervals that hold together with"
             f" {100 * (1 - FRONT_ALPHA):g} %."
         )
-    for label, reason in advice.left_out:
+    for label, reason, _ in advice.left_out:
         yield f"Not ranked: {label}: {reason}"
     yield "Rows of evidence: in the view speedup, by comparison_id, environment and host."
 
@@ -318,8 +328,23 @@ def advice_dict(advice: Advice) -> dict[str, Any]:
             _ranked_dict(each, advice, None if chosen is None else each.key in chosen)
             for each in ranking.arms
         ],
-        "not_ranked": [{"arm": label, "reason": reason} for label, reason in advice.left_out],
+        "not_ranked": [{"arm": label, "reason": reason} for label, reason, _ in advice.left_out],
     }
+
+
+def obstacle_text(found: Obstacle | None) -> str:
+    """Why an arm cannot be advised; empty where nothing stands against it."""
+    if found is None:
+        return ""
+    if (cost := found.cost) is not None:
+        if cost.high is None:
+            return f"its quality on {cost.data} has no interval"
+        lost = f"{cost.high:.3g} {cost.unit} on {cost.data}"
+        return f"it may lose {lost}, more than {found.max_drop:g}"
+    return {
+        "no_effect": "it does nothing at this size",
+        "not_for_use": f"{found.method} is a {found.purpose}, not for use",
+    }.get(found.reason, "what it costs in quality was not measured")
 
 
 def _ranked_dict(each: RankedArm, advice: Advice, pareto: bool | None) -> dict[str, Any]:
@@ -331,7 +356,7 @@ def _ranked_dict(each: RankedArm, advice: Advice, pareto: bool | None) -> dict[s
         "high": each.high,
         "verdict": each.verdict,
     }
-    own |= {"obstacle": each.obstacle or None, "pareto": pareto}
+    own |= {"obstacle": obstacle_text(each.obstacle) or None, "pareto": pareto}
     if found is not None:
         last = found.rows[-1]
         own |= {
@@ -355,27 +380,14 @@ def _row(place: int, ranked: RankedArm, advice: Advice, amounts: list[str]) -> l
     more = [] if advice.pareto is None else ["yes" if ranked.key in advice.pareto else ""]
     found = advice.by_key.get(ranked.key)
     if found is None:
-        own = advice.condition.runtime
-        return [
-            str(place),
-            UNMODIFIED_LABEL,
-            own,
-            "1",
-            _unmodified_ms(advice),
-            "",
-            "",
-            *("1" for _ in amounts),
-            *more,
-            "",
-            "",
-            "",
-        ]
-    notes = [ranked.obstacle, "" if ranked.advised or ranked.obstacle else _verdict(ranked)]
-    notes += (
-        ["interpolated between " + " and ".join(f"{row.tokens}" for row in found.rows)]
-        if found.interpolated
-        else []
-    )
+        own = [str(place), UNMODIFIED_LABEL, advice.condition.runtime, "1", _unmodified_ms(advice)]
+        return [*own, "", "", *("1" for _ in amounts), *more, "", "", ""]
+    notes = [
+        obstacle_text(ranked.obstacle),
+        "" if ranked.advised or ranked.obstacle else _verdict(ranked),
+    ]
+    if found.interpolated:
+        notes.append("interpolated between " + " and ".join(f"{row.tokens}" for row in found.rows))
     return [
         str(place),
         found.label,
@@ -398,15 +410,8 @@ def _row(place: int, ranked: RankedArm, advice: Advice, amounts: list[str]) -> l
 def _unmodified_ms(advice: Advice) -> str:
     """Its time, or the range of its times, each in the job of an arm."""
     known = sorted(each.ms[0] for each in advice.found if each.ms)
-    return (
-        "-"
-        if not known
-        else (
-            f"{known[0]:.4g}"
-            if f"{known[0]:.4g}" == f"{known[-1]:.4g}"
-            else f"{known[0]:.4g} to {known[-1]:.4g}"
-        )
-    )
+    ends = dict.fromkeys(f"{ms:.4g}" for ms in (*known[:1], *known[-1:]))
+    return " to ".join(ends) or "-"
 
 
 def _amounts(advice: Advice) -> list[str]:

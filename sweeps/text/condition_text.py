@@ -30,7 +30,12 @@ out."""
 
 
 def describe_condition(condition: Mapping[str, Any], place: str = "") -> str:
-    """A condition as the title of a section: model, workload, settings and device.
+    """A condition as the title of a section: `condition_parts` joined."""
+    return ", ".join(condition_parts(condition, place))
+
+
+def condition_parts(condition: Mapping[str, Any], place: str = "") -> list[str]:
+    """A condition in words, one by one: model, workload, settings and device.
 
     `place` names the host or environment where there are several. With `tokens`, the size of images
     is named in both units.
@@ -56,7 +61,7 @@ def describe_condition(condition: Mapping[str, Any], place: str = "") -> str:
             parts.append(part.format_map(known))
         except KeyError:
             continue
-    return ", ".join(parts)
+    return parts
 
 
 MAX_NAMED = 3

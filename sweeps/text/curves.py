@@ -28,9 +28,17 @@ def axis_place(x: float, axis: str, token_unit: str, parameter: str | None = Non
     """A place on an axis with its unit, such as `36 prompt tokens`, `42 % of GMACs saved`, `batch
     size 8` or `keep_rate 0.5`.
     """
+    return axis_span(x, x, axis, token_unit, parameter)
+
+
+def axis_span(
+    first: float | None, last: float, axis: str, token_unit: str, parameter: str | None = None
+) -> str:
+    """From one place to another, such as `4 to 196 tokens`."""
     label = axis_label(axis, parameter)
     unit = token_unit if axis == "tokens" else label.unit
-    return f"{label.before}{axis_value(x, axis)} {unit}".rstrip()
+    ends = dict.fromkeys(axis_value(x, axis) for x in (first, last))
+    return f"{label.before}{' to '.join(ends)} {unit}".rstrip()
 
 
 def token_unit(row: SizedRow) -> str:
@@ -121,12 +129,8 @@ def _claimed(row: ClaimRow, token_unit: str) -> str:
 
 def _span(row: ClaimRow, token_unit: str) -> str:
     """The points that a claim rests on: `4 to 196 tokens`."""
-    label, last = axis_label(row.axis, row.varied_parameter), _known(row.x_last)
-    if row.x_first == row.x_last:
-        return _place(last, row, token_unit)
-    unit = token_unit if row.axis == "tokens" else label.unit
-    first = f"{label.before}{axis_value(row.x_first, row.axis)}"
-    return f"{first} to {axis_value(last, row.axis)} {unit}".rstrip()
+    ends = row.x_first, _known(row.x_last)
+    return axis_span(*ends, row.axis, token_unit, row.varied_parameter)
 
 
 def _beyond(row: ClaimRow, where: str) -> str:

@@ -15,6 +15,7 @@ from sweeps.stats.cost_model import Cost, RelativeCosts
 from sweeps.stats.pooling import RealisedShare, macs_speedup
 from sweeps.stats.roofline import Limit, Roofline
 from sweeps.text.curves import token_unit
+from sweeps.text.effects import effect_word
 
 PROFILE_SECTION = "jobs:\n  profile: {}"
 """What a sweep file gains so that its arms are profiled."""
@@ -57,7 +58,7 @@ def explain_promise(row: SpeedupRow) -> str:
     baseline 19.5 ms …`.
     """
     reached, promise = conclude_speedup(row), promise_of(row)
-    measured = f"{reached.numbers} was measured ({reached.word})"
+    measured = f"{reached.numbers} was measured ({effect_word(reached)})"
     if "no_effect" in split_flags(row.flags):
         return (
             f"{measured}, though it removes nothing at this size: that is no effect of fewer tokens"

@@ -74,13 +74,13 @@ def test_what_failed_at_a_size_is_named_and_not_interpolated(engine: Engine) -> 
     assert [each.label.split()[1] for each in only(engine, 36).found if "0.7" in each.label]
     found = only(engine, 64)
     assert [each.label for each in found.found if "0.7" in each.label] == []
-    ((label, reason),) = found.left_out
+    ((label, reason, _),) = found.left_out
     assert "0.7" in label
     assert reason == "failed: out of memory (CUDA out of memory)"
     assert f"Not ranked: {label}: {reason}" in list(advice_notes(found))
     assert advice_dict(found)["not_ranked"] == [{"arm": label, "reason": reason}]
     elsewhere = only(engine, 100)
-    assert [label for label, _ in elsewhere.left_out] == []
+    assert [each.label for each in elsewhere.left_out] == []
 
 
 def test_a_policy_does_not_reach_across_a_failure(engine: Engine) -> None:

@@ -10,6 +10,7 @@ import pytest
 from sweeps.analysis.advice import (
     UNMODIFIED,
     MeasuredArm,
+    Obstacle,
     PolicySpan,
     QualityCost,
     pareto,
@@ -18,6 +19,7 @@ from sweeps.analysis.advice import (
     spans,
 )
 from sweeps.stats.pooling import ALPHA, SpeedUp
+from sweeps.text.advice_text import obstacle_text
 
 SE, FREEDOM = 0.02, 12.0
 
@@ -31,7 +33,7 @@ def arm(
     value: float,
     *costs: QualityCost,
     se: float = 0.005,
-    obstacle: str = "",
+    obstacle: Obstacle | None = None,
     **amounts: float,
 ) -> MeasuredArm:
     return MeasuredArm(key, speedup(value, se), costs, amounts, obstacle)
@@ -153,15 +155,15 @@ def test_a_limit_on_quality_needs_quality() -> None:
     assert rank(arms).winner.key == "unknown"
     ranking = rank(arms, max_drop=1.0)
     assert ranking.winner.key == "kept"
-    found = {each.key: each.obstacle for each in ranking.arms}
+    found = {each.key: obstacle_text(each.obstacle) for each in ranking.arms}
     assert found["unknown"] == "what it costs in quality was not measured"
     assert found["wide"] == "it may lose 1.1 points on digits, more than 1"
     assert found["elsewhere"] == "it may lose 3.2 points on other, more than 1"
     assert (
-        quality_obstacle([cost(0)._replace(high=None)], 1.0)
+        obstacle_text(quality_obstacle([cost(0)._replace(high=None)], 1.0))
         == "its quality on digits has no interval"
     )
-    assert rank([arm("control", 3.0, obstacle="it is a control")]).winner.key == UNMODIFIED
+    assert rank([arm("control", 3.0, obstacle=Obstacle("not_for_use"))]).winner.key == UNMODIFIED
 
 
 def test_the_pareto_set_compares_what_both_have() -> None:
@@ -174,7 +176,7 @@ def test_the_pareto_set_compares_what_both_have() -> None:
         arm("slower", 1.2, cost(0.2), peak_rss=1.0),
         arm("lean", 1.2, cost(0.2), peak_rss=1.5),
         arm("unknown", 1.1, peak_rss=1.0),
-        arm("control", 9.0, cost(0.0), obstacle="it is a control"),
+        arm("control", 9.0, cost(0.0), obstacle=Obstacle("not_for_use")),
     ]
     assert set(pareto(arms)) == {"better", "lean", "unknown", UNMODIFIED}
     assert set(pareto([arm("a", 1.2), arm("b", 1.5), arm("c", 0.7)])) == {"b"}

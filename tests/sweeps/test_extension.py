@@ -43,6 +43,7 @@ PROGRAM = """
 import json, sys, types
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.analysis.labels import conclude, effect_of
+from sweeps.text.effects import effect_phrase
 from sweeps.model.metrics import METRICS
 from sweeps.model.method import Params
 from sweeps.language.expand import expand_file
@@ -51,7 +52,7 @@ class Shrink(Params):
 shrink = types.SimpleNamespace(__name__="shrink", __doc__="Toy.", PAPER="", VERSION=1, Params=Shrink, refuses=lambda *_: None)
 found = expand_file("toy.yaml", text=sys.stdin.read(), methods={"shrink": shrink}, networks=networks(), auto="cpu")
 (job,) = found.jobs
-phrase = conclude(effect_of(METRICS["flips"]), 2.5, 1.5, 3.5, verdict="worse").phrase
+phrase = effect_phrase(conclude(effect_of(METRICS["flips"]), 2.5, 1.5, 3.5, verdict="worse"))
 print(json.dumps([job.kind, job.condition.data, job.protocol.images, job.occupation, job.job_id, job.comparison_ids()[0], phrase]))
 """
 

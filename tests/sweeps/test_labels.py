@@ -35,6 +35,7 @@ from sweeps.number_format import (
 )
 from sweeps.stats.pooling import ratio_verdict
 from sweeps.stats.quality import interval_verdict
+from sweeps.text.effects import effect_phrase, effect_word
 from tests.fixtures.typed_rows import row_of
 
 EFFECTS = (SPEEDUP, SPEEDUP._replace(digits=2, mark="×"), BITS, TOP1, TASK)
@@ -83,14 +84,14 @@ def printed(text: str) -> list[float]:
 def check(found: Conclusion, effect: Effect) -> None:
     """Word, phrase and printed numbers of a conclusion with an interval agree."""
     if found.finding is Finding.INSUFFICIENT:
-        assert (found.numbers, found.word) == ("-", "too few pairs")
-        assert not re.search(r"\d", found.phrase)
+        assert (found.numbers, effect_word(found)) == ("-", "too few pairs")
+        assert not re.search(r"\d", effect_phrase(found))
         return
     value, low, high = printed(found.numbers)
     assert low <= value <= high
     outside = low > effect.no_difference or high < effect.no_difference
     side = effect.gain if (low > effect.no_difference) == effect.gain_above else effect.loss
-    text = f"{found.word} / {found.phrase}"
+    text = f"{effect_word(found)} / {effect_phrase(found)}"
     if found.finding is Finding.QUARANTINED:
         assert not {effect.gain, effect.loss, "unclear", "probably"} & set(re.findall(r"\w+", text))
         return
@@ -100,11 +101,11 @@ def check(found: Conclusion, effect: Effect) -> None:
         assert effect.loss not in text
         return
     other = effect.loss if side == effect.gain else effect.gain
-    assert side in found.phrase
+    assert side in effect_phrase(found)
     assert other not in text
     assert not {"unclear", "same"} & set(re.findall(r"\w+", text)), text
     if not effect.ratio:
-        amount, least, most = printed(found.phrase)
+        amount, least, most = printed(effect_phrase(found))
         assert (amount, {least, most}) == (abs(value), {abs(low), abs(high)})
         assert 0 < least <= amount <= most
 
@@ -139,13 +140,13 @@ def test_verdicts_are_kept(
         and max(abs(end - effect.no_difference) for end in (low, high)) > 1e-9
     ):
         near = min(abs(end - effect.no_difference) for end in (low, high))
-        assert found.word == word or near < 1e-11
+        assert effect_word(found) == word or near < 1e-11
     if word == "same":
         assert found.finding in {Finding.SAME, Finding.SMALL_GAIN, Finding.SMALL_LOSS}
-        assert "floor" in found.word or found.word == "same"
-        assert "within" in found.phrase
+        assert "floor" in effect_word(found) or effect_word(found) == "same"
+        assert "within" in effect_phrase(found)
     if word == "unclear":
-        assert found.word == "unclear" or found.word.startswith("probably ")
+        assert effect_word(found) == "unclear" or effect_word(found).startswith("probably ")
         _, least, most = printed(found.numbers)
         inside = effect.within(least, most, floor, found.digits)
         assert not inside or effect.within(low, high, floor)
@@ -155,9 +156,11 @@ def test_verdicts_are_kept(
 def test_no_number_is_a_missing_number(missing: float) -> None:
     expected = conclude(SPEEDUP, 1.2, None, 1.3, verdict="unclear")
     assert conclude(SPEEDUP, 1.2, missing, 1.3, verdict="unclear") == expected
-    assert conclude(SPEEDUP, missing, None, None, verdict=None).word == "not measured"
-    assert conclude(SPEEDUP, 1.2, None, None, verdict="insufficient").word == "too few pairs"
-    assert conclude(SPEEDUP, 1.2, None, None, verdict="quarantined").word == "quarantined"
+    assert effect_word(conclude(SPEEDUP, missing, None, None, verdict=None)) == "not measured"
+    assert (
+        effect_word(conclude(SPEEDUP, 1.2, None, None, verdict="insufficient")) == "too few pairs"
+    )
+    assert effect_word(conclude(SPEEDUP, 1.2, None, None, verdict="quarantined")) == "quarantined"
     assert not LOSSES & {Finding.GAIN, Finding.SMALL_GAIN, Finding.PROBABLE_GAIN}
 
 
@@ -175,7 +178,7 @@ def test_too_few_pairs_have_no_multiplier() -> None:
     )
     found = conclude_speedup(replace(row, pairs=1, pairs_min=30))
     assert (found.numbers, found.estimate, found.interval) == ("1 of 30 pairs", "-", "–")
-    assert "1.499" not in found.phrase
+    assert "1.499" not in effect_phrase(found)
     assert conclude_speedup(row).numbers == "-"
 
 
@@ -231,6 +234,6 @@ def test_conclusion_of_a_row_and_of_an_interval() -> None:
         SpeedupRow, speedup=1.2, speedup_low=1.1, speedup_high=1.3, verdict="faster", floor=0.01
     )
     assert conclude_speedup(row) == conclude(SPEEDUP, 1.2, 1.1, 1.3, verdict="faster", floor=0.01)
-    assert conclude_interval(TASK, 0.2, 0.15, 0.25).word == "worse"
-    assert conclude_interval(BITS, 0.001, -0.002, 0.003).word == "same"
-    assert conclude_interval(BITS, None, None, None).word == "not measured"
+    assert effect_word(conclude_interval(TASK, 0.2, 0.15, 0.25)) == "worse"
+    assert effect_word(conclude_interval(BITS, 0.001, -0.002, 0.003)) == "same"
+    assert effect_word(conclude_interval(BITS, None, None, None)) == "not measured"

@@ -21,6 +21,7 @@ from sweeps.stats.pooling import (
     within_process,
 )
 from sweeps.stats.timing import Contrast
+from sweeps.text.effects import stack_text
 from tests.fixtures.typed_rows import row_of
 
 
@@ -166,7 +167,7 @@ def test_the_product_of_the_parts() -> None:
     assert stack.product is not None
     assert stack.product.numbers == "3.000x [2.935, 3.065]"
     assert stack.together.numbers == "2.900x [2.890, 2.910]"
-    assert stack.text.endswith(
+    assert stack_text(stack).endswith(
         "all together 2.900x [2.890, 2.910]; the product of the parts is 3.000x [2.935, 3.065]"
     )
 
@@ -175,8 +176,8 @@ def test_a_part_that_was_not_measured_alone() -> None:
     """It is named, and there is no product."""
     (stack,) = stacks_of([PARTS[0], STACK], labelled)
     assert stack.product is None
-    assert 'b {"p": 0.5} was not measured alone' in stack.text
-    assert "product" not in stack.text
+    assert 'b {"p": 0.5} was not measured alone' in stack_text(stack)
+    assert "product" not in stack_text(stack)
 
 
 def test_a_part_without_an_interval() -> None:
@@ -187,7 +188,9 @@ def test_a_part_without_an_interval() -> None:
     ):
         (stack,) = stacks_of([part, *PARTS[1:], STACK], labelled)
         assert stack.product is None
-        assert stack.text.endswith("no product of the parts: not every part has enough pairs")
+        assert stack_text(stack).endswith(
+            "no product of the parts: not every part has enough pairs"
+        )
 
 
 def test_no_stack() -> None:

@@ -24,6 +24,7 @@ from sweeps.text.curves import (
     earliest,
     points_left_out,
 )
+from sweeps.text.effects import effect_phrase, effect_word
 from sweeps.text.explanation import (
     OperatorPair,
     bound,
@@ -435,7 +436,12 @@ def cautions() -> Iterator[str]:
 def rendered() -> Iterator[str]:
     """Cell, phrase and sentence of each finding."""
     for name, found in conclusions():
-        yield from (name, f"  {found.word}", f"  {found.numbers}", f"  {found.phrase}")
+        yield from (
+            name,
+            f"  {effect_word(found)}",
+            f"  {found.numbers}",
+            f"  {effect_phrase(found)}",
+        )
     for lines in (claims, curves, cost_models, promises, ceilings):
         yield from lines()
     for lines in (explanations, operators, cautions):

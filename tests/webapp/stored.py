@@ -40,7 +40,7 @@ def a_point(**values: Any) -> PointRow:
         *("environment", "device", "device_name", "model", "weights", "dtype", "attention"),
         *("kind", "method", "params", "baseline", "baseline_method", "baseline_id"),
         *("comparison_id", "question_id"),
-        *("arm_id", "condition_id", "source", "measured_at", "quality_arm_id", "quality_pair_id"),
+        *("arm_id", "condition_id", "measured_at", "quality_pair_id"),
         *("flags", "host", "metric", "curve_id"),
     )
     return PointRow(**(dict.fromkeys(texts, "") | values))

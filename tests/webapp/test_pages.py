@@ -11,6 +11,7 @@ import pytest
 from store.rows.frames import rows_of
 from sweeps.analysis.labels import conclude_speedup
 from sweeps.analysis.rows import SpeedupRow
+from sweeps.text.effects import effect_word
 from tests.webapp import stored
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import charts, page_text
@@ -77,7 +78,9 @@ def test_points_are_worded_as_in_the_report(opened: Open, filled: str) -> None:
         )
         if row.flags != "thermal_slowdown"
     ]
-    printed = {(found.word, found.interval) for row in rows if (found := conclude_speedup(row))}
+    printed = {
+        (effect_word(found), found.interval) for row in rows if (found := conclude_speedup(row))
+    }
     assert set(zip(table["word"], table["interval"], strict=True)) == printed
 
 

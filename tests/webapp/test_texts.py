@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from sweeps.analysis.labels import SPEEDUP, conclude
+from sweeps.text.effects import effect_word
 from tests.webapp import stored
 from webapp.display import texts
 
@@ -56,7 +57,7 @@ def test_words_and_numbers_are_those_of_the_report(verdict: str) -> None:
                 texts.speed(row),
                 conclude(SPEEDUP, *bounds, verdict=verdict, floor=0.01),
             )
-            assert (shown.word, shown.interval) == (printed.word, printed.interval)
+            assert (effect_word(shown), shown.interval) == (effect_word(printed), printed.interval)
             assert shown.estimate == printed.estimate.replace("x", "×")
 
 

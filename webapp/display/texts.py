@@ -13,6 +13,7 @@ from sweeps.analysis.labels import GAINS, LOSSES, SPEEDUP, Conclusion, conclude_
 from sweeps.analysis.rows import CeilingRow, SpeedupRow
 from sweeps.model.flags import split_flags
 from sweeps.model.kinds import KINDS
+from sweeps.text.effects import effect_phrase, effect_word
 
 SHOWN = SPEEDUP._replace(mark="×")
 """Speed-ups in the app: words and decimals as in the report."""
@@ -57,7 +58,7 @@ def loss_phrase(found: Conclusion) -> str:
     are losses by any metric.
     """
     signed = found.value is not None and found.finding not in GAINS | LOSSES
-    return f"{found.phrase} (above 0: worse)" if signed else found.phrase
+    return f"{effect_phrase(found)} (above 0: worse)" if signed else effect_phrase(found)
 
 
 def metrics_in(found: Iterable[str]) -> list[str]:
@@ -91,7 +92,7 @@ def pairs_reached(point: SpeedupRow) -> str:
 
 def speed_numbers(point: SpeedupRow) -> str:
     """`1.234× [1.220, 1.250], faster`, or `1 of 30 pairs`."""
-    return pairs_reached(point) or f"{speed(point).numbers}, {speed(point).word}"
+    return pairs_reached(point) or f"{speed(point).numbers}, {effect_word(speed(point))}"
 
 
 def with_words(points: pd.DataFrame) -> pd.DataFrame:
@@ -105,7 +106,7 @@ def with_words(points: pd.DataFrame) -> pd.DataFrame:
     return points.assign(
         estimate=[few or each.estimate for each, few in zip(found, short, strict=True)],
         interval=["–" if few else each.interval for each, few in zip(found, short, strict=True)],
-        word=[each.word for each in found],
+        word=[effect_word(each) for each in found],
         digits=[each.digits for each in found],
     )
 
@@ -120,7 +121,7 @@ def single_point(point: SpeedupRow) -> str:
     """The only point of an arm after its label: `is probably slower: 0.97× [0.95, 0.99]`."""
     note = f"; flagged: {point.flags.replace(',', ', ')}" if point.flags else ""
     few = pairs_reached(point)
-    return f"has {few}{note}" if few else f"is {speed(point).phrase}{note}"
+    return f"has {few}{note}" if few else f"is {effect_phrase(speed(point))}{note}"
 
 
 def explained(points: pd.DataFrame) -> pd.DataFrame:

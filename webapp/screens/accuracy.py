@@ -14,6 +14,7 @@ from sweeps.analysis.rows import AccuracyRow
 from sweeps.model.metrics import INTERVAL, METRICS
 from sweeps.number_format import count, image_text
 from sweeps.stats.pooling import ALPHA
+from sweeps.text.effects import effect_word
 from webapp import queries
 from webapp.charts.panels import dense_first
 from webapp.charts.points import Measure, draw_points
@@ -89,7 +90,7 @@ def accuracies(engine: Any, sweep: str, model: str, weights: str) -> pd.DataFram
     found = label_arms(rows.assign(**missing), rows.iloc[:0].assign(**missing))[0]
     judged = rows_of(found, AccuracyRow)
     return found.assign(
-        word=[_conclusion(row).word for row in judged],
+        word=[effect_word(_conclusion(row)) for row in judged],
         text=[
             f"{data_text(row)}, {image_text(row.image_size or 0, row.image_shape)}"
             for row in judged

@@ -31,9 +31,11 @@ from sweeps.text.curves import (
     answer_of_curves,
     answer_of_points,
     axis_place,
+    axis_span,
     break_even_cell,
     merit_of,
 )
+from sweeps.text.effects import effect_word
 from webapp import queries
 from webapp.charts import curves, panels
 from webapp.charts.panels import X_COLUMN, Panel, flagged
@@ -122,8 +124,8 @@ def answer_sentence(known: PanelAnswers) -> str:
     found = texts.speed(best)
     return answer_of_points(
         len(known.counted),
-        f"{best.arm}, {found.numbers} in {METRICS[best.metric].label} ({found.word}) against"
-        f" {best.against}",
+        f"{best.arm}, {found.numbers} in {METRICS[best.metric].label} ({effect_word(found)})"
+        f" against {best.against}",
     )
 
 
@@ -131,13 +133,7 @@ def measured_span(known: PanelAnswers) -> str:
     """What was measured along the axis, such as `4 to 196 tokens`."""
     values = [_at(row, known.axis) for row in known.counted]
     unit = size_of(known.panel.points).token_unit
-    low, high = (axis_place(value, known.axis, unit) for value in (min(values), max(values)))
-    if low == high:
-        return high
-    words, ends = low.split(), high.split()
-    while words and ends and words[-1] == ends.pop():
-        words.pop()
-    return f"{' '.join(words)} to {high}"
+    return axis_span(min(values), max(values), known.axis, unit)
 
 
 def first_clear_tokens(known: PanelAnswers) -> int:

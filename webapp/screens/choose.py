@@ -212,7 +212,7 @@ def sweep_for_missing_points(
             same = same or [
                 each
                 for each in read_arms(_at_any_size(near), only)
-                if chosen is None or each.title(request.tokens) == chosen.title
+                if chosen is None or each.parts(request.tokens) == chosen.parts
             ]
     missing = same[0].missing_at(request.tokens, request.batch) if same else []
     if not missing:
@@ -526,9 +526,8 @@ def short_titles(found: Sequence[Advice]) -> list[str]:
     """What distinguishes the conditions of several answers; the number first, so that no two are
     equal.
     """
-    parts = [each.title.split(", ") for each in found]
-    common = set(parts[0]).intersection(*parts[1:])
-    own = [", ".join(part for part in each if part not in common) for each in parts]
+    common = set(found[0].parts).intersection(*(each.parts for each in found))
+    own = [", ".join(part for part in each.parts if part not in common) for each in found]
     return [
         f"{number}: {text or each.title}"
         for number, (text, each) in enumerate(zip(own, found, strict=True), 1)

@@ -19,6 +19,7 @@ from sweeps.analysis.labels import conclude
 from sweeps.model.metrics import INTERVAL, METRICS, SPEED_FLOOR
 from sweeps.number_format import count
 from sweeps.stats.side_by_side import FAMILY_ALPHA, Contrasted
+from sweeps.text.effects import effect_word
 from webapp.charts.compare import history_info, side_info
 from webapp.charts.points import draw_points
 from webapp.display import plain, texts
@@ -129,7 +130,7 @@ def side_words(row: dict[Any, Any], side: Side) -> str:
         return "too few pairs"
     ends = (row[side], row[f"{side}_low"], row[f"{side}_high"])
     words = conclude(texts.SHOWN, *ends, verdict=verdict, floor=floor)
-    return f"{words.numbers}, {words.word}"
+    return f"{words.numbers}, {effect_word(words)}"
 
 
 def ratio_words(row: dict[Any, Any]) -> str:

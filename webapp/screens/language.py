@@ -15,6 +15,7 @@ from sweeps.analysis.labels import Stack, stacks_of
 from sweeps.model.metrics import INTERVAL, METRICS, MetricSpec
 from sweeps.number_format import count
 from sweeps.stats.pooling import ALPHA
+from sweeps.text.effects import stack_text
 from webapp import queries
 from webapp.charts.points import Measure, draw_points
 from webapp.charts.quality import interval_info, length_info
@@ -116,7 +117,7 @@ def _stacks(rows: list[QualityOfPoint], scope: Scope) -> None:
         title, name = f"Speed-up: {METRICS[scope.metric].label}", f"language-stack-{number}"
         chart = draw_points(interval_info(parts, title, none=1))
         show_chart(chart, name=name, data=parts, scope_or_sweep=scope)
-        plain.sentence(texts.typeset(f"{stack.label}: {stack.text}."))
+        plain.sentence(texts.typeset(f"{stack.label}: {stack_text(stack)}."))
 
 
 def stack_rows(stack: Stack) -> pd.DataFrame:

@@ -21,6 +21,7 @@ from sweeps.model.flags import FLAGS, split_flags
 from sweeps.model.metrics import METRICS, RATES, REASON, SYSTEM_METRICS
 from sweeps.number_format import age, count, duration, image_text
 from sweeps.text.condition_text import describe_condition
+from sweeps.text.effects import effect_phrase
 from sweeps.text.evidence import (
     NoiseFinding,
     RuleLine,
@@ -244,7 +245,7 @@ def _answer_words(row: Mapping[str, Any], required: int) -> tuple[str, str]:
             f"; the ratio of these medians is {ratio:.3f}×, the speed-up is that of the pairs, in"
             " which drift cancels"
         )
-    return conclude(texts.SHOWN, *ends, **rule).phrase, medians
+    return effect_phrase(conclude(texts.SHOWN, *ends, **rule)), medians
 
 
 # From this share on it is explained why the ratio of medians is not the speed-up.

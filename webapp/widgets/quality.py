@@ -26,6 +26,7 @@ from sweeps.analysis.labels import BITS, conclude_interval
 from sweeps.analysis.rows import ConditionRow, JoinedQuality
 from sweeps.model.kinds import KindSpec, Modality, kinds_of
 from sweeps.model.metrics import METRICS, MetricSpec
+from sweeps.text.effects import effect_word
 from webapp.charts.pareto import pareto_info
 from webapp.charts.points import Measure, draw_points, with_links
 from webapp.display import plain, texts
@@ -114,7 +115,7 @@ def with_quality_words(points: pd.DataFrame, quality: QualityOfArms) -> pd.DataF
     }
     return texts.with_enough_pairs(texts.with_words(found)).assign(
         loss_text=[each.numbers for each in conclusions],
-        quality_verdict=[each.word for each in conclusions],
+        quality_verdict=[effect_word(each) for each in conclusions],
         control_change=pd.Series(map(against_control, judged), index=found.index, dtype=object),
         **numbers,
     )

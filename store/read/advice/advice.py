@@ -86,12 +86,11 @@ def answers_of(conditions: Sequence[ConditionArms], request: AdviceRequest) -> l
     if answered := [each for each in found if each.found]:
         return answered
     sizes = sorted({size for each in conditions for size in each.sizes})
-    out_of_range = "measured at "  # the sizes are named anyway
     reasons = {
         f"{label}: {reason}"
         for each in found
-        for label, reason in each.left_out
-        if not reason.startswith(out_of_range)
+        for label, reason, beyond in each.left_out
+        if not beyond  # the sizes are named anyway
     }
     listed = f" ({'; '.join(sorted(reasons)[:6])})" if reasons else ""
     known = [

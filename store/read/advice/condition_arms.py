@@ -9,15 +9,15 @@ from math import log, sqrt
 from typing import Any, NamedTuple
 
 from store.read.advice.timed_arms import FailedArm, TimedArm
-from sweeps.analysis.advice import MeasuredArm, QualityCost, Ranking, pareto, rank
+from sweeps.analysis.advice import MeasuredArm, Obstacle, QualityCost, Ranking, pareto, rank
 from sweeps.language.confirmation import comparison_at
 from sweeps.model.condition import Condition, ImageSize, image_shape, square_side
 from sweeps.model.flags import quarantine_reasons, split_flags, wrong
 from sweeps.model.job import Comparison
 from sweeps.stats.curve import MeasuredPoint, Point, interpolate
 from sweeps.stats.pooling import SpeedUp
-from sweeps.text.advice_text import Advice, Amount, Evidence
-from sweeps.text.condition_text import describe_condition
+from sweeps.text.advice_text import Advice, Amount, Evidence, LeftOut
+from sweeps.text.condition_text import condition_parts
 
 
 def condition_key(row: TimedArm | FailedArm) -> tuple[str, str, str, str]:
@@ -73,7 +73,7 @@ class SizeArms(NamedTuple):
 
     tokens: int
     found: tuple[Evidence, ...]
-    left_out: tuple[tuple[str, str], ...]
+    left_out: tuple[LeftOut, ...]
     """Label of each arm that is not ranked, and why."""
 
     def ranked(self, max_drop: float | None = None, compared: int | None = None) -> Ranking:
@@ -112,19 +112,19 @@ class ConditionArms:
     def metric(self) -> str:
         return self.rows[0].metric
 
-    def title(self, tokens: int | None = None) -> str:
-        """The condition in words, at a size where one is given."""
+    def parts(self, tokens: int | None = None) -> tuple[str, ...]:
+        """The condition in words, one by one, at a size where one is given."""
         row = self.rows[-1]
         known = self.condition.model_dump() | {
             "device_name": row.device_name,
             "threads": row.threads,
         }
         size = {"image_size": None, "prompt_tokens": None}
-        text = describe_condition(known | size | {"data": None, "corruption": None})
+        parts = [] if tokens is None else [f"{tokens} tokens"]
+        parts += condition_parts(known | size | {"data": None, "corruption": None})
         if (new := self.condition.new_tokens) is not None:
-            text += f", {new} new tokens of {self.condition.data} ({self.condition.decoding})"
-        text += f", environment {row.environment[:8]} on host {row.host}"
-        return text if tokens is None else f"{tokens} tokens, {text}"
+            parts += [f"{new} new tokens of {self.condition.data} ({self.condition.decoding})"]
+        return (*parts, f"environment {row.environment[:8]} on host {row.host}")
 
     @property
     def sizes(self) -> list[int]:
@@ -145,7 +145,7 @@ class ConditionArms:
         and no failure at it.
         """
         found: list[Evidence] = []
-        left_out: list[tuple[str, str]] = []
+        left_out: list[LeftOut] = []
         failed = {each.curve_id: each for each in self.failures if each.tokens == tokens}
         for curve_id, rows in self._curves.items():
             label = self.methods.label(rows[-1].method, rows[-1].params)
@@ -155,16 +155,18 @@ class ConditionArms:
             if isinstance(judged, SpeedUp):
                 found.append(self._evidence(label, here[-1:], judged))
             elif here or failure is not None:
-                left_out.append((label, judged if failure is None else failure.explanation))
+                left_out.append(LeftOut(label, judged if failure is None else failure.explanation))
             elif between and (inside := interpolate(list(_measured(rows)), tokens)):
                 neighbours = {inside.left.point.comparison_id, inside.right.point.comparison_id}
                 chosen = [row for row in rows if row.comparison_id in neighbours]
                 found.append(self._evidence(label, chosen, inside.speedup))
             else:
                 sizes = [row.tokens for row in rows if row.tokens is not None]
-                left_out.append((label, _not_here(sizes, tokens, between=between)))
+                within = between and min(sizes) < tokens < max(sizes)
+                reason = _no_model(sizes, tokens) if within else _out_of_range(sizes, tokens)
+                left_out.append(LeftOut(label, reason, beyond=not within))
         left_out += [
-            (self.methods.label(each.method, each.params), each.explanation)
+            LeftOut(self.methods.label(each.method, each.params), each.explanation)
             for each in failed.values()
         ]
         return SizeArms(tokens, tuple(found), tuple(left_out))
@@ -175,7 +177,7 @@ class ConditionArms:
         """Its arms ranked at a size."""
         arms, last = self.at(tokens), self.rows[-1]
         return Advice(
-            title=self.title(tokens),
+            parts=self.parts(tokens),
             tokens=tokens,
             condition=self.condition,
             environment=last.environment,
@@ -232,14 +234,14 @@ class ConditionArms:
             speedup=speedup,
             costs=self.qualities.get(last.quality_pair_id, ()) if known else (),
             amounts={name: amount.ratio for name, amount in amounts.items()},
-            obstacle="it does nothing at this size" if idle else self._control(last.method),
+            obstacle=Obstacle("no_effect") if idle else self._control(last.method),
         )
         return Evidence(label, str(last.runtime), tuple(rows), arm, amounts)
 
-    def _control(self, method: str) -> str:
+    def _control(self, method: str) -> Obstacle | None:
         """Why a control is not advised: it exists for what it shows of other methods."""
         found = self.methods.purpose(method)
-        return "" if found == "optimisation" else f"{method} is a {found}, not for use"
+        return None if found == "optimisation" else Obstacle("not_for_use", found, method)
 
 
 def _judge(row: TimedArm) -> SpeedUp | str:
@@ -259,16 +261,15 @@ def _judge(row: TimedArm) -> SpeedUp | str:
     return SpeedUp(log(row.speedup), row.effect_se, row.effect_freedom, row.pairs)
 
 
-def _not_here(sizes: Sequence[int], tokens: int, *, between: bool) -> str:
-    if min(sizes) < tokens < max(sizes) and between:
-        near = (
-            max(size for size in sizes if size < tokens),
-            min(size for size in sizes if size > tokens),
-        )
-        return (
-            f"not measured at {tokens} tokens, and no cost model fits between {near[0]} and"
-            f" {near[1]}"
-        )
+def _no_model(sizes: Sequence[int], tokens: int) -> str:
+    below, above = (
+        max(size for size in sizes if size < tokens),
+        min(size for size in sizes if size > tokens),
+    )
+    return f"not measured at {tokens} tokens, and no cost model fits between {below} and {above}"
+
+
+def _out_of_range(sizes: Sequence[int], tokens: int) -> str:
     nearest = min(sizes, key=lambda size: abs(log(max(size, 1) / max(tokens, 1))))
     return (
         f"measured at {min(sizes)} to {max(sizes)} tokens, nearest {nearest}; nothing is"

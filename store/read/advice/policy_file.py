@@ -166,7 +166,7 @@ def _described(
     condition: ConditionArms, found: Sequence[PolicySpan], sizes: Sequence[SizeArms], level: float
 ) -> Iterator[str]:
     labels = {each.arm.key: each.label for size in sizes for each in size.found}
-    yield f"{condition.title()}, by intervals of {100 * level:.4g} % each:"
+    yield f"{', '.join(condition.parts())}, by intervals of {100 * level:.4g} % each:"
     for span in found:
         arm = (
             UNMODIFIED_LABEL
