@@ -1,6 +1,7 @@
 """One Ray for all tests of this folder, stores of their own, and jobs made by hand."""
 
 import contextlib
+import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -116,12 +117,18 @@ def job(
     )
 
 
-@pytest.fixture(scope="module")
-def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder whose `breakeven.db` holds a sweep with simulated timings."""
-    folder = tmp_path_factory.mktemp("stored")
+@pytest.fixture(scope="session")
+def simulated_sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder whose `breakeven.db` holds a sweep with simulated timings, for `stored` to copy."""
+    folder = tmp_path_factory.mktemp("simulated")
     jobs = [simulated.job(size) for size in simulated.SIZES]
     simulated.store_sweep(
         str(folder / "breakeven.db"), "quickstart", jobs, simulated.quickstart_answer
     )
     return folder
+
+
+@pytest.fixture(scope="module")
+def stored(simulated_sweep: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of the module's own with the store of `simulated_sweep`."""
+    return shutil.copytree(simulated_sweep, tmp_path_factory.mktemp("stored") / "folder")
