@@ -1,8 +1,8 @@
 """Keeps the inputs of every matrix whose magnitude times the norm of the weights that they are
 multiplied with is largest, and reads no other rows of it (WINA).
 
-The score of input i is |x_i| times the norm of row i of all matrices that share the input, which
-bounds what leaving it out changes; of orthogonal rows the error is the least one. The authors
+The score of input i is |x_i| times the norm of row i of all matrices that share the input: the norm
+of what it adds to their products. With orthogonal rows the error is then the least one. The authors
 rotate the stream until the rows of keys and gate are orthogonal; here inputs keep their basis, and
 matrices that share an input share the selection. Needs no text. With `sparsity: 0` it is the same
 code on all rows.
