@@ -1,4 +1,4 @@
-"""Sentences and numbers of pages and charts, made of the words of `sweeps.analysis.labels` and
+"""Sentences and numbers of pages and charts, made of the words of `sweeps.text.effects` and
 `sweeps.number_format`.
 """
 
