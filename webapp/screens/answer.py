@@ -226,7 +226,9 @@ def _gain(row: PointRow) -> bool:
 
 
 def break_evens_by_runtime(known: PanelAnswers) -> pd.DataFrame | None:
-    """The break-even of each method, a row for each runtime and dtype; `None` with one runtime."""
+    """The break-even in tokens of each method, a row for each runtime and dtype; `None` with one
+    runtime, or along another axis.
+    """
     cells: dict[str, dict[str, str]] = {}
     runtimes = set()
     for arm, rows in known.rows.items():
@@ -234,7 +236,7 @@ def break_evens_by_runtime(known: PanelAnswers) -> pd.DataFrame | None:
         runtimes.add(first.runtime)
         own = cells.setdefault(f"{first.runtime} {first.dtype}", {})
         own[params_label(first.method, first.params)] = break_even_cell(rows).text
-    if len(runtimes) < 2 or not known.curves:
+    if len(runtimes) < 2 or not known.curves or known.axis != "tokens":
         return None
     return pd.DataFrame.from_dict(cells, orient="index").rename_axis("runtime")
 
