@@ -370,7 +370,8 @@ def _far_below_peak(report: Report) -> str:
     """
     found = []
     for row in rows_of(report.main_speedups, PointRow):
-        peak = report.peaks[row.environment, row.host].get((row.dtype, row.threads))
+        here = report.peaks.get((row.environment, row.host), {})
+        peak = here.get((row.dtype, row.threads))
         if row.runtime == "eager" and row.image_size and peak and row.gmacs_baseline:
             gflops = 2e3 * row.gmacs_baseline * (row.batch_size or 1) / (row.baseline_ms or inf)
             found.append((gflops / peak, gflops, peak, row))
