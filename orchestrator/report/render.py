@@ -60,6 +60,7 @@ def _failure_sections(report: Report) -> Iterator[Section]:
 
 
 PARTS: Sequence[Callable[[Report], Iterator[Section]]] = (
+    summary.runtime_sections,
     answers.answer_sections,
     speedup.speedup_sections,
     speedup.field_sections,

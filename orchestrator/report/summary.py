@@ -90,9 +90,8 @@ class RuntimeSummary(NamedTuple):
 
 def summary_sections(report: Report, todo: Iterable[str] | None = None) -> Iterator[Section]:
     """The tables, what limits them, and what to do next (default: `next_steps.next_steps_of`)."""
-    conditions = list(groups(report.main_speedups, _SHARE))
-    conditions.sort(key=lambda group: group[0]["baseline"] != "dense")
-    yield from _by_runtime(report, conditions)
+    conditions = _conditions(report)
+    yield from runtime_sections(report)
     for condition, points in conditions[:MAX_CONDITIONS]:
         title = speedup.condition_title(report, condition)
         yield _table(title, _arm_rows(report, condition, points))
@@ -129,14 +128,18 @@ def _arm_rows(
     return sorted(found, key=lambda arm: arm.merit, reverse=True)
 
 
-def _by_runtime(
-    report: Report, conditions: Sequence[tuple[Mapping[str, Any], pd.DataFrame]]
-) -> Iterator[Section]:
+def _conditions(report: Report) -> list[tuple[Mapping[str, Any], pd.DataFrame]]:
+    """What was measured together; comparisons with the unmodified model first."""
+    found = list(groups(report.main_speedups, _SHARE))
+    return sorted(found, key=lambda group: group[0]["baseline"] != "dense")
+
+
+def runtime_sections(report: Report) -> Iterator[Section]:
     """Of conditions that differ in runtime and dtype alone one table: the break-even of each method
     against the unmodified model there, and what the runtime gains over another.
     """
     alike: dict[tuple[str, ...], list[tuple[Mapping[str, Any], pd.DataFrame]]] = {}
-    for condition, points in conditions:
+    for condition, points in _conditions(report):
         rest = tuple(str(condition[name]) for name in _SHARE if name not in _RUNTIME)
         alike.setdefault(rest, []).append((condition, points))
     for same in alike.values():

@@ -18,7 +18,7 @@ from workers.measure.process_cleanup import memory_share
 M = TypeVar("M", bound=nn.Module)
 _L = TypeVar("_L")
 MODELS_KEPT = 64
-MEMORY_SHARE = 0.25
+MEMORY_SHARE = 0.4
 """Of the machine's or the GPU's memory: with more in use, what was kept is dropped before another
 model is loaded."""
 DTYPES: Mapping[Dtype, torch.dtype] = {
