@@ -194,7 +194,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "layers": ("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
         "width": ("hidden_size", "n_embd", "d_model"),
-        "heads": ("num_attention_heads", "n_head", "n_heads"),
+        "heads": ("num_attention_heads", "n_head", "n_heads", "attention_heads"),
         "kv_heads": ("num_key_value_heads", "num_kv_heads"),
         "mlp_width": ("intermediate_size", "ffn_hidden_size", "ffn_dim", "n_inner"),
         "vocabulary": ("vocab_size",),

@@ -39,7 +39,7 @@ def test_acceptance_runs_on_a_bare_box_and_its_outcomes_are_imported(tmp_path: P
         "--sweeps",
         "quickstart",
         "--tests",
-        "tests/sweeps/test_number_format.py",
+        "tests/sweeps/test_passes.py",
     ]
     done = subprocess.run(
         [sys.executable, "-m", "tests.gpu.accept", *arguments],

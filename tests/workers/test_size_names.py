@@ -40,7 +40,7 @@ def config_of(architecture: str) -> Any:
 @pytest.mark.parametrize("architecture", SIZES)
 def test_sizes_under_other_names(architecture: str) -> None:
     """The geometry has the sizes of the configuration, whatever they are called."""
-    found = from_config(architecture, language._spelled_out(config_of(architecture)), complete=True)
+    found = from_config(architecture, language.spelled_out(config_of(architecture)), complete=True)
     assert (found.layers, found.width, found.heads, found.vocabulary) == (2, 32, 4, TOKENS)
 
 
