@@ -86,7 +86,7 @@ def test_density_of_the_code(count, neighbours):
 
 def test_density_of_the_code_differs_and_reaches_the_model():
     """The authors' density makes other clusters than the papers', in the method as well."""
-    dpcknn, pictures = of_modality("vision")["dpcknn"], images(2)
+    dpcknn, pictures = of_modality("vision")["dpcknn"], images(16)
     ours, theirs = (
         dpcknn.apply(
             small("plain"), dpcknn.Params(keep_rate=0.4, layers=(1,), neighbours=3, density=density)

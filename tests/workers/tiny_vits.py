@@ -38,17 +38,19 @@ def small(make: str, image_size: ImageSize = SIZE) -> Any:
     """A transformer of 4 blocks, 48 channels and 3 heads on `image_size` pixels, in evaluation
     mode; never change it.
     """
-    model: Any = MAKES[make](
-        img_size=image_shape(image_size),
-        patch_size=8,
-        embed_dim=48,
-        depth=4,
-        num_heads=3,
-        num_classes=7,
-    )
-    if make == "gated":
-        for block in model.blocks:
-            block.attn.gate = nn.Linear(48, 48)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model: Any = MAKES[make](
+            img_size=image_shape(image_size),
+            patch_size=8,
+            embed_dim=48,
+            depth=4,
+            num_heads=3,
+            num_classes=7,
+        )
+        if make == "gated":
+            for block in model.blocks:
+                block.attn.gate = nn.Linear(48, 48)
     model.eval().requires_grad_(requires_grad=False)
     generator = torch.Generator().manual_seed(1)
     for parameter in model.parameters():
