@@ -22,7 +22,7 @@ SQL = re.compile(
 )
 
 MAX_CODE_TOKENS = {
-    "sweeps": 105_000,
+    "sweeps": 105_100,
     "workers": 104_500,
     "store": 81_700,
     "orchestrator": 61_700,

@@ -58,7 +58,7 @@ class Steady:
 
 BUDGET_FOR_PEAKS_S = 5.0
 """Of all visits to a job: with less, the half second in which peaks are measured is too much."""
-_PEAKS_OF: set[Dtype] = set()
+PEAKS_OF: set[Dtype] = set()
 """Dtypes whose peaks this process has measured."""
 _STEADY: dict[str, Steady] = {}
 
@@ -157,8 +157,8 @@ class LatencyKind(TimedKind[VisionArm]):
         if condition.device == "cuda" or budget_s < BUDGET_FOR_PEAKS_S:
             return result
         dtypes = {arm.condition(condition).dtype for arm in self.job.arms}
-        if missing := dtypes - _PEAKS_OF:
-            _PEAKS_OF.update(missing)
+        if missing := dtypes - PEAKS_OF:
+            PEAKS_OF.update(missing)
             return result._replace(peaks=measure_peaks("cpu", sorted(missing)))
         return result
 
