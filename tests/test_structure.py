@@ -22,7 +22,7 @@ SQL = re.compile(
 )
 
 MAX_CODE_TOKENS = {
-    "sweeps": 105_100,
+    "sweeps": 105_200,
     "workers": 104_500,
     "store": 81_700,
     "orchestrator": 61_700,

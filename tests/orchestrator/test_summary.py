@@ -4,10 +4,12 @@ of it.
 
 import io
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 
+from orchestrator.report.answers import cautions_of
 from orchestrator.report.data import load_report
 from orchestrator.report.render import render_table
 from orchestrator.report.summary import MAX_ARMS, MAX_CONDITIONS, MAX_SIZES, summary_sections
@@ -125,3 +127,19 @@ def test_break_evens_stand_by_runtime(tmp_path: Path) -> None:
         ("eager float32", "-", "-"),
         ("openvino float32", "1.20↑", "2,400"),
     ]
+
+
+def test_a_baseline_far_below_the_peak_is_named(tmp_path: Path) -> None:
+    """40 MFLOP in 10 ms are 4 of 40 GFLOP/s; not where the baseline ran with other settings."""
+    arms = [vision.topk(0.2), vision.topk(0.2, runtime="compile")]
+    report = report_of(tmp_path / "s.db", vision.outcome(vision.job("latency", arms)))
+    place = report.points[0].environment, report.points[0].host
+    line = "reaches 4 of this CPU's 40 GFLOP/s in float32 (10 %) at 64 tokens"
+    for rows, named in (("eager", True), ("compile", False)):
+        speedups = report.speedups[report.speedups["runtime"] == rows].assign(runtime="eager")
+        (threads,) = set(speedups["threads"])
+        peaks = {place: {("float32", threads): 40.0}}
+        found = "; ".join(cautions_of(replace(report, speedups=speedups, peaks=peaks)))
+        assert (line in found) is named
+        assert ("GFLOP/s" in found) is named
+    assert "GFLOP/s" not in "; ".join(cautions_of(report))
