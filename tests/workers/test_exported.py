@@ -2,6 +2,7 @@
 whose arms run in several engines.
 """
 
+import sys
 from typing import Any, cast
 
 import pytest
@@ -115,6 +116,13 @@ def test_the_fused_attention_of_openvino_is_found_wrong_and_goes_unfused() -> No
 def test_what_cannot_be_exported_is_named(runtime: str) -> None:
     with pytest.raises(Unsupported, match=rf"runtime {runtime} cannot run this model: .*twice"):
         Exported(Twice(), runtime)(torch.randn(3, 3))
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_a_missing_library_is_named(runtime: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, runtime, None)
+    with pytest.raises(Unsupported, match=f"{runtime} is not installed: uv sync --extra runtimes"):
+        Exported(nn.Identity(), runtime)(torch.randn(1, 3))
 
 
 def test_arms_of_every_engine_run_in_one_job(monkeypatch: pytest.MonkeyPatch) -> None:
