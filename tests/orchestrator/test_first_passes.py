@@ -104,10 +104,15 @@ def test_a_run_that_is_ended_leaves_a_whole_coarser_curve(
     assert [size for size, _ in before] == [32, 48, 64], shown
     assert {number for _, number in before} <= {1, 2, 3, 4}
     assert breakeven("report", "tiny", "--detail", folder=tmp_path).stdout.count("[") >= 3
-    in_process("run", "tiny.yaml", "--time", "10s", folder=tmp_path)
-    after = visits(tmp_path)
-    assert all(new > old for (_, new), (_, old) in zip(after, before, strict=True))
-    assert max(number for _, number in after) - min(number for _, number in after) <= 1
+    after = before
+    for _ in range(4):  # a busy machine may start its workers for 10 s
+        in_process("run", "tiny.yaml", "--time", "10s", folder=tmp_path)
+        after = visits(tmp_path)
+        assert max(number for _, number in after) - min(number for _, number in after) <= 1
+        if all(new > old for (_, new), (_, old) in zip(after, before, strict=True)):
+            break
+    else:
+        pytest.fail(f"no size has more visits: {before}, then {after}")
     assert "180 jobs" in in_process("plan", "tiny.yaml", folder=tmp_path).stdout
 
 
