@@ -22,11 +22,11 @@ SQL = re.compile(
 )
 
 MAX_CODE_TOKENS = {
-    "sweeps": 105_200,
-    "workers": 104_500,
-    "store": 81_700,
-    "orchestrator": 61_700,
-    "webapp": 57_000,
+    "sweeps": 109_000,
+    "workers": 114_000,
+    "store": 82_000,
+    "orchestrator": 62_500,
+    "webapp": 57_600,
 }
 """Of the Python files of each folder, without comments, docstrings and layout; raising one needs a
 line in CHANGELOG."""
