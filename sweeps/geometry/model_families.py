@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from sweeps.geometry.llm_geometry import TRAINED_LANGUAGE, geometry, is_folder, is_hub
 from sweeps.geometry.vit_catalogue import HUB, published
-from sweeps.model.condition import EXPORTED, Condition, ImageSize
+from sweeps.model.condition import EXPORTED, INT8, Condition, ImageSize
 from sweeps.model.kinds import Modality
 from sweeps.model.method import LanguageNetwork, Network
 
@@ -75,12 +75,17 @@ class VisionModels:
             return Problem("image_size", str(error))
         return None
 
-    def runtime_problem(self, condition: Condition) -> str | None:
-        """Why no model runs with the runtime of an arm's own condition."""
-        dtypes = EXPORTED.get(condition.runtime)
-        if dtypes is None or (condition.device == "cpu" and condition.dtype in dtypes):
+    def runtime_problem(self, condition: Condition, *, timed: bool) -> str | None:
+        """Why no model runs with the runtime of an arm's own condition; where nothing is timed it
+        is the one that has the dtype.
+        """
+        runtime = condition.runtime if timed or condition.dtype != "int8" else INT8
+        dtypes = EXPORTED.get(runtime, ())
+        if condition.dtype == "int8" and "int8" not in dtypes:
+            return f"dtype int8 runs with runtime {INT8} alone"
+        if not dtypes or (condition.device == "cpu" and condition.dtype in dtypes):
             return None
-        return f"runtime {condition.runtime} runs {' and '.join(dtypes)} on a CPU"
+        return f"runtime {runtime} runs {', '.join(dtypes)} on a CPU"
 
 
 @dataclass(frozen=True)
@@ -172,8 +177,12 @@ class LanguageModels:
             "prompt_tokens", f"{prompt} tokens and {new} new ones are {limit}; request fewer"
         )
 
-    def runtime_problem(self, condition: Condition) -> str | None:
-        """Why no model runs with the runtime of an arm's own condition."""
+    def runtime_problem(self, condition: Condition, *, timed: bool) -> str | None:
+        """Why no model runs with the runtime of an arm's own condition, where it is `timed`."""
+        if condition.dtype == "int8":
+            return "dtype int8 runs vision models alone"
+        if not timed:
+            return None
         if condition.runtime in EXPORTED:
             return f"runtime {condition.runtime} runs vision models alone"
         kept = condition.kv_cache or self.defaults["kv_cache"]

@@ -268,7 +268,7 @@ def obstacle(known: KnownNames, item: Candidate, own: Condition, *, timed: bool)
     """Why an arm cannot run under its own condition, where that is known; where nothing is
     `timed` it has no runtime.
     """
-    if timed and (reason := known.models.runtime_problem(own)) is not None:
+    if (reason := known.models.runtime_problem(own, timed=timed)) is not None:
         return reason
     network = known.models.network(own.model)
     for step, params in zip(item.arm.stack, item.params, strict=True):

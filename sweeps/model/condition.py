@@ -22,15 +22,18 @@ def _declared(kind: str) -> str:
 Kind = Annotated[str, AfterValidator(_declared)]
 """Name of a kind of job, declared in `sweeps.model.kinds`."""
 Device = Literal["cpu", "cuda"]
-Dtype = Literal["float32", "bfloat16", "float16", "autocast-float16"]
+Dtype = Literal["float32", "bfloat16", "float16", "autocast-float16", "int8"]
+"""Of weights and products; `int8` also quantises the input of each product of a vision model."""
 Attention = Literal["sdpa", "eager"]
 Runtime = Literal["eager", "compile", "cudagraph", "openvino", "onnxruntime", "aoti"]
 EXPORTED: Mapping[Runtime, tuple[Dtype, ...]] = {
-    "openvino": ("float32", "bfloat16"),
+    "openvino": ("float32", "bfloat16", "int8"),
     "onnxruntime": ("float32",),
     "aoti": ("float32", "bfloat16"),
 }
 """Runtimes that run an exported graph on a CPU, each with the dtypes that it can run."""
+INT8: Runtime = "openvino"
+"""The one that runs vision models in int8, in jobs that are not timed too."""
 KvCache = Literal["dynamic", "static", "virtual"]
 Decoding = Literal["teacher_forcing", "greedy"]
 Exclusive = Literal["device"]

@@ -304,9 +304,9 @@ jobs: {latency: {}}
 @pytest.mark.parametrize(
     ("own", "reason"),
     [
-        ("runtime: openvino, dtype: float16", "runs float32 and bfloat16 on a CPU"),
+        ("runtime: openvino, dtype: float16", "runs float32, bfloat16, int8 on a CPU"),
         ("runtime: onnxruntime, dtype: bfloat16", "runs float32 on a CPU"),
-        ("runtime: openvino, device: cuda", "runs float32 and bfloat16 on a CPU"),
+        ("runtime: openvino, device: cuda", "runs float32, bfloat16, int8 on a CPU"),
     ],
 )
 def test_an_engine_that_cannot_run_it_is_refused(refusal: Refusal, own: str, reason: str) -> None:

@@ -331,7 +331,7 @@ def check_runtime(condition: Condition) -> None:
         raise Unsupported(
             f"runtime cudagraph needs a CUDA device, and this arm runs on {condition.device}"
         )
-    if (reason := LanguageModels({}).runtime_problem(condition)) is not None:
+    if (reason := LanguageModels({}).runtime_problem(condition, timed=True)) is not None:
         raise Unsupported(reason)
 
 

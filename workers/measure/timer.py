@@ -168,12 +168,15 @@ _TYPES: dict[Dtype, torch.dtype] = {
 
 
 def measure_peaks(device: Device, dtypes: Iterable[Dtype]) -> tuple[Peaks, ...]:
-    """The peaks of the device for each dtype, on a CPU with the threads that are set now."""
+    """The peaks of the device for each dtype that torch multiplies in, on a CPU with the threads that
+    are set now.
+    """
     threads = torch.get_num_threads() if device == "cpu" else None
     read = bandwidth(device)
     return tuple(
         Peaks(gflops=gflops, kernel=kernel, gb_per_s=read, dtype=dtype, threads=threads)
         for dtype in dict.fromkeys(dtypes)
+        if dtype in _TYPES
         for gflops, kernel in [_fastest_product(device, dtype, threads)]
     )
 

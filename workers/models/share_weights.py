@@ -26,8 +26,9 @@ DTYPES: Mapping[Dtype, torch.dtype] = {
     "bfloat16": torch.bfloat16,
     "float16": torch.float16,
     "autocast-float16": torch.float32,
+    "int8": torch.float32,
 }
-"""The type of the weights and the input."""
+"""The type in which a model is loaded, and of its input."""
 
 
 _GUARDED: "weakref.WeakKeyDictionary[nn.Module, dict[str, int]]" = weakref.WeakKeyDictionary()
