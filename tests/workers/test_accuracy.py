@@ -191,6 +191,24 @@ def test_arms_of_other_types_and_sizes() -> None:
     assert outcome.arms[2].tokens == 16
 
 
+@pytest.mark.parametrize("method", [DENSE, HALF])
+def test_an_arm_in_int8(method: Arm) -> None:
+    """Calibrated on images of the data, it predicts about what the arm in float32 predicts; what
+    it computes inside is not seen.
+    """
+    for library in ("openvino", "nncf"):
+        pytest.importorskip(library, reason="the extra `runtimes` is not installed")
+    quantised = method.model_copy(update={"overrides": Overrides(dtype="int8")})
+    outcome = run(job(method, quantised))
+    assert not outcome.failures
+    found = metrics(outcome.arms[1])
+    assert 0 < found["kl"] < 0.02
+    assert not {"cka", "angle", "diversity"} & found.keys()
+    assert outcome.arms[1].trace == outcome.arms[0].trace
+    predicted, quantised_predicted = (answers(outcome)[arm][0] for arm in (0, 1))
+    assert (predicted == quantised_predicted).mean() > 0.9
+
+
 def test_two_baselines() -> None:
     """KL is kept for every pair; rows compare an arm with the first baseline that it has."""
     pairs = (Pair(2, 1), Pair(0, 1), Pair(0, 2))

@@ -3,12 +3,13 @@ their methods promise.
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
 from torch import Tensor, nn
 
-from sweeps.model.condition import EXPORTED, Condition, Dtype, ImageSize, image_shape
+from sweeps.model.condition import EXPORTED, INT8, Condition, Dtype, ImageSize, image_shape
 from sweeps.model.job import Arm, Job
 from sweeps.model.method import Network
 from sweeps.model.outcome import ArmOutcome, MetricValue
@@ -91,9 +92,15 @@ class VisionArm(PreparedArm):
         )
 
 
-def prepare_vision(job: Job, index: int, loaded: VisionModel, inputs: ImageInputs) -> VisionArm:
+def prepare_vision(
+    job: Job,
+    index: int,
+    loaded: VisionModel,
+    inputs: ImageInputs,
+    calibration: Callable[[ImageSize], Tensor | None] = lambda _: None,
+) -> VisionArm:
     """Build arm `index` of the job on the job's loaded model, and run it once on the inputs, which
-    are made where they are missing.
+    are made where they are missing; int8 is calibrated on the images of `calibration`.
 
     Raises `Unsupported`, `NotANumberError`, and whatever the model raises.
     """
@@ -101,6 +108,8 @@ def prepare_vision(job: Job, index: int, loaded: VisionModel, inputs: ImageInput
     condition = arm.condition(job.condition)
     solved = solve(arm, loaded.network, condition.pixels)
     model = build_vision(loaded, job.condition, solved.arm)
+    if isinstance(model, Exported) and model.int8:
+        model.calibration = calibration(condition.pixels)
     key = (condition.pixels, condition.dtype)
     if key not in inputs:
         inputs[key] = example_input(condition, loaded.network)
@@ -143,14 +152,18 @@ def build_vision(loaded: VisionModel, condition: Condition, arm: Arm) -> nn.Modu
     model = methods.apply_stack(arm, model, own, "vision")
     if own.dtype == "autocast-float16":
         model = Autocast(model)
-    if own.runtime == "compile":
+    runtime = INT8 if own.dtype == "int8" else own.runtime
+    if runtime == "compile":
         model = Compiled(model)
-    elif own.runtime == "cudagraph":
+    elif runtime == "cudagraph":
         model = CudaGraph(model)
-    elif own.runtime in EXPORTED:
+    elif runtime in EXPORTED:
         tokens = methods.promised_tokens(arm, loaded.network, own.pixels)
         heads = loaded.network.heads
         model = Exported(
-            model, own.runtime, fused=all(heads != block.attention for block in tokens)
+            model,
+            runtime,
+            fused=all(heads != block.attention for block in tokens),
+            int8=own.dtype == "int8",
         )
     return cast(nn.Module, model.eval())

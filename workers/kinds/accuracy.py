@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from sweeps.model.condition import ImageSize
 from sweeps.model.identity import digest
 from sweeps.model.job import Job, Pair
 from sweeps.model.outcome import (
@@ -37,6 +38,7 @@ from workers.kinds.failures import FailureCollector, KindResult
 from workers.kinds.item_job import ItemKind, run_items
 from workers.measure.environment import cores
 from workers.measure.readings import estimated, metric_value
+from workers.models.exported import CALIBRATION
 from workers.models.share_weights import DTYPES
 from workers.models.vision import shared_vision
 
@@ -180,7 +182,8 @@ class BatchOutput(NamedTuple):
 
     logits_BK: Tensor
     """Double precision."""
-    features: Features
+    features: Features | None
+    """`None` where another engine runs the model, which shows its output alone."""
 
 
 class LabelledBatch(NamedTuple):
@@ -218,7 +221,14 @@ class AccuracyKind(ItemKind[VisionArm, LabelledBatch, BatchOutput]):
 
     def prepare(self, index: int) -> VisionArm:
         self.evaluated[index] = defaultdict(list)
-        return prepare_vision(self.job, index, self.loaded, self.inputs)
+        return prepare_vision(self.job, index, self.loaded, self.inputs, self._calibration_images)
+
+    def _calibration_images(self, size: ImageSize) -> Tensor | None:
+        """Some of the job's images, without their labels; `None` where none can be read."""
+        preprocessing = Preprocessing(self.loaded.model, self.job.condition, {size})
+        chosen = [self.places[each] for each in evenly_spaced(len(self.places), CALIBRATION)]
+        read = batches(self.images, chosen, preprocessing, len(chosen), threads=1)
+        return next(read).inputs.get(size)
 
     def items(self) -> Iterable[LabelledBatch]:
         arms, condition = self.remaining, self.job.condition
@@ -261,14 +271,15 @@ class AccuracyKind(ItemKind[VisionArm, LabelledBatch, BatchOutput]):
             "predicted": self.outputs_K[logits_BK.argmax(-1)],
             "rank": (others_BK > true_B1).sum(-1),
             "margin": true_B1[:, 0] - others_BK.amax(-1),
-            "diversity": output.features.diversity_B,
         }
+        if output.features is not None:
+            found["diversity"] = output.features.diversity_B
         for name, values_B in found.items():
             self.evaluated[arm.index][name].append(values_B.cpu().numpy())
 
     def compare(self, pair: Pair, baseline: BatchOutput, arm: BatchOutput) -> None:
         self.kl[pair].append(divergence(baseline.logits_BK, arm.logits_BK).cpu().numpy())
-        if pair in self.similarity:
+        if pair in self.similarity and baseline.features and arm.features:
             self.similarity[pair].add(baseline.features.blocks_LBD, arm.features.blocks_LBD)
 
     def result(self) -> tuple[Sequence[ArmOutcome], Mapping[str, Any]]:
@@ -326,7 +337,7 @@ class AccuracyKind(ItemKind[VisionArm, LabelledBatch, BatchOutput]):
     def _own(self, index: int) -> list[MetricValue]:
         rank = np.concatenate(self.evaluated[index]["rank"])
         metrics = [estimated("top1", share(rank == 0)), estimated("top5", share(rank < 5))]
-        diversity = np.concatenate(self.evaluated[index]["diversity"])
+        diversity = np.concatenate(self.evaluated[index].get("diversity", [np.empty(0)]))
         if (finite := diversity[np.isfinite(diversity)]).size:
             metrics.append(metric_value("diversity", float(finite.mean()), n=finite.size))
         return metrics
@@ -371,14 +382,15 @@ def _forward(arm: VisionArm, x_BCHW: Tensor) -> BatchOutput:
     try:
         with features(arm.model) as found:
             logits_BK = arm.model(x_BCHW)
-        return BatchOutput(logits_BK.double(), found[0])
+        return BatchOutput(logits_BK.double(), found[0] if found else None)
     except torch.OutOfMemoryError:
         if len(x_BCHW) == 1:
             raise
     torch.cuda.empty_cache()
     halves = [_forward(arm, half_BCHW) for half_BCHW in x_BCHW.tensor_split(2)]
-    blocks_LBD = torch.cat([half.features.blocks_LBD for half in halves], 1)
-    diversity_B = torch.cat([half.features.diversity_B for half in halves])
+    seen = [half.features for half in halves if half.features]
+    blocks_LBD = torch.cat([each.blocks_LBD for each in seen], 1)
+    diversity_B = torch.cat([each.diversity_B for each in seen])
     return BatchOutput(
         torch.cat([half.logits_BK for half in halves]), Features(blocks_LBD, diversity_B)
     )

@@ -9,15 +9,19 @@ eager model (`check_parity`).
 
 import copy
 import importlib
+import io
 import logging
+import os
 import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import cast
+from typing import Any, cast
+from unittest.mock import patch
 
 import torch
 from torch import Tensor, nn
@@ -27,11 +31,26 @@ from workers.errors import Unsupported
 from workers.models.runtime import OneGraph
 
 RunGraph = Callable[[Tensor], Tensor]
-Engine = Callable[[ExportedProgram, Tensor, bool], RunGraph]
-"""From an exported model, an example of its input, and whether attention may be fused."""
+
+
+@dataclass(frozen=True)
+class Graph:
+    """What an engine is made from."""
+
+    program: ExportedProgram
+    example: Tensor
+    """Of its input, [B, channels, H, W]."""
+    fused: bool
+    """Whether attention may be fused."""
+    calibration: Tensor | None
+    """Images by which products are quantised to int8; `None` for other dtypes."""
+
 
 INPUTS = 3
 """Inputs on which logits are compared."""
+CALIBRATION, NORMAL_CALIBRATION = 64, 8
+"""Images by which the ranges of activations are found for int8: of data, and of normal values,
+which suffice where nothing but time is measured."""
 INPUTS_DRAWN = 16
 """Inputs drawn until `INPUTS` are found on which the eager model itself is stable."""
 JITTER = 2e-7
@@ -48,12 +67,18 @@ NAMES_OPERATOR = ("aten.", "aten::", "OpOverload", "No conversion rule found")
 
 
 class Exported(OneGraph):
-    """The eager model behind another engine, made on the first call and for its shape."""
+    """The eager model behind another engine, made on the first call and for its shape; larger
+    batches run in parts of that.
+    """
 
-    def __init__(self, eager: nn.Module, runtime: str, *, fused: bool = True) -> None:
+    def __init__(
+        self, eager: nn.Module, runtime: str, *, fused: bool = True, int8: bool = False
+    ) -> None:
         """`fused` is false where the engine must compute attention in its parts."""
         super().__init__(eager)
-        self.runtime, self.fused = runtime, fused
+        self.runtime, self.fused, self.int8 = runtime, fused, int8
+        self.calibration: Tensor | None = None
+        """The images that int8 is calibrated on; `None`: values from the normal distribution."""
         self.conversion_s = 0.0
         """Seconds that export and conversion took."""
         self.difference = 0.0
@@ -68,9 +93,12 @@ class Exported(OneGraph):
             start = time.perf_counter()
             made = self._make(x_BCHW)
             self.conversion_s = time.perf_counter() - start
-            self.difference = check_parity(self.eager, made, x_BCHW, self.runtime)
-            self.forward_exported = made
-        return self.forward_exported(x_BCHW)
+            judge = agreement if self.int8 else check_parity
+            self.difference = judge(self.eager, made, x_BCHW, self.runtime)
+            self.forward_exported, self.batch = made, len(x_BCHW)
+        if len(x_BCHW) == self.batch:
+            return self.forward_exported(x_BCHW)
+        return torch.cat([self.forward_exported(part) for part in torch.split(x_BCHW, self.batch)])
 
     def _make(self, x_BCHW: Tensor) -> RunGraph:
         try:
@@ -78,12 +106,31 @@ class Exported(OneGraph):
                 # a tensor of inference mode cannot be an example of an export
                 example = x_BCHW.clone()
                 program = torch.export.export(self.eager, (example,))
-                return ENGINES[self.runtime](program, example, self.fused)
+                images = self._calibration(example) if self.int8 else None
+                return ENGINES[self.runtime](Graph(program, example, self.fused, images))
         except Unsupported:
             raise
         except Exception as error:
             reason = f"runtime {self.runtime} cannot run this model: {_reason(error)}"
             raise Unsupported(reason) from error
+
+    def _calibration(self, example: Tensor) -> Tensor:
+        if self.calibration is not None:
+            return self.calibration
+        return torch.randn(
+            (NORMAL_CALIBRATION * len(example), *example.shape[1:]),
+            generator=torch.Generator().manual_seed(0),
+        )
+
+
+def agreement(eager: nn.Module, exported: RunGraph, x_BCHW: Tensor, runtime: str) -> float:  # noqa: ARG001 - as check_parity
+    """The largest relative difference of logits on `INPUTS` inputs like `x_BCHW`, whatever it is:
+    int8 is judged by accuracy.
+    """
+    generator = torch.Generator().manual_seed(0)
+    inputs = [torch.randn(x_BCHW.shape, generator=generator) for _ in range(INPUTS)]
+    with torch.inference_mode():
+        return max(relative_error(exported(x), eager(x)) for x in inputs)
 
 
 def check_parity(eager: nn.Module, exported: RunGraph, x_BCHW: Tensor, runtime: str) -> float:
@@ -128,23 +175,27 @@ def relative_error(found: Tensor, expected: Tensor) -> float:
     return float((found - expected).abs().max() / expected.abs().max())
 
 
-def _openvino(program: ExportedProgram, example: Tensor, fused: bool) -> RunGraph:
+def _openvino(graph: Graph) -> RunGraph:
     openvino = _library("openvino")
+    bfloat16 = graph.example.dtype == torch.bfloat16
     options = {
         "PERFORMANCE_HINT": "LATENCY",
         "INFERENCE_NUM_THREADS": torch.get_num_threads(),
-        "INFERENCE_PRECISION_HINT": "bf16" if example.dtype == torch.bfloat16 else "f32",
+        # beside int8 products the rest is quicker in bfloat16
+        "INFERENCE_PRECISION_HINT": "f32" if not bfloat16 and graph.calibration is None else "bf16",
         "ENABLE_CPU_PINNING": False,
     }
-    if not fused:
+    if not graph.fused:
         options["SNIPPETS_MODE"] = "DISABLE"
     # what `openvino.convert_model` does, which also sends its maker a report over the network
     frontend = importlib.import_module("openvino.frontend").FrontEndManager()
     pytorch = frontend.load_by_framework("pytorch")
     decoders = importlib.import_module("openvino.frontend.pytorch.fx_decoder")
-    decoded = decoders.TorchFXPythonDecoder.from_exported_program(program)
+    decoded = decoders.TorchFXPythonDecoder.from_exported_program(graph.program)
     model = pytorch.convert(pytorch.load(decoded))
-    model.reshape(list(example.shape))
+    model.reshape(list(graph.example.shape))
+    if graph.calibration is not None:
+        model = _quantised(model, graph.calibration, len(graph.example))
     request = openvino.Core().compile_model(model, "CPU", options).create_infer_request()
 
     def forward(x_BCHW: Tensor) -> Tensor:
@@ -160,10 +211,26 @@ def _openvino(program: ExportedProgram, example: Tensor, fused: bool) -> RunGrap
         found = request.get_output_tensor().data.view("int16").copy()
         return torch.from_numpy(found).view(torch.bfloat16)
 
-    return forward_bfloat16 if example.dtype == torch.bfloat16 else forward
+    return forward_bfloat16 if bfloat16 else forward
 
 
-def _onnxruntime(program: ExportedProgram, example: Tensor, fused: bool) -> RunGraph:  # noqa: ARG001 - of every engine
+def _quantised(model: Any, images_BCHW: Tensor, batch: int) -> Any:
+    """OpenVINO's model with its products in int8, by NNCF's calibration for transformers."""
+    # while it is imported it decides whether to send its maker reports over the network
+    with patch.dict(os.environ, NNCF_CI="1"):
+        nncf = _library("nncf")
+    nncf.set_log_level(logging.ERROR)
+    batches = [part.numpy() for part in torch.split(images_BCHW, batch) if len(part) == batch]
+    with redirect_stdout(io.StringIO()):  # bars of progress
+        return nncf.quantize(
+            model,
+            nncf.Dataset(batches),
+            model_type=nncf.ModelType.TRANSFORMER,
+            subset_size=len(batches),
+        )
+
+
+def _onnxruntime(graph: Graph) -> RunGraph:
     onnxruntime = _library("onnxruntime")
     _library("onnxscript")  # which torch's exporter needs
     options = onnxruntime.SessionOptions()
@@ -171,10 +238,10 @@ def _onnxruntime(program: ExportedProgram, example: Tensor, fused: bool) -> RunG
     options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 3
-    graph = torch.onnx.export(program, (example,), dynamo=True, verbose=False)
+    program = torch.onnx.export(graph.program, (graph.example,), dynamo=True, verbose=False)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"
-        cast(torch.onnx.ONNXProgram, graph).save(str(path))
+        cast(torch.onnx.ONNXProgram, program).save(str(path))
         session = onnxruntime.InferenceSession(path, options, ["CPUExecutionProvider"])
     name = session.get_inputs()[0].name
 
@@ -184,17 +251,22 @@ def _onnxruntime(program: ExportedProgram, example: Tensor, fused: bool) -> RunG
     return forward
 
 
-def _aoti(program: ExportedProgram, example: Tensor, fused: bool) -> RunGraph:  # noqa: ARG001 - of every engine
+def _aoti(graph: Graph) -> RunGraph:
     from torch._inductor import aoti_compile_and_package, aoti_load_package
 
     with tempfile.TemporaryDirectory() as folder:
         package = str(Path(folder) / "model.pt2")
         return cast(
-            RunGraph, aoti_load_package(aoti_compile_and_package(program, package_path=package))
+            RunGraph,
+            aoti_load_package(aoti_compile_and_package(graph.program, package_path=package)),
         )
 
 
-ENGINES: dict[str, Engine] = {"openvino": _openvino, "onnxruntime": _onnxruntime, "aoti": _aoti}
+ENGINES: dict[str, Callable[[Graph], RunGraph]] = {
+    "openvino": _openvino,
+    "onnxruntime": _onnxruntime,
+    "aoti": _aoti,
+}
 """By runtime."""
 
 
