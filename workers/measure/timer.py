@@ -168,8 +168,8 @@ _TYPES: dict[Dtype, torch.dtype] = {
 
 
 def measure_peaks(device: Device, dtypes: Iterable[Dtype]) -> tuple[Peaks, ...]:
-    """The peaks of the device for each dtype of torch's products, on a CPU with the threads that are
-    set now.
+    """The peaks of the device for each dtype of torch's products, on a CPU with the
+    threads that are set now.
     """
     threads = torch.get_num_threads() if device == "cpu" else None
     read = bandwidth(device)
