@@ -348,15 +348,10 @@ def decisions_of(report: Report) -> Iterator[str]:
         prompted = any(row.prompt_tokens is not None for row in rows)
         on_cpu = "compile" if prompted else "compile, openvino"
         other = "cudagraph, compile" if gpu else on_cpu
-        shows = (
-            "whether the launches of kernels are the reason"
-            if gpu
-            else "what fewer and larger operators regain"
-        )
         yield (
-            f"{count(len(short), 'arm')} gained clearly less than their MACs suggest, under the"
-            f" runtime eager alone; another runtime shows {shows}: `runtime: [eager, {other}]`"
-            f" under `axes`{' with `kv_cache: static`' if prompted else ''}"
+            f"{count(len(short), 'arm')} gained clearly less than their MACs suggest; try"
+            f" `runtime: [eager, {other}]` under `axes`"
+            f"{' with `kv_cache: static`' if prompted else ''}"
         )
     findings: dict[str, set[Finding]] = defaultdict(set)
     for row in rows:
@@ -387,7 +382,7 @@ def _far_below_peak(report: Report) -> str:
     share, gflops, peak, row = max(found, key=lambda each: each[0])
     if share >= FAR_BELOW_PEAK:
         return ""
-    return peak_caution(gflops, peak, row.dtype, row.tokens or 0)
+    return peak_caution(gflops, peak, row.dtype)
 
 
 def legend(report: Report) -> Iterator[str]:

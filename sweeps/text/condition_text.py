@@ -72,13 +72,11 @@ SLOW_SPEED = 0.9
 """Share of the quickest known speed below which that is said."""
 
 
-def peak_caution(gflops: float, peak: float, dtype: str, tokens: float) -> str:
+def peak_caution(gflops: float, peak: float, dtype: str) -> str:
     """That the unmodified model leaves most of a CPU unused; rates in 1e9 operations per second."""
     return (
-        f"the unmodified model under the runtime eager reaches {gflops:.3g} of this CPU's"
-        f" {peak:.3g} GFLOP/s in {dtype} ({100 * gflops / peak:.0f} %) at {tokens:.0f} tokens:"
-        " another runtime may gain more than any method: `runtime: [eager, openvino]` under `axes`,"
-        " after `uv sync --extra runtimes`"
+        f"{dtype} eager reaches {100 * gflops / peak:.0f} % of this CPU's {peak:.3g} GFLOP/s:"
+        " another runtime may gain more than any method; try `runtime: openvino`"
     )
 
 
