@@ -100,7 +100,8 @@ class Condition(FrozenModel):
     """What accuracy is measured on (`digits`, `imagefolder:PATH`, `huggingface:PATH`), or the text
     that language models read (`docs`, `topics`, `text:PATH`)."""
     corruption: str | None = None
-    """A corruption of the images, such as `gaussian_noise`."""
+    """A corruption of the images, such as `gaussian_noise`: the 15 of ImageNet-C with its
+    parameters (`frost` is drawn, not photographed), `gaussian_blur` and `speckle_noise`."""
     severity: int | None = Field(default=None, ge=1, le=5)
     prompt_tokens: PositiveInt | None = None
     """Length of the prompt in tokens of the model's own tokenizer; an arm with another one reads

@@ -6,10 +6,11 @@ import re
 from pathlib import Path
 from typing import get_args
 
+import numpy as np
 import pytest
 from sqlalchemy import inspect
 
-from orchestrator.commands.import_files import import_files
+from orchestrator.commands.import_files import import_files, import_published
 from store.open.engine import connect
 from store.read.user_sql import run_query
 from store.views.public import VIEWS
@@ -24,6 +25,10 @@ from tests.fixtures.nsys_exports import write_nsys
 from tests.orchestrator import vision_fixtures as vision
 from tests.store.language_fixtures import a_generation, a_generation_job, a_quality_job, a_reading
 from tests.webapp import simulated
+from tests.webapp.quality_stores import corrupted
+
+ALEXNET = {"fog": (80,), "jpeg": (50, 60, 70, 80, 90), "snow": (90,)}
+"""Errors in %, made up: a mean over severities, or each."""
 
 
 @pytest.fixture(scope="module")
@@ -32,11 +37,17 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("views") / "store.db"
     engine = connect(str(path))
     arms = [vision.topk(rate) for rate in vision.RATES]
+    clean = vision.job("accuracy", arms)
     failing = vision.job("latency", arms[:1], batch_size=8)
     failed = Failure(arm=None, reason="out_of_memory", message="7 GB")
     outcomes: list[Outcome] = [
         vision.outcome(vision.job("latency", arms)),
-        vision.outcome(vision.job("accuracy", arms)),
+        vision.outcome(clean),
+        *(
+            vision.outcome(corrupted(clean, name, severity))
+            for name, severities in (("fog", 5), ("jpeg", 5), ("snow", 4), ("speckle_noise", 5))
+            for severity in range(1, severities + 1)
+        ),
         vision.outcome(failing).model_copy(
             update={"failures": (failed,), "arms": (), "samples": None}
         ),
@@ -62,6 +73,11 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     timeline = write_nsys(path.with_name("arm1.sqlite"), a_trace(4, marks=marks))
     path.with_name("arm1.csv").write_text(raw_page(nvtx=" ".join(marks)))
     import_files([timeline, path.with_name("arm1.csv")], db=str(path))
+    [written] = re.findall(r"```yaml\n(reference: 1.*?)```", VIEWS_PAGE, re.DOTALL)
+    path.with_name("alexnet.yaml").write_text(written)
+    rows = [f"{name},{100 - error}\n" for name, errors in ALEXNET.items() for error in errors]
+    path.with_name("alexnet.csv").write_text(f"corruption,top1\n{''.join(rows)}")
+    import_published([path.with_name("alexnet.yaml")], db=str(path))
     return path
 
 
@@ -88,6 +104,33 @@ def test_every_documented_query_finds_rows(path: Path, sql: str) -> None:
     of answers.
     """
     assert run_query(str(path), sql).rows
+
+
+def test_corruption_errors(path: Path) -> None:
+    """Both queries give what the definition does: over corruptions with five severities the mean of
+    the summed errors' ratio; extra corruptions are left out.
+    """
+    columns = "method, params, corruption, severity, 100 - top1, 100 - top1_baseline"
+    rows = run_query(
+        str(path), f"SELECT {columns} FROM accuracy WHERE corruption IN ('fog', 'jpeg')"
+    ).rows
+    assert len(rows) == len(vision.RATES) * 2 * 5
+    alexnet = {name: 5 * sum(errors) / len(errors) for name, errors in ALEXNET.items()}
+    relative, absolute = (
+        {(row[0], row[1]): row[6:] for row in run_query(str(path), sql).rows}
+        for sql in statements()
+        if "mce" in sql
+    )
+    for arm in {(row[0], row[1]) for row in rows}:
+        sums = {
+            name: np.sum([row[4:] for row in rows if (*row[:2], row[2]) == (*arm, name)], axis=0)
+            for name in ("fog", "jpeg")
+        }
+        to_dense = 100 * np.mean([error / dense for error, dense in sums.values()])
+        assert relative[arm] == (pytest.approx(to_dense), 2)
+        mce, dense = 100 * np.mean([sums[name] / alexnet[name] for name in sums], axis=0)
+        assert absolute[arm] == (pytest.approx(mce), pytest.approx(dense), 2)
+    assert max(found[0] for found in relative.values()) > 120
 
 
 def test_there_are_queries_to_check() -> None:

@@ -93,7 +93,8 @@ def outcome(requested: Job, *, failures: Sequence[Failure] = ()) -> Outcome:
 
 def evaluation(requested: Job, ran: Sequence[int]) -> Predictions:
     random = np.random.default_rng(0)
-    dense = np.where(random.random(IMAGES) < 0.95, 0, 2)
+    right = 0.95 - 0.05 * (requested.condition.severity or 0)
+    dense = np.where(random.random(IMAGES) < right, 0, 2)
     ranks = [dense, *(np.where(random.random(IMAGES) < loss, 7, dense) for loss in LOSSES)]
     images = [
         ArmImages(

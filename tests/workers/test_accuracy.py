@@ -277,6 +277,29 @@ def test_some_of_the_models_classes(folder: Condition) -> None:
     assert metrics(outcome.arms[0])["top5"] == 100
 
 
+def test_imagenet_r_is_over_its_own_logits(tmp_path: Path) -> None:
+    """Folders of a few of ImageNet's classes: predictions are the best of their logits alone, whose
+    outputs the folders name.
+    """
+    random = np.random.default_rng(0)
+    for name in ("n01443537", "n02007558", "n12057211"):
+        (tmp_path / name).mkdir()
+        noise = random.integers(0, 256, (64, 64, 3), dtype=np.uint8)
+        Image.fromarray(noise).save(tmp_path / name / "0.png")
+    condition = Condition(model="test_vit", image_size=64, data=f"imagefolder:{tmp_path}")
+    outcome = run(job(DENSE, condition=condition, images=None))
+    assert not outcome.failures
+    assert outcome.predictions is not None
+    assert unpack(outcome.predictions.labels, "i2").tolist() == [1, 130, 986]
+    model = load_vision(condition, torch.device("cpu")).model
+    found = images(condition.data or "")
+    prepare = Preprocessing(model, condition, {64})
+    inputs = torch.stack([prepare(found.read(index), "")[64] for index in range(3)])
+    logits = model(inputs)[:, [1, 130, 986]]
+    predicted = answers(outcome)[0][0]
+    assert predicted.tolist() == [[1, 130, 986][best] for best in logits.argmax(-1).tolist()]
+
+
 def test_unreadable_images(folder: Condition) -> None:
     """Images that cannot be read are named and flagged, and the rest is evaluated; if none can,
     that is the answer.

@@ -1,11 +1,32 @@
 """Corruptions of images: what each does, how strong, and that it is the same each time."""
 
+import io
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from PIL import Image
 from scipy.ndimage import gaussian_filter
 
 from workers.data.corruptions import CORRUPTIONS, corrupt
+
+IMAGENET_C = {
+    *("gaussian_noise", "shot_noise", "impulse_noise", "defocus_blur", "glass_blur"),
+    *("motion_blur", "zoom_blur", "snow", "frost", "fog"),
+    *("brightness", "contrast", "elastic_transform", "pixelate", "jpeg"),
+}
+RANDOM = {
+    *(name for name in CORRUPTIONS if name.endswith("noise")),
+    *("glass_blur", "motion_blur", "snow", "frost", "fog", "elastic_transform"),
+}
+WORSE = {
+    "elastic_transform": [(1, 2)],
+    "fog": [(1, 2), (1, 5)],
+    "frost": [(1, 2), (1, 5)],
+    "glass_blur": [(1, 5)],
+}
+"""Pairs of severities of which the second changes more pixels, where by the published parameters
+not each severity does (glass blur 2 has one round less than 1, elastic 3 to 5 move fewer)."""
 
 
 def picture(mode: str = "RGB", size: int = 224) -> Image.Image:
@@ -22,19 +43,25 @@ def distance(one: Image.Image, other: Image.Image) -> float:
     return float(np.sqrt(np.mean((np.asarray(one, float) - np.asarray(other, float)) ** 2)))
 
 
-@pytest.mark.parametrize("mode", ["L", "RGB"])
+def test_all_of_imagenet_c() -> None:
+    assert CORRUPTIONS.keys() == IMAGENET_C | {"gaussian_blur", "speckle_noise"}
+
+
+@pytest.mark.parametrize(("mode", "size"), [("L", 224), ("RGB", 224), ("RGB", 96)])
 @pytest.mark.parametrize("corruption", CORRUPTIONS)
-def test_each_severity_is_worse(corruption: str, mode: str) -> None:
-    """A corrupted image has the size and mode it had, and is the farther from what it was the
-    higher the severity.
+def test_each_severity_is_worse(corruption: str, mode: str, size: int) -> None:
+    """A corrupted image has the size and mode it had, and in the mean over images is the farther
+    from what it was the higher the severity.
     """
-    before = picture(mode)
-    after = [corrupt(before, corruption, severity, "a.png") for severity in range(1, 6)]
-    assert all((image.size, image.mode) == (before.size, mode) for image in after)
-    distances = [distance(before, image) for image in after]
-    assert distances == sorted(distances)
-    assert 0 < distances[0] < distances[-1]
-    assert distance(before, picture(mode)) == 0
+    before = picture(mode, size).resize((size, size + 8))
+    distances = []
+    for severity in range(1, 6):
+        after = [corrupt(before, corruption, severity, f"{name}") for name in range(4)]
+        assert all((image.size, image.mode) == (before.size, mode) for image in after)
+        distances.append(np.mean([distance(before, image) for image in after]))
+    assert min(distances) > 0
+    for one, other in WORSE.get(corruption, pairwise(range(1, 6))):
+        assert distances[one - 1] < distances[other - 1]
 
 
 @pytest.mark.parametrize("corruption", CORRUPTIONS)
@@ -46,7 +73,7 @@ def test_the_same_image_each_time(corruption: str) -> None:
         np.asarray(corrupt(picture(), corruption, 2, name)) for name in ("a", "a", "b")
     )
     assert np.array_equal(one, again)
-    assert np.array_equal(one, other) != corruption.endswith("noise")
+    assert np.array_equal(one, other) != (corruption in RANDOM)
 
 
 @pytest.mark.parametrize(
@@ -91,3 +118,117 @@ def test_blur_is_a_share_of_the_picture() -> None:
     large = corrupt(picture("L", 224), "gaussian_blur", 4, "edge")
     small = corrupt(picture("L", 112), "gaussian_blur", 4, "edge")
     assert distance(large.resize((112, 112), Image.Resampling.BOX), small) < 1.5
+
+
+def plain(level: int, mode: str = "L") -> Image.Image:
+    return Image.new(mode, (224, 224), (level,) * len(mode) if mode != "L" else level)
+
+
+def a_point() -> Image.Image:
+    """One white pixel on black, at (112, 112)."""
+    point = plain(0)
+    point.putpixel((112, 112), 255)
+    return point
+
+
+def test_defocus_spreads_a_point_over_a_disk() -> None:
+    """At severity 1 the radius is 3: 29 pixels have a 29th each."""
+    values = np.asarray(corrupt(a_point(), "defocus_blur", 1, "point"))
+    assert (values > 0).sum() == 29
+    assert set(values[values > 0]) == {255 // 29}
+    rows, columns = np.nonzero(values)
+    assert (abs(rows - 112).max(), abs(columns - 112).max()) == (3, 3)
+
+
+def test_motion_blur_is_half_a_gaussian() -> None:
+    """Radius 15 and sigma 8: 31 steps along a line at most 45 degrees steep, all to one side, of
+    which the first 21 weigh a level or more.
+    """
+    values = np.asarray(corrupt(a_point(), "motion_blur", 3, "point"), float)
+    rows, columns = np.nonzero(values)
+    assert columns.max() == 112
+    assert 20 * 0.7 - 1 <= 112 - columns.min() <= 20  # a step further weighs less than a level
+    assert (abs(rows - 112) <= 112 - columns + 1).all()
+    weights = np.exp(-(np.arange(31) ** 2) / (2 * 8**2))
+    lengths = np.hypot(rows - 112, columns - 112)
+    mean = (lengths * values[rows, columns]).sum() / values.sum()
+    assert mean == pytest.approx((np.arange(31) * weights).sum() / weights.sum(), abs=0.7)
+
+
+def test_zoom_blur_is_the_mean_of_enlarged_pictures() -> None:
+    """An edge 50 pixels from the middle is moved by 0 to 11 % at severity 1, so at 52.25 pixels 7 of
+    13 pictures are white.
+    """
+    square = plain(0)
+    square.paste(255, (62, 62, 162, 162))
+    row = np.asarray(corrupt(square, "zoom_blur", 1, "square"), float)[112]
+    assert row[112 + 52] == pytest.approx(255 * 7 / 13, abs=255 / 13)
+    assert row[112 + 45] == 255
+    assert row[112 + 58] == 0
+    assert len(set(np.asarray(corrupt(plain(90), "zoom_blur", 5, "")).flat)) <= 2
+
+
+def test_glass_takes_pixels_from_nearby() -> None:
+    """The mean of a ramp stays within the published reach, and its values are no longer smooth."""
+    ramp = Image.fromarray(np.tile(np.arange(16, 240, dtype=np.uint8), (224, 1)))
+    for severity, reach, rounds in ((1, 1, 2), (3, 2, 3), (5, 4, 2)):
+        moved = np.asarray(corrupt(ramp, "glass_blur", severity, "ramp"), float)
+        moved = (moved - np.asarray(ramp, float))[20:-20, 20:-20]
+        assert abs(moved.mean()) < reach * rounds
+        assert 0.2 * reach < moved.std() < reach * rounds
+
+
+def test_snow_on_black() -> None:
+    """Between the flakes the picture is whitened by half of the published share; each flake also
+    falls the other way round.
+    """
+    values = np.asarray(corrupt(plain(0, "RGB"), "snow", 1, "black"), float)
+    assert values.min() == int(255 * 0.2 * 0.5)
+    assert (values == values.min()).mean() > 0.2
+    assert values.max() > 60
+    assert abs(values - values[::-1, ::-1]).max() <= 1
+
+
+def test_fog_and_frost_by_their_formulas() -> None:
+    """Fog on white is (1 + c f) / (1 + c) for a fractal f from 0 to 1, and black has none; frost is
+    the sum of both in the published shares.
+    """
+    white = np.asarray(corrupt(plain(255), "fog", 3, "white"), float) / 255
+    fractal = (white * 3.5 - 1) / 2.5
+    assert -0.01 < fractal.min() < 0.2
+    assert 0.8 < fractal.max() <= 1
+    assert not np.asarray(corrupt(plain(0), "fog", 3, "white")).any()
+    dark, light = (
+        np.asarray(corrupt(plain(level), "frost", 4, "frost"), float) for level in (0, 50)
+    )
+    assert np.mean(light - dark) == pytest.approx(50 * 0.65, abs=1)
+    assert 0 < dark.min() < 40
+    assert 100 < dark.max() <= 0.7 * 255
+
+
+@pytest.mark.parametrize(("severity", "share"), [(3, 0.05), (4, 0.07), (5, 0.12)])
+def test_elastic_moves_pixels_as_far_as_published(severity: int, share: float) -> None:
+    """On a ramp the change is the displacement: less its affine part, white noise smoothed with
+    sigma 2.44 and times the published amplitude.
+    """
+    ramp = np.tile(np.arange(16, 240, dtype=np.uint8), (224, 1))
+    found = []
+    for name in range(4):
+        moved = np.asarray(
+            corrupt(Image.fromarray(ramp), "elastic_transform", severity, f"{name}"), float
+        )
+        shift = (moved - ramp)[40:-40, 40:-40]
+        rows, columns = np.indices(shift.shape)
+        affine = np.stack([rows.ravel(), columns.ravel(), np.ones(shift.size)], 1)
+        found.append((shift.ravel() - affine @ np.linalg.lstsq(affine, shift.ravel())[0]).std())
+    smoothed = (1 / 3) ** 0.5 / (2 * np.pi**0.5 * 2.44)
+    assert np.mean(found) == pytest.approx(244 * share * smoothed, rel=0.1)
+
+
+def test_pixelate_and_jpeg_by_pillow() -> None:
+    """A quarter of the side at severity 5; quality 7, read back from the quantisation table."""
+    blocks = np.asarray(corrupt(picture("L"), "pixelate", 5, ""))
+    assert (blocks == np.repeat(np.repeat(blocks[::4, ::4], 4, 0), 4, 1)).all()
+    written = io.BytesIO()
+    picture().save(written, "JPEG", quality=7)
+    assert distance(corrupt(picture(), "jpeg", 5, ""), Image.open(written)) == 0

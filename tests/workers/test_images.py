@@ -15,8 +15,9 @@ import torch
 from PIL import Image
 
 from sweeps.model.condition import Condition, Rectangle, image_shape
-from workers.data import data_hash, images
+from workers.data import check_head, data_hash, images
 from workers.data.corruptions import corrupt
+from workers.data.images import imagenet_synsets
 from workers.data.preprocessing import Preprocessing, batches
 from workers.errors import DataError
 from workers.models.vision import load_vision
@@ -43,7 +44,7 @@ def folder(root: Path, **classes: int) -> str:
     for name, count in classes.items():
         (root / name).mkdir(parents=True)
         for index in range(count):
-            (root / name / f"{index}.png").write_bytes(written(level := level + 1))
+            (root / name / f"{index}.png").write_bytes(written(level := (level + 1) % 256))
     return f"imagefolder:{root}"
 
 
@@ -108,6 +109,31 @@ def test_a_class_map_names_some_of_the_outputs(tmp_path: Path) -> None:
     lines.write_text("ant 310\nant 4\n")
     with pytest.raises(DataError, match="line 2"):
         images(data)
+
+
+def test_folders_of_imagenet_map_by_name(tmp_path: Path) -> None:
+    """The 200 folders of ImageNet-R stand for the outputs that timm lists; one that is none of the
+    1000 classes, or a head of another size, needs a class map.
+    """
+    info = Path(timm.__file__).parent / "data" / "_info"
+    names = (info / "imagenet_r_synsets.txt").read_text().split()
+    data = folder(tmp_path, **dict.fromkeys(reversed(names), 1))
+    outputs = images(data).outputs(1000)
+    assert outputs.tolist() == list(map(int, (info / "imagenet_r_indices.txt").read_text().split()))
+    assert list(imagenet_synsets()) == timm.data.ImageNetInfo().label_names()
+    with pytest.raises(DataError, match="200 classes and the model's head 21841"):
+        images(data).outputs(21841)
+    check_head(Condition(model="deit_tiny_patch16_224", image_size=224, data=data))
+    folder(tmp_path, n00000001=1)
+    with pytest.raises(DataError, match="201 classes and the model's head 1000"):
+        images(data).outputs(1000)
+
+
+def test_folders_of_imagenet_v2_are_the_outputs(tmp_path: Path) -> None:
+    """Each of the 1000 numbered folders is the output of its number."""
+    found = images(folder(tmp_path, **{f"{index}": 1 for index in reversed(range(1000))}))
+    assert found.classes == tuple(map(str, range(1000)))
+    assert found.outputs(1000)[found.labels].tolist() == list(range(1000))
 
 
 @pytest.mark.parametrize("form", ["imagefolder:", "huggingface:"])

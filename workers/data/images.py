@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,17 +50,22 @@ class Images:
         return len(self.names)
 
     def outputs(self, head: int) -> NDArray[np.int64]:
-        """For each class the output of a model with `head` outputs that stands for it. Raises
-        `DataError`.
+        """For each class the output of a model with `head` outputs that stands for it.
+
+        Without a class map: in order, where the numbers agree; by WordNet's numbers where the
+        classes are a part of ImageNet's 1000. Raises `DataError`.
         """
         if self.class_map is None:
-            if len(self.classes) != head:
-                raise DataError(
-                    f"the data has {len(self.classes)} classes and the model's head {head}; where"
-                    " they are a part of the model's classes, add a file class_map.txt to the"
-                    " data: one line `CLASS OUTPUT` for each"
-                )
-            return np.arange(head)
+            if len(self.classes) == head:
+                return np.arange(head)
+            synsets = imagenet_synsets() if head == 1000 else {}
+            if synsets.keys() >= {*self.classes}:  # such as ImageNet-R
+                return np.array([synsets[name] for name in self.classes], dtype=np.int64)
+            raise DataError(
+                f"the data has {len(self.classes)} classes and the model's head {head}; where"
+                " they are a part of the model's classes, add a file class_map.txt to the"
+                " data: one line `CLASS OUTPUT` for each"
+            )
         if missing := [name for name in self.classes if name not in self.class_map]:
             raise DataError(
                 f"class_map.txt has no line for {len(missing)} of the classes, the first being"
@@ -72,6 +78,18 @@ class Images:
                 f" 0 to {head - 1}"
             )
         return outputs
+
+
+@cache
+def imagenet_synsets() -> dict[str, int]:
+    """The outputs of a model of ImageNet's 1000 classes by WordNet's number, such as n01440764, as
+    timm has them (its list is read without importing it, which takes torch).
+    """
+    timm = find_spec("timm")
+    assert timm is not None
+    assert timm.origin is not None
+    names = Path(timm.origin).with_name("data") / "_info/imagenet_synsets.txt"
+    return {name: place for place, name in enumerate(names.read_text(encoding="utf-8").split())}
 
 
 def evenly_spaced(total: int, wanted: int | None) -> Sequence[int]:
