@@ -102,7 +102,12 @@ class Refinement:
         Each has less `budget` if time is limited.
         """
         expansion = restricted(self.finer or self.expansion, self.chosen)
-        return replace(expansion, jobs=shortened(expansion.jobs, limit_s))
+        return replace(
+            expansion,
+            jobs=shortened(expansion.jobs, limit_s),
+            excluded=self.expansion.excluded,
+            duplicates=self.expansion.duplicates,
+        )
 
     def next(self, places: Collection[Place], most: int) -> frozenset[str]:
         """The comparisons to measure next at one of the places, by at most `most` jobs; empty where

@@ -123,3 +123,12 @@ def test_sizes_of_a_zip_group_stay(store: Store) -> None:
         + "zip: [[image_size, batch_size]]\n"
     )
     assert Sweeping(store.engine, text, STEEP, STEEP).refinement.added(places_of(SITES)) == ""
+
+
+def test_a_plan_counts_what_rules_take_out_of_the_grid_alone(store: Store) -> None:
+    """Not of the sizes that might be added."""
+    text = SWEEP + "exclude: [{method: topk, keep_rate: 0.7}]\n"
+    refinement = Sweeping(store.engine, text, STEEP, STEEP).refinement
+    assert refinement.finer is not None and refinement.finer.excluded > 4
+    for found in (refinement.expansion, refinement.requested()):
+        assert (found.excluded, found.duplicates, found.points) == (4, 0, 4)
