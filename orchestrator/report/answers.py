@@ -4,7 +4,7 @@ what the verdict words mean, and what to do next.
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from math import inf, log
+from math import log
 
 from orchestrator.report.data import MAIN_METRICS, PointRow, Report
 from orchestrator.report.differences import change_of
@@ -26,7 +26,14 @@ from orchestrator.report.speedup import (
 )
 from store.read.profiling import CLASSES_OF_TIME, explain_profiles
 from store.rows.frames import groups, rows_of
-from sweeps.analysis.labels import GAINS, PROBABLE, SMALL, Finding, conclude_speedup
+from sweeps.analysis.labels import (
+    GAINS,
+    PROBABLE,
+    SMALL,
+    Finding,
+    conclude_speedup,
+    peak_share,
+)
 from sweeps.analysis.rows import BreakEvenRow, EffectRow
 from sweeps.model.flags import FLAGS, split_flags, wrong
 from sweeps.model.kinds import KINDS
@@ -59,8 +66,6 @@ MAX_PROFILED = 4
 """Profiled conditions whose time the first lines split."""
 CLEARLY_LESS = 1.1
 """By this factor the promise must lie above the interval before another runtime is worth a try."""
-FAR_BELOW_PEAK = 0.6
-"""Share of the peak below which another runtime is worth a try."""
 MAX_NAMED = 6
 """Arms that one sentence names."""
 
@@ -83,8 +88,7 @@ def answer_sections(report: Report) -> Iterator[Section]:
 def cautions_of(report: Report) -> Iterator[str]:
     """What the speed-ups do not show, a sentence for each reason."""
     points = [(arm_label_of(row), row) for row in report.points]
-    if far := _far_below_peak(report):
-        yield far
+    yield from peak_caution(peak_share(rows_of(report.main_speedups, PointRow), report.peaks))
     yield from mean_caution(points)
     yield from states_caution(points)
     yield from load_caution(row.flags for row in report.points)
@@ -363,26 +367,6 @@ def decisions_of(report: Report) -> Iterator[str]:
             f"use the unmodified model instead of {', '.join(slower[:MAX_NAMED])}{more}: slower"
             " wherever it was measured"
         )
-
-
-def _far_below_peak(report: Report) -> str:
-    """That the unmodified model leaves most of a CPU unused, by its fastest point; empty where it
-    does not, or where no peak is known.
-    """
-    found = []
-    for row in rows_of(report.main_speedups, PointRow):
-        here = report.peaks.get((row.environment, row.host), {})
-        peak = here.get((row.dtype, row.threads))
-        own = row.runtime == "eager" and row.baseline == "dense"  # which then ran as the arm did
-        if own and row.image_size and peak and row.gmacs_baseline:
-            gflops = 2e3 * row.gmacs_baseline * (row.batch_size or 1) / (row.baseline_ms or inf)
-            found.append((gflops / peak, gflops, peak, row))
-    if not found:
-        return ""
-    share, gflops, peak, row = max(found, key=lambda each: each[0])
-    if share >= FAR_BELOW_PEAK:
-        return ""
-    return peak_caution(gflops, peak, row.dtype)
 
 
 def legend(report: Report) -> Iterator[str]:

@@ -18,7 +18,7 @@ from store.read.queries import (
     counter_rows,
     execution_rows,
     find_sweep,
-    peak_gflops,
+    peaks_of_hosts,
     sweep_rows,
     zeroshot_rows,
 )
@@ -26,6 +26,7 @@ from store.rows.frames import groups, rows_of
 from store.rows.location import database_option
 from store.rows.row_mapping import timestamp
 from sweeps.analysis.audit.report import AuditReport
+from sweeps.analysis.labels import PeaksOfHosts
 from sweeps.analysis.rows import SpeedupRow
 from sweeps.model.kinds import KINDS
 from sweeps.model.metrics import notes_on, worst
@@ -102,8 +103,7 @@ class Report:
     """Of the curves in `cost_models` whose fit describes their points."""
     compile_s: Mapping[tuple[str, str], float]
     """Seconds to compile or export an arm, once, by `condition_id` and `arm_id`."""
-    peaks: Mapping[tuple[str, str], Mapping[tuple[str, int | None], float]]
-    """By environment and host: 1e9 operations per second by dtype and CPU threads."""
+    peaks: PeaksOfHosts
     options: str = ""
     """What commands that are printed need besides to find this store, such as ` --db other.db`."""
     audit: AuditReport | None = None
@@ -168,10 +168,7 @@ def load_report(db: str | None, name: str) -> Report:
         operator_rows(engine, profiles["profile_id"]),
         curve_costs(engine, cost_models, speedups),
         _compile_s(sweep_rows(engine, name, "arm")) if _is_compiled(speedups) else {},
-        {
-            place: peak_gflops(engine, *place)
-            for place in dict.fromkeys(zip(speedups["environment"], speedups["host"], strict=True))
-        },
+        peaks_of_hosts(engine, zip(speedups["environment"], speedups["host"], strict=True)),
         database_option(db),
         audit_of_sweep(engine, name, params_label) if len(speedups) <= MAX_AUDITED else None,
     )

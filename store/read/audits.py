@@ -8,7 +8,7 @@ import numpy as np
 from sqlalchemy import Engine
 
 from store.read.profiling import LabelOf
-from store.read.queries import find_sweep, peak_gflops, sweep_rows
+from store.read.queries import find_sweep, peaks_of_hosts, sweep_rows
 from store.rows.frames import rows_of
 from store.rows.profiles import interval_estimate
 from sweeps.analysis.audit.measured import (
@@ -46,14 +46,13 @@ def measured_sweep(engine: Engine, name: str, label: LabelOf) -> MeasurementTabl
     )
     rows = _without_profiled(_records(arms))
     places = arms[["environment", "host"]].drop_duplicates().itertuples(index=False, name=None)
-    peaks = {place: peak_gflops(engine, *place) for place in places}
+    peaks = peaks_of_hosts(engine, places)
     speedups = _speedups(sweep_rows(engine, name, "speedup"), rows)
     for row in rows:
         row.update(speedups.get(tuple(row[key] for key in _SAME), {}))
         here = peaks[row["environment"], row["host"]]
-        row["peak_gflops"] = here.get(
-            (row["dtype"], None if row["device"] == "cuda" else row["threads"])
-        )
+        peak = here.get((row["dtype"], None if row["device"] == "cuda" else row["threads"]))
+        row["peak_gflops"] = peak and peak.gflops
     table = measured_table(name, rows, label)
     traced = list(profiled_rows(_records(profiles), _records(kernels), rows, label))
     return table.model_copy(

@@ -4,7 +4,7 @@ the public views that belong to them.
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +45,7 @@ from store.schema.tables import (
     newest_revision,
     same_arm,
 )
+from sweeps.analysis.labels import PeaksOfHosts
 from sweeps.model.kinds import THREAD_FIELDS
 
 if TYPE_CHECKING:
@@ -206,11 +207,12 @@ def sweep_statement(name: str, view: str, panels: Select[Any] | None = None) -> 
     return rows.order_by(*order)
 
 
-def peak_gflops(engine: Engine, environment: str, host: str) -> dict[tuple[str, int | None], float]:
-    """The best measured peak of a host in an environment, in 1e9 operations per second, by dtype
-    and CPU threads.
-    """
-    return {key: peaks.gflops for key, (peaks, _) in best_peaks(engine, environment, host).items()}
+def peaks_of_hosts(engine: Engine, places: Iterable[tuple[str, str]]) -> PeaksOfHosts:
+    """The best measured peaks of environments and hosts."""
+    return {
+        place: {key: peaks for key, (peaks, _) in best_peaks(engine, *place).items()}
+        for place in dict.fromkeys(places)
+    }
 
 
 def zeroshot_rows(engine: Engine, name: str) -> "pd.DataFrame":

@@ -3,22 +3,29 @@ printed; and the effects of stacks of methods beside those of their parts.
 
 Report, progress lines, charts and the web app take every claim about an effect from here, so that
 none contradicts the interval that stands beside it. The rule is in `conclude`, its outcomes are the
-members of `Finding`; `sweeps.text.effects` has words for them.
+members of `Finding`; `sweeps.text.effects` has words for them. And how near the unmodified model
+comes to the peak of its CPU.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from math import isfinite, nan, prod
+from math import inf, isfinite, nan, prod
 from typing import Any, NamedTuple
 
 from sweeps.analysis.rows import ComparisonState, SpeedupRow
 from sweeps.model.metrics import METRICS, MetricSpec, metric
+from sweeps.model.profile import Peaks
 from sweeps.stats.quality import interval_verdict
 
 MAX_DIGITS = 12
 """Decimals after which an interval is not printed more exactly, even if it still seems to touch no
 difference."""
+
+FAR_BELOW_PEAK = 0.6
+"""Share of the peak below which another runtime is worth a try."""
+PeaksOfHosts = Mapping[tuple[str, str], Mapping[tuple[str, int | None], Peaks]]
+"""The best that was measured, by environment and host, then by dtype and CPU threads."""
 
 
 class Finding(StrEnum):
@@ -258,6 +265,36 @@ def conclude_speedup(row: SpeedupRow, effect: Effect = SPEEDUP) -> Conclusion:
     known = row.pairs is not None and row.pairs_min is not None
     pairs = (row.pairs or 0, row.pairs_min or 0) if known else None
     return conclude(effect, *bounds, verdict=row.verdict, floor=row.floor, pairs=pairs)
+
+
+class PeakShare(NamedTuple):
+    """What the unmodified model reaches of its CPU's peak."""
+
+    gflops: float
+    """1e9 operations per second, two per MAC."""
+    peak: Peaks
+
+    @property
+    def share(self) -> float:
+        return self.gflops / self.peak.gflops
+
+    @property
+    def is_far_below(self) -> bool:
+        return self.share < FAR_BELOW_PEAK
+
+
+def peak_share(rows: Iterable[SpeedupRow], peaks: PeaksOfHosts) -> PeakShare | None:
+    """That of the point with the largest share, of images in the runtime eager; `None` where no
+    peak is known.
+    """
+    found = []
+    for row in rows:
+        peak = peaks.get((row.environment, row.host), {}).get((row.dtype, row.threads))
+        own = row.runtime == "eager" and row.baseline == "dense"  # which then ran as the arm did
+        if own and row.image_size and peak and row.gmacs_baseline:
+            seconds = (row.baseline_ms or inf) / 1e3
+            found.append(PeakShare(2 * row.gmacs_baseline * (row.batch_size or 1) / seconds, peak))
+    return max(found, key=lambda each: each.share, default=None)
 
 
 def conclude_change(

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from statistics import median
 from typing import Any
 
+from sweeps.analysis.labels import PeakShare
 from sweeps.analysis.rows import SpeedupRow
 from sweeps.model.flags import split_flags
 from sweeps.number_format import count, image_text, is_missing
@@ -64,6 +65,7 @@ def condition_parts(condition: Mapping[str, Any], place: str = "") -> list[str]:
     return parts
 
 
+_OTHER_RUNTIME = "another runtime may gain more than any method; try `runtime: openvino`"
 MAX_NAMED = 3
 """Points that a caution names; more are counted."""
 SMALL_MODEL = 1e9
@@ -72,11 +74,22 @@ SLOW_SPEED = 0.9
 """Share of the quickest known speed below which that is said."""
 
 
-def peak_caution(gflops: float, peak: float, dtype: str) -> str:
-    """That the unmodified model leaves most of a CPU unused; rates in 1e9 operations per second."""
+def peak_caution(found: PeakShare | None) -> Iterator[str]:
+    """That the unmodified model leaves most of a CPU unused, where it does."""
+    if found is not None and found.is_far_below:
+        yield (
+            f"{found.peak.dtype} eager reaches {100 * found.share:.0f} % of this CPU's"
+            f" {found.peak.gflops:.3g} GFLOP/s: {_OTHER_RUNTIME}"
+        )
+
+
+def describe_peak(found: PeakShare) -> str:
+    """What the unmodified model reaches, and the kernel that reached the peak."""
+    kernel = f"; peak by {found.peak.kernel}" if found.peak.kernel else ""
+    advice = f": {_OTHER_RUNTIME}" if found.is_far_below else ""
     return (
-        f"{dtype} eager reaches {100 * gflops / peak:.0f} % of this CPU's {peak:.3g} GFLOP/s:"
-        " another runtime may gain more than any method; try `runtime: openvino`"
+        f"the unmodified model reaches {found.gflops:.3g} of this CPU's {found.peak.gflops:.3g}"
+        f" GFLOP/s in {found.peak.dtype} ({100 * found.share:.0f} %{kernel}){advice}"
     )
 
 

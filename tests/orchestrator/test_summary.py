@@ -16,6 +16,7 @@ from orchestrator.report.summary import MAX_ARMS, MAX_CONDITIONS, MAX_SIZES, sum
 from sweeps.model.condition import Overrides
 from sweeps.model.job import Arm
 from sweeps.model.outcome import MetricValue
+from sweeps.model.profile import Peaks
 from tests.orchestrator import vision_fixtures as vision
 from tests.orchestrator.commands import breakeven
 from tests.orchestrator.vision_fixtures import report_of
@@ -138,7 +139,8 @@ def test_a_baseline_far_below_the_peak_is_named(tmp_path: Path) -> None:
     for rows, named in (("eager", True), ("compile", False)):
         speedups = report.speedups[report.speedups["runtime"] == rows].assign(runtime="eager")
         (threads,) = set(speedups["threads"])
-        peaks = {place: {("float32", threads): 40.0}}
+        peak = Peaks(gflops=40, gb_per_s=1, dtype="float32", threads=threads)
+        peaks = {place: {("float32", threads): peak}}
         found = "; ".join(cautions_of(replace(report, speedups=speedups, peaks=peaks)))
         assert (line in found) is named
         assert ("GFLOP/s" in found) is named

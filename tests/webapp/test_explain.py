@@ -10,13 +10,14 @@ from streamlit.testing.v1 import AppTest
 
 from orchestrator.report.data import load_report
 from orchestrator.report.why import why_sections
-from store.open.engine import connect_readonly
+from store.open.engine import connect, connect_readonly
 from store.read.audits import audit_of_sweep
 from store.read.profiling import ProfiledCondition, explain_profiles
 from store.read.queries import sweep_rows
+from store.rows.profiles import keep_peaks
 from sweeps.model.job import DENSE
-from sweeps.model.profile import IntervalEstimate
-from tests.webapp import stored
+from sweeps.model.profile import IntervalEstimate, Peaks
+from tests.webapp import simulated, stored
 from tests.webapp.conftest import Open
 from tests.webapp.explained_store import TIMES, explained_store, import_impossible_trace
 from tests.webapp.page_elements import page_text
@@ -61,6 +62,35 @@ def test_the_reasons_are_those_of_the_report(opened: Open, profiled: str) -> Non
     assert "At 64 px (16 tokens): " in words
     assert "At 224 px (196 tokens): " in words
     assert "profile: {}" not in words
+
+
+def test_the_unmodified_model_stands_beside_the_peak(
+    opened: Open, filled: str, tmp_path: Path
+) -> None:
+    """What it reaches at its best size, the peak with its kernel, and where it is far below what to
+    try; nothing where no peak is known.
+    """
+    assert "GFLOP/s" not in page_text(opened(filled, PAGE, sweep="quickstart"))
+    url = explained_store(tmp_path / "s.db")
+    engine = connect(url)
+    rows = sweep_rows(engine, "explained", "speedup")
+    rates = 2e3 * rows["gmacs_baseline"] * rows["batch_size"] / rows["baseline_ms"]
+    (threads,) = set(rows["threads"])
+    best = rates.max()
+
+    def line(gflops: float, kernel: str) -> str:
+        peak = Peaks(gflops=gflops, gb_per_s=1, dtype="float32", threads=threads, kernel=kernel)
+        keep_peaks(engine, simulated.ENVIRONMENT, "simulated", [peak])
+        words = unescape(page_text(opened(url, PAGE, sweep="explained", arm=TOPK)))
+        return words.partition("The unmodified model reaches ")[2].partition("\n")[0]
+
+    own = f"{best:.3g} of this CPU's"
+    near = f"{own} {best / 0.8:.3g} GFLOP/s in float32 (80 %; peak by torch.mm)."
+    assert line(best / 0.8, "torch.mm").startswith(near)
+    assert line(4 * best, "oneDNN").startswith(
+        f"{own} {4 * best:.3g} GFLOP/s in float32 (25 %; peak by oneDNN): another runtime"
+    )
+    engine.dispose()
 
 
 def test_operators_are_those_of_the_size_that_needs_a_reason(opened: Open, profiled: str) -> None:

@@ -21,15 +21,16 @@ from store.read.profiling import (
     join_sentences,
     operator_rows,
 )
-from store.read.queries import panel_rows
+from store.read.queries import panel_rows, peaks_of_hosts
 from store.rows.frames import rows_of
 from sweeps.analysis.audit.report import AuditReport
-from sweeps.analysis.labels import GAINS
+from sweeps.analysis.labels import GAINS, PeaksOfHosts, peak_share
 from sweeps.analysis.rows import CostModelRow
 from sweeps.model.flags import split_flags, wrong
 from sweeps.model.metrics import INTERVAL
 from sweeps.number_format import count
 from sweeps.stats.cost_model import RelativeCosts
+from sweeps.text.condition_text import describe_peak
 from sweeps.text.curves import describe_break_even, describe_cost_model, token_unit
 from sweeps.text.reasons import (
     PROFILE_SECTION,
@@ -128,6 +129,12 @@ def fitted_costs(engine: Any, scope: Scope, curve_id: str) -> RelativeCosts | No
 def activities(engine: Any, baseline: str, arm: str) -> pd.DataFrame:
     """Kernels or operators of two profiles side by side."""
     return activity_differences(engine, baseline, arm)
+
+
+@kept
+def measured_peaks(engine: Any, *places: tuple[str, str]) -> PeaksOfHosts:
+    """Of environments and hosts."""
+    return peaks_of_hosts(engine, places)
 
 
 @kept
@@ -529,6 +536,10 @@ def _show() -> None:
         unit = token_unit(rows[0])
         sentence = f"Break-even along {unit}: {describe_break_even(claims, unit)}."
         plain.sentence(texts.typeset(sentence))
+    measured = texts.point_rows(points)
+    peaks = measured_peaks(*{(row.environment, row.host) for row in measured})
+    if (reached := peak_share(measured, peaks)) is not None:
+        plain.sentence(f"{texts.capitalised(describe_peak(reached))}.")
     if not sides:
         plain.sentence(f"{texts.capitalised(profile_needed())}.")
     for line in _size_lines(rows, sides):
