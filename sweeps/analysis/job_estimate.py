@@ -42,12 +42,13 @@ GIGABYTES_PER_SECOND: Mapping[Device, float] = {"cpu": 10.0, "cuda": 200.0}
 """How fast the same read weights, which is what decoding one token at a time waits for."""
 LAYER_SECONDS = 0.001
 """What a layer takes for one token however small it is: Python and the start of its kernels."""
-_BYTES: Mapping[Dtype, int] = {
+_BYTES: Mapping[Dtype, float] = {
     "float32": 4,
     "bfloat16": 2,
     "float16": 2,
     "autocast-float16": 4,
     "int8": 1,
+    "int4": 0.625,
 }
 IMAGE_SECONDS = 0.02
 """Reading and preparing one image."""

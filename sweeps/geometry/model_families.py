@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from sweeps.geometry.llm_geometry import TRAINED_LANGUAGE, geometry, is_folder, is_hub
 from sweeps.geometry.vit_catalogue import HUB, published
-from sweeps.model.condition import EXPORTED, INT8, Condition, ImageSize
+from sweeps.model.condition import EXPORTED, INT8, QUANTISED, Condition, ImageSize
 from sweeps.model.kinds import Modality
 from sweeps.model.method import LanguageNetwork, Network
 
@@ -81,6 +81,8 @@ class VisionModels:
         """
         runtime = condition.runtime if timed or condition.dtype != "int8" else INT8
         dtypes = EXPORTED.get(runtime, ())
+        if condition.dtype == "int4":
+            return "dtype int4 runs language models alone"
         if condition.dtype == "int8" and "int8" not in dtypes:
             return f"dtype int8 runs with runtime {INT8} alone"
         if not dtypes or (condition.device == "cpu" and condition.dtype in dtypes):
@@ -179,8 +181,8 @@ class LanguageModels:
 
     def runtime_problem(self, condition: Condition, *, timed: bool) -> str | None:
         """Why no model runs with the runtime of an arm's own condition, where it is `timed`."""
-        if condition.dtype == "int8":
-            return "dtype int8 runs vision models alone"
+        if condition.dtype in QUANTISED and condition.device != "cpu":
+            return f"dtype {condition.dtype} of a language model runs on a CPU alone"
         if not timed:
             return None
         if condition.runtime in EXPORTED:

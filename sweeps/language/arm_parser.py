@@ -27,7 +27,7 @@ from sweeps.language.condition_parser import (
 from sweeps.language.yaml_reader import KeyPath, Place, first_error
 from sweeps.model.condition import Condition, Overrides
 from sweeps.model.job import Arm, Step
-from sweeps.model.method import Params, modality_of
+from sweeps.model.method import Params, condition_refusal, modality_of
 
 DENSE_NAME = "dense"
 _BESIDE: Mapping[str, TypeAdapter[Any]] = {
@@ -275,8 +275,8 @@ def obstacle(known: KnownNames, item: Candidate, own: Condition, *, timed: bool)
         method: Any = known.methods[step.method]
         if network is not None and (reason := method.refuses(params, network)) is not None:
             return str(reason)
-        if timed and own.runtime != "eager" and (reason := params.eager_only()) is not None:
-            return f"{step.method} cannot run with runtime {own.runtime}: {reason}"
+        if (reason := condition_refusal(step.method, params, own, timed=timed)) is not None:
+            return reason
     return None
 
 

@@ -22,8 +22,10 @@ def _declared(kind: str) -> str:
 Kind = Annotated[str, AfterValidator(_declared)]
 """Name of a kind of job, declared in `sweeps.model.kinds`."""
 Device = Literal["cpu", "cuda"]
-Dtype = Literal["float32", "bfloat16", "float16", "autocast-float16", "int8"]
-"""Of weights and products; `int8` also quantises the input of each product of a vision model."""
+Dtype = Literal["float32", "bfloat16", "float16", "autocast-float16", "int8", "int4"]
+"""Of weights and products; `int8` also quantises the input of each product of a vision model. In a
+language model `int8` and `int4` are of the weights of linear layers, all else is bfloat16."""
+QUANTISED: tuple[Dtype, ...] = ("int8", "int4")
 Attention = Literal["sdpa", "eager"]
 Runtime = Literal["eager", "compile", "cudagraph", "openvino", "onnxruntime", "aoti"]
 EXPORTED: Mapping[Runtime, tuple[Dtype, ...]] = {

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, runtime_c
 
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt
 
-from sweeps.model.condition import Condition, ImageSize, image_shape, pixel_size
+from sweeps.model.condition import QUANTISED, Condition, ImageSize, image_shape, pixel_size
 from sweeps.model.identity import FrozenModel
 from sweeps.model.kinds import Modality
 
@@ -29,6 +29,8 @@ class Params(BaseModel):
     replaces_matrices: ClassVar[bool] = False
     """Whether the method replaces the matrices of a language model's layers, which one method of a
     stack can, after those that change its vocabulary."""
+    changes_weights: ClassVar[bool] = False
+    """Whether the method makes others from the weights, which must then be in floating point."""
 
     def schedule_length(self, depth: int) -> int:
         """How many numbers `{per_block: […]}` has on a model of `depth` blocks."""
@@ -71,6 +73,22 @@ class Params(BaseModel):
         nothing is made.
         """
         return None
+
+
+def condition_refusal(
+    method: str, params: Params, own: Condition, *, timed: bool = True
+) -> str | None:
+    """Why a method cannot run under an arm's own condition, or `None`; where nothing is `timed` it
+    has no runtime.
+    """
+    if params.changes_weights and own.dtype in QUANTISED:
+        return (
+            f"{method} cannot run with dtype {own.dtype}: it changes weights, which are integers"
+            " there; write bfloat16"
+        )
+    if timed and own.runtime != "eager" and (reason := params.eager_only()) is not None:
+        return f"{method} cannot run with runtime {own.runtime}: {reason}"
+    return None
 
 
 class BlockTokens(NamedTuple):

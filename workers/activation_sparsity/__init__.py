@@ -57,7 +57,7 @@ class SkippingParams(Params):
     )
 
     one_sequence = True
-    replaces_matrices = True
+    replaces_matrices = changes_weights = True
 
     def eager_only(self) -> str:
         return (

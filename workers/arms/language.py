@@ -23,7 +23,8 @@ from workers.data.text import DOCS, corpus
 from workers.errors import DataError, Unsupported
 from workers.measure.readings import counter_value, metric_value
 from workers.models.language import LanguageModel, shared_language
-from workers.models.share_weights import DTYPES, clone_shared, guard
+from workers.models.quantised import bytes_per_weight
+from workers.models.share_weights import clone_shared, guard
 
 PROMPT_TOKENS, NEW_TOKENS = 128, 32
 """Of a condition that leaves them open."""
@@ -74,7 +75,7 @@ class LanguageArm(PreparedArm):
         """
         added = self._overhead(1, 1) - self._overhead(1, 0)
         read = self.base.weights_read + added - self.skipped / max(self.decoded, 1)
-        return read * DTYPES[self.condition.dtype].itemsize
+        return read * bytes_per_weight(self.base.model)
 
     def outcome(self) -> ArmOutcome:
         run, passages = self.first, self.workload.passages

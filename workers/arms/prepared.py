@@ -15,6 +15,7 @@ from sweeps.model.condition import Condition
 from sweeps.model.job import Arm, Job
 from sweeps.model.outcome import ArmOutcome
 from workers.errors import NotANumberError, compiling
+from workers.models.quantised import weight_count
 
 
 @dataclass
@@ -64,14 +65,13 @@ def describe(
     Inference switches requires_grad off, so it does not show what is trainable; fine-tuning trains
     every floating-point parameter.
     """
-    parameters = list(model.parameters())
     return ArmOutcome(
         arm=index,
         gmacs=macs / 1e9,
         gmacs_overhead=macs_overhead / 1e9,
-        parameters=sum(parameter.numel() for parameter in parameters),
+        parameters=weight_count(model),
         trainable_parameters=sum(
-            parameter.numel() for parameter in parameters if parameter.is_floating_point()
+            parameter.numel() for parameter in model.parameters() if parameter.is_floating_point()
         ),
         threads=torch.get_num_threads(),
         **fields,

@@ -31,7 +31,7 @@ from workers.measure.profiling import (
 from workers.measure.readings import metric_value
 from workers.measure.timer import measure_peaks, synchronise
 from workers.models.cpp_build import observed_functions
-from workers.models.share_weights import DTYPES
+from workers.models.share_weights import loaded_dtype
 
 ROUNDS_S, DETAILS_S = 4.0, 1.0
 """Kept free of each job's time for each arm: its part of the rounds under the profiler, and its
@@ -139,7 +139,7 @@ class PhaseProfiler(Generic[_A]):
             recording.close()
             skipped = recording.opened
             self.run(arm, recording)
-        recorded = recording.read(DTYPES[condition.dtype].itemsize)
+        recorded = recording.read(loaded_dtype(condition).itemsize)
         del recorded.windows[:skipped]
         return recorded
 

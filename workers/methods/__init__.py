@@ -26,6 +26,7 @@ from sweeps.model.method import (
     Network,
     Params,
     Purpose,
+    condition_refusal,
     modality_of,
 )
 from workers.errors import Unsupported
@@ -98,10 +99,8 @@ def apply_stack(arm: Arm, model: Any, condition: Condition, modality: Modality) 
     `Unsupported`, and what a method raises.
     """
     for step, (method, params) in zip(arm.stack, resolve(arm, modality), strict=True):
-        if condition.runtime != "eager" and (reason := params.eager_only()) is not None:
-            raise Unsupported(
-                f"{step.method} cannot run with runtime {condition.runtime}: {reason}"
-            )
+        if (reason := condition_refusal(step.method, params, condition)) is not None:
+            raise Unsupported(reason)
         model = method.apply(model, params.choose(condition))
     return model
 

@@ -35,17 +35,18 @@ from sweeps.geometry.llm_geometry import (
     is_folder,
     is_hub,
 )
-from sweeps.model.condition import Condition
+from sweeps.model.condition import QUANTISED, Condition
 from sweeps.model.identity import digest
 from sweeps.model.method import LanguageNetwork
 from workers.data import tokenization
 from workers.data.tokenization import FastTokenizer
 from workers.errors import Unsupported
 from workers.models.architectures import layers_of
-from workers.models.share_weights import DTYPES, clone_shared, load_shared
+from workers.models.quantised import COUNTED, quantise
+from workers.models.share_weights import clone_shared, load_shared, loaded_dtype
 from workers.training import recipes, trained
 
-WEIGHT_PRODUCTS = ("aten.mm", "aten.addmm")
+WEIGHT_PRODUCTS = ("aten.mm", "aten.addmm", *map(str, COUNTED))
 """Products with a matrix of weights; those of attention are products of batches."""
 FIRST_COUNTED = 2
 """The first position that is counted: some layers process a sequence's first token like a
@@ -66,7 +67,7 @@ class MacCounter:
     def __init__(self, model: Any) -> None:
         self.model = model
         head = self.model.get_output_embeddings()
-        self.head_macs: int = 0 if head is None else head.weight.numel()
+        self.head_macs: int = 0 if head is None else head.in_features * head.out_features
         self._at: dict[int, tuple[int, int]] = {}
 
     def macs(self, prompt: int, decoded: int) -> int:
@@ -115,7 +116,7 @@ class MacCounter:
                 if model._can_set_attn_implementation():
                     model.set_attn_implementation("eager")
                 model.set_experts_implementation("eager")
-                with FlopCounterMode(display=False) as counter:
+                with FlopCounterMode(display=False, custom_mapping=COUNTED) as counter:
                     model(
                         input_ids=tokens_BT[:, -1:], cache=cache, use_cache=True, logits_to_keep=1
                     )
@@ -431,7 +432,7 @@ def _pretrained(
         AutoModelForCausalLM.from_pretrained, output_loading_info=True, ignore_mismatched_sizes=True
     )
     try:
-        model, found = read(name, dtype=DTYPES[condition.dtype], use_safetensors=True, **options)
+        model, found = read(name, dtype=loaded_dtype(condition), use_safetensors=True, **options)
     except ValueError as error:  # the configuration of no causal model
         raise Unsupported(f"model: {name}: {first_line(error)}") from error
     for weight, held, wanted in sorted(found["mismatched_keys"]):
@@ -495,8 +496,7 @@ def spelled_out(config: Any) -> dict[str, Any]:
 
 
 def _ready(model: nn.Module, condition: Condition) -> nn.Module:
-    return (
-        model.to(condition.device, DTYPES[condition.dtype])
-        .eval()
-        .requires_grad_(requires_grad=False)
-    )
+    model = model.to(condition.device, loaded_dtype(condition))
+    if condition.dtype in QUANTISED:
+        quantise(model, condition.dtype)
+    return model.eval().requires_grad_(requires_grad=False)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 import torch
 from torch import nn
 
-from sweeps.model.condition import Condition, Dtype
+from sweeps.model.condition import QUANTISED, Condition, Dtype
 from sweeps.model.identity import canonical
 from sweeps.model.job import Job
 from workers.measure.process_cleanup import memory_share
@@ -28,7 +28,13 @@ DTYPES: Mapping[Dtype, torch.dtype] = {
     "autocast-float16": torch.float32,
     "int8": torch.float32,
 }
-"""The type in which a model is loaded, and of its input."""
+"""The type in which a vision model is loaded, and of its input."""
+
+
+def loaded_dtype(condition: Condition) -> torch.dtype:
+    """The type in which the condition's model is loaded, and of what its products read."""
+    language = condition.image_size is None
+    return torch.bfloat16 if language and condition.dtype in QUANTISED else DTYPES[condition.dtype]
 
 
 _GUARDED: "weakref.WeakKeyDictionary[nn.Module, dict[str, int]]" = weakref.WeakKeyDictionary()

@@ -53,6 +53,7 @@ class Params(method.Params):
     """How many n-tokens, from which text, and how the model is tuned to them."""
 
     amounts: ClassVar[Mapping[str, Any]] = {"ngrams": 0}
+    changes_weights: ClassVar[bool] = True
 
     ngrams: int = Field(default=500, ge=0, description="n-tokens; 0 leaves the tokenizer as it is")
     mode: Literal["append", "replace"] = Field(
