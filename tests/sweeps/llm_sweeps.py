@@ -55,9 +55,8 @@ BOTH = "jobs: {generation: {}, quality: {}}\n"
 
 
 def expand(text: str, **options: Any) -> Expansion:
-    return expand_file(
-        "trial.yaml", methods=KNOWN, networks=NETWORKS, auto="cpu", text=HEAD + text, **options
-    )
+    known: dict[str, Any] = {"methods": KNOWN, "networks": NETWORKS, "auto": "cpu", **options}
+    return expand_file("trial.yaml", text=HEAD + text, **known)
 
 
 def refused(text: str, **options: Any) -> SweepError:

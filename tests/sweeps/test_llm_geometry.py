@@ -7,7 +7,7 @@ import pytest
 from sweeps.geometry.llm_geometry import languages
 from sweeps.model.condition import Condition, KvCache, Overrides
 from sweeps.model.job import DENSE, Arm, Comparison, Job, Pair, Protocol, Step
-from tests.sweeps.llm_sweeps import BOTH, GENERATION, TINY, expand, refused
+from tests.sweeps.llm_sweeps import BOTH, GENERATION, TINY, Skip, SkipParams, expand, refused
 
 
 def test_defaults_are_spelled_out() -> None:
@@ -64,6 +64,23 @@ def test_quality_is_not_multiplied_by_what_only_time_depends_on() -> None:
     assert [job.kind for job in jobs] == ["generation"] * 4 + ["quality"]
     assert [len(job.arms) for job in jobs] == [4] * 4 + [2]
     assert jobs[-1].condition == Condition(model="tiny_lm", weights="trained", data="docs")
+
+
+def test_integer_weights_run_on_a_cpu_and_without_methods_that_change_them() -> None:
+    """Quality is asked for like time; what cannot run is refused with the reason."""
+    arms = "methods: [{method: dense, dtype: [int8, int4]}]\nbaselines: [{dtype: bfloat16}]\n"
+    kinds = {job.kind: job.arms[1:] for job in expand(TINY + arms + BOTH).jobs}
+    wanted = tuple(Arm(overrides=Overrides(dtype=dtype)) for dtype in ("int8", "int4"))
+    assert kinds == {"generation": wanted, "quality": wanted}
+    on_gpu = TINY.replace("{model", "{device: cuda, model") + arms
+    assert "dtype int8 of a language model runs on a CPU alone" in str(refused(on_gpu))
+    changing = type("Params", (SkipParams,), {"changes_weights": True})
+    methods = {"skip": type("Skip", (Skip,), {"Params": changing})()}
+    text = TINY + "methods: [{method: skip, dtype: int8}]\n"
+    assert expand(text).jobs
+    assert "skip cannot run with dtype int8: it changes weights" in str(
+        refused(text, methods=methods)
+    )
 
 
 def test_arms_may_override_the_cache() -> None:
