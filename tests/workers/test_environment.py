@@ -24,6 +24,7 @@ from workers.measure.environment import (
     cuda_uuid,
     devices,
     environment_of,
+    instructions,
     place_of_gpu,
 )
 
@@ -73,6 +74,19 @@ def test_the_fingerprint_holds_what_can_change_a_time() -> None:
     }
     assert environment.facts["python"] == platform.python_version()
     assert platform.node() not in environment.model_dump_json()
+
+
+def test_instructions_are_those_that_the_system_lists(tmp_path: Path) -> None:
+    """Whole words only, on x86 and on ARM; nothing where nothing is listed."""
+    (tmp_path / "proc").mkdir()
+    for text, wanted in (
+        ("model name\t: A\nflags\t\t: fpu avx2 avx512f avx512_vnni\n", "avx2 avx512f avx512_vnni"),
+        ("Features\t: fp asimd sve2 bf16\n", "asimd bf16"),
+        ("processor\t: 0\n", ""),
+    ):
+        (tmp_path / "proc/cpuinfo").write_text(text)
+        assert " ".join(instructions(tmp_path)) == wanted
+    assert environment_of("cpu").facts.get("instructions", "") == " ".join(instructions())
 
 
 def test_cores_follow_the_affinity() -> None:

@@ -23,6 +23,12 @@ from sweeps.model.outcome import Environment
 
 LIBRARIES = ("torch", "timm", "transformers", "tokenizers", "numpy")
 """One environment for all kinds: after an upgrade of any of these, vision is measured again too."""
+INSTRUCTIONS = (
+    *("avx2", "avx512f", "avx_vnni", "avx512_vnni", "avx512_bf16", "amx_int8", "amx_bf16"),
+    *("asimd", "sve", "i8mm", "bf16"),
+)
+"""Of x86, then of ARM: vectors, and products of int8 or bfloat16, without which these types gain
+little or lose."""
 ALLOCATOR_VARIABLES = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 """Variables that set torch's CUDA allocator; the second is the older name and means the same."""
 SHARE_VARIABLE = "BREAKEVEN_SHARE"
@@ -56,6 +62,8 @@ def environment_of(device: Device) -> Environment:
         "python": platform.python_version(),
         **_versions(),
     }
+    if found := instructions():
+        facts["instructions"] = " ".join(found)
     if device == "cuda":
         with gpu() as handle:
             if handle is None:
@@ -247,6 +255,14 @@ def _unpinned() -> tuple[str, str]:
 def _cpu_model() -> str:
     match = re.search(r"^model name\s*:\s*(.+)$", read_text("/proc/cpuinfo"), re.MULTILINE)
     return match[1].strip() if match else platform.processor() or platform.machine()
+
+
+def instructions(top: Path = ROOT) -> list[str]:
+    """Which of `INSTRUCTIONS` the CPU has; none where the system does not say."""
+    listed = re.search(
+        r"^(?:flags|Features)\s*:(.*)$", read_text(top / "proc/cpuinfo"), re.MULTILINE
+    )
+    return [name for name in INSTRUCTIONS if listed and name in listed[1].split()]
 
 
 def cpu_quotas(top: Path = ROOT) -> list[float]:
