@@ -13,9 +13,10 @@ from typing import Any
 
 import timm
 import torch
-from timm.layers.attention import Attention
+from timm.layers.attention import Attention, AttentionRope
 from timm.layers.patch_embed import PatchEmbed
 from timm.models.deit import VisionTransformerDistilled
+from timm.models.eva import Eva, EvaAttention, EvaBlock
 from timm.models.vision_transformer import Block, VisionTransformer
 from torch import nn
 
@@ -25,6 +26,14 @@ from sweeps.model.method import Network
 from workers.training.train_vit import default_cfgs
 
 POOLINGS = ("token", "avg", "map")
+KINDS: Mapping[type, set[type]] = {
+    VisionTransformer: {Block, Attention},
+    VisionTransformerDistilled: {Block, Attention},
+    Eva: {EvaBlock, EvaAttention, AttentionRope},
+}
+"""Plain models, with their blocks and attention."""
+PLAIN = ("vision_transformer", "deit", "eva")
+"""Modules of timm that define plain vision transformers."""
 CONVOLUTIONAL, HYBRID = "convolutional network", "hybrid of convolutions and attention"
 WINDOWED, HIERARCHICAL = "windowed attention", "hierarchical: tokens are pooled between stages"
 POSITIONS = "attention with relative or rotary positions (BEiT, EVA, DINOv3 style)"
@@ -46,7 +55,7 @@ MODULES: Mapping[str, str] = {
         " swin_transformer_v2_cr tiny_vit twins vision_transformer_sam"
     ),
     HIERARCHICAL: "coat hiera mvitv2 pit pvt_v2",
-    POSITIONS: "beit deepseek_vit eva gemma4_vit qwen3_vit vision_transformer_relpos",
+    POSITIONS: "beit deepseek_vit gemma4_vit qwen3_vit vision_transformer_relpos",
     "class attention: the class token joins in the last blocks only": "cait",
     "gated positional attention": "convit",
     "two branches with patches of different sizes": "crossvit",
@@ -70,13 +79,12 @@ def meta(name: str) -> Any:
 
 
 def candidates() -> list[str]:
-    """The models that may be in the catalogue: all of timm's two modules that define plain vision
+    """The models that may be in the catalogue: all of timm's three modules that define plain vision
     transformers, and our own.
     """
     return sorted(
         {
-            *timm.list_models(module="vision_transformer"),
-            *timm.list_models(module="deit"),
+            *(name for module in PLAIN for name in timm.list_models(module=module)),
             *default_cfgs,
         }
     )
@@ -91,13 +99,17 @@ def plain_geometry(name: str) -> Network | None:
 
 
 def is_plain(model: Any) -> bool:
-    """Whether the model is a ViT of timm's own `Block` and `Attention` on square patches and a
-    square image.
+    """Whether the model is a ViT of timm's own `Block` and `Attention`, or `EvaBlock` and its, on
+    square patches and a square image.
     """
+    kinds = KINDS.get(type(model))
+    if kinds is None:
+        return False
+    parts = [part for block in model.blocks for part in (block, getattr(block, "attn", None))]
     return (
-        type(model) in (VisionTransformer, VisionTransformerDistilled)
+        {type(part) for part in parts} <= kinds
+        and all(getattr(part, "num_kv_groups", 1) == 1 for part in parts)
         and type(model.patch_embed) is PatchEmbed
-        and all(type(block) is Block and type(block.attn) is Attention for block in model.blocks)
         and model.patch_embed.patch_size[0] == model.patch_embed.patch_size[1]
         and model.patch_embed.img_size[0] == model.patch_embed.img_size[1]
         and model.global_pool in POOLINGS
@@ -118,7 +130,7 @@ def geometry_of(name: str, model: Any) -> Network:
     if pool is not None:
         per_token = linear_weights(pool.kv) + 2 * width
         once = linear_weights(pool.q) + linear_weights(pool.proj) + linear_weights(pool.mlp)
-        once -= 0 if model.pool_include_prefix else model.num_prefix_tokens * per_token
+        once -= 0 if includes_prefix(model) else model.num_prefix_tokens * per_token
     return Network(
         name=name,
         patch=model.patch_embed.patch_size[0],
@@ -127,7 +139,8 @@ def geometry_of(name: str, model: Any) -> Network:
         width=width,
         heads=block.attn.num_heads,
         head_dim=block.attn.head_dim,
-        class_token=model.has_class_token,
+        class_token=model.cls_token is not None,
+        rotary=getattr(model, "rope", None) is not None,
         prefix_tokens=model.num_prefix_tokens,
         channels=model.patch_embed.proj.in_channels,
         attention_macs_per_token=linear_weights(block.attn),
@@ -135,6 +148,11 @@ def geometry_of(name: str, model: Any) -> Network:
         pool_macs_per_token=per_token,
         fixed_macs=head + once,
     )
+
+
+def includes_prefix(model: Any) -> bool:
+    """Whether attention pooling reads the prefix tokens: of timm's `Eva` it always does."""
+    return bool(getattr(model, "pool_include_prefix", True))
 
 
 def linear_weights(module: nn.Module) -> int:
@@ -147,9 +165,17 @@ def reason(name: str) -> str:
     without a reason.
     """
     module = timm.models.model_entrypoint(name).__module__.rpartition(".")[2]
-    if module not in ("vision_transformer", "deit"):
+    if module not in PLAIN:
         return REASONS[module]
-    return f"blocks of another kind ({type(meta(name).blocks[0]).__name__})"
+    blocks = meta(name).blocks
+    attention = [getattr(block, "attn", block) for block in blocks]
+    if any(getattr(each, "num_kv_groups", 1) > 1 for each in attention):
+        return "grouped-query attention: several heads share keys and values"
+    grid = meta(name).patch_embed.img_size
+    if grid[0] != grid[1]:
+        return "made for images that are not square"
+    other = attention[0] if type(blocks[0]) is Block else blocks[0]
+    return f"blocks of another kind ({type(other).__name__})"
 
 
 def variants() -> Iterator[tuple[str, dict[str, Any]]]:

@@ -113,6 +113,8 @@ class Network(FrozenModel):
     class_token: bool = True
     prefix_tokens: NonNegativeInt = 1
     """Class, distillation and register tokens together: never dropped, never merged."""
+    rotary: bool = False
+    """Whether queries and keys are turned by the place of their token (RoPE)."""
     channels: int = 3
     attention_macs_per_token: int
     """Weights of qkv, projection (and gate): one MAC each for every token."""

@@ -12,8 +12,10 @@ from sweeps.model.job import Arm, Step
 from tests.workers.tiny_vits import calm, images, small
 from workers.methods import of_modality
 from workers.methods.vision.dpcknn import assign, merge_clusters, squared_distances
+from workers.token_reduction.patch_vit import AttentionState
 
 calm = pytest.fixture(autouse=True)(calm)
+PLACELESS = AttentionState(*[torch.empty(0)] * 3, 1.0, *[torch.empty(0)] * 3)
 
 
 def clusters_by_loops(x, count, neighbours):
@@ -44,7 +46,7 @@ def test_clusters_as_defined(count, neighbours):
     image.
     """
     x = torch.randn(3, 20, 6, dtype=torch.float64)
-    found = assign(squared_distances(x), torch.arange(count)[None], neighbours)
+    found, _ = assign(squared_distances(x), torch.arange(count)[None], neighbours)
     assert found.tolist() == [clusters_by_loops(image.float(), count, neighbours) for image in x]
 
 
@@ -79,7 +81,7 @@ def test_density_of_the_code(count, neighbours):
     """
     x = torch.randn(6, 20, 6, dtype=torch.float64)
     number, distance = torch.arange(count)[None], squared_distances(x)
-    assert assign(distance, number, neighbours, own=True).tolist() == [
+    assert assign(distance, number, neighbours, own=True)[0].tolist() == [
         clusters_of_the_code(image.float(), count, neighbours) for image in x
     ]
 
@@ -102,7 +104,7 @@ def test_finds_separate_groups():
     """Three well separated groups of different sizes are the three clusters."""
     group = torch.tensor([0] * 4 + [1] * 7 + [2] * 9)[torch.randperm(20)]
     x = (torch.eye(3)[group] * 50 + torch.randn(20, 3))[None]
-    found = assign(squared_distances(x), torch.arange(3)[None], 3)[0]
+    found = assign(squared_distances(x), torch.arange(3)[None], 3)[0][0]
     assert ((found[:, None] == found) == (group[:, None] == group)).all()
 
 
@@ -112,7 +114,7 @@ def test_merging_conserves():
     """
     x, size = torch.randn(2, 23, 5), torch.randint(1, 5, (2, 23, 1)).float()
     size[:, :3] = 1
-    out, sizes = merge_clusters(3, 6, 4, like=x)(x, size, None)
+    out, sizes, _ = merge_clusters(3, 6, 4, like=x)(x, size, PLACELESS)
     assert out.shape == (2, 9, 5)
     assert torch.equal(sizes.sum(1), size.sum(1))
     torch.testing.assert_close((out * sizes).sum(1), (x * size).sum(1))
@@ -125,7 +127,8 @@ def test_merging_conserves():
 
 def test_equal_tokens():
     """Where all tokens are the same no cluster is empty, so that nothing is divided by zero."""
-    out, sizes = merge_clusters(1, 6, 5, like=torch.zeros(1))(torch.ones(2, 20, 4), None, None)
+    equal = merge_clusters(1, 6, 5, like=torch.zeros(1))
+    out, sizes, _ = equal(torch.ones(2, 20, 4), None, PLACELESS)
     assert torch.equal(out, torch.ones(2, 7, 4))
     assert sizes.min() >= 1
 
@@ -145,9 +148,10 @@ def test_the_authors_counts_and_means():
         dpcknn.Params(keep_rate=0.7, means="plain")
     x, size = torch.randn(2, 21, 8), torch.randint(1, 9, (2, 21, 1)).float()
     plain = dpcknn.merge_clusters(1, 5, 5, like=x, sized=False)
-    merged, sizes = plain(x, None, None)
+    merged, sizes, _ = plain(x, None, PLACELESS)
     assert sizes is None
-    counted, counts = dpcknn.merge_clusters(1, 5, 5, like=x)(x, torch.ones_like(size), None)
+    sized = dpcknn.merge_clusters(1, 5, 5, like=x)
+    counted, counts, _ = sized(x, torch.ones_like(size), PLACELESS)
     torch.testing.assert_close(merged, counted)
     assert counts.sum() == 42
 

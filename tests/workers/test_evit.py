@@ -30,7 +30,7 @@ def test_fuses_what_it_drops(prefix, kept, fused_attention):
     """
     seen, x = attended(2, 16), torch.randn(2, 16, 24)
     given = seen._replace(attention_BHNN=None) if fused_attention else seen
-    out, size = keep_best_and_fuse(prefix, 16 - prefix, kept, like=x)(x, None, given)
+    out, size, _ = keep_best_and_fuse(prefix, 16 - prefix, kept, like=x)(x, None, given)
     assert size is None
     for image, row, result in zip(x, seen.attention_BHNN[:, :, 0].mean(1), out, strict=True):
         patches = sorted(range(prefix, 16), key=lambda place: -float(row[place]))

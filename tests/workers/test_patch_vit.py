@@ -19,8 +19,8 @@ from workers.token_reduction.patch_vit import (
 
 calm = pytest.fixture(autouse=True)(calm)
 NOTHING_AROUND = MergeAroundAttention(
-    group=lambda _attn, _read: None,
-    merge=lambda read, _groups: Merged(read, read, read.new_ones(*read.shape[:2], 1)),
+    group=lambda _attn, _read, _rope: None,
+    merge=lambda read, _groups, place: Merged(read, read, read.new_ones(*read.shape[:2], 1), place),
     unmerge=lambda update, _groups: update,
 )
 
@@ -33,7 +33,7 @@ def test_nothing_done_changes_nothing(make):
     dense = small(make)(images())
     after = fit(
         small(make),
-        {0: lambda x, size, _: (x, size), 2: lambda x, size, _: (x, size)},
+        dict.fromkeys((0, 2), lambda x, size, attended: (x, size, attended.place_BNP)),
         inflow=True,
         proportional=True,
     )
@@ -86,7 +86,7 @@ def test_what_a_reduction_is_handed():
 
     def look(x, size, attended):
         seen.append((x, attended))
-        return x, size
+        return x, size, None
 
     came_in = []
     block_in = (
@@ -115,12 +115,12 @@ def test_groups_are_handed_on():
     seen = []
 
     def around(name):
-        def merge(read, groups):
+        def merge(read, groups, _place):
             seen.append(groups)
             return Merged(read, None, None)
 
         return MergeAroundAttention(
-            (lambda _attn, _read: name) if name else None, merge, lambda update, _: update
+            (lambda _attn, _read, _rope: name) if name else None, merge, lambda update, _: update
         )
 
     model = fit(small("plain"), {0: around("a"), 1: around(None), 2: around("b"), 3: around(None)})

@@ -56,7 +56,7 @@ def test_merges_as_in_the_paper(prefix, r):
     """Batched merging does to each image what loops do, with and without sizes."""
     for size in (None, torch.randint(1, 4, (3, 20, 1)).float()):
         x, seen = torch.randn(3, 20, 6), attended(3, 20)
-        out, sizes = merge_alike(prefix, r, Energy(0.4, 0.7))(x, size, seen)
+        out, sizes, _ = merge_alike(prefix, r, Energy(0.4, 0.7))(x, size, seen)
         plain = torch.ones(3, 20, 1) if size is None else size
         for image, weights, keys, merged, total in zip(
             x, plain, seen.k_BHNd.mean(1), out, sizes, strict=True
@@ -85,7 +85,7 @@ def test_protects_what_is_rare():
     keys[:, :, 4:] = torch.randn(32) + 0.05 * torch.randn(12, 32)
     x = torch.randn(1, 16, 6)
     seen = AttentionState(keys, keys, None, 1.0, keys, x, x)
-    out, sizes = merge_alike(0, 6, Energy(0.9, 1.0))(x, None, seen)
+    out, sizes, _ = merge_alike(0, 6, Energy(0.9, 1.0))(x, None, seen)
     for rare in x[0, :4]:
         assert any(torch.equal(rare, token) for token in out[0])
     assert sizes.sum() == 16

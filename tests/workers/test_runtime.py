@@ -27,7 +27,7 @@ COMPILED = Arm(overrides=Overrides(runtime="compile"))
 
 def keeping(count, layer):
     """A small model that keeps the first `count` tokens from block `layer` on."""
-    return fit(small("plain"), {layer: lambda x, size, _: (x[:, :count], size)})
+    return fit(small("plain"), {layer: lambda x, size, _: (x[:, :count], size, None)})
 
 
 def test_many_compiled_arms_stay_compiled():

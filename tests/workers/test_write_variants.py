@@ -45,8 +45,8 @@ def test_every_model_of_timm_is_known_or_has_a_reason() -> None:
         ("timm/resnet50.a1_in1k", "convolutional"),
         ("vit_base_r50_s16_384", "hybrid"),
         ("pvt_v2_b0", "hierarchical"),
-        ("eva02_base_patch14_448", "rotary"),
-        ("vit_base_patch16_dinov3", "rotary"),
+        ("eva02_enormous_patch14_clip_224", "EvaBlockPostNorm"),
+        ("vit_giant_patch16_sapiens2", "grouped"),
         ("vit_base_patch16_rpn_224", "ResPostBlock"),
     ],
 )

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from timm.layers.mlp import SwiGLU
 from timm.models.deit import VisionTransformerDistilled
+from timm.models.eva import Eva
 from timm.models.vision_transformer import VisionTransformer
 from torch import Tensor, nn
 
@@ -30,7 +31,41 @@ MAKES: dict[str, Any] = {
         VisionTransformer, qk_norm=True, scale_attn_norm=True, scale_mlp_norm=True, pre_norm=True
     ),
     "gated": partial(VisionTransformer, mlp_layer=SwiGLU),
+    "normed_average": partial(VisionTransformer, global_pool="avg", fc_norm=False),
+    "eva": partial(Eva, global_pool="token", init_values=0.1),
+    "eva02": partial(
+        Eva,
+        use_rot_pos_emb=True,
+        swiglu_mlp=True,
+        scale_mlp=True,
+        qkv_fused=False,
+        ref_feat_shape=3,
+    ),
+    "dinov3": partial(
+        Eva,
+        use_rot_pos_emb=True,
+        rope_type="dinov3",
+        rope_rotate_half=True,
+        use_abs_pos_emb=False,
+        num_reg_tokens=4,
+        init_values=0.1,
+        use_fc_norm=False,
+    ),
+    "rope_mixed": partial(
+        Eva, use_rot_pos_emb=True, rope_type="mixed", attn_type="rope", global_pool="token"
+    ),
+    "perception": partial(
+        Eva,
+        use_rot_pos_emb=True,
+        attn_type="rope",
+        global_pool="map",
+        qk_norm=True,
+        scale_attn_inner=True,
+        use_pre_transformer_norm=True,
+    ),
 }
+ROTARY = ("eva02", "dinov3", "rope_mixed", "perception")
+"""Those with rotary embeddings."""
 
 
 @cache

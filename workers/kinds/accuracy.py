@@ -60,14 +60,12 @@ class Features(NamedTuple):
 @contextmanager
 def features(model: nn.Module) -> Iterator[list[Features]]:
     """Collects the features of every forward of `model` in the block, one entry each."""
-    trunk: Any = next(
-        part for part in model.modules() if isinstance(getattr(part, "blocks", None), nn.Sequential)
-    )
+    trunk: Any = next(part for part in model.modules() if hasattr(part, "blocks"))
     seen: list[Tensor] = []
     found: list[Features] = []
 
     def look(_: nn.Module, __: object, result: Any) -> None:
-        x_BND, size_BN1 = result if isinstance(result, tuple) else (result, None)
+        x_BND, size_BN1 = result[:2] if isinstance(result, tuple) else (result, None)
         seen.append(feature(x_BND, size_BN1, trunk))
         if len(seen) == len(trunk.blocks):
             found.append(Features(torch.stack(seen), diversity(x_BND)))
@@ -82,7 +80,7 @@ def features(model: nn.Module) -> Iterator[list[Features]]:
 
 def feature(x_BND: Tensor, size_BN1: Tensor | None, trunk: Any) -> Tensor:
     """The image's feature in float32, [B, D]."""
-    if trunk.has_class_token:
+    if trunk.cls_token is not None:
         return x_BND[:, 0].float()
     x_BND = x_BND[:, trunk.num_prefix_tokens :].float()
     if size_BN1 is None:

@@ -204,7 +204,7 @@ def traced_forward(model: nn.Module, x_BCHW: Tensor) -> tuple[Tensor, Trace]:
     with ExitStack() as hooks:
         for block in blocks:
             hooks.enter_context(
-                block.attn.qkv.register_forward_pre_hook(
+                block.attn.proj.register_forward_pre_hook(
                     lambda _, args: attention.append(args[0].shape)
                 )
             )
@@ -212,7 +212,11 @@ def traced_forward(model: nn.Module, x_BCHW: Tensor) -> tuple[Tensor, Trace]:
                 block.mlp.register_forward_pre_hook(lambda _, args: mlp.append(args[0].shape))
             )
         hooks.enter_context(
-            blocks.register_forward_hook(lambda _, __, result: out.append(result.shape))
+            blocks[-1].register_forward_hook(
+                lambda _, __, result: out.append(
+                    (result[0] if isinstance(result, tuple) else result).shape
+                )
+            )
         )
         runs = model.eager if isinstance(model, OneGraph) else model
         with torch.inference_mode():
@@ -247,9 +251,9 @@ def count_forwards(model: nn.Module) -> Iterator[Forwards]:
 def _blocks(model: nn.Module) -> Any:
     """The blocks of the transformer, whatever is wrapped around it."""
     for part in model.modules():
-        if isinstance(blocks := getattr(part, "blocks", None), nn.Sequential):
+        if isinstance(blocks := getattr(part, "blocks", None), nn.Sequential | nn.ModuleList):
             return blocks
     raise ValueError(
-        f"{type(model).__name__} has no `blocks`, a torch.nn.Sequential of transformer blocks, to"
-        " count tokens in"
+        f"{type(model).__name__} has no `blocks`, a torch.nn.Sequential or ModuleList of"
+        " transformer blocks, to count tokens in"
     )

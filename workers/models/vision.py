@@ -1,6 +1,7 @@
 """Vision transformers of timm: the model of a condition with its geometry."""
 
 import copy
+import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -158,7 +159,9 @@ def _read_weights(model: nn.Module, file: Path) -> None:
             " needed"
         )
     # resamples position embeddings, reads published layouts
-    converted = partial(checkpoint_filter_fn, adapt_layer_scale=True)
+    converted = getattr(sys.modules[type(model).__module__], "checkpoint_filter_fn", None)
+    if converted is checkpoint_filter_fn:
+        converted = partial(checkpoint_filter_fn, adapt_layer_scale=True)
     try:
         timm.models.load_checkpoint(model, str(file), use_ema=False, filter_fn=converted)
     except RuntimeError as error:  # a pickle that is more than weights, or weights of another model

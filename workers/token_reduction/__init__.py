@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from sweeps.model.condition import Condition, ImageSize
 from sweeps.model.identity import FrozenModel
@@ -81,6 +81,19 @@ ImplementationField = Annotated[
         description=(
             "native: matching and merging by compiled code, float32 on a CPU only; torch: torch's"
             " operators; auto (the default): native where it can run, else torch"
+        )
+    ),
+]
+
+
+RopeField = Annotated[
+    Literal["destination", "mean_position"] | None,
+    AfterValidator(lambda given: None if given == "destination" else given),
+    Field(
+        description=(
+            "of models with rotary embeddings: where a merged token is; destination (the default):"
+            " at the token that others are merged into; mean_position: at the patch nearest to the"
+            " mean place of its parts"
         )
     ),
 ]
@@ -163,8 +176,14 @@ class ScheduleParams(Params):
             if block.mlp < block.attention
         ]
 
-    @abstractmethod
     def unfit(self, network: Network) -> str | None:
+        """Why the schedule or the rule of places does not fit the network, or `None`."""
+        if getattr(self, "rope", None) is not None and not network.rotary:
+            return f"rope is about rotary embeddings, which {network.name} has not"
+        return self.misfit(network)
+
+    @abstractmethod
+    def misfit(self, network: Network) -> str | None:
         """Why the schedule does not fit the network, or `None`."""
 
 
@@ -214,7 +233,7 @@ class KeepParams(ScheduleParams):
         """
         return math.ceil(round(keep_rate * present, ROUNDING))
 
-    def unfit(self, network: Network) -> str | None:
+    def misfit(self, network: Network) -> str | None:
         return beyond(self.layers, network)
 
     def unscored(self, network: Network) -> str | None:
@@ -226,6 +245,8 @@ class KeepParams(ScheduleParams):
 
 class FusedKeepParams(KeepParams):
     """Keep parameters of methods that append a fused token to those that they keep."""
+
+    rope: RopeField = None
 
     def stage(self, keep_rate: float, present: int) -> int:
         """Patch tokens that leave a reducing block, the fused one included."""
@@ -284,6 +305,7 @@ class MergeParams(ScheduleParams):
         ),
     )
     prop_attn: bool = Field(default=True, description="attention in proportion to token sizes")
+    rope: RopeField = None
     budget: BudgetField = None
     align: AlignField = None
 
@@ -326,7 +348,7 @@ class MergeParams(ScheduleParams):
             patches = left.get(block, patches)
         return {"r_capped_blocks": capped} if capped else {}
 
-    def unfit(self, network: Network) -> str | None:
+    def misfit(self, network: Network) -> str | None:
         if not isinstance(self.r, tuple) or len(self.r) <= network.depth:
             return None
         return f"r lists {len(self.r)} blocks, but {network.name} has {network.depth}"

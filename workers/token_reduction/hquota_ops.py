@@ -19,10 +19,17 @@ from workers.token_reduction.patch_vit import (
     AttentionState,
     MergeAroundAttention,
     Merged,
+    Reduced,
     Reduction,
     attention_before,
 )
-from workers.token_reduction.token_ops import add_to_groups, group_means, select, weighted_sums
+from workers.token_reduction.token_ops import (
+    add_to_groups,
+    group_means,
+    merged_places,
+    select,
+    weighted_sums,
+)
 
 MIN_LENGTH = 1e-6
 ABOVE_COSINES = 4.0
@@ -125,21 +132,31 @@ class Grouping(NamedTuple):
         """The tokens left as they were before the merge: [B, M, D]."""
         return select(x_BND, groups.order_BN[:, : self.prefix + self.kept])
 
+    def places(
+        self, place_BNP: Tensor | None, size_BN1: Tensor | None, groups: Groups
+    ) -> Tensor | None:
+        """The places of the tokens left: [B, M, P]."""
+        order_BN, target_BR = groups[:2]
+        return merged_places(
+            place_BNP,
+            lambda: order_BN[:, : self.prefix + self.kept],
+            lambda place: merge_groups_torch(place, size_BN1, order_BN, target_BR, self.prefix)[0],
+        )
+
 
 def merge_after(grouping: Grouping, *, whole: bool) -> Reduction:
     """A reduction to the prefix tokens and the kept patch tokens; it merges whole tokens, or only
     what the attention adds.
     """
 
-    def reduction(
-        x_BND: Tensor, size_BN1: Tensor | None, attended: AttentionState
-    ) -> tuple[Tensor, Tensor | None]:
+    def reduction(x_BND: Tensor, size_BN1: Tensor | None, attended: AttentionState) -> Reduced:
         assert attended.inflow_BHN is not None  # requested with `fit(inflow=True)`
         groups = grouping.groups(attended.inflow_BHN, size_BN1, attended.k_BHNd, attended.read_BND)
+        place_BMP = grouping.places(attended.place_BNP, size_BN1, groups)
         if whole:
-            return grouping.merged(x_BND, size_BN1, groups)
+            return *grouping.merged(x_BND, size_BN1, groups), place_BMP
         added_BMD, size_BM1 = grouping.merged(attended.added_BND, size_BN1, groups)
-        return grouping.alone(x_BND - attended.added_BND, groups) + added_BMD, size_BM1
+        return grouping.alone(x_BND - attended.added_BND, groups) + added_BMD, size_BM1, place_BMP
 
     return reduction
 
@@ -152,16 +169,17 @@ def merge_around(
     `groups`: the block forms new groups; otherwise it uses those of the block before.
     """
 
-    def grouped(attn: Any, read_BND: Tensor) -> Groups:
-        attention_BHNN, k_BHNd = attention_before(attn, read_BND)
+    def grouped(attn: Any, read_BND: Tensor, rope: Tensor | None) -> Groups:
+        attention_BHNN, k_BHNd = attention_before(attn, read_BND, rope)
         return grouping.groups(attention_BHNN.sum(2, dtype=torch.float32), None, k_BHNd, read_BND)
 
-    def merged(read_BND: Tensor, groups: Groups) -> Merged:
+    def merged(read_BND: Tensor, groups: Groups, place_BNP: Tensor | None) -> Merged:
+        place_BMP = grouping.places(place_BNP, None, groups)
         merged_BMD, size_BM1 = grouping.merged(read_BND, None, groups)
         size = size_BM1 if by_size else None
         if whole:
-            return Merged(merged_BMD, None, size)
-        return Merged(grouping.alone(read_BND, groups), merged_BMD, size)
+            return Merged(merged_BMD, None, size, place_BMP)
+        return Merged(grouping.alone(read_BND, groups), merged_BMD, size, place_BMP)
 
     return MergeAroundAttention(
         grouped if groups else None,

@@ -1,8 +1,12 @@
 """Inserts token reductions into the blocks of a timm vision transformer.
 
 Shapes: B images, N tokens, M of them after merging, D channels, H heads, d channels of a head, C
-channels of a projection. Nothing is stored between forwards: tokens, sizes and groups are passed
-from block to block.
+channels of a projection, L blocks, P numbers of a place. Nothing is stored between forwards:
+tokens, sizes, places and groups are passed from block to block.
+
+Rotary embeddings turn queries and keys by the place of their token in the image. The places of the
+tokens left are therefore passed on too, and the embedding is looked up at them, as timm does for
+patches dropped in training. Keys, as reductions get them, are turned already.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -10,7 +14,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 import torch
-from timm.layers.attention import Attention
+from timm.layers.attention import Attention, AttentionRope
+from timm.layers.layer_scale import LayerScale
+from timm.layers.pos_embed_sincos import apply_rot_embed_cat
+from timm.models.eva import Eva, EvaAttention, EvaBlock
 from timm.models.vision_transformer import Block
 from torch import Tensor, nn
 
@@ -41,15 +48,62 @@ class AttentionState(NamedTuple):
     inflow_BHN: Tensor | None = None
     """The attention that each token receives in each head, summed over all queries, in float32;
     `None` unless requested."""
+    place_BNP: Tensor | None = None
+    """The place of each token, that of prefix tokens being of no use; `None` without rotary
+    embeddings. P is 1, a number among the image's patches, or 2, a mean row and column."""
 
 
-Reduction = Callable[[Tensor, Tensor | None, AttentionState], tuple[Tensor, Tensor | None]]
+Reduced = tuple[Tensor, Tensor | None, Tensor | None]
+"""The tokens left, prefix tokens first, their sizes, and their places where the attention has
+some."""
+Reduction = Callable[[Tensor, Tensor | None, AttentionState], Reduced]
 """Removes tokens between a block's attention and its MLP.
 
 It takes the tokens [B, N, D], their sizes [B, N, 1] (how many input tokens each stands for; `None`:
-one each) and the state of the attention, and returns the tokens left, prefix tokens first, and
-their sizes.
+one each) and the state of the attention.
 """
+
+
+class Rope(NamedTuple):
+    """Rotary embeddings of the patches, and the places at which the tokens left have them."""
+
+    table: Tensor
+    """Of all patches of the image: [N, d], or of each block and head, [L, H, N, d]."""
+    columns: int
+    """Patches in a row of the image."""
+    prefix: int
+    """Tokens without an embedding, before the patches."""
+    mean: bool
+    """Whether a merged token has the mean place of its parts; else that of its destination."""
+    place_BNP: Tensor | None = None
+    """See `AttentionState`; `None` while all tokens are there."""
+
+    def of_block(self, index: int) -> Tensor:
+        """What timm's block takes: [N, d] or [H, N, d], once tokens were removed [B, 1, M, d] or
+        [B, H, M, d].
+        """
+        table = self.table[index] if self.table.ndim > 2 else self.table
+        if self.place_BNP is None:
+            return table
+        place_BMP = self.place_BNP[:, self.prefix :]
+        index_BM = place_BMP[..., 0]
+        if self.mean:  # the patch nearest to the mean
+            row_BM, column_BM = place_BMP.round().unbind(-1)
+            index_BM = (row_BM * self.columns + column_BM).long()
+        if table.ndim == 2:
+            return table[index_BM][:, None]
+        return table[:, index_BM].transpose(0, 1)
+
+    def placed(self, images: int) -> "Rope":
+        """With the places of all tokens, if none was removed yet."""
+        if self.place_BNP is not None:
+            return self
+        index_N = torch.arange(-self.prefix, self.table.shape[-2], device=self.table.device)
+        place_NP = index_N[:, None]
+        if self.mean:
+            row_N = index_N // self.columns
+            place_NP = torch.stack((row_N, index_N - row_N * self.columns), -1).float()
+        return self._replace(place_BNP=place_NP.expand(images, -1, -1))
 
 
 class Merged(NamedTuple):
@@ -61,33 +115,42 @@ class Merged(NamedTuple):
     """Tokens from which values are made; `None`: the same."""
     size_BM1: Tensor | None
     """How many tokens each stands for; `None`: attention ignores sizes."""
+    place_BMP: Tensor | None = None
+    """Their places, as in `AttentionState`."""
 
 
 @dataclass(frozen=True)
 class MergeAroundAttention:
     """Merges tokens for a block's attention only: all are restored before its MLP."""
 
-    group: Callable[[Any, Tensor], Any] | None
-    """From the attention module and all normalised tokens [B, N, D] to groups; `None`: those of the
-    block before are used."""
-    merge: Callable[[Tensor, Any], Merged]
-    """From all normalised tokens and the groups to the attention's input."""
+    group: Callable[[Any, Tensor, Tensor | None], Any] | None
+    """From the attention module, all normalised tokens [B, N, D] and their rotary embedding to
+    groups; `None`: those of the block before are used."""
+    merge: Callable[[Tensor, Any, Tensor | None], Merged]
+    """From all normalised tokens, the groups and the places to the attention's input."""
     unmerge: Callable[[Tensor, Any], Tensor]
     """From the attention's output for the merged tokens [B, M, D], and the groups, to its output
     for all [B, N, D]."""
 
 
 class FittedBlock(nn.Module):
-    """The parts of timm's `Block`, under their own names, so that the weights keep theirs."""
+    """The parts of timm's `Block` or `EvaBlock`."""
+
+    final: nn.Module
 
     def __init__(self, block: nn.Module) -> None:
         super().__init__()
         parts = dict(block.named_children())
-        self.norm1, self.attn, self.ls1, self.drop_path1 = (
-            parts[name] for name in ("norm1", "attn", "ls1", "drop_path1")
+        self.norm1, self.attn, self.drop_path1 = (
+            parts[name] for name in ("norm1", "attn", "drop_path1")
         )
-        self.norm2, self.mlp, self.ls2, self.drop_path2 = (
-            parts[name] for name in ("norm2", "mlp", "ls2", "drop_path2")
+        self.norm2, self.mlp, self.drop_path2 = (
+            parts[name] for name in ("norm2", "mlp", "drop_path2")
+        )
+        self.final = nn.Identity()
+        self.ls1, self.ls2 = (
+            parts.get(f"ls{half}") or _layer_scale(getattr(block, f"gamma_{half}"))
+            for half in (1, 2)
         )
 
     def after(self, x_BND: Tensor) -> Tensor:
@@ -113,16 +176,24 @@ class ReducingBlock(FittedBlock):
         self.proportional = proportional
         self.inflow = inflow
 
-    def forward(self, x_BND: Tensor, size_BN1: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    def forward(
+        self,
+        x_BND: Tensor,
+        size_BN1: Tensor | None,
+        rope: Tensor | None = None,
+        place_BNP: Tensor | None = None,
+    ) -> Reduced:
         size_in = size_BN1 if self.proportional else None
-        y_BND, attended = attend(self.attn, self.norm1(x_BND), size_in, inflow=self.inflow)
+        y_BND, attended = attend(
+            self.attn, self.norm1(x_BND), size_in, rope=rope, inflow=self.inflow
+        )
         added_BND = self.drop_path1(self.ls1(y_BND))
         x_BND = x_BND + added_BND
         if self.reduction is not None:
             # Not `_replace`, which torch.compile of 2.8 does not trace.
-            state = AttentionState(*attended[:6], added_BND, attended.inflow_BHN)
-            x_BND, size_BN1 = self.reduction(x_BND, size_BN1, state)
-        return self.after(x_BND), size_BN1
+            state = AttentionState(*attended[:6], added_BND, attended.inflow_BHN, place_BNP)
+            x_BND, size_BN1, place_BNP = self.reduction(x_BND, size_BN1, state)
+        return self.after(x_BND), size_BN1, place_BNP
 
 
 class MergingBlock(FittedBlock):
@@ -132,12 +203,17 @@ class MergingBlock(FittedBlock):
         super().__init__(block)
         self.around = around
 
-    def forward(self, x_BND: Tensor, groups: Any) -> tuple[Tensor, Any]:
-        read_BND = self.norm1(x_BND)
+    def forward(
+        self, x_BND: Tensor, groups: Any, rope: Rope | None = None, index: int = 0
+    ) -> tuple[Tensor, Any]:
+        read_BND, near = self.norm1(x_BND), None
         if self.around.group is not None:
-            groups = self.around.group(self.attn, read_BND)
-        x_BMD, value_BMD, size_BM1 = self.around.merge(read_BND, groups)
-        y_BMD, _ = attend(self.attn, x_BMD, size_BM1, value_BMD)
+            near = None if rope is None else rope.of_block(index)
+            groups = self.around.group(self.attn, read_BND, near)
+        place_BNP = None if rope is None else rope.placed(len(x_BND)).place_BNP
+        x_BMD, value_BMD, size_BM1, place_BMP = self.around.merge(read_BND, groups, place_BNP)
+        near = None if rope is None else rope._replace(place_BNP=place_BMP).of_block(index)
+        y_BMD, _ = attend(self.attn, x_BMD, size_BM1, value_BMD, rope=near)
         x_BND = x_BND + self.drop_path1(self.ls1(self.around.unmerge(y_BMD, groups)))
         return self.after(x_BND), groups
 
@@ -146,27 +222,57 @@ class Trunk(nn.Sequential):
     """The blocks one after the other, with the token sizes passed from each to the next.
 
     `average`: for average pooling by size, the tokens that the unmodified model averages, and the
-    prefix tokens that it leaves out.
+    prefix tokens that it leaves out; the last block then holds the model's norm, which would undo
+    weights before it. `rope`: the fields of a `Rope` between its table and its places.
     """
 
-    def __init__(self, *blocks: nn.Module, average: tuple[int, int] | None) -> None:
+    def __init__(
+        self, *blocks: nn.Module, average: tuple[int, int] | None, rope: tuple[int, int, bool]
+    ) -> None:
         super().__init__(*blocks)
         self.average = average
+        self.rope = rope
 
-    def forward(self, x_BND: Tensor) -> Tensor:
-        size_BN1 = groups = None
-        for block in self:
+    def forward(self, x_BND: Tensor, table: Tensor | None = None) -> Tensor:
+        size_BN1 = groups = place_BNP = None
+        rope = None if table is None else Rope(table, *self.rope)
+        near: Tensor | None = None
+        for index, block in enumerate(self):
+            if rope is not None and (near is None or rope.table.ndim > 2):
+                near = rope.of_block(index)
             if isinstance(block, ReducingBlock):
-                x_BND, size_BN1 = block(x_BND, size_BN1)
+                if rope is not None:
+                    place_BNP = rope.placed(len(x_BND)).place_BNP
+                x_BND, size_BN1, place_BNP = block(x_BND, size_BN1, near, place_BNP)
+                if rope is not None and block.reduction is not None:
+                    rope, near = rope._replace(place_BNP=place_BNP), None
             elif isinstance(block, MergingBlock):
-                x_BND, groups = block(x_BND, groups)
+                x_BND, groups = block(x_BND, groups, rope, index)
             else:
-                x_BND = block(x_BND)
+                x_BND = block(x_BND) if near is None else block(x_BND, rope=near)
         if self.average is not None and size_BN1 is not None:
             # Turns the plain mean over tokens that follows into their mean weighted by size.
             averaged, left_out = self.average
-            x_BND = x_BND * (size_BN1 * ((x_BND.shape[1] - left_out) / averaged))
+            final_BND = cast(FittedBlock, self[-1]).final(x_BND)
+            x_BND = final_BND * (size_BN1 * ((x_BND.shape[1] - left_out) / averaged))
         return x_BND
+
+
+class FittedEva(Eva):
+    """timm's `Eva` with a `Trunk`, which gets the rotary embeddings of all blocks."""
+
+    def forward_features(self, x: Tensor, *_: object, **__: object) -> Tensor:
+        x_BND, table = self._pos_embed(self.patch_embed(x))
+        return cast(Tensor, self.norm(self.blocks(self.norm_pre(x_BND), table)))
+
+
+def _layer_scale(gamma: nn.Parameter | None) -> nn.Module:
+    """The layer scale with this weight, which an `EvaBlock` holds itself."""
+    if gamma is None:
+        return nn.Identity()
+    scale = LayerScale(len(gamma), device="meta")
+    scale.gamma = gamma
+    return scale
 
 
 def attend(
@@ -175,20 +281,25 @@ def attend(
     size_BN1: Tensor | None,
     value_BND: Tensor | None = None,
     *,
+    rope: Tensor | None = None,
     inflow: bool = False,
 ) -> tuple[Tensor, AttentionState]:
-    """The output of timm's `Attention` (without dropout), and the input of a reduction.
+    """The output of timm's attention (without dropout), and the input of a reduction.
 
     Where sizes are given, log(size) is added to each key's logits: proportional attention, Bolya et
-    al., ICLR 2023, arXiv 2210.09461, section 3. Values are made from `value_BND` if given.
+    al., ICLR 2023, arXiv 2210.09461, section 3. Values are made from `value_BND` if given, `rope`
+    is the rotary embedding of the patch tokens.
     `inflow`: the column sums of the attention matrix are returned too; the matrix is then formed
     even where attention is fused.
     """
     B, N, _ = x_BND.shape
-    q_BHNd, k_BHNd, v_BHNd = heads(attn, attn.qkv(x_BND)).unbind(0)
-    q_BHNd, k_BHNd = attn.q_norm(q_BHNd), attn.k_norm(k_BHNd)
+    if type(attn) is Attention:
+        q_BHNd, k_BHNd, v_BHNd = heads(attn, attn.qkv(x_BND))
+    else:
+        q_BHNd, k_BHNd, v_BHNd = project(attn, x_BND, slice(0, 3))
+    q_BHNd, k_BHNd = turned(attn, q_BHNd, k_BHNd, rope)
     if value_BND is not None:
-        v_BHNd = project(attn, value_BND, slice(2, 3))[0]
+        (v_BHNd,) = project(attn, value_BND, slice(2, 3))
     bias_B11N = None if size_BN1 is None else size_BN1.reshape(B, 1, 1, N).log()
     # at one image operators without effect cost time too
     if bias_B11N is not None and bias_B11N.dtype != q_BHNd.dtype:
@@ -237,12 +348,12 @@ def attend_with_inflow(
     return torch.cat([each.transpose(1, 2) for each in y]).transpose(1, 2), torch.cat(inflow)
 
 
-def attention_before(attn: Any, x_BND: Tensor) -> tuple[Tensor, Tensor]:
+def attention_before(attn: Any, x_BND: Tensor, rope: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """The attention matrix [B, H, N, N] and the keys [B, H, N, d] that `attn` would have on all
     tokens, without its values.
     """
-    q_BHNd, k_BHNd = project(attn, x_BND, slice(0, 2)).unbind(0)
-    q_BHNd, k_BHNd = attn.q_norm(q_BHNd), attn.k_norm(k_BHNd)
+    q_BHNd, k_BHNd = project(attn, x_BND, slice(0, 2))
+    q_BHNd, k_BHNd = turned(attn, q_BHNd, k_BHNd, rope)
     return attention_matrix(q_BHNd, k_BHNd, attn.scale, None), k_BHNd
 
 
@@ -260,21 +371,41 @@ def attention_matrix(
     return torch.baddbmm(bias_X1N, q_XNd, k_XdN, alpha=scale).view(B, H, N, N).softmax(-1)
 
 
-def project(attn: Any, x_BND: Tensor, parts: slice) -> Tensor:
-    """Some of queries (0), keys (1) and values (2) for all heads, before their norms: [parts, B, H,
-    N, d].
+def turned(attn: Any, q_BHNd: Tensor, k_BHNd: Tensor, rope: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Queries and keys after their norms and, of patch tokens, turned by the rotary embedding."""
+    q_BHNd, k_BHNd = attn.q_norm(q_BHNd), attn.k_norm(k_BHNd)
+    if rope is None:
+        return q_BHNd, k_BHNd
+    prefix, half = attn.num_prefix_tokens, attn.rotate_half
+    q_BHNd, k_BHNd = (
+        torch.cat((x[:, :, :prefix], apply_rot_embed_cat(x[:, :, prefix:], rope, half=half)), 2)
+        for x in (q_BHNd, k_BHNd)
+    )
+    return q_BHNd, k_BHNd
+
+
+def project(attn: Any, x_BND: Tensor, parts: slice) -> tuple[Tensor, ...]:
+    """Some of queries (0), keys (1) and values (2) for all heads, before their norms: [B, H, N, d]
+    each.
     """
-    rows = slice(parts.start * attn.attn_dim, parts.stop * attn.attn_dim)
-    bias = None if attn.qkv.bias is None else attn.qkv.bias[rows]
+    if attn.qkv is None:
+        layers = (attn.q_proj, attn.k_proj, attn.v_proj)[parts]
+        return tuple(heads(attn, layer(x_BND))[0] for layer in layers)
+    width = attn.num_heads * attn.head_dim
+    rows, bias = slice(parts.start * width, parts.stop * width), attn.qkv.bias
+    if getattr(attn, "q_bias", None) is not None:
+        bias = torch.cat((attn.q_bias, attn.k_bias, attn.v_bias))
+    bias = None if bias is None else bias[rows]
     return heads(attn, nn.functional.linear(x_BND, attn.qkv.weight[rows], bias))
 
 
-def heads(attn: Any, projected_BNC: Tensor) -> Tensor:
-    """The output of a projection split by part (queries, keys, values) and head: [parts, B, H, N,
-    d].
+def heads(attn: Any, projected_BNC: Tensor) -> tuple[Tensor, ...]:
+    """The output of a projection split by part (queries, keys, values) and head: [B, H, N, d]
+    each.
     """
     B, N, _ = projected_BNC.shape
-    return projected_BNC.view(B, N, -1, attn.num_heads, attn.head_dim).permute(2, 0, 3, 1, 4)
+    parts = projected_BNC.view(B, N, -1, attn.num_heads, attn.head_dim)
+    return parts.permute(2, 0, 3, 1, 4).unbind(0)
 
 
 class Stage(NamedTuple):
@@ -304,7 +435,8 @@ def fit_stages(
 ) -> M:
     """`fit` with `make(stage)` in each block that removes tokens."""
     reductions = {stage.block: make(stage) for stage in stages(model, params)}
-    return fit(model, reductions, proportional=proportional, by_size=by_size)
+    mean = getattr(params, "rope", None) is not None
+    return fit(model, reductions, proportional=proportional, by_size=by_size, mean=mean)
 
 
 def fit(
@@ -314,19 +446,29 @@ def fit(
     proportional: bool = False,
     by_size: bool = False,
     inflow: bool = False,
+    mean: bool = False,
 ) -> M:
     """A copy of `model` on shared weights that runs each reduction in the block of its index; all
     other blocks stay timm's own.
 
     `proportional`: attention of the blocks after the first reduction is in proportion to token
     sizes. `by_size`: average pooling is too. `inflow`: reductions get the attention that each token
-    receives. Raises `Unsupported` unless every block is timm's plain `Block` with plain
-    `Attention`.
+    receives. `mean`: a merged token gets the mean place of its parts. Raises `Unsupported` unless
+    every block is timm's plain `Block` or `EvaBlock` with its plain attention.
     """
     fitted: Any = clone_shared(model)
+    eva = type(fitted) is Eva
     parts = [part for block in fitted.blocks for part in (block, getattr(block, "attn", None))]
-    other = next((part for part in parts if type(part) not in (Block, Attention)), None)
-    if type(fitted.blocks) is not nn.Sequential or other is not None:
+    plain = (EvaBlock, EvaAttention, AttentionRope) if eva else (Block, Attention)
+    other = next(
+        (
+            part
+            for part in parts
+            if type(part) not in plain or getattr(part, "num_kv_groups", 1) > 1
+        ),
+        None,
+    )
+    if not (eva or type(fitted.blocks) is nn.Sequential) or other is not None:
         found = type(fitted.blocks if other is None else other).__name__
         raise Unsupported(
             "tokens can be removed from plain timm blocks only, and this model's are made of"
@@ -348,8 +490,15 @@ def fit(
 
     blocks = [fit_one(index, block) for index, block in enumerate(fitted.blocks)]
     average = None
+    prefix, patches = fitted.num_prefix_tokens, fitted.patch_embed
     if by_size and fitted.global_pool == "avg":
-        left_out = 0 if fitted.pool_include_prefix else fitted.num_prefix_tokens
-        average = fitted.patch_embed.num_patches + fitted.num_prefix_tokens - left_out, left_out
-    fitted.blocks = Trunk(*blocks, average=average)
+        left_out = 0 if getattr(fitted, "pool_include_prefix", False) else prefix
+        average = patches.num_patches + prefix - left_out, left_out
+        if not isinstance(blocks[-1], FittedBlock):
+            blocks[-1] = ReducingBlock(blocks[-1], None, proportional=False)
+        blocks[-1].final, fitted.norm = fitted.norm, nn.Identity()
+    if eva:
+        fitted.__class__ = FittedEva
+    rope = patches.grid_size[1], prefix, mean
+    fitted.blocks = Trunk(*blocks, average=average, rope=rope)
     return cast(M, fitted)

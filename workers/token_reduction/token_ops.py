@@ -63,6 +63,21 @@ def select(x_BND: Tensor, index_BK: Tensor) -> Tensor:
     return x_BND[torch.arange(B, device=x_BND.device)[:, None], index_BK]
 
 
+def merged_places(
+    place_BNP: Tensor | None,
+    destination: Callable[[], Tensor],
+    mean: Callable[[Tensor], Tensor],
+) -> Tensor | None:
+    """The places of the tokens left, as `AttentionState` has them, if there are any.
+
+    `destination`: indices of the tokens whose places they take, [B, M]; `mean`: from mean rows and
+    columns to those after merging. The one is for places of one number, the other for two.
+    """
+    if place_BNP is None:
+        return None
+    return mean(place_BNP) if place_BNP.shape[-1] > 1 else select(place_BNP, destination())
+
+
 class BipartiteSets(NamedTuple):
     """Token indices of a matching, as constants [1, count] on the device; see `bipartite_sets`."""
 

@@ -88,8 +88,8 @@ void nearest(const float* a, const float* b, const Shape& s, float* best, int64_
 }  // namespace
 
 extern "C" void merge_similar(const float* x, const float* key, int64_t key_batch, int64_t key_head, int64_t key_token,
-                              const float* size, float* out, float* out_size, int64_t batch, int64_t tokens, int64_t channels,
-                              int64_t heads, int64_t head_dim, int64_t prefix, int64_t merged, int threads) {
+                              const float* size, float* out, float* out_size, int64_t* from, int64_t batch, int64_t tokens,
+                              int64_t channels, int64_t heads, int64_t head_dim, int64_t prefix, int64_t merged, int threads) {
     const Shape s{batch, tokens, channels, heads, head_dim, prefix, merged};
     const int64_t A = s.count_a(), B = s.count_b(), pieces = (B + LANES - 1) / LANES, height = s.padded_a(), width = s.padded_b(), left = s.left();
     static thread_local std::vector<float> numbers;
@@ -167,6 +167,7 @@ extern "C" void merge_similar(const float* x, const float* key, int64_t key_batc
                 for (int64_t c = 0; c < channels; ++c) to[c] /= total;
             }
             out_size[row] = total;
+            if (from) from[row] = token;  // the token that others were merged into
         }
     }
 }

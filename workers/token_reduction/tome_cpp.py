@@ -15,19 +15,26 @@ from workers.models.cpp_build import functions, missing_reason
 TOME_CPP = Path(__file__).with_name("tome.cpp")
 MAX_HEAD_DIM = 1024
 _SIGNATURES = {
-    "merge_similar": "TTqqqTTTqqqqqqqi",
+    "merge_similar": "TTqqqTTTTqqqqqqqi",
     "farthest_first": "TTTqqqqi",
     "merge_groups": "TTTTTTqqqqqi",
 }
 
 
 def merge_similar_cpp(
-    x_BND: Tensor, k_BHNd: Tensor, size_BN1: Tensor | None, prefix: int, r: int
+    x_BND: Tensor,
+    k_BHNd: Tensor,
+    size_BN1: Tensor | None,
+    prefix: int,
+    r: int,
+    *,
+    index_BM: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """The tokens after merging and their sizes, [B, M, D] and [B, M, 1]: `merge_matched` on the sum
     of the keys.
 
-    `r` is at most half of the tokens after the `prefix` ones. Raises as `check_native` does.
+    `r` is at most half of the tokens after the `prefix` ones. `index_BM`, of int64, gets the index
+    that each token left had. Raises as `check_native` does.
     """
     (B, N, D), (_, H, _, d) = x_BND.shape, k_BHNd.shape
     check_native(k_BHNd)
@@ -38,7 +45,8 @@ def merge_similar_cpp(
     if k_BHNd.stride(-1) != 1:
         k_BHNd = k_BHNd.contiguous()
     out_BMD, size_BM1 = torch.empty(B, N - r, D), torch.empty(B, N - r, 1)
-    tensors = (None if size_BN1 is None else size_BN1.contiguous(), out_BMD, size_BM1)
+    sizes = None if size_BN1 is None else size_BN1.contiguous()
+    tensors = (sizes, out_BMD, size_BM1, index_BM)
     strides = k_BHNd.stride()[:3]
     _call("merge_similar", x_BND, k_BHNd, *strides, *tensors, B, N, D, H, d, prefix, r)
     return out_BMD, size_BM1

@@ -29,6 +29,10 @@ Differs from the authors' code (TCFormer, and Haurum's TokenReduction for plain 
   authors' way.
 - ties: there random noise of 1e-6 breaks them, and decides between tokens whose density underflows;
   here runs repeat exactly.
+
+In models with rotary embeddings (RoPE) a cluster is where its centre was; `rope: mean_position`
+puts it at the patch nearest to the mean place of its tokens, weighted as they are. No paper settles
+it.
 """
 
 from typing import TYPE_CHECKING, Literal, Self
@@ -37,13 +41,13 @@ from pydantic import Field, model_validator
 
 from sweeps.model.condition import ImageSize
 from sweeps.model.method import Network
-from workers.token_reduction import CountedKeepParams
+from workers.token_reduction import CountedKeepParams, RopeField
 
 if TYPE_CHECKING:
     from timm.models.vision_transformer import VisionTransformer
     from torch import Tensor
 
-    from workers.token_reduction.patch_vit import AttentionState, Reduction, Stage
+    from workers.token_reduction.patch_vit import AttentionState, Reduced, Reduction, Stage
 
 PAPER = (
     "Du, Ding, Jia, Study on Density Peaks Clustering Based on k-Nearest Neighbors and Principal"
@@ -78,6 +82,7 @@ class Params(CountedKeepParams):
             "code: a token is its own nearest neighbour, and other details of the authors' code"
         ),
     )
+    rope: RopeField = None
 
     @model_validator(mode="after")
     def _fitting(self) -> Self:
@@ -148,18 +153,34 @@ def merge_clusters(
     """
     import torch
 
-    from workers.token_reduction.token_ops import group_means, sum_groups, weighted_sums
+    from workers.token_reduction.token_ops import (
+        group_means,
+        merged_places,
+        sum_groups,
+        weighted_sums,
+    )
 
     number_1K = torch.arange(clusters, device=like.device)[None]
 
     def reduction(
-        x_BND: "Tensor", size_BN1: "Tensor | None", _: "AttentionState"
-    ) -> "tuple[Tensor, Tensor | None]":
-        cluster_BN = assign(squared_distances(x_BND[:, prefix:]), number_1K, neighbours, own=own)
-        sum_BNE = weighted_sums(x_BND, size_BN1)
-        pooled_BKE = sum_groups(sum_BNE[:, prefix:], cluster_BN, clusters)
-        mean_BMD, size_BM1 = group_means(torch.cat((sum_BNE[:, :prefix], pooled_BKE), 1))
-        return mean_BMD, size_BM1 if sized else None
+        x_BND: "Tensor", size_BN1: "Tensor | None", attended: "AttentionState"
+    ) -> "Reduced":
+        cluster_BN, centre_BK = assign(
+            squared_distances(x_BND[:, prefix:]), number_1K, neighbours, own=own
+        )
+
+        def means(y_BND: "Tensor") -> "tuple[Tensor, Tensor]":
+            sum_BNE = weighted_sums(y_BND, size_BN1)
+            pooled_BKE = sum_groups(sum_BNE[:, prefix:], cluster_BN, clusters)
+            return group_means(torch.cat((sum_BNE[:, :prefix], pooled_BKE), 1))
+
+        def centres() -> "Tensor":
+            first_BP = torch.arange(prefix, device=x_BND.device).expand(len(x_BND), -1)
+            return torch.cat((first_BP, centre_BK + prefix), 1)
+
+        mean_BMD, size_BM1 = means(x_BND)
+        place_BMP = merged_places(attended.place_BNP, centres, lambda place: means(place)[0])
+        return mean_BMD, size_BM1 if sized else None, place_BMP
 
     return reduction
 
@@ -179,9 +200,9 @@ def squared_distances(x_BND: "Tensor") -> "Tensor":
 
 def assign(
     distance_BNN: "Tensor", number_1K: "Tensor", neighbours: int, *, own: bool = False
-) -> "Tensor":
+) -> "tuple[Tensor, Tensor]":
     """The cluster, numbered as in `number_1K`, that each token joins, given squared distances: [B,
-    N]; no cluster is empty.
+    N], and the tokens that are the centres: [B, K]. No cluster is empty.
 
     `own`: a token is one of its neighbours, and the densest has the largest distance of the image,
     as in the authors' code.
@@ -200,4 +221,4 @@ def assign(
     cluster_BN = select(distance_BNN, centre_BK).argmin(1)
     # A centre stays in its own cluster even where another centre is as near, so that no cluster is
     # empty.
-    return cluster_BN.scatter_(1, centre_BK, number_1K.expand_as(centre_BK))
+    return cluster_BN.scatter_(1, centre_BK, number_1K.expand_as(centre_BK)), centre_BK

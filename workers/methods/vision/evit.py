@@ -6,6 +6,10 @@ Per reducing block the `ceil(keep_rate x patch tokens left)` best stay, in the o
 appended as one token more; from then on it is an ordinary patch token, which counts among those
 left and can itself be dropped. As in the authors' code the sum is not divided by the weights' sum.
 A fused token that would stand for a single dropped one saves nothing: that one then stays as it is.
+
+Of models with rotary embeddings the fused token is where the best of the fused ones was, or with
+`rope: mean_position` at the patch nearest to their mean place, weighted as they are. No paper
+settles it.
 """
 
 from typing import TYPE_CHECKING
@@ -18,7 +22,7 @@ if TYPE_CHECKING:
     from timm.models.vision_transformer import VisionTransformer
     from torch import Tensor
 
-    from workers.token_reduction.patch_vit import AttentionState, Reduction
+    from workers.token_reduction.patch_vit import AttentionState, Reduced, Reduction
 
 PAPER = (
     "Liang et al., Not All Patches are What You Need: Expediting ViTs via Token Reorganizations,"
@@ -70,17 +74,31 @@ def keep_best_and_fuse(prefix: int, patches: int, kept: int, *, like: "Tensor") 
     """
     import torch
 
-    from workers.token_reduction.token_ops import best_tokens, select
+    from workers.token_reduction.token_ops import best_tokens, merged_places, select
 
     best = best_tokens(prefix, patches, kept, like=like)
 
     def reduction(
         x_BND: "Tensor", size_BN1: "Tensor | None", attended: "AttentionState"
-    ) -> "tuple[Tensor, Tensor | None]":
+    ) -> "Reduced":
         score_BN, index_BK = best(attended)
         # With the weights of the kept tokens set to zero, one product fuses the others without
         # gathering them.
-        fused_B1D = score_BN.scatter(1, index_BK, 0.0)[:, None] @ x_BND
-        return torch.cat((select(x_BND, index_BK), fused_B1D.to(x_BND.dtype)), 1), size_BN1
+        weight_B1N = score_BN.scatter(1, index_BK, 0.0)[:, None]
+        fused_B1D = weight_B1N @ x_BND
+
+        def mean(place_BNP: "Tensor") -> "Tensor":
+            share_B1N = weight_B1N.float() / weight_B1N.float().sum(-1, keepdim=True)
+            return torch.cat((select(place_BNP, index_BK), share_B1N @ place_BNP), 1)
+
+        return (
+            torch.cat((select(x_BND, index_BK), fused_B1D.to(x_BND.dtype)), 1),
+            size_BN1,
+            merged_places(
+                attended.place_BNP,
+                lambda: torch.cat((index_BK, weight_B1N.argmax(-1)), 1),
+                mean,
+            ),
+        )
 
     return reduction

@@ -31,6 +31,8 @@ What the summary leaves open, and the choice made here:
   the mean weighted by size; `tau` clips lengths at tau x their mean; `temperature` multiplies by
   (size / mean size)^temperature. With `recentre` the last two act on the difference from the mean.
   The stabiliser `eta` comes first: (1 - eta) x the merged token + eta x the token before the merge.
+- rotary embeddings (RoPE): a merged token is where the kept token was; `rope: mean_position` puts
+  it at the patch nearest to the mean place of its group, weighted by size. Keys are turned.
 - push-lite, normalisation and `early_keep` are off by default: the summary attributes its best
   result to selection and merge.
 
@@ -67,6 +69,7 @@ from workers.token_reduction import (
     BudgetField,
     ImplementationField,
     NativeParams,
+    RopeField,
     ScheduleParams,
     TokenCount,
     aligned,
@@ -196,6 +199,7 @@ class Params(NativeParams, ScheduleParams):
         default=False, description="the merged tokens' mean becomes the mean weighted by size"
     )
     implementation: ImplementationField = "auto"
+    rope: RopeField = None
     budget: BudgetField = None
     align: AlignField = None
 
@@ -304,7 +308,7 @@ class Params(NativeParams, ScheduleParams):
                 grouping.append(block)
         return tuple(grouping)
 
-    def unfit(self, network: Network) -> str | None:
+    def misfit(self, network: Network) -> str | None:
         named = self.named(network.depth)
         if (reason := beyond(named, network)) is not None:
             return reason
@@ -399,5 +403,10 @@ def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
                 groups=block in grouping_blocks,
             )
     return fit(
-        model, reductions, proportional=after and params.prop_attn, by_size=after, inflow=after
+        model,
+        reductions,
+        proportional=after and params.prop_attn,
+        by_size=after,
+        inflow=after,
+        mean=params.rope is not None,
     )

@@ -23,6 +23,10 @@ Left open by the paper and taken here: keys are their mean over heads and the pl
 tokens stand before the merged ones, in the order of energy, on which nothing depends. The paper's
 ratio (of tokens kept in every block) is 1 - `r_ratio`; `r` and the budget are as for tome.
 Attention in proportion to size and average pooling weighted by size are as in tome too.
+
+In models with rotary embeddings (RoPE) keys are compared as attention compares them, turned, and a
+merged token is where the token was that the others are merged into; `rope: mean_position` puts it
+at the patch nearest to the mean place of its parts, weighted by size. No paper settles it.
 """
 
 import math
@@ -38,7 +42,7 @@ if TYPE_CHECKING:
     from timm.models.vision_transformer import VisionTransformer
     from torch import Tensor
 
-    from workers.token_reduction.patch_vit import AttentionState, Reduction, Stage
+    from workers.token_reduction.patch_vit import AttentionState, Reduced, Reduction, Stage
 
 PAPER = (
     "Tran et al., Accelerating Transformers with Spectrum-Preserving Token Merging, NeurIPS 2024,"
@@ -162,6 +166,7 @@ def merge_alike(prefix: int, r: int, energy: Energy) -> "Reduction":
     from workers.token_reduction.token_ops import (
         add_to_groups,
         group_means,
+        merged_places,
         select,
         unit_length,
         weighted_sums,
@@ -169,18 +174,30 @@ def merge_alike(prefix: int, r: int, energy: Energy) -> "Reduction":
 
     def reduction(
         x_BND: "Tensor", size_BN1: "Tensor | None", attended: "AttentionState"
-    ) -> "tuple[Tensor, Tensor | None]":
+    ) -> "Reduced":
         unit_BPd = unit_length(attended.k_BHNd[:, :, prefix:].sum(1))  # the direction of the mean
         order_BP = energy.order(unit_BPd)
         merging_BQd = select(unit_BPd, order_BP[:, : 2 * r])
         target_BR = (merging_BQd[:, ::2] @ merging_BQd[:, 1::2].mT).argmax(-1)
-        sum_BNE = weighted_sums(x_BND, size_BN1)
-        sorted_BPE = select(sum_BNE[:, prefix:], order_BP)
-        out_BME = torch.cat(
-            (sum_BNE[:, :prefix], sorted_BPE[:, 2 * r :], sorted_BPE[:, 1 : 2 * r : 2]), 1
-        )
-        add_to_groups(out_BME[:, -r:], target_BR, sorted_BPE[:, : 2 * r : 2])
-        return group_means(out_BME)
+
+        def stay(y_BNE: "Tensor", sorted_BPE: "Tensor") -> "Tensor":
+            return torch.cat(
+                (y_BNE[:, :prefix], sorted_BPE[:, 2 * r :], sorted_BPE[:, 1 : 2 * r : 2]), 1
+            )
+
+        def means(y_BND: "Tensor") -> "tuple[Tensor, Tensor]":
+            sum_BNE = weighted_sums(y_BND, size_BN1)
+            sorted_BPE = select(sum_BNE[:, prefix:], order_BP)
+            out_BME = stay(sum_BNE, sorted_BPE)
+            add_to_groups(out_BME[:, -r:], target_BR, sorted_BPE[:, : 2 * r : 2])
+            return group_means(out_BME)
+
+        def destination() -> "Tensor":
+            first_BP = torch.arange(prefix, device=x_BND.device).expand(len(x_BND), -1)
+            return stay(first_BP, order_BP + prefix)
+
+        place_BMP = merged_places(attended.place_BNP, destination, lambda place: means(place)[0])
+        return *means(x_BND), place_BMP
 
     return reduction
 
@@ -195,24 +212,36 @@ def match_ordered(prefix: int, r: int, energy: Energy) -> "Reduction":
         bipartite_match,
         bipartite_sets,
         merge_matched,
+        merged_places,
         select,
         unit_length,
     )
 
     def reduction(
         x_BND: "Tensor", size_BN1: "Tensor | None", attended: "AttentionState"
-    ) -> "tuple[Tensor, Tensor | None]":
+    ) -> "Reduced":
         unit_BPd = unit_length(attended.k_BHNd[:, :, prefix:].sum(1))
         order_BP = energy.order(unit_BPd)
         sets = bipartite_sets(0, order_BP.shape[1], order_BP.device)
         sorted_size = None if size_BN1 is None else select(size_BN1[:, prefix:], order_BP)
         matching = bipartite_match(select(unit_BPd, order_BP), sets, r)
-        merged_BMD, merged_BM1 = merge_matched(
-            select(x_BND[:, prefix:], order_BP), sorted_size, matching
-        )
+
+        def means(y_BND: "Tensor") -> "tuple[Tensor, Tensor]":
+            merged_BMD, size_BM1 = merge_matched(
+                select(y_BND[:, prefix:], order_BP), sorted_size, matching
+            )
+            return torch.cat((y_BND[:, :prefix], merged_BMD), 1), size_BM1
+
+        def destination() -> "Tensor":
+            first_BP = torch.arange(prefix, device=x_BND.device).expand(len(x_BND), -1)
+            left_BM = order_BP.gather(1, matching.order_BN[:, : order_BP.shape[1] - r])
+            return torch.cat((first_BP, left_BM + prefix), 1)
+
+        merged_BMD, merged_BM1 = means(x_BND)
         size_BP1 = (
             merged_BM1.new_ones(len(x_BND), prefix, 1) if size_BN1 is None else size_BN1[:, :prefix]
         )
-        return torch.cat((x_BND[:, :prefix], merged_BMD), 1), torch.cat((size_BP1, merged_BM1), 1)
+        place_BMP = merged_places(attended.place_BNP, destination, lambda place: means(place)[0])
+        return merged_BMD, torch.cat((size_BP1, merged_BM1), 1), place_BMP
 
     return reduction

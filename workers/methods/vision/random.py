@@ -55,6 +55,10 @@ def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
     def keep(stage: "Stage") -> "Reduction":
         drawn = torch.randperm(stage.patches, generator=generator)[: stage.left].sort().values
         index_K = torch.cat((torch.arange(stage.prefix), drawn + stage.prefix)).to(device)
-        return lambda x_BND, size_BN1, _: (x_BND.index_select(1, index_K), size_BN1)
+        return lambda x_BND, size_BN1, attended: (
+            x_BND.index_select(1, index_K),
+            size_BN1,
+            None if attended.place_BNP is None else attended.place_BNP[:, index_K],
+        )
 
     return fit_stages(model, params, keep)

@@ -6,6 +6,10 @@ each key's logits. At most half of the patch tokens are merged in a block; prefi
 distillation, registers) never are. Average pooling weights tokens by size, attention pooling does
 not.
 
+In models with rotary embeddings (RoPE) keys are compared as attention compares them, turned, and a
+merged token is where the token was that the others are merged into; `rope: mean_position` puts it
+at the patch nearest to the mean place of its parts, weighted by size. No paper settles it.
+
 `implementation: auto`, the default, takes the compiled implementation (`native`) for float32 on a
 CPU where there is a compiler and torch compiles nothing itself, and torch's operators otherwise.
 Both give equal tokens to rounding; outcomes name the one that ran, and attempts of different ones
@@ -21,8 +25,9 @@ from workers.token_reduction import ImplementationField, MergeParams, NativePara
 if TYPE_CHECKING:
     import torch
     from timm.models.vision_transformer import VisionTransformer
+    from torch import Tensor
 
-    from workers.token_reduction.patch_vit import Reduction, Stage
+    from workers.token_reduction.patch_vit import AttentionState, Reduced, Reduction, Stage
 
 PAPER = (
     "Bolya, Fu, Dai, Zhang, Feichtenhofer, Hoffman, Token Merging: Your ViT But Faster, ICLR 2023,"
@@ -80,20 +85,50 @@ def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
 
 def merge_similar(stage: "Stage", device: "torch.device") -> "Reduction":
     """Merges similar patch tokens behind the prefix tokens; constants are on `device`."""
-    from workers.token_reduction.token_ops import bipartite_match, bipartite_sets, merge_matched
+    from workers.token_reduction.token_ops import (
+        bipartite_match,
+        bipartite_sets,
+        merge_matched,
+        merged_places,
+    )
 
     _, prefix, patches, left = stage
     sets = bipartite_sets(prefix, prefix + patches, device)
-    # Sums have the directions of means, and take a quarter less time.
-    return lambda x_BND, size_BN1, attended: merge_matched(
-        x_BND, size_BN1, bipartite_match(attended.k_BHNd.sum(1), sets, patches - left)
-    )
+
+    def reduction(
+        x_BND: "Tensor", size_BN1: "Tensor | None", attended: "AttentionState"
+    ) -> "Reduced":
+        # Sums have the directions of means, and take a quarter less time.
+        matching = bipartite_match(attended.k_BHNd.sum(1), sets, patches - left)
+        place_BMP = merged_places(
+            attended.place_BNP,
+            lambda: matching.order_BN[:, : prefix + left],
+            lambda place: merge_matched(place, size_BN1, matching)[0],
+        )
+        return *merge_matched(x_BND, size_BN1, matching), place_BMP
+
+    return reduction
 
 
 def merge_natively(stage: "Stage") -> "Reduction":
     """As `merge_similar`, by one compiled call."""
+    import torch
+
+    from workers.token_reduction.token_ops import select
     from workers.token_reduction.tome_cpp import merge_similar_cpp
 
-    return lambda x_BND, size_BN1, attended: merge_similar_cpp(
-        x_BND, attended.k_BHNd, size_BN1, stage.prefix, stage.patches - stage.left
-    )
+    def reduction(
+        x_BND: "Tensor", size_BN1: "Tensor | None", attended: "AttentionState"
+    ) -> "Reduced":
+        given = (attended.k_BHNd, size_BN1, stage.prefix, stage.patches - stage.left)
+        place_BNP, width = attended.place_BNP, x_BND.shape[-1]
+        if place_BNP is None:
+            return *merge_similar_cpp(x_BND, *given), None
+        if place_BNP.shape[-1] > 1:  # merged as channels are
+            x_BMD, size_BM1 = merge_similar_cpp(torch.cat((x_BND, place_BNP), -1), *given)
+            return x_BMD[..., :width], size_BM1, x_BMD[..., width:]
+        index_BM = torch.empty(len(x_BND), stage.prefix + stage.left, dtype=torch.int64)
+        merged = merge_similar_cpp(x_BND, *given, index_BM=index_BM)
+        return *merged, select(place_BNP, index_BM)
+
+    return reduction

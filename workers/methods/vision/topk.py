@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from timm.models.vision_transformer import VisionTransformer
     from torch import Tensor
 
-    from workers.token_reduction.patch_vit import Reduction, Stage
+    from workers.token_reduction.patch_vit import AttentionState, Reduced, Reduction, Stage
 
 PAPER = (
     "Haurum et al., Which Tokens to Use? Investigating Token Reduction in Vision Transformers,"
@@ -38,6 +38,11 @@ class Params(CountedKeepParams):
     implementation: Literal["torch", "triton"] = Field(
         default="torch", description="triton: one fused kernel selects and gathers, on CUDA only"
     )
+
+    def unscored(self, network: Network) -> str | None:
+        if network.rotary and self.implementation == "triton":
+            return "the kernel of implementation: triton does not pass on rotary embeddings"
+        return super().unscored(network)
 
 
 tokens, refuses = Params.tokens, Params.unscored
@@ -94,7 +99,15 @@ def keep_best(stage: "Stage", like: "Tensor") -> "Reduction":
     from workers.token_reduction.token_ops import best_tokens, select
 
     best = best_tokens(stage.prefix, stage.patches, stage.left, like=like)
-    return lambda x_BND, size_BN1, attended: (select(x_BND, best(attended)[1]), size_BN1)
+
+    def reduction(
+        x_BND: "Tensor", size_BN1: "Tensor | None", attended: "AttentionState"
+    ) -> "Reduced":
+        index_BK, place_BNP = best(attended)[1], attended.place_BNP
+        place_BKP = None if place_BNP is None else select(place_BNP, index_BK)
+        return select(x_BND, index_BK), size_BN1, place_BKP
+
+    return reduction
 
 
 def keep_best_fused(stage: "Stage") -> "Reduction":
@@ -105,4 +118,5 @@ def keep_best_fused(stage: "Stage") -> "Reduction":
     return lambda x_BND, size_BN1, attended: (
         keep_best_triton(x_BND, class_token_attention(attended), stage.prefix, stage.left),
         size_BN1,
+        None,
     )

@@ -141,4 +141,8 @@ def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
 
 def cut_to(left: int) -> "Reduction":
     """Keeps the first `left` tokens, prefix tokens included."""
-    return lambda x_BND, size_BN1, _: (x_BND[:, :left], size_BN1)
+    return lambda x_BND, size_BN1, attended: (
+        x_BND[:, :left],
+        size_BN1,
+        None if attended.place_BNP is None else attended.place_BNP[:, :left],
+    )
