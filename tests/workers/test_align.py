@@ -48,7 +48,7 @@ class Counts(ScheduleParams):
     def requested(self, depth, patches):
         return dict(enumerate(self.counts[:depth]))
 
-    def unfit(self, network):
+    def misfit(self, network):
         return None
 
 
