@@ -4,14 +4,14 @@ without the network.
 
 from io import BytesIO, StringIO
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import altair as alt
 import pandas as pd
 
 from webapp import queries
 from webapp.charts import curves
-from webapp.charts.panels import bare_model, panel_infos
+from webapp.charts.panels import RUNTIME, bare_model, panel_infos, under_each_runtime
 from webapp.charts.points import omit_empty_rows
 from webapp.display import texts
 from webapp.display.axis_curves import Axis
@@ -93,13 +93,14 @@ def figure(
         points = points[points["metric"] == (metric or known[0])]
         published = _published(points, name) if references else None
     wanted: tuple[Axis, ...] = ("tokens", "gmacs") if axes == "both" else (axes,)
+    split = under_each_runtime(points), under_each_runtime(break_evens)
+    several = split[0]["runtime"].nunique() > 1 and split[0]["tokens"].nunique() > 1
+    flags: dict[str, Any] = {"show_flagged": show_flagged, "references": published}
     try:
         views = [
-            curves.speedup_chart(
-                panel_infos(
-                    points, break_evens, axis, show_flagged=show_flagged, references=published
-                )
-            )
+            curves.small_multiples(panel_infos(*split, axis, by=RUNTIME, **flags))
+            if several and axis == "tokens"
+            else curves.speedup_chart(panel_infos(points, break_evens, axis, **flags))
             for axis in wanted
         ]
     except ValueError as problem:

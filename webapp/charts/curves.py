@@ -5,6 +5,7 @@ break-evens in a strip below, or rows for a panel with one size.
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from textwrap import wrap
 from typing import Any, Literal
@@ -12,9 +13,17 @@ from typing import Any, Literal
 import altair as alt
 import pandas as pd
 
+from store.read.curves import label_hosts
 from sweeps.number_format import WHOLE, axis_value
+from sweeps.text.curves import break_even_cell
 from webapp.charts import scales
-from webapp.charts.panels import WORDS_PX, PanelInfo
+from webapp.charts.panels import (
+    RUNTIME_GAIN,
+    WORDS_PX,
+    PanelInfo,
+    condition_words,
+    rows_by_arm,
+)
 from webapp.charts.points import (
     GREY,
     Layers,
@@ -35,8 +44,14 @@ from webapp.display.columns import COLUMNS
 from webapp.display.links import POINT_KEY
 
 Width = int | Literal["container"]
-WIDTH, HEIGHT, ROW = 620, 330, 24
-"""Pixels: width and height of a panel's curves, height of a row where there is one size."""
+WIDTH, HEIGHT, ROW, SMALL = 620, 330, 24, 240
+"""Pixels: width and height of a panel's curves, height of a row where there is one size, side of a
+small panel."""
+UNDER = (
+    "Each method against the unmodified model under the same runtime; below, the tokens from which"
+    f" on it pays. {RUNTIME_GAIN.capitalize()}: the unmodified model against the sweep's other"
+    " baseline."
+)
 LEFT = 72
 """Pixels left of the drawing in the curves and in the strip, so that both have the same axis below
 each other."""
@@ -122,6 +137,53 @@ def speedup_chart(infos: Iterable[PanelInfo]) -> alt.VConcatChart:
     return _configured(alt.vconcat(*map(_panel, infos), spacing=48))
 
 
+def small_multiples(infos: Iterable[PanelInfo]) -> alt.VConcatChart:
+    """Speed-up along the tokens, a small panel for each model, condition, runtime and dtype, all
+    with the same axes; below each the break-evens of its arms.
+
+    `infos` are split by `webapp.charts.panels.RUNTIME`.
+    """
+    first, *_ = own = list(infos)
+    points = pd.concat([info.panel.points for info in own])
+    lowest = min(1.0, *points[["speedup", "speedup_low"]].min())
+    up = first.spans[1]._replace(low=0.95 * lowest)  # no room for losses that no arm has
+    names = [name for name in first.panel.about if points[name].nunique() > 1]
+    small = [_small(replace(info, spans=(info.spans[0], up)), names) for info in own]
+    pooled = first.panel._replace(points=points)
+    words = condition_words(pooled, first.axis, label_hosts(points))
+    notes = dict.fromkeys(info.notes[0] for info in own)
+    title = _title(first.title, [words, *notes, UNDER])
+    grid = alt.concat(*small, columns=3, spacing=28, title=title)
+    return _configured(
+        alt.vconcat(grid.resolve_scale(color="independent", strokeDash="independent"))
+    )
+
+
+def _small(info: PanelInfo, names: Sequence[str]) -> alt.VConcatChart:
+    """One of small multiples, with the `names` in which they differ as its title."""
+    claims, panel = rows_by_arm(info.panel.break_evens), info.panel
+    title = scales.x_title(info.axis, panel.points, panel.metric.work)
+    rows = pd.DataFrame(
+        [
+            (arm, f"{arm}: {break_even_cell(claims[arm]).text}")
+            for arm in info.styles
+            if arm in claims
+        ],
+        columns=["arm", "words"],
+    )
+    words = alt.Chart(rows).mark_text(align="left", fontSize=12)
+    look = alt.Y("words:N", sort=None, axis=None), _arm_looks(info)[0]
+    return alt.vconcat(
+        layered(*_curves(info, links=False, title=title)).properties(
+            width=SMALL, height=SMALL, title=" ".join(str(panel.about[name]) for name in names)
+        ),
+        words.encode(alt.X(value=0), *look, text="words:N").properties(
+            width=SMALL, height=WORDS_PX * len(rows)
+        ),
+        spacing=6,
+    )
+
+
 def stacked(charts: Sequence[alt.VConcatChart], title: str, subtitle: str = "") -> alt.VConcatChart:
     """Several results of `speedup_chart` one below the other, under one title."""
     views = [panel for chart in charts for panel in chart.vconcat]
@@ -132,11 +194,15 @@ def stacked(charts: Sequence[alt.VConcatChart], title: str, subtitle: str = "") 
 
 
 def _panel(info: PanelInfo) -> Any:
-    lines = [line for text in (info.condition, *info.notes) for line in wrap(text, 110)]
-    curves = draw_panel(info).properties(title=alt.TitleParams(info.title, subtitle=lines))
+    title = _title(info.title, [info.condition, *info.notes])
+    curves = draw_panel(info).properties(title=title)
     if info.strip is None:
         return curves
     return _apart(alt.vconcat(curves, draw_strip(info), spacing=30, bounds="flush"))
+
+
+def _title(title: str, texts: Sequence[str]) -> alt.TitleParams:
+    return alt.TitleParams(title, subtitle=[line for text in texts for line in wrap(text, 110)])
 
 
 def _configured(chart: alt.VConcatChart) -> alt.VConcatChart:
@@ -171,7 +237,7 @@ def draw_panel(info: PanelInfo, *, links: bool = False, width: Width = WIDTH) ->
         return _sized(
             _rows(info, links=links), width, ROW * (len(info.styles) + len(info.published))
         )
-    return _sized(layered(*_curves(info, links=links)), width, HEIGHT)
+    return _sized(layered(*_curves(info, links=links), *_end_names(info)), width, HEIGHT)
 
 
 def draw_strip(info: PanelInfo, width: Width = WIDTH) -> Layers:
@@ -235,13 +301,13 @@ def _places(info: PanelInfo, arms: Sequence[str]) -> pd.DataFrame:
     return found.loc[found["arm"].isin(arms), ["arm", "axis", "x", "x_low", "x_high", "why"]]
 
 
-def _curves(info: PanelInfo, *, links: bool) -> Iterator[alt.Chart]:
-    """Noise floor, rule at 1, intervals as areas, lines with their ends named, crossings as bands,
-    points. No line runs through a point whose verdict is open.
+def _curves(info: PanelInfo, *, links: bool, title: str | None = None) -> Iterator[alt.Chart]:
+    """Noise floor, rule at 1, intervals as areas, lines, crossings as bands, points; `title` is
+    that of the axis along which they are. No line runs through a point whose verdict is open.
     """
     points, (across, up) = info.panel.points, info.spans
     x_scale = scales.x_scale(across, info.axis)
-    x = alt.X("x:Q", scale=x_scale, axis=scales.x_axis(info.axis, points["x"]))
+    x = alt.X("x:Q", scale=x_scale, axis=scales.x_axis(info.axis, points["x"], title))
     y_axis = scales.ratio_axis(up, info.measure)
     y = alt.Y("speedup:Q", scale=scales.ratio_scale(up), axis=y_axis)
     color, dash = _arm_looks(info)
@@ -282,9 +348,13 @@ def _curves(info: PanelInfo, *, links: bool) -> Iterator[alt.Chart]:
     yield _point_marks(info.marked, links=links).encode(x, y, color)
     if len(info.published):
         yield _published_marks(info.published).encode(x, y)
-    ends = alt.Chart(line_ends(points, info.coloured, up, HEIGHT))
+
+
+def _end_names(info: PanelInfo) -> Iterator[alt.Chart]:
+    """The arms in colour, named at the ends of their lines."""
+    ends = alt.Chart(line_ends(info.panel.points, info.coloured, info.spans[1], HEIGHT))
     yield ends.mark_text(align="left", dx=8, fontSize=12, fontWeight=600).encode(
-        alt.X(value="width"), alt.Y("place:Q"), color, text="label:N"
+        alt.X(value="width"), alt.Y("place:Q"), _arm_looks(info)[0], text="label:N"
     )
     yield from _margins(info.coloured)
 

@@ -29,6 +29,7 @@ from webapp.display import texts
 from webapp.display.arm_style import ArmStyle, arm_styles, label_arms
 from webapp.display.axis_curves import SIZES, Axis, curves_along, size_of
 from workers.methods import purpose
+from workers.methods.arm_labels import params_label
 
 X_COLUMN: Mapping[Axis, str] = {
     "tokens": "tokens",
@@ -41,6 +42,9 @@ PANEL = (
 )
 """Columns that stay fixed within one panel, and along the MACs saved the size too; every
 combination found gets a panel."""
+RUNTIME = ("runtime", "dtype", "attention", "kv_cache")
+"""Columns that split the panels of a sweep with several runtimes."""
+RUNTIME_GAIN = "the runtime itself"
 MAX_IN_STRIP = 12
 """Arms that the strip names and whose points are drawn, the best ones; of the others there are
 lines."""
@@ -106,19 +110,37 @@ class PanelInfo:
 
 
 def curve_panels(
-    points: pd.DataFrame, break_evens: pd.DataFrame, axis: Axis = "tokens", by: str | None = None
+    points: pd.DataFrame,
+    break_evens: pd.DataFrame,
+    axis: Axis = "tokens",
+    by: Sequence[str] = (),
 ) -> Iterator[Panel]:
     """The panels of some points along an axis, as `curves_along` returns them, in reading order;
-    `by` splits them further.
+    columns in `by` split them further.
     """
     columns = (*PANEL, *SIZES) if axis == "gmacs_saved" else PANEL
-    columns = (*columns, by) if by is not None and by not in columns else columns
+    columns = (*columns, *(name for name in by if name not in columns))
     ordered = points.assign(against=pd.Categorical(points["against"], dense_first(points)))
     for fixed, grouped in ordered.groupby(list(columns), dropna=False, sort=True, observed=True):
         about = dict(zip(columns, fixed, strict=True))
         own = points.loc[grouped.index]
         here = _belongs(break_evens, about) & break_evens["arm"].isin(own["arm"])
         yield Panel(about, own, break_evens[here])
+
+
+def under_each_runtime(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of a view with labels that are the same under every runtime: of each method against the
+    unmodified model there, and of this model against the sweep's other baseline.
+    """
+    own, gain = rows["baseline"] == DENSE.method, rows["method"] == DENSE.method
+    methods, gains = rows[own & ~gain], rows[gain & ~own]
+    arms = [params_label(*each) for each in methods[["method", "params"]].to_numpy()]
+    several = gains.groupby(list(RUNTIME), dropna=False)["baseline"].nunique().max() > 1
+    found = [
+        methods.assign(arm=arms),
+        gains.assign(arm="over " + gains["baseline"] if several else RUNTIME_GAIN),
+    ]
+    return pd.concat([each for each in found if len(each)] or found).assign(against=DENSE.method)
 
 
 def dense_first(rows: pd.DataFrame) -> list[str]:
@@ -149,10 +171,10 @@ def panel_infos(
     styles: Mapping[str, ArmStyle] | None = None,
     references: pd.DataFrame | None = None,
     selected: str | None = None,
-    by: str | None = None,
+    by: Sequence[str] = (),
 ) -> Iterator[PanelInfo]:
-    """What a chart of speed-ups draws, a value for each panel, one per model and condition; `by` is
-    a column of arms that splits panels further.
+    """What a chart of speed-ups draws, a value for each panel, one per model and condition; `by`
+    are columns of arms that split panels further.
 
     `points` holds rows of the view `speedup` by one metric and `break_evens` rows of the view
     `break_even`, with all columns. `styles` are those of the arms (default: `arm_styles` of these
@@ -193,7 +215,6 @@ def panel_infos(
     hosts = label_hosts(points)
     for panel in curve_panels(shown, break_evens, axis, by):
         beside = _of_panel(published, panel.about)
-        notes = _notes(panel, axis, int(_belongs(hidden, panel.about).sum()), len(beside))
         ranked = ranked_arms(panel.points, panel.break_evens)
         measure, first = f"Speed-up: {panel.metric.label}", float(panel.points["x"].iloc[0])
         if panel.single(axis):
@@ -205,6 +226,8 @@ def panel_infos(
             coloured = emphasised_arms(ranked, methods, selected)
             best = list(dict.fromkeys([*coloured, *ranked]))[: max(MAX_IN_STRIP, len(coloured))]
             named = [arm for arm in ranked if arm in best]
+        left_out = int(_belongs(hidden, panel.about).sum())
+        notes = _notes(panel, axis, left_out, len(beside), one=len(coloured) == 1)
         if more := len(ranked) - len(named):
             notes.append(
                 f"The {len(named)} best of {len(ranked)} arms have points and names; {more} more"
@@ -364,14 +387,14 @@ def condition_words(panel: Panel, axis: Axis, hosts: Mapping[tuple[str, str], st
     return " · ".join(filter(None, words))
 
 
-def _notes(panel: Panel, axis: Axis, hidden: int, published: int) -> list[str]:
-    """How to read the chart, and what it does not show."""
+def _notes(panel: Panel, axis: Axis, hidden: int, published: int, *, one: bool) -> list[str]:
+    """How to read the chart, in which `one` arm is in colour, and what it does not show."""
     points, single = panel.points, panel.single(axis)
-    mark = "Ticks" if single else "Dotted, for one arm in colour"
+    mark = "Ticks" if single else "Dotted"
     parts = [
         f"{'Bars' if single else 'Shaded around a line'}: {INTERVAL} interval.",
         f"{mark}: if time followed the MACs of {panel.metric.work}."
-        if points["theory"].notna().any()
+        if (single or one) and points["theory"].notna().any()
         else "",
         f"Grey: the same, within ±{100 * points['floor'].max():.2g} %.",
         "Hollow: published, measured elsewhere." if published else "",

@@ -341,7 +341,7 @@ def _show() -> None:
         published = queries.references()
         number = len(panels.published_points(published, points, axis))
         beside = published if filters.choose_shown(number, "published", "references") else None
-    by = scope.facet if scope.facet in {"dtype", "runtime"} else None
+    by = [scope.facet] if scope.facet in {"dtype", "runtime"} else []
     found = list(panels.curve_panels(points, break_evens, axis, by))
     hosts = label_hosts(points)
     quality: dict[str, str] = {}
