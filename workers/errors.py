@@ -1,9 +1,11 @@
-"""Time limits: an alarm that interrupts a job at its time-out."""
+"""Errors of a job, and time limits: an alarm that interrupts a job at its time-out."""
 
 import contextlib
+import importlib
 import signal
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 
 class Unsupported(Exception):  # noqa: N818 - a fact about a model, a method or a device: it becomes the failure row `unsupported`
@@ -72,3 +74,11 @@ def compiling(limit_s: float) -> Iterator[None]:
             raise CompilationTimedOut(
                 f"not compiled after {limit_s:g} s (compile_timeout)"
             ) from error
+
+
+def extra_library(name: str) -> Any:
+    """The module of a package that the extra `runtimes` installs. Raises `Unsupported`."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise Unsupported(f"{name} is not installed: uv sync --extra runtimes") from error

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from sweeps.geometry.llm_geometry import TRAINED_LANGUAGE, geometry, is_folder, is_hub
 from sweeps.geometry.vit_catalogue import HUB, published
-from sweeps.model.condition import EXPORTED, INT8, QUANTISED, Condition, ImageSize
+from sweeps.model.condition import EXPORTED, INT8, LLAMA_CPP, QUANTISED, Condition, ImageSize
 from sweeps.model.kinds import Modality
 from sweeps.model.method import LanguageNetwork, Network
 
@@ -81,8 +81,9 @@ class VisionModels:
         """
         runtime = condition.runtime if timed or condition.dtype != "int8" else INT8
         dtypes = EXPORTED.get(runtime, ())
-        if condition.dtype == "int4":
-            return "dtype int4 runs language models alone"
+        for own, name in ((condition.dtype, "int4"), (condition.runtime, "llamacpp")):
+            if own == name:
+                return f"{name} runs language models alone"
         if condition.dtype == "int8" and "int8" not in dtypes:
             return f"dtype int8 runs with runtime {INT8} alone"
         if not dtypes or (condition.device == "cpu" and condition.dtype in dtypes):
@@ -188,12 +189,27 @@ class LanguageModels:
         if condition.runtime in EXPORTED:
             return f"runtime {condition.runtime} runs vision models alone"
         kept = condition.kv_cache or self.defaults["kv_cache"]
+        if condition.runtime == "llamacpp":
+            return self._llama_cpp_problem(condition, kept)
         if condition.runtime == "eager" or kept == "static":
             return None
         return (
             f"runtime {condition.runtime} runs steps of one shape, and with kv_cache {kept} every"
             " token makes the cache longer; write kv_cache: static"
         )
+
+    def _llama_cpp_problem(self, condition: Condition, kept: str) -> str | None:
+        network = self.network(condition.model)
+        if network is not None and network.architecture != "llama":
+            return (
+                f"runtime llamacpp runs models of the architecture llama here, and {network.name}"
+                f" is a {network.architecture}"
+            )
+        if condition.device != "cpu" or condition.dtype not in LLAMA_CPP:
+            return f"runtime llamacpp runs {', '.join(LLAMA_CPP)} on a CPU"
+        if condition.batch_size > 1 or kept != "dynamic":
+            return "runtime llamacpp decodes one sequence, with its own cache"
+        return None
 
 
 ModelFamily = VisionModels | LanguageModels

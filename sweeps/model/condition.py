@@ -27,15 +27,18 @@ Dtype = Literal["float32", "bfloat16", "float16", "autocast-float16", "int8", "i
 language model `int8` and `int4` are of the weights of linear layers, all else is bfloat16."""
 QUANTISED: tuple[Dtype, ...] = ("int8", "int4")
 Attention = Literal["sdpa", "eager"]
-Runtime = Literal["eager", "compile", "cudagraph", "openvino", "onnxruntime", "aoti"]
+Runtime = Literal["eager", "compile", "cudagraph", "openvino", "onnxruntime", "aoti", "llamacpp"]
 EXPORTED: Mapping[Runtime, tuple[Dtype, ...]] = {
     "openvino": ("float32", "bfloat16", "int8"),
     "onnxruntime": ("float32",),
     "aoti": ("float32", "bfloat16"),
 }
-"""Runtimes that run an exported graph on a CPU, each with the dtypes that it can run."""
+"""Runtimes that run an exported graph of a vision model on a CPU, each with the dtypes that it
+can run."""
 INT8: Runtime = "openvino"
 """The one that runs vision models in int8, in jobs that are not timed too."""
+LLAMA_CPP: tuple[Dtype, ...] = ("float32", "bfloat16", "int8", "int4")
+"""Dtypes of weights that llama.cpp runs on a CPU; `int8` is Q8_0 there, `int4` Q4_0."""
 KvCache = Literal["dynamic", "static", "virtual"]
 Decoding = Literal["teacher_forcing", "greedy"]
 Exclusive = Literal["device"]

@@ -81,6 +81,8 @@ def condition_refusal(
     """Why a method cannot run under an arm's own condition, or `None`; where nothing is `timed` it
     has no runtime.
     """
+    if timed and own.runtime == "llamacpp":
+        return f"{method} cannot run with runtime llamacpp, which runs the unmodified model"
     if params.changes_weights and own.dtype in QUANTISED:
         return (
             f"{method} cannot run with dtype {own.dtype}: it changes weights, which are integers"

@@ -307,7 +307,8 @@ jobs: {latency: {}}
         ("runtime: openvino, dtype: float16", "runs float32, bfloat16, int8 on a CPU"),
         ("runtime: onnxruntime, dtype: bfloat16", "runs float32 on a CPU"),
         ("dtype: int8", "dtype int8 runs with runtime openvino alone"),
-        ("dtype: int4", "dtype int4 runs language models alone"),
+        ("dtype: int4", "int4 runs language models alone"),
+        ("runtime: llamacpp", "llamacpp runs language models alone"),
         ("runtime: openvino, device: cuda", "runs float32, bfloat16, int8 on a CPU"),
     ],
 )

@@ -83,6 +83,29 @@ def test_integer_weights_run_on_a_cpu_and_without_methods_that_change_them() -> 
     )
 
 
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ("dtype: float16", "runs float32, bfloat16, int8, int4 on a CPU"),
+        ("batch_size: 2", "decodes one sequence, with its own cache"),
+        ("kv_cache: static", "decodes one sequence, with its own cache"),
+        ("device: cuda", "runs float32, bfloat16, int8, int4 on a CPU"),
+    ],
+)
+def test_another_engine_runs_what_it_can(more: str, reason: str) -> None:
+    arm = "methods: [{method: dense, runtime: llamacpp}]\nbaselines: [{dtype: bfloat16}]\n"
+    found = refused(TINY.replace("{model", f"{{{more}, model") + arm)
+    assert reason in str(found)
+
+
+def test_another_engine_runs_the_unmodified_llama() -> None:
+    arm = "methods: [{method: dense, runtime: llamacpp}]\nbaselines: [{dtype: bfloat16}]\n"
+    assert expand(TINY + arm).jobs[0].arms[1] == Arm(overrides=Overrides(runtime="llamacpp"))
+    assert "and gpt2 is a gpt2" in str(refused(TINY.replace("tiny_lm", "gpt2") + arm))
+    skipping = arm.replace("dense", "skip")
+    assert "which runs the unmodified model" in str(refused(TINY + skipping))
+
+
 def test_arms_may_override_the_cache() -> None:
     """A stack with another cache is one arm; an override that repeats the spelled-out default adds
     nothing.

@@ -183,6 +183,10 @@ class Workload:
             raise Unsupported(
                 f"{steps} new tokens: at least {MIN_NEW} are needed to time one after the first"
             )
+        if model.engine is not None:
+            if clock is not time.perf_counter:
+                raise Unsupported("llama.cpp runs outside of torch, whose profiler does not see it")
+            return self._run_engine(model, prompts[0], steps, (started, encoded))
         decoder: TeacherForcing | Greedy = TeacherForcing(continuations)
         if self.decoding == "greedy":
             steps = min(PATIENCE * self.new_tokens, model.network.positions - longest)
@@ -225,6 +229,29 @@ class Workload:
             prompt_tokens=sum(map(len, prompts)),
             decoded=sum(map(len, decoder.tokens)),
             cached=longest + len(stamps) - 1,
+        )
+
+    def _run_engine(
+        self, model: LanguageModel, prompt: list[int], steps: int, began: tuple[float, float]
+    ) -> Run:
+        """The run of another engine, which decodes its own text: as many tokens as the continuation
+        has, whose characters count.
+        """
+        assert model.engine is not None
+        tokens, stamps = model.engine.decode(prompt, steps)
+        decoded = time.perf_counter()
+        model.tokenizer.decode(tokens)
+        ended = time.perf_counter()
+        return Run(
+            seconds=ended - began[0],
+            encoding_s=began[1] - began[0],
+            decoding_s=ended - decoded,
+            ttft_s=stamps[0] - began[0],
+            steps_s=tuple(later - earlier for earlier, later in itertools.pairwise(stamps)),
+            texts=tuple(passage.continuation for passage in self.passages),
+            prompt_tokens=len(prompt),
+            decoded=steps,
+            cached=len(prompt) + steps - 1,
         )
 
 

@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sweeps.model.condition import Attention, Condition
+import torch
+
+from sweeps.model.condition import QUANTISED, Attention, Condition, Dtype
 from sweeps.model.job import Arm, Job
 from sweeps.model.method import LanguageNetwork
 from sweeps.model.outcome import ArmOutcome, MetricValue
@@ -23,11 +25,16 @@ from workers.data.text import DOCS, corpus
 from workers.errors import DataError, Unsupported
 from workers.measure.readings import counter_value, metric_value
 from workers.models.language import LanguageModel, shared_language
+from workers.models.llama_cpp import LlamaCpp
 from workers.models.quantised import bytes_per_weight
 from workers.models.share_weights import clone_shared, guard
 
 PROMPT_TOKENS, NEW_TOKENS = 128, 32
 """Of a condition that leaves them open."""
+PARITY_TOKENS = 16
+"""Tokens that are read and compared before another engine is timed."""
+MAX_DIFFERENCE: Mapping[Dtype, float] = {"float32": 0.01, "bfloat16": 0.3, "int8": 0.3, "int4": 3.0}
+"""Of log probabilities; queries and keys in the wrong order differ by more."""
 
 
 @dataclass
@@ -75,7 +82,9 @@ class LanguageArm(PreparedArm):
         """
         added = self._overhead(1, 1) - self._overhead(1, 0)
         read = self.base.weights_read + added - self.skipped / max(self.decoded, 1)
-        return read * bytes_per_weight(self.base.model)
+        engine = self.model.engine
+        each = engine.bytes_per_weight if engine else bytes_per_weight(self.base.model)
+        return read * each
 
     def outcome(self) -> ArmOutcome:
         run, passages = self.first, self.workload.passages
@@ -149,7 +158,7 @@ def prepare_language(job: Job, index: int, texts: tuple[Passage, ...]) -> Langua
         arm,
         own,
         first_call_s,
-        shared_language(own, job.content_hashes),
+        _base(own, job.content_hashes),
         model,
         work,
         first,
@@ -171,7 +180,7 @@ def build_language(
     """
     own = arm.condition(condition)
     check_runtime(own)
-    base = shared_language(own, content_hashes)
+    base = _base(own, content_hashes)
     if (reason := methods.stack_refusal(arm, base.network)) is not None:
         raise Unsupported(reason)
     guard(base.model)
@@ -180,8 +189,44 @@ def build_language(
     model: LanguageModel = methods.apply_stack(
         arm, replace(base, model=network, implementation=implementation), own, "language"
     )
+    if own.runtime == "llamacpp":
+        return _in_llama_cpp(base, own)
     model.model.eval()
     return replace(model, steps=decode_steps(own.runtime, model))
+
+
+def _base(own: Condition, content_hashes: Mapping[str, str]) -> LanguageModel:
+    """The unmodified model; another engine makes its integers from bfloat16."""
+    if own.runtime == "llamacpp" and own.dtype in QUANTISED:
+        own = own.model_copy(update={"dtype": "bfloat16"})
+    return shared_language(own, content_hashes)
+
+
+def _in_llama_cpp(base: LanguageModel, own: Condition) -> LanguageModel:
+    """The model in another engine; of its own only the sizes are left."""
+    room = (own.prompt_tokens or PROMPT_TOKENS) + (own.new_tokens or NEW_TOKENS)
+    engine = LlamaCpp(base.model, own.dtype, room + len(base.bos_ids))
+    check_log_probabilities(base, engine, own.dtype)
+    hollow = clone_shared(base.model).to("meta")
+    return replace(base, model=hollow, engine=engine, implementation=engine.implementation)
+
+
+def check_log_probabilities(base: LanguageModel, engine: LlamaCpp, dtype: Dtype) -> None:
+    """Raises `Unsupported` where those of the likeliest tokens differ by more from the unmodified
+    model's than the dtype explains.
+    """
+    prompt = [*base.bos_ids, *range(1, PARITY_TOKENS)]
+    found = engine.likeliest(prompt, PARITY_TOKENS)
+    tokens_BT = torch.tensor([prompt])
+    with torch.inference_mode():
+        logits_V = base.model(tokens_BT, use_cache=False, logits_to_keep=1).logits[0, -1]
+    wanted_V = logits_V.float().log_softmax(-1)
+    worst = max(abs(value - float(wanted_V[token])) for token, value in found.items())
+    if not worst <= MAX_DIFFERENCE[dtype]:
+        raise Unsupported(
+            f"runtime llamacpp computes other logits: log probabilities of the likeliest tokens"
+            f" differ by {worst:.2g}"
+        )
 
 
 def _set_attention(model: Any, wanted: Attention) -> str | None:

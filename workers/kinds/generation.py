@@ -137,7 +137,8 @@ class GenerationKind(TimedKind[LanguageArm]):
         with peak_memory(device, arm.captured_bytes) as memory, measured_energy(device) as spent:
             runs = repeat(device, lambda: arm.workload.run(arm.model, keep=keep), self.pass_seconds)
         work = {"token": runs * arm.first.decoded, "char": runs * arm.first.characters}
-        cached, cache_metrics = held[0]
+        # another engine does not say what its cache holds
+        cached, cache_metrics = held[0] if held else (arm.first.cached, [])
         metrics = [*memory, *cache_metrics, *spent.metrics(work, runs)]
         return ArmMetrics(
             metrics,

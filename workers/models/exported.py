@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any, cast
 from unittest.mock import patch
 
@@ -27,7 +26,7 @@ import torch
 from torch import Tensor, nn
 from torch.export import ExportedProgram
 
-from workers.errors import Unsupported
+from workers.errors import Unsupported, extra_library
 from workers.models.runtime import OneGraph
 
 RunGraph = Callable[[Tensor], Tensor]
@@ -176,7 +175,7 @@ def relative_error(found: Tensor, expected: Tensor) -> float:
 
 
 def _openvino(graph: Graph) -> RunGraph:
-    openvino = _library("openvino")
+    openvino = extra_library("openvino")
     bfloat16 = graph.example.dtype == torch.bfloat16
     options = {
         "PERFORMANCE_HINT": "LATENCY",
@@ -218,7 +217,7 @@ def _quantised(model: Any, images_BCHW: Tensor, batch: int) -> Any:
     """OpenVINO's model with its products in int8, by NNCF's calibration for transformers."""
     # while it is imported it decides whether to send its maker reports over the network
     with patch.dict(os.environ, NNCF_CI="1"):
-        nncf = _library("nncf")
+        nncf = extra_library("nncf")
     nncf.set_log_level(logging.ERROR)
     batches = [part.numpy() for part in torch.split(images_BCHW, batch) if len(part) == batch]
     with redirect_stdout(io.StringIO()):  # bars of progress
@@ -231,8 +230,8 @@ def _quantised(model: Any, images_BCHW: Tensor, batch: int) -> Any:
 
 
 def _onnxruntime(graph: Graph) -> RunGraph:
-    onnxruntime = _library("onnxruntime")
-    _library("onnxscript")  # which torch's exporter needs
+    onnxruntime = extra_library("onnxruntime")
+    extra_library("onnxscript")  # which torch's exporter needs
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = torch.get_num_threads()
     options.inter_op_num_threads = 1
@@ -268,13 +267,6 @@ ENGINES: dict[str, Callable[[Graph], RunGraph]] = {
     "aoti": _aoti,
 }
 """By runtime."""
-
-
-def _library(name: str) -> ModuleType:
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise Unsupported(f"{name} is not installed: uv sync --extra runtimes") from error
 
 
 @contextmanager

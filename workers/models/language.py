@@ -42,6 +42,7 @@ from workers.data import tokenization
 from workers.data.tokenization import FastTokenizer
 from workers.errors import Unsupported
 from workers.models.architectures import layers_of
+from workers.models.llama_cpp import LlamaCpp
 from workers.models.quantised import COUNTED, quantise
 from workers.models.share_weights import clone_shared, load_shared, loaded_dtype
 from workers.training import recipes, trained
@@ -261,6 +262,8 @@ class LanguageModel:
     `ArmOutcome.implementation`)."""
     steps: DecodeSteps | None = None
     """Decodes tokens after the first where decoding is compiled or captured, else `None`."""
+    engine: LlamaCpp | None = None
+    """Decodes in place of the model where another engine runs it, else `None`."""
     counter: MacCounter | None = None
     """Counts the MACs of a model whose architecture is not described, else `None`."""
     scoring: Scoring = field(default_factory=Scoring)
