@@ -37,6 +37,8 @@ EXPORTED: Mapping[Runtime, tuple[Dtype, ...]] = {
 can run."""
 INT8: Runtime = "openvino"
 """The one that runs vision models in int8, in jobs that are not timed too."""
+UNCOMPILED: tuple[Runtime, ...] = ("eager", "cudagraph", "llamacpp")
+"""Runtimes whose first call takes no time for compiling."""
 LLAMA_CPP: tuple[Dtype, ...] = ("float32", "bfloat16", "int8", "int4")
 """Dtypes of weights that llama.cpp runs on a CPU; `int8` is Q8_0 there, `int4` Q4_0."""
 KvCache = Literal["dynamic", "static", "virtual"]

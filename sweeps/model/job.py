@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
-from sweeps.model.condition import Condition, Kind, Overrides
+from sweeps.model.condition import UNCOMPILED, Condition, Kind, Overrides
 from sweeps.model.identity import FrozenModel, canonical, digest_of
 from sweeps.model.kinds import KINDS
 
@@ -296,7 +296,7 @@ class Job(FrozenModel):
         return tuple(
             index
             for index, arm in enumerate(self.arms)
-            if arm.condition(self.condition).runtime not in ("eager", "cudagraph")
+            if arm.condition(self.condition).runtime not in UNCOMPILED
         )
 
     @property

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from sweeps.model.condition import Condition
+from sweeps.model.condition import UNCOMPILED, Condition
 from sweeps.model.job import Arm, Job
 from sweeps.model.outcome import ArmOutcome
 from workers.errors import NotANumberError, compiling
@@ -87,7 +87,7 @@ def compile_limit(job: Job, condition: Condition) -> AbstractContextManager[None
     """The time-out of an arm's first run, where that compiles."""
     return (
         compiling(job.protocol.compile_timeout_s)
-        if condition.runtime not in ("eager", "cudagraph")
+        if condition.runtime not in UNCOMPILED
         else contextlib.nullcontext()
     )
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from sweeps.model.condition import Dtype
 from workers.errors import Unsupported, extra_library
 
-TYPES: Mapping[Dtype, str] = {
+GGUF_TYPES: Mapping[Dtype, str] = {
     "float32": "F32",
     "bfloat16": "BF16",
     "int8": "Q8_0",
@@ -24,7 +24,7 @@ TYPES: Mapping[Dtype, str] = {
 }
 """Types of GGUF's matrices: the integers have a float16 scale for each 32 inputs, and llama.cpp
 quantises the inputs of their products to int8."""
-NAMES = {
+GGUF_NAMES = {
     "model.embed_tokens": "token_embd",
     "model.norm": "output_norm",
     "lm_head": "output",
@@ -49,7 +49,7 @@ def write_gguf(model: Any, dtype: Dtype, path: Path) -> float:
     Tokens are called by their ids. Raises `Unsupported` for what the format has no place for here.
     """
     gguf = extra_library("gguf")
-    config, kind = model.config, gguf.GGMLQuantizationType[TYPES[dtype]]
+    config, kind = model.config, gguf.GGMLQuantizationType[GGUF_TYPES[dtype]]
     if config.model_type != "llama":
         raise Unsupported(f"runtime llamacpp: {config.model_type} is not written as GGUF here")
     if (rope := config.rope_parameters)["rope_type"] != "default":
@@ -93,9 +93,9 @@ def _gguf_name(name: str) -> str:
     if part.startswith("model.layers."):
         _, _, index, part = part.split(".", 3)
         layer = f"blk.{index}."
-    if part not in NAMES:
+    if part not in GGUF_NAMES:
         raise Unsupported(f"runtime llamacpp: {name} is not written as GGUF here")
-    return f"{layer}{NAMES[part]}.weight"
+    return f"{layer}{GGUF_NAMES[part]}.weight"
 
 
 def _interleaved(name: str, weight: Tensor, config: Any) -> Tensor:
