@@ -1,7 +1,7 @@
 """Corruptions of images in five severities, after Hendrycks and Dietterich, ICLR 2019, arXiv
 1903.12261 (ImageNet-C): its 15, and of its extra ones Gaussian blur and speckle noise.
 
-The parameters are those of the paper's program (github.com/hendrycks/robustness), whose images have
+The parameters are those of the paper's program (hendrycks/robustness), whose images have
 224 pixels. Lengths in pixels scale with the shorter side of the image, and snow, fog, frost and
 displacements are drawn for 224 pixels and stretched over the longer side, so that the same share of
 the picture changes. Randomness is seeded by the image's name: every arm and every run gets the same
@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 REFERENCE_SIZE = 224
 Values = NDArray[np.float64]
 """Pixels from 0 to 1, shape [height, width, channels]."""
-Corruption = Callable[["Image", Any, np.random.Generator], "Image"]
+Corruption = Callable[["Image", Any, Generator], "Image"]
 """Takes an image, the strength of a severity, and a generator of its own."""
 
 
@@ -42,12 +43,12 @@ def corrupt(image: "Image", corruption: str, severity: int, name: str) -> "Image
     )
 
 
-def _on_values(change: Callable[[Values, Any, np.random.Generator], Values]) -> Corruption:
+def _on_values(change: Callable[[Values, Any, Generator], Values]) -> Corruption:
     """A corruption of pixel values as one of images; like ImageNet-C it cuts fractions of a level
     off.
     """
 
-    def corruption(image: "Image", strength: Any, random: np.random.Generator) -> "Image":
+    def corruption(image: "Image", strength: object, random: Generator) -> "Image":
         from PIL import Image
 
         values = np.asarray(image, dtype=np.float64) / 255
@@ -96,7 +97,7 @@ def _filtered(
     return filtered
 
 
-def _defocus_blur(x_HWC: Values, strength: tuple[int, float], _: np.random.Generator) -> Values:
+def _defocus_blur(x_HWC: Values, strength: tuple[int, float], _: Generator) -> Values:
     """A disk, its edge smoothed by a Gaussian that is cut off after one pixel, or two for large
     disks.
     """
@@ -110,9 +111,7 @@ def _defocus_blur(x_HWC: Values, strength: tuple[int, float], _: np.random.Gener
     return _filtered(x_HWC, taps_T2, smooth.ravel(), "reflect")
 
 
-def _glass_blur(
-    x_HWC: Values, strength: tuple[float, int, int], random: np.random.Generator
-) -> Values:
+def _glass_blur(x_HWC: Values, strength: tuple[float, int, int], random: Generator) -> Values:
     """Between two blurs each pixel in turn, from the last to the first, takes the value of one
     nearby (the published program exchanges views of pixels, which copies one to the other).
     """
@@ -140,7 +139,7 @@ def _moved(x_HWC: Values, radius: int, sigma: float, degrees: float) -> Values:
     return _filtered(x_HWC, line_2T.T, weights / weights.sum(), "edge")
 
 
-def _motion_blur(x_HWC: Values, strength: tuple[int, float], random: np.random.Generator) -> Values:
+def _motion_blur(x_HWC: Values, strength: tuple[int, float], random: Generator) -> Values:
     return _moved(x_HWC, *strength, random.uniform(-45, 45))
 
 
@@ -158,13 +157,13 @@ def _middle(x_HWC: Values, size: NDArray[np.int64]) -> Values:
     return x_HWC[top : top + size[0], left : left + size[1]]
 
 
-def _zoom_blur(x_HWC: Values, strength: tuple[float, float], _: np.random.Generator) -> Values:
+def _zoom_blur(x_HWC: Values, strength: tuple[float, float], _: Generator) -> Values:
     factors = np.arange(1, *strength)
     total: Values = sum((_zoomed(x_HWC, factor) for factor in factors), x_HWC)
     return total / (len(factors) + 1)
 
 
-def _snow(x_HWC: Values, strength: tuple[float, ...], random: np.random.Generator) -> Values:
+def _snow(x_HWC: Values, strength: tuple[float, ...], random: Generator) -> Values:
     """Flakes that fall both ways, over a picture made whiter."""
     mean, deviation, zoom, least, radius, sigma, kept = strength
     flakes_RR1 = random.normal(mean, deviation, (REFERENCE_SIZE, REFERENCE_SIZE, 1))
@@ -178,7 +177,7 @@ def _snow(x_HWC: Values, strength: tuple[float, ...], random: np.random.Generato
     return whiter
 
 
-def _plasma(decay: float, random: np.random.Generator) -> Values:
+def _plasma(decay: float, random: Generator) -> Values:
     """A fractal from 0 to 1 by the diamond-square algorithm, [224, 224]: each halving of the grid
     divides what is added at random by `decay` squared.
     """
@@ -203,7 +202,7 @@ def _plasma(decay: float, random: np.random.Generator) -> Values:
     return part
 
 
-def _fog(x_HWC: Values, strength: tuple[float, float], random: np.random.Generator) -> Values:
+def _fog(x_HWC: Values, strength: tuple[float, float], random: Generator) -> Values:
     thick, decay = strength
     white = x_HWC.max()
     foggy = x_HWC + thick * _stretched(_plasma(decay, random), x_HWC)
@@ -211,7 +210,7 @@ def _fog(x_HWC: Values, strength: tuple[float, float], random: np.random.Generat
     return whitest
 
 
-def _frost(x_HWC: Values, strength: tuple[float, float], random: np.random.Generator) -> Values:
+def _frost(x_HWC: Values, strength: tuple[float, float], random: Generator) -> Values:
     """Veins where a fractal is at its middle, on a cloudy ground; ImageNet-C has photographs."""
     kept, laid = strength
     veins_RR = 1 - abs(2 * _plasma(1.4, random) - 1)
@@ -221,7 +220,7 @@ def _frost(x_HWC: Values, strength: tuple[float, float], random: np.random.Gener
 
 
 def _elastic_transform(
-    x_HWC: Values, strength: tuple[float, float, float], random: np.random.Generator
+    x_HWC: Values, strength: tuple[float, float, float], random: Generator
 ) -> Values:
     """A random affine map, then a smooth field of displacements."""
     from scipy.ndimage import gaussian_filter
@@ -252,12 +251,12 @@ def _sampled(x_HWC: Values, places_HW2: Values, mode: str) -> Values:
     )
 
 
-def _impulse_noise(x_HWC: Values, share: float, random: np.random.Generator) -> Values:
+def _impulse_noise(x_HWC: Values, share: float, random: Generator) -> Values:
     hit = random.random(x_HWC.shape) < share
     return np.where(hit, random.integers(0, 2, x_HWC.shape), x_HWC)
 
 
-def _gaussian_blur(x_HWC: Values, pixels: float, _: np.random.Generator) -> Values:
+def _gaussian_blur(x_HWC: Values, pixels: float, _: Generator) -> Values:
     from scipy.ndimage import gaussian_filter
 
     sigma = pixels * _scale(x_HWC)
@@ -265,13 +264,13 @@ def _gaussian_blur(x_HWC: Values, pixels: float, _: np.random.Generator) -> Valu
     return blurred
 
 
-def _contrast(x_HWC: Values, share: float, _: np.random.Generator) -> Values:
+def _contrast(x_HWC: Values, share: float, _: Generator) -> Values:
     mean_11C = x_HWC.mean((0, 1), keepdims=True)
     flattened: Values = (x_HWC - mean_11C) * share + mean_11C
     return flattened
 
 
-def _brightness(x_HWC: Values, added: float, _: np.random.Generator) -> Values:
+def _brightness(x_HWC: Values, added: float, _: Generator) -> Values:
     """More of V in HSV: with H and S as they are, the channels grow with V in proportion, and black
     becomes grey.
     """
@@ -281,7 +280,7 @@ def _brightness(x_HWC: Values, added: float, _: np.random.Generator) -> Values:
     return brighter
 
 
-def _pixelate(image: "Image", share: float, _: np.random.Generator) -> "Image":
+def _pixelate(image: "Image", share: float, _: Generator) -> "Image":
     from PIL.Image import Resampling
 
     small = image.resize(
@@ -290,7 +289,7 @@ def _pixelate(image: "Image", share: float, _: np.random.Generator) -> "Image":
     return small.resize(image.size, Resampling.BOX)
 
 
-def _jpeg(image: "Image", quality: int, _: np.random.Generator) -> "Image":
+def _jpeg(image: "Image", quality: int, _: Generator) -> "Image":
     from PIL import Image
 
     written = io.BytesIO()
