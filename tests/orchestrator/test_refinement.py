@@ -129,6 +129,7 @@ def test_a_plan_counts_what_rules_take_out_of_the_grid_alone(store: Store) -> No
     """Not of the sizes that might be added."""
     text = SWEEP + "exclude: [{method: topk, keep_rate: 0.7}]\n"
     refinement = Sweeping(store.engine, text, STEEP, STEEP).refinement
-    assert refinement.finer is not None and refinement.finer.excluded > 4
+    assert refinement.finer is not None
+    assert refinement.finer.excluded > 4
     for found in (refinement.expansion, refinement.requested()):
         assert (found.excluded, found.duplicates, found.points) == (4, 0, 4)
