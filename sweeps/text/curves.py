@@ -100,6 +100,18 @@ def describe_break_even(rows: Sequence[ClaimRow], token_unit: str, *, brief: boo
     )
 
 
+def break_even_headline(rows: Sequence[ClaimRow], token_unit: str) -> str:
+    """The break-even of one curve in a few words that follow the arm's label, such as `pays from 36
+    tokens on, likely from 19`.
+    """
+    ends = [
+        _claimed(row, token_unit, sides=False) for row in sorted(rows, key=_order) if row.direction
+    ]
+    if rows and rows[0].verdict == "pays_between":
+        return CLAIMS[rows[0].verdict]
+    return " and ".join(ends) or describe_break_even(rows, token_unit, brief=True)
+
+
 def _known(*ends: float | None) -> float:
     """The first that is known."""
     return next((end for end in ends if end is not None), 0.0)
@@ -110,21 +122,22 @@ def _order(row: ClaimRow) -> float:
     return _known(row.x_low, row.x_high)
 
 
-def _claimed(row: ClaimRow, token_unit: str) -> str:
-    """A bracket or a bound: `pays from 36 tokens on (slower at 16; likely from 19)`, `pays up to at
-    least 9 tokens`.
+def _claimed(row: ClaimRow, token_unit: str, *, sides: bool = True) -> str:
+    """A bracket or a bound: `pays from 36 tokens on (slower at 16; likely from 19)`, without
+    `sides` `pays from 36 tokens on, likely from 19`; or `pays up to at least 9 tokens`.
     """
     gains = row.direction != "loses"
     low, high = _outward(row.x_low, floor, row.axis), _outward(row.x_high, ceil, row.axis)
     inner = _place(_known(*((high, low) if gains else (low, high))), row, token_unit)
     if low is None or high is None:
         return f"pays from at most {inner} on" if gains else f"pays up to at least {inner}"
-    likely = f"; likely {'from' if gains else 'to'} {axis_value(row.x, row.axis)}"
-    return (
-        (f"pays from {inner} on" if gains else f"pays up to {inner}")
-        + f" ({_sides(row)[1]} at {axis_value(low if gains else high, row.axis)}"
-        + f"{'' if row.x is None else likely})"
-    )
+    claim = f"pays from {inner} on" if gains else f"pays up to {inner}"
+    likely = f"likely {'from' if gains else 'to'} {axis_value(_known(row.x), row.axis)}"
+    known = [] if row.x is None else [likely]
+    if not sides:
+        return ", ".join([claim, *known])
+    slower = f"{_sides(row)[1]} at {axis_value(low if gains else high, row.axis)}"
+    return f"{claim} ({'; '.join([slower, *known])})"
 
 
 def _span(row: ClaimRow, token_unit: str) -> str:
@@ -234,6 +247,8 @@ class CurveAnswer(NamedTuple):
     method: str
     label: str
     """The arm, and what distinguishes its curve from others."""
+    headline: str
+    """The break-even in a few words."""
     sentence: str
     """The break-even in the words of `sweeps.text.curves.describe_break_even`."""
     verdict: str
@@ -253,7 +268,8 @@ def answer_of_curve(
     """What a curve claims by its rows of the view `break_even`; without any, nothing."""
     unit = token_unit(rows[0]) if rows else ""
     verdict, merit = (rows[0].verdict, merit_of(rows)) if rows else ("unclear", (0, 0.0))
-    return CurveAnswer(method, label, describe_break_even(rows, unit), verdict, merit, for_use)
+    few, whole = break_even_headline(rows, unit), describe_break_even(rows, unit)
+    return CurveAnswer(method, label, few, whole, verdict, merit, for_use)
 
 
 def merit_of(rows: Sequence[ClaimRow]) -> tuple[int, float]:
@@ -289,11 +305,23 @@ def answer_of_curves(curves: Sequence[CurveAnswer]) -> str:
     best = max(for_use, key=lambda curve: curve.merit)
     if not best.merit[0]:
         return f"No arm is known to pay in what was measured: {tally(for_use)}."
+    return f"{share_that_pays(for_use)}; best {best.line}."
+
+
+def share_that_pays(curves: Sequence[CurveAnswer]) -> str:
+    """`2 of 4 curves pay in at least a part of what was measured`, but for those of controls."""
+    for_use = [curve for curve in curves if curve.for_use] or list(curves)
     pays = sum(curve.merit[0] > 0 for curve in for_use)
-    return (
-        f"{pays} of {count(len(for_use), 'curve')} pay in at least a part of what was measured;"
-        f" best {best.line}."
-    )
+    return f"{pays} of {count(len(for_use), 'curve')} pay in at least a part of what was measured"
+
+
+def headline_of_curves(curves: Sequence[CurveAnswer]) -> str:
+    """The best of some curves in about twelve words."""
+    for_use = [curve for curve in curves if curve.for_use] or list(curves)
+    best = max(for_use, key=lambda curve: curve.merit)
+    if len(curves) > 1 and not best.merit[0]:
+        return "No arm is known to pay in what was measured"
+    return f"{best.label} {best.headline}"
 
 
 def tally(curves: Sequence[CurveAnswer]) -> str:

@@ -26,6 +26,13 @@ def html_texts(app: AppTest) -> list[str]:
     return [text for text in texts if text]
 
 
+def cells(app: AppTest) -> dict[str, str]:
+    """The sentence on the break-even of each arm in the table."""
+    bodies = "".join(element.proto.body for element in app.get("html"))
+    found = re.findall(r"<th scope=row>.*?</span> (.*?)</th>.*?<td title=\"(.*?)\">", bodies)
+    return {unescape(arm.partition(" <")[0]): unescape(text) for arm, text in found}
+
+
 def charts(app: AppTest) -> list[dict[str, Any]]:
     """The Vega-Lite specs of all charts, from top to bottom."""
     return [json.loads(element.proto.spec) for element in app.get("vega_lite_chart")]

@@ -212,7 +212,7 @@ def test_the_page_offers_metrics_and_what_is_saved(opened: Open, url: str) -> No
     assert "batch 1 · 32 new tokens of" in page_text(app)
     app = opened(url, sweep="generation", metric="time per output token", axis="GMACs saved")
     assert "Speed-up: time per output token" in str(charts(app))
-    assert "larosa, sparsity varied: pays from 20" in page_text(app)
+    assert "larosa, sparsity varied pays from 20" in page_text(app)
     assert "64 tokens of the prompt" in page_text(app)
 
 

@@ -91,6 +91,25 @@ def test_a_link_to_a_page_comes_first(app: str, browser: Browser) -> None:
     page.close()
 
 
+def test_the_answer_stands_on_the_first_screen(app: str, browser: Browser) -> None:
+    """Headline and the curves along tokens and GMACs, side by side, begin in the upper half; the
+    table of arms begins on the screen.
+    """
+    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    page.goto(f"{app}/?sweep=quickstart")
+    expect(page.locator(CHART)).to_have_count(2, timeout=WAIT_MS)
+    places = [page.locator(CHART).nth(number).bounding_box() for number in (0, 1)]
+    headline = page.get_by_role("heading", level=2).first.bounding_box()
+    table = page.get_by_role("region", name="Arms").bounding_box()
+    tokens, gmacs = [place for place in places if place is not None]
+    assert headline is not None
+    assert table is not None
+    assert headline["y"] < tokens["y"] == gmacs["y"] < 450
+    assert tokens["x"] + tokens["width"] <= gmacs["x"]
+    assert table["y"] < 900
+    page.close()
+
+
 def test_what_an_address_has_in_vain(app: str, browser: Browser) -> None:
     """A sweep and a batch that do not exist are reported; the newest measured sweep, which is shown
     instead, stands in the address.

@@ -61,14 +61,14 @@ def rows(spec: dict[str, Any], layer: dict[str, Any]) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(("axis", "column"), [("tokens", "tokens"), ("gmacs", "gmacs_baseline")])
 def test_axes(quickstart: tuple[pd.DataFrame, pd.DataFrame], axis: Axis, column: str) -> None:
-    """Tokens and GMACs are logarithmic to base 2, speed-ups logarithmic and symmetric around 1,
-    with every point inside.
+    """Tokens and GMACs are logarithmic to base 2, speed-ups logarithmic, with 1 and every point
+    inside.
     """
     spec = stored.drawn_speedups(*quickstart, axis).to_dict()
     layer = marks(spec)
     x, y = layer["encoding"]["x"]["scale"], layer["encoding"]["y"]["scale"]
     assert (x["type"], x["base"], y["type"]) == ("log", 2, "log")
-    assert y["domain"][0] * y["domain"][1] == pytest.approx(1)
+    assert y["domain"][0] < 1 < y["domain"][1]
     for row in rows(spec, layer):
         assert row["x"] == row[column]
         assert x["domain"][0] < row["x"] < x["domain"][1]
@@ -366,6 +366,8 @@ def test_ticks() -> None:
         assert all(np.log(b / a) >= 2 * np.log(most) / 14 - 1e-9 for a, b in pairwise(ticks))
 
 
-def test_span_is_symmetric() -> None:
-    """Half as fast lies as far from 1 as twice as fast, whichever was measured."""
-    assert y_span(pd.Series([0.25, 1.1])) == pytest.approx(y_span(pd.Series([4.0, None])))
+def test_the_span_fits_what_was_measured() -> None:
+    """With 1, and little room beside it."""
+    low, high = y_span(pd.Series([1.5, 4.0, None]))
+    assert 0.85 < low < 0.97
+    assert 4 < high < 4.5

@@ -69,9 +69,9 @@ def test_rows_of_a_scope(counts: pd.DataFrame, filled: str) -> None:
 
 
 def test_facets_on_the_page(opened: Open, filled: str) -> None:
-    """A panel for each batch: a sentence, curves and a strip for each."""
+    """A panel for each batch: a headline, and curves along two axes."""
     app = opened(filled, sweep="batches", panels="batch")
-    assert page_text(app).count("Measured on Simulated CPU") == 2
+    assert page_text(app).count("Simulated CPU · float32") == 2
     assert len(charts(app)) == 4
 
 

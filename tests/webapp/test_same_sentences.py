@@ -2,12 +2,9 @@
 language.
 """
 
-import re
-from html import unescape
 from pathlib import Path
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from orchestrator.report.answers import answer_sections
 from orchestrator.report.data import load_report
@@ -16,34 +13,23 @@ from orchestrator.report.speedup import speedup_sections
 from tests.store.language_fixtures import a_generation, a_generation_job, larosa
 from tests.webapp import simulated
 from tests.webapp.conftest import Open
-from tests.webapp.page_elements import page_text
+from tests.webapp.page_elements import cells, page_text
 from tests.webapp.simulated import store_outcomes
-
-
-def cards(app: AppTest) -> dict[str, str]:
-    """The sentence of each arm that has a card."""
-    bodies = "".join(element.proto.body for element in app.get("html"))
-    return {
-        unescape(arm): unescape(text)
-        for arm, text in re.findall(
-            r"<div><b>(.*?)</b></div><div style=\"font-size:1.1rem[^>]*>(.*?)<", bodies
-        )
-    }
 
 
 @pytest.mark.parametrize("axis", ["tokens", "GMACs"])
 def test_images(opened: Open, filled: str, axis: str) -> None:
-    """Each card has the line of the report for its arm; the report then has the verdicts along the
+    """The cell of each arm has the line of the report for its arm; the report then has the verdicts along the
     axis.
     """
-    shown = cards(opened(filled, sweep="quickstart", axis=axis))
+    shown = cells(opened(filled, sweep="quickstart", axis=axis))
     sections = list(speedup_sections(load_report(filled, "quickstart")))
     (lines,) = [
         [line.text for line in section.lines]
         for section in sections
         if section.title == f"Break-even in {axis}"
     ]
-    assert len(shown) == 3
+    assert len(shown) == 5
     for arm, sentence in shown.items():
         assert any(line.startswith(f"{arm}: {sentence}. Along ") for line in lines)
 
@@ -51,7 +37,11 @@ def test_images(opened: Open, filled: str, axis: str) -> None:
 def test_the_first_line(opened: Open, filled: str) -> None:
     """The answer of a sweep of one panel is the first line of the report."""
     (section,) = answer_sections(load_report(filled, "quickstart"))
-    assert section.lines[0].text in page_text(opened(filled, sweep="quickstart"))
+    app = opened(filled, sweep="quickstart")
+    share, best = section.lines[0].text.split("; best ")
+    assert share in page_text(app)
+    arm, sentence = next(iter(cells(app).items()))
+    assert best == f"{arm}: {sentence}."
 
 
 def test_mean_times_that_disagree(opened: Open, tmp_path: Path) -> None:
@@ -78,7 +68,7 @@ def test_language(opened: Open, tmp_path: Path) -> None:
         for prompt in (16, 64, 256)
     ]
     url = store_outcomes(tmp_path / "prompts.db", "prompts", *outcomes)
-    ((arm, sentence),) = cards(opened(url, sweep="prompts", metric="time per output token")).items()
+    ((arm, sentence),) = cells(opened(url, sweep="prompts", metric="time per output token")).items()
     assert sentence == "pays at every point measured, 16 to 256 prompt tokens"
     texts = [
         line.text

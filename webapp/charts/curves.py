@@ -55,6 +55,8 @@ UNDER = (
 LEFT = 72
 """Pixels left of the drawing in the curves and in the strip, so that both have the same axis below
 each other."""
+FOOT = 10
+"""Pixels between break-evens above the axis of sizes."""
 SHORT, LINE_PX = 26, 15
 """Letters of a label beside the end of a line, of which the strip has all; pixels between two such
 labels."""
@@ -229,15 +231,19 @@ def _apart(chart: alt.VConcatChart) -> alt.VConcatChart:
     return made
 
 
-def draw_panel(info: PanelInfo, *, links: bool = False, width: Width = WIDTH) -> Layers:
+def draw_panel(
+    info: PanelInfo, *, links: bool = False, alone: bool = False, width: Width = WIDTH
+) -> Layers:
     """The curves of a panel, or its rows where there is one size; with `links` points lead to their
-    evidence.
+    evidence; `alone` there is no strip below that has the numbers of their axis.
     """
     if info.strip is None:
         return _sized(
             _rows(info, links=links), width, ROW * (len(info.styles) + len(info.published))
         )
-    return _sized(layered(*_curves(info, links=links), *_end_names(info)), width, HEIGHT)
+    title = scales.x_title(info.axis, info.panel.points, info.panel.metric.work)
+    shown = layered(*_curves(info, links=links, title=title if alone else None), *_end_names(info))
+    return _sized(shown, width, HEIGHT)
 
 
 def draw_strip(info: PanelInfo, width: Width = WIDTH) -> Layers:
@@ -325,6 +331,7 @@ def _curves(info: PanelInfo, *, links: bool, title: str | None = None) -> Iterat
     columns = ["arm", "x", "theory", "gmacs_baseline", "gmacs_total"]
     promised = points.loc[points["arm"] == info.selected, columns].dropna(subset=["theory"])
     dotted: dict[str, Any] = {
+        "clip": True,
         "strokeWidth": 1.6,
         "strokeDash": [1, 4],
         "strokeCap": "round",
@@ -342,7 +349,8 @@ def _curves(info: PanelInfo, *, links: bool, title: str | None = None) -> Iterat
         alt.Chart(bounded).mark_area(opacity=0.13, line=False).encode(x, *low, color),
         alt.Chart(coloured).mark_line(strokeWidth=2.2).encode(x, y, color, dash),
         ticked.encode(x, *low, color),
-        *(mark.encode(x, alt.YDatum(1), color) for mark in break_even_marks(found)),
+        *_brackets(found, x, color),
+        *_beyond(points, up),
     )
     yield from (mark for mark in lines if len(mark.data))
     yield _point_marks(info.marked, links=links).encode(x, y, color)
@@ -357,6 +365,28 @@ def _end_names(info: PanelInfo) -> Iterator[alt.Chart]:
         alt.X(value="width"), alt.Y("place:Q"), _arm_looks(info)[0], text="label:N"
     )
     yield from _margins(info.coloured)
+
+
+def _brackets(found: pd.DataFrame, x: alt.X, color: alt.Color) -> Iterator[alt.Chart]:
+    """At the foot of the curves, a line for each arm: its break-even between measured points as a
+    bar, its likeliest place or its bound as a mark.
+    """
+    known = found.dropna(subset=["x", "x_low", "x_high"], how="all")
+    for number, (_, own) in enumerate(known.groupby("arm", sort=False)):
+        y = alt.Y(value=HEIGHT - FOOT * (number + 1))
+        yield from bars(own, x, ("x_low", "x_high"), y, color, strokeWidth=6, opacity=0.45)
+        yield from (mark.encode(x, y, color) for mark in break_even_marks(own))
+
+
+def _beyond(points: pd.DataFrame, span: Extent) -> Iterator[alt.Chart]:
+    """How many points lie above and below the axis of speed-ups, with an arrow each."""
+    for sign, outside, y in (
+        ("↑", points["speedup"] > span.high, 10),
+        ("↓", points["speedup"] < span.low, HEIGHT - 10),
+    ):
+        rows = pd.DataFrame({"text": [f"{sign} {outside.sum()} beyond"]} if outside.any() else {})
+        mark = alt.Chart(rows).mark_text(align="left", dx=6, fontSize=12, color=GREY)
+        yield mark.encode(alt.X(value=0), alt.Y(value=y), alt.Text("text:N"))
 
 
 def _rows(info: PanelInfo, *, links: bool) -> Layers:
@@ -453,7 +483,9 @@ def _point_marks(points: pd.DataFrame, *, links: bool) -> alt.Chart:
         title, form = COLUMNS[name].title, COLUMNS[name].chart_format
         if name != "tokens" or "prompt_tokens" not in known:  # they are the same
             hover[name] = (title, form) if form else title
-    mark = alt.Chart(with_links(points) if links else points).mark_point(filled=True, size=65)
+    mark = alt.Chart(with_links(points) if links else points).mark_point(
+        filled=True, size=65, clip=True
+    )
     return linked(
         mark.encode(
             # Panels share this scale: with the words of one panel alone it would give those of the

@@ -207,7 +207,8 @@ def panel_infos(
         **{name: shown[name].mask(open_ends) for name in ("speedup_low", "speedup_high")},
     )
     published = published_points(references, shown, axis)
-    ratios = [shown[name] for name in ("speedup", "speedup_low", "speedup_high", "theory")]
+    judged = shown if open_ends.all() else shown[~open_ends]
+    ratios = [judged[name] for name in ("speedup", "speedup_low", "speedup_high")]
     spans = (
         x_span(pd.concat([shown["x"], published["x"].astype(float)]), axis),
         y_span(*ratios, published["speedup"]),

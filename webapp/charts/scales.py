@@ -43,12 +43,11 @@ def x_span(values: pd.Series, axis: Axis = "tokens") -> Extent:
 
 
 def y_span(*columns: pd.Series) -> Extent:
-    """Symmetric around 1, so that twice as fast stands as far above the rule as half as fast stands
-    below it.
-    """
+    """Some room around the values and 1."""
     values = pd.concat([column.astype(float) for column in columns]).dropna()
-    most = max(1.05, *(max(value, 1 / value) for value in values)) ** 1.08
-    return Extent(1 / most, most)
+    low, high = min(0.97, *values), max(1.03, *values)
+    room = max((high / low) ** 0.06, 1.02)
+    return Extent(low / room, high * room)
 
 
 def x_scale(span: Extent, axis: Axis = "tokens") -> alt.Scale:

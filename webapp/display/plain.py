@@ -41,9 +41,15 @@ _TONES = {
 def heading(text: str) -> None:
     """The title of a page."""
     st.html(
-        f'<h1 style="{_LOOK}font-size: 1.75rem; font-weight: 600; line-height: 1.3; padding:'
+        f'<h1 style="{_LOOK}font-size: 1.25rem; font-weight: 400; line-height: 1.3; padding:'
         f' 0">{escape(text)}</h1>'
     )
+
+
+def headline(text: str) -> None:
+    """The answer of a page."""
+    look = "font-size: 1.5rem; font-weight: 600; padding: 0"
+    st.html(f'<h2 style="{_LOOK}{look}">{escape(text)}</h2>')
 
 
 def sentence(text: str, tone: Tone = "") -> None:

@@ -1,10 +1,8 @@
-"""Page: the answer of a sweep in one sentence, a card for each method, and the chart behind
-them.
+"""Page: the answer of a sweep in a headline, the curves behind it along tokens and GMACs, and a
+table of all arms.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from html import escape
 from typing import NamedTuple
 
 import pandas as pd
@@ -16,7 +14,7 @@ from store.rows.frames import rows_of
 from sweeps.analysis.labels import GAINS, Finding
 from sweeps.analysis.rows import ClaimRow
 from sweeps.model.flags import split_flags, wrong
-from sweeps.model.metrics import METRICS, MetricSpec
+from sweeps.model.metrics import MetricSpec
 from sweeps.number_format import AXIS_LABELS, count
 from sweeps.text.condition_text import (
     cautions,
@@ -28,48 +26,38 @@ from sweeps.text.condition_text import (
 from sweeps.text.curves import (
     CurveAnswer,
     answer_of_curve,
-    answer_of_curves,
     answer_of_points,
     axis_place,
     axis_span,
     break_even_cell,
-    merit_of,
+    break_even_headline,
+    headline_of_curves,
+    share_that_pays,
 )
-from sweeps.text.effects import effect_word
 from webapp import queries
 from webapp.charts import curves, panels
-from webapp.charts.panels import X_COLUMN, Panel, flagged
+from webapp.charts.panels import X_COLUMN, Panel, PanelInfo, flagged
+from webapp.charts.scales import x_span
 from webapp.display import links, plain, texts
 from webapp.display.arm_style import ArmStyle, arm_styles
 from webapp.display.axis_curves import Axis, curves_along, size_of
 from webapp.display.texts import PointRow
 from webapp.queries import Scope
 from webapp.widgets import filters
+from webapp.widgets.arm_table import ArmRow, arm_table
 from webapp.widgets.chart_block import draw_chart, offer_files
 from webapp.widgets.quality import QualityOfPoint, data_text
 from webapp.widgets.tables import point_table
-from webapp.widgets.words import running_strip, show_glossary
+from webapp.widgets.words import MEANING, running_strip
 from workers.methods import purpose
 from workers.methods.arm_labels import params_label
 
-# Drawn at once.
+# Streamlit would show a text below a constant: drawn at once,
 MAX_PANELS = 12
-_CARDS = (
-    "display:grid; grid-template-columns:repeat(auto-fit,minmax(16rem,1fr)); gap:1rem 2rem;"
-    " line-height:1.5"
-)
-
-
-@dataclass(frozen=True)
-class MethodCard:
-    """What the best arm of a method does."""
-
-    method: str
-    arm: str
-    headline: str
-    lines: list[str]
-    why: str
-    """The reason of the analysis for its break-even; empty where there is none."""
+# axes whose charts stand side by side,
+BESIDE: tuple[Axis, ...] = ("tokens", "gmacs")
+# and parameters of the address that other pages do not take.
+ON_THIS_PAGE = frozenset({"arm", "axis", "flagged", "references"})
 
 
 class PanelAnswers(NamedTuple):
@@ -113,20 +101,15 @@ def _curves(known: PanelAnswers) -> dict[str, CurveAnswer]:
     return found
 
 
-def answer_sentence(known: PanelAnswers) -> str:
-    """One sentence, the same as in the terminal's report of a sweep with this panel alone."""
+def best_arm(known: PanelAnswers) -> str:
+    """The best arm in about twelve words."""
     if known.curves:
-        return answer_of_curves(list(known.curves.values()))
+        return headline_of_curves(list(known.curves.values()))
     gains = [row for row in known.counted if _gain(row)]
     best = max(gains, key=lambda row: row.speedup_low or 0.0, default=None)
     if best is None:
-        return answer_of_points(len(known.counted), "")
-    found = texts.speed(best)
-    return answer_of_points(
-        len(known.counted),
-        f"{best.arm}, {found.numbers} in {METRICS[best.metric].label} ({effect_word(found)})"
-        f" against {best.against}",
-    )
+        return answer_of_points(len(known.counted), "").removesuffix(".")
+    return f"{best.arm} is {texts.speed(best).numbers} as fast"
 
 
 def measured_span(known: PanelAnswers) -> str:
@@ -144,21 +127,6 @@ def first_clear_tokens(known: PanelAnswers) -> int:
     return clear[0] if clear else tokens[-1]
 
 
-def method_cards(known: PanelAnswers, quality: Mapping[str, str]) -> list[MethodCard]:
-    """A card for each method, best first; `quality` has the cost in quality of arms in words, where
-    it is known.
-    """
-    families: dict[str, list[str]] = {}
-    for arm, (first, *_) in known.points.items():
-        families.setdefault(first.method, []).append(arm)
-    random = known.panel.about["weights"] == "random" and not quality
-    why = "not known, the weights are random" if random else "not measured in this sweep"
-    return [
-        _card(known, method, arms, quality.get(arms[0], f"quality: {why}"))
-        for method, arms in families.items()
-    ]
-
-
 def quality_words(points: pd.DataFrame, effects: pd.DataFrame, spec: MetricSpec) -> dict[str, str]:
     """The change in quality of each arm that was evaluated, with the data; `effects` are rows of
     the view `effect`.
@@ -173,47 +141,6 @@ def quality_words(points: pd.DataFrame, effects: pd.DataFrame, spec: MetricSpec)
         loss = texts.loss_phrase(conclude_quality(row, spec))
         words[row.arm] = f"{spec.label} {loss} on {data_text(row)}"
     return words
-
-
-def _card(known: PanelAnswers, method: str, arms: Sequence[str], quality: str) -> MethodCard:
-    arm = arms[0]
-    own, rows = known.points[arm], known.rows.get(arm, [])
-    single = known.panel.single(known.axis)
-    headline = texts.single_point(own[0]) if single else known.curves[arm].sentence
-    pairs = sorted({row.pairs or 0 for row in own})
-    span = " to ".join(f"{number:,}" for number in dict.fromkeys((pairs[0], pairs[-1])))
-    noted = ", flagged" if any(wrong(split_flags(row.flags)) for row in own) else ""
-    lines = [
-        *([] if single else _speeds(known, own, rows)),
-        f"{count(len(own), 'point')} of {span} pairs{noted}",
-        quality,
-        *([f"{count(len(arms) - 1, 'more arm')} below"] if len(arms) > 1 else []),
-    ]
-    role = purpose(method)
-    title = method if role == "optimisation" else f"{method} (a {role})"
-    return MethodCard(title, arm, headline, lines, rows[0].why if rows else "")
-
-
-def _speeds(known: PanelAnswers, points: Sequence[PointRow], rows: Sequence[ClaimRow]) -> list[str]:
-    """The first clear gain of a curve that pays from some point on, and the best speed-up; `points`
-    are in order along the axis.
-    """
-    unit = size_of(known.panel.points).token_unit
-    decided = [row for row in points if row.verdict not in texts.UNDECIDED]
-    best = (
-        max(decided, key=lambda row: row.speedup or 0.0)
-        if decided
-        else max(points, key=lambda row: row.pairs or 0)
-    )
-    chosen = {"best speed-up" if decided else "no speed-up yet": best}
-    first = next((row for row in points if _gain(row)), None)
-    if rows and merit_of(rows)[0] >= 2 and first is not None and first is not best:
-        chosen = {"first clear gain": first} | chosen
-    return [
-        f"{word}, at {axis_place(_at(row, known.axis), known.axis, unit)}:"
-        f" {texts.speed_numbers(row)}"
-        for word, row in chosen.items()
-    ]
 
 
 def _at(row: PointRow, axis: Axis) -> float:
@@ -241,54 +168,70 @@ def break_evens_by_runtime(known: PanelAnswers) -> pd.DataFrame | None:
     return pd.DataFrame.from_dict(cells, orient="index").rename_axis("runtime")
 
 
-def _show_answer(
-    panel: Panel,
-    condition: str,
-    axis: Axis,
-    scope: Scope,
-    styles: Mapping[str, ArmStyle],
-    *,
-    quality: Mapping[str, str] | None,
-) -> None:
-    """The sentence, what it was measured on, and the cards if the cost in quality is given."""
-    known, about = answers_of_panel(panel, axis), panel.about
-    plain.sentence(answer_sentence(known), "strong")
-    plain.sentence(
-        f"Measured on {condition} · {about['model']} · {measured_span(known)} · against"
-        f" {about['against']}",
-        "muted",
-    )
+def arm_rows(
+    known: PanelAnswers, styles: Mapping[str, ArmStyle], quality: Mapping[str, str], sweep: str
+) -> list[ArmRow]:
+    """The table's rows, best first; `quality` has the cost in quality of arms in words, where it is
+    known.
+    """
+    address = {key: st.query_params[key] for key in st.query_params if key not in ON_THIS_PAGE}
+    found = []
+    for arm, own in known.points.items():
+        role, last, rows = purpose(own[0].method), own[-1], known.rows.get(arm, [])
+        gains = next((row for row in rows if row.direction != "loses"), None)
+        flags = ", flagged" if any(wrong(split_flags(row.flags)) for row in own) else ""
+        found.append(
+            ArmRow(
+                label=arm,
+                role="" if role == "optimisation" else f"a {role}",
+                style=styles[arm],
+                curve=[
+                    (_at(row, known.axis), None if row.verdict in texts.UNDECIDED else row.speedup)
+                    for row in own
+                ],
+                claim=break_even_headline(rows, size_of(known.panel.points).token_unit),
+                sentence=known.curves[arm].sentence if known.curves else texts.single_point(last),
+                bracket=(gains.x_low, gains.x, gains.x_high) if gains else (None, None, None),
+                everywhere=bool(rows) and rows[0].verdict == "always",
+                last=f"{texts.speed_numbers(last)}{flags}"
+                if known.curves
+                else texts.single_point(last),
+                word=last.verdict or "",
+                quality=quality.get(arm, "not measured" if quality else ""),
+                why=links.page_link("explain", **address | {"sweep": sweep, "arm": arm}),
+                evidence=links.point_link(last.comparison_id, last.environment, last.host),
+            )
+        )
+    return found
+
+
+def _show_headline(known: PanelAnswers, condition: str) -> None:
+    """The answer, and what it was measured on."""
+    about = known.panel.about
+    plain.headline(best_arm(known))
+    claims = list(known.curves.values())
+    share = [share_that_pays(claims)] if len(claims) > 1 else []
+    where = [condition, str(about["model"]), measured_span(known), f"against {about['against']}"]
+    plain.sentence(" · ".join([*share, *where]), "muted")
+
+
+def _show_table(known: PanelAnswers, rows: Sequence[ArmRow], sweep: str) -> None:
+    """All arms, and the break-evens by runtime where there are several."""
+    places = [_at(row, known.axis) for row in known.counted]
+    unit = size_of(known.panel.points).token_unit
+    at = axis_place(max(places), known.axis, unit)
+    arm_table(rows, x_span(pd.Series(places), known.axis), at, AXIS_LABELS[known.axis].along)
     if (table := break_evens_by_runtime(known)) is not None:
         st.dataframe(table, placeholder="–")
-    if quality is None:
-        return
-    cards = [_card_html(card, styles[card.arm], scope) for card in method_cards(known, quality)]
-    st.html(f'<div style="{_CARDS}">{"".join(cards)}</div>')
     choose = links.page_link(
         "choose",
-        sweep=scope.sweep,
-        model=about["model"],
-        batch=about["batch_size"],
+        sweep=sweep,
+        model=known.panel.about["model"],
+        batch=known.panel.about["batch_size"],
         tokens=first_clear_tokens(known),
     )
     words = "Another number of tokens, or a limit on quality: choose an arm"
     st.html(f"<p>{plain.link(words, choose)}</p>")
-
-
-def _card_html(card: MethodCard, style: ArmStyle, scope: Scope) -> str:
-    """One card; all of its words are escaped."""
-    keys = [key for key in st.query_params if key not in {"arm", "axis", "flagged", "references"}]
-    address = {key: st.query_params[key] for key in keys}
-    why = links.page_link("explain", **address | {"sweep": scope.sweep, "arm": card.arm})
-    lines = "".join(f"<div>{escape(line)}</div>" for line in card.lines)
-    return (
-        f'<div style="border-left:4px solid {style.color}; padding-left:0.9rem;'
-        f' overflow-wrap:anywhere" title="{escape(card.why)}"><div style="opacity:.68;'
-        f' font-size:.875rem">{escape(card.method)}</div><div><b>{escape(card.arm)}</b></div><div'
-        f' style="font-size:1.1rem; margin:.15rem 0 .35rem">{escape(card.headline)}</div><div'
-        f' style="font-size:.875rem; opacity:.85">{lines}</div><div style="font-size:.875rem;'
-        f' margin-top:.25rem">{plain.link("Why?", why)}</div></div>'
-    )
 
 
 def _notes(found: Sequence[Panel], reading: Sequence[str], scope: Scope, axis: Axis) -> None:
@@ -310,7 +253,9 @@ def _notes(found: Sequence[Panel], reading: Sequence[str], scope: Scope, axis: A
         *slow_caution(row.host_speed for row in points),
     ):
         lines.append(f"{texts.typeset(texts.capitalised(line))}.")
-    plain.sentence("\n".join(lines), "muted")
+    with st.expander("How to read this"):
+        plain.sentence("\n".join(lines), "muted")
+        plain.sentence(MEANING, "muted")
 
 
 @st.fragment
@@ -327,9 +272,10 @@ def _show() -> None:
     running_strip()
     scope = filters.chosen_scope()
     timed, all_break_evens = queries.scope_points(scope)
-    top = st.container()
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        axis = filters.choose_axis(panels.curve_axes(timed, all_break_evens))
+    top, below = st.container(), st.container()
+    axes = panels.curve_axes(timed, all_break_evens)
+    with below, st.container(horizontal=True, vertical_alignment="bottom"):
+        axis = filters.choose_axis(axes)
         points, break_evens = curves_along(timed, all_break_evens, axis)
         if points.empty:
             plain.sentence("No point lies on a curve along this axis.")
@@ -348,52 +294,71 @@ def _show() -> None:
     for kind, spec in quality_metrics(points["kind"].iloc[0]):
         effects = queries.model_effects(scope, kind.name, spec.name)
         quality |= quality_words(points, effects, spec)
-    alone = timed.loc[~timed["comparison_id"].isin(points["comparison_id"]), "arm"].nunique()
+    infos: dict[Axis, list[PanelInfo]] = {}
+    # the mission's two axes stand side by side, the chosen one first
+    pair = sorted((each for each in axes if each in BESIDE), key=lambda each: each != axis)
+    for each in pair if axis in BESIDE else [axis]:
+        try:
+            infos[each] = list(
+                panels.panel_infos(
+                    *(*curves_along(timed, all_break_evens, each), each),
+                    styles=styles,
+                    by=by,
+                    show_flagged=show_flagged,
+                    references=beside,
+                    selected=selected,
+                )
+            )
+        except ValueError as problem:
+            infos[each] = []
+            if each == axis:
+                plain.sentence(f"{str(problem).capitalize()}.")
     with top:
+        for number, panel in enumerate(found[:MAX_PANELS]):
+            known = answers_of_panel(panel, axis)
+            _show_headline(known, panels.condition_words(panel, axis, hosts))
+            _show_charts(infos, panel, number)
+            if len(found) == 1:
+                _show_table(known, arm_rows(known, styles, quality, scope.sweep), scope.sweep)
+    with below:
+        if len(found) > MAX_PANELS:
+            plain.sentence(
+                f"{MAX_PANELS} of {len(found)} panels are shown; choose above to see the others."
+            )
+        alone = timed.loc[~timed["comparison_id"].isin(points["comparison_id"]), "arm"].nunique()
         if alone:
             plain.sentence(
                 f"{count(alone, 'more arm')} without a curve along {AXIS_LABELS[axis].along}:"
-                " another axis below shows them.",
+                " another axis shows them.",
                 "muted",
             )
-        for panel in found[:MAX_PANELS]:
-            condition = panels.condition_words(panel, axis, hosts)
-            words = quality if len(found) == 1 else None
-            _show_answer(panel, condition, axis, scope, styles, quality=words)
-    infos: list[panels.PanelInfo] = []
-    try:
-        infos += panels.panel_infos(
-            *(points, break_evens, axis),
-            styles=styles,
-            by=by,
-            show_flagged=show_flagged,
-            references=beside,
-            selected=selected,
-        )
-    except ValueError as problem:
-        plain.sentence(f"{str(problem).capitalize()}.")
-    for number, info in enumerate(infos[:MAX_PANELS]):
-        if len(infos) > 1:
-            plain.sentence(f"{info.title} · {info.condition}")
-        drawn = curves.draw_panel(info, links=True, width="container")
-        draw_chart(drawn, f"curves-{number}")
-        if info.strip is not None:
-            draw_chart(curves.draw_strip(info, "container"), f"strip-{number}")
-    if len(found) > MAX_PANELS:
-        plain.sentence(
-            f"{MAX_PANELS} of {len(found)} panels are shown; choose above to see the others."
-        )
-    _notes(found, [line for info in infos[:MAX_PANELS] for line in info.notes], scope, axis)
-    if infos:
-        listed = points if show_flagged else points[~doubtful]
-        offer_files(
-            lambda: curves.speedup_chart(infos),
-            name=f"speedup-{axis}",
-            data=listed,
-            scope_or_sweep=scope,
-        )
-        _points_as_table(listed)
-    show_glossary()
+        shown = infos[axis]
+        if shown:
+            listed = points if show_flagged else points[~doubtful]
+            offer_files(
+                lambda: curves.speedup_chart(shown),
+                name=f"speedup-{axis}",
+                data=listed,
+                scope_or_sweep=scope,
+            )
+            _points_as_table(listed)
+        _notes(found, [line for info in shown[:MAX_PANELS] for line in info.notes], scope, axis)
+
+
+def _show_charts(infos: Mapping[Axis, Sequence[PanelInfo]], panel: Panel, number: int) -> None:
+    """The curves of a panel along each axis, side by side; rows for one size fill the width."""
+    drawn = [
+        info
+        for own in infos.values()
+        for info in own
+        if list(map(str, info.panel.about.values())) == list(map(str, panel.about.values()))
+    ]
+    if any(info.strip is None for info in drawn):
+        drawn = drawn[:1]
+    for info, place in zip(drawn, st.columns(len(drawn)) if drawn else [], strict=True):
+        with place:
+            chart = curves.draw_panel(info, links=True, alone=True, width="container")
+            draw_chart(chart, f"{info.axis}-{number}")
 
 
 if __name__ == "__main__":

@@ -107,7 +107,14 @@ def choose_sweep(names: Sequence[str], default: str) -> tuple[str, list[str]]:
         seed_choices({"sweep": given if given and given in names else default})
     with st.container(horizontal=True, horizontal_alignment="right"):
         chosen = st.selectbox(
-            "Sweep", names, index=None, key="sweep", bind="query-params", required=True, width=300
+            "Sweep",
+            names,
+            index=None,
+            key="sweep",
+            bind="query-params",
+            required=True,
+            width=300,
+            label_visibility="collapsed",
         )
     return str(chosen or default), kept_notes("sweep", str(chosen or default))
 

@@ -61,6 +61,10 @@ MEANINGS = {
 }
 
 
+MEANING = "\n".join(f"{word}: {meaning}." for word, meaning in MEANINGS.items())
+"""All of them, a line each."""
+
+
 @kept
 def run_progress(engine: Any) -> list[runs.RunProgress]:
     """See `store.read.runs.run_progress`."""
@@ -130,4 +134,4 @@ def show_key(styles: Mapping[str, ArmStyle]) -> None:
 def show_glossary() -> None:
     """What the words of the pages mean, in a box that is closed at first."""
     with st.expander("Words"):
-        plain.sentence("\n".join(f"{word}: {meaning}." for word, meaning in MEANINGS.items()))
+        plain.sentence(MEANING)

@@ -1,0 +1,158 @@
+"""The table of arms below the curves: the curve of each in small, its break-even as a bar, its
+speed-up at the largest size, what it costs in quality, and where its evidence is.
+"""
+
+import math
+from collections.abc import Sequence
+from html import escape
+from typing import NamedTuple
+from urllib.parse import quote
+
+import streamlit as st
+
+from webapp.charts.scales import Extent
+from webapp.display import plain
+from webapp.display.arm_style import ArmStyle
+
+CURVE, BAR = (112, 26), (128, 12)
+"""Width and height in pixels of a small curve and of a bar."""
+TINTS = {"faster": "rgba(26,112,184,.14)", "slower": "rgba(194,80,12,.16)"}
+"""Of cells with a speed-up that is clear."""
+HEIGHT = 430
+"""Pixels of the table, in which more arms are scrolled."""
+STYLE = (
+    "<style>.arms{border-collapse:collapse;width:100%;font-size:.875rem}.arms th,.arms"
+    " td{text-align:left;padding:5px 18px 5px 6px;border:0;border-bottom:1px solid"
+    " rgba(128,133,145,.25);overflow-wrap:anywhere}.arms thead"
+    " th{font-weight:400;opacity:.75}.arms tbody th{font-weight:600;max-width:22rem}.arms"
+    " img{display:block}</style>"
+)
+
+
+class ArmRow(NamedTuple):
+    """What the table has of an arm."""
+
+    label: str
+    role: str
+    """Empty for an optimisation, else what it is."""
+    style: ArmStyle
+    curve: Sequence[tuple[float, float | None]]
+    """Places on the axis, each with its speed-up where that is known."""
+    claim: str
+    """The break-even in a cell; empty where one size was measured."""
+    sentence: str
+    """The same with its reasons."""
+    bracket: tuple[float | None, float | None, float | None]
+    """Where it begins to pay: low, likeliest, high."""
+    everywhere: bool
+    last: str
+    """The speed-up at the largest size, in words."""
+    word: str
+    quality: str
+    why: str
+    evidence: str
+    """Addresses of pages."""
+
+
+def arm_table(rows: Sequence[ArmRow], span: Extent, at: str, along: str) -> None:
+    """One row an arm, in order; `at` is the largest size in words, `span` that of the axis `along`
+    which curves and bars lie.
+    """
+    several = len({place for row in rows for place, _ in row.curve}) > 1
+    known = [value for row in rows for _, value in row.curve if value]
+    most = max((abs(math.log(value)) for value in known), default=0.0) or 1.0
+    qualities = any(row.quality for row in rows)
+    heads = [
+        "arm",
+        *(["speed-up", f"break-even, {along}"] if several else []),
+        f"at {at}",
+        *(["quality"] if qualities else []),
+        "",
+    ]
+    lines = [f"<tr>{''.join(f'<th scope=col>{escape(head)}</th>' for head in heads)}</tr>"]
+    body = []
+    for row in rows:
+        role = f' <span style="opacity:.7">({escape(row.role)})</span>' if row.role else ""
+        mark = f'<span style="color:{row.style.color}">▬</span>'
+        shown = [f"<th scope=row>{mark} {escape(row.label)}{role}</th>"]
+        if several:
+            shown.append(f"<td>{_curve(row, span, most)}</td>")
+            shown.append(
+                f'<td title="{escape(row.sentence)}">{_bar(row, span)}{escape(row.claim)}</td>'
+            )
+        tint = TINTS.get(row.word, "none")
+        shown.append(f'<td style="background:{tint}">{escape(row.last)}</td>')
+        if qualities:
+            shown.append(f"<td>{escape(row.quality)}</td>")
+        links = plain.link("Why?", row.why), plain.link("Evidence", row.evidence)
+        shown.append(f'<td style="white-space:nowrap">{" · ".join(links)}</td>')
+        body.append(f"<tr>{''.join(shown)}</tr>")
+    st.html(
+        f'{STYLE}<div tabindex=0 role=region aria-label="Arms"'
+        f' style="max-height:{HEIGHT}px;overflow:auto"><table class=arms><thead>{"".join(lines)}'
+        f"</thead><tbody>{''.join(body)}</tbody></table></div>"
+    )
+
+
+def _place(value: float, span: Extent, width: float) -> float:
+    """Pixels from the left, as the axis of the curves has it."""
+    low, high, at = (
+        (math.log(span.low), math.log(span.high), math.log(max(value, span.low)))
+        if span.low > 0
+        else (span.low, span.high, value)
+    )
+    return round(min(max((at - low) / (high - low), 0.0), 1.0) * width, 1)
+
+
+def _curve(row: ArmRow, span: Extent, most: float) -> str:
+    width, height = CURVE
+    middle = height / 2
+    points = [
+        f"{_place(at, span, width)},{middle - (middle - 3) * math.log(value) / most:.1f}"
+        for at, value in row.curve
+        if value
+    ]
+    dots = [
+        f'<circle cx="{point.split(",")[0]}" cy="{point.split(",")[1]}" r="1.8"/>'
+        for point in points
+    ]
+    return _drawing(
+        CURVE,
+        f'<line x1="0" x2="{width}" y1="{middle}" y2="{middle}" stroke="#808591"/><g'
+        f' fill="{row.style.color}">{"".join(dots)}</g><polyline points="{" ".join(points)}"'
+        f' fill="none" stroke="{row.style.color}" stroke-width="1.8"/>',
+    )
+
+
+def _bar(row: ArmRow, span: Extent) -> str:
+    """The bracket thick, where it pays thin, the likeliest place as a dot; nothing where it is not
+    known to pay.
+    """
+    low, likely, high = row.bracket
+    if high is None and not row.everywhere:
+        return ""
+    width, height = BAR
+    middle, color = height / 2, row.style.color
+    first = _place(span.low if low is None else low, span, width)
+    last = 0.0 if high is None else _place(high, span, width)
+    parts = [
+        f'<line x1="0" x2="{width}" y1="{middle}" y2="{middle}" stroke="#808591" opacity=".4"/>',
+        f'<line x1="{last}" x2="{width}" y1="{middle}" y2="{middle}" stroke="{color}"'
+        ' stroke-width="2"/>',
+    ]
+    if high is not None:
+        parts.append(
+            f'<line x1="{first}" x2="{last}" y1="{middle}" y2="{middle}" stroke="{color}"'
+            ' stroke-width="7" opacity=".45"/>'
+        )
+    if likely is not None:
+        at = _place(likely, span, width)
+        parts.append(f'<circle cx="{at}" cy="{middle}" r="3.5" fill="{color}"/>')
+    return _drawing(BAR, "".join(parts))
+
+
+def _drawing(size: tuple[int, int], parts: str) -> str:
+    """An image: the browser removes drawings that are part of a page's text."""
+    width, height = size
+    svg = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}">{parts}</svg>'
+    return f'<img alt="" width={width} height={height} src="data:image/svg+xml,{quote(svg)}">'
