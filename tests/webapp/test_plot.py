@@ -42,7 +42,7 @@ def test_svg(filled: str, tmp_path: Path) -> None:
     } <= words
     assert {
         "Patch tokens per image",
-        "GMACs of an image with the unmodified model (papers say GFLOPs)",
+        "GMACs of an image, unmodified (papers: GFLOPs)",
         "196",
         "1×",
     } <= words

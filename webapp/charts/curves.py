@@ -1,10 +1,10 @@
 """Speed-up charts for the app, `breakeven plot` and notebooks: the curves of a panel with their
-break-evens in a strip below, or rows for a panel with one size.
+break-evens at their foot, or rows for a panel with one size.
 """
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from textwrap import wrap
@@ -14,12 +14,11 @@ import altair as alt
 import pandas as pd
 
 from store.read.curves import label_hosts
-from sweeps.number_format import WHOLE, axis_value
-from sweeps.text.curves import break_even_cell
+from sweeps.analysis.rows import ClaimRow
+from sweeps.text.curves import break_even_cell, break_even_headline
 from webapp.charts import scales
 from webapp.charts.panels import (
     RUNTIME_GAIN,
-    WORDS_PX,
     PanelInfo,
     condition_words,
     rows_by_arm,
@@ -39,7 +38,7 @@ from webapp.charts.points import (
 from webapp.charts.scales import Extent
 from webapp.display import texts
 from webapp.display.arm_style import ArmStyle
-from webapp.display.axis_curves import Axis
+from webapp.display.axis_curves import size_of
 from webapp.display.columns import COLUMNS
 from webapp.display.links import POINT_KEY
 
@@ -52,14 +51,12 @@ UNDER = (
     f" on it pays. {RUNTIME_GAIN.capitalize()}: the unmodified model against the sweep's other"
     " baseline."
 )
-LEFT = 72
-"""Pixels left of the drawing in the curves and in the strip, so that both have the same axis below
-each other."""
 FOOT = 10
 """Pixels between break-evens above the axis of sizes."""
 SHORT, LINE_PX = 26, 15
-"""Letters of a label beside the end of a line, of which the strip has all; pixels between two such
-labels."""
+"""Letters of a label beside the end of a line; pixels between two such labels."""
+WORDS_PX = 15
+"""Height of a line of words below the curves."""
 SHAPES: Mapping[str, str] = {
     "faster": "triangle-up",
     "probably faster": "M0,-0.87L-1,0.87L1,0.87ZM0,-0.29L0.5,0.58L-0.5,0.58Z",
@@ -124,17 +121,14 @@ HOVER_PUBLISHED = {
     "batch_size": ("Batch", "d"),
     "speedup": ("Speed-up, published", ".3f"),
 }
-HEADING = (
-    "Break-even between measured points (bar) and its likeliest place; arrows: at most, or at least"
-)
 
 
 def speedup_chart(infos: Iterable[PanelInfo]) -> alt.VConcatChart:
     """Speed-up along an axis, one panel per model and condition, with the break-even of every arm
-    in a strip below it; see `webapp.charts.panels.panel_infos`.
+    in words below it; see `webapp.charts.panels.panel_infos`.
 
-    Speed-ups lie on a logarithmic axis symmetric around 1; x is logarithmic to base 2, but for the
-    share of MACs saved.
+    Speed-ups lie on a logarithmic axis; x is logarithmic to base 2, but for the share of MACs
+    saved.
     """
     return _configured(alt.vconcat(*map(_panel, infos), spacing=48))
 
@@ -163,27 +157,28 @@ def small_multiples(infos: Iterable[PanelInfo]) -> alt.VConcatChart:
 
 def _small(info: PanelInfo, names: Sequence[str]) -> alt.VConcatChart:
     """One of small multiples, with the `names` in which they differ as its title."""
-    claims, panel = rows_by_arm(info.panel.break_evens), info.panel
+    panel = info.panel
     title = scales.x_title(info.axis, panel.points, panel.metric.work)
-    rows = pd.DataFrame(
-        [
-            (arm, f"{arm}: {break_even_cell(claims[arm]).text}")
-            for arm in info.styles
-            if arm in claims
-        ],
-        columns=["arm", "words"],
+    curves = layered(*_curves(info, SMALL, links=False, title=title))
+    named = curves.properties(
+        width=SMALL, height=SMALL, title=" ".join(str(panel.about[name]) for name in names)
     )
-    words = alt.Chart(rows).mark_text(align="left", fontSize=12)
+    return _with_claims(info, named, SMALL, lambda rows: break_even_cell(rows).text)
+
+
+def _with_claims(
+    info: PanelInfo, curves: Layers, width: int, claim: Callable[[Sequence[ClaimRow]], str]
+) -> alt.VConcatChart:
+    """Curves with the break-even of each of their arms in words below."""
+    claims = rows_by_arm(info.panel.break_evens)
+    known = [(arm, f"{arm}: {claim(claims[arm])}") for arm in info.styles if arm in claims]
+    words = alt.Chart(pd.DataFrame(known, columns=["arm", "words"])).mark_text(
+        align="left", fontSize=12
+    )
     look = alt.Y("words:N", sort=None, axis=None), _arm_looks(info)[0]
-    return alt.vconcat(
-        layered(*_curves(info, links=False, title=title)).properties(
-            width=SMALL, height=SMALL, title=" ".join(str(panel.about[name]) for name in names)
-        ),
-        words.encode(alt.X(value=0), *look, text="words:N").properties(
-            width=SMALL, height=WORDS_PX * len(rows)
-        ),
-        spacing=6,
-    )
+    below = words.encode(alt.X(value=0), *look, text="words:N")
+    sized = below.properties(width=width, height=WORDS_PX * len(known))
+    return alt.vconcat(curves, sized, spacing=6)
 
 
 def stacked(charts: Sequence[alt.VConcatChart], title: str, subtitle: str = "") -> alt.VConcatChart:
@@ -198,9 +193,10 @@ def stacked(charts: Sequence[alt.VConcatChart], title: str, subtitle: str = "") 
 def _panel(info: PanelInfo) -> Any:
     title = _title(info.title, [info.condition, *info.notes])
     curves = draw_panel(info).properties(title=title)
-    if info.strip is None:
+    if info.single:
         return curves
-    return _apart(alt.vconcat(curves, draw_strip(info), spacing=30, bounds="flush"))
+    unit = size_of(info.panel.points).token_unit
+    return _apart(_with_claims(info, curves, WIDTH, lambda rows: break_even_headline(rows, unit)))
 
 
 def _title(title: str, texts: Sequence[str]) -> alt.TitleParams:
@@ -231,56 +227,16 @@ def _apart(chart: alt.VConcatChart) -> alt.VConcatChart:
     return made
 
 
-def draw_panel(
-    info: PanelInfo, *, links: bool = False, alone: bool = False, width: Width = WIDTH
-) -> Layers:
+def draw_panel(info: PanelInfo, *, links: bool = False, width: Width = WIDTH) -> Layers:
     """The curves of a panel, or its rows where there is one size; with `links` points lead to their
-    evidence; `alone` there is no strip below that has the numbers of their axis.
+    evidence.
     """
-    if info.strip is None:
-        return _sized(
-            _rows(info, links=links), width, ROW * (len(info.styles) + len(info.published))
-        )
+    if info.single:
+        rows = ROW * (len(info.styles) + len(info.published))
+        return _sized(_rows(info, links=links), width, rows)
     title = scales.x_title(info.axis, info.panel.points, info.panel.metric.work)
-    shown = layered(*_curves(info, links=links, title=title if alone else None), *_end_names(info))
-    return _sized(shown, width, HEIGHT)
-
-
-def draw_strip(info: PanelInfo, width: Width = WIDTH) -> Layers:
-    """The strip below the curves: for each arm its words in its colour behind its line, and below
-    them the interval of its break-even on the axis of the curves.
-    """
-    assert info.strip is not None
-    rows, points = info.strip, info.panel.points
-    color, dash = _arm_looks(info)
-    height = float(rows["end"].max())
-    found = _places(info, list(info.styles)).merge(rows[["arm", "words", "bar_y"]], on="arm")
-    down = alt.Scale(domain=[0, height], reverse=True, nice=False, zero=False)
-    bar = alt.Y("bar_y:Q", scale=down, axis=None)
-    title = scales.x_title(info.axis, points, info.panel.metric.work)
-    axis = scales.x_axis(info.axis, points["x"], title)
-    place = alt.X("x:Q", scale=scales.x_scale(info.spans[0], info.axis), axis=axis)
-    hover = tips({"words": "Break-even", "why": "Because"})
-    samples = alt.Chart(rows).mark_rule(strokeWidth=3)
-    words = alt.Chart(rows).mark_text(
-        align="left", baseline="top", dx=30, lineBreak="\n", fontSize=12, lineHeight=WORDS_PX
-    )
-    sample_y, words_y = (
-        alt.Y(f"{name}_y:Q", scale=down, axis=None) for name in ("sample", "words")
-    )
-    heading = alt.TitleParams(
-        HEADING, fontSize=12, fontWeight="normal", color=GREY, offset=6, anchor="start"
-    )
-    chart = layered(
-        *bars(found, place, ("x_low", "x_high"), bar, color, hover, strokeWidth=5, opacity=0.45),
-        *(mark.encode(place, bar, color, tooltip=hover) for mark in break_even_marks(found)),
-        *(mark.encode(place, bar, color) for mark in _bound_texts(found, info.axis)),
-        words.encode(alt.X(value=0), words_y, color, text="words:N"),
-        samples.encode(alt.X(value=0), alt.X2(value=22), sample_y, color, dash),
-        *_margins(info.coloured),
-        title=heading,
-    )
-    return _sized(chart, width, round(height))
+    curves = _curves(info, HEIGHT, links=links, title=title)
+    return _sized(layered(*curves, *_end_names(info)), width, HEIGHT)
 
 
 def _sized(chart: Layers, width: Width, height: int) -> Layers:
@@ -307,9 +263,9 @@ def _places(info: PanelInfo, arms: Sequence[str]) -> pd.DataFrame:
     return found.loc[found["arm"].isin(arms), ["arm", "axis", "x", "x_low", "x_high", "why"]]
 
 
-def _curves(info: PanelInfo, *, links: bool, title: str | None = None) -> Iterator[alt.Chart]:
-    """Noise floor, rule at 1, intervals as areas, lines, crossings as bands, points; `title` is
-    that of the axis along which they are. No line runs through a point whose verdict is open.
+def _curves(info: PanelInfo, height: int, *, links: bool, title: str) -> Iterator[alt.Chart]:
+    """Noise floor, rule at 1, intervals as areas, lines, break-evens at the foot, points; `title`
+    is that of the axis along which they are. No line runs through a point whose verdict is open.
     """
     points, (across, up) = info.panel.points, info.spans
     x_scale = scales.x_scale(across, info.axis)
@@ -349,8 +305,8 @@ def _curves(info: PanelInfo, *, links: bool, title: str | None = None) -> Iterat
         alt.Chart(bounded).mark_area(opacity=0.13, line=False).encode(x, *low, color),
         alt.Chart(coloured).mark_line(strokeWidth=2.2).encode(x, y, color, dash),
         ticked.encode(x, *low, color),
-        *_brackets(found, x, color),
-        *_beyond(points, up),
+        *_brackets(found, x, color, height),
+        *_beyond(points, up, height),
     )
     yield from (mark for mark in lines if len(mark.data))
     yield _point_marks(info.marked, links=links).encode(x, y, color)
@@ -364,25 +320,24 @@ def _end_names(info: PanelInfo) -> Iterator[alt.Chart]:
     yield ends.mark_text(align="left", dx=8, fontSize=12, fontWeight=600).encode(
         alt.X(value="width"), alt.Y("place:Q"), _arm_looks(info)[0], text="label:N"
     )
-    yield from _margins(info.coloured)
 
 
-def _brackets(found: pd.DataFrame, x: alt.X, color: alt.Color) -> Iterator[alt.Chart]:
+def _brackets(found: pd.DataFrame, x: alt.X, color: alt.Color, height: int) -> Iterator[alt.Chart]:
     """At the foot of the curves, a line for each arm: its break-even between measured points as a
     bar, its likeliest place or its bound as a mark.
     """
     known = found.dropna(subset=["x", "x_low", "x_high"], how="all")
     for number, (_, own) in enumerate(known.groupby("arm", sort=False)):
-        y = alt.Y(value=HEIGHT - FOOT * (number + 1))
+        y = alt.Y(value=height - FOOT * (number + 1))
         yield from bars(own, x, ("x_low", "x_high"), y, color, strokeWidth=6, opacity=0.45)
         yield from (mark.encode(x, y, color) for mark in break_even_marks(own))
 
 
-def _beyond(points: pd.DataFrame, span: Extent) -> Iterator[alt.Chart]:
+def _beyond(points: pd.DataFrame, span: Extent, height: int) -> Iterator[alt.Chart]:
     """How many points lie above and below the axis of speed-ups, with an arrow each."""
     for sign, outside, y in (
         ("↑", points["speedup"] > span.high, 10),
-        ("↓", points["speedup"] < span.low, HEIGHT - 10),
+        ("↓", points["speedup"] < span.low, height - 10),
     ):
         rows = pd.DataFrame({"text": [f"{sign} {outside.sum()} beyond"]} if outside.any() else {})
         mark = alt.Chart(rows).mark_text(align="left", dx=6, fontSize=12, color=GREY)
@@ -415,19 +370,6 @@ def _rows(info: PanelInfo, *, links: bool) -> Layers:
     )
 
 
-def _margins(coloured: Sequence[str]) -> Iterator[alt.Chart]:
-    """Invisible texts that give the curves and the strip the same room beside the drawing."""
-    longest = max((_short_label(arm) for arm in coloured), key=len, default="")
-    one = alt.Chart(pd.DataFrame({"margin": [longest]}))
-    top = alt.Y(value=0)
-    yield one.mark_text(align="left", dx=8, fontSize=12, fontWeight=600, opacity=0).encode(
-        alt.X(value="width"), top, text="margin:N"
-    )
-    yield one.mark_text(align="left", dx=-LEFT, fontSize=12, opacity=0, text=".").encode(
-        alt.X(value=0), top
-    )
-
-
 def _short_label(arm: str) -> str:
     return arm if len(arm) <= SHORT else f"{arm[: SHORT - 1]}…"
 
@@ -448,22 +390,6 @@ def line_ends(points: pd.DataFrame, arms: Sequence[str], span: Extent, height: i
                 places[above] += missing / 2
     inside = [math.exp(min(max(place, low), high)) for place in places]
     return pd.DataFrame({"arm": named, "place": inside, "label": list(map(_short_label, named))})
-
-
-def _bound_texts(found: pd.DataFrame, axis: Axis) -> Iterator[alt.Chart]:
-    """One-sided bounds in words, right of their arrows: `≤ 36`; for the strip, where each arm has a
-    row of its own.
-    """
-    one_sided = found[found["x"].isna() & (found["x_low"].isna() ^ found["x_high"].isna())]
-    for column, sign, outward in (("x_high", "≤", math.ceil), ("x_low", "≥", math.floor)):
-        known = one_sided.dropna(subset=[column])
-        values = [float(outward(value)) if axis in WHOLE else value for value in known[column]]
-        words = [f"{sign} {axis_value(value, axis)}" for value in values]
-        if len(known):
-            rows = alt.Chart(known.assign(x=known[column], bound=words))
-            yield rows.mark_text(
-                dx=10, align="left", baseline="middle", fontSize=12, fontWeight=600
-            ).encode(text="bound:N")
 
 
 def _point_marks(points: pd.DataFrame, *, links: bool) -> alt.Chart:

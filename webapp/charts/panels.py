@@ -4,7 +4,6 @@ their arms stand out, published points beside them, and all of it in words.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from textwrap import wrap
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -18,12 +17,7 @@ from sweeps.model.job import DENSE
 from sweeps.model.kinds import THREAD_FIELDS
 from sweeps.model.metrics import INTERVAL, METRICS, MetricSpec
 from sweeps.number_format import count
-from sweeps.text.curves import (
-    BREAK_EVEN_NOTE,
-    axis_place,
-    describe_break_even,
-    merit_of,
-)
+from sweeps.text.curves import BREAK_EVEN_NOTE, axis_place, merit_of
 from webapp.charts.scales import Extent, x_span, y_span
 from webapp.display import texts
 from webapp.display.arm_style import ArmStyle, arm_styles, label_arms
@@ -45,17 +39,11 @@ combination found gets a panel."""
 RUNTIME = ("runtime", "dtype", "attention", "kv_cache")
 """Columns that split the panels of a sweep with several runtimes."""
 RUNTIME_GAIN = "the runtime itself"
-MAX_IN_STRIP = 12
-"""Arms that the strip names and whose points are drawn, the best ones; of the others there are
-lines."""
+MAX_NAMED = 12
+"""Arms that are named and whose points are drawn, the best ones; of the others there are lines."""
 ALL_COLOURED = 6
 """Arms that are all drawn in colour; of more the best of each method."""
 MAX_COLOURED = 7
-STRIP_LETTERS = 78
-"""Of a line of words in the strip; longer ones wrap."""
-WORDS_PX, BAR_PX, GAP_PX = 15, 26, 9
-"""Height of a line of words, of the bar below them, and of the gap where there is no place to
-draw."""
 
 
 class Panel(NamedTuple):
@@ -100,8 +88,8 @@ class PanelInfo:
     marked: pd.DataFrame
     """The points of these arms, with their words."""
     published: pd.DataFrame
-    strip: pd.DataFrame | None
-    """Rows of `strip_rows`; `None` for a panel with one size, whose points are rows with words."""
+    single: bool
+    """Whether there is one size: the points are rows with words."""
 
     @property
     def selected(self) -> str | None:
@@ -225,7 +213,7 @@ def panel_infos(
         else:
             methods = dict(zip(panel.points["arm"], panel.points["method"], strict=True))
             coloured = emphasised_arms(ranked, methods, selected)
-            best = list(dict.fromkeys([*coloured, *ranked]))[: max(MAX_IN_STRIP, len(coloured))]
+            best = list(dict.fromkeys([*coloured, *ranked]))[: max(MAX_NAMED, len(coloured))]
             named = [arm for arm in ranked if arm in best]
         left_out = int(_belongs(hidden, panel.about).sum())
         notes = _notes(panel, axis, left_out, len(beside), one=len(coloured) == 1)
@@ -246,30 +234,8 @@ def panel_infos(
             coloured=coloured,
             marked=texts.explained(texts.with_words(panel.points[panel.points["arm"].isin(named)])),
             published=beside,
-            strip=None if panel.single(axis) else strip_rows(panel, named),
+            single=panel.single(axis),
         )
-
-
-def strip_rows(panel: Panel, arms: Sequence[str]) -> pd.DataFrame:
-    """A row for each arm: its `words`, such as `topk keep_rate=0.7: pays from 36 tokens on (30 to
-    41)`, in lines, and its places.
-
-    These are pixels from the top: `sample_y` of its line, `words_y`, `bar_y`, and `end`, where the
-    next arm begins.
-    """
-    unit = size_of(panel.points).token_unit
-    rows, top, known = [], 0.0, rows_by_arm(panel.break_evens)
-    for arm in arms:
-        own = known.get(arm, [])
-        text = f"{arm}: {describe_break_even(own, unit, brief=True)}"
-        lines = wrap(text, STRIP_LETTERS, break_long_words=True) or [text]
-        bar = top + WORDS_PX * len(lines)
-        drawn = any(end is not None for row in own for end in (row.x, row.x_low, row.x_high))
-        end = bar + (BAR_PX if drawn else GAP_PX)
-        places = {"sample_y": top + WORDS_PX / 2, "words_y": top, "bar_y": bar + 9, "end": end}
-        rows.append({"arm": arm, "words": "\n".join(lines), **places})
-        top = end
-    return pd.DataFrame(rows)
 
 
 def ranked_arms(points: pd.DataFrame, break_evens: pd.DataFrame) -> list[str]:

@@ -81,7 +81,7 @@ def x_title(axis: Axis, points: pd.DataFrame, work: str | None) -> str:
     """
     titles: Mapping[Axis, str] = {
         "tokens": size_of(points).tokens,
-        "gmacs": f"GMACs of {work} with the unmodified model (papers say GFLOPs)",
+        "gmacs": f"GMACs of {work}, unmodified (papers: GFLOPs)",
         "gmacs_saved": f"Share of the baseline's GMACs saved in {work}",
     }
     return titles[axis]

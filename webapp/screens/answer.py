@@ -353,11 +353,11 @@ def _show_charts(infos: Mapping[Axis, Sequence[PanelInfo]], panel: Panel, number
         for info in own
         if list(map(str, info.panel.about.values())) == list(map(str, panel.about.values()))
     ]
-    if any(info.strip is None for info in drawn):
+    if any(info.single for info in drawn):
         drawn = drawn[:1]
     for info, place in zip(drawn, st.columns(len(drawn)) if drawn else [], strict=True):
         with place:
-            chart = curves.draw_panel(info, links=True, alone=True, width="container")
+            chart = curves.draw_panel(info, links=True, width="container")
             draw_chart(chart, f"{info.axis}-{number}")
 
 
