@@ -100,7 +100,7 @@ def test_metrics_do_not_share_a_chart(url: str) -> None:
     assert "Dotted: if time followed the MACs of one output token" in text
     assert "Dotted: if time followed the MACs of a whole run" in drawn("time_per_char")
     assert "Dotted" not in str(stored.drawn_speedups(*generation(url, "tpot")).to_dict())
-    assert "GMACs of the prompt with the unmodified" in str(
+    assert "GMACs of the prompt, unmodified" in str(
         stored.drawn_speedups(*generation(url, "ttft"), "gmacs").to_dict()
     )
     assert "prompt tokens" in text.replace("\\n", " ")

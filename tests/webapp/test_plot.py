@@ -26,7 +26,7 @@ def test_png(filled: str, tmp_path: Path) -> None:
     head = out.read_bytes()[:24]
     assert head[:8] == b"\x89PNG\r\n\x1a\n"
     width, height = struct.unpack(">II", head[16:24])
-    assert 1700 < width < 2600
+    assert 1600 < width < 2600
     assert 1000 < height < 1700
 
 
