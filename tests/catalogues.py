@@ -1,9 +1,10 @@
-"""Writes what planning must know of timm's models: `python -m tests.catalogues`, ten
-minutes.
+"""Writes what planning must know of timm's models: `python -m tests.catalogues`, a quarter of an
+hour.
 
-`sweeps/geometry/vit_catalogue.json`: the geometry of each plain ViT. `variants.json`: the outputs
-of each and of its tagged weights, and how a tag's geometry differs. `unsupported.json`: all other
-models, by the reason why no token can be removed.
+`sweeps/geometry/vit_catalogue.json`: the geometry of each plain ViT, and of every other model with
+attention that runs its MACs and the reason why no token can be removed. `variants.json`: the
+outputs of each and of its tagged weights, and how a tag's geometry differs. `unsupported.json`: all
+other models by reason. `docs/models.md`: the same by module of timm.
 """
 
 import json
@@ -19,12 +20,15 @@ from timm.models.deit import VisionTransformerDistilled
 from timm.models.eva import Eva, EvaAttention, EvaBlock
 from timm.models.vision_transformer import Block, VisionTransformer
 from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
 
 import sweeps
-from sweeps.geometry.vit_catalogue import networks
+from sweeps.geometry.vit_catalogue import VARIANTS, networks
 from sweeps.model.method import Network
 from workers.training.train_vit import default_cfgs
 
+DOCUMENT = Path(__file__).parents[1] / "docs" / "models.md"
+BEGIN, END = "<!-- vision: python -m tests.catalogues -->", "<!-- end of vision -->"
 POOLINGS = ("token", "avg", "map")
 KINDS: Mapping[type, set[type]] = {
     VisionTransformer: {Block, Attention},
@@ -36,7 +40,8 @@ PLAIN = ("vision_transformer", "deit", "eva")
 """Modules of timm that define plain vision transformers."""
 CONVOLUTIONAL, HYBRID = "convolutional network", "hybrid of convolutions and attention"
 WINDOWED, HIERARCHICAL = "windowed attention", "hierarchical: tokens are pooled between stages"
-POSITIONS = "attention with relative or rotary positions (BEiT, EVA, DINOv3 style)"
+RELATIVE = "attention has a bias for each pair of places in the image"
+ENCODER = "encoder of a vision-language model, with rotary blocks of its own"
 MODULES: Mapping[str, str] = {
     CONVOLUTIONAL: (
         "byobnet convmixer convnext cspnet cspnext densenet dla dpn efficientnet fasternet focalnet"
@@ -55,7 +60,8 @@ MODULES: Mapping[str, str] = {
         " swin_transformer_v2_cr tiny_vit twins vision_transformer_sam"
     ),
     HIERARCHICAL: "coat hiera mvitv2 pit pvt_v2",
-    POSITIONS: "beit deepseek_vit gemma4_vit qwen3_vit vision_transformer_relpos",
+    RELATIVE: "beit vision_transformer_relpos",
+    ENCODER: "deepseek_vit gemma4_vit qwen3_vit",
     "class attention: the class token joins in the last blocks only": "cait",
     "gated positional attention": "convit",
     "two branches with patches of different sizes": "crossvit",
@@ -79,23 +85,54 @@ def meta(name: str) -> Any:
 
 
 def candidates() -> list[str]:
-    """The models that may be in the catalogue: all of timm's three modules that define plain vision
-    transformers, and our own.
+    """The models that may be in the catalogue: all of timm's but convolutional networks, and our
+    own.
     """
     return sorted(
-        {
-            *(name for module in PLAIN for name in timm.list_models(module=module)),
-            *default_cfgs,
-        }
+        name
+        for name in {*timm.list_models(), *default_cfgs}
+        if REASONS.get(module_of(name)) != CONVOLUTIONAL
     )
 
 
-def plain_geometry(name: str) -> Network | None:
-    """The geometry of one timm model, read from the model itself on the meta device; `None` if it
-    is not plain.
+def known_geometry(name: str) -> Network | None:
+    """What the catalogue holds of a model, read from the model itself on the meta device; `None`
+    where it does not run on a square image.
     """
-    model = meta(name)
-    return geometry_of(name, model) if is_plain(model) else None
+    model, bare = meta(name), name.partition(".")[0]
+    if is_plain(model):
+        return geometry_of(bare, model)
+    channels, height, width = model.pretrained_cfg["input_size"]
+    macs = counted_macs(model, (channels, height, width))
+    if macs is None or height != width:
+        return None
+    return Network(
+        name=bare,
+        patch=model.feature_info[0]["reduction"],
+        image_size=height,
+        refusal=reason(bare),
+        class_token=False,
+        prefix_tokens=0,
+        channels=channels,
+        fixed_macs=macs,
+    )
+
+
+def counted_macs(model: Any, shape: tuple[int, int, int]) -> int | None:
+    """MACs of one image in matrix products and convolutions, by torch's counter, with attention in
+    its parts; `None` where the model does not give logits.
+    """
+    model.eval().requires_grad_(requires_grad=False)
+    for part in model.modules():
+        if hasattr(part, "fused_attn"):
+            part.fused_attn = False
+    try:
+        with FlopCounterMode(display=False) as counter, torch.no_grad():
+            logits = model(torch.empty(1, *shape, device="meta"))
+    except Exception:  # whatever a model raises, it does not run
+        return None
+    two_dimensional = isinstance(logits, torch.Tensor) and logits.ndim == 2
+    return counter.get_total_flops() // 2 if two_dimensional else None
 
 
 def is_plain(model: Any) -> bool:
@@ -160,11 +197,16 @@ def linear_weights(module: nn.Module) -> int:
     return sum(layer.weight.numel() for layer in module.modules() if isinstance(layer, nn.Linear))
 
 
+def module_of(name: str) -> str:
+    """The module of timm that defines a model, or of ours."""
+    return str(timm.models.model_entrypoint(name).__module__).rpartition(".")[2]
+
+
 def reason(name: str) -> str:
     """Why a model of timm that is not in the catalogue is not. Raises `KeyError` for a module
     without a reason.
     """
-    module = timm.models.model_entrypoint(name).__module__.rpartition(".")[2]
+    module = module_of(name)
     if module not in PLAIN:
         return REASONS[module]
     blocks = meta(name).blocks
@@ -186,19 +228,19 @@ def variants() -> Iterator[tuple[str, dict[str, Any]]]:
     tagged = [
         name for name in timm.list_pretrained() if "." in name and name.partition(".")[0] in known
     ]
+    made: dict[tuple[Any, ...], Network | None] = {}
     for name in sorted({*known, *tagged}):
-        model = meta(name)
-        if not is_plain(model):
+        bare, config = known[name.partition(".")[0]], timm.models.get_pretrained_cfg(name)
+        outputs = meta(name).num_classes if config is None else config.num_classes
+        # of models that run dense alone nothing else of a tag changes sizes
+        key = (bare.name, outputs, config and config.input_size, bare.refusal is None and name)
+        if key not in made:
+            made[key] = known_geometry(name)
+        if (found := made[key]) is None or (found.refusal is None) != (bare.refusal is None):
             continue
-        bare = known[name.partition(".")[0]].model_dump()
-        own = geometry_of(bare["name"], model).model_dump()
-        yield (
-            name,
-            {
-                "classes": model.num_classes,
-                **{key: value for key, value in own.items() if value != bare[key]},
-            },
-        )
+        own, usual = found.model_dump(), bare.model_dump()
+        changed = {key: value for key, value in own.items() if value != usual[key]}
+        yield name, {"classes": outputs, **changed}
 
 
 def unsupported() -> dict[str, list[str]]:
@@ -211,9 +253,54 @@ def unsupported() -> dict[str, list[str]]:
 
 
 def catalogue() -> str:
-    """The geometry of every plain ViT as JSON, one model per line; takes about half a minute."""
-    found = {name: known for name in candidates() if (known := plain_geometry(name)) is not None}
-    return written({name: known.model_dump(exclude={"name"}) for name, known in found.items()})
+    """The geometry of every model as JSON, one per line; takes about seven minutes."""
+    return lines({name: known for name in candidates() if (known := known_geometry(name))})
+
+
+def lines(found: Mapping[str, Network]) -> str:
+    """JSON of models with what differs from a network's defaults."""
+    return written(
+        {
+            name: known.model_dump(exclude={"name"}, exclude_defaults=True)
+            for name, known in found.items()
+        }
+    )
+
+
+def document() -> str:
+    """What `docs/models.md` says of timm's models: counts, and a line for each of its modules."""
+    known, families = networks(), dict[str, list[str]]()
+    for name in sorted(set(known) - set(default_cfgs)):
+        families.setdefault(module_of(name), []).append(name)
+    tags = [name for name in timm.list_pretrained() if name.partition(".")[0] in known]
+    tags = [name for name in tags if name in json.loads(VARIANTS.read_text(encoding="utf-8"))]
+    removing = [name for name in tags if known[name].refusal is None]
+    candidate = [
+        name
+        for name in timm.list_pretrained()
+        if REASONS.get(module_of(name.partition(".")[0])) != CONVOLUTIONAL
+    ]
+    distinct = [
+        len({known[name].model_copy(update={"name": ""}) for name in names})
+        for names in (tags, removing)
+    ]
+    scored = sum(known[name].class_token for name in removing)
+    text = (
+        f"Of {len(candidate)} pretrained names of timm beyond convolutional networks, {len(tags)} run"
+        f" dense ({distinct[0]} different geometries), {len(removing)} of them with token reduction"
+        f" ({distinct[1]}). `topk` and `evit` score by the class token, which {scored} of these"
+        " have. A model that runs dense alone does so at the image size that it was made for.\n\n"
+        "| module of timm | models | pretrained names | token reduction |\n|---|---|---|---|\n"
+    )
+    for module, names in sorted(families.items()):
+        by_reason: dict[str | None, list[str]] = {}
+        for name in names:
+            by_reason.setdefault(known[name].refusal, []).append(name)
+        for why, same in by_reason.items():
+            weights = sum(name.partition(".")[0] in same for name in tags)
+            row = (module, str(len(same)), str(weights), why or "every method")
+            text += f"| {' | '.join(row)} |\n"
+    return text
 
 
 def written(rows: Mapping[str, Any]) -> str:
@@ -231,4 +318,7 @@ if __name__ == "__main__":
     (folder / "unsupported.json").write_text(
         written({key: " ".join(names) for key, names in unsupported().items()}), encoding="utf-8"
     )
-    (folder / "variants.json").write_text(written(dict(variants())), encoding="utf-8")
+    VARIANTS.write_text(written(dict(variants())), encoding="utf-8")
+    before, _, rest = DOCUMENT.read_text(encoding="utf-8").partition(BEGIN)
+    after = rest.partition(END)[2]
+    DOCUMENT.write_text(f"{before}{BEGIN}\n{document()}{END}{after}", encoding="utf-8")

@@ -1,19 +1,20 @@
-"""The vision transformers that a sweep may name: generated data, so that planning needs neither
-timm nor torch.
+"""The vision models that a sweep may name: generated data, so that planning needs neither timm nor
+torch.
 """
 
 import json
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from sweeps.errors import did_you_mean, nearest
 from sweeps.model.method import Network
 
-FILE = files("sweeps.geometry") / "vit_catalogue.json"
-VARIANTS = files("sweeps.geometry") / "variants.json"
-UNSUPPORTED = files("sweeps.geometry") / "unsupported.json"
+FOLDER = Path(__file__).parent
+FILE, VARIANTS, UNSUPPORTED = (
+    FOLDER / f"{name}.json" for name in ("vit_catalogue", "variants", "unsupported")
+)
 HUB = "timm/"
 """Before a name of timm: the same model, as the Hugging Face hub calls it."""
 
@@ -82,10 +83,7 @@ def not_known(model: str, known: list[str]) -> str:
         return f"{bare} has no weights with the tag {tag!r}{right}"
     for reason, names in json.loads(UNSUPPORTED.read_text(encoding="utf-8")).items():
         if bare in names.split():
-            return (
-                f"{bare} is not supported: {reason}; tokens can be removed from timm's plain vision"
-                " transformers only"
-            )
+            return f"{bare} is not supported: {reason}"
     near = None if "/" in bare else nearest(bare, known)
     forms = "a name of timm, such as vit_base_patch16_224, a folder (./DIR), or ORG/NAME of the hub"
     return f"unknown model {model!r}; " + (f"did you mean {near!r}?" if near else f"write {forms}")

@@ -106,30 +106,39 @@ class Network(FrozenModel):
     modality: ClassVar[Modality] = "vision"
     name: str
     patch: PositiveInt
+    """Pixels of a side of a patch; of a hierarchical model those of its first stage."""
     image_size: PositiveInt
     """The size the model was made for; any multiple of `patch` is possible."""
-    depth: PositiveInt
-    width: PositiveInt
-    heads: PositiveInt
-    head_dim: PositiveInt
+    refusal: str | None = None
+    """Why no token can be removed. The model then runs dense and at `image_size` alone, has no
+    blocks here, and `fixed_macs` are all of its MACs."""
+    depth: NonNegativeInt = 0
+    width: NonNegativeInt = 0
+    heads: NonNegativeInt = 0
+    head_dim: NonNegativeInt = 0
     class_token: bool = True
     prefix_tokens: NonNegativeInt = 1
     """Class, distillation and register tokens together: never dropped, never merged."""
     rotary: bool = False
     """Whether queries and keys are turned by the place of their token (RoPE)."""
     channels: int = 3
-    attention_macs_per_token: int
+    attention_macs_per_token: int = 0
     """Weights of qkv, projection (and gate): one MAC each for every token."""
-    mlp_macs_per_token: int
+    mlp_macs_per_token: int = 0
     pool_macs_per_token: int = 0
     fixed_macs: int = 0
     """Head and whatever else does not depend on the number of tokens, per image."""
 
     def patch_tokens(self, image_size: ImageSize) -> int:
         """Patch tokens of an image. Raises `ValueError` unless its sides are multiples of the patch
-        size.
+        size, or those of the one size that a model runs at.
         """
         height, width = image_shape(image_size)
+        if self.refusal is not None and (height, width) != (self.image_size, self.image_size):
+            raise ValueError(
+                f"image_size {image_size}: {self.name} runs at {self.image_size} alone"
+                f" ({self.refusal})"
+            )
         if height % self.patch or width % self.patch:
             sides = [
                 [(side + up) // self.patch * self.patch for side in (height, width)]
@@ -156,6 +165,8 @@ class Network(FrozenModel):
         Matrix products only: patch embedding, qkv, QK^T, AV, projection, MLP, pooling and head.
         `final` is the number of tokens that leave the last block (default: those its MLP saw).
         """
+        if self.refusal is not None:
+            return self.fixed_macs
         attn_dim = self.heads * self.head_dim
         total = (
             self.channels * self.patch**2 * self.width * self.patch_tokens(image_size)

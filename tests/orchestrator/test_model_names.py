@@ -51,10 +51,6 @@ def test_hub_names_and_tags(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("model", "problem"),
     [
-        (
-            "swin_tiny_patch4_window7_224",
-            "swin_tiny_patch4_window7_224 is not supported: windowed attention",
-        ),
         ("timm/convnext_tiny.fb_in1k", "convnext_tiny is not supported: convolutional network"),
         (
             "vit_base_patch16_224.mea",

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
+import torch
 from torch import Tensor, nn
 
 from sweeps.model.condition import EXPORTED, INT8, Condition, Dtype, ImageSize, image_shape
@@ -49,6 +50,11 @@ class VisionArm(PreparedArm):
 
     def step(self) -> object:
         return self.model(self.x)
+
+    @property
+    def described(self) -> bool:
+        """Whether the blocks of the model are known, so that tokens can be counted in them."""
+        return self.network.refusal is None
 
     @property
     def captured_bytes(self) -> int:
@@ -116,7 +122,12 @@ def prepare_vision(
     synchronise(condition.device)
     with compile_limit(job, condition):
         start = time.perf_counter()
-        if isinstance(model, OneGraph):
+        if loaded.network.refusal is not None:
+            with torch.inference_mode():
+                logits = model(inputs[key])
+            tokens = loaded.network.patch_tokens(condition.pixels)
+            seen = Trace(len(logits), (), tokens)
+        elif isinstance(model, OneGraph):
             logits, seen = model(inputs[key]), None
         else:
             logits, seen = traced_forward(model, inputs[key])
@@ -144,7 +155,8 @@ def build_vision(loaded: VisionModel, condition: Condition, arm: Arm) -> nn.Modu
     shared = cast_shared(loaded.model, DTYPES[own.dtype])
     guard(shared)
     model = clone_shared(shared)
-    if (shape := image_shape(own.pixels)) != tuple(model.patch_embed.img_size):
+    described = loaded.network.refusal is None
+    if described and (shape := image_shape(own.pixels)) != tuple(model.patch_embed.img_size):
         model.set_input_size(shape)
     for part in model.modules():
         if hasattr(part, "fused_attn"):

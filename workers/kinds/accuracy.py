@@ -6,7 +6,7 @@ Shapes: B images, L blocks, N tokens, D channels, K classes of the data.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -378,7 +378,10 @@ def divergence(baseline_BK: Tensor, arm_BK: Tensor) -> Tensor:
 def _forward(arm: VisionArm, x_BCHW: Tensor) -> BatchOutput:
     """One forward; where memory does not suffice, of either half."""
     try:
-        with features(arm.model) as found:
+        collected: AbstractContextManager[list[Features]] = nullcontext([])
+        if arm.described:
+            collected = features(arm.model)
+        with collected as found:
             logits_BK = arm.model(x_BCHW)
         return BatchOutput(logits_BK.double(), found[0] if found else None)
     except torch.OutOfMemoryError:
@@ -426,6 +429,9 @@ def _images(job: Job) -> tuple[Images, str | None]:
 
 def _batch_size(device: str, arms: Sequence[VisionArm]) -> int:
     """Images per forward: a power of two that suits the arm with the most tokens."""
-    tokens = max(block.attention for arm in arms for block in arm.trace.blocks)
+    tokens = max(
+        max((block.attention for block in arm.trace.blocks), default=arm.trace.final)
+        for arm in arms
+    )
     wanted = max(1, TOKENS_AT_ONCE[device] // tokens)
     return min(LARGEST_BATCH, 1 << wanted.bit_length() - 1)

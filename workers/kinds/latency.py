@@ -108,7 +108,7 @@ class LatencyKind(TimedKind[VisionArm]):
 
     @contextmanager
     def observed(self, arm: VisionArm) -> Iterator[None]:
-        with count_forwards(arm.model) as seen:
+        with count_forwards(arm.model, blocks=arm.described) as seen:
             self.counted[arm.index] = [*self.counted.get(arm.index, ()), seen]
             yield
 
@@ -170,7 +170,7 @@ class LatencyKind(TimedKind[VisionArm]):
         with (
             peak_memory(device, arm.captured_bytes) as memory,
             measured_energy(device) as spent,
-            count_forwards(arm.model) as counted,
+            count_forwards(arm.model, blocks=arm.described) as counted,
         ):
             called = repeat(device, arm.step, self.energy_s, MEMORY_FORWARDS)
         sound = consistent(counted, called, arm.condition.batch_size)

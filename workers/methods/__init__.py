@@ -109,6 +109,10 @@ def stack_refusal(arm: Arm, network: AnyNetwork) -> str | None:
     """Why the arm's stack cannot run on this network, or `None`."""
     names = [step.method for step in arm.stack]
     steps = list(zip(names, resolve(arm, network.modality), strict=True))
+    if isinstance(network, Network) and network.refusal is not None:
+        removing = (name for name, (_, params) in steps if params.amounts)
+        why = f"no token of {network.name} can be removed: {network.refusal}"
+        return next((f"{name}: {why}" for name in removing), None)
     reducing = [name for name, (method, params) in steps if _reduces(method, params, network)]
     if len(reducing) > 1:
         return (

@@ -233,9 +233,9 @@ def traced_forward(model: nn.Module, x_BCHW: Tensor) -> tuple[Tensor, Trace]:
 
 
 @contextmanager
-def count_forwards(model: nn.Module) -> Iterator[Forwards]:
+def count_forwards(model: nn.Module, *, blocks: bool = True) -> Iterator[Forwards]:
     """Count the forwards of `model` and their images by a hook on its first block (on the whole
-    model if compiled or captured).
+    model if compiled or captured, or without `blocks`).
     """
     seen = Forwards()
 
@@ -243,7 +243,7 @@ def count_forwards(model: nn.Module) -> Iterator[Forwards]:
         seen.forwards += 1
         seen.images += args[0].shape[0]
 
-    watched = model if isinstance(model, OneGraph) else _blocks(model)[0]
+    watched = _blocks(model)[0] if blocks and not isinstance(model, OneGraph) else model
     with watched.register_forward_pre_hook(count):
         yield seen
 

@@ -33,7 +33,7 @@ class VisionModel:
     """
 
     model: Any
-    """A `timm.models.vision_transformer.VisionTransformer`."""
+    """A `VisionTransformer` or `Eva` of timm, or another of its models, which runs dense."""
     network: Network
 
 
@@ -72,23 +72,20 @@ def load_vision(condition: Condition, device: torch.device | None = None) -> Vis
     checkpoint = None if condition.weights in NAMED_WEIGHTS else Path(condition.weights)
     outputs = None if checkpoint is None else _outputs(checkpoint)
     options: dict[str, Any] = {} if outputs is None else {"num_classes": outputs}
+    if network.refusal is None:
+        options["img_size"] = image_shape(condition.pixels)
     if device is not None and device.type == "meta":
         options["device"] = device
     with torch.random.fork_rng(devices=[]), torch.inference_mode(mode=False):
         torch.manual_seed(condition.seed)
-        model: Any = timm.create_model(
-            condition.model,
-            pretrained=pretrained,
-            img_size=image_shape(condition.pixels),
-            **options,
-        )
+        model: Any = timm.create_model(condition.model, pretrained=pretrained, **options)
     if condition.weights == recipes.TRAINED:
         _read_weights(model, trained(condition.model))
     elif checkpoint is not None:
         _read_weights(model, checkpoint)
     if outputs is not None and (made_for := classes(condition.model)) is not None:
         heads = 2 if isinstance(model, VisionTransformerDistilled) else 1
-        more = (outputs - made_for) * network.width * heads
+        more = (outputs - made_for) * (network.width or model.num_features) * heads
         network = network.model_copy(update={"fixed_macs": network.fixed_macs + more})
     return VisionModel(model.eval().to(device or torch.device(condition.device)), network)
 

@@ -253,12 +253,12 @@ _FORMATS = (("4", 0.5), ("awq", 0.5), ("gptq", 0.25), ("8", 1), ("16", 2), ("hal
 
 @cache
 def catalogue_network(model: str) -> Network | None:
-    """The vision transformer that a name means: of timm, or as papers write it (`DeiT-S`,
-    `ViT-L/16`).
+    """The vision transformer with known blocks that a name means: of timm, or as papers write it
+    (`DeiT-S`, `ViT-L/16`).
     """
     bare = model.strip().rpartition("timm/")[2]
     for name in (bare, bare.partition(".")[0]):
-        if name in networks():
+        if name in networks() and networks()[name].refusal is None:
             return networks()[name]
     short = _SHORT.fullmatch(bare.lower())
     if short is None:

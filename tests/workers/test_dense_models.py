@@ -1,0 +1,124 @@
+"""Models whose tokens cannot be removed: they run dense, at their own size, with every runtime, and
+methods are refused with the true reason.
+"""
+
+from itertools import chain
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from sweeps.geometry.vit_catalogue import networks
+from sweeps.model.condition import Condition
+from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol, Step
+from tests.catalogues import module_of
+from tests.workers.tiny_vits import calm
+from workers import methods
+from workers.arms.vision import build_vision
+from workers.errors import Unsupported
+from workers.models.vision import load_vision
+from workers.run import run
+
+calm = pytest.fixture(autouse=True)(calm)
+TOO_LARGE = "eva02_enormous_patch14_clip_224"
+"""17 GB of weights."""
+SWIN = "swin_tiny_patch4_window7_224"
+
+
+def smallest() -> dict[str, str]:
+    """The model with the fewest MACs of each module that has models which run dense alone."""
+    found: dict[str, str] = {}
+    for name, known in sorted(networks().items(), key=lambda item: -item[1].fixed_macs):
+        if known.refusal is not None and name != TOO_LARGE:
+            found[module_of(name)] = name
+    return found
+
+
+def check_runs(name: str) -> None:
+    """The logits of two images are finite and independent, and the MACs are the counted ones."""
+    network = networks()[name]
+    condition = Condition(model=name, image_size=network.image_size, attention="eager")
+    loaded = load_vision(condition, torch.device("cpu"))
+    loaded.model.requires_grad_(requires_grad=False)
+    for parameter in loaded.model.parameters():  # some heads are all zeros at first
+        parameter.add_(torch.randn(parameter.shape), alpha=0.01)
+    model = build_vision(loaded, condition, DENSE)
+    x = torch.randn(2, network.channels, network.image_size, network.image_size)
+    together = model(x)
+    assert together.isfinite().all()
+    assert not torch.equal(together[0], together[1])
+    with torch.inference_mode(mode=False), torch.no_grad():
+        one = x[:1].clone()
+        with FlopCounterMode(display=False) as counter:
+            alone = model(one)
+    tolerance = 1e-3 * float(together.abs().max())
+    torch.testing.assert_close(together[:1], alone, rtol=0, atol=tolerance)
+    assert network.fixed_macs == network.macs(network.image_size, ())
+    assert network.refusal is not None
+    if "recurrent" not in network.refusal:  # whose products on a CPU the counter does not see
+        assert counter.get_total_flops() // 2 == network.fixed_macs
+    fused = build_vision(loaded, condition.model_copy(update={"attention": "sdpa"}), DENSE)
+    torch.testing.assert_close(fused(x), together, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("module", ["swin_transformer", "beit"])
+def test_smallest_of_a_family_runs(module: str) -> None:
+    check_runs(smallest()[module])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", smallest())
+def test_smallest_of_every_family_runs(module: str) -> None:
+    check_runs(smallest()[module])
+
+
+def test_a_job() -> None:
+    """A dense job of a hierarchical model is timed and counted; an arm that would remove tokens is
+    refused with the reason, and a control that removes none runs.
+    """
+    tome = Arm(stack=(Step(method="tome", params={"r": 2}),))
+    slowed = Arm(stack=(Step(method="slowed", params={"fraction": 0.5}),))
+    job = Job(
+        condition=Condition(model=SWIN, image_size=224),
+        arms=(DENSE, tome, slowed),
+        pairs=(Pair(0, 1), Pair(0, 2)),
+        protocol=Protocol(pairs_min=2, pairs_max=2, budget_s=0.01),
+    )
+    outcome = run(job, pass_seconds=0.01)
+    (failure,) = outcome.failures
+    assert "windowed attention" in failure.message
+    assert [each.arm for each in outcome.arms] == [0, 2]
+    dense = outcome.arms[0]
+    assert dense.gmacs == networks()[SWIN].fixed_macs / 1e9
+    assert (dense.flags, dense.tokens, dense.trace) == ((), 3136, ())
+
+
+@pytest.mark.parametrize("name", methods.of_modality("vision"))
+def test_every_method_that_removes_tokens_is_refused(name: str) -> None:
+    """Planning gives the true reason, without torch, whatever the parameters."""
+    method = methods.of_modality("vision")[name]
+    for params in chain(method.EXAMPLES, (method.NEUTRAL,)):
+        arm = Arm(stack=(Step(method=name, params=params.model_dump(mode="json")),))
+        reason = methods.stack_refusal(arm, networks()[SWIN])
+        if name == "slowed":
+            assert reason is None
+        else:
+            assert reason == f"{name}: no token of {SWIN} can be removed: windowed attention"
+
+
+def test_another_size_is_refused() -> None:
+    """Its layers are made for one size, and no MACs are known at another."""
+    with pytest.raises(Unsupported, match="runs at 224 alone"):
+        load_vision(Condition(model=SWIN, image_size=256), torch.device("cpu"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("runtime", ["openvino", "onnxruntime"])
+@pytest.mark.parametrize("name", [SWIN, "hiera_tiny_224", "beit_base_patch16_224"])
+def test_other_engines(name: str, runtime: str) -> None:
+    """Exported models give eager's logits; the export itself compares them."""
+    pytest.importorskip(runtime, reason="the extra `runtimes` is not installed")
+    # the exporter to ONNX knows attention over four dimensions only, and Hiera has five
+    condition = Condition(model=name, image_size=224, runtime=runtime, attention="eager")
+    model = build_vision(load_vision(condition, torch.device("cpu")), condition, DENSE)
+    assert model(torch.randn(1, 3, 224, 224)).isfinite().all()
