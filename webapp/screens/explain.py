@@ -308,16 +308,14 @@ def _fit_lines(largest: PointRow, costs: CostModelRow | None, scope: Scope) -> I
 
 def _savings(own: pd.DataFrame, scope: Scope, color: str) -> None:
     """Reached, free and promised."""
-    free = own["ceiling"].notna().any()
-    st.subheader(f"Speed-up: reached, {'free, ' if free else ''}promised", anchor=False)
-    plain.sentence(
-        f"Bars: {INTERVAL} interval. Promised: if time followed MACs. {_ceiling_words(own)}",
-        "muted",
-    )
     prompts = own["prompt_tokens"].notna().any()
     title = "Tokens of the prompt" if prompts else "Patch tokens per image"
     chart = draw_points(saving_info(texts.with_enough_pairs(own), title, color))
     show_chart(chart, name="savings", data=own, scope_or_sweep=scope)
+    plain.sentence(
+        f"Bars: {INTERVAL} interval. Promised: if time followed MACs. {_ceiling_words(own)}",
+        "muted",
+    )
 
 
 def _ceiling_words(own: pd.DataFrame) -> str:
@@ -530,12 +528,13 @@ def _show() -> None:
     sides = sides_of(profiled(scope), rows[0].arm_id, rows[0].baseline_id)
     audited = int(queries.panels(scope.sweep)["points"].sum())
 
-    plain.sentence(f"{arm} against {rows[0].against}", "strong")
+    plain.headline(f"{arm} against {rows[0].against}")
     curves = curves[curves["axis"] == "tokens"]
     for claims in rows_by_arm(curves).values():
         unit = token_unit(rows[0])
         sentence = f"Break-even along {unit}: {describe_break_even(claims, unit)}."
         plain.sentence(texts.typeset(sentence))
+    _savings(own, scope, color)
     measured = texts.point_rows(points)
     peaks = measured_peaks(*{(row.environment, row.host) for row in measured})
     if (reached := peak_share(measured, peaks)) is not None:
@@ -547,7 +546,6 @@ def _show() -> None:
     plain.sentence("\n".join(map(texts.typeset, _fit_lines(rows[-1], costs, scope))))
     if audited <= MAX_AUDITED:
         _what_to_do(audit_report(scope.sweep), arm)
-    _savings(own, scope, color)
     if costs is not None:
         _cost_model(own, costs, curves, scope, color)
     if sides:
