@@ -26,7 +26,7 @@ MAX_CODE_TOKENS = {
     "workers": 114_000,
     "store": 82_000,
     "orchestrator": 62_500,
-    "webapp": 58_100,
+    "webapp": 58_600,
 }
 """Of the Python files of each folder, without comments, docstrings and layout; raising one needs a
 line in CHANGELOG."""

@@ -1,6 +1,6 @@
 """Charts of the page Explain as Vega-Lite: rows, orders, hollow points, and what is refused."""
 
-from dataclasses import replace
+from dataclasses import MISSING, fields, replace
 from typing import Any
 
 import pandas as pd
@@ -20,8 +20,11 @@ from webapp.charts.explain import (
     roofline_info,
     saving_info,
     wall_chart,
+    waterfall_chart,
+    waterfall_rows,
 )
 from webapp.charts.points import draw_points
+from webapp.display.texts import PointRow
 
 NAN = float("nan")
 TEXTS = (
@@ -51,6 +54,47 @@ def test_every_class_of_time_has_a_colour() -> None:
     assert {name for names in CLASSES_OF_TIME.values() for name in names.values()} <= set(
         CLASS_COLORS
     )
+
+
+def a_point(**known: Any) -> PointRow:
+    named = (each for each in fields(PointRow) if each.default is MISSING)
+    return PointRow(**{each.name: "" for each in named} | known)
+
+
+@pytest.mark.parametrize(
+    ("ceiling", "expected"),
+    [
+        (
+            None,
+            [
+                ("baseline", 0, 4),
+                ("saved, if time followed MACs", 4, 2),
+                ("not explained by MACs", 2, 3.2),
+                ("arm", 0, 3.2),
+            ],
+        ),
+        (
+            1.6,
+            [
+                ("baseline", 0, 4),
+                ("saved, if time followed MACs", 4, 2),
+                ("fewer tokens save less than their MACs", 2, 2.5),
+                ("the method itself", 2.5, 3.2),
+                ("arm", 0, 3.2),
+            ],
+        ),
+    ],
+)
+def test_a_waterfall_leads_from_one_time_to_the_other(
+    ceiling: float | None, expected: list[tuple[str, float, float]]
+) -> None:
+    """Each step begins where the one before ended; without a promise there is none."""
+    row = a_point(baseline_ms=4.0, arm_ms=3.2, promised=2.0, ceiling=ceiling)
+    found = waterfall_rows(row, "#123456")
+    assert list(zip(found["label"], found["start"], found["end"], strict=True)) == expected
+    assert found["words"].iloc[1] == "−2 ms"
+    assert waterfall_chart(found).to_dict()["layer"][0]["encoding"]["x2"] == {"field": "end"}
+    assert waterfall_rows(a_point(baseline_ms=4.0, arm_ms=3.2), "#123456").empty
 
 
 def test_bars_of_the_wall() -> None:

@@ -11,7 +11,9 @@ import pandas as pd
 from sweeps.analysis.rows import CostModelRow
 from sweeps.model.profile import Peaks
 from webapp.charts.points import (
+    BLUE,
     GREY,
+    ORANGE,
     SIDE_COLORS,
     Extra,
     Layers,
@@ -27,6 +29,7 @@ from webapp.charts.points import (
 )
 from webapp.charts.scales import Extent, row_axis, row_step, y_span
 from webapp.display.links import POINT_KEY
+from webapp.display.texts import PointRow
 
 SAVING_COLORS = {"reached": SIDE_COLORS["arm"], "free": "#00795a", "promised": GREY}
 """`reached`: measured; `free`: the same tokens cut for nothing, measured; `promised`: by MACs
@@ -94,6 +97,46 @@ def saving_info(
             "ratio": ("Speed-up", ".3f"),
         },
     )
+
+
+def waterfall_rows(row: PointRow, color: str) -> pd.DataFrame:
+    """From the time of the baseline to that of the arm, in ms: `label`, `start`, `end`, `words` and
+    `color` of each step.
+
+    Steps are what the MACs promise, what the same tokens cost beyond that where they were cut for
+    nothing, and the rest. Empty where a time or the promise is not known.
+    """
+    base, arm, promised = row.baseline_ms, row.arm_ms, row.promised
+    if not (base and arm and promised):
+        return pd.DataFrame()
+    stops = [("saved, if time followed MACs", base / promised)]
+    if row.ceiling:
+        stops.append(("fewer tokens save less than their MACs", base / row.ceiling))
+    stops.append(("the method itself" if row.ceiling else "not explained by MACs", arm))
+    steps = [("baseline", 0.0, base, f"{base:.3g} ms", SIDE_COLORS["baseline"])]
+    at = base
+    for label, end in stops:
+        tone = BLUE if end < at else ORANGE
+        steps.append((label, at, end, f"{end - at:+.3g} ms".replace("-", "−"), tone))
+        at = end
+    steps.append(("arm", 0.0, arm, f"{arm:.3g} ms", color))
+    return pd.DataFrame(steps, columns=["label", "start", "end", "words", "color"])
+
+
+def waterfall_chart(rows: pd.DataFrame) -> Layers:
+    """The steps of `waterfall_rows`, one below the other."""
+    y = row_axis(alt.Y, list(rows["label"]))
+    axis = alt.Axis(title="Time of a forward, ms", tickCount=8)
+    x = alt.X("start:Q", axis=axis, scale=alt.Scale(zero=True))
+    color = alt.Color("color:N", scale=None)
+    bar = alt.Chart(rows).mark_bar(height=18).encode(x, alt.X2("end:Q"), y, color)
+    ends = rows.assign(start=rows[["start", "end"]].max(axis=1))
+    words = (
+        alt.Chart(ends)
+        .mark_text(align="left", dx=6, fontSize=12, color=GREY)
+        .encode(x, y, text="words:N")
+    )
+    return layered(bar, words).properties(height=row_step(list(rows["label"])))
 
 
 def cost_info(

@@ -55,6 +55,8 @@ from webapp.charts.explain import (
     roofline_info,
     saving_info,
     wall_chart,
+    waterfall_chart,
+    waterfall_rows,
 )
 from webapp.charts.panels import rows_by_arm
 from webapp.charts.points import SIDE_COLORS, draw_points
@@ -306,6 +308,21 @@ def _fit_lines(largest: PointRow, costs: CostModelRow | None, scope: Scope) -> I
         yield f"It {text[text.index('predicts') :] if 'predicts' in text else text}."
 
 
+def _waterfall(rows: Sequence[PointRow], scope: Scope, color: str) -> None:
+    """From the baseline's time to the arm's at one size, the largest by default."""
+    sizes = {f"{row.tokens:,.0f}": row for row in rows if not waterfall_rows(row, color).empty}
+    if not sizes:
+        return
+    last = list(sizes)[-1]
+    chosen = (
+        st.select_slider("Tokens", list(sizes), last, key="size", bind="query-params", width=420)
+        if len(sizes) > 1
+        else last
+    )
+    found = waterfall_rows(sizes.get(str(chosen), sizes[last]), color)
+    show_chart(waterfall_chart(found), name="waterfall", data=found, scope_or_sweep=scope)
+
+
 def _savings(own: pd.DataFrame, scope: Scope, color: str) -> None:
     """Reached, free and promised."""
     prompts = own["prompt_tokens"].notna().any()
@@ -534,6 +551,7 @@ def _show() -> None:
         unit = token_unit(rows[0])
         sentence = f"Break-even along {unit}: {describe_break_even(claims, unit)}."
         plain.sentence(texts.typeset(sentence))
+    _waterfall(rows, scope, color)
     _savings(own, scope, color)
     measured = texts.point_rows(points)
     peaks = measured_peaks(*{(row.environment, row.host) for row in measured})
