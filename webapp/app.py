@@ -75,6 +75,7 @@ def _drawing_loaded(screen: Screen) -> Iterator[None]:
 
 
 def _run(page: st.Page, needs: str) -> None:
+    st.set_page_config(page_title=f"{page.title} · Breakeven")
     found = queries.measured_sweeps()
     if not found:
         _nothing("The store holds no sweep.", known=False)
@@ -86,6 +87,7 @@ def _run(page: st.Page, needs: str) -> None:
         heading, choice = st.columns([3, 1], vertical_alignment="bottom")
         with choice:
             sweep, notes = filters.choose_sweep(names, default)
+        st.set_page_config(page_title=f"{page.title} · {sweep}")
         with heading:
             plain.heading(next(row["question"] for row in found if row["name"] == sweep) or sweep)
         for note in notes:

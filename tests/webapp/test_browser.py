@@ -28,7 +28,7 @@ TOPK = "topk+keep_rate%3D0.5"
 DEIT = "model=deit_tiny_patch16_224"
 PAGES = {
     "?sweep=quickstart": ("filled", "not shown to pay at any point measured, 4 to 196 tokens", 2),
-    f"explain?sweep=explained&arm={TOPK}": ("explained", "Audit of this sweep", 7),
+    f"explain?sweep=explained&arm={TOPK}": ("explained", "Audit of this sweep", 8),
     "accuracy?sweep=accurate": ("accurate", "Corrupted images", 4),
     "language?sweep=lengths": ("lengths", "Stacks and their parts", 3),
     "compare?by=environment": ("sides", "2 of 10 common questions differ", 1),
@@ -107,6 +107,7 @@ def test_the_answer_stands_on_the_first_screen(app: str, browser: Browser) -> No
     assert headline["y"] < tokens["y"] == gmacs["y"] < 450
     assert tokens["x"] + tokens["width"] <= gmacs["x"]
     assert table["y"] < 900
+    assert page.title() == "Answer · quickstart"
     page.close()
 
 
