@@ -73,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     plot = commands.add_parser("plot", help="draw a sweep's speed-ups into a file")
     plot.add_argument("name", help="name of the sweep")
     plot.add_argument(
-        "-o", "--out", type=Path, required=True, help="file to write: .png, .svg or .html"
+        "-o", "--out", type=Path, required=True, help="file to write: .png, .svg, .pdf or .html"
     )
     axes = ["tokens", "gmacs", "gmacs_saved", "both"]
     plot.add_argument(

@@ -1,4 +1,4 @@
-"""The chart of a sweep as a PNG, SVG or self-contained HTML file, drawn without a browser and
+"""The chart of a sweep as a PNG, SVG, PDF or self-contained HTML file, drawn without a browser and
 without the network.
 """
 
@@ -17,7 +17,7 @@ from webapp.display import texts
 from webapp.display.axis_curves import Axis
 
 Axes = Literal["tokens", "gmacs", "gmacs_saved", "both"]
-FileFormat = Literal["png", "svg", "html"]
+FileFormat = Literal["png", "svg", "pdf", "html"]
 Chart = (
     alt.Chart
     | alt.LayerChart
@@ -54,7 +54,7 @@ def save_plot(
     """
     found = [form for form in get_args(FileFormat) if f".{form}" == out.suffix.lower()]
     if not found:
-        raise PlotError(f"{out}: this extension is not a known format; use .png, .svg or .html")
+        raise PlotError(f"{out}: this extension is not a known format; use .png, .svg, .pdf or .html")
     chart = figure(
         name, axes=axes, metric=metric, url=url, show_flagged=show_flagged, references=references
     )
@@ -132,9 +132,9 @@ def render_chart(chart: Chart, form: FileFormat) -> bytes:
     """
     with alt.data_transformers.enable("default", max_rows=None):
         on_white = chart.properties(background="white", padding=20)
-        if form == "png":
+        if form in {"png", "pdf"}:
             picture = BytesIO()
-            on_white.save(picture, format="png", scale_factor=2)
+            on_white.save(picture, format=form, scale_factor=2 if form == "png" else 1)
             return picture.getvalue()
         omit_empty_rows(on_white)
         text = StringIO()

@@ -30,6 +30,15 @@ def test_png(filled: str, tmp_path: Path) -> None:
     assert 1000 < height < 1700
 
 
+def test_pdf(filled: str, tmp_path: Path) -> None:
+    """One page of vectors."""
+    out = tmp_path / "chart.pdf"
+    assert drawn(out, filled) == 0
+    content = out.read_bytes()
+    assert content.startswith(b"%PDF-")
+    assert content.count(b"/Type /Page\n") + content.count(b"/Type/Page\n") == 1
+
+
 def test_svg(filled: str, tmp_path: Path) -> None:
     """The SVG holds title, question, device, units and verdicts as text."""
     out = tmp_path / "chart.svg"
@@ -62,7 +71,7 @@ def test_html_needs_no_network(filled: str, tmp_path: Path) -> None:
     "wrong",
     [
         ("quikstart", "x.png", "did you mean quickstart"),
-        ("quickstart", "x.pdf", "use .png, .svg or .html"),
+        ("quickstart", "x.tif", "use .png, .svg, .pdf or .html"),
         ("quickstart", "missing/x.svg", "No such file or directory"),
     ],
     ids=["unknown sweep", "unknown format", "no such folder"],
