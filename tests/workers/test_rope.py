@@ -13,6 +13,7 @@ from tests.catalogues import geometry_of
 from tests.workers.tiny_vits import ROTARY, calm, images, small, small_network
 from workers import methods
 from workers.arms.vision import build_vision
+from workers.models.exported import Exported
 from workers.models.share_weights import clone_shared
 from workers.models.vision import VisionModel
 from workers.token_reduction.patch_vit import Rope, fit
@@ -158,3 +159,16 @@ def test_a_kernel_that_cannot_is_refused():
     reason = methods.stack_refusal(arm, small_network("dinov3"))
     assert reason is not None
     assert "does not pass on rotary embeddings" in reason
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("runtime", ["openvino", "onnxruntime"])
+@pytest.mark.parametrize("rule", [None, "mean_position"])
+@pytest.mark.parametrize("make", ROTARY)
+def test_other_engines_look_embeddings_up(make, rule, runtime):
+    """Exported, merged tokens have the embeddings that eager's have; the export compares logits."""
+    pytest.importorskip(runtime, reason="the extra `runtimes` is not installed")
+    model = FOUND["tome"].apply(small(make), FOUND["tome"].Params(r=4, rope=rule))
+    exported = Exported(model, runtime)
+    torch.testing.assert_close(exported(images(1)), model(images(1)), rtol=1e-3, atol=1e-3)
+    assert exported.difference < 1e-4
