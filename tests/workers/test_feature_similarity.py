@@ -2,6 +2,8 @@
 for an image.
 """
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -12,6 +14,7 @@ from workers.kinds.accuracy import (
     feature,
     features,
 )
+from workers.methods.vision import hquota
 
 
 def test_diversity_by_hand() -> None:
@@ -71,3 +74,15 @@ def test_features_of_every_make(make: str) -> None:
     torch.testing.assert_close(
         feature(tokens, sizes, model), feature(copies, None, model), rtol=1e-5, atol=1e-6
     )
+
+
+@pytest.mark.parametrize("make", ["average", "eva", "eva02", "dinov3", "rope_mixed"])
+@pytest.mark.parametrize("params", [{"r": 3}, {"r": 3, "place": "around"}])
+def test_features_of_merged_tokens(make: str, params: dict[str, Any]) -> None:
+    """Every block has a feature, whatever it passes on: sizes, places or groups."""
+    model = hquota.apply(small(make), hquota.Params.model_validate(params))
+    with torch.inference_mode(), features(model) as found:
+        model(torch.randn(2, 3, 40, 40))
+    (seen,) = found
+    assert seen.blocks_LBD.shape == (4, 2, 48)
+    assert seen.blocks_LBD.isfinite().all()

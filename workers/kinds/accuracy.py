@@ -65,7 +65,9 @@ def features(model: nn.Module) -> Iterator[list[Features]]:
     found: list[Features] = []
 
     def look(_: nn.Module, __: object, result: Any) -> None:
-        x_BND, size_BN1 = result[:2] if isinstance(result, tuple) else (result, None)
+        x_BND, passed_on = result[:2] if isinstance(result, tuple) else (result, None)
+        # of tokens that are merged around the attention only groups are passed on
+        size_BN1 = passed_on if isinstance(passed_on, Tensor) else None
         seen.append(feature(x_BND, size_BN1, trunk))
         if len(seen) == len(trunk.blocks):
             found.append(Features(torch.stack(seen), diversity(x_BND)))
