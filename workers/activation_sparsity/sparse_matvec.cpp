@@ -42,22 +42,36 @@ inline int32_t magnitude(float value) {
     return std::min(bits & 0x7fffffff, 0x7f800000);
 }
 
+// The next eight rows are fetched meanwhile: rows are active in no order that the processor could foresee, and without that it reads two
+// thirds as fast.
+//
 // sum[c] += value[j] * weight[index[j], c] for c in [0, width).
 template <typename W>
 void add_rows(const float* value, const int32_t* index, int64_t count, const W* weight, int64_t outputs, int64_t width,
               float* __restrict sum) {
     const auto row = [=](int64_t j) { return weight + (index ? static_cast<int64_t>(index[j]) : j) * outputs; };
+    constexpr int64_t LINE = 64 / sizeof(W);  // columns of a cache line
     int64_t j = 0;
     for (; j + 8 <= count; j += 8) {
         const W *r0 = row(j), *r1 = row(j + 1), *r2 = row(j + 2), *r3 = row(j + 3);
         const W *r4 = row(j + 4), *r5 = row(j + 5), *r6 = row(j + 6), *r7 = row(j + 7);
         const float v0 = value[j], v1 = value[j + 1], v2 = value[j + 2], v3 = value[j + 3];
         const float v4 = value[j + 4], v5 = value[j + 5], v6 = value[j + 6], v7 = value[j + 7];
+        const auto add = [=](int64_t begin, int64_t end) {
 #pragma omp simd
-        for (int64_t c = 0; c < width; ++c) {
-            sum[c] += (v0 * widen(r0[c]) + v1 * widen(r1[c])) + (v2 * widen(r2[c]) + v3 * widen(r3[c])) +
-                      ((v4 * widen(r4[c]) + v5 * widen(r5[c])) + (v6 * widen(r6[c]) + v7 * widen(r7[c])));
+            for (int64_t c = begin; c < end; ++c) {
+                sum[c] += (v0 * widen(r0[c]) + v1 * widen(r1[c])) + (v2 * widen(r2[c]) + v3 * widen(r3[c])) +
+                          ((v4 * widen(r4[c]) + v5 * widen(r5[c])) + (v6 * widen(r6[c]) + v7 * widen(r7[c])));
+            }
+        };
+        const W* next[8];
+        for (int64_t i = 0; i < 8; ++i) next[i] = row(std::min(j + 8 + i, count - 1));
+        int64_t c = 0;
+        for (; c + LINE <= width; c += LINE) {
+            for (const W* ahead : next) __builtin_prefetch(ahead + c);
+            add(c, c + LINE);
         }
+        add(c, width);
     }
     for (; j < count; ++j) {
         const W* r = row(j);
