@@ -132,6 +132,8 @@ def fuse(
         for name, norm in zip(parts.norms, before, strict=True):
             replace(layer, name, UnitNorm(norm.eps))
     replace(fused, parts.final_norm, UnitNorm(final.eps))
+    head.weight = nn.Parameter(head.weight.contiguous(), requires_grad=False)
+    head._buffers.clear()
     replace(fused, parts.head, head)
     fused.config.tie_word_embeddings = False
     add_adapters(fused, parts, exact)
@@ -184,7 +186,9 @@ def lay_out(model: nn.Module) -> nn.Module:
         for names in parts.readers:
             for name in names:
                 weight_IO, bias_O = architectures.matrix_and_bias(layer.get_submodule(name))
-                replace(layer, name, architectures.linear(weight_IO.contiguous(), bias_O))
+                replace(
+                    layer, name, architectures.linear(weight_IO.contiguous(), bias_O, weight_IO.t())
+                )
     return made
 
 

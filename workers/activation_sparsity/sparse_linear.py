@@ -224,6 +224,8 @@ class RowSkippingLinear(nn.Module):
     dense product.
     """
 
+    dense_OI: Tensor | None
+
     def __init__(
         self,
         weight_IO: Tensor,
@@ -231,8 +233,12 @@ class RowSkippingLinear(nn.Module):
         mask: SharedInputMask,
         counters: SparsityCounters,
         route: Route | None,
+        *,
+        dense_OI: Tensor | None = None,
     ) -> None:
+        """`dense_OI`: the same weights for dense products, in another order in memory."""
         super().__init__()
+        self.register_buffer("dense_OI", dense_OI, persistent=False)
         self.weight_IO = nn.Parameter(weight_IO, requires_grad=False)
         self.bias_O = None if bias_O is None else nn.Parameter(bias_O, requires_grad=False)
         self.inputs, self.outputs = weight_IO.shape
@@ -246,7 +252,8 @@ class RowSkippingLinear(nn.Module):
             or counters.sequences * counters.length > 1
             or x.numel() != self.inputs
         ):
-            return nn.functional.linear(self._prepared(x), self.weight_IO.t(), self.bias_O)
+            dense_OI = self.weight_IO.t() if self.dense_OI is None else self.dense_OI
+            return nn.functional.linear(self._prepared(x), dense_OI, self.bias_O)
         y_O, read = self.mask.product(x, self.place)
         self.counters.calls[self.route] += 1
         self.counters.count(self.inputs * self.outputs, read * self.outputs)
@@ -308,20 +315,30 @@ def skip(
                 # An expert reads its own tokens only.
                 own = name if parts.experts and place > 1 else key
                 mask = masks.setdefault(own, SharedInputMask(rule, rotation_DD))
-                weight_IO, bias_O = architectures.matrix_and_bias(layer.get_submodule(name))
+                part = layer.get_submodule(name)
+                weight_IO, bias_O = architectures.matrix_and_bias(part)
                 route = None if kernel is None else select_route(kernel, weight_IO, rule.kept)
-                linear = RowSkippingLinear(weight_IO, bias_O, mask, counters, route)
+                dense_OI = getattr(part, "dense_OI", None)
+                linear = RowSkippingLinear(
+                    weight_IO, bias_O, mask, counters, route, dense_OI=dense_OI
+                )
                 architectures.replace(layer, name, linear)
         if parts.experts:
             cast(Experts, layer.get_submodule(parts.experts)).gathered = counters.gathered
         if "adapter" in dict(layer.named_children()) and kernel in ("auto", "cpp"):
             # An adapter reads every input; this dense product uses all cores for it, which torch's
             # may not.
-            weight_IO, _ = architectures.matrix_and_bias(layer.get_submodule("adapter"))
+            adapter = layer.get_submodule("adapter")
+            weight_IO, _ = architectures.matrix_and_bias(adapter)
             if unfit("cpp", weight_IO) is None:
                 every = SharedInputMask(InputRule(len(weight_IO)))
                 layer.adapter = RowSkippingLinear(
-                    weight_IO, None, every, SparsityCounters(0.0), "cpp"
+                    weight_IO,
+                    None,
+                    every,
+                    SparsityCounters(0.0),
+                    "cpp",
+                    dense_OI=getattr(adapter, "dense_OI", None),
                 )
     made.register_forward_pre_hook(counters.enter, with_kwargs=True)
     return dataclasses.replace(

@@ -308,13 +308,20 @@ def matrix_and_bias(module: nn.Module) -> tuple[Tensor, Tensor | None]:
     return weight_IO, None if bias is None else bias.detach()
 
 
-def linear(weight_IO: Tensor, bias_O: Tensor | None) -> nn.Linear:
-    """A `Linear` that uses this tensor, in memory as [inputs, outputs], without a copy."""
+def linear(weight_IO: Tensor, bias_O: Tensor | None, dense_OI: Tensor | None = None) -> nn.Linear:
+    """A `Linear` that uses this tensor, in memory as [inputs, outputs], without a copy.
+
+    On a CPU a bfloat16 one also has `dense_OI`, the same in memory as [outputs, inputs]: oneDNN
+    would reorder the weights in each product with several tokens.
+    """
     with torch.device("meta"):
         made = nn.Linear(weight_IO.shape[0], weight_IO.shape[1], bias=bias_O is not None)
     made.weight = nn.Parameter(weight_IO.t(), requires_grad=False)
     if bias_O is not None:
         made.bias = nn.Parameter(bias_O, requires_grad=False)
+    if weight_IO.device.type == "cpu" and weight_IO.dtype == torch.bfloat16:
+        dense_OI = weight_IO.t() if dense_OI is None else dense_OI
+        made.register_buffer("dense_OI", dense_OI.contiguous(), persistent=False)
     return made
 
 
