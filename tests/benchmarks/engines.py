@@ -7,9 +7,10 @@ jobs of both kinds in turns: how far an engine changes its neighbours.
 """
 
 import argparse
-from statistics import geometric_mean, median, quantiles
+from statistics import median
 
 import numpy as np
+from scipy.stats import sem, t
 
 from sweeps.model.condition import Condition, Overrides, Runtime
 from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol
@@ -19,7 +20,6 @@ from tests.benchmarks.ratios import column, restart_with_default_threads
 from workers.run import run
 
 ENGINES: tuple[Runtime, ...] = ("openvino", "onnxruntime")
-VISITS = 6
 
 
 def measured(job: Job, turn: int) -> Outcome:
@@ -33,10 +33,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=5)
     parser.add_argument("--size", type=int, default=128, help="pixels")
+    parser.add_argument("--visits", type=int, default=10, help="of each job")
     given = parser.parse_args()
     restart_with_default_threads()
     condition = Condition(model="deit_small_patch16_224", image_size=given.size)
-    protocol = Protocol(pairs_min=30, pairs_max=30, budget_s=60, passes=VISITS)
+    protocol = Protocol(pairs_min=30, pairs_max=30, budget_s=60, passes=given.visits)
     engines = [Arm(overrides=Overrides(runtime=engine)) for engine in ENGINES]
     arms = (DENSE, Arm(replicate=1), *engines)
     pairs = tuple(Pair(0, index) for index in range(1, len(arms)))
@@ -48,8 +49,8 @@ def main() -> None:
     ratios: dict[str, list[float]] = {str(arm): [] for arm in (DENSE, *engines)}
     for number in range(given.jobs):
         visits = []
-        for visit in range(VISITS):
-            turn = number * VISITS + visit
+        for visit in range(given.visits):
+            turn = number * given.visits + visit
             beside = measured(mixed, turn).samples
             assert beside is not None
             table, columns = np.asarray(beside.seconds), np.asarray(beside.arms)
@@ -59,17 +60,15 @@ def main() -> None:
                 assert own is not None
                 ratio = median(column(own, 0)) / median(column(beside, index))
                 ratios[str(arms[index])].append(ratio)
-        found = pool_visits(visits, range(VISITS)).speedup
+        found = pool_visits(visits, range(given.visits)).speedup
         print(
             f"job {number + 1}: equal arms {found.value:.4f} ±{found.half_width:.2%},"
             f" {found.verdict()}"
         )
     for name, found_ratios in ratios.items():
-        low, _, high = quantiles(found_ratios, n=4)
-        print(
-            f"{name}: alone over beside the others {geometric_mean(found_ratios):.4f}, half of the visits"
-            f" from {low:.4f} to {high:.4f}"
-        )
+        logs = np.log(found_ratios)
+        half = t.ppf(0.9975, len(logs) - 1) * sem(logs)
+        print(f"{name}: alone over beside the others {np.exp(logs.mean()):.4f} ±{half:.2%}")
 
 
 if __name__ == "__main__":
