@@ -38,6 +38,9 @@ _TYPED_SIGNATURES = {
     for suffix in _SUFFIXES.values()
 }
 REPETITIONS = 15
+COLD_BYTES = 1 << 26
+"""Written before each product that is timed: decoding reads other matrices before it comes back to
+one, so that no cache holds its rows."""
 MIN_SPEEDUP = 1.25
 """The first route that can run is used unless another is this many times as fast, so that noise
 does not separate an arm from its control."""
@@ -271,9 +274,11 @@ def _fastest(possible: tuple[Route, ...], weight_IO: Tensor, kept: int, threads:
     if key not in _FOUND:
         x_I = torch.linspace(-1, 1, weight_IO.shape[0]).to(weight_IO.dtype)
         active = largest(x_I, kept)
+        others = torch.empty(COLD_BYTES, dtype=torch.uint8)
         seconds: dict[Route, float] = dict.fromkeys(possible, float("inf"))
         for _ in range(REPETITIONS):
             for route in possible:
+                others.zero_()
                 start = time.perf_counter()
                 product(route, active, weight_IO, None)
                 seconds[route] = min(seconds[route], time.perf_counter() - start)
