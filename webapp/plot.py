@@ -54,7 +54,9 @@ def save_plot(
     """
     found = [form for form in get_args(FileFormat) if f".{form}" == out.suffix.lower()]
     if not found:
-        raise PlotError(f"{out}: this extension is not a known format; use .png, .svg, .pdf or .html")
+        raise PlotError(
+            f"{out}: this extension is not a known format; use .png, .svg, .pdf or .html"
+        )
     chart = figure(
         name, axes=axes, metric=metric, url=url, show_flagged=show_flagged, references=references
     )

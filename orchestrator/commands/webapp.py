@@ -15,7 +15,9 @@ def plot(
     *,
     out: Annotated[
         Path,
-        typer.Option("--out", "-o", metavar="FILE", help="The file to write: .png, .svg, .pdf or .html."),
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="The file to write: .png, .svg, .pdf or .html."
+        ),
     ],
     axis: Annotated[
         Literal["tokens", "gmacs", "gmacs_saved", "both"],
