@@ -84,7 +84,7 @@ def test_the_other_run_finishes_what_a_killed_one_held(
         next(starts)
 
         def kill() -> None:
-            next(starts)
+            next(starts, "")  # on a busy machine the other run may have taken all that is left
             other.kill()
 
         killer = threading.Thread(target=kill)

@@ -95,6 +95,7 @@ def test_a_waterfall_leads_from_one_time_to_the_other(
     assert found["words"].iloc[1] == "−2 ms"
     assert waterfall_chart(found).to_dict()["layer"][0]["encoding"]["x2"] == {"field": "end"}
     assert waterfall_rows(a_point(baseline_ms=4.0, arm_ms=3.2), "#123456").empty
+    assert waterfall_rows(replace(row, verdict="insufficient"), "#123456").empty
 
 
 def test_bars_of_the_wall() -> None:

@@ -7,7 +7,7 @@ import torch
 
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.model.condition import Condition
-from tests.catalogues import plain_geometry
+from tests.catalogues import known_geometry
 from workers.data import data_hash, images
 from workers.data.images import digits, evenly_spaced, held_out_digits
 from workers.models.vision import load_vision
@@ -58,7 +58,7 @@ def test_the_networks_are_known(name: str, patches: int) -> None:
     start as sines.
     """
     network = networks()[name]
-    assert network == plain_geometry(name)
+    assert network == known_geometry(name)
     assert (network.patch_tokens(32), network.depth, network.class_token) == (patches, 12, True)
     model = load_vision(Condition(model=name, image_size=32), torch.device("cpu")).model
     assert model(torch.zeros(2, 1, 32, 32)).shape == (2, 10)

@@ -14,6 +14,7 @@ from tests.workers.tiny_vits import images, small, small_network
 from workers import methods
 from workers.methods.vision.truncate import cut_to
 from workers.models.runtime import trace
+from workers.token_reduction.patch_vit import AttentionState
 
 DEIT_S = networks()["deit_small_patch16_224"]
 FREE = methods.of_modality("vision")["truncate"]
@@ -61,7 +62,10 @@ def test_the_first_tokens_stay() -> None:
     seen = trace(FREE.apply(small("registers"), params), images())
     assert seen.blocks == FREE.tokens(params, small_network("registers"), 40)
     x_BND = torch.arange(12.0).reshape(1, 6, 2)
-    left_BMD, size = cut_to(4)(x_BND, None, None)
+    place_BNP = torch.arange(6.0).reshape(1, 6, 1)
+    attended = AttentionState(*(x_BND, x_BND, None, 1.0), *(x_BND,) * 3, place_BNP=place_BNP)
+    left_BMD, size, left_BMP = cut_to(4)(x_BND, None, attended)
+    assert torch.equal(left_BMP, place_BNP[:, :4])
     assert torch.equal(left_BMD, x_BND[:, :4])
     assert size is None
     assert left_BMD.data_ptr() == x_BND.data_ptr(), "nothing is copied"

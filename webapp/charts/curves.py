@@ -287,7 +287,6 @@ def _curves(info: PanelInfo, height: int, *, links: bool, title: str) -> Iterato
     columns = ["arm", "x", "theory", "gmacs_baseline", "gmacs_total"]
     promised = points.loc[points["arm"] == info.selected, columns].dropna(subset=["theory"])
     dotted: dict[str, Any] = {
-        "clip": True,
         "strokeWidth": 1.6,
         "strokeDash": [1, 4],
         "strokeCap": "round",
@@ -299,7 +298,7 @@ def _curves(info: PanelInfo, height: int, *, links: bool, title: str) -> Iterato
     grey = alt.Chart(drawn[~named]).mark_line(color=GREY, **thin)
     ticked = alt.Chart(bounded).mark_errorbar(ticks={"size": 5}, thickness=1)
     lines = (
-        alt.Chart(promised).mark_line(**dotted).encode(x, alt.Y("theory:Q"), color),
+        alt.Chart(promised).mark_line(clip=True, **dotted).encode(x, alt.Y("theory:Q"), color),
         grey.encode(x, y, alt.Detail("arm:N")),
         alt.Chart(drawn[named & ~in_colour]).mark_line(**thin).encode(x, y, color, dash),
         alt.Chart(bounded).mark_area(opacity=0.13, line=False).encode(x, *low, color),

@@ -29,7 +29,7 @@ from webapp.charts.points import (
 )
 from webapp.charts.scales import Extent, row_axis, row_step, y_span
 from webapp.display.links import POINT_KEY
-from webapp.display.texts import PointRow
+from webapp.display.texts import UNDECIDED, PointRow
 
 SAVING_COLORS = {"reached": SIDE_COLORS["arm"], "free": "#00795a", "promised": GREY}
 """`reached`: measured; `free`: the same tokens cut for nothing, measured; `promised`: by MACs
@@ -104,10 +104,11 @@ def waterfall_rows(row: PointRow, color: str) -> pd.DataFrame:
     `color` of each step.
 
     Steps are what the MACs promise, what the same tokens cost beyond that where they were cut for
-    nothing, and the rest. Empty where a time or the promise is not known.
+    nothing, and the rest. Empty where a time or the promise is not known, or nothing follows from
+    the times.
     """
     base, arm, promised = row.baseline_ms, row.arm_ms, row.promised
-    if not (base and arm and promised):
+    if not (base and arm and promised) or row.verdict in UNDECIDED:
         return pd.DataFrame()
     stops = [("saved, if time followed MACs", base / promised)]
     if row.ceiling:
