@@ -166,6 +166,8 @@ def test_choices_and_files_of_the_chart(app: str, browser: Browser) -> None:
     page.goto(f"{app}/?sweep=quickstart")
     choose(page, "Highlight", "topk keep_rate=0.7")
     expect(page).to_have_url(re.compile("arm=topk"), timeout=WAIT_MS)
+    # a click on what the page is about to draw anew is lost
+    expect(page.locator("[data-test-script-state=notRunning]")).to_have_count(1, timeout=WAIT_MS)
     for label, begins in (
         ("CSV", b"comparison_id"),
         ("SVG", b"<svg"),
