@@ -76,7 +76,7 @@ def flags_of_jobs() -> tuple[tuple[bool, ...], ...]:
     os.nice(max(0, LOW - nice()))
     forbid()
     outcome = run(requested, pass_seconds=0.05)
-    assert not outcome.failures
+    assert not outcome.failures, outcome.failures
     return first, ("low_priority" in outcome.flags, nice() > 0)
 
 

@@ -4,6 +4,7 @@ this process that decodes with them.
 It decodes its own text token by token, since it cannot be fed the tokens of another.
 """
 
+import os
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -39,6 +40,8 @@ GGUF_NAMES = {
     "mlp.down_proj": "ffn_down",
 }
 """Modules of transformers' Llama, those of a layer behind `model.layers.N.`, as GGUF calls them."""
+SPINNING = "KMP_BLOCKTIME"
+"""Set by ggml where Python does not see it: processes started later would have it as a request."""
 VECTOR_UNITS = ("AVX2", "AVX512", "AVX512_VNNI", "AVX512_BF16", "AMX_INT8", "NEON", "SVE")
 """What a build of llama.cpp may use, by its own names."""
 
@@ -125,6 +128,8 @@ class LlamaCpp:
             for threads in (params.cpuparams, params.cpuparams_batch):
                 threads.n_threads, threads.poll = torch.get_num_threads(), 0
             self._server = library.Server(params)  # maps the file, which may then be unlinked
+        if SPINNING not in os.environ:
+            os.unsetenv(SPINNING)
         units = [unit for unit in VECTOR_UNITS if f"{unit} = 1" in library.get_system_info()]
         self.implementation = f"llama.cpp, {' '.join(units)}"
 
