@@ -65,7 +65,7 @@ def test_threads_set_while_building_reach_no_arm() -> None:
     outcome = measured(job(untidy("threads"), TIDY))
     assert [arm.threads for arm in outcome.arms] == [1, 1, 1]
     assert flagged(outcome) == [1]
-    assert FLAG not in outcome.flags
+    assert FLAG not in outcome.flags, outcome.notes
     assert outcome.notes == (
         'while preparing untidy(what="threads"): CPU threads of torch changed from 1 to 7',
     )
