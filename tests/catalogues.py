@@ -268,7 +268,7 @@ def lines(found: Mapping[str, Network]) -> str:
 
 
 def document() -> str:
-    """What `docs/models.md` says of timm's models: counts, and a line for each of its modules."""
+    """The part of `docs/models.md` on timm's models: counts, and a line for each of its modules."""
     known, families = networks(), dict[str, list[str]]()
     for name in sorted(set(known) - set(default_cfgs)):
         families.setdefault(module_of(name), []).append(name)
@@ -286,7 +286,8 @@ def document() -> str:
     ]
     scored = sum(known[name].class_token for name in removing)
     text = (
-        f"Of {len(candidate)} pretrained names of timm beyond convolutional networks, {len(tags)} run"
+        f"Of {len(candidate)} pretrained names of timm beyond convolutional networks, {len(tags)}"
+        " run"
         f" dense ({distinct[0]} different geometries), {len(removing)} of them with token reduction"
         f" ({distinct[1]}). `topk` and `evit` score by the class token, which {scored} of these"
         " have. A model that runs dense alone does so at the image size that it was made for.\n\n"

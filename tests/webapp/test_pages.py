@@ -31,8 +31,8 @@ def test_headlines(opened: Open, filled: str) -> None:
     assert re.match(r"topk keep_rate=0\.5 pays from \d+ tokens on, likely", first)
     assert len(first.split()) <= 12
     assert (
-        "2 of 4 curves pay in at least a part of what was measured · Simulated CPU · float32 · sdpa"
-        " · eager · batch 1"
+        "2 of 4 curves pay in at least a part of what was measured · Simulated CPU · float32"
+        " · sdpa · eager · batch 1"
     ) in words
     assert "deit_tiny_patch16_224 · 4 to 196 tokens · against dense" in words
     assert re.search(r"tome r_ratio=0\.02 .*0\.[89]\d+× \[.*\], slower Why\? · Evidence", words)

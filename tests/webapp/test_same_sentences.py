@@ -19,8 +19,8 @@ from tests.webapp.simulated import store_outcomes
 
 @pytest.mark.parametrize("axis", ["tokens", "GMACs"])
 def test_images(opened: Open, filled: str, axis: str) -> None:
-    """The cell of each arm has the line of the report for its arm; the report then has the verdicts along the
-    axis.
+    """The cell of each arm has the line of the report for its arm; the report then has the verdicts
+    along the axis.
     """
     shown = cells(opened(filled, sweep="quickstart", axis=axis))
     sections = list(speedup_sections(load_report(filled, "quickstart")))

@@ -156,8 +156,8 @@ def test_motion_blur_is_half_a_gaussian() -> None:
 
 
 def test_zoom_blur_is_the_mean_of_enlarged_pictures() -> None:
-    """An edge 50 pixels from the middle is moved by 0 to 11 % at severity 1, so at 52.25 pixels 7 of
-    13 pictures are white.
+    """An edge 50 pixels from the middle is moved by 0 to 11 % at severity 1, so at 52.25 pixels 7
+    of 13 pictures are white.
     """
     square = plain(0)
     square.paste(255, (62, 62, 162, 162))

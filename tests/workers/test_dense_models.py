@@ -118,7 +118,7 @@ def test_another_size_is_refused() -> None:
 def test_other_engines(name: str, runtime: str) -> None:
     """Exported models give eager's logits; the export itself compares them."""
     pytest.importorskip(runtime, reason="the extra `runtimes` is not installed")
-    # the exporter to ONNX knows attention over four dimensions only, and Hiera has five
+    # the exporter to ONNX has attention over four dimensions alone, and Hiera has five
     condition = Condition(model=name, image_size=224, runtime=runtime, attention="eager")
     model = build_vision(load_vision(condition, torch.device("cpu")), condition, DENSE)
     assert model(torch.randn(1, 3, 224, 224)).isfinite().all()

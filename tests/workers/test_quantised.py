@@ -1,4 +1,4 @@
-"""Linear layers with integer weights: products against dequantised ones, and models made of them."""
+"""Linear layers with integer weights: products against dequantised ones, and models of them."""
 
 from pathlib import Path
 from typing import Any

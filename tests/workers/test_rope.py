@@ -30,7 +30,7 @@ SMALL = {
 
 
 def real(name: str, size: int) -> Any:
-    """The first three blocks of a model of timm, with weights large enough for a mistake to show."""
+    """The first three blocks of a model of timm, its weights large enough for a mistake to show."""
     torch.manual_seed(0)
     with torch.inference_mode(mode=False):
         model: Any = timm.create_model(name, img_size=size, num_classes=9)

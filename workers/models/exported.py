@@ -92,8 +92,11 @@ class Exported(OneGraph):
             start = time.perf_counter()
             made = self._make(x_BCHW)
             self.conversion_s = time.perf_counter() - start
-            judge = agreement if self.int8 else check_parity
-            self.difference = judge(self.eager, made, x_BCHW, self.runtime)
+            self.difference = (
+                agreement(self.eager, made, x_BCHW)
+                if self.int8
+                else check_parity(self.eager, made, x_BCHW, self.runtime)
+            )
             self.forward_exported, self.batch = made, len(x_BCHW)
         if len(x_BCHW) == self.batch:
             return self.forward_exported(x_BCHW)
@@ -122,7 +125,7 @@ class Exported(OneGraph):
         )
 
 
-def agreement(eager: nn.Module, exported: RunGraph, x_BCHW: Tensor, runtime: str) -> float:  # noqa: ARG001 - as check_parity
+def agreement(eager: nn.Module, exported: RunGraph, x_BCHW: Tensor) -> float:
     """The largest relative difference of logits on `INPUTS` inputs like `x_BCHW`, whatever it is:
     int8 is judged by accuracy.
     """
