@@ -299,7 +299,7 @@ def pays_at(rows: Sequence[ClaimRow], x: float) -> bool:
 
 def answer_of_curves(curves: Sequence[CurveAnswer]) -> str:
     """All curves in a sentence, but for those of controls; one curve alone is its line."""
-    for_use = [curve for curve in curves if curve.for_use] or list(curves)
+    for_use = _without_controls(curves)
     if len(curves) == 1:
         return f"{curves[0].line}."
     best = max(for_use, key=lambda curve: curve.merit)
@@ -308,16 +308,21 @@ def answer_of_curves(curves: Sequence[CurveAnswer]) -> str:
     return f"{share_that_pays(for_use)}; best {best.line}."
 
 
+def _without_controls(curves: Sequence[CurveAnswer]) -> list[CurveAnswer]:
+    """Those of optimisations, or all where there are none."""
+    return [curve for curve in curves if curve.for_use] or list(curves)
+
+
 def share_that_pays(curves: Sequence[CurveAnswer]) -> str:
     """`2 of 4 curves pay in at least a part of what was measured`, but for those of controls."""
-    for_use = [curve for curve in curves if curve.for_use] or list(curves)
+    for_use = _without_controls(curves)
     pays = sum(curve.merit[0] > 0 for curve in for_use)
     return f"{pays} of {count(len(for_use), 'curve')} pay in at least a part of what was measured"
 
 
 def headline_of_curves(curves: Sequence[CurveAnswer]) -> str:
     """The best of some curves in about twelve words."""
-    for_use = [curve for curve in curves if curve.for_use] or list(curves)
+    for_use = _without_controls(curves)
     best = max(for_use, key=lambda curve: curve.merit)
     if len(curves) > 1 and not best.merit[0]:
         return "No arm is known to pay in what was measured"

@@ -109,7 +109,7 @@ def best_arm(known: PanelAnswers) -> str:
     best = max(gains, key=lambda row: row.speedup_low or 0.0, default=None)
     if best is None:
         return answer_of_points(len(known.counted), "").removesuffix(".")
-    return f"{best.arm} is {texts.speed(best).numbers} as fast"
+    return f"{best.arm} {texts.single_point(best)}"
 
 
 def measured_span(known: PanelAnswers) -> str:
@@ -347,6 +347,7 @@ def _show() -> None:
 
 def _show_charts(infos: Mapping[Axis, Sequence[PanelInfo]], panel: Panel, number: int) -> None:
     """The curves of a panel along each axis, side by side; rows for one size fill the width."""
+    # as text, since values that are missing do not equal each other
     drawn = [
         info
         for own in infos.values()
