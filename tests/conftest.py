@@ -197,6 +197,16 @@ def pytest_runtest_protocol(
                 LOCKED.pop().close()
 
 
+@pytest.fixture(autouse=True)
+def main_module() -> Iterator[None]:
+    """Streamlit's harness leaves a page as `__main__`, which processes that are spawned would
+    run.
+    """
+    main = sys.modules["__main__"]
+    yield
+    sys.modules["__main__"] = main
+
+
 @pytest.fixture(scope="session")
 def browser() -> "Iterator[Browser]":
     """Chromium: one for each process, since Playwright can be started only once in it."""
