@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, fields
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
 from sqlalchemy import Engine, Select
@@ -29,6 +30,7 @@ def rows_of(frame: "pd.DataFrame", kind: type[_R]) -> list[_R]:
     return [kind(**dict(zip(columns, row, strict=True))) for row in cells]
 
 
+@cache
 def _fields(kind: Any) -> list[tuple[str, Callable[[Any], object] | None, bool]]:
     """Of each field its name, what makes its values Python's, and whether it has no default."""
     hints = get_type_hints(kind)
@@ -42,10 +44,9 @@ def _fields(kind: Any) -> list[tuple[str, Callable[[Any], object] | None, bool]]
 
 
 def _cells(column: "pd.Series[Any]", convert: Callable[[Any], object] | None) -> list[object]:
-    known = column.notna()
     return [
         None if not there else cell if convert is None else convert(cell)
-        for cell, there in zip(column, known, strict=True)
+        for cell, there in zip(column.tolist(), column.notna().tolist(), strict=True)
     ]
 
 
