@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, fields
-from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
 from sqlalchemy import Engine, Select
@@ -30,7 +29,6 @@ def rows_of(frame: "pd.DataFrame", kind: type[_R]) -> list[_R]:
     return [kind(**dict(zip(columns, row, strict=True))) for row in cells]
 
 
-@cache
 def _fields(kind: Any) -> list[tuple[str, Callable[[Any], object] | None, bool]]:
     """Of each field its name, what makes its values Python's, and whether it has no default."""
     hints = get_type_hints(kind)
