@@ -24,9 +24,9 @@ SQL = re.compile(
 MAX_CODE_TOKENS = {
     "sweeps": 106_100,
     "workers": 113_400,
-    "store": 81_700,
-    "orchestrator": 61_700,
-    "webapp": 58_600,
+    "store": 83_200,
+    "orchestrator": 62_200,
+    "webapp": 63_600,
 }
 """Of the Python files of each folder, without comments, docstrings and layout; raising one needs a
 line in CHANGELOG."""

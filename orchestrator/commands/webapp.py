@@ -50,7 +50,7 @@ def plot(
         *(["--metric", metric] if metric else []),
         *(each for each, on in switches.items() if on),
     ]
-    _become_webapp(["plot", *chosen, f"--out={out}", "--", name], db)
+    become_webapp(["plot", *chosen, f"--out={out}", "--", name], db)
 
 
 def open_app(
@@ -66,12 +66,12 @@ def open_app(
     db: Database = None,
 ) -> None:
     """Open the web app on this machine."""
-    _become_webapp(
+    become_webapp(
         ["app", f"--port={port}", f"--host={host}", *(["--no-browser"] if no_browser else [])], db
     )
 
 
-def _become_webapp(arguments: list[str], db: str | None) -> NoReturn:
+def become_webapp(arguments: list[str], db: str | None) -> NoReturn:
     """Run a command of the web app, which this package does not import, instead of this
     process.
     """

@@ -3,6 +3,7 @@ table of all arms.
 """
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import pandas as pd
@@ -169,12 +170,15 @@ def break_evens_by_runtime(known: PanelAnswers) -> pd.DataFrame | None:
 
 
 def arm_rows(
-    known: PanelAnswers, styles: Mapping[str, ArmStyle], quality: Mapping[str, str], sweep: str
+    known: PanelAnswers,
+    styles: Mapping[str, ArmStyle],
+    quality: Mapping[str, str],
+    sweep: str,
+    address: Mapping[str, str] = MappingProxyType({}),
 ) -> list[ArmRow]:
     """The table's rows, best first; `quality` has the cost in quality of arms in words, where it is
-    known.
+    known. `address`: choices that links to other pages keep.
     """
-    address = {key: st.query_params[key] for key in st.query_params if key not in ON_THIS_PAGE}
     found = []
     for arm, own in known.points.items():
         role, last, rows = purpose(own[0].method), own[-1], known.rows.get(arm, [])
@@ -198,11 +202,16 @@ def arm_rows(
                 else texts.single_point(last),
                 word=last.verdict or "",
                 quality=quality.get(arm, "not measured" if quality else ""),
-                why=links.page_link("explain", **address | {"sweep": sweep, "arm": arm}),
+                why=links.page_link("explain", **{**address, "sweep": sweep, "arm": arm}),
                 evidence=links.point_link(last.comparison_id, last.environment, last.host),
             )
         )
     return found
+
+
+def _address() -> dict[str, str]:
+    """The choices that other pages take too."""
+    return {key: st.query_params[key] for key in st.query_params if key not in ON_THIS_PAGE}
 
 
 def _show_headline(known: PanelAnswers, condition: str) -> None:
@@ -319,7 +328,8 @@ def _show() -> None:
             _show_headline(known, panels.condition_words(panel, axis, hosts))
             _show_charts(infos, panel, number)
             if len(found) == 1:
-                _show_table(known, arm_rows(known, styles, quality, scope.sweep), scope.sweep)
+                arms = arm_rows(known, styles, quality, scope.sweep, _address())
+                _show_table(known, arms, scope.sweep)
     with below:
         if len(found) > MAX_PANELS:
             plain.sentence(

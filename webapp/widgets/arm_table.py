@@ -51,10 +51,15 @@ class ArmRow(NamedTuple):
     quality: str
     why: str
     evidence: str
-    """Addresses of pages."""
+    """Addresses of pages; empty where there is none."""
 
 
 def arm_table(rows: Sequence[ArmRow], span: Extent, at: str, along: str) -> None:
+    """Shows `arm_table_html`."""
+    st.html(arm_table_html(rows, span, at, along))
+
+
+def arm_table_html(rows: Sequence[ArmRow], span: Extent, at: str, along: str) -> str:
     """One row an arm, in order; `at` is the largest size in words, `span` that of the axis `along`
     which curves and bars lie.
     """
@@ -84,10 +89,11 @@ def arm_table(rows: Sequence[ArmRow], span: Extent, at: str, along: str) -> None
         shown.append(f'<td style="background:{tint}">{escape(row.last)}</td>')
         if qualities:
             shown.append(f"<td>{escape(row.quality)}</td>")
-        links = plain.link("Why?", row.why), plain.link("Evidence", row.evidence)
+        named = {"Why?": row.why, "Evidence": row.evidence}
+        links = [plain.link(label, address) for label, address in named.items() if address]
         shown.append(f'<td style="white-space:nowrap">{" · ".join(links)}</td>')
         body.append(f"<tr>{''.join(shown)}</tr>")
-    st.html(
+    return (
         f'{STYLE}<div tabindex=0 role=region aria-label="Arms"'
         f' style="max-height:{HEIGHT}px;overflow:auto"><table class=arms><thead>{"".join(lines)}'
         f"</thead><tbody>{''.join(body)}</tbody></table></div>"
