@@ -22,7 +22,7 @@ SQL = re.compile(
 )
 
 MAX_CODE_TOKENS = {
-    "sweeps": 106_100,
+    "sweeps": 107_300,
     "workers": 113_400,
     "store": 83_200,
     "orchestrator": 62_200,

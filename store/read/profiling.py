@@ -17,6 +17,7 @@ from store.rows.transactions import batches, reading
 from store.schema.tables import named
 from store.views.public import TABLES
 from sweeps.analysis.rows import CeilingRow, EffectRow, ProfileRow, SizedRow
+from sweeps.analysis.waterfall import OperatorPair, operator_reasons
 from sweeps.model.condition import Device
 from sweeps.model.flags import split_flags, wrong
 from sweeps.model.kinds import KINDS
@@ -24,7 +25,6 @@ from sweeps.model.profile import ArmProfile, IntervalEstimate, Peaks, Phase, Tim
 from sweeps.number_format import count
 from sweeps.stats.roofline import Roofline, roofline
 from sweeps.text.explanation import (
-    OperatorPair,
     explain_capture,
     explain_operators,
     explain_rates,
@@ -41,23 +41,35 @@ def activity_differences(engine: Engine, baseline: str, arm: str) -> "pd.DataFra
     """Each kernel, copy or operator of two profiles, by their `profile_id`, largest difference of
     time first.
 
-    Columns: `activity`, `name`, `baseline_ms`, `arm_ms`, `difference_ms`, `baseline_count` and
-    `arm_count`, all of one forward; 0 where one of both does not run it.
+    Columns: `activity`, `name`, `baseline_ms`, `arm_ms`, `difference_ms`, `baseline_count`,
+    `arm_count`, and of both `gmacs` and `bytes`, all of one forward; times and counts are 0
+    where one of both does not run it.
     """
     kernel = TABLES["kernel"]
-    columns = named(kernel, "profile_id activity name ms count")
-    rows = read_frame(engine, select(*columns).where(kernel.c.profile_id.in_((baseline, arm))))
+    columns = named(kernel, "profile_id activity name ms count gmacs bytes_moved")
+    query = select(*columns).where(kernel.c.profile_id.in_((baseline, arm)))
+    rows = read_frame(engine, query).rename(columns={"bytes_moved": "bytes"})
     sides = {
         side: rows[rows["profile_id"] == profile_id]
-        .groupby(["activity", "name"])[["ms", "count"]]
-        .sum()
+        .groupby(["activity", "name"])[["ms", "count", "gmacs", "bytes"]]
+        .sum(min_count=1)
         .add_prefix(f"{side}_")
         for side, profile_id in (("baseline", baseline), ("arm", arm))
     }
-    both = sides["baseline"].join(sides["arm"], how="outer").fillna(0.0).reset_index()
+    both = sides["baseline"].join(sides["arm"], how="outer").reset_index()
+    whole = [f"{side}_{name}" for side in sides for name in ("ms", "count")]
+    both = both.assign(**both[whole].fillna(0.0))
     both = both.assign(difference_ms=both["arm_ms"] - both["baseline_ms"])
     order = both["difference_ms"].abs().sort_values(ascending=False, kind="stable").index
     return both.loc[order].reset_index(drop=True)
+
+
+def pairs_of(differences: "pd.DataFrame") -> list[OperatorPair]:
+    """The operators of `activity_differences`."""
+    own = differences[differences["activity"] == "operator"]
+    rows = own[list(OperatorPair._fields)].astype(object)
+    rows = rows.where(rows.notna(), None)
+    return [OperatorPair(*row) for row in rows.itertuples(index=False, name=None)]
 
 
 def operator_rows(engine: Engine, profile_ids: Collection[str]) -> "pd.DataFrame":
@@ -66,7 +78,8 @@ def operator_rows(engine: Engine, profile_ids: Collection[str]) -> "pd.DataFrame
     """
     import pandas as pd
 
-    kernel, names = TABLES["kernel"], ("profile_id", "name", "count", "ms", "gmacs")
+    kernel = TABLES["kernel"]
+    names = ("profile_id", "name", "count", "ms", "gmacs", "bytes_moved")
     columns = named(kernel, names)
     rows: list[tuple[Any, ...]] = []
     with reading(engine) as connection:
@@ -90,6 +103,7 @@ class _Operator:
     count: float
     ms: float
     gmacs: float | None
+    bytes_moved: float | None
 
 
 class ProfileContext:
@@ -134,9 +148,9 @@ class ProfileContext:
         sentences.append(wall)
         if gflops:
             less = (arm.gmacs or inf) < (baseline.gmacs or 0.0)
-            sentences.append(
-                explain_operators(self.operator_pairs(baseline.profile_id, arm.profile_id))
-            )
+            pairs = self.operator_pairs(baseline.profile_id, arm.profile_id)
+            size = "this size" if point is None else name_size(point)
+            sentences.append(explain_operators(operator_reasons(pairs), size))
             sentences.append(explain_rates(*gflops, less_work=less))
         return join_sentences(sentences)
 
@@ -164,7 +178,8 @@ def join_sentences(sentences: list[str]) -> str:
 def _pair(name: str, *sides: _Operator | None) -> OperatorPair:
     ms = [0.0 if side is None else side.ms for side in sides]
     runs = [0.0 if side is None else side.count for side in sides]
-    return OperatorPair(name, *ms, *runs, *(side and side.gmacs for side in sides))
+    work = [side and getattr(side, name) for name in ("gmacs", "bytes_moved") for side in sides]
+    return OperatorPair(name, *ms, *runs, *work)
 
 
 LabelOf = Callable[[str, str], str]
@@ -406,11 +421,7 @@ def _timed_speedups(
     sound = (row for row in answers if not wrong(split_flags(row.flags)))
     for row in sound:
         figure = interval_estimate(row.effect, row.effect_low, row.effect_high)
-        if (
-            figure is not None
-            and row.metric in _TIMED.values()
-            and not wrong(split_flags(row.flags))
-        ):
+        if figure is not None and row.metric in _TIMED.values():
             arms = (row.arm_id, row.baseline_id, row.metric)
             found[row.environment, row.host, row.condition_id, *arms] = figure
     return found

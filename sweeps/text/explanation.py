@@ -3,14 +3,16 @@ profiles, and which operators take as long although their MACs fell.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
+from sweeps.analysis.waterfall import OperatorPair, OperatorReason, StepKind, TimeStep
 from sweeps.model.condition import Device
 from sweeps.model.profile import ArmProfile, IntervalEstimate, TimeClass
 from sweeps.number_format import with_interval
 
 _HALF = 0.5
 """Gaps of at least this share of the wall hold it."""
+_NOTABLE = 0.02
+"""Of the baseline's time: a smaller step of a waterfall is not named."""
 _WIDE = 0.2
 """Width, as a share of the wall, beyond which an interval that includes no change shows nothing."""
 _HELD: Mapping[Device, Mapping[TimeClass, str]] = {
@@ -268,72 +270,42 @@ def _calls(before: float, after: float, device: Device) -> list[str]:
     return [f"{abs(number)} {name} {was} {'added' if number > 0 else 'removed'}"]
 
 
-NOTABLE_SHARE = 0.02
-"""Of the baseline's time in operators: less is not named."""
-MAX_WORK_SHARE = 0.9
-"""Below this share of its MACs an operator has less work."""
 MAX_OPERATORS = 4
 """Operators that one part of a sentence names."""
 RATE_TOLERANCE = 0.05
 """Rates that differ by less are not called different: totals of a profile have no interval."""
 
 
-class OperatorPair(NamedTuple):
-    """One operator in both arms: ms, calls and GMACs of a forward; 0 where it does not run, `None`
-    for MACs that are not known.
-    """
-
-    name: str
-    baseline_ms: float
-    arm_ms: float
-    baseline_count: float
-    arm_count: float
-    baseline_gmacs: float | None
-    arm_gmacs: float | None
-
-    @property
-    def short_name(self) -> str:
-        """`addmm` of `aten::addmm`."""
-        return self.name.rpartition("::")[2].strip("_")
-
-
-def explain_operators(pairs: Sequence[OperatorPair]) -> str:
+def explain_operators(reasons: Sequence[OperatorReason], size: str = "this size") -> str:
     """What the operators of a profiled arm take beside the baseline's, as a sentence without its
     end; empty if nothing stands out.
-
-    `by operator (totals of the profiled rounds, without intervals): matrix products save less time
-    than MACs: addmm takes 2.71 of 2.92 ms with 52 % of its MACs; added were baddbmm 0.15 ms …;
-    longer … became native_layer_norm 0.632 instead of 0.545 ms`
     """
-    whole = sum(pair.baseline_ms for pair in pairs)
-    if not whole:
-        return ""
-    least = NOTABLE_SHARE * whole
-    products = [pair for pair in pairs if _has_less_work(pair) and pair.baseline_ms >= least]
-    added = [pair for pair in pairs if not pair.baseline_count]
-    others = [pair for pair in pairs if pair.baseline_count and pair not in products]
-    longer = [pair for pair in others if pair.arm_ms - pair.baseline_ms >= least / 4]
-    parts = []
-    if products:
-        named = sorted(products, key=lambda pair: -pair.baseline_ms)[:MAX_OPERATORS]
-        saved = _saved(products)
-        parts.append(f"matrix products save {saved}: {', '.join(_product(pair) for pair in named)}")
-    if added:
-        total = sum(pair.arm_ms for pair in added)
-        parts.append(f"added were {_listed(added)}, together {total:.2g} ms")
-    if longer:
-        parts.append(f"longer than the baseline's became {_listed(longer, beside=True)}")
-    if not parts:
-        return ""
-    return f"by operator (totals of the profiled rounds, without intervals): {'; '.join(parts)}"
+    parts = "; ".join(operator_words(reason, size) for reason in reasons)
+    return parts and f"by operator (totals of the profiled rounds, without intervals): {parts}"
 
 
-def _has_less_work(pair: OperatorPair) -> bool:
-    return bool(
-        pair.baseline_gmacs
-        and pair.arm_gmacs
-        and pair.arm_gmacs < MAX_WORK_SHARE * pair.baseline_gmacs
+def operator_words(reason: OperatorReason, size: str) -> str:
+    """One reason, at a size in words.
+
+    `addmm moves 23.4 MB instead of 24.6 MB with 52 % of its MACs: at 16 tokens weights are read,
+    not multiplied`; `added were baddbmm 0.15 ms …, together 0.22 ms`.
+    """
+    named, more = reason.pairs[:MAX_OPERATORS], len(reason.pairs) - MAX_OPERATORS
+    rest = f" and {more} more" if more > 0 else ""
+    if reason.kind == "weights":
+        moved = ", ".join(map(_bytes_words, named))
+        return f"{moved}{rest}: at {size} weights are read, not multiplied"
+    if reason.kind == "products":
+        listed = ", ".join(map(_product, named))
+        return f"matrix products save {_saved(reason.pairs)}: {listed}{rest}"
+    if reason.kind == "added":
+        listed = ", ".join(f"{pair.short_name} {pair.arm_ms:.2g} ms" for pair in named)
+        return f"added were {listed}{rest}, together {reason.lost_ms:.2g} ms"
+    longer = (
+        f"{pair.short_name} {pair.arm_ms:.3g} instead of {pair.baseline_ms:.3g} ms"
+        for pair in named
     )
+    return f"longer than the baseline's became {', '.join(longer)}{rest}"
 
 
 def _saved(products: Sequence[OperatorPair]) -> str:
@@ -348,24 +320,15 @@ def _saved(products: Sequence[OperatorPair]) -> str:
 
 
 def _product(pair: OperatorPair) -> str:
-    share = (pair.arm_gmacs or 0.0) / (pair.baseline_gmacs or 1.0)
-    return (
-        f"{pair.short_name} takes {pair.arm_ms:.3g} of {pair.baseline_ms:.3g} ms with"
-        f" {100 * share:.0f} % of its MACs"
-    )
+    share = 100 * (pair.work_share or 0.0)
+    times = f"takes {pair.arm_ms:.3g} of {pair.baseline_ms:.3g} ms"
+    return f"{pair.short_name} {times} with {share:.0f} % of its MACs"
 
 
-def _listed(pairs: Sequence[OperatorPair], *, beside: bool = False) -> str:
-    """The largest differences, and how many more there are."""
-    ordered = sorted(pairs, key=lambda pair: pair.baseline_ms - pair.arm_ms)
-    named = [
-        f"{pair.short_name} {pair.arm_ms:.3g} instead of {pair.baseline_ms:.3g} ms"
-        if beside
-        else f"{pair.short_name} {pair.arm_ms:.2g} ms"
-        for pair in ordered[:MAX_OPERATORS]
-    ]
-    more = len(ordered) - len(named)
-    return ", ".join(named) + (f" and {more} more" if more else "")
+def _bytes_words(pair: OperatorPair) -> str:
+    own, baseline = (each or 0.0 for each in (pair.arm_bytes, pair.baseline_bytes))
+    moved = f"moves {own / 1e6:.3g} MB instead of {baseline / 1e6:.3g} MB"
+    return f"{pair.short_name} {moved} with {100 * (pair.work_share or 0.0):.0f} % of its MACs"
 
 
 def explain_rates(baseline: float | None, arm: float | None, *, less_work: bool) -> str:
@@ -381,3 +344,44 @@ def explain_rates(baseline: float | None, arm: float | None, *, less_work: bool)
         return text
     less = "less work uses the machine " if less_work else "it uses the machine "
     return f"{text}: {less}{'less well' if arm < baseline else 'better'}"
+
+
+_STEPS: Mapping[StepKind, tuple[str, str]] = {
+    "baseline": ("baseline", ""),
+    "promise": ("promised by MACs", ""),
+    "ceiling": ("fewer tokens save less than MACs", "fewer tokens alone save less"),
+    "class": ("", "lost to {}"),
+    "fixed kept": ("fixed cost that stays (model)", "lost to the fixed cost"),
+    "fixed added": ("fixed cost added (model)", "lost to added fixed cost"),
+    "work": ("cost of work (model)", "lost to dearer work"),
+    "rest": ("not explained", "not explained"),
+    "arm": ("measured", ""),
+}
+"""Of each step its label, and what it takes of a promise."""
+
+
+def step_label(step: TimeStep, device: Device) -> str:
+    """A step of a waterfall, beside its bar."""
+    if step.time_class is None:
+        return _STEPS[step.kind][0]
+    beyond = " beyond MACs" if step.time_class == "device" else ""
+    return f"{_class_words(step, device)}{beyond} (profile)"
+
+
+def _class_words(step: TimeStep, device: Device) -> str:
+    words = "" if step.time_class is None else _PARTS[device][step.time_class]
+    return words.removeprefix("time in ").removeprefix("time of ")
+
+
+def waterfall_headline(arm: str, steps: Sequence[TimeStep], device: Device) -> str:
+    """Both times, the promise, and what most of the rest of it is lost to, in about twelve words:
+    `topk keep_rate=0.5: 3.85 → 2.51 ms, promised 2.2; lost to operators`.
+    """
+    first, *between, last = steps
+    text = f"{arm}: {first.end:.3g} → {last.end:.3g} ms"
+    promise = next((step for step in between if step.kind == "promise"), None)
+    text += f", promised {promise.end:.3g}" if promise else ""
+    lost = max((step for step in between if step.kind != "promise"), key=lambda step: step.ms)
+    if lost.ms < _NOTABLE * first.end:
+        return text
+    return f"{text}; {_STEPS[lost.kind][1].format(_class_words(lost, device))}"

@@ -7,12 +7,13 @@ from math import inf, log
 
 from sweeps.analysis.labels import SPEEDUP, Conclusion, conclude_interval, conclude_speedup
 from sweeps.analysis.rows import CeilingRow, CostModelRow, SizedRow, SpeedupRow
+from sweeps.analysis.waterfall import promise_of
 from sweeps.model.flags import split_flags
 from sweeps.model.metrics import SPEED_FLOOR
 from sweeps.model.profile import Peaks
 from sweeps.number_format import count, image_text, with_interval
 from sweeps.stats.cost_model import Cost, RelativeCosts
-from sweeps.stats.pooling import RealisedShare, macs_speedup
+from sweeps.stats.pooling import RealisedShare
 from sweeps.stats.roofline import Limit, Roofline
 from sweeps.text.curves import token_unit
 from sweeps.text.effects import effect_word
@@ -44,11 +45,6 @@ def profile_needed() -> str:
         " to the jobs of the sweep file (`profile: {}`) and run that file again; what is measured"
         " stays"
     )
-
-
-def promise_of(row: SpeedupRow) -> float | None:
-    """The speed-up that the MACs of a row promise, those of the method itself included."""
-    return macs_speedup(row.gmacs_baseline, row.gmacs_total)
 
 
 def explain_promise(row: SpeedupRow) -> str:

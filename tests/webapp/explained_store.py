@@ -11,7 +11,7 @@ from store.write.traces import StatedTie, TraceFile, record_traces
 from sweeps.importers.nsys import nsys_profiles
 from sweeps.model.job import DENSE, Arm, Job, Step
 from tests.fixtures.device_traces import a_trace
-from tests.store.profile_fixtures import Classes, a_profile_job, a_profiled_outcome
+from tests.store.profile_fixtures import Classes, a_profile_job, a_profiled_outcome, with_changes
 from tests.webapp import simulated
 from tests.webapp.simulated import ENVIRONMENT, store_outcomes, tome, topk
 
@@ -29,8 +29,10 @@ def profile_job(size: int) -> Job:
     return a_profile_job(ARMS[1:], image_size=size, threads=2)
 
 
-def explained_store(path: Path) -> str:
-    """Sweep `explained`: dense, topk and tome at two sizes, timed and profiled."""
+def explained_store(path: Path, *, rounds: bool = False) -> str:
+    """Sweep `explained`: dense, topk and tome at two sizes, timed and profiled; with `rounds` the
+    differences of classes have intervals.
+    """
     timed = [simulated.outcome(simulated.job(size, arms=ARMS)) for size in SIZES]
     profiled = [
         a_profiled_outcome(
@@ -38,6 +40,8 @@ def explained_store(path: Path) -> str:
         )
         for size in SIZES
     ]
+    if rounds:
+        profiled = [with_changes(each, half=0.2) for each in profiled]
     return store_outcomes(path, "explained", *timed, *profiled)
 
 

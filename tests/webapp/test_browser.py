@@ -28,7 +28,7 @@ TOPK = "topk+keep_rate%3D0.5"
 DEIT = "model=deit_tiny_patch16_224"
 PAGES = {
     "?sweep=quickstart": ("filled", "not shown to pay at any point measured, 4 to 196 tokens", 2),
-    f"explain?sweep=explained&arm={TOPK}": ("explained", "Audit of this sweep", 8),
+    f"explain?sweep=explained&arm={TOPK}&more=Roofline": ("explained", "Audit: ", 3),
     "accuracy?sweep=accurate": ("accurate", "Corrupted images", 4),
     "language?sweep=lengths": ("lengths", "Stacks and their parts", 3),
     "compare?by=environment": ("sides", "2 of 10 common questions differ", 1),

@@ -2,11 +2,11 @@
 is not known.
 """
 
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from orchestrator.report.data import load_report
 from orchestrator.report.why import why_sections
@@ -15,13 +15,11 @@ from store.read.audits import audit_of_sweep
 from store.read.profiling import ProfiledCondition, explain_profiles
 from store.read.queries import sweep_rows
 from store.rows.profiles import keep_peaks
-from sweeps.model.job import DENSE
 from sweeps.model.profile import IntervalEstimate, Peaks
 from tests.webapp import simulated, stored
 from tests.webapp.conftest import Open
 from tests.webapp.explained_store import TIMES, explained_store, import_impossible_trace
-from tests.webapp.page_elements import page_text
-from tests.webapp.simulated import job, outcome, store_sweep, topk
+from tests.webapp.page_elements import charts, page_text
 from webapp.display import texts
 from webapp.screens import explain
 from workers.methods.arm_labels import params_label
@@ -50,7 +48,8 @@ def sides(url: str) -> list[explain.Sides]:
 
 def test_the_reasons_are_those_of_the_report(opened: Open, profiled: str) -> None:
     """Every sentence of the report on an arm stands on its page, word for word."""
-    words = unescape(page_text(opened(profiled, PAGE, sweep="explained", arm=TOPK)))
+    page = opened(profiled, PAGE, sweep="explained", arm=TOPK, more="In words")
+    words = unescape(page_text(page))
     lines = [
         line.text
         for section in why_sections(load_report(profiled, "explained"))
@@ -70,7 +69,7 @@ def test_the_unmodified_model_stands_beside_the_peak(
     """What it reaches at its best size, the peak with its kernel, and where it is far below what to
     try; nothing where no peak is known.
     """
-    assert "GFLOP/s" not in page_text(opened(filled, PAGE, sweep="quickstart"))
+    assert "GFLOP/s" not in page_text(opened(filled, PAGE, sweep="quickstart", more="In words"))
     url = explained_store(tmp_path / "s.db")
     engine = connect(url)
     rows = sweep_rows(engine, "explained", "speedup")
@@ -81,7 +80,8 @@ def test_the_unmodified_model_stands_beside_the_peak(
     def line(gflops: float, kernel: str) -> str:
         peak = Peaks(gflops=gflops, gb_per_s=1, dtype="float32", threads=threads, kernel=kernel)
         keep_peaks(engine, simulated.ENVIRONMENT, "simulated", [peak])
-        words = unescape(page_text(opened(url, PAGE, sweep="explained", arm=TOPK)))
+        page = opened(url, PAGE, sweep="explained", arm=TOPK, more="In words")
+        words = unescape(page_text(page))
         return words.partition("The unmodified model reaches ")[2].partition("\n")[0]
 
     own = f"{best:.3g} of this CPU's"
@@ -93,26 +93,51 @@ def test_the_unmodified_model_stands_beside_the_peak(
     engine.dispose()
 
 
-def test_operators_are_those_of_the_size_that_needs_a_reason(opened: Open, profiled: str) -> None:
-    """The smallest at which the arm does not pay."""
-    assert (
-        opened(profiled, PAGE, sweep="explained", arm=TOPK).selectbox(key="at").value
-        == "64 px (16 tokens)"
-    )
+def test_the_size_that_needs_a_reason_comes_first(opened: Open, profiled: str) -> None:
+    """The largest at which the arm does not pay; a size of the address is shown instead, with the
+    operators of its profile.
+    """
+    app = opened(profiled, PAGE, sweep="explained", arm=TOPK)
+    assert app.select_slider(key="size").value == "16"
+    assert "64 px (16 tokens): totals" in page_text(app)
+    words = page_text(opened(profiled, PAGE, sweep="explained", arm=TOPK, size="196"))
+    assert "224 px (196 tokens): totals" in words
+
+
+def test_a_profile_explains_where_it_agrees_with_the_timing(tmp_path: Path) -> None:
+    """Steps are the classes of time where differences have intervals; else those of the cost
+    model, or one rest; the last one ends at the time that was measured.
+    """
+    for rounds in (False, True):
+        url = explained_store(tmp_path / f"{rounds}.db", rounds=rounds)
+        points, _ = stored.labelled_speedups("explained", url)
+        own = points[points["arm"] == TOPK].sort_values("tokens")
+        for row in texts.point_rows(explain.with_promises(own)):
+            steps = explain.steps_of(row, sides(url), None)
+            kinds = [step.kind for step in steps]
+            assert kinds[:2] == ["baseline", "promise"]
+            assert ("class" in kinds) == rounds
+            assert steps[-1].end == row.arm_ms
+            assert steps[-2].end == pytest.approx(row.arm_ms, rel=0.005)
+            few = replace(row, verdict="insufficient")
+            assert explain.steps_of(few, sides(url), None) == []
 
 
 def test_without_a_profile_what_is_known_is_labelled(opened: Open, filled: str) -> None:
     """Promise and reach, the method's own work, the fit with its misfit and both break-evens; and
     the lines that profile it.
     """
-    app = opened(filled, PAGE, sweep="quickstart", arm="tome r_ratio=0.02")
-    words = page_text(app)
+    query = {"sweep": "quickstart", "arm": "tome r_ratio=0.02"}
+    words = page_text(opened(filled, PAGE, **query, more="In words"))
     assert "At 224 px (196 tokens): 0.8" in words
     assert "the method itself adds 0.0013 GMACs, 0.1 % of the baseline" in words
-    assert "Fixed cost: " in words
-    assert words.index("is not known without a profile") < words.index("was measured (slower)")
-    assert words.index("Break-even along tokens") < words.index("is not known without a profile")
+    assert "is not known without a profile" in words
+    app = opened(filled, PAGE, **query, more="Cost model")
+    assert "Fixed cost: " in page_text(app)
     assert any("jobs:\n  profile: {}<" in each.proto.body for each in app.get("html"))
+    labels = charts(app)[0]["layer"][0]["encoding"]["y"]["scale"]["domain"]
+    assert {"fixed cost added (model)", "measured"} <= set(labels)
+    words = page_text(opened(filled, PAGE, **query, more="Along sizes"))
     assert "add the method truncate with the same counts" in words
 
 
@@ -124,37 +149,21 @@ def test_the_arm_that_falls_short_most_comes_first(opened: Open, filled: str) ->
     assert "Arm tomme of the address is not among what was measured" in words
 
 
-def test_the_audit_of_the_sweep(opened: Open, tmp_path: Path) -> None:
-    """The answer in one sentence; an imported trace that cannot be true is found."""
+def test_the_badge_lists_doubts_about_this_arm_alone(opened: Open, tmp_path: Path) -> None:
+    """An imported trace that cannot be true is found on the arm that it is of, and no other."""
     url = explained_store(tmp_path / "s.db")
-    assert "4 profiles" not in page_text(opened(url, PAGE, sweep="explained"))
     import_impossible_trace(url)
-    words = page_text(opened(url, PAGE, sweep="explained"))
-    assert "7 profiles among the rows: 1 by nsys, 6 by torch" in words
-    assert "contradiction: device_within_wall" in words
-    assert "What to do: the audit of this sweep (at the end of the page) finds " in words
-    assert "profile by nsys in trace.sqlite" in words
-    assert "To settle it: " in words
-    named = {"tome r_ratio=0.06", TOPK}
-    about = {
-        arm: "both from the same run" in _advice(opened(url, PAGE, sweep="explained", arm=arm))
-        for arm in named
-    }
     engine = connect_readonly(url)
-    (finding,) = [
-        each
-        for each in audit_of_sweep(engine, "explained", params_label).findings
-        if each.rule == "device_within_wall"
-    ]
+    report = audit_of_sweep(engine, "explained", params_label)
     engine.dispose()
-    assert about == {arm: not finding.arms or arm in finding.arms for arm in named}
-    assert False in about.values()
-
-
-def _advice(app: AppTest) -> str:
-    """The sentence on what to do, empty where there is none."""
-    lines = [each.value for each in app.markdown] + [each.proto.body for each in app.get("html")]
-    return next((line for line in lines if "What to do: " in line), "")
+    for arm in ("tome r_ratio=0.06", TOPK):
+        words = page_text(opened(url, PAGE, sweep="explained", arm=arm))
+        own = [each for each in report.findings if arm in each.arms]
+        assert words.count("To settle it: ") == len(own)
+        shown = [each.rule for each in report.findings if f"{each.severity}: {each.rule} " in words]
+        assert sorted(shown) == sorted(each.rule for each in own)
+        assert ("contradiction: device_within_wall" in words) == (arm == TOPK)
+        assert f"{len(report.findings) - len(own)} finding" in words
 
 
 def test_parts_add_up_to_the_wall(profiled: str) -> None:
@@ -236,13 +245,3 @@ def test_differences_by_pairs_inside_rounds(profiled: str) -> None:
         [-0.4 * wall_ms, -0.45 * wall_ms, -0.35 * wall_ms]
     )
     assert found.loc["Python, dispatch", ["ms_low", "ms_high"]].isna().all()
-
-
-def test_many_findings_are_in_a_table(opened: Open, tmp_path: Path) -> None:
-    """The first ones in full, all of them behind one click."""
-    url = str(tmp_path / "many.db")
-    arms = (DENSE, topk(0.5), topk(0.7))
-    store_sweep(url, "many", [job(size, arms=arms) for size in (96, 128, 160, 192, 224)], outcome)
-    app = opened(url, PAGE, sweep="many")
-    assert page_text(app).count("To settle it: ") == 5
-    assert len(app.dataframe[-1].value) > 5

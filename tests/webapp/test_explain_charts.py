@@ -1,6 +1,6 @@
 """Charts of the page Explain as Vega-Lite: rows, orders, hollow points, and what is refused."""
 
-from dataclasses import MISSING, fields, replace
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -8,7 +8,9 @@ import pytest
 
 from store.read.profiling import CLASSES_OF_TIME
 from sweeps.analysis.rows import CostModelRow
+from sweeps.analysis.waterfall import TimeStep
 from sweeps.model.profile import Peaks
+from sweeps.text.explanation import step_label
 from webapp.charts.explain import (
     CLASS_COLORS,
     MAX_ACTIVITIES,
@@ -16,15 +18,13 @@ from webapp.charts.explain import (
     activity_rows,
     cost_info,
     difference_chart,
-    place_chart,
     roofline_info,
     saving_info,
     wall_chart,
     waterfall_chart,
     waterfall_rows,
 )
-from webapp.charts.points import draw_points
-from webapp.display.texts import PointRow
+from webapp.charts.points import BLUE, ORANGE, SIDE_COLORS, draw_points
 
 NAN = float("nan")
 TEXTS = (
@@ -56,46 +56,19 @@ def test_every_class_of_time_has_a_colour() -> None:
     )
 
 
-def a_point(**known: Any) -> PointRow:
-    named = (each for each in fields(PointRow) if each.default is MISSING)
-    return PointRow(**{each.name: "" for each in named} | known)
-
-
-@pytest.mark.parametrize(
-    ("ceiling", "expected"),
-    [
-        (
-            None,
-            [
-                ("baseline", 0, 4),
-                ("saved, if time followed MACs", 4, 2),
-                ("not explained by MACs", 2, 3.2),
-                ("arm", 0, 3.2),
-            ],
-        ),
-        (
-            1.6,
-            [
-                ("baseline", 0, 4),
-                ("saved, if time followed MACs", 4, 2),
-                ("fewer tokens save less than their MACs", 2, 2.5),
-                ("the method itself", 2.5, 3.2),
-                ("arm", 0, 3.2),
-            ],
-        ),
-    ],
-)
-def test_a_waterfall_leads_from_one_time_to_the_other(
-    ceiling: float | None, expected: list[tuple[str, float, float]]
-) -> None:
-    """Each step begins where the one before ended; without a promise there is none."""
-    row = a_point(baseline_ms=4.0, arm_ms=3.2, promised=2.0, ceiling=ceiling)
-    found = waterfall_rows(row, "#123456")
-    assert list(zip(found["label"], found["start"], found["end"], strict=True)) == expected
-    assert found["words"].iloc[1] == "−2 ms"
+def test_a_waterfall_leads_from_one_time_to_the_other() -> None:
+    """Savings and losses in their colours, with true signs; the arm in its own."""
+    steps = [
+        TimeStep("baseline", 0, 4),
+        TimeStep("promise", 4, 2),
+        TimeStep("class", 2, 3.2, "host"),
+        TimeStep("arm", 0, 3.2),
+    ]
+    found = waterfall_rows(steps, "cpu", "#123456")
+    assert list(found["label"]) == [step_label(step, "cpu") for step in steps]
+    assert list(found["words"]) == ["4 ms", "−2 ms", "+1.2 ms", "3.2 ms"]
+    assert list(found["color"]) == [SIDE_COLORS["baseline"], BLUE, ORANGE, "#123456"]
     assert waterfall_chart(found).to_dict()["layer"][0]["encoding"]["x2"] == {"field": "end"}
-    assert waterfall_rows(a_point(baseline_ms=4.0, arm_ms=3.2), "#123456").empty
-    assert waterfall_rows(replace(row, verdict="insufficient"), "#123456").empty
 
 
 def test_bars_of_the_wall() -> None:
@@ -161,30 +134,6 @@ def test_points_outside_of_the_fit_are_hollow_and_no_line_reaches_them() -> None
     *_, full, hollow = layers(draw_points(info))
     assert (hollow["mark"]["filled"], full["mark"]["filled"]) == (False, True)
     assert len(cost_info(points, replace(COSTS, alpha=None)).lines) == 1
-
-
-def test_places_and_bounds() -> None:
-    """Diamonds on intervals, arrows for bounds, and every label keeps its row."""
-    places = [
-        ("predicted", 22.0, 17.0, 30.0),
-        ("points alone", NAN, NAN, 36.0),
-        ("claimed", None, None, None),
-    ]
-    frame = pd.DataFrame(places, columns=["label", "x", "low", "high"]).astype(
-        {"x": float, "low": float, "high": float}
-    )
-    found = layers(place_chart(frame, [4, 16, 196], "tokens"))
-    marks = {
-        (shape, row["x"])
-        for layer in found
-        for row in layer["rows"]
-        if (shape := layer["mark"].get("shape"))
-    }
-    assert marks == {("diamond", 22.0), ("triangle-left", 36.0)}
-    assert found[2]["encoding"]["y"]["scale"]["domain"] == ["predicted", "points alone", "claimed"]
-    assert [row["label"] for row in found[-1]["rows"]] == ["claimed"]
-    with pytest.raises(ValueError, match="neither predicted nor measured"):
-        place_chart(frame.iloc[2:], [4, 196], "tokens")
 
 
 def test_the_roof_is_where_the_peaks_meet() -> None:

@@ -132,7 +132,8 @@ def test_pages_show_pairs(opened: Open, short: str, sweep: str) -> None:
     assert "promised saving arrives" not in page_text(
         opened(short, "screens/promise.py", sweep=sweep)
     )
-    explain = opened(short, "screens/explain.py", sweep=sweep, arm="topk keep_rate=0.5")
+    query = {"sweep": sweep, "arm": "topk keep_rate=0.5", "more": "Along sizes"}
+    explain = opened(short, "screens/explain.py", **query)
     assert "was measured" not in " ".join(html_texts(explain))
     _, lines, *_ = charts(explain)[0]["layer"]
     assert lines["encoding"]["color"]["scale"]["domain"] == ["promised"]

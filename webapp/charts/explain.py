@@ -9,7 +9,10 @@ import numpy as np
 import pandas as pd
 
 from sweeps.analysis.rows import CostModelRow
+from sweeps.analysis.waterfall import TimeStep
+from sweeps.model.condition import Device
 from sweeps.model.profile import Peaks
+from sweeps.text.explanation import step_label
 from webapp.charts.points import (
     BLUE,
     GREY,
@@ -20,16 +23,14 @@ from webapp.charts.points import (
     Measure,
     PointsInfo,
     bars,
-    break_even_marks,
     category,
     draw_bars,
     layered,
-    tips,
     with_links,
 )
 from webapp.charts.scales import Extent, row_axis, row_step, y_span
 from webapp.display.links import POINT_KEY
-from webapp.display.texts import UNDECIDED, PointRow
+from webapp.display.texts import typeset
 
 SAVING_COLORS = {"reached": SIDE_COLORS["arm"], "free": "#00795a", "promised": GREY}
 """`reached`: measured; `free`: the same tokens cut for nothing, measured; `promised`: by MACs
@@ -99,29 +100,20 @@ def saving_info(
     )
 
 
-def waterfall_rows(row: PointRow, color: str) -> pd.DataFrame:
-    """From the time of the baseline to that of the arm, in ms: `label`, `start`, `end`, `words` and
-    `color` of each step.
-
-    Steps are what the MACs promise, what the same tokens cost beyond that where they were cut for
-    nothing, and the rest. Empty where a time or the promise is not known, or nothing follows from
-    the times.
-    """
-    base, arm, promised = row.baseline_ms, row.arm_ms, row.promised
-    if not (base and arm and promised) or row.verdict in UNDECIDED:
-        return pd.DataFrame()
-    stops = [("saved, if time followed MACs", base / promised)]
-    if row.ceiling:
-        stops.append(("fewer tokens save less than their MACs", base / row.ceiling))
-    stops.append(("the method itself" if row.ceiling else "not explained by MACs", arm))
-    steps = [("baseline", 0.0, base, f"{base:.3g} ms", SIDE_COLORS["baseline"])]
-    at = base
-    for label, end in stops:
-        tone = BLUE if end < at else ORANGE
-        steps.append((label, at, end, f"{end - at:+.3g} ms".replace("-", "−"), tone))
-        at = end
-    steps.append(("arm", 0.0, arm, f"{arm:.3g} ms", color))
-    return pd.DataFrame(steps, columns=["label", "start", "end", "words", "color"])
+def waterfall_rows(steps: Sequence[TimeStep], device: Device, color: str) -> pd.DataFrame:
+    """`label`, `start`, `end` (ms), `words` and `color` of each step; `color` is the arm's."""
+    ends = {"baseline": SIDE_COLORS["baseline"], "arm": color}
+    rows = [
+        (
+            step_label(step, device),
+            step.start,
+            step.end,
+            typeset(f"{step.ms:{'' if step.kind in ends else '+'}.3g} ms"),
+            ends.get(step.kind, BLUE if step.ms < 0 else ORANGE),
+        )
+        for step in steps
+    ]
+    return pd.DataFrame(rows, columns=["label", "start", "end", "words", "color"])
 
 
 def waterfall_chart(rows: pd.DataFrame) -> Layers:
@@ -189,50 +181,6 @@ def _fitted_lines(points: pd.DataFrame, costs: CostModelRow) -> pd.DataFrame:
         at = np.geomspace(own.min(), own.max(), STEPS_OF_LINE)
         found.append(pd.DataFrame({"side": side, "work": at, "ms": 1e3 * (fixed + work * at)}))
     return pd.concat(found, ignore_index=True)
-
-
-def place_chart(
-    places: pd.DataFrame, measured: Sequence[float], title: str, color: str = SIDE_COLORS["arm"]
-) -> Layers:
-    """Break-evens one below the other along an axis of sizes: diamonds on their intervals, arrows
-    for bounds.
-
-    `places` have `label`, `x`, `low` and `high`, NaN where not known. `measured` are the sizes that
-    were measured. Raises `ValueError` where nothing is known of any.
-    """
-    known = places[["x", "low", "high"]].notna()
-    if not known.any(axis=None):
-        raise ValueError("no break-even, neither predicted nor measured")
-    bounded = known["low"] & known["high"]
-    found = places.assign(
-        mark=places["x"].where(bounded), x_low=places["low"], x_high=places["high"]
-    )
-    span = Extent(min(measured), max(measured))
-    axis = alt.Axis(title=title, values=sorted(set(measured)), format="d", labelOverlap="greedy")
-    scale = alt.Scale(type="log", base=2, domain=list(span), nice=False, padding=10)
-    x, y = alt.X("x:Q", scale=scale, axis=axis), row_axis(alt.Y, list(places["label"]))
-    hover = tips(
-        {
-            "label": "Break-even",
-            "at": ("at, tokens", ",.0f"),
-            "low": ("at least, tokens", ",.0f"),
-            "high": ("at most, tokens", ",.0f"),
-        }
-    )
-    found = found.rename(columns={"x": "at", "mark": "x"})
-    nothing = alt.Chart(found[~known.any(axis="columns")].assign(note="none", x=span.low))
-    edges = alt.Chart(pd.DataFrame({"x": list(span)})).mark_rule(
-        color=GREY, opacity=0.5, strokeDash=[2, 4]
-    )
-    return layered(
-        edges.encode(x),
-        *bars(found, x, ("low", "high"), y, hover, strokeWidth=6, opacity=0.4, color=color),
-        *(
-            mark.encode(x, y, color=alt.value(color), tooltip=hover)
-            for mark in break_even_marks(found)
-        ),
-        nothing.mark_text(align="left", dx=8, fontSize=12, color=GREY).encode(x, y, text="note:N"),
-    ).properties(height=row_step(list(places["label"])))
 
 
 def wall_chart(parts: pd.DataFrame) -> Layers:

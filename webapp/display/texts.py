@@ -25,6 +25,8 @@ UNDECIDED = {
 SPEED_COLUMNS = ("speedup", "speedup_low", "speedup_high")
 RATIO = re.compile(r"(?<![\w.])(\d[\d,]*(?:\.\d+)?)x(?!\w)")
 """A ratio as the terminal prints it, `1.5x`."""
+MINUS = re.compile(r"(?<![\w.=-])-(?=\d)")
+"""The sign of a number."""
 NOTABLE = 0.01
 """Share by which the ratio of two medians may differ from the speed-up without a note."""
 
@@ -44,8 +46,8 @@ def point_rows(points: pd.DataFrame) -> list[PointRow]:
 
 
 def typeset(sentence: str) -> str:
-    """A sentence of the terminal with the sign that the app uses for ratios: `1.5×`."""
-    return RATIO.sub(r"\1×", sentence)
+    """A sentence of the terminal with the signs that the app uses: `1.5×`, and a true minus."""
+    return MINUS.sub("−", RATIO.sub(r"\1×", sentence))
 
 
 def capitalised(sentence: str) -> str:

@@ -2,7 +2,9 @@
 sizes, profiles, and the audit.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -20,18 +22,30 @@ from store.read.profiling import (
     explain_profiles,
     join_sentences,
     operator_rows,
+    pairs_of,
 )
 from store.read.queries import panel_rows, peaks_of_hosts
 from store.rows.frames import rows_of
 from sweeps.analysis.audit.report import AuditReport
 from sweeps.analysis.labels import GAINS, PeaksOfHosts, peak_share
 from sweeps.analysis.rows import CostModelRow
+from sweeps.analysis.waterfall import (
+    TimeStep,
+    model_parts,
+    operator_reasons,
+    profile_parts,
+    promise_of,
+    waterfall,
+)
+from sweeps.model.condition import Device
 from sweeps.model.flags import split_flags, wrong
 from sweeps.model.metrics import INTERVAL
+from sweeps.model.profile import IntervalEstimate
 from sweeps.number_format import count
 from sweeps.stats.cost_model import RelativeCosts
 from sweeps.text.condition_text import describe_peak
 from sweeps.text.curves import describe_break_even, describe_cost_model, token_unit
+from sweeps.text.explanation import explains, operator_words, waterfall_headline
 from sweeps.text.reasons import (
     PROFILE_SECTION,
     RATIOS_OF_COSTS,
@@ -43,7 +57,6 @@ from sweeps.text.reasons import (
     is_bound,
     name_size,
     profile_needed,
-    promise_of,
 )
 from webapp import queries
 from webapp.charts.explain import (
@@ -51,7 +64,6 @@ from webapp.charts.explain import (
     activity_rows,
     cost_info,
     difference_chart,
-    place_chart,
     roofline_info,
     saving_info,
     wall_chart,
@@ -71,11 +83,11 @@ from webapp.widgets.words import show_glossary
 from workers.methods import all_methods, purpose
 from workers.methods.arm_labels import params_label
 
-# Of the audit, in full; all of them are in a table.
-MAX_FINDINGS = 5
 # Flag of an arm that does what its baseline does at a size; such points are no part of a fit.
 NO_EFFECT = "no_effect"
 PHASES: Mapping[str, str] = {"forward": "", "prefill": "prefill", "decode": "decode step"}
+# The metric whose time is that of a profiled phase.
+METRIC_OF_PHASE = {"forward": "latency", "decode": "tpot"}
 _PLACE = ("device_name", "environment", "host")
 
 
@@ -238,15 +250,31 @@ def with_promises(points: pd.DataFrame) -> pd.DataFrame:
     return with_ceilings(points, only_cuts).assign(promised=series)
 
 
-def place_that_fails(sides: Sequence[Sides], points: pd.DataFrame) -> str:
-    """The smallest place at which the points of the arm do not show that it pays; the largest where
-    it pays at all.
+def first_size(rows: Sequence[PointRow], profiled_ids: Collection[str | None]) -> PointRow:
+    """The largest size at which an arm is not shown to pay, of those that were profiled if any was;
+    where it always pays, the largest.
     """
-    paying = {
-        row.condition_id for row in texts.point_rows(points) if texts.speed(row).finding in GAINS
-    }
-    failing = (each.place for each in sides if each.arm.row.condition_id not in paying)
-    return next(failing, sides[-1].place)
+    known = [row for row in rows if row.condition_id in profiled_ids] or rows
+    failing = [row for row in known if texts.speed(row).finding not in GAINS]
+    return (failing or known)[-1]
+
+
+def steps_of(row: PointRow, sides: Sequence[Sides], costs: CostModelRow | None) -> list[TimeStep]:
+    """The waterfall of a point: by the profile of its condition where that does not contradict it,
+    else by the cost model; empty where nothing follows from its times.
+    """
+    if row.verdict in texts.UNDECIDED:
+        return []
+    if only_cuts(row.method):  # it is the ceiling itself
+        row = replace(row, ceiling=None)
+    timed = IntervalEstimate(value=row.speedup, low=row.speedup_low, high=row.speedup_high)
+    parts = [] if costs is None else model_parts(row, costs)
+    for each in sides:
+        own = each.arm.row
+        same = own.condition_id == row.condition_id and METRIC_OF_PHASE.get(own.phase) == row.metric
+        if same and explains(each.arm.profile, timed):
+            parts = profile_parts(row, each.baseline.profile, each.arm.profile) or parts
+    return waterfall(row, parts)
 
 
 def cost_points(points: pd.DataFrame, costs: CostModelRow) -> pd.DataFrame:
@@ -267,6 +295,8 @@ def most_surprising(points: pd.DataFrame) -> str:
     """The arm of rows of `with_promises` whose promise lies above its interval by the largest
     factor; flagged ones last.
     """
+    for_use = points[~points["method"].map(only_cuts).astype(bool)]
+    points = for_use if len(for_use) else points
     known = points[~texts.undecided(points)].dropna(subset=["promised", "speedup_high"])
     known = known[~known["flags"].map(lambda flags: wrong(split_flags(flags))).astype(bool)]
     short = known["promised"] / known["speedup_high"]
@@ -282,23 +312,19 @@ def _size_lines(rows: Sequence[PointRow], sides: Sequence[Sides]) -> Iterator[st
         for reason in each.condition.reasons:
             if reason.arm is each.arm:
                 yield f"At {each.place}: {reason.text}."
-    if sides:
-        return
     removing = [row for row in rows if NO_EFFECT not in split_flags(row.flags)] or [rows[-1]]
-    for row in removing[-1:] + removing[:-1][:1]:
+    for row in [] if sides else removing[-1:] + removing[:-1][:1]:
         if few := texts.pairs_reached(row):
             yield f"At {name_size(row)}: {few}, from which nothing follows yet."
             continue
         free = "" if only_cuts(row.method) else explain_ceiling(row)
         yield f"At {name_size(row)}: {join_sentences([explain_promise(row), free])}."
+    if own_work := explain_own_work(rows[-1]):
+        yield f"At {name_size(rows[-1])}: {own_work}."
 
 
-def _fit_lines(largest: PointRow, costs: CostModelRow | None, scope: Scope) -> Iterator[str]:
-    """What the method adds itself, and what the fit over sizes gives."""
-    if own_work := explain_own_work(largest):
-        yield f"At {name_size(largest)}: {own_work}."
-    if costs is None:
-        return
+def _fit_lines(costs: CostModelRow, scope: Scope) -> Iterator[str]:
+    """What the fit over sizes gives."""
     relative = fitted_costs(scope, costs.curve_id)
     yield f"Cost model: {describe_fit(costs)}."
     yield from (f"{texts.capitalised(each)}." for each in explain_costs(costs, relative))
@@ -308,23 +334,8 @@ def _fit_lines(largest: PointRow, costs: CostModelRow | None, scope: Scope) -> I
         yield f"It {text[text.index('predicts') :] if 'predicts' in text else text}."
 
 
-def _waterfall(rows: Sequence[PointRow], scope: Scope, color: str) -> None:
-    """From the baseline's time to the arm's at one size, the largest by default."""
-    sizes = {f"{row.tokens:,.0f}": row for row in rows if not waterfall_rows(row, color).empty}
-    if not sizes:
-        return
-    last = list(sizes)[-1]
-    chosen = (
-        st.select_slider("Tokens", list(sizes), last, key="size", bind="query-params", width=420)
-        if len(sizes) > 1
-        else last
-    )
-    found = waterfall_rows(sizes.get(str(chosen), sizes[last]), color)
-    show_chart(waterfall_chart(found), name="waterfall", data=found, scope_or_sweep=scope)
-
-
-def _savings(own: pd.DataFrame, scope: Scope, color: str) -> None:
-    """Reached, free and promised."""
+def _along_sizes(own: pd.DataFrame, scope: Scope, color: str) -> None:
+    """Speed-ups that were reached, free and promised."""
     prompts = own["prompt_tokens"].notna().any()
     title = "Tokens of the prompt" if prompts else "Patch tokens per image"
     chart = draw_points(saving_info(texts.with_enough_pairs(own), title, color))
@@ -363,54 +374,24 @@ def _ceiling_words(own: pd.DataFrame) -> str:
     )
 
 
-def _cost_model(
-    own: pd.DataFrame, costs: CostModelRow, claimed: pd.DataFrame, scope: Scope, color: str
-) -> None:
-    """Times against work with the fit, and the predicted break-even beside those `claimed` along
-    the tokens.
-    """
-    st.subheader("Fixed cost and cost of work", anchor=False)
-    plain.sentence(
-        f"Lines: fixed cost + cost of work × {costs.work_unit}s. Each side stands at its own"
-        f" {costs.work_unit}s: at one size (joined by a grey line) the arm lies left of its"
-        " baseline, and it is faster where it also lies lower.",
-        "muted",
-    )
+def _cost_model(own: pd.DataFrame, costs: CostModelRow, scope: Scope, color: str) -> None:
+    """Times against work with the fit."""
     frame = cost_points(own, costs)
-    if not frame["in_fit"].all():
-        plain.sentence(
-            "Hollow points are no part of the fit: the method removes nothing there, or a flag"
-            " marks them as wrong.",
-            "muted",
-        )
     chart = draw_points(cost_info(frame, costs, color))
     show_chart(chart, name="cost-model", data=frame, scope_or_sweep=scope)
-    predicted = (costs.predicted_x, costs.predicted_x_low, costs.predicted_x_high)
-    places = pd.DataFrame(
-        [
-            ("predicted by the fit", *predicted),
-            *(
-                ("the answer", row.x, row.x_low, row.x_high)
-                for row in claimed.dropna(subset=["x_low", "x_high"], how="all").itertuples()
-            ),
-        ],
-        columns=["label", "x", "low", "high"],
-    ).astype({"x": float, "low": float, "high": float})
+    unit = costs.work_unit
     plain.sentence(
-        "Break-even: what the fit predicts, and the bracket between measured points.", "muted"
+        f"Lines: fixed cost + cost of work × {unit}s. Each side stands at its own {unit}s: at one"
+        " size (joined by a grey line) the arm lies left of its baseline, and it is faster where it"
+        " also lies lower. Hollow points are no part of the fit: the method removes nothing there,"
+        " or a flag marks them as wrong.",
+        "muted",
     )
-    title = "Break-even in tokens, with its interval"
-    try:
-        drawn = place_chart(places, list(own["tokens"]), title, color)
-    except ValueError as problem:
-        plain.sentence(f"{problem}.".capitalize(), "muted")
-        return
-    show_chart(drawn, name="break-even-of-the-fit", data=places, scope_or_sweep=scope)
+    plain.sentence("\n".join(map(texts.typeset, _fit_lines(costs, scope))))
 
 
 def _wall(sides: list[Sides], scope: Scope) -> None:
     """Classes of time of both sides, and what differs."""
-    st.subheader("Where the wall time goes", anchor=False)
     parts, differences = wall_parts(sides), wall_differences(sides)
     if parts.empty:
         plain.sentence(
@@ -424,41 +405,26 @@ def _wall(sides: list[Sides], scope: Scope) -> None:
         plain.sentence(f"Bars: {note}", "muted")
 
 
-def _activities_and_roofline(
-    sides: list[Sides], own: pd.DataFrame, scope: Scope, color: str
-) -> None:
-    """Kernels or operators of one condition, at first of the smallest at which the arm does not
-    pay, and its roofline.
-    """
-    places = {each.place: each for each in sides}
-    st.subheader("What runs longer, what shorter", anchor=False)
-    default = place_that_fails(sides, own)
-    chosen = places[filters.choose_one("At", list(places), "at", default)]
-    found = activities(chosen.baseline.row.profile_id, chosen.arm.row.profile_id)
+def _operators(side: Sides, size: str, scope: Scope) -> None:
+    """Why, by operator, and the kernels or operators that run longer or shorter."""
+    found = activities(side.baseline.row.profile_id, side.arm.row.profile_id)
     if found.empty:
         plain.sentence("The profile holds no kernels or operators.", "muted")
-    else:
-        plain.sentence(
-            "Totals of the profiled rounds, which have no intervals: small differences may be"
-            " noise.",
-            "muted",
-        )
-        chart = activity_chart(activity_rows(found))
-        show_chart(chart, name="activities", data=found, scope_or_sweep=scope)
-        with st.expander("All kernels and operators"):
-            number = st.column_config.NumberColumn
-            config = {
-                "name": st.column_config.TextColumn("Name", width="large"),
-                "baseline_ms": number("Baseline, ms", format="%.4f"),
-                "arm_ms": number("Arm, ms", format="%.4f"),
-                "difference_ms": number("Difference, ms", format="%+.4f"),
-                "baseline_count": number("Runs, baseline", format="%.0f"),
-                "arm_count": number("Runs, arm", format="%.0f"),
-            }
-            st.dataframe(found[list(config)], column_config=config, hide_index=True)
-    st.subheader("Roofline", anchor=False)
-    peaks = chosen.arm.peaks or chosen.baseline.peaks
-    rates = roofline_points(chosen)
+        return
+    reasons = operator_reasons(pairs_of(found))
+    plain.sentence("\n".join(f"• {operator_words(each, size)}." for each in reasons))
+    chart = activity_chart(activity_rows(found))
+    show_chart(chart, name="activities", data=found, scope_or_sweep=scope)
+    plain.sentence(
+        f"{side.place}: totals of the profiled rounds, which have no intervals; small differences"
+        " may be noise. The file has all of them.",
+        "muted",
+    )
+
+
+def _roofline(side: Sides, scope: Scope, color: str) -> None:
+    peaks = side.arm.peaks or side.baseline.peaks
+    rates = roofline_points(side)
     if peaks is None or rates[["gflops", "gb_per_s"]].dropna().empty:
         plain.sentence(
             "The peaks of the machine, or operations and bytes of these profiles, are not known.",
@@ -469,58 +435,120 @@ def _activities_and_roofline(
     show_chart(roofline, name="roofline", data=rates, scope_or_sweep=scope)
 
 
-def _not_profiled(arm: str) -> None:
+def _not_profiled() -> None:
     """What is not known without a profile, and what would show it."""
-    st.subheader("Where the wall time goes", anchor=False)
-    plain.sentence(
-        f"{arm} was not profiled under this condition: what its operators and launches take is not"
-        " known."
-    )
-    plain.sentence(
-        "Add these lines to the sweep file, or the key profile to its jobs, and run it again; what"
-        " is measured stays:"
-    )
+    plain.sentence(f"{texts.capitalised(profile_needed())}.")
     plain.command(PROFILE_SECTION)
 
 
-def _what_to_do(report: AuditReport, arm: str) -> None:
-    """What would settle the doubts that the audit has in an arm, or in the unmodified model."""
-    doubts = [
-        each
-        for each in report.findings
-        if each.severity != "note" and (not each.arms or arm in each.arms)
-    ]
-    if doubts:
-        settled = "; ".join(dict.fromkeys(each.settles for each in doubts[:MAX_FINDINGS]))
-        plain.sentence(
-            "What to do: the audit of this sweep (at the end of the page) finds"
-            f" {count(len(doubts), 'doubt')}. {texts.capitalised(settled)}."
-        )
-
-
-def _sweep_audit(sweep: str, points: int) -> None:
-    """What the rules of `breakeven audit` find in this sweep."""
-    st.subheader("Audit of this sweep", anchor=False)
-    if points > MAX_AUDITED and not st.toggle(
-        f"Audit {count(points, 'point')}", key="audit", bind="query-params"
-    ):
-        plain.sentence(f"The sweep is large; in a terminal: breakeven audit {sweep}", "muted")
+def _audit(sweep: str, arm: str) -> None:
+    """A badge with the doubts that `breakeven audit` has in this arm, which opens their list."""
+    if int(queries.panels(sweep)["points"].sum()) > MAX_AUDITED:
         return
     report = audit_report(sweep)
-    plain.sentence(f"{texts.capitalised(report.answer)}.")
-    for note in report.notes:
-        plain.sentence(note, "muted")
-    for found in report.findings[:MAX_FINDINGS]:
-        plain.sentence(f"{found.severity}: {found.rule}", "strong")
-        plain.sentence(f"{texts.typeset(found.sentence)}.")
-        plain.sentence(f"To settle it: {found.settles}.", "muted")
-    if len(report.findings) > MAX_FINDINGS:
-        with st.expander("All findings"):
-            rows = [
-                (each.severity, each.rule, each.sentence, each.settles) for each in report.findings
-            ]
-            columns = ["Severity", "Rule", "Finding", "To settle it"]
-            st.dataframe(pd.DataFrame(rows, columns=columns), hide_index=True)
+    own = [each for each in report.findings if arm in each.arms]
+    doubts = sum(each.severity != "note" for each in own)
+    badge = count(doubts, "doubt") if doubts else "no doubt"
+    with st.popover(f"Audit: {badge}", icon=":material/fact_check:"):
+        plain.sentence(f"{texts.capitalised(report.answer)}.")
+        for found in own:
+            plain.sentence(f"{found.severity}: {found.rule}", "strong")
+            plain.sentence(f"{texts.typeset(found.sentence)}.")
+            plain.sentence(f"To settle it: {found.settles}.", "muted")
+        others = count(len(report.findings) - len(own), "finding")
+        plain.sentence(f"{others} on other arms, or on the sweep: breakeven audit {sweep}", "muted")
+
+
+def _words(rows: Sequence[PointRow], sides: Sequence[Sides], points: pd.DataFrame) -> None:
+    """Every sentence of the report on this arm, and where the unmodified model stands."""
+    measured = texts.point_rows(points)
+    peaks = measured_peaks(*{(row.environment, row.host) for row in measured})
+    if (reached := peak_share(measured, peaks)) is not None:
+        plain.sentence(f"{texts.capitalised(describe_peak(reached))}.")
+    for line in _size_lines(rows, sides):
+        plain.sentence(texts.typeset(line))
+
+
+class Subject(NamedTuple):
+    """The arm that the page explains."""
+
+    arm: str
+    color: str
+    own: pd.DataFrame
+    """Its points, with promises."""
+    curves: pd.DataFrame
+    """Its break-evens along the tokens."""
+    costs: CostModelRow | None
+    rows: list[PointRow]
+    """Its points in order of size."""
+    sides: list[Sides]
+
+
+def _choose_arm(scope: Scope, points: pd.DataFrame, break_evens: pd.DataFrame) -> Subject:
+    arm = filters.choose_one(
+        "Arm", list(dict.fromkeys(points["arm"])), "arm", most_surprising(points)
+    )
+    own, curves = points[points["arm"] == arm], break_evens[break_evens["arm"] == arm]
+    # of the unmodified model under another runtime the colour of an arm, else that of other pages
+    dense = own["method"].iloc[0] == "dense"
+    color = SIDE_COLORS["arm"] if dense else arm_styles(points)[arm].color
+    if scope.facet is not None:  # one panel is explained, the one with the most points
+        value = own[scope.facet].value_counts().index[0]
+        own, curves = own[own[scope.facet] == value], curves[curves[scope.facet] == value]
+    fits = queries.scope_rows(scope, "cost_model")
+    fits = fits[fits["curve_id"].isin(own["curve_id"])]
+    costs = next(iter(rows_of(fits, CostModelRow)), None)
+    rows = texts.point_rows(own.sort_values("tokens", kind="stable"))
+    sides = sides_of(profiled(scope), rows[0].arm_id, rows[0].baseline_id)
+    return Subject(arm, color, own, curves[curves["axis"] == "tokens"], costs, rows, sides)
+
+
+def _choose_size(subject: Subject) -> PointRow:
+    first = first_size(subject.rows, {each.arm.row.condition_id for each in subject.sides})
+    sizes = {f"{row.tokens:,.0f}": row for row in subject.rows}
+    if len(sizes) < 2:
+        return first
+    chosen = st.select_slider(
+        *("Tokens", list(sizes), f"{first.tokens:,.0f}"),
+        key="size",
+        bind="query-params",
+        width=420,
+    )
+    return sizes.get(str(chosen), first)
+
+
+def _show_waterfall(subject: Subject, row: PointRow, scope: Scope) -> None:
+    """The answer, and the steps from the baseline's time to the arm's."""
+    device: Device = "cuda" if row.device == "cuda" else "cpu"
+    steps = steps_of(row, subject.sides, subject.costs)
+    known = waterfall_headline(subject.arm, steps, device) if steps else ""
+    plain.headline(known or f"{subject.arm}: nothing follows from its times here")
+    unit = token_unit(row)
+    where = "" if scope.facet is None else f", {scope.facet.replace('_', ' ')} "
+    where += "" if scope.facet is None else str(subject.own[scope.facet].iloc[0])
+    for claims in rows_by_arm(subject.curves).values():
+        claim = describe_break_even(claims, unit)
+        plain.sentence(texts.typeset(f"Against {row.against}{where}: {claim}."), "muted")
+    if steps:
+        frame = waterfall_rows(steps, device, subject.color)
+        show_chart(waterfall_chart(frame), name="waterfall", data=frame, scope_or_sweep=scope)
+
+
+def _show_more(subject: Subject, side: Sides | None, points: pd.DataFrame, scope: Scope) -> None:
+    """The rest of what is known, one part at a time."""
+    own, color = subject.own, subject.color
+    parts: dict[str, Callable[[], None]] = {
+        "In words": partial(_words, subject.rows, subject.sides, points),
+        "Along sizes": partial(_along_sizes, own, scope, color),
+    }
+    if subject.costs is not None:
+        parts["Cost model"] = partial(_cost_model, own, subject.costs, scope, color)
+    if side is not None:
+        parts["Classes of time"] = partial(_wall, subject.sides, scope)
+        parts["Roofline"] = partial(_roofline, side, scope, color)
+    shown = st.segmented_control("More", list(parts), key="more", bind="query-params")
+    if shown:
+        parts[shown]()
 
 
 def _show() -> None:
@@ -528,50 +556,19 @@ def _show() -> None:
     scope = filters.chosen_scope()
     points, break_evens = queries.scope_points(scope)
     points = with_promises(points)
-    arms = list(dict.fromkeys(points["arm"]))
-    arm = filters.choose_one("Arm", arms, "arm", most_surprising(points))
-    own, curves = points[points["arm"] == arm], break_evens[break_evens["arm"] == arm]
-    # of the unmodified model under another runtime the colour of an arm, else that of other pages
-    dense = own["method"].iloc[0] == "dense"
-    color = SIDE_COLORS["arm"] if dense else arm_styles(points)[arm].color
-    if scope.facet is not None:
-        value = own[scope.facet].value_counts().index[0]
-        plain.sentence(f"One panel is explained: {scope.facet.replace('_', ' ')} {value}.", "muted")
-        own, curves = own[own[scope.facet] == value], curves[curves[scope.facet] == value]
-    fits = queries.scope_rows(scope, "cost_model")
-    fits = fits[fits["curve_id"].isin(own["curve_id"])]
-    costs = next(iter(rows_of(fits, CostModelRow)), None)
-    rows = texts.point_rows(own.sort_values("tokens", kind="stable"))
-    sides = sides_of(profiled(scope), rows[0].arm_id, rows[0].baseline_id)
-    audited = int(queries.panels(scope.sweep)["points"].sum())
-
-    plain.headline(f"{arm} against {rows[0].against}")
-    curves = curves[curves["axis"] == "tokens"]
-    for claims in rows_by_arm(curves).values():
-        unit = token_unit(rows[0])
-        sentence = f"Break-even along {unit}: {describe_break_even(claims, unit)}."
-        plain.sentence(texts.typeset(sentence))
-    _waterfall(rows, scope, color)
-    _savings(own, scope, color)
-    measured = texts.point_rows(points)
-    peaks = measured_peaks(*{(row.environment, row.host) for row in measured})
-    if (reached := peak_share(measured, peaks)) is not None:
-        plain.sentence(f"{texts.capitalised(describe_peak(reached))}.")
-    if not sides:
-        plain.sentence(f"{texts.capitalised(profile_needed())}.")
-    for line in _size_lines(rows, sides):
-        plain.sentence(texts.typeset(line))
-    plain.sentence("\n".join(map(texts.typeset, _fit_lines(rows[-1], costs, scope))))
-    if audited <= MAX_AUDITED:
-        _what_to_do(audit_report(scope.sweep), arm)
-    if costs is not None:
-        _cost_model(own, costs, curves, scope, color)
-    if sides:
-        _wall(sides, scope)
-        _activities_and_roofline(sides, own, scope, color)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        subject = _choose_arm(scope, points, break_evens)
+        row = _choose_size(subject)
+        _audit(scope.sweep, subject.arm)
+    _show_waterfall(subject, row, scope)
+    same = [each for each in subject.sides if each.arm.row.condition_id == row.condition_id]
+    places = {each.place: each for each in same or subject.sides}
+    side = places[filters.choose_one("Profile", list(places), "profile")] if places else None
+    if side is None:
+        _not_profiled()
     else:
-        _not_profiled(arm)
-    _sweep_audit(scope.sweep, audited)
+        _operators(side, name_size(row), scope)
+    _show_more(subject, side, points, scope)
     show_glossary()
 
 
