@@ -2,7 +2,7 @@
 costs of a fit over sizes, and what the same tokens give when they are cut for nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import inf, log
 
 from sweeps.analysis.labels import SPEEDUP, Conclusion, conclude_interval, conclude_speedup
@@ -25,6 +25,8 @@ RATIOS_OF_COSTS = (
     " In a ratio the level of the times, which differs from job to job, cancels. 95 % intervals."
 )
 """What the numbers of `explain_costs` rest on."""
+MAX_NAMED = 3
+"""Methods in a headline."""
 _Ends = tuple[float | None, float | None, float | None]
 """A value and its interval."""
 
@@ -278,6 +280,16 @@ def realised_sentence(name: str, share: RealisedShare | None) -> str:
     return (
         f"{name}: {_percent(share.median)} of the promised saving arrives at the median ({rests})."
     )
+
+
+def realised_headline(shares: Mapping[str, RealisedShare | None]) -> str:
+    """What arrives of the promise by method, in about twelve words: `topk 37 %, tome -71 % of the
+    promised saving arrives`.
+    """
+    known = {name: share.median for name, share in shares.items() if share is not None}
+    best = sorted(known, key=lambda name: -known[name])[:MAX_NAMED]
+    listed = ", ".join(f"{name} {_percent(known[name])}" for name in best)
+    return f"{listed} of the promised saving arrives" if best else "No MACs promise a saving here"
 
 
 def _percent(share: float) -> str:

@@ -2,6 +2,7 @@
 itself.
 """
 
+import math
 from pathlib import Path
 
 import pandas as pd
@@ -46,7 +47,8 @@ def test_environments(sides: str, opened: Open) -> None:
     assert "2 of 10 common questions differ" in text
     assert "2.15" in text
     assert "not stated" in text
-    table = text[text.index("Question by question") :]
+    assert text.index("2 of 10 common questions differ") < text.index("First over second")
+    table = text[text.index("First over second") :]
     assert table.index("topk keep_rate=0.7") < table.index("topk keep_rate=0.5")
     assert len(app.get("vega_lite_chart")) == 1
     assert {name: app.query_params[name] for name in ("by", "a", "b")}.keys() == {"by", "a", "b"}
@@ -107,17 +109,31 @@ def test_the_first_two_sides_have_a_common_question(tmp_path: Path, opened: Open
     assert {app.query_params[key] for key in "ab"} == {"one", "two"}
 
 
-def test_charts_draw_from_frames_alone(sides: str) -> None:
-    """Points lead to their evidence; the diagonal spans the same values on both axes."""
+def test_arrows_are_sorted_by_change(sides: str) -> None:
+    """Those that differ first, in both parts the largest change first; each arrow leads from the
+    first side's speed-up to the second's, each end links to its own evidence.
+    """
     a, b = (choice.value for choice in stored.read(sides, read_choices, "environment"))
     found = stored.read(sides, two_sides, "environment", a, b)
     frame = side_frame(found.rows)
     info = side_info(frame)
-    assert info.x.span == info.y.span
-    assert info.rows["href"].str.startswith("point?id=").all()
-    marks = draw_points(info).to_dict()["layer"][-1]
-    assert marks["encoding"]["href"]["field"] == "href"
+    alike = frame["group"] != "differs"
+    change = frame["ratio"].map(math.log).abs()
+    assert alike.is_monotonic_increasing
+    assert all(own.is_monotonic_decreasing for _, own in change.groupby(alike))
+    first, second = info.rows.iloc[: len(frame)], info.rows.iloc[len(frame) :]
+    assert list(first["speedup"]) == list(frame["a"])
+    assert list(second["speedup"]) == list(frame["b"])
+    faster = second["mark"] == "second, faster"
+    assert list(faster) == list(frame["b"] >= frame["a"])
+    assert set(info.rows["mark"]) == set(info.shapes)
+    assert (first["href"].to_numpy() != second["href"].to_numpy()).all()
+    spec = draw_points(info).to_dict()
+    assert spec["layer"][-1]["encoding"]["y"]["scale"]["domain"] == list(frame["label"])
     assert set(frame["group"]) == {"differs", "not clear"}
+
+
+def test_a_history_is_drawn_in_order(sides: str) -> None:
     points = history_frame(stored.read(sides, read_history, question(sides), None))
     assert list(points["what"]).count("answer") == 2
     assert draw_points(history_info(points, 0.02)).to_dict()

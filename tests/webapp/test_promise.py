@@ -2,6 +2,8 @@
 two axes.
 """
 
+import re
+
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import page_text
 
@@ -17,6 +19,10 @@ def test_shares_and_map(opened: Open, filled: str) -> None:
     assert "random (control): " in words
     assert "of the promised saving arrives at the median (" in words
     assert "tome: none of the promised saving arrives at the median" in words
+    shares = re.search(r"topk (\d+) %, tome (−\d+) % of the promised saving arrives ", words)
+    assert shares is not None
+    assert f"topk: {shares[1]} % of" in words
+    assert f"at the median, {shares[2]} %" in words
     assert len(page.get("vega_lite_chart")) == 2
     assert not page.exception
 

@@ -28,8 +28,14 @@ def test_promise_against_speedup(filled: str) -> None:
     info = promise_info(points.assign(href="point?id=1"))
     assert len(info.rows) == len(points)
     names = {name for each in info.texts for name in each.rows["text"]}
-    assert names == {"all of the promise", "half of it", "nothing"}
+    assert names - {f"{tokens}" for tokens in points["tokens"]} == {
+        *("all of the promise", "half of it", "nothing")
+    }
+    assert {"4", "196"} <= names
     spec = draw_points(info).to_dict()
+    (joined,) = (layer for layer in spec["layer"] if "strokeDash" in layer["encoding"])
+    assert joined["encoding"]["order"]["field"] == "tokens"
+    assert joined["encoding"]["strokeDash"]["field"] == "arm"
     marks = [layer for layer in spec["layer"] if layer["mark"]["type"] == "point"]
     assert len(spec["datasets"][marks[0]["data"]["name"]]) == len(points)
     assert marks[0]["encoding"]["href"]["field"] == "href"

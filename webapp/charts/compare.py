@@ -1,4 +1,4 @@
-"""Charts of two sides: the speed-ups of one against those of the other, and the history of one
+"""Charts of two sides: how the speed-up of each question changed, and the history of one
 question.
 """
 
@@ -12,39 +12,56 @@ from webapp.charts.points import (
     Extra,
     Measure,
     PointsInfo,
-    around,
     with_links,
 )
+from webapp.display.links import POINT_KEY
 
 SIDE_COLOURS = {"differs": ORANGE, "the same": BLUE, "not clear": GREY}
+SIDE_SHAPES = {
+    "first": "circle",
+    "second, faster": "triangle-right",
+    "second, slower": "triangle-left",
+}
 SERIES_COLOURS = ("#1a70b8", "#c2500c", "#00795a", "#994691", "#8a7000", "#7c6f64", "#5560c9")
 
 
 def side_info(rows: pd.DataFrame) -> PointsInfo:
-    """Both speed-ups of each question with their intervals; on the diagonal they are equal.
+    """An arrow for each question, one below the other in the order of `rows`: from the speed-up of
+    the first side (a dot) to that of the second, with the interval of each.
 
     `rows` have `a`, `a_low`, `a_high`, `b`, `b_low`, `b_high`, `label`, `group` (a key of
-    `SIDE_COLOURS`), `finding`, and `comparison_id`, `environment` and `host` of the second side, to
-    which a point leads.
+    `SIDE_COLOURS`), `finding`, and `comparison_id`, `environment` and `host` of each side with the
+    endings `_a` and `_b`, to which its point leads.
     """
-    ends = [rows[name] for name in ("a", "a_low", "a_high", "b", "b_low", "b_high")]
-    span = around(pd.concat([*ends, pd.Series([0.95, 1.05])]).astype(float).dropna())
-    diagonal = pd.DataFrame({"a": list(span), "b": list(span)})
+    sides = []
+    first, faster, slower = SIDE_SHAPES
+    arrows = [faster if b >= a else slower for a, b in zip(rows["a"], rows["b"], strict=True)]
+    for side, mark in (("a", [first] * len(rows)), ("b", arrows)):
+        names = {side: "speedup", f"{side}_low": "low", f"{side}_high": "high"}
+        names |= {f"{key}_{side}": key for key in POINT_KEY}
+        own = rows[["label", "group", "finding", *names]].rename(columns=names)
+        sides.append(own.assign(mark=mark))
+    long = pd.concat(sides, ignore_index=True)
+    long["area"] = long["mark"].map({first: 70}).fillna(170)
+    lines = long[["speedup", "label", "group"]].assign(line=long["label"])
     return PointsInfo(
-        rows=with_links(rows),
-        x=Measure("a", "Speed-up, first side", "", "ratio", span=span, none=1.0),
-        y=Measure("b", "Speed-up, second side", "", "ratio", span=span, none=1.0),
+        rows=with_links(long),
+        x=Measure("speedup", "Speed-up", "", "ratio", ends=("low", "high"), none=1.0),
+        y=Measure("label", "", "", "rows"),
         color="group",
         colors=SIDE_COLOURS,
-        legend={"symbolType": "circle"},
-        lines=[Extra(diagonal, {"strokeDash": [5, 4]})],
+        shape="mark",
+        shapes=SIDE_SHAPES,
+        legend={"symbolType": "circle", "symbolOpacity": 1},
+        lines=[Extra(lines, {"strokeWidth": 2})],
         tips={
             "label": "Of",
-            "a": ("First side", ".3f"),
-            "b": ("Second side", ".3f"),
+            "mark": "Side",
+            "speedup": ("Speed-up", ".3f"),
+            "low": (f"{INTERVAL} from", ".3f"),
+            "high": ("to", ".3f"),
             "finding": "Finding",
         },
-        height=520,
     )
 
 

@@ -2,9 +2,10 @@
 no other surpasses named.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import log
+from typing import Any
 
 import pandas as pd
 
@@ -62,19 +63,24 @@ def pareto_info(
         x=axes[0],
         y=axes[1],
         tips=default if hover is None else hover,
-        texts=list(_named(pd.concat([drawn[first], others]), *axes)),
+        texts=list(placed_texts(pd.concat([drawn[first], others]), axes, PARETO_HEIGHT)),
         height=PARETO_HEIGHT,
     )
 
 
-def _named(chosen: pd.DataFrame, x: Measure, y: Measure) -> Iterator[Extra]:
-    """The names that have room: to the right of their mark, and to the left of it."""
+def placed_texts(
+    chosen: pd.DataFrame, axes: Sequence[Measure], height: int, **look: Any
+) -> Iterator[Extra]:
+    """The values of `text` that have room beside their marks: to the right of it, and to the left;
+    `axes` are x and y with their spans, `height` is that of the chart in pixels.
+    """
+    x, y = axes
     taken: list[tuple[float, float, float]] = []
     sides: dict[str, list[int]] = {"left": [], "right": []}
     for place, row in enumerate(chosen.to_dict("records")):
         across = _share(row[x.column], x) * NAMED_WIDTH
-        up = _share(row[y.column], y) * PARETO_HEIGHT
-        length = LETTER * min(len(str(row["arm"])), 64) + 9
+        up = _share(row[y.column], y) * height
+        length = LETTER * min(len(row["text"]), 64) + 9
         spans = {"left": (across, across + length), "right": (across - length, across)}
         for side in sorted(spans, key=lambda name: (name == "left") != (across < NAMED_WIDTH / 2)):
             start, end = spans[side]
@@ -87,9 +93,9 @@ def _named(chosen: pd.DataFrame, x: Measure, y: Measure) -> Iterator[Extra]:
                 sides[side].append(place)
                 break
     for side, places in sides.items():
-        look = {"align": side, "dx": 9 if side == "left" else -9, "dy": -9, "limit": 420}
+        beside = {"align": side, "dx": 9 if side == "left" else -9, "dy": -9, "limit": 420}
         if places:
-            yield Extra(chosen.iloc[places], look)
+            yield Extra(chosen.iloc[places], beside | look)
 
 
 def _share(value: float, measure: Measure) -> float:

@@ -94,7 +94,8 @@ class PointsInfo:
     shape: str = ""
     shapes: Mapping[str, str] = field(default_factory=dict)
     joined: str = ""
-    """Column whose equal values a line joins, dashed by `dashes`."""
+    """Column whose equal values a line joins, dashed by `dashes`, in the order of `order`."""
+    order: str = ""
     dashes: Mapping[str, list[int]] = field(default_factory=dict)
     lines: Sequence[Extra] = ()
     """Below the points."""
@@ -117,14 +118,16 @@ def draw_points(info: PointsInfo) -> Layers:
     layers += [_line(extra, x, y, color) for extra in info.lines]
     if info.joined:
         dash = category(alt.StrokeDash, info.joined, info.dashes, None)
-        layers.append(alt.Chart(rows).mark_line(strokeWidth=2).encode(x, y, color, dash))
+        order = [alt.Order(f"{info.order}:Q")] if info.order else []
+        layers.append(alt.Chart(rows).mark_line(strokeWidth=2).encode(x, y, color, dash, *order))
     by_row = info.y.scale == "rows"
     look = {"strokeWidth": 3, "opacity": 0.45} if by_row else {"strokeWidth": 1.4, "opacity": 0.55}
     for measure, value, other in ((info.x, x, y), (info.y, y, x)):
         layers += bars(measure.known_ends(rows), value, measure.interval, other, color, **look)
     looks: list[Any] = [alt.Size("area:Q", scale=None)] if "area" in rows else []
     if info.shapes:
-        looks.append(category(alt.Shape, info.shape, info.shapes, {}))
+        grey = {"symbolFillColor": GREY, "symbolStrokeColor": GREY}  # black on a dark theme else
+        looks.append(category(alt.Shape, info.shape, info.shapes, grey))
     for hollow, own in rows.groupby("hollow") if "hollow" in rows else [(False, rows)]:
         mark = alt.Chart(own).mark_point(filled=not hollow, size=70, opacity=1, clip=True)
         layers.append(linked(mark.encode(x, y, color, *looks, tooltip=tips(info.tips))))

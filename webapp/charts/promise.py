@@ -12,9 +12,10 @@ import pandas as pd
 from sweeps.model.condition import Runtime
 from sweeps.model.metrics import INTERVAL
 from sweeps.text.curves import BreakEvenCell, CellKind
+from webapp.charts.pareto import placed_texts
 from webapp.charts.points import Extra, Layers, Measure, PointsInfo, around, layered, tips
 from webapp.charts.scales import Extent, row_axis
-from webapp.display.arm_style import method_colors
+from webapp.display.arm_style import arm_styles, method_colors
 
 PROMISE_HEIGHT = 420
 """Pixels."""
@@ -55,8 +56,8 @@ DARK, LIGHT = "#10131a", "#ffffff"
 
 
 def promise_info(points: pd.DataFrame) -> PointsInfo:
-    """Measured against promised speed-up, both logarithmic, a point for each arm and size; colour
-    by method, shape by runtime.
+    """Measured against promised speed-up, both logarithmic, a point for each arm and size, which
+    its tokens label and a line joins to those of the same arm; colour by method, shape by runtime.
 
     `points` are rows of the view `speedup` by one metric with `speedup_macs` and `realised_share`,
     labelled (`arm`) and worded (`word`, `interval`); those without a promise are left out. A column
@@ -74,17 +75,28 @@ def promise_info(points: pd.DataFrame) -> PointsInfo:
     runtimes = [name for name in RUNTIME_SHAPES if name in set(known["runtime"])]
     legend = {"symbolType": "circle", "symbolOpacity": 1, "columns": 6, "labelLimit": 220}
     lines, names = _share_lines(xs, ys)
+    named = known.assign(text=[f"{tokens:,.0f}" for tokens in known["tokens"]])
     title = f"Measured speed-up, with its {INTERVAL} interval"
+    axes = (
+        Measure("speedup_macs", "Speed-up if time followed the MACs", "", "ratio", span=xs),
+        Measure("speedup", title, "", "ratio", span=ys),
+    )
+    sizes = placed_texts(
+        named.sort_values("tokens", ascending=False), axes, PROMISE_HEIGHT, dy=0, fontSize=11
+    )
     return PointsInfo(
         rows=known,
-        x=Measure("speedup_macs", "Speed-up if time followed the MACs", "", "ratio", span=xs),
-        y=Measure("speedup", title, "", "ratio", span=ys),
+        x=axes[0],
+        y=axes[1],
         color="method",
         colors=method_colors(known["method"]),
         shape="runtime",
         shapes={name: RUNTIME_SHAPES[name] for name in runtimes} if len(runtimes) > 1 else {},
         lines=lines,
-        texts=names,
+        texts=[*names, *sizes],
+        joined="arm",
+        dashes={arm: style.dash for arm, style in arm_styles(known).items()},
+        order="tokens",
         legend=legend,
         tips={
             name: text

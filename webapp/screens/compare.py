@@ -7,6 +7,7 @@ from html import escape
 from itertools import combinations
 from typing import Any, Literal, NoReturn
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -39,7 +40,7 @@ Side = Literal["a", "b"]
 BOTH_SIDES: tuple[Side, ...] = ("a", "b")
 # Of the newest sides, in search of two with a question in common.
 MAX_TRIED = 4
-# Questions in the table; the file has all.
+# Questions in chart and table; the file has all.
 LISTED = 60
 # How findings are coloured, by what they are.
 FINDING_GROUPS: dict[Contrasted, str] = {
@@ -91,7 +92,9 @@ def read_history(engine: Any, question_id: str, metric: str | None) -> QuestionH
 
 
 def side_frame(rows: Sequence[ComparedAnswers]) -> pd.DataFrame:
-    """Rows of `side_info`, and the places of both answers, their verdicts and flags."""
+    """Rows of `side_info`, those that differ first, by the size of the change, with the verdicts
+    and flags of both answers.
+    """
     varying = [name for name in QUESTION_PARTS if len({row.a[name] for row in rows}) > 1]
     found = []
     for row in rows:
@@ -115,12 +118,14 @@ def side_frame(rows: Sequence[ComparedAnswers]) -> pd.DataFrame:
                 "ratio_low": difference.low,
                 "ratio_high": difference.high,
                 **sides,
-                **{key: row.b[key] for key in POINT_KEY},
             }
         )
     frame = pd.DataFrame(found)
     numbers = [name for name in frame.columns if name.endswith(("_low", "_high"))]
-    return frame.astype(dict.fromkeys(numbers, float))
+    frame = frame.astype(dict.fromkeys(numbers, float))
+    alike, change = frame["group"] != "differs", -np.abs(np.log(frame["ratio"].astype(float)))
+    order = frame.assign(alike=alike, change=change).sort_values(["alike", "change"], kind="stable")
+    return frame.loc[order.index]
 
 
 def side_words(row: dict[Any, Any], side: Side) -> str:
@@ -269,7 +274,15 @@ def _sides(by: By, a: SideChoice, b: SideChoice) -> None:
         )
         return
     frame = side_frame(found.rows)
-    plain.sentence(_summary(frame), "strong")
+    first, *rest = _summary(frame)
+    plain.headline(first)
+    shown = frame.head(LISTED)
+    words = [*rest, f"arrows from {a.label} to {b.label}, with {INTERVAL} intervals"]
+    more = f", {LISTED} of {len(frame):,} shown" if len(frame) > LISTED else ""
+    plain.sentence(texts.capitalised(f"{'; '.join(words)}{more}."), "muted")
+    name = f"{by}-{a.value}-{b.value}"
+    show_chart(draw_points(side_info(shown)), name=name, data=frame, scope_or_sweep="compare")
+    _table(shown, by, a, b)
     notes = [
         "Each speed-up is against the baseline of its own side. The probability that any question"
         f" is called different where none is stays below {100 * FAMILY_ALPHA:g} %, which"
@@ -291,20 +304,10 @@ def _sides(by: By, a: SideChoice, b: SideChoice) -> None:
             "Nothing that is stored: conditions, environments and versions of the common questions"
             " are equal."
         )
-    st.subheader("First against second", anchor=False)
-    st.caption(
-        f"A point is a question, with {INTERVAL} intervals; on the dashed line both sides agree."
-        " Click for its evidence."
-    )
-    name = f"{by}-{a.value}-{b.value}"
-    show_chart(draw_points(side_info(frame)), name=name, data=frame, scope_or_sweep="compare")
-    content = frame.drop(columns=list(POINT_KEY)).to_csv(index=False)
-    plain.download("All questions as CSV", content, f"compare-{by}.csv", "text/csv")
-    st.subheader("Question by question", anchor=False)
-    _table(frame, by, a, b)
 
 
-def _summary(frame: pd.DataFrame) -> str:
+def _summary(frame: pd.DataFrame) -> list[str]:
+    """How many questions differ, then how many do not, and why."""
     counts = frame["finding"].value_counts().to_dict()
     differing = int((frame["group"] == "differs").sum())
     parts = {
@@ -313,20 +316,16 @@ def _summary(frame: pd.DataFrame) -> str:
         "are not clear": counts.get("unclear", 0) + counts.get("overlap", 0),
         "cannot be compared": counts.get("not comparable", 0),
     }
-    first = (
-        f"{differing or 'None'} of {count(len(frame), 'common question')}"
-        f" {'differs' if differing == 1 else 'differ'}"
-    )
-    return (
-        "; ".join([first, *(f"{number} {text}" for text, number in parts.items() if number)]) + "."
-    )
+    verb = "differs" if differing == 1 else "differ"
+    first = f"{differing or 'None'} of {count(len(frame), 'common question')} {verb}"
+    return [first, *(f"{number} {text}" for text, number in parts.items() if number)]
 
 
 def _table(frame: pd.DataFrame, by: By, a: SideChoice, b: SideChoice) -> None:
     first, second = f"First: {a.label}", f"Second: {b.label}"
     heads = ("Question", first, second, "First over second", "Finding", "")
     lines = [f"<tr>{''.join(f'<th>{escape(head)}</th>' for head in heads)}</tr>"]
-    for row in frame.head(LISTED).to_dict("records"):
+    for row in frame.to_dict("records"):
         cells = []
         for name in BOTH_SIDES:
             address = point_link(*(row[f"{key}_{name}"] for key in POINT_KEY))
@@ -342,10 +341,6 @@ def _table(frame: pd.DataFrame, by: By, a: SideChoice, b: SideChoice) -> None:
         values = "".join(f"<td>{cell}</td>" for cell in cells)
         lines.append(f"<tr><td>{escape(row['label'])}</td>{values}</tr>")
     plain.html_table(lines)
-    if len(frame) > LISTED:
-        plain.sentence(
-            f"{LISTED} of {len(frame):,}, the clearest first; the file has all.", "muted"
-        )
 
 
 def _history(question_id: str) -> None:

@@ -512,7 +512,7 @@ def _choose_size(subject: Subject) -> PointRow:
         *("Tokens", list(sizes), f"{first.tokens:,.0f}"),
         key="size",
         bind="query-params",
-        width=420,
+        width=300,
     )
     return sizes.get(str(chosen), first)
 

@@ -4,7 +4,6 @@ pay, as a map.
 
 import json
 from collections.abc import Mapping, Sequence
-from math import inf
 from typing import Any
 
 import pandas as pd
@@ -15,7 +14,7 @@ from sweeps.analysis.rows import ClaimRow
 from sweeps.model.identity import canonical
 from sweeps.stats.pooling import realised_of
 from sweeps.text.curves import alike, break_even_cell, earliest
-from sweeps.text.reasons import realised_sentence
+from sweeps.text.reasons import realised_headline, realised_sentence
 from webapp import queries
 from webapp.charts.panels import flagged
 from webapp.charts.points import draw_points, with_links
@@ -162,24 +161,21 @@ def _without(params: str | None, names: Sequence[str]) -> str | None:
 
 
 def _show_promise(scope: Scope) -> None:
-    """A sentence for each method and runtime, and a chart for each panel."""
+    """What arrives in a headline, a chart for each panel, and a sentence for each method and
+    runtime.
+    """
     points, _ = queries.scope_points(scope)
     right = points[~flagged(points) & ~texts.undecided(points)]
-    st.subheader("How much of the promise arrives", anchor=False)
     if right.empty:
-        plain.sentence(
-            "No point to draw: each has too few pairs, or a flag that marks it as wrong."
-        )
+        plain.headline("No point yet has enough pairs and no flag")
         return
     several = right["runtime"].nunique() > 1
-    found = []
+    shares, roles = {}, {}
     for (method, runtime), own in right.groupby(["method", "runtime"]):
-        role, share = purpose(str(method)), realised_of(own["realised_share"])
-        name = f"{method}{'' if role == 'optimisation' else f' ({role})'}"
-        name += f", {runtime}" if several else ""
-        order = (role != "optimisation", -share.median if share else inf)
-        found.append((*order, realised_sentence(name, share)))
-    plain.sentence("\n".join(line for *_, line in sorted(found)))
+        name = f"{method}, {runtime}" if several else str(method)
+        shares[name], roles[name] = realised_of(own["realised_share"]), purpose(str(method))
+    for_use = {name: share for name, share in shares.items() if roles[name] == "optimisation"}
+    plain.headline(texts.typeset(realised_headline(for_use or shares)))
     for value, own in right.groupby(scope.facet, sort=True) if scope.facet else [("", right)]:
         if scope.facet:
             plain.sentence(f"{MAP_AXES[scope.facet]}: {value}")
@@ -191,6 +187,12 @@ def _show_promise(scope: Scope) -> None:
             continue
         name = f"promise-{value}" if scope.facet else "promise"
         show_chart(chart, name=name, data=worded, scope_or_sweep=scope)
+    notes = {"optimisation": ""}
+    lines = [
+        realised_sentence(f"{name}{notes.get(roles[name], f' ({roles[name]})')}", share)
+        for name, share in shares.items()
+    ]
+    plain.sentence("\n".join(map(texts.typeset, lines)))
     plain.sentence(READ, "muted")
 
 
