@@ -25,7 +25,7 @@ RATIOS_OF_COSTS = (
     " In a ratio the level of the times, which differs from job to job, cancels. 95 % intervals."
 )
 """What the numbers of `explain_costs` rest on."""
-MAX_NAMED = 3
+MAX_IN_HEADLINE = 3
 """Methods in a headline."""
 _Ends = tuple[float | None, float | None, float | None]
 """A value and its interval."""
@@ -287,7 +287,7 @@ def realised_headline(shares: Mapping[str, RealisedShare | None]) -> str:
     promised saving arrives`.
     """
     known = {name: share.median for name, share in shares.items() if share is not None}
-    best = sorted(known, key=lambda name: -known[name])[:MAX_NAMED]
+    best = sorted(known, key=lambda name: -known[name])[:MAX_IN_HEADLINE]
     listed = ", ".join(f"{name} {_percent(known[name])}" for name in best)
     return f"{listed} of the promised saving arrives" if best else "No MACs promise a saving here"
 
