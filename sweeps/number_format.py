@@ -3,7 +3,9 @@ report and in the web app.
 """
 
 import math
+import time
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, NamedTuple
 
 
@@ -81,6 +83,16 @@ def duration(seconds: float) -> str:
 def age(seconds: float) -> str:
     """`45 s`, `12 min`, `3.4 h` or `12 days`."""
     return duration(seconds) if seconds < 48 * 3600 else f"{seconds / 86400:.0f} days"
+
+
+def moment(seconds: float) -> str:
+    """`23 Nov 07:23`, in UTC, of seconds since the epoch."""
+    return time.strftime("%-d %b %H:%M", time.gmtime(seconds))
+
+
+def seconds_at(timestamp: str) -> float:
+    """Seconds since the epoch of a time as views have it (ISO 8601)."""
+    return datetime.fromisoformat(timestamp).timestamp()
 
 
 def format_number(value: float | None, form: str, unit: float = 1) -> str:

@@ -22,7 +22,7 @@ SQL = re.compile(
 )
 
 MAX_CODE_TOKENS = {
-    "sweeps": 107_500,
+    "sweeps": 107_600,
     "workers": 113_400,
     "store": 83_200,
     "orchestrator": 62_200,

@@ -26,6 +26,7 @@ class Screen(NamedTuple):
 
 
 SCREENS = (
+    Screen("home", "Home", "home", "store"),
     Screen("answer", "Answer", "", "scope", ("charts",)),
     Screen("choose", "Choose", "choose", "store", ("charts", "tables")),
     Screen("promise", "Promise", "promise", "scope", ("charts",)),

@@ -21,11 +21,6 @@ _Given = ParamSpec("_Given")
 _URL: ContextVar[str | None] = ContextVar("url", default=None)
 KEPT = 64
 """Results that are kept at once; each holds the rows of one panel."""
-JOB_STATES = ("waiting", "running", "done", "failed", "cancelled")
-COLUMNS_OF_SWEEPS = (
-    *("sweep", "question", "submitted_at", "comparisons", "measured", "failures", "best"),
-    *JOB_STATES,
-)
 
 
 class Scope(NamedTuple):
@@ -108,13 +103,9 @@ def _kept(reading: _Reading) -> Any:
 
 
 @kept
-def sweeps(engine: Any) -> pd.DataFrame:
-    """The newest revision of every sweep, newest first, with counts of comparisons and of jobs by
-    state (`COLUMNS_OF_SWEEPS`).
-    """
-    found = pd.DataFrame(queries.sweep_summaries(engine)).rename(columns={"name": "sweep"})
-    frame = found.reindex(columns=list(COLUMNS_OF_SWEEPS))
-    return frame.assign(submitted_at=pd.to_datetime(frame["submitted_at"], utc=True))
+def sweeps(engine: Any) -> list[dict[str, Any]]:
+    """See `store.read.queries.sweep_summaries`."""
+    return queries.sweep_summaries(engine)
 
 
 @kept
@@ -130,7 +121,7 @@ def panels(engine: Any, sweep: str) -> pd.DataFrame:
     """The panels of a sweep and their kinds of arms with the number of their points, see
     `store.read.queries.panel_counts`.
     """
-    return queries.panel_counts(engine, sweep)
+    return queries.panel_counts(engine, [sweep])
 
 
 @kept

@@ -341,7 +341,7 @@ def conclude_run(
 
 def skipped_line(job: Job) -> str:
     """A job that was not measured: its condition and arms, and how long it may take."""
-    from orchestrator.loop.progress import job_label  # imports rich, which a plan does without
+    from sweeps.text.condition_text import job_label
 
     arms = ", ".join(arm_label(job.arms[pair.arm]) for pair in job.pairs)
     runtime = f", {job.condition.runtime}" if job.compiled else ""

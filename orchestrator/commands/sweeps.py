@@ -41,8 +41,8 @@ def status(
     ] = None,
     db: Database = None,
 ) -> None:
-    """One line for each sweep (newest revision): jobs by state, comparisons measured and failed; of
-    one also the answer so far.
+    """One line for each sweep (newest revision): jobs by state, comparisons measured, those of them
+    that decide nothing, and failures; of one also the answer so far.
     """
     from store.read.queries import find_sweep, sweep_summaries
     from store.schema.tables import STATES
@@ -54,11 +54,13 @@ def status(
         if chosen in (None, sweep["id"]):
             jobs = [f"{sweep[state]} {state}" for state in STATES if sweep[state]]
             measured = f"{sweep['measured']} of {sweep['comparisons']}"
-            states = (", ".join(jobs) or "none", measured, str(sweep["failures"]))
+            counts = (str(sweep[name]) for name in ("unclear", "insufficient", "failures"))
+            states = (", ".join(jobs) or "none", measured, *counts)
             rows.append((sweep["name"], sweep["submitted_at"], *states, sweep["question"]))
     if not rows:
         raise StoreError("the store holds no sweep; run one: breakeven run quickstart")
-    headings = ("sweep", "submitted (UTC)", "jobs", "measured", "failed", "question")
+    counted = ("measured", "unclear", "insufficient", "failed")
+    headings = ("sweep", "submitted (UTC)", "jobs", *counted, "question")
     lines = text_table.table_lines(headings, rows)
     for line in (*lines, *(() if name is None else _known_so_far(db, name))):
         typer.echo(line)

@@ -22,6 +22,7 @@ from sweeps.model.outcome import WAITED_S, Outcome
 from sweeps.number_format import count, duration
 from sweeps.stats.quality import compare_predictions, compare_texts, scored
 from sweeps.stats.visits import Visit, pool_visits
+from sweeps.text.condition_text import job_label
 from sweeps.text.effects import effect_word
 from sweeps.text.explanation import explain_wall
 from workers.methods.arm_labels import arm_label
@@ -29,27 +30,6 @@ from workers.methods.arm_labels import arm_label
 _Result = tuple[str, Conclusion | None] | None
 """Of a pair: its numbers as text, and the conclusion whose word follows them, if there is one;
 `None` if it was not measured."""
-
-
-def job_label(job: Job) -> str:
-    """Model, workload and device of a job: `deit_tiny_patch16_224 224 px, batch 1, cpu, round
-    2`.
-    """
-    condition, kind = job.condition, KINDS[job.kind]
-    size = "" if condition.image_size is None else f" {condition.image_size} px"
-    if condition.prompt_tokens is not None:
-        size += f" {condition.prompt_tokens} + {condition.new_tokens} tokens"
-    corruption = f", {condition.corruption} {condition.severity}" if condition.corruption else ""
-    work = (
-        f"batch {condition.batch_size}"
-        if kind.timed
-        else f"{kind.name} on {condition.data}{corruption}"
-    )
-    label = f"{condition.model}{size}, {work}, {condition.device}"
-    if job.protocol.turns == 1:
-        return label
-    turn = "pass" if job.protocol.passes > 1 else "round"
-    return f"{label}, {turn} {job.round + 1} of {job.protocol.turns}"
 
 
 def comparison_lines(outcome: Outcome) -> Iterator[Text]:

@@ -59,35 +59,45 @@ def derive_all_panels(connection: Connection) -> None:
 
 
 def _insert(connection: Connection, which: ColumnElement[bool]) -> None:
-    for table, statement in ((PANEL_PROGRESS, _progress()), (PANEL, _points())):
+    for table, statement in ((PANEL_PROGRESS, _progress(which)), (PANEL, _points().where(which))):
         names = [column.name for column in statement.selected_columns]
-        connection.execute(insert(table).from_select(names, statement.where(which)))
+        connection.execute(insert(table).from_select(names, statement))
 
 
-def _progress() -> Select[Any]:
+_RANK = case(
+    (EFFECT.c.failure.is_not(None), 4),
+    (EFFECT.c.verdict.in_(("insufficient", "quarantined")), 3),
+    (EFFECT.c.verdict == "unclear", 2),
+    else_=1,
+) + case((EFFECT.c.compared == "ratio", 0), else_=5)
+"""The lowest of a comparison says how far it is: memory and energy count where no time does."""
+
+
+def _progress(which: ColumnElement[bool]) -> Select[Any]:
     """Counts of comparisons by sweep and panel: all, those with an answer anywhere, and those with
     nothing but failures.
     """
-    state = (
-        select(func.max(case((EFFECT.c.failure.is_(None), 1), else_=0)))
-        .where(EFFECT.c.comparison_id == COMPARISON.c.comparison_id)
-        .correlate(COMPARISON)
-        .scalar_subquery()
-    )
-    return (
+    rank = select(func.min(_RANK)).where(EFFECT.c.comparison_id == COMPARISON.c.comparison_id)
+    each = (
         select(
-            *(
-                SWEEP_COMPARISON.c.sweep,
-                COMPARISON.c.panel_id,
-                func.min(COMPARISON.c.comparison_id).label("comparison_id"),
-            ),
-            func.count().label("comparisons"),
-            func.coalesce(func.sum(state), 0).label("measured"),
-            (func.count(state) - func.coalesce(func.sum(state), 0)).label("failures"),
+            *(SWEEP_COMPARISON.c.sweep, COMPARISON.c.panel_id, COMPARISON.c.comparison_id),
+            (rank.correlate(COMPARISON).scalar_subquery() % 5).label("rank"),
         )
         .select_from(_LINKED)
-        .group_by(SWEEP_COMPARISON.c.sweep, COMPARISON.c.panel_id)
+        .where(which)
+        .subquery()
     )
+    counted = {
+        "measured": each.c.rank < 4,
+        "unclear": each.c.rank == 2,
+        "insufficient": each.c.rank == 3,
+        "failures": each.c.rank == 4,
+    }
+    return select(
+        *(each.c.sweep, each.c.panel_id, func.min(each.c.comparison_id).label("comparison_id")),
+        func.count().label("comparisons"),
+        *(func.sum(case((holds, 1), else_=0)).label(name) for name, holds in counted.items()),
+    ).group_by(each.c.sweep, each.c.panel_id)
 
 
 def _points() -> Select[Any]:

@@ -17,8 +17,10 @@ from sqlalchemy import (
     case,
     exists,
     func,
+    literal,
     or_,
     select,
+    union_all,
 )
 from sqlalchemy.dialects import sqlite
 
@@ -67,21 +69,23 @@ SWEEP_VIEWS: Mapping[str, tuple[str, ...]] = {
 """Views whose rows belong to sweeps, and the columns by which their rows are ordered."""
 
 
+COUNTED = ("comparisons", "measured", "unclear", "insufficient", "failures")
+"""Counts of the comparisons of a sweep: see `store.schema.derived.PanelProgressRow`."""
+
+
 def sweep_summaries(engine: Engine) -> list[dict[str, Any]]:
     """The newest revision of each sweep, newest first, with counts of its comparisons and of its
     jobs by state.
 
     `best` is the largest clear speed-up, `None` where there is none.
     """
-    counts = (func.sum(PANEL_PROGRESS.c[name]) for name in ("comparisons", "measured", "failures"))
-    of_panels = [
-        select(func.coalesce(count, 0)).where(PANEL_PROGRESS.c.sweep == SWEEP.c.id)
-        for count in counts
-    ]
-    best = select(func.max(PANEL.c.best)).where(PANEL.c.sweep == SWEEP.c.id)
-    numbers = dict(
-        zip(("comparisons", "measured", "failures", "best"), (*of_panels, best), strict=True)
-    )
+    numbers = {
+        name: select(func.coalesce(func.sum(PANEL_PROGRESS.c[name]), 0)).where(
+            PANEL_PROGRESS.c.sweep == SWEEP.c.id
+        )
+        for name in COUNTED
+    }
+    numbers["best"] = select(func.max(PANEL.c.best)).where(PANEL.c.sweep == SWEEP.c.id)
     revisions = (
         select(
             *(SWEEP.c.id, SWEEP.c.name, SWEEP.c.revision, SWEEP.c.question, SWEEP.c.submitted_at),
@@ -373,11 +377,12 @@ def sweep_list(engine: Engine) -> list[dict[str, Any]]:
     ]
 
 
-def panel_counts(engine: Engine, sweep: str) -> "pd.DataFrame":
-    """How many `points` of the view `speedup` each panel and kind of arm of a sweep has, by metric,
-    and the last `measured_at`.
+def panel_counts(engine: Engine, sweeps: Sequence[str]) -> "pd.DataFrame":
+    """How many `points` of the view `speedup` each panel and kind of arm of some sweeps has, by
+    metric, and the last `measured_at`.
 
-    A row for each combination found of `metric`, `PANEL_COLUMNS`, `baseline` and `ARM_COLUMNS`.
+    A row for each combination found of `sweep`, `metric`, `PANEL_COLUMNS`, `baseline` and
+    `ARM_COLUMNS`.
     """
     own = {
         "environment": PANEL,
@@ -387,7 +392,8 @@ def panel_counts(engine: Engine, sweep: str) -> "pd.DataFrame":
         "device_name": ENVIRONMENT,
     }
     names = ("metric", *PANEL_COLUMNS, "baseline", *ARM_COLUMNS)
-    columns = [own.get(name, COMPARISON).c[name] for name in names]
+    columns: list[ColumnElement[Any]] = [own.get(name, COMPARISON).c[name] for name in names]
+    columns.append(SWEEP.c.name.label("sweep"))
     statement = (
         select(
             *columns,
@@ -406,7 +412,7 @@ def panel_counts(engine: Engine, sweep: str) -> "pd.DataFrame":
             .join(COMPARISON)
             .join(ENVIRONMENT)
         )
-        .where(SWEEP.c.name == sweep, newest_revision(SWEEP))
+        .where(SWEEP.c.name.in_(sweeps), newest_revision(SWEEP))
         .group_by(*columns)
     )
     return read_frame(engine, statement).astype(object)
@@ -425,6 +431,19 @@ def panel_rows(
     (none: all). Columns that the view lacks do not narrow it.
     """
     return read_frame(engine, _panel_statement(sweep, view, fixed, chosen))
+
+
+def rows_of_panels(
+    engine: Engine, panels: Iterable[tuple[str, Mapping[str, Any]]], view: str
+) -> "pd.DataFrame":
+    """The rows of `panel_rows` of a panel of each of several sweeps, which `of_sweep` names."""
+    parts = [
+        _panel_statement(sweep, view, fixed, {})
+        .order_by(None)
+        .add_columns(literal(sweep).label("of_sweep"))
+        for sweep, fixed in panels
+    ]
+    return read_frame(engine, union_all(*parts))
 
 
 def panel_sql(

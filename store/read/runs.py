@@ -23,14 +23,19 @@ from store.schema.tables import (
     SWEEP,
     SWEEP_COMPARISON,
     SWEEP_JOB,
+    named,
     newest_revision,
 )
 from sweeps.analysis.job_estimate import EndedJob, OpenJob, estimated_seconds, time_left
 from sweeps.model.flags import FLAGS, split_flags
 from sweeps.model.job import Job
+from sweeps.text.condition_text import job_label
 
+CONDITION_OF_FAILURE = "method params model image_size image_shape prompt_tokens batch_size runtime"
 EXAMPLES_OF_A_CLASS = 5
 """Comparisons that a class of failures names."""
+VISITS_SHOWN = 3
+"""Lines of the log of a sweep."""
 ATTEMPTS_COUNTED = 100
 """The newest attempts of a sweep on a class of device, whose durations those of its other jobs are
 taken from."""
@@ -40,6 +45,17 @@ _ESTIMATES: dict[bytes, float] = {}
 _OF_SWEEP = SWEEP_JOB.join(SWEEP).join(JOB)
 _OPEN = JOB.c.state.in_(("waiting", "running"))
 _ENDED = ("done", "failed", "cancelled")
+
+
+class LogLine(NamedTuple):
+    """An attempt as a line of a log."""
+
+    ended_at: float
+    """Seconds since the epoch."""
+    seconds: float
+    job: str
+    """In the words of the terminal."""
+    flags: str
 
 
 class RunProgress(NamedTuple):
@@ -57,6 +73,12 @@ class RunProgress(NamedTuple):
     heard_at: float | None
     """When a dispatcher last renewed its lease, in seconds since the epoch; `None` where none holds
     one."""
+    owner: str
+    """The dispatcher that holds its jobs, `host:pid:start`; empty where none does."""
+    began_at: float | None
+    """When the jobs that run were begun, by the end of the newest attempt."""
+    visits: tuple[LogLine, ...]
+    """The newest ones, oldest first."""
 
     def silent_s(self, now: float) -> float | None:
         """Seconds since the last sign of its dispatcher, which grow while nothing is committed;
@@ -77,8 +99,9 @@ class FailureClass(NamedTuple):
     comparisons: int
     kind: str
     """Of the job that failed last."""
-    examples: tuple[str, ...]
-    """Some of the comparisons of the newest failure, by id."""
+    examples: tuple[Mapping[str, Any], ...]
+    """Some of the comparisons of the newest failure: `comparison_id`, and the columns of arm and
+    condition in `CONDITION_OF_FAILURE`."""
     attempt: int
     """That of the newest."""
     at: float
@@ -156,9 +179,9 @@ def seconds_left(
 def _progress(connection: Connection, group: Any, now: float) -> RunProgress:
     jobs = _open_jobs(connection, group.id, group.device)
     running = [job for job in jobs if job.state == "running"]
-    renewed = [job.renewed_at for job in running if job.renewed_at]
-    heard_at = max(renewed, default=None)
-    left = _left(jobs, _attempts(connection, group.id, group.device), now)
+    newest = max((job for job in running if job.renewed_at), key=_renewed, default=None)
+    attempts = _attempts(connection, group.id, group.device)
+    left = _left(jobs, attempts, now)
     return RunProgress(
         group.name,
         group.device,
@@ -166,12 +189,27 @@ def _progress(connection: Connection, group: Any, now: float) -> RunProgress:
         len(running),
         group.ended,
         left,
-        heard_at,
+        newest and newest.renewed_at,
+        (newest and newest.owner) or "",
+        _began(running, attempts) if running else None,
+        tuple(
+            LogLine(
+                each.ended_at,
+                each.ended_at - each.started_at,
+                job_label(Job.model_validate_json(each.payload)),
+                each.flags,
+            )
+            for each in reversed(attempts[:VISITS_SHOWN])
+        ),
     )
 
 
+def _renewed(job: Any) -> float:
+    return float(job.renewed_at)
+
+
 def _open_jobs(connection: Connection, sweep: int, device: str) -> Sequence[Any]:
-    columns = (JOB.c.kind, JOB.c.state, JOB.c.payload, JOB.c.queued_at, JOB.c.renewed_at)
+    columns = named(JOB, "kind state payload queued_at renewed_at owner")
     jobs = (
         select(*columns)
         .select_from(_OF_SWEEP)
@@ -183,7 +221,7 @@ def _open_jobs(connection: Connection, sweep: int, device: str) -> Sequence[Any]
 def _attempts(connection: Connection, sweep: int, device: str) -> Sequence[Any]:
     """The newest attempts first."""
     attempts = (
-        select(JOB.c.kind, JOB.c.state, JOB.c.payload, ATTEMPT.c.started_at, ATTEMPT.c.ended_at)
+        select(*named(JOB, "kind state payload"), *named(ATTEMPT, "started_at ended_at flags"))
         .select_from(_OF_SWEEP.join(ATTEMPT))
         .where(SWEEP.c.id == sweep, JOB.c.device == device)
         .order_by(ATTEMPT.c.ended_at.desc())
@@ -195,9 +233,7 @@ def _attempts(connection: Connection, sweep: int, device: str) -> Sequence[Any]:
 def _left(
     jobs: Sequence[Any], attempts: Sequence[Any], now: float, starting: int = 0
 ) -> float | None:
-    """By `time_left`. A running job is taken to have begun when the newest attempt ended, or when
-    it was queued after that.
-    """
+    """By `time_left`."""
     if not attempts:
         return None
     ended = [
@@ -206,8 +242,14 @@ def _left(
         if row.state == "done"
     ]
     rest = [OpenJob(row.kind, _estimate(row.payload), row.state == "running") for row in jobs]
-    began = max([attempts[0].ended_at, *(row.queued_at for row in jobs if row.state == "running")])
+    began = _began([row for row in jobs if row.state == "running"], attempts)
     return time_left(ended, rest, since_s=max(0.0, now - began), starting=starting)
+
+
+def _began(running: Sequence[Any], attempts: Sequence[Any]) -> float:
+    """When the newest attempt ended, or the running jobs were queued after that."""
+    ended = [float(each.ended_at) for each in attempts[:1]]
+    return max([*ended, *(float(job.queued_at) for job in running)])
 
 
 def _estimate(payload: str) -> float:
@@ -255,11 +297,11 @@ def failure_classes(engine: Engine, sweep: str, most: int = 50) -> list[FailureC
                 ATTEMPT.c.host,
             ).join_from(FAILURE, ATTEMPT)
             newest = connection.execute(of.where(FAILURE.c.id == found.newest)).one()
-            named = select(COMPARISON.c.comparison_id, COMPARISON.c.kind).join_from(
-                EFFECT, COMPARISON
-            )
+            columns = named(COMPARISON, f"comparison_id kind {CONDITION_OF_FAILURE}")
             failed = (
-                named.where(EFFECT.c.failure == found.newest)
+                select(*columns)
+                .join_from(EFFECT, COMPARISON)
+                .where(EFFECT.c.failure == found.newest)
                 .distinct()
                 .order_by(COMPARISON.c.comparison_id)
             )
@@ -271,7 +313,7 @@ def failure_classes(engine: Engine, sweep: str, most: int = 50) -> list[FailureC
                     found.message,
                     found.comparisons,
                     rows[0].kind,
-                    tuple(str(each.comparison_id) for each in rows),
+                    tuple(dict(each._mapping) for each in rows),
                     *at,
                 )
             )

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
-from sqlalchemy import Engine, Select
+from sqlalchemy import Engine, Executable
 
 from store.rows.transactions import reading
 
@@ -48,7 +48,7 @@ def _cells(column: "pd.Series[Any]", convert: Callable[[Any], object] | None) ->
     ]
 
 
-def read_frame(engine: Engine, statement: Select[*tuple[Any, ...]]) -> "pd.DataFrame":
+def read_frame(engine: Engine, statement: Executable) -> "pd.DataFrame":
     """The rows that a statement selects, as a frame."""
     import pandas as pd  # takes half a second, which commands without frames are to be spared
 

@@ -251,7 +251,9 @@ class PanelProgressRow(SQLModel, table=True):
     """
 
     __tablename__ = "panel_progress"
-    __table_args__: Any = (*finite_numbers("comparisons measured failures", ">= 0"),)
+    __table_args__: Any = (
+        *finite_numbers("comparisons measured unclear insufficient failures", ">= 0"),
+    )
 
     sweep: int = Field(primary_key=True, foreign_key="sweep.id")
     panel_id: str = Field(primary_key=True, index=True)
@@ -259,7 +261,11 @@ class PanelProgressRow(SQLModel, table=True):
     """One of the panel, which identifies model, method and condition."""
     comparisons: int
     measured: int
-    """Comparisons with an answer that is no failure, in whatever environment."""
+    """Comparisons with figures, in whatever environment."""
+    unclear: int
+    """Of those measured: with an interval that decides nothing, in whatever environment."""
+    insufficient: int
+    """Of those measured: with fewer pairs than requested, or on a slowed machine alone."""
     failures: int
     """Comparisons with nothing but failures."""
 

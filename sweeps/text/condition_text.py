@@ -9,6 +9,8 @@ from typing import Any
 from sweeps.analysis.labels import PeakShare
 from sweeps.analysis.rows import SpeedupRow
 from sweeps.model.flags import split_flags
+from sweeps.model.job import Job
+from sweeps.model.kinds import KINDS
 from sweeps.number_format import count, image_text, is_missing
 
 PARTS = (
@@ -63,6 +65,27 @@ def condition_parts(condition: Mapping[str, Any], place: str = "") -> list[str]:
         except KeyError:
             continue
     return parts
+
+
+def job_label(job: Job) -> str:
+    """Model, workload and device of a job: `deit_tiny_patch16_224 224 px, batch 1, cpu, round
+    2`.
+    """
+    condition, kind = job.condition, KINDS[job.kind]
+    size = "" if condition.image_size is None else f" {condition.image_size} px"
+    if condition.prompt_tokens is not None:
+        size += f" {condition.prompt_tokens} + {condition.new_tokens} tokens"
+    corruption = f", {condition.corruption} {condition.severity}" if condition.corruption else ""
+    work = (
+        f"batch {condition.batch_size}"
+        if kind.timed
+        else f"{kind.name} on {condition.data}{corruption}"
+    )
+    label = f"{condition.model}{size}, {work}, {condition.device}"
+    if job.protocol.turns == 1:
+        return label
+    turn = "pass" if job.protocol.passes > 1 else "round"
+    return f"{label}, {turn} {job.round + 1} of {job.protocol.turns}"
 
 
 _OTHER_RUNTIME = "another runtime may gain more than any method; try `runtime: openvino`"

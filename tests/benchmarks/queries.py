@@ -42,7 +42,7 @@ def pages(url: str) -> None:
     timed("progress", lambda: runs.run_progress(engine))
     timed("failures by class", lambda: runs.failure_classes(engine, name))
     timed("nodes and devices", lambda: runs.health(engine))
-    counts = timed("panels of the largest sweep", lambda: queries.panel_counts(engine, name))
+    counts = timed("panels of the largest sweep", lambda: queries.panel_counts(engine, [name]))
     largest = counts.sort_values("points").iloc[-1]
     fixed = {column: largest[column] for column in (*queries.PANEL_COLUMNS, "metric")}
     for view in queries.SWEEP_VIEWS:

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from orchestrator.commands.run import ANSWERED, MAX_SKIPPED, UNANSWERED, conclude_run
-from orchestrator.loop.progress import job_label
+from sweeps.text.condition_text import job_label
 from tests.orchestrator.conftest import Store
 from tests.orchestrator.conftest import job as a_job
 from tests.orchestrator.sites import SITES, planned

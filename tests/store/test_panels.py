@@ -5,6 +5,7 @@ that views gained with them.
 import pytest
 from sqlalchemy import Engine, text
 
+from store.read.queries import COUNTED as COUNTED_COLUMNS
 from store.read.queries import sweep_summaries
 from store.write.record import reanalyse, record_imported
 from store.write.submission import label_stored_arms, store_arm_labels
@@ -54,6 +55,19 @@ def test_counts_are_those_of_the_views(engine: Engine) -> None:
     assert summary(engine, "second") == (2, 2, 0)
     reanalyse(engine)
     check(engine)
+
+
+def test_what_decides_nothing_is_counted(engine: Engine) -> None:
+    """Of the comparisons measured: those with a wide interval, and those with too few pairs."""
+    jobs = [a_job(size, (0.5,)) for size in (64, 128, 192)]
+    submit(engine, jobs)
+    keep(engine, an_outcome(jobs[0], speedups=(1.5,)))
+    keep(engine, an_outcome(jobs[1], speedups=(1.01,), noise=0.2))
+    keep(engine, an_outcome(jobs[2], pairs=2))
+    (found,) = sweep_summaries(engine)
+    verdicts = [row["verdict"] for row in rows(engine, "SELECT verdict FROM speedup ORDER BY 1")]
+    assert verdicts == ["faster", "insufficient", "unclear"]
+    assert [found[name] for name in COUNTED_COLUMNS] == [3, 3, 1, 1, 0]
 
 
 def test_the_view_has_what_the_macs_promise(engine: Engine) -> None:

@@ -52,6 +52,11 @@ def test_the_time_left_is_that_of_jobs_like_those_before(half: Engine) -> None:
     assert seconds_left(half, 1, now=1e12) == late.left_s
     assert seconds_left(half, 1, now=1e12, starting=1) == pytest.approx(10)
     assert found.heard_at is not None
+    assert found.owner == owner()
+    assert found.began_at == pytest.approx(found.heard_at, abs=60)
+    assert [line.job for line in found.visits] == [
+        f"deit_tiny_patch16_224 {size} px, batch 1, cpu" for size in (64, 96)
+    ]
     assert not found.stale(found.heard_at + 59)
     assert found.stale(found.heard_at + 61)
     assert found.silent_s(found.heard_at + 500) == 500
@@ -73,7 +78,12 @@ def test_failures_by_reason_and_message(half: Engine) -> None:
         "latency",
     )
     assert (found.detail, found.host, found.at) == (FAILED.detail, "here", 1.79e9 + 100)
-    assert len(found.examples) == 1
+    (named,) = found.examples
+    assert (named["method"], named["model"], named["image_size"]) == (
+        "topk",
+        "deit_tiny_patch16_224",
+        96,
+    )
 
 
 def test_health_counts_flags_and_quarantine(half: Engine) -> None:

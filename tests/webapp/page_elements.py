@@ -33,6 +33,12 @@ def cells(app: AppTest) -> dict[str, str]:
     return {unescape(arm.partition(" <")[0]): unescape(text) for arm, text in found}
 
 
+def states(app: AppTest) -> dict[str, str]:
+    """The state of each sweep by the cards of the page Runs."""
+    bodies = "".join(element.proto.body for element in app.get("html"))
+    return dict(re.findall(r"<h3[^>]*>(.*?): (\w+)</h3>", unescape(bodies)))
+
+
 def charts(app: AppTest) -> list[dict[str, Any]]:
     """The Vega-Lite specs of all charts, from top to bottom."""
     return [json.loads(element.proto.spec) for element in app.get("vega_lite_chart")]

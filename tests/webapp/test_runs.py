@@ -1,5 +1,6 @@
 """The page Runs: sweeps, what is in progress, failures with their logs, and the health of nodes."""
 
+import re
 import time
 from typing import Any
 
@@ -9,8 +10,8 @@ from store.write.queue import claim
 from store.write.record import record
 from store.write.submission import NewSweep, submit_sweep
 from tests.webapp.conftest import Open
-from tests.webapp.page_elements import html_texts, page_text
-from tests.webapp.simulated import job, outcome
+from tests.webapp.page_elements import html_texts, page_text, states
+from tests.webapp.simulated import SIZES, job, outcome, quickstart_answer, store_sweep
 
 PAGE = "screens/runs.py"
 
@@ -25,15 +26,30 @@ def test_every_store_has_its_runs(opened: Open, filled: str, large: str) -> None
                 "UPDATE job SET renewed_at = ? WHERE state = 'running'", (time.time(),)
             )
         engine.dispose()
-    for url, states in (
+    for url, expected in (
         (filled, {"batches": "running", "quickstart": "done"}),
         (large, {"large": "done", "repeated": "done", "language": "done", "running": "running"}),
     ):
-        sweeps, nodes = (element.value for element in opened(url, PAGE).dataframe)
-        assert dict(zip(sweeps["sweep"], sweeps["state"], strict=True)) == states
+        app = opened(url, PAGE)
+        (nodes,) = (element.value for element in app.dataframe)
+        assert states(app) == expected
         assert list(nodes["attempts"] > 0) == [True] * len(nodes)
     assert set(nodes["host"]) == {"node-cpu", "here"}
     assert nodes["flags"].str.contains("thermal_slowdown").any()
+
+
+def test_comparisons_without_an_answer(opened: Open, tmp_path: Any) -> None:
+    """The bar of a sweep counts what its points decide; what no job waits for is unanswered."""
+    url = str(tmp_path / "open.db")
+    store_sweep(url, "ended", [job(size) for size in SIZES], quickstart_answer)
+    engine = connect(url)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE panel_progress SET comparisons = comparisons + 6")
+    engine.dispose()
+    app = opened(url, PAGE)
+    assert states(app) == {"ended": "incomplete"}
+    known = "25 answered 9 unclear 5 insufficient 1 failed"
+    assert f"{known} 18 unanswered" in page_text(app)
 
 
 def test_failures_have_their_reason_log_and_command(opened: Open, large: str) -> None:
@@ -43,6 +59,7 @@ def test_failures_have_their_reason_log_and_command(opened: Open, large: str) ->
     app = opened(large, PAGE, sweep="large")
     words = page_text(app)
     assert "out_of_memory: " in words
+    assert re.search(r"\w+=[\d.]+ · \S+ · \d+ px · batch \d+ · ", words)
     assert [
         block
         for block in app.get("html")
@@ -63,9 +80,8 @@ def test_a_sweep_at_work(opened: Open, tmp_path: Any) -> None:
     jobs = [job(size) for size in (32, 64, 96, 128)]
     row = submit_sweep(engine, NewSweep("at work", "name: at work", "Does it pay?"), jobs, jobs)
     app = opened(url, PAGE)
-    assert (
-        "at work on cpu: 0 of 4 jobs ended, 0 running, 4 waiting, no dispatcher holds a job"
-        in page_text(app)
+    assert "at work on cpu: 0 of 4 jobs ended · 0 running, 4 waiting · no job runs" in page_text(
+        app
     )
     (first,) = claim(engine, row, owner=owner(), limit=1)
     ended = outcome(first.job)
@@ -73,7 +89,8 @@ def test_a_sweep_at_work(opened: Open, tmp_path: Any) -> None:
         engine, first.row, owner(), ended.model_copy(update={"ended_at": ended.started_at + 36_000})
     )
     claim(engine, row, owner=owner(), limit=1)
-    assert "1 of 4 jobs ended, 1 running, 2 waiting, about 30.0 h left" in page_text(
-        opened(url, PAGE)
-    )
+    words = page_text(opened(url, PAGE))
+    assert "1 of 4 jobs ended · 1 running, 2 waiting · process " in words
+    assert " · about 30.0 h left" in words
+    assert "deit_tiny_patch16_224 32 px, batch 1, cpu, 10.0 h" in words
     engine.dispose()

@@ -13,7 +13,7 @@ from store.write.record import record
 from store.write.submission import NewSweep, submit_sweep
 from tests.webapp import stored
 from tests.webapp.conftest import Open
-from tests.webapp.page_elements import html_texts, page_text
+from tests.webapp.page_elements import html_texts, states
 from tests.webapp.simulated import job, outcome, store_sweep
 from webapp.widgets.words import progress_words, run_progress
 
@@ -50,17 +50,17 @@ def test_other_sweeps_are_not_progress_of_this_one(opened: Open, halted: str) ->
     (own,) = [text for text in html_texts(opened(halted, sweep="halted")) if "jobs ended" in text]
     assert own.startswith("halted on cpu: 1 of 4 jobs ended")
     assert " left" not in own
-    assert "8 min" in own
+    assert "no sign for 8 min" in own
 
 
 def test_a_silent_run_does_not_run(opened: Open, halted: str) -> None:
-    """Runs calls it interrupted, and counts no time that is left."""
+    """Runs calls it interrupted, says who held the host, and counts no time that is left."""
     app = opened(halted, "screens/runs.py")
-    states = dict(
-        zip(app.dataframe[0].value["sweep"], app.dataframe[0].value["state"], strict=True)
-    )
-    assert states == {"done": "done", "halted": "interrupted"}
-    assert " left" not in page_text(app).partition("Failures")[0]
+    assert states(app) == {"done": "done", "halted": "interrupted"}
+    cards = " ".join(html_texts(app))
+    assert " left" not in cards
+    assert "process 1 holds elsewhere since " in cards
+    assert "no sign for 8 min" in cards
     assert SILENT_S > LEASE_S
 
 

@@ -4,7 +4,6 @@ table of all arms.
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
 
 import pandas as pd
 import streamlit as st
@@ -12,8 +11,6 @@ import streamlit as st
 from store.read.curves import label_hosts
 from store.read.quality import conclude_quality, join_quality, quality_metrics, quality_rows
 from store.rows.frames import rows_of
-from sweeps.analysis.labels import GAINS, Finding
-from sweeps.analysis.rows import ClaimRow
 from sweeps.model.flags import split_flags, wrong
 from sweeps.model.metrics import MetricSpec
 from sweeps.number_format import AXIS_LABELS, count
@@ -25,26 +22,22 @@ from sweeps.text.condition_text import (
     states_caution,
 )
 from sweeps.text.curves import (
-    CurveAnswer,
-    answer_of_curve,
-    answer_of_points,
     axis_place,
     axis_span,
     break_even_cell,
     break_even_headline,
-    headline_of_curves,
     share_that_pays,
 )
 from webapp import queries
 from webapp.charts import curves, panels
-from webapp.charts.panels import X_COLUMN, Panel, PanelInfo, flagged
+from webapp.charts.panels import Panel, PanelInfo, flagged
 from webapp.charts.scales import x_span
 from webapp.display import links, plain, texts
 from webapp.display.arm_style import ArmStyle, arm_styles
 from webapp.display.axis_curves import Axis, curves_along, size_of
-from webapp.display.texts import PointRow
 from webapp.queries import Scope
 from webapp.widgets import filters
+from webapp.widgets.answers import PanelAnswers, answers_of_panel, best_arm, gains, place_of, speeds
 from webapp.widgets.arm_table import ArmRow, arm_table
 from webapp.widgets.chart_block import draw_chart, offer_files
 from webapp.widgets.quality import QualityOfPoint, data_text
@@ -61,61 +54,9 @@ BESIDE: tuple[Axis, ...] = ("tokens", "gmacs")
 ON_THIS_PAGE = frozenset({"arm", "axis", "flagged", "references"})
 
 
-class PanelAnswers(NamedTuple):
-    """What sentence and cards of a panel are made from, read once for both."""
-
-    panel: Panel
-    axis: Axis
-    points: Mapping[str, list[PointRow]]
-    """Those of each arm that no flag marks as wrong, or all where each is; arms best first, points
-    in order along the axis."""
-    rows: Mapping[str, list[ClaimRow]]
-    """By arm."""
-    curves: Mapping[str, CurveAnswer]
-    """What the curve of each arm claims; empty for a panel with one size."""
-
-    @property
-    def counted(self) -> list[PointRow]:
-        return [row for own in self.points.values() for row in own]
-
-
-def answers_of_panel(panel: Panel, axis: Axis) -> PanelAnswers:
-    right = panel.points[~flagged(panel.points)]
-    counted = pd.concat([right, panel.points[~panel.points["arm"].isin(right["arm"])]])
-    ordered = counted.sort_values(X_COLUMN[axis], kind="stable")
-    points: dict[str, list[PointRow]] = {
-        arm: [] for arm in panels.ranked_arms(panel.points, panel.break_evens)
-    }
-    for row in texts.point_rows(ordered):
-        points[row.arm].append(row)
-    rows = panels.rows_by_arm(panel.break_evens)
-    known = PanelAnswers(panel, axis, points, rows, {})
-    return known if panel.single(axis) else known._replace(curves=_curves(known))
-
-
-def _curves(known: PanelAnswers) -> dict[str, CurveAnswer]:
-    """What the curve of each arm claims, best first."""
-    found = {}
-    for arm, (first, *_) in known.points.items():
-        for_use, rows = purpose(first.method) == "optimisation", known.rows.get(arm, [])
-        found[arm] = answer_of_curve(first.method, arm, rows, for_use=for_use)
-    return found
-
-
-def best_arm(known: PanelAnswers) -> str:
-    """The best arm in about twelve words."""
-    if known.curves:
-        return headline_of_curves(list(known.curves.values()))
-    gains = [row for row in known.counted if _gain(row)]
-    best = max(gains, key=lambda row: row.speedup_low or 0.0, default=None)
-    if best is None:
-        return answer_of_points(len(known.counted), "").removesuffix(".")
-    return f"{best.arm} {texts.single_point(best)}"
-
-
 def measured_span(known: PanelAnswers) -> str:
     """What was measured along the axis, such as `4 to 196 tokens`."""
-    values = [_at(row, known.axis) for row in known.counted]
+    values = [place_of(row, known.axis) for row in known.counted]
     unit = size_of(known.panel.points).token_unit
     return axis_span(min(values), max(values), known.axis, unit)
 
@@ -124,7 +65,7 @@ def first_clear_tokens(known: PanelAnswers) -> int:
     """The fewest tokens at which the best arm clearly gains, else the most that were measured."""
     own = next(iter(known.points.values()))
     tokens = sorted(row.tokens or 0 for row in own)
-    clear = sorted(row.tokens or 0 for row in own if _gain(row))
+    clear = sorted(row.tokens or 0 for row in own if gains(row))
     return clear[0] if clear else tokens[-1]
 
 
@@ -142,15 +83,6 @@ def quality_words(points: pd.DataFrame, effects: pd.DataFrame, spec: MetricSpec)
         loss = texts.loss_phrase(conclude_quality(row, spec))
         words[row.arm] = f"{spec.label} {loss} on {data_text(row)}"
     return words
-
-
-def _at(row: PointRow, axis: Axis) -> float:
-    places = {"tokens": row.tokens, "gmacs": row.gmacs_baseline, "gmacs_saved": row.gmacs_saved}
-    return float(places[axis] or 0.0)
-
-
-def _gain(row: PointRow) -> bool:
-    return texts.speed(row).finding in GAINS - {Finding.SMALL_GAIN}
 
 
 def break_evens_by_runtime(known: PanelAnswers) -> pd.DataFrame | None:
@@ -189,10 +121,7 @@ def arm_rows(
                 label=arm,
                 role="" if role == "optimisation" else f"a {role}",
                 style=styles[arm],
-                curve=[
-                    (_at(row, known.axis), None if row.verdict in texts.UNDECIDED else row.speedup)
-                    for row in own
-                ],
+                curve=speeds(own, known.axis),
                 claim=break_even_headline(rows, size_of(known.panel.points).token_unit),
                 sentence=known.curves[arm].sentence if known.curves else texts.single_point(last),
                 bracket=(gains.x_low, gains.x, gains.x_high) if gains else (None, None, None),
@@ -226,7 +155,7 @@ def _show_headline(known: PanelAnswers, condition: str) -> None:
 
 def _show_table(known: PanelAnswers, rows: Sequence[ArmRow], sweep: str) -> None:
     """All arms, and the break-evens by runtime where there are several."""
-    places = [_at(row, known.axis) for row in known.counted]
+    places = [place_of(row, known.axis) for row in known.counted]
     unit = size_of(known.panel.points).token_unit
     at = axis_place(max(places), known.axis, unit)
     arm_table(rows, x_span(pd.Series(places), known.axis), at, AXIS_LABELS[known.axis].along)

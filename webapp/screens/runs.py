@@ -1,43 +1,41 @@
-"""Page: sweeps and how far they are, failures by class with their logs, and the health of nodes and
-devices.
+"""Page: a card for each sweep with how far it is, failures by class with their logs, and the health
+of nodes and devices.
 """
 
 import time
-from collections.abc import Collection
+from collections.abc import Mapping, Sequence
+from html import escape
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from store.read import runs
-from sweeps.number_format import age, count
+from sweeps.number_format import age, count, duration, image_text, moment, seconds_at
 from webapp import queries
 from webapp.display import plain
-from webapp.display.links import point_link
+from webapp.display.links import page_link, point_link
 from webapp.queries import kept
 from webapp.widgets import filters
+from webapp.widgets.answers import Overview, overviews
+from webapp.widgets.arm_table import thumbnail
 from webapp.widgets.words import ended_words, progress_words, run_progress
+from workers.methods.arm_labels import params_label
 
+MAX_CURVES = 20  # cards with curves
+QUIET = 'style="opacity:.75;font-size:.875rem"'
+MARK = "display:inline-block;width:10px;height:10px;"
 REFRESH_S = 3
 MAX_CLASSES = 20  # classes of failures that are shown
+CURVES = (240, 72)  # pixels of the curves of a sweep
 _TEXT, _NUMBER = st.column_config.TextColumn, st.column_config.NumberColumn
-SWEEPS = {
-    "sweep": _TEXT("Sweep"),
-    "state": _TEXT("State"),
-    "comparisons": _NUMBER(
-        "Requested", help="Comparisons that the sweep requests", format="localized"
-    ),
-    "measured": _NUMBER(
-        "Measured", help="Comparisons with an answer that is no failure", format="localized"
-    ),
-    "failures": _NUMBER(
-        "Failures", help="Comparisons with a reason instead of numbers", format="localized"
-    ),
-    "best": _NUMBER("Best speed-up", help="The largest that is clearly above 1", format="%.2f×"),
-    "submitted_at": st.column_config.DatetimeColumn(
-        "Submitted, UTC", format="YYYY-MM-DD HH:mm", timezone="UTC"
-    ),
-    "question": _TEXT("Question", width="large"),
+# of the bar of a sweep: what the comparisons of each colour are
+COLORS = {
+    "answered": "#1a70b8",
+    "unclear": "#808591",
+    "insufficient": "#cf7c28",
+    "failed": "#b3261e",
+    "waiting": "rgba(128,133,145,.3)",
 }
 NODES = {
     "device_name": _TEXT("Device"),
@@ -75,44 +73,98 @@ def health(engine: Any) -> list[runs.Health]:
     return runs.health(engine)
 
 
-@st.fragment(run_every=REFRESH_S)
-def _in_progress() -> None:
-    """What runs now, refreshed every few seconds; the rest of the page stays still."""
-    found, now = run_progress(), time.time()
-    if not found:
-        plain.sentence("Nothing is waiting or running.", "muted")
-    for each in found:
-        silent, (ended, share) = each.silent_s(now), ended_words(each)
-        sign = "" if silent is None else f"last sign of its dispatcher {age(silent)} ago"
-        parts = [
-            ended,
-            f"{each.running:,} running, {each.waiting:,} waiting",
-            *(progress_words(each, now) if each.running else []),
-            sign or "no dispatcher holds a job",
-        ]
-        plain.sentence(", ".join(parts))
-        st.progress(share)
-
-
-def _state(sweep: "pd.Series[Any]", silent: Collection[str]) -> str:
-    """The state of a sweep in a word, from the states of its jobs and its counts; `silent` are
-    those without a dispatcher.
+def counts_of(sweep: Mapping[str, Any]) -> dict[str, int]:
+    """How many comparisons of a sweep each colour of its bar stands for; no job waits for those
+    that are `unanswered`.
     """
-    working = next((word for word in ("running", "waiting", "failed") if sweep[word] > 0), None)
-    if working == "running" and sweep["sweep"] in silent:
+    measured, failed = sweep["measured"], sweep["failures"]
+    undecided = {name: sweep[name] for name in ("unclear", "insufficient")}
+    rest = "waiting" if sweep["waiting"] + sweep["running"] else "unanswered"
+    return {
+        "answered": measured - sum(undecided.values()),
+        **undecided,
+        "failed": failed,
+        rest: sweep["comparisons"] - measured - failed,
+    }
+
+
+def state_of(sweep: Mapping[str, Any], jobs: Sequence[runs.RunProgress], now: float) -> str:
+    """The state of a sweep in a word, from the states of its jobs and its counts."""
+    running = [each for each in jobs if each.running]
+    if running and all(each.stale(now) for each in running):
         return "interrupted"
-    return working or (
-        "done" if sweep["measured"] + sweep["failures"] >= sweep["comparisons"] else "incomplete"
+    for word in ("running", "waiting"):
+        if sweep[word]:
+            return word
+    return "incomplete" if counts_of(sweep).get("unanswered") else "done"
+
+
+@st.fragment(run_every=REFRESH_S)
+def _cards() -> None:
+    """A card for each sweep, those with open jobs first, kept up to date; the rest of the page
+    stays still.
+    """
+    now, jobs = time.time(), run_progress()
+    if not jobs:
+        plain.sentence("Nothing is waiting or running.", "muted")
+    found = sorted(queries.sweeps(), key=lambda sweep: not sweep["waiting"] + sweep["running"])
+    shown = tuple(sweep["name"] for sweep in found[:MAX_CURVES])
+    known = overviews(shown)
+    for sweep in found:
+        own = [each for each in jobs if each.sweep == sweep["name"]]
+        with st.container(border=True):
+            _card(sweep, own, known.get(sweep["name"]), now)
+
+
+def _log_line(line: runs.LogLine) -> str:
+    words = f"{moment(line.ended_at)}  {line.job}, {duration(line.seconds)}"
+    return f"{words}; {line.flags}" if line.flags else words
+
+
+def _card(
+    sweep: Mapping[str, Any],
+    jobs: Sequence[runs.RunProgress],
+    known: Overview | None,
+    now: float,
+) -> None:
+    name, counts = sweep["name"], {word: n for word, n in counts_of(sweep).items() if n}
+    submitted = moment(seconds_at(sweep["submitted_at"]))
+    bar, key = [], []
+    for word, number in counts.items():
+        color = COLORS.get(word, COLORS["waiting"])
+        bar.append(f'<div style="flex:{number} 0 2px;background:{color}"></div>')
+        mark = f'<span style="{MARK}background:{color}"></span>'
+        key.append(f"<span>{mark} {number:,} {word}</span>")
+    lines = []
+    for each in jobs:
+        holder = []
+        if each.began_at is not None:
+            host, _, process = each.owner.partition(":")
+            by = f"process {process.partition(':')[0]}"
+            holder = [f"{by} holds {host.partition('/')[0]} since {moment(each.began_at)}"]
+        states = f"{each.running:,} running, {each.waiting:,} waiting"
+        words = [ended_words(each)[0], states, *holder, *progress_words(each, now)]
+        lines.append(f"<div>{escape(' · '.join(words))}</div>")
+        lines += [f"<div {QUIET}>{escape(text)}</div>" for text in map(_log_line, each.visits)]
+    best = plain.link(known.headline, page_link("", sweep=name)) if known else "No speed-up yet"
+    st.html(
+        f'<div style="display:flex;gap:1.5rem;overflow-wrap:anywhere"><div style="flex:1">'
+        f"<h3 style='font-size:1rem;padding:0'>{escape(name)}: {state_of(sweep, jobs, now)}</h3>"
+        f"<div>{best}</div>"
+        f'<div style="display:flex;height:10px;margin:.5rem 0">{"".join(bar)}</div>'
+        f'<div style="display:flex;flex-wrap:wrap;gap:0 1rem">{"".join(key)}'
+        f"<span {QUIET}>submitted {submitted}</span></div>{''.join(lines)}</div>"
+        f"<div>{thumbnail(known, CURVES) if known else ''}</div></div>"
     )
 
 
-def _sweep_table(found: pd.DataFrame) -> None:
-    """All sweeps with their counts."""
-    progress, now = run_progress(), time.time()
-    alive = {each.sweep for each in progress if each.running and not each.stale(now)}
-    silent = {each.sweep for each in progress if each.stale(now)} - alive
-    shown = found.assign(state=[_state(row, silent) for _, row in found.iterrows()])
-    st.dataframe(shown[list(SWEEPS)], column_config=SWEEPS, hide_index=True, placeholder="–")
+def _failed(row: Mapping[str, Any]) -> str:
+    """Arm and condition of a comparison that failed."""
+    size = f"{row['prompt_tokens']} tokens" if row["prompt_tokens"] else ""
+    if row["image_size"]:
+        size = image_text(row["image_size"], row["image_shape"])
+    arm = params_label(row["method"], row["params"])
+    return f"{arm} · {row['model']} · {size} · batch {row['batch_size']} · {row['runtime']}"
 
 
 def _failures(sweep: str) -> None:
@@ -131,20 +183,16 @@ def _failures(sweep: str) -> None:
     for each in classes[:MAX_CLASSES]:
         plain.sentence(f"{each.reason}: {count(each.comparisons, 'comparison')}", "strong")
         plain.sentence(each.message)
-        ended = time.strftime("%Y-%m-%d %H:%M", time.gmtime(each.at))
-        plain.sentence(
-            f"{each.kind}; newest in attempt {each.attempt} on {each.host}, {ended} UTC", "muted"
-        )
+        newest = f"newest in attempt {each.attempt} on {each.host}, {moment(each.at)} UTC"
+        plain.sentence(f"{each.kind}; {newest}", "muted")
         links = [
-            plain.link(key, point_link(key, each.environment, each.host)) for key in each.examples
+            plain.link(_failed(row), point_link(row["comparison_id"], each.environment, each.host))
+            for row in each.examples
         ]
         more = (
             f" and {each.comparisons - len(links):,} more" if each.comparisons > len(links) else ""
         )
-        st.html(
-            "<p style='margin: 0; overflow-wrap: anywhere'>Comparisons"
-            f" {', '.join(links)}{more}</p>"
-        )
+        st.html(f"<p style='margin: 0; overflow-wrap: anywhere'>{'<br>'.join(links)}{more}</p>")
         if each.detail:
             with st.expander("Log and traceback"):
                 plain.text_block(each.detail)
@@ -175,13 +223,11 @@ def _nodes() -> None:
 
 
 def _show() -> None:
-    plain.heading("Runs")
-    _in_progress()
-    st.subheader("Sweeps", anchor=False)
-    found = queries.sweeps()
-    _sweep_table(found)
-    names = list(found["sweep"])
-    measured = (row["name"] for row in queries.measured_sweeps() if row["measured"])
+    plain.heading("What runs, and what is still open?")
+    _cards()
+    listed = queries.measured_sweeps()
+    names = [row["name"] for row in listed]
+    measured = (row["name"] for row in listed if row["measured"])
     heading, choice = st.columns([3, 1], vertical_alignment="bottom")
     with choice:
         sweep, notes = filters.choose_sweep(names, next(measured, names[0]))

@@ -3,16 +3,18 @@ speed-up at the largest size, what it costs in quality, and where its evidence i
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import NamedTuple
 from urllib.parse import quote
 
+import pandas as pd
 import streamlit as st
 
-from webapp.charts.scales import Extent
+from webapp.charts.scales import Extent, x_span
 from webapp.display import plain
 from webapp.display.arm_style import ArmStyle
+from webapp.widgets.answers import Overview
 
 CURVE, BAR = (112, 26), (128, 12)
 """Width and height in pixels of a small curve and of a bar."""
@@ -64,8 +66,7 @@ def arm_table_html(rows: Sequence[ArmRow], span: Extent, at: str, along: str) ->
     which curves and bars lie.
     """
     several = len({place for row in rows for place, _ in row.curve}) > 1
-    known = [value for row in rows for _, value in row.curve if value]
-    most = max((abs(math.log(value)) for value in known), default=0.0) or 1.0
+    most = curve_span([(row.style.color, row.curve) for row in rows])
     qualities = any(row.quality for row in rows)
     heads = [
         "arm",
@@ -74,14 +75,14 @@ def arm_table_html(rows: Sequence[ArmRow], span: Extent, at: str, along: str) ->
         *(["quality"] if qualities else []),
         "",
     ]
-    lines = [f"<tr>{''.join(f'<th scope=col>{escape(head)}</th>' for head in heads)}</tr>"]
     body = []
     for row in rows:
         role = f' <span style="opacity:.7">({escape(row.role)})</span>' if row.role else ""
         mark = f'<span style="color:{row.style.color}">▬</span>'
         shown = [f"<th scope=row>{mark} {escape(row.label)}{role}</th>"]
         if several:
-            shown.append(f"<td>{_curve(row, span, most)}</td>")
+            curve = [(row.style.color, row.curve)]
+            shown.append(f"<td>{small_curves(curve, span, most, CURVE)}</td>")
             shown.append(
                 f'<td title="{escape(row.sentence)}">{_bar(row, span)}{escape(row.claim)}</td>'
             )
@@ -92,11 +93,21 @@ def arm_table_html(rows: Sequence[ArmRow], span: Extent, at: str, along: str) ->
         named = {"Why?": row.why, "Evidence": row.evidence}
         links = [plain.link(label, address) for label, address in named.items() if address]
         shown.append(f'<td style="white-space:nowrap">{" · ".join(links)}</td>')
-        body.append(f"<tr>{''.join(shown)}</tr>")
+        body.append(shown)
+    return grid_html("Arms", heads, body)
+
+
+def grid_html(label: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table that scrolls: heads as text, cells of HTML, with or without their tags."""
+    head = "".join(f"<th scope=col>{escape(text)}</th>" for text in heads)
+    body = [
+        "".join(cell if cell.startswith("<t") else f"<td>{cell}</td>" for cell in row)
+        for row in rows
+    ]
     return (
-        f'{STYLE}<div tabindex=0 role=region aria-label="Arms"'
-        f' style="max-height:{HEIGHT}px;overflow:auto"><table class=arms><thead>{"".join(lines)}'
-        f"</thead><tbody>{''.join(body)}</tbody></table></div>"
+        f'{STYLE}<div tabindex=0 role=region aria-label="{label}"'
+        f' style="max-height:{HEIGHT}px;overflow:auto"><table class=arms><thead><tr>{head}'
+        f"</tr></thead><tbody><tr>{'</tr><tr>'.join(body)}</tr></tbody></table></div>"
     )
 
 
@@ -110,24 +121,42 @@ def _place(value: float, span: Extent, width: float) -> float:
     return round(min(max((at - low) / (high - low), 0.0), 1.0) * width, 1)
 
 
-def _curve(row: ArmRow, span: Extent, most: float) -> str:
-    width, height = CURVE
+Curves = Sequence[tuple[str, Sequence[tuple[float, float | None]]]]
+"""Of each arm its colour, and places on the axis, each with its speed-up where that is known."""
+
+
+def curve_span(curves: Curves) -> float:
+    """The largest logarithm of a speed-up, either way."""
+    known = [value for _, points in curves for _, value in points if value]
+    return max((abs(math.log(value)) for value in known), default=0.0) or 1.0
+
+
+def small_curves(
+    curves: Curves, span: Extent, most: float, size: tuple[int, int], alt: str = ""
+) -> str:
+    """An image of curves above and below no change; `most` is the logarithm at its edge."""
+    width, height = size
     middle = height / 2
-    points = [
-        f"{_place(at, span, width)},{middle - (middle - 3) * math.log(value) / most:.1f}"
-        for at, value in row.curve
-        if value
-    ]
-    dots = [
-        f'<circle cx="{point.split(",")[0]}" cy="{point.split(",")[1]}" r="1.8"/>'
-        for point in points
-    ]
-    return _drawing(
-        CURVE,
-        f'<line x1="0" x2="{width}" y1="{middle}" y2="{middle}" stroke="#808591"/><g'
-        f' fill="{row.style.color}">{"".join(dots)}</g><polyline points="{" ".join(points)}"'
-        f' fill="none" stroke="{row.style.color}" stroke-width="1.8"/>',
-    )
+    parts = [f'<line x1="0" x2="{width}" y1="{middle}" y2="{middle}" stroke="#808591"/>']
+    for color, known in reversed(curves):
+        points = [
+            (_place(at, span, width), middle - (middle - 3) * math.log(value) / most)
+            for at, value in known
+            if value
+        ]
+        dots = [f'<circle cx="{x}" cy="{y:.1f}" r="1.8" fill="{color}"/>' for x, y in points]
+        line = " ".join(f"{x},{y:.1f}" for x, y in points)
+        parts.append(
+            f'{"".join(dots)}<polyline points="{line}" fill="none" stroke="{color}"'
+            ' stroke-width="1.8"/>'
+        )
+    return _drawing(size, "".join(parts), alt)
+
+
+def thumbnail(found: Overview, size: tuple[int, int]) -> str:
+    """The curves of a sweep in small, described by its headline."""
+    span = x_span(pd.Series([at for _, points in found.curves for at, _ in points]), found.axis)
+    return small_curves(found.curves, span, curve_span(found.curves), size, found.headline)
 
 
 def _bar(row: ArmRow, span: Extent) -> str:
@@ -157,8 +186,9 @@ def _bar(row: ArmRow, span: Extent) -> str:
     return _drawing(BAR, "".join(parts))
 
 
-def _drawing(size: tuple[int, int], parts: str) -> str:
+def _drawing(size: tuple[int, int], parts: str, alt: str = "") -> str:
     """An image: the browser removes drawings that are part of a page's text."""
     width, height = size
     svg = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}">{parts}</svg>'
-    return f'<img alt="" width={width} height={height} src="data:image/svg+xml,{quote(svg)}">'
+    source = f"data:image/svg+xml,{quote(svg)}"
+    return f'<img alt="{escape(alt)}" width={width} height={height} src="{source}">'

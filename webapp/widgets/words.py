@@ -75,10 +75,7 @@ def progress_words(each: runs.RunProgress, now: float) -> list[str]:
     """What its jobs do; a run whose dispatcher gives no sign any more has no time left."""
     if each.stale(now):
         silent = age(each.silent_s(now) or 0.0)
-        return [
-            f"{count(each.running, 'job')} without a sign of the dispatcher for {silent}",
-            "run the sweep again to go on",
-        ]
+        return [f"no sign for {silent}", "run the sweep again to go on"]
     if not each.running:
         return ["no job runs"]
     return [] if each.left_s is None else [f"about {duration(each.left_s)} left"]
