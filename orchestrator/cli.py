@@ -79,6 +79,11 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         " at run time.",
     ),
     "plot": ("webapp:plot", "Draw the speed-ups of a sweep into a file."),
+    "publish": (
+        "publish:publish",
+        "Write results as a folder of pages that any web server shows, without names of hosts,"
+        " users or paths.",
+    ),
     "app": ("webapp:open_app", "Open the web app on this machine."),
 }
 """Each command with its function in `orchestrator.commands` and its help."""

@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
     """
     given = _parser().parse_args(arguments)
     try:
-        return _app(given) if given.command == "app" else _plot(given)
+        return {"app": _app, "plot": _plot, "publish": _publish}[given.command](given)
     except KeyboardInterrupt:
         return 130
 
@@ -94,7 +94,12 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="draw published points of the same models too (breakeven import --reference)",
     )
-    for command in (app, plot):
+    publish = commands.add_parser("publish", help="write a folder of pages that any server shows")
+    publish.add_argument("folder", type=Path, help="folder to write")
+    publish.add_argument("--sweep", action="append", default=[], help="sweep (default: all)")
+    publish.add_argument("--samples", choices=["none", "summary", "all"], default="none")
+    publish.add_argument("--address", default="", help="where the folder will be found")
+    for command in (app, plot, publish):
         command.add_argument(
             "--db",
             help="database: a file or an SQLAlchemy URL (default $BREAKEVEN_DB, else breakeven.db)",
@@ -167,6 +172,29 @@ def _plot(given: argparse.Namespace) -> int:
         print(f"breakeven: {problem}", file=sys.stderr)  # noqa: T201 - this is the command line
         return 2
     print(given.out)  # noqa: T201
+    return 0
+
+
+def _publish(given: argparse.Namespace) -> int:
+    from store.errors import StoreError
+    from webapp.publish.folder import PublishError
+    from webapp.publish.publication import publish
+
+    try:
+        changes = publish(
+            *(given.folder, given.sweep),
+            url=given.db,
+            samples=given.samples,
+            address=given.address,
+            say=print,
+        )
+    except (PublishError, StoreError) as problem:
+        print(f"breakeven: {problem}", file=sys.stderr)  # noqa: T201
+        return 2
+    changed, unchanged, removed = changes
+    print(  # noqa: T201
+        f"{given.folder}: {changed} files changed, {unchanged} unchanged, {removed} removed"
+    )
     return 0
 
 

@@ -1,0 +1,1 @@
+"""A folder of pages, tables and a database that any static web server shows."""

@@ -1,0 +1,102 @@
+"""The folder that is published: only files that changed are written, and only files that an earlier
+publication wrote are removed.
+"""
+
+import json
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+MANIFEST = ".breakeven-publish.json"
+
+
+class PublishError(ValueError):
+    """Nothing can be published so; the message is one line with what would be right."""
+
+
+class Changes(NamedTuple):
+    """What a publication did to the files of its folder."""
+
+    changed: int
+    unchanged: int
+    removed: int
+
+
+class Folder:
+    """A folder on its way to its new content: `add` every file, then `write`."""
+
+    def __init__(self, root: Path) -> None:
+        """Raises `PublishError` where the path is no folder, or holds the manifest of something
+        else.
+        """
+        self.root, self.files = root, dict[str, bytes]()
+        if root.exists() and not root.is_dir():
+            raise PublishError(f"{root} is a file; name a folder, or a place where one can be made")
+        self.known: dict[str, Any] = {"files": {}, "sweeps": []}
+        try:
+            self.known |= json.loads((root / MANIFEST).read_text())
+        except FileNotFoundError:
+            return  # a new folder
+        except (OSError, ValueError) as problem:
+            raise PublishError(f"{root / MANIFEST} cannot be read: {problem}") from None
+
+    def add(self, path: str, content: str | bytes) -> None:
+        """A file of the folder, by its path with slashes."""
+        self.files[path] = content.encode() if isinstance(content, str) else content
+
+    def write(self, **facts: Any) -> Changes:
+        """Write what differs, remove what is no longer published, and keep `facts` in the manifest.
+
+        Raises `PublishError`, before anything is written, where a file would replace one that no
+        publication wrote.
+        """
+        mine: dict[str, str] = self.known["files"]
+        digests = {path: sha256(content).hexdigest() for path, content in self.files.items()}
+        changed = [path for path in digests if _digest(self.root / path) != digests[path]]
+        for path in changed:
+            if path not in mine and (self.root / path).exists():
+                raise PublishError(
+                    f"{self.root / path} was not written by `breakeven publish` and would be"
+                    " replaced; move it, or name another folder"
+                )
+        stale = [path for path in mine if path not in digests and (self.root / path).is_file()]
+        try:
+            # first, so that a publication that is killed still knows its files
+            self._keep(mine | digests, {"sweeps": self.known["sweeps"]})
+            for path in changed:
+                _replace(self.root / path, self.files[path])
+            for path in stale:
+                (self.root / path).unlink()
+                self._remove_empty((self.root / path).parent)
+            self._keep(digests, facts)
+        except OSError as problem:
+            raise PublishError(
+                f"{problem.filename or self.root} cannot be written: {problem.strerror}; choose a"
+                " folder that is writable, on a disk with room"
+            ) from problem
+        return Changes(len(changed), len(digests) - len(changed), len(stale))
+
+    def _keep(self, files: dict[str, str], facts: dict[str, Any]) -> None:
+        text = json.dumps({**facts, "files": dict(sorted(files.items()))}, indent=1)
+        if _digest(self.root / MANIFEST) != sha256(text.encode()).hexdigest():
+            _replace(self.root / MANIFEST, text.encode())
+
+    def _remove_empty(self, folder: Path) -> None:
+        while folder != self.root and not any(folder.iterdir()):
+            folder.rmdir()
+            folder = folder.parent
+
+
+def _digest(path: Path) -> str:
+    return sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write a file so that it is there as a whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.part")
+    try:
+        part.write_bytes(content)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,112 @@
+"""HTML of published pages: tables, charts and drawings. Every text is escaped; nothing is fetched
+from elsewhere.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from html import escape
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import altair as alt
+
+from webapp.charts.points import omit_empty_rows
+from webapp.display.links import POINT_KEY
+
+ASSETS = Path(__file__).with_name("assets")
+TEMPLATES = ("page.html", "query.html", "card.md", "badge.svg")
+"""Files of `ASSETS` that pages are made from; the others are published as they are."""
+
+
+def fill_template(name: str, **values: object) -> str:
+    """One of `TEMPLATES` with these values, which are HTML."""
+    return Template((ASSETS / name).read_text(encoding="utf-8")).substitute(values)
+
+
+def page(title: str, body: Iterable[str], up: str = "") -> str:
+    """A page; `up` leads from its folder to the root, such as `../../`."""
+    return fill_template("page.html", title=escape(title), body="\n".join(body), up=up)
+
+
+def text_table(heads: Sequence[str], rows: Iterable[Sequence[str]], raw: int = -1) -> str:
+    """A table of texts; the cells of column `raw` are HTML. Empty without rows."""
+    lines = [
+        "".join(f"<td>{cell if at == raw else escape(cell)}</td>" for at, cell in enumerate(row))
+        for row in rows
+    ]
+    named = "".join(f"<th scope=col>{escape(head)}</th>" for head in heads)
+    return (
+        "<div class=scroll tabindex=0 role=region aria-label=Table><table>"
+        f"<thead><tr>{named}</tr></thead><tbody><tr>{'</tr><tr>'.join(lines)}</tr></tbody></table>"
+        "</div>"
+        if lines
+        else ""
+    )
+
+
+def fold(title: str, inner: str) -> str:
+    """What a click or a key unfolds; empty without any."""
+    return inner and f"<details><summary>{escape(title)}</summary>{inner}</details>"
+
+
+def text_block(text: str) -> str:
+    """Lines as they are."""
+    return f"<pre tabindex=0>{escape(text)}</pre>"
+
+
+def point_address(comparison_id: str, environment: str, host: str) -> str:
+    """The page of a point from the root, by the alias of its host."""
+    return f"points/{comparison_id}-{environment[:6]}-{host.rpartition('-')[2] or 'any'}.html"
+
+
+def chart(drawn: Any, description: str) -> str:
+    """An Altair chart, which the browser draws, on a page two folders below the root; its points
+    lead to their evidence.
+    """
+    omit_empty_rows(drawn)
+    with alt.data_transformers.enable("default", max_rows=None):
+        spec = drawn.to_dict(validate=False)
+    for row in (row for rows in spec["datasets"].values() for row in rows if "href" in row):
+        row["href"] = f"../../{point_address(*map(row.get, POINT_KEY))}"
+    # a name in the data cannot end the script
+    text = json.dumps(spec, separators=(",", ":")).replace("<", "\\u003c")
+    return (
+        f'<figure class=chart role=group aria-label="{escape(description)}"><script'
+        f' type="application/json">{text}</script></figure>'
+    )
+
+
+def utc(seconds: float, form: str = "%d %b %Y %H:%M UTC") -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime(form)
+
+
+iso = partial(utc, form="%Y-%m-%dT%H:%M:%SZ")
+
+
+def moment(seconds: float) -> str:
+    """A time, to which the browser adds how long ago it is."""
+    return f'<time datetime="{iso(seconds)}">{utc(seconds)}</time>'
+
+
+def drawing(width: int, height: int, parts: Iterable[str], label: str) -> str:
+    """An SVG that is part of the page, so that it takes the page's colours."""
+    return (
+        f'<svg viewBox="0 0 {width} {height}" role=img aria-label="{escape(label)}">'
+        f"{''.join(parts)}</svg>"
+    )
+
+
+def log_place(value: float, low: float, high: float, length: float) -> float:
+    """Pixels from the upper end of a logarithmic axis; beyond it, its end."""
+    return length * math.log(high / min(max(value, low), high)) / math.log(high / low)
+
+
+def badge(left: str, right: str, color: str) -> str:
+    """An SVG of two texts beside each other, such as `topk 0.5 | pays from 36 tokens on`."""
+    split, end = (round(6.9 * len(text)) + 14 for text in (left, right))
+    places = {"split": split, "start": split + 7, "width": split + end}
+    return fill_template("badge.svg", left=escape(left), right=escape(right), color=color, **places)

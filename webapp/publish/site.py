@@ -1,0 +1,51 @@
+"""What a published folder holds besides the pages of sweeps and points: the home page, the feed and
+the dataset card.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from webapp.publish import html
+from webapp.publish.sweep_page import PublishedSweep, thumbnail
+
+QUESTION = "From where on does an optimisation that saves FLOPs also save time?"
+
+
+def home_page(sweeps: Iterable[PublishedSweep]) -> str:
+    """Every sweep with its curves in small, the answer, age and environment."""
+    cards = []
+    for sweep in sweeps:
+        devices = dict.fromkeys(f"{row['device_name']} {row['host']}" for row in sweep.environments)
+        cards.append(
+            f"<article class=card><p class=soft>{sweep.name}</p><h2><a href={sweep.address}>"
+            f"{escape(sweep.answer)}</a></h2>{thumbnail(sweep.panels)}<p>"
+            f"{escape(sweep.row['question'])}</p><p class=soft>{escape(', '.join(devices))} ·"
+            f" {html.moment(sweep.measured_at)} · {sweep.row['measured']} comparisons</p></article>"
+        )
+    return html.page(QUESTION, [f"<h1>{QUESTION}</h1><div class=cards>", *cards, "</div>"])
+
+
+def feed(sweeps: Iterable[PublishedSweep], site: str) -> str:
+    """A JSON Feed of what was measured; `site` begins its addresses, empty where it is not
+    known.
+    """
+    items = [
+        {
+            "id": f"{site}{sweep.address}",
+            "url": f"{site}{sweep.address}",
+            "title": f"{sweep.name}: {sweep.answer}",
+            "content_text": sweep.row["question"],
+            "date_modified": html.iso(sweep.measured_at),
+        }
+        for sweep in sweeps
+    ]
+    version = "https://jsonfeed.org/version/1.1"
+    return json.dumps({"version": version, "title": "Breakeven", "items": items}, indent=1)
+
+
+def dataset_card(views: Sequence[str], sweeps: Iterable[PublishedSweep]) -> str:
+    """`README.md` with the front matter by which a dataset hub finds the Parquet files."""
+    configs = [f"- config_name: {name}\n  data_files: data/{name}.parquet" for name in views]
+    listed = [f"- [{sweep.name}]({sweep.address}): {sweep.answer}" for sweep in sweeps]
+    return html.fill_template("card.md", configs="\n".join(configs), sweeps="\n".join(listed))
