@@ -26,7 +26,7 @@ MAX_CODE_TOKENS = {
     "workers": 113_400,
     "store": 83_200,
     "orchestrator": 62_200,
-    "webapp": 63_600,
+    "webapp": 65_000,
 }
 """Of the Python files of each folder, without comments, docstrings and layout; raising one needs a
 line in CHANGELOG."""

@@ -53,7 +53,7 @@ def fold(title: str, inner: str) -> str:
     return inner and f"<details><summary>{escape(title)}</summary>{inner}</details>"
 
 
-def text_block(text: str) -> str:
+def code_block(text: str) -> str:
     """Lines as they are."""
     return f"<pre tabindex=0>{escape(text)}</pre>"
 

@@ -60,7 +60,7 @@ def point_page(found: PointEvidence, sweeps: list[str]) -> str:
         f"<p class=soft>{links}</p><h1>{escape(title)}, {escape(about)}</h1>",
         *("".join(_timed(found, each)) for each in timed),
         f"<h3>All effects</h3>{effects}<h3>How it was measured</h3>{attempts}{failed}",
-        html.fold("Environment and identities", html.text_block(json.dumps(facts, indent=1))),
+        html.fold("Environment and identities", html.code_block(json.dumps(facts, indent=1))),
     ]
     return html.page(title, body, "../")
 

@@ -177,10 +177,10 @@ def sweep_page(sweep: PublishedSweep, failures: pd.DataFrame) -> str:
         f'<p><img alt="{escape(f"{arm}: {claim}")}" src="{path}"> <code>{path}</code></p>'
         for path, arm, claim in sweep.badges
     )
-    environments = html.text_block(json.dumps(sweep.environments, indent=1))
+    environments = html.code_block(json.dumps(sweep.environments, indent=1))
     again = (
         "<p>Save it as <code>sweep.yaml</code> and run <code>breakeven run"
-        f" sweep.yaml</code>.</p>{html.text_block(row['text'])}"
+        f" sweep.yaml</code>.</p>{html.code_block(row['text'])}"
     )
     body.append(
         f"<section>{html.fold('Failures', html.text_table(columns, failed))}"
