@@ -37,6 +37,9 @@ those that vary."""
 WHOLE = frozenset({"tokens", "image_size", "batch_size", "threads"})
 """Axes of whole numbers."""
 
+MIN_P = 1e-300
+"""Smaller p values are printed as such."""
+
 
 def axis_label(axis: str, parameter: str | None = None) -> AxisLabel:
     """An axis in words; along `parameter` that of the name of the parameter that varies."""
@@ -98,6 +101,11 @@ def seconds_at(timestamp: str) -> float:
 def format_number(value: float | None, form: str, unit: float = 1) -> str:
     """A value in multiples of `unit` in the given format; a dash where it is missing."""
     return "-" if value is None or is_missing(value) else f"{value / unit:{form}}"
+
+
+def p_text(p: float, equal: str = "") -> str:
+    """A p value: `0.042`, `= 0.042` with an `equal` sign, or `< 1e-300` where it underflows."""
+    return f"{equal}{p:.2g}" if p >= MIN_P else f"< {MIN_P:g}"
 
 
 def with_interval(

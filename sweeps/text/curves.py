@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from sweeps.analysis.rows import ClaimRow, CostModelRow, SizedRow
 from sweeps.model.metrics import INTERVAL, METRICS
-from sweeps.number_format import WHOLE, axis_label, axis_value, count
+from sweeps.number_format import WHOLE, axis_label, axis_value, count, p_text
 from sweeps.stats.curve import NEVER_GAIN, Curve, Point
 from sweeps.stats.pooling import Verdict
 
@@ -210,7 +210,7 @@ def describe_cost_model(row: CostModelRow, token_unit: str) -> str:
         f"{1e3 * _known(own):.3g} ms (baseline {1e3 * _known(base):.3g})" for own, base in sides
     )
     text = f"launch {launch}, work per {row.work_unit} {work}: predicts break-even {predicted}"
-    misfit = f"; it does not fit (p = {_known(row.misfit_p):.2g})"
+    misfit = f"; it does not fit (p {p_text(_known(row.misfit_p), '= ')})"
     return text + (misfit if row.verdict == "misfit" else "")
 
 

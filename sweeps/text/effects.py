@@ -2,7 +2,10 @@
 parts.
 """
 
+from collections.abc import Mapping
+
 from sweeps.analysis.labels import GAINS, LOSSES, PROBABLE, SMALL, Conclusion, Finding, Stack
+from sweeps.number_format import count
 
 
 def effect_word(found: Conclusion) -> str:
@@ -41,6 +44,22 @@ def effect_phrase(found: Conclusion) -> str:
         Finding.FAILED: f"failed ({found.reason})" if found.reason else "failed",
         Finding.NOT_MEASURED: "requested, but not measured",
     }.get(found.finding, "not requested")
+
+
+def losses_headline(found: Mapping[str, Conclusion], what: str) -> str:
+    """How many arms lose, and which of them the most, in about twelve words: `2 of 4 arms lose
+    top-1, topk keep_rate=0.2 most: 29.15 points`.
+    """
+    worse = {
+        name: each for name, each in found.items() if each.finding in LOSSES - {Finding.SMALL_LOSS}
+    }
+    arms = count(len(found), "arm")
+    if not worse:
+        return f"None of {arms} is shown to lose {what}"
+    name, most = max(worse.items(), key=lambda item: item[1].value or 0.0)
+    number = f"{most.written(most.value, None, None)} {most.effect.unit}".rstrip()
+    verb = "loses" if len(worse) == 1 else "lose"
+    return f"{len(worse)} of {arms} {verb} {what}, {name} most: {number}"
 
 
 def _sure(found: Conclusion) -> str:

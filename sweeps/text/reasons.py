@@ -11,7 +11,7 @@ from sweeps.analysis.waterfall import promise_of
 from sweeps.model.flags import split_flags
 from sweeps.model.metrics import SPEED_FLOOR
 from sweeps.model.profile import Peaks
-from sweeps.number_format import count, image_text, with_interval
+from sweeps.number_format import count, image_text, p_text, with_interval
 from sweeps.stats.cost_model import Cost, RelativeCosts
 from sweeps.stats.pooling import RealisedShare
 from sweeps.stats.roofline import Limit, Roofline
@@ -152,10 +152,10 @@ def describe_fit(row: CostModelRow) -> str:
         return f"{over}; so few points do not determine it: no break-even is predicted"
     if row.verdict == "misfit":
         return (
-            f"{over}; it does not fit these points (p = {row.misfit_p:.2g}): a line per GMAC is not"
-            " how this arm behaves"
+            f"{over}; it does not fit these points (p {p_text(row.misfit_p, '= ')}): a line per"
+            " GMAC is not how this arm behaves"
         )
-    return f"{over}; it fits these points (p = {row.misfit_p:.2g})"
+    return f"{over}; it fits these points (p {p_text(row.misfit_p, '= ')})"
 
 
 def _milliseconds(cost: _Ends) -> str:

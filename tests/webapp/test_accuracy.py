@@ -7,11 +7,14 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from store.open.engine import connect_readonly
+from store.read.queries import sweep_rows
+from sweeps.number_format import p_text
 from tests.orchestrator.vision_fixtures import job as vision_job
 from tests.orchestrator.vision_fixtures import outcome as vision_outcome
-from tests.webapp import simulated
+from tests.webapp import simulated, stored
 from tests.webapp.conftest import Open
-from tests.webapp.page_elements import page_text
+from tests.webapp.page_elements import charts, page_text
 from tests.webapp.quality_stores import ARMS, accuracy_store
 from tests.webapp.simulated import store_outcomes
 from webapp.charts.points import Measure, draw_points
@@ -22,6 +25,7 @@ from webapp.charts.quality import (
     interval_info,
 )
 from webapp.charts.scales import LINE_LETTERS, wrapped
+from webapp.screens.accuracy import accuracies
 from webapp.widgets.quality import beside_unmodified, with_front
 
 PAGE = "screens/accuracy.py"
@@ -39,16 +43,39 @@ def test_speed_stands_beside_accuracy(opened: Open, accurate: str) -> None:
     """
     app = opened(accurate, PAGE, sweep="accurate")
     words = page_text(app)
-    assert "digits_vit_64 on 4,000 images of digits, 32 px, against dense" in words
-    assert "Top-1 accuracy of 4 arms: 2 same, 2 worse." in words
+    assert "2 same, 2 worse: digits_vit_64 on 4,000 images of digits, 32 px, against dense" in words
     table = app.dataframe[0].value.set_index("arm")
     assert list(table["quality_verdict"]) == ["worse", "worse", "same", "same"]
     assert list(table["word"]) == ["faster", "faster", "faster", "slower"]
-    assert table.loc["topk keep_rate=0.2", "loss"].startswith("+29.")
-    assert "change" not in table
+    lost, ends = table.loc["topk keep_rate=0.2", "loss"].split(" ", 1)
+    assert float(lost) > float(ends.strip("[]").split(", ")[0]) > 25
+    assert f"2 of 4 arms lose top-1, topk keep_rate=0.2 most: {float(lost)} points" in words
+    assert not any("change" in name for name in table)
+    assert "-" not in "".join(table["loss"])
+    assert "−" in table.loc["topk keep_rate=0.6", "loss"]
+    y = charts(app)[0]["layer"][-1]["encoding"]["y"]
+    assert y["field"] == "top1_drop"
     counts = app.dataframe[1].value.set_index("arm")
     assert counts.loc["topk keep_rate=0.6", "only_baseline_correct"] == 2
-    assert counts.loc["topk keep_rate=0.6", "mcnemar_p"] == pytest.approx(0.5)
+    assert counts.loc["topk keep_rate=0.6", "mcnemar_p"] == "0.5"
+
+
+def test_a_p_value_is_never_zero() -> None:
+    """It is bounded where it underflows, and has an equal sign in sentences."""
+    assert [p_text(p) for p in (0.0, 1e-310, 0.04217)] == ["< 1e-300", "< 1e-300", "0.042"]
+    assert [p_text(p, "= ") for p in (0.0, 0.04217)] == ["< 1e-300", "= 0.042"]
+
+
+def test_a_margin_counts_as_top1(opened: Open, accurate: str) -> None:
+    """Above 0 the arm loses by it, as by every figure of the page."""
+    engine = connect_readonly(accurate)
+    changes = sweep_rows(engine, "accurate", "accuracy")
+    engine.dispose()
+    rows = stored.read(accurate, accuracies, "accurate", *changes[["model", "weights"]].iloc[0])
+    assert list(rows["margin_lost"]) == list(-changes["margin_change"])
+    assert (rows["margin_lost_low"] <= rows["margin_lost_high"]).all()
+    app = opened(accurate, PAGE, sweep="accurate", figure="Margin lost, logits")
+    assert charts(app)[1]["layer"][-1]["encoding"]["x"]["field"] == "value"
 
 
 def test_corrupted_images(opened: Open, accurate: str) -> None:
@@ -80,8 +107,8 @@ def test_accuracy_without_speed(opened: Open, tmp_path: Path) -> None:
     )
     app = opened(url, PAGE, sweep="alone")
     words = page_text(app)
-    assert "Top-1 accuracy of 4 arms" in words
-    assert "Speed and accuracy" not in words
+    assert "2 of 4 arms lose top-1" in words
+    assert "speedup" not in app.dataframe[0].value
     assert "The sweep requests no corrupted images." in words
 
 
@@ -95,7 +122,9 @@ def test_a_filter_of_speed_beside_models_without_accuracy(opened: Open, tmp_path
     app = opened(url, PAGE, sweep="both", model="deit_tiny_patch16_224")
     assert app.selectbox(key="model").value == "deit_tiny_patch16_224"
     assert "digits_vit_64 on 4,000 images" in page_text(app)
-    assert "Speed and accuracy" in page_text(opened(url, PAGE, sweep="both", model="digits_vit_64"))
+    assert "speedup" not in app.dataframe[0].value
+    timed = opened(url, PAGE, sweep="both", model="digits_vit_64")
+    assert "speedup" in timed.dataframe[0].value
 
 
 X = Measure("speedup", "Speed-up", better="higher")
@@ -175,7 +204,7 @@ def test_images_that_only_one_has_right() -> None:
             "only_baseline_correct": [5.0],
             "only_arm_correct": [2.0],
             "images": [100],
-            "mcnemar_p": [0.4],
+            "mcnemar_p": ["0.4"],
         }
     )
     drawn = disagreement_rows(rows)

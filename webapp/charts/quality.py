@@ -97,7 +97,7 @@ def disagreement_rows(rows: pd.DataFrame) -> pd.DataFrame:
     and `shown`, the same to the left of zero for the baseline.
 
     `rows` are those of the view `accuracy` with a `label` each: `only_baseline_correct`,
-    `only_arm_correct`, `images`, `mcnemar_p`. Raises `ValueError` where none is known.
+    `only_arm_correct`, `images`, `mcnemar_p` (a text). Raises `ValueError` where none is known.
     """
     columns = {"only_baseline_correct": -1, "only_arm_correct": 1}
     known = rows.dropna(subset=list(columns))
@@ -119,7 +119,7 @@ def disagreement_chart(drawn: pd.DataFrame) -> Layers:
         "side": "Images",
         "number": ("Number", ",.0f"),
         "images": ("of", ",.0f"),
-        "mcnemar_p": ("McNemar's exact p", ".2~g"),
+        "mcnemar_p": "McNemar's exact p",
     }
     color = category(alt.Color, "side", _SIDES, {})
     return draw_bars(drawn, alt.X("shown:Q", axis=axis), color, hover)

@@ -56,7 +56,7 @@ COLUMNS: Mapping[str, ShownColumn] = {
     "rounds": ShownColumn("Rounds", "%d", "d"),
     "only_baseline_correct": ShownColumn("Only the baseline right", "%d", ",d", "Images"),
     "only_arm_correct": ShownColumn("Only the arm right", "%d", ",d", "Images"),
-    "mcnemar_p": ShownColumn("McNemar's exact p", "%.2g", ".2~g"),
+    "mcnemar_p": ShownColumn("McNemar's exact p"),
     "flags": ShownColumn("Flags"),
     "top1": ShownColumn(
         "Top-1, %", "%.2f", help="Share of images whose most likely class is right"

@@ -2,6 +2,7 @@
 images.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -12,9 +13,9 @@ from store.rows.frames import rows_of
 from sweeps.analysis.labels import Conclusion, conclude_change
 from sweeps.analysis.rows import AccuracyRow
 from sweeps.model.metrics import INTERVAL, METRICS
-from sweeps.number_format import count, image_text
+from sweeps.number_format import count, image_text, p_text
 from sweeps.stats.pooling import ALPHA
-from sweeps.text.effects import effect_word
+from sweeps.text.effects import effect_word, losses_headline
 from webapp import queries
 from webapp.charts.panels import dense_first
 from webapp.charts.points import Measure, draw_points
@@ -48,23 +49,13 @@ SPEEDS = {
     "Time of a forward": Measure("arm_ms", "Time of a forward, ms", scale="log"),
     "GMACs of a forward": Measure("gmacs_total", "GMACs of a forward, the method's own included"),
 }
-TOP1_MEASURE = Measure("top1", "Top-1 accuracy, %, 95 % interval", better="higher")
-FIGURES = {  # columns of the view `accuracy` with intervals, drawn for each arm
-    "top1_drop": "Top-1 lost against the baseline, points",
+LOST = Measure("top1_drop", "Top-1 lost, points, 95 % interval", better="lower", form="+.2~r")
+FIGURES = {  # columns with intervals, drawn for each arm: above 0 it loses by each
+    "top1_drop": "Top-1 lost, points",
     "kl": "KL divergence from the baseline, nat",
-    "margin_change": "Change of the margin, logits (below 0: worse)",
+    "margin_lost": "Margin lost, logits",
 }
-TABLE = (
-    "arm",
-    "only_baseline_correct",
-    "only_arm_correct",
-    "mcnemar_p",
-    "top1",
-    "top5",
-    "kl",
-    "margin_change",
-    "margin_change_p05",
-)
+TABLE = ("arm", "only_baseline_correct", "only_arm_correct", "mcnemar_p", "top1", "top5", "kl")
 ACCURACY_SECTION = """defaults: {pretrained: true, data: "imagefolder:/path/to/val"}
 
 jobs:
@@ -82,7 +73,8 @@ NO_ACCURACY = {
 @kept
 def accuracies(engine: Any, sweep: str, model: str, weights: str) -> pd.DataFrame:
     """Rows of the view `accuracy` of a model's arms, with `arm`, `against`, the `word` of the
-    verdict on top-1 and the `text` of what was classified.
+    verdict on top-1, the `text` of what was classified, `margin_lost` with its ends, and
+    `mcnemar_p` as a text.
     """
     fixed = {"kind": quality_metric("vision")[0].name, "model": model, "weights": weights}
     rows = panel_rows(engine, sweep, "accuracy", fixed, {})
@@ -90,12 +82,23 @@ def accuracies(engine: Any, sweep: str, model: str, weights: str) -> pd.DataFram
     found = label_arms(rows.assign(**missing), rows.iloc[:0].assign(**missing))[0]
     judged = rows_of(found, AccuracyRow)
     return found.assign(
+        margin_lost=-found["margin_change"].astype(float),
+        margin_lost_low=-found["margin_change_high"].astype(float),
+        margin_lost_high=-found["margin_change_low"].astype(float),
+        mcnemar_p=found["mcnemar_p"].map(p_text, na_action="ignore"),
         word=[effect_word(_conclusion(row)) for row in judged],
         text=[
             f"{data_text(row)}, {image_text(row.image_size or 0, row.image_shape)}"
             for row in judged
         ],
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgedArm(AccuracyRow):
+    """A row of `accuracies`."""
+
+    arm: str
 
 
 def _conclusion(row: AccuracyRow) -> Conclusion:
@@ -123,8 +126,7 @@ def states_in_words(found: pd.DataFrame) -> str:
 
 
 def _accuracy_front(arms: pd.DataFrame, scope: Scope | str) -> None:
-    """Accuracy against speed or work."""
-    st.subheader("Accuracy against speed and work", anchor=False)
+    """Accuracy lost against speed or work."""
     measured = [
         name for name, axis in SPEEDS.items() if axis.column in arms and arms[axis.column].any()
     ]
@@ -135,9 +137,9 @@ def _accuracy_front(arms: pd.DataFrame, scope: Scope | str) -> None:
         speedup=1.0,
         arm_ms=first.get("baseline_ms"),
         gmacs_total=first.get("gmacs_baseline"),
-        top1=first["top1_baseline"],
+        top1_drop=0.0,
     )
-    show_front(points, measure, TOP1_MEASURE, "accuracy-pareto", scope)
+    show_front(points, measure, LOST, "accuracy-pareto", scope)
 
 
 def _figures(rows: pd.DataFrame, scope: Scope | str) -> None:
@@ -203,21 +205,21 @@ def _show() -> None:
         open_states = (state for state in ("queued", "failed") if state in states)
         _explain_absence(next(open_states, "not measured"))
         return
-    against = filters.choose_one("Against", dense_first(found), "beside")
-    found = found[found["against"] == against]
-    ordered = found.sort_values(
-        ["corruption", "image_size"], ascending=[True, False], na_position="first"
-    )
-    text = filters.choose_one("Images", list(dict.fromkeys(ordered["text"])), "images")
+    with st.container(horizontal=True):
+        against = filters.choose_one("Against", dense_first(found), "beside")
+        found = found[found["against"] == against]
+        ordered = found.sort_values(
+            ["corruption", "image_size"], ascending=[True, False], na_position="first"
+        )
+        text = filters.choose_one("Images", list(dict.fromkeys(ordered["text"])), "images")
     rows = found[found["text"] == text].sort_values("top1_drop")
 
     about: Scope | str = sweep if scope is None else scope
+    judged = {row.arm: _conclusion(row) for row in rows_of(rows, JudgedArm)}
+    plain.headline(losses_headline(judged, "top-1"))
     words = ", ".join(f"{number} {word}" for word, number in rows["word"].value_counts().items())
-    plain.sentence(f"Top-1 accuracy of {count(len(rows), 'arm')}: {words}.", "strong")
-    plain.sentence(
-        f"{model} on {count(int(rows['images'].max()), 'image')} of {text}, against {against}",
-        "muted",
-    )
+    images = count(int(rows["images"].max()), "image")
+    plain.sentence(f"{words}: {model} on {images} of {text}, against {against}", "muted")
     if states != {"measured"}:
         plain.sentence(
             f"Of the accuracy that the sweep requests: {states_in_words(of_model)}.", "muted"
@@ -233,15 +235,15 @@ def _show() -> None:
             quality._replace(effects=chosen),
         )
         if len(timed):
-            st.subheader("Speed and accuracy", anchor=False)
-            speed_and_quality(timed, quality.spec)
             # a time without enough pairs surpasses nothing either
             few = timed["verdict"] == "insufficient"
-            timed = timed.assign(arm_ms=timed["arm_ms"].mask(few))
             columns = ["speedup", "speedup_low", "speedup_high", "arm_ms", "baseline_ms"]
-            own = timed[["quality_pair_id", *columns]].drop_duplicates("quality_pair_id")
+            own = timed.assign(arm_ms=timed["arm_ms"].mask(few))[["quality_pair_id", *columns]]
+            own = own.drop_duplicates("quality_pair_id")
             arms = rows.merge(own, how="left", on="quality_pair_id")
     _accuracy_front(arms, about)
+    if arms is not rows:
+        speed_and_quality(timed, quality.spec)
     _figures(rows, about)
     _agreement(rows, about, alone=arms is rows)
     _corruptions(found, about)

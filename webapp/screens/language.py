@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from store.read.quality import conclude_quality
 from store.read.queries import panel_rows
 from store.rows.frames import rows_of
 from store.views.attempts import metric_column
@@ -15,7 +16,7 @@ from sweeps.analysis.labels import Stack, stacks_of
 from sweeps.model.metrics import INTERVAL, METRICS, MetricSpec
 from sweeps.number_format import count
 from sweeps.stats.pooling import ALPHA
-from sweeps.text.effects import stack_text
+from sweeps.text.effects import losses_headline, stack_text
 from webapp import queries
 from webapp.charts.points import Measure, draw_points
 from webapp.charts.quality import interval_info, length_info
@@ -92,13 +93,11 @@ def _along_length(scope: Scope) -> None:
 
 def _bits_against_speed(arms: pd.DataFrame, spec: MetricSpec, scope: Scope) -> None:
     """Quality lost against speed gained, with both intervals."""
-    st.subheader(f"{spec.label.capitalize()} against speed", anchor=False)
     title = f"Speed-up: {METRICS[scope.metric].label}, {INTERVAL} interval"
     x = Measure("speedup", title, "higher", "ratio", alpha=ALPHA)
     y = Measure("worse", f"More {spec.label}, 95 % interval", "lower", form="+.2~r")
     known = arms.dropna(subset=["worse", "speedup"])
     if known.empty:
-        plain.sentence("No arm has both.", "muted")
         return
     points = beside_unmodified(known, speedup=1.0, worse=0.0)
     show_front(points, x, y, "language-pareto", scope)
@@ -180,23 +179,24 @@ def _show() -> None:
     length = filters.choose_one("Prompt", list(lengths), "prompt", list(lengths)[-1])
     here = arms[arms["prompt_tokens"] == lengths[length]]
 
+    rows, spec = rows_of(here, QualityOfPoint), quality.spec
     words = ", ".join(f"{number} {word}" for word, number in here["word"].value_counts().items())
-    plain.sentence(f"{count(len(here), 'arm')}: {words}.", "strong")
-    plain.sentence(
-        f"{texts.capitalised(METRICS[scope.metric].label)} at {length} of the prompt, against"
-        f" {here['against'].iloc[0]}",
-        "muted",
-    )
+    judged = {row.arm: conclude_quality(row, spec) for row in rows if row.effect is not None}
+    known = losses_headline(judged, "quality") if judged else ""
+    plain.headline(known or f"{count(len(here), 'arm')}: {words}")
+    metric = texts.capitalised(METRICS[scope.metric].label)
     requested = quality.states["state"].value_counts().items()
     stand = ", ".join(f"{number} {state}" for state, number in requested)
-    none = "The sweep requests no quality of this model."
-    plain.sentence(f"Quality of the arms: {stand}." if stand else none, "muted")
-    speed_and_quality(here, quality.spec)
+    plain.sentence(
+        f"{metric} at {length} of the prompt, against {here['against'].iloc[0]}: {words}. Quality:"
+        f" {stand or 'not requested by the sweep'}.",
+        "muted",
+    )
+    _bits_against_speed(here, spec, scope)
+    speed_and_quality(here, spec)
     _along_length(scope)
-    _bits_against_speed(here, quality.spec, scope)
-    rows = rows_of(here, QualityOfPoint)
     _stacks(rows, scope)
-    _tuned_controls(rows, quality.spec.floor, scope)
+    _tuned_controls(rows, spec.floor, scope)
 
 
 if __name__ == "__main__":

@@ -114,7 +114,7 @@ def with_quality_words(points: pd.DataFrame, quality: QualityOfArms) -> pd.DataF
         )
     }
     return texts.with_enough_pairs(texts.with_words(found)).assign(
-        loss_text=[each.numbers for each in conclusions],
+        loss_text=[texts.typeset(each.numbers) for each in conclusions],
         quality_verdict=[effect_word(each) for each in conclusions],
         control_change=pd.Series(map(against_control, judged), index=found.index, dtype=object),
         **numbers,
@@ -179,8 +179,12 @@ def speed_and_quality(points: pd.DataFrame, spec: MetricSpec) -> None:
     """
     shown = points.assign(loss=points["loss_text"], unknown=points["worse"].isna())
     shown = shown.sort_values(["unknown", "against", "arm"])
-    # metrics that are read for each item and not compared
-    beside = [name for name, each in METRICS.items() if each.read == "item" and each.better]
+    # metrics that are read for each item and not compared, but for margins, where less is a loss
+    beside = [
+        name
+        for name, each in METRICS.items()
+        if each.read == "item" and each.better and not name.startswith("margin")
+    ]
     columns = dict.fromkeys(
         (
             *("arm", *CONDITION_COLUMNS, "speedup", "interval", "word", spec.name, "loss"),
