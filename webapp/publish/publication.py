@@ -51,8 +51,8 @@ def publish(
     """
     folder, engine = Folder(root), connect_readonly(url)
     with queries.reading(url):
-        listed = queries.sweeps().set_index("sweep", drop=False)
-        measured = list(listed.index[listed["measured"] > 0])
+        listed = {row["name"]: row for row in queries.sweeps()}
+        measured = [name for name, row in listed.items() if row["measured"]]
         chosen = list(dict.fromkeys(names)) or measured
         for name in chosen or ["quickstart"]:
             if queries.find_sweep(name) and name not in measured:
@@ -71,7 +71,7 @@ def publish(
         for name in chosen:
             rows = provenance_rows(engine, name).astype(object).to_dict("records")
             environments = [{**row, "facts": json.loads(row["facts"])} for row in rows]
-            row = {**listed.loc[name], "text": queries.find_sweep(name)["text"]}
+            row = {**listed[name], "text": queries.find_sweep(name)["text"]}
             panels = list(published_panels(name, redaction))
             cleaned = redaction.clean(row), panels, redaction.clean(environments)
             sweeps.append(PublishedSweep(name, *cleaned))

@@ -24,6 +24,7 @@ from webapp.display.axis_curves import Axis, curves_along, size_of
 from webapp.publish import html
 from webapp.publish.redaction import Redaction
 from webapp.screens import answer
+from webapp.widgets import answers
 from webapp.widgets.arm_table import arm_table_html
 
 MAX_COLUMNS = 8
@@ -35,7 +36,7 @@ THUMB = (360, 90)
 class PublishedPanel(NamedTuple):
     """One model and condition by one metric, with all that its part of a page is made from."""
 
-    known: answer.PanelAnswers
+    known: answers.PanelAnswers
     condition: str
     infos: list[PanelInfo]
     """Its charts, one for each axis."""
@@ -44,7 +45,7 @@ class PublishedPanel(NamedTuple):
 
     @property
     def answer(self) -> str:
-        return texts.typeset(answer.best_arm(self.known))
+        return texts.typeset(answers.best_arm(self.known))
 
     @property
     def unit(self) -> str:
@@ -145,7 +146,7 @@ def _of_metric(
         shown = [axis] if saved or panel.single(axis) else beside
         infos = [info for each in shown for info in _infos(own, break_evens, each, styles)]
         condition = panels.condition_words(panel, axis, hosts)
-        known = answer.answers_of_panel(panel, axis)
+        known = answers.answers_of_panel(panel, axis)
         yield PublishedPanel(known, condition, infos, styles, quality)
 
 
