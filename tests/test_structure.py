@@ -22,11 +22,11 @@ SQL = re.compile(
 )
 
 MAX_CODE_TOKENS = {
-    "sweeps": 107_600,
+    "sweeps": 107_800,
     "workers": 113_400,
     "store": 83_200,
     "orchestrator": 62_200,
-    "webapp": 65_000,
+    "webapp": 66_600,
 }
 """Of the Python files of each folder, without comments, docstrings and layout; raising one needs a
 line in CHANGELOG."""

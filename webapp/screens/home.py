@@ -10,7 +10,7 @@ from webapp import queries
 from webapp.display import plain
 from webapp.display.links import page_link
 from webapp.widgets.answers import overviews
-from webapp.widgets.arm_table import grid_html, thumbnail
+from webapp.widgets.arm_table import grid_html, overview_image
 
 NEW_S = 7 * 86400
 SIZE = (150, 54)
@@ -29,7 +29,7 @@ def _show() -> None:
         words = overview.headline if overview else "No speed-up was measured"
         lines.append(
             [
-                thumbnail(overview, SIZE) if overview else "",
+                overview_image(overview, SIZE) if overview else "",
                 f"{plain.link(name, page_link('', sweep=name))}<br>{escape(row['question'])}",
                 f"<b>{escape(words)}</b>",
                 f"{age(max(0.0, now - submitted))}<br>{moment(submitted)}",

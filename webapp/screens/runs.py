@@ -18,7 +18,7 @@ from webapp.display.links import page_link, point_link
 from webapp.queries import kept
 from webapp.widgets import filters
 from webapp.widgets.answers import Overview, overviews
-from webapp.widgets.arm_table import thumbnail
+from webapp.widgets.arm_table import overview_image
 from webapp.widgets.words import ended_words, progress_words, run_progress
 from workers.methods.arm_labels import params_label
 
@@ -154,7 +154,7 @@ def _card(
         f'<div style="display:flex;height:10px;margin:.5rem 0">{"".join(bar)}</div>'
         f'<div style="display:flex;flex-wrap:wrap;gap:0 1rem">{"".join(key)}'
         f"<span {QUIET}>submitted {submitted}</span></div>{''.join(lines)}</div>"
-        f"<div>{thumbnail(known, CURVES) if known else ''}</div></div>"
+        f"<div>{overview_image(known, CURVES) if known else ''}</div></div>"
     )
 
 

@@ -153,7 +153,7 @@ def small_curves(
     return _drawing(size, "".join(parts), alt)
 
 
-def thumbnail(found: Overview, size: tuple[int, int]) -> str:
+def overview_image(found: Overview, size: tuple[int, int]) -> str:
     """The curves of a sweep in small, described by its headline."""
     span = x_span(pd.Series([at for _, points in found.curves for at, _ in points]), found.axis)
     return small_curves(found.curves, span, curve_span(found.curves), size, found.headline)
