@@ -55,6 +55,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "Put outcomes measured elsewhere, profiles of nsys and ncu, or published tables into the"
         " store; twice changes nothing.",
     ),
+    "merge": (
+        "merge:merge",
+        "Bring sweeps and outcomes of another store into this one; twice changes nothing.",
+    ),
     "audit": (
         "audit:audit",
         "Check a table of measurements against identities: batch = throughput x latency, device"

@@ -24,7 +24,7 @@ SQL = re.compile(
 MAX_CODE_TOKENS = {
     "sweeps": 107_800,
     "workers": 113_400,
-    "store": 83_200,
+    "store": 84_200,
     "orchestrator": 62_200,
     "webapp": 66_600,
 }

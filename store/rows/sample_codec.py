@@ -107,6 +107,24 @@ def unpack_samples(row: Row[Any], series: Iterable[Row[Any]] = ()) -> Timings:
     return Timings(json.loads(row.arms), _stretch(row.seconds, shape), device, more)
 
 
+def restore_samples(row: Row[Any], series: Iterable[Row[Any]]) -> Samples:
+    """What `pack_samples` and `pack_series` packed."""
+    found, bursts = unpack_samples(row, series), row.bursts and zlib.decompress(row.bursts)
+    device, width = found.event_seconds, len(set(found.arms))
+    return Samples.model_validate(
+        {
+            "arms": found.arms,
+            "inner": json.loads(row.inner),
+            "stopped": row.stopped,
+            "seconds": found.seconds.tolist(),
+            "event_seconds": None if device is None else device.tolist(),
+            "order": unpack_order(row),
+            "series": {name: times.tolist() for name, times in found.series.items()},
+            "bursts": bursts and np.frombuffer(bursts, dtype="<f8").reshape(-1, width).tolist(),
+        }
+    )
+
+
 def unpack_order(row: Row[Any]) -> tuple[tuple[int, ...], ...]:
     """For each round the columns in the order they ran, from a row of table `sample`."""
     order = np.frombuffer(zlib.decompress(row.run_order), dtype="<i4").reshape(

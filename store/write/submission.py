@@ -193,7 +193,7 @@ def submit_sweep(
     }
     with writing(engine) as connection:
         sweep = _sweep_row(connection, new)
-        if unlinked := sorted(requested.keys() - _linked(connection, sweep)):
+        if unlinked := sorted(requested.keys() - linked_comparisons(connection, sweep)):
             insert_new(
                 connection,
                 COMPARISON,
@@ -245,7 +245,8 @@ def _find(connection: Connection, new: NewSweep) -> tuple[int | None, int]:
     )
 
 
-def _linked(connection: Connection, sweep: int) -> set[str]:
+def linked_comparisons(connection: Connection, sweep: int) -> set[str]:
+    """The comparisons of the sweep in that row."""
     linked = select(SWEEP_COMPARISON.c.comparison_id).where(SWEEP_COMPARISON.c.sweep == sweep)
     return set(connection.execute(linked).scalars())
 
@@ -254,7 +255,7 @@ def _linked_to_text(engine: Engine, new: NewSweep) -> set[str]:
     """The comparisons of the sweep of this name and text that are in the store."""
     with reading(engine) as connection:
         sweep, _ = _find(connection, new)
-        return set() if sweep is None else _linked(connection, sweep)
+        return set() if sweep is None else linked_comparisons(connection, sweep)
 
 
 def _sweep_row(connection: Connection, new: NewSweep) -> int:

@@ -1,0 +1,143 @@
+"""Merge: what another store measured, and the sweeps that request it, brought into this one."""
+
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Engine, Select, Table, select
+
+from store.derive.break_evens import derive_sweep
+from store.derive.panels import derive_sweep_panels
+from store.derive.payloads import PredictionStore, TextScoreStore
+from store.errors import StoreError
+from store.rows.profiles import load_profiles
+from store.rows.row_mapping import insert_new, insert_row
+from store.rows.sample_codec import restore_samples
+from store.rows.transactions import reading, writing
+from store.schema.tables import (
+    ARM_LABEL,
+    ATTEMPT,
+    CALIBRATION,
+    COMPARISON,
+    ENVIRONMENT,
+    KERNEL,
+    PREDICTIONS,
+    PROFILE,
+    PROFILE_TIME,
+    REFERENCE,
+    SAMPLE,
+    SAMPLE_SERIES,
+    SWEEP,
+    SWEEP_COMPARISON,
+    TEXT_SCORES,
+    newest_revision,
+)
+from store.write.record import KNOWN, record_imported
+from store.write.submission import linked_comparisons
+from sweeps.model.outcome import Outcome
+
+ALIKE = (ENVIRONMENT, COMPARISON, CALIBRATION, ARM_LABEL, REFERENCE, PROFILE, PROFILE_TIME, KERNEL)
+"""Tables whose keys are the same in every store, in the order in which they refer to each other;
+profiles of attempts come with these."""
+TOGETHER = 1000
+"""Rows that are copied at a time."""
+
+
+class MergedSweep(NamedTuple):
+    """A sweep of the other store: its name there and here, and whether it brought something."""
+
+    name: str
+    here: str
+    new: bool
+
+
+class Merged(NamedTuple):
+    """What came from the other store."""
+
+    sweeps: list[MergedSweep]
+    attempts: int
+    known: int
+    """Attempts that were here already."""
+
+
+def merge_stores(engine: Engine, other: Engine) -> Merged:
+    """Bring what `other` measured into the store of `engine`: newest revisions of sweeps first,
+    then each attempt in a transaction of its own, with all that is derived from it.
+
+    Twice changes nothing; after an interruption the rest comes with the next call. Queued jobs stay
+    where they are.
+
+    A sweep whose name stands for another text here comes as `NAME-` and the beginning of the digest
+    of its text.
+    """
+    with reading(other) as source:
+        with writing(engine) as connection:
+            for table in ALIKE:
+                _copy(source, connection, table)
+            sweeps = [_sweep(source, connection, row) for row in source.execute(_SWEEPS).all()]
+        attempts = known = 0
+        for digest, row in source.execute(_ATTEMPTS).all():
+            with reading(engine) as connection:
+                there = connection.execute(KNOWN, {"digest": digest}).first() is not None
+            if not there and record_imported(engine, [stored_outcome(source, row)]):
+                attempts += 1
+            else:
+                known += 1
+    return Merged(sweeps, attempts, known)
+
+
+_SWEEPS = select(SWEEP).where(newest_revision(SWEEP)).order_by(SWEEP.c.id)
+_ATTEMPTS = select(ATTEMPT.c.digest, ATTEMPT.c.id).order_by(ATTEMPT.c.id)
+
+
+def _copy(source: Connection, connection: Connection, table: Table) -> None:
+    """The rows of a table that are not here."""
+    rows: Select[Any] = select(table)
+    if "attempt" in table.c:
+        rows = rows.where(table.c.attempt.is_(None))
+    for part in source.execute(rows).partitions(TOGETHER):
+        insert_new(connection, table, [dict(row._mapping) for row in part])
+
+
+def _sweep(source: Connection, connection: Connection, row: Any) -> MergedSweep:
+    """A sweep and what it requests; its claims are derived where something is new."""
+    name = row.name
+    revisions = select(SWEEP.c.id, SWEEP.c.text).order_by(SWEEP.c.revision.desc())
+    newest = connection.execute(revisions.where(SWEEP.c.name == name)).first()
+    if newest is not None and newest.text != row.text:
+        name = f"{name}-{sha256(row.text.encode()).hexdigest()[:6]}"
+        newest = connection.execute(revisions.where(SWEEP.c.name == name)).first()
+    columns = {**row._mapping, "name": name, "revision": 1}
+    del columns["id"]
+    here = insert_row(connection, SWEEP, columns) if newest is None else newest.id
+    known = linked_comparisons(connection, here)
+    if missing := sorted(linked_comparisons(source, row.id) - known):
+        insert_new(
+            connection,
+            SWEEP_COMPARISON,
+            [{"sweep": here, "comparison_id": comparison_id} for comparison_id in missing],
+        )
+        derive_sweep(connection, here)
+        derive_sweep_panels(connection, here)
+    return MergedSweep(row.name, name, bool(missing) or newest is None)
+
+
+def stored_outcome(connection: Connection, attempt: int) -> Outcome:
+    """The outcome that an attempt was recorded from."""
+
+    def rows(table: Table) -> Any:
+        return connection.execute(select(table).where(table.c.attempt == attempt))
+
+    payload = connection.execute(
+        select(ATTEMPT.c.payload).where(ATTEMPT.c.id == attempt)
+    ).scalar_one()
+    raw: dict[str, Any] = {"profiles": load_profiles(connection, attempt) or None}
+    for row in rows(SAMPLE):
+        raw["samples"] = restore_samples(row, rows(SAMPLE_SERIES))
+    for row in rows(PREDICTIONS):
+        raw["predictions"] = PredictionStore.unpack(row.payload)
+    for row in rows(TEXT_SCORES):
+        raw["text_scores"] = TextScoreStore.unpack(row.payload)
+    try:
+        return Outcome.model_validate_json(payload).model_copy(update=raw)
+    except ValueError as error:
+        raise StoreError(f"attempt {attempt} of the other store is damaged: {error}") from None
