@@ -128,17 +128,23 @@ class Advice:
         return self.by_key.get(self.ranking.winner.key)
 
 
+def advice_headline(advice: Advice) -> str:
+    """The answer in about twelve words: `Use topk keep_rate=0.5: at least 1.33x as fast`."""
+    ranking, winner = advice.ranking, advice.winner
+    if winner is not None:
+        return f"Use {winner.label}: at least {rounded_down(ranking.winner.low)}x as fast"
+    faster = any(each.verdict == "faster" for each in ranking.arms)
+    reason = (
+        "what is faster cannot be advised (column note)" if faster else "no arm is clearly faster"
+    )
+    return f"Use {UNMODIFIED_LABEL}: {reason}"
+
+
 def advice_sentence(advice: Advice) -> str:
     """The answer."""
-    ranking, winner = advice.ranking, advice.winner
+    ranking, winner, first = advice.ranking, advice.winner, advice_headline(advice)
     if winner is None:
-        reason = (
-            "no arm is clearly faster"
-            if not any(each.verdict == "faster" for each in ranking.arms)
-            else ""
-        )
-        reason = reason or "what is faster cannot be advised (column note)"
-        return f"Use {UNMODIFIED_LABEL}: {reason} among {_among(advice)}."
+        return f"{first} among {_among(advice)}."
     among = (
         f", the best of {count(ranking.compared, 'arm')} by the low end of intervals that hold"
         " together"
@@ -150,8 +156,7 @@ def advice_sentence(advice: Advice) -> str:
         else ""
     )
     label = METRICS[advice.metric].label
-    gain = f"at least {rounded_down(ranking.winner.low)}x as fast as {UNMODIFIED_LABEL}"
-    return f"Use {winner.label}: {gain} in {label}{between}{among}."
+    return f"{first} as {UNMODIFIED_LABEL} in {label}{between}{among}."
 
 
 def _among(advice: Advice) -> str:

@@ -32,7 +32,7 @@ PAGES = {
     "accuracy?sweep=accurate": ("accurate", "Corrupted images", 4),
     "language?sweep=lengths": ("lengths", "Stacks and their parts", 3),
     "compare?by=environment": ("sides", "2 of 10 common questions differ", 1),
-    f"choose?{DEIT}&tokens=196&batch=1": ("filled", "Use topk keep_rate=0.5: at least 1.", 0),
+    f"choose?{DEIT}&tokens=196&batch=1": ("filled", "Use topk keep_rate=0.5: at least 1.", 1),
     "promise?sweep=quickstart": ("filled", "Break-even map", 2),
     "runs?sweep=quickstart": ("filled", "Nodes and devices", 0),
     "point": ("filled", "The rule, worked out", 3),

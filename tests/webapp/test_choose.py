@@ -5,6 +5,7 @@ and what can be taken along.
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from store.read.advice.advice import AdviceRequest
@@ -15,7 +16,7 @@ from tests.orchestrator import vision_fixtures as vision
 from tests.orchestrator.commands import breakeven
 from tests.webapp import stored
 from tests.webapp.conftest import Open
-from tests.webapp.page_elements import page_text
+from tests.webapp.page_elements import charts, page_text
 from tests.webapp.simulated import store_outcomes
 from webapp.display import texts
 from webapp.screens import choose
@@ -125,7 +126,7 @@ def test_an_address_with_unknown_values(opened: Open, filled: str) -> None:
     """
     page = opened(filled, PAGE, model="no_such_model", tokens="many")
     words = page_text(page)
-    assert "Model no_such_model of the address was not timed here" in words
+    assert "Model no_such_model of the address is not among what was measured" in words
     assert "Tokens many of the address is no whole number" in words
     assert not page.exception
 
@@ -185,3 +186,38 @@ def test_files_of_the_page(opened: Open, filled: str) -> None:
     assert "name: confirm-" in page.code[0].value
     page.segmented_control(key="take").set_value("Policy").run()
     assert "1 rule (a condition and a batch each)" in page_text(page)
+
+
+def test_figures_that_differ_are_drawn(filled: str, digits: str, opened: Open) -> None:
+    """Bars in the order of the ranking, with its intervals: the speed-up, and what some arm loses
+    of quality; not what no two arms differ by.
+    """
+    (answer,), _ = stored.read(digits, choose.advice, AdviceRequest("digits_vit_64", 64, 1))
+    (speed, bars), (lost, losses) = choose.figures_of(answer)
+    assert (speed.none, lost.none) == (1.0, 0.0)
+    assert list(bars["value"]) == [each.value for each in answer.ranking.arms]
+    assert list(bars["low"]) == [each.low for each in answer.ranking.arms]
+    assert list(bars["label"]) == list(losses["label"])
+    costs = {each.label: each.arm.costs[0].worse for each in answer.found}
+    unmodified = {choose.UNMODIFIED_LABEL: 0.0}
+    assert dict(zip(losses["label"], losses["value"], strict=True)) == costs | unmodified
+    assert len(charts(opened(digits, PAGE, model="digits_vit_64", tokens="64"))) == 2
+    assert len(charts(opened(filled, PAGE, model=DEIT, tokens="196"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "ends", "expected"),
+    [
+        ([1.0, 1.0], [(0.9, 1.1), (0.9, 1.1)], False),
+        ([1.0, 1.3], [(0.9, 1.1), (1.05, 1.5)], False),
+        ([1.0, 1.3], [(0.9, 1.1), (1.2, 1.5)], True),
+        ([1.0, 1.3], [(None, None), (None, None)], True),
+        ([1.0, 1.001], [(None, None), (None, None)], False),
+    ],
+)
+def test_arms_differ_by_intervals(
+    values: list[float], ends: list[tuple[float, float]], expected: bool
+) -> None:
+    """Those that overlap do not; figures without an interval differ by more than a little."""
+    rows = pd.DataFrame(ends, columns=["low", "high"], dtype=float).assign(value=values)
+    assert choose.differ(rows) == expected

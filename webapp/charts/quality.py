@@ -1,6 +1,6 @@
-"""Charts of the pages Accuracy and Language: rows of figures with their intervals, images that only
-one of two arms classifies correctly, corruptions by severity, and lines along the length of the
-prompt.
+"""Charts of the pages Accuracy, Language and Choose: rows of figures with their intervals, images
+that only one of two arms classifies correctly, corruptions by severity, and lines along the length
+of the prompt.
 """
 
 from collections.abc import Mapping
@@ -10,14 +10,20 @@ import altair as alt
 import pandas as pd
 
 from webapp.charts.points import (
+    GREY,
     ONE_COLOR,
     SIDE_COLORS,
     Layers,
     Measure,
     PointsInfo,
+    Tips,
+    bars,
     category,
+    channel,
     draw_bars,
     layered,
+    linked,
+    no_difference,
     tips,
 )
 from webapp.charts.scales import row_axis, row_step
@@ -57,6 +63,19 @@ def interval_info(
             "high": ("at most", form),
         },
     )
+
+
+def bar_chart(rows: pd.DataFrame, measure: Measure, texts: Tips) -> Layers:
+    """A bar for each `label`, one below the other in the order of `rows`, from no difference to its
+    value, with its interval; `color` is that of each, with `href` bars are links.
+    """
+    x, y = channel(alt.X, measure, rows), channel(alt.Y, Measure("label", "", "", "rows"), rows)
+    none, color = alt.X2Datum(measure.none or 0), category(alt.Color, "color", None)
+    mark = alt.Chart(rows).mark_bar(height=14, opacity=0.5)
+    drawn = linked(mark.encode(x, none, y, color, tooltip=tips(texts)))
+    ends = bars(rows, x, measure.interval, y, strokeWidth=2, color=GREY)
+    rule = no_difference(x, measure.floor, measure.none or 0)
+    return layered(*rule, drawn, *ends).properties(height=row_step(list(rows["label"])))
 
 
 def length_info(

@@ -39,6 +39,7 @@ from sweeps.number_format import count
 from sweeps.text.advice_text import (
     UNMODIFIED_LABEL,
     Advice,
+    advice_headline,
     advice_notes,
     advice_sentence,
     advice_table,
@@ -46,8 +47,8 @@ from sweeps.text.advice_text import (
     doubt_sentence,
     quality_sentence,
 )
-from webapp.charts.pareto import pareto_info
-from webapp.charts.points import Measure, draw_points
+from webapp.charts.points import GREY, Measure
+from webapp.charts.quality import bar_chart
 from webapp.display import links, plain, texts
 from webapp.display.arm_style import method_colors
 from webapp.queries import kept
@@ -68,22 +69,12 @@ DROP_HELP = (
     "Quality that an arm may lose by the upper end of its interval: points of top-1, or bits per"
     " byte; empty: any"
 )
-# Letters of the longest label beside which the other columns are still seen.
-WIDE = 48
-# Letters of a policy; the file has all.
-MAX_SHOWN = 40_000
-ADVICE_HOVER = {
-    "arm": "Arm",
-    "numbers": "Speed-up",
-    "ms": "ms (unmodified)",
-    "cost": "Loss of quality",
-    "amount": ("Memory, times less", ".2f"),
-    "note": "Note",
-}
-SPEED = Measure("speedup", "Speed-up", "higher", "ratio")
-FIRST_COLUMNS = ("rank", "arm", "evidence", "and")
-# The table begins and ends with these: a narrow screen shows what matters most.
-LAST_COLUMNS = ("runtime", "pairs", "measured at")
+# Columns of the table in the terminal that the evidence has.
+IN_EVIDENCE = ("comparison", "measured at")
+ENDS = ("low", "high")
+SPEED = Measure("value", "Speed-up", "higher", "ratio", ends=ENDS, none=1.0)
+# Of figures without an interval, which differ by less in any two runs.
+TOLERANCE = 0.005
 
 
 class FullestAdvice(NamedTuple):
@@ -236,44 +227,24 @@ def _choose_request(known: pd.DataFrame) -> AdviceRequest:
     """The request that the widgets and the address hold; `known` are rows of `measured_conditions`,
     at least one.
     """
-    unknown: list[str] = []
     newest = known.sort_values(["at", "points"]).iloc[-1]
-    models = sorted(known["model"].unique())
-    model = _held("model", models, str(newest["model"]), unknown)
-    own = known[known["model"] == model]
-    metrics = [name for name in timed_metrics() if name in set(own["metric"])]
-    options = {
-        "device": [ANY, *sorted(own["device"].unique())],
-        "runtime": [ANY, *sorted(own["runtime"].unique())],
-        "metric": metrics,
-    }
-    values = {name: _held(name, known, known[0], unknown) for name, known in options.items()}
-    points = own.groupby("batch_size")["points"].sum()
-    batch = _number(
-        "batch", _often(dict(zip(points.index.tolist(), points.tolist(), strict=True)))[0], unknown
-    )
-    tokens = _number("tokens", _often(model_sizes(model, batch))[-1], unknown)
-    filters.keep_notes("choose", unknown)
-    drawn = {
-        name: value
-        for name, value in values.items()
-        if len(options[name]) > (1 if name == "metric" else 2)
-    }
-    _seed_numbers({"tokens": tokens, "batch": batch})  # first: the next line may begin the run anew
-    filters.seed_choices(
-        {
-            name: value
-            for name, value in ({"model": model} | drawn).items()
-            if st.session_state.get(name) != value
-        }
-    )
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        _select("Model", models, "model", 280)
-        at_tokens = _number_input("Tokens", "tokens", TOKENS_HELP)
-        at_batch = _number_input("Batch", "batch")
-        for name in drawn:
-            label = "Rank by" if name == "metric" else name.capitalize()
-            _select(label, options[name], name, 190)
+        models = sorted(known["model"].unique())
+        model = filters.choose_one("Model", models, "model", str(newest["model"]), 280)
+        own = known[known["model"] == model]
+        values = {}
+        for name in ("device", "runtime"):
+            found = sorted(own[name].unique())
+            options = [ANY, *found] if len(found) > 1 else [ANY]
+            values[name] = filters.choose_one(name.capitalize(), options, name, ANY, 190)
+        metrics = {
+            METRICS[name].label: name for name in timed_metrics() if name in set(own["metric"])
+        }
+        metric = metrics[filters.choose_one("Rank by", list(metrics), "metric", None, 190)]
+        points = own.groupby("batch_size")["points"].sum()
+        batches = dict(zip(points.index.tolist(), points.tolist(), strict=True))
+        batch = _number("Batch", "batch", _often(batches)[0])
+        tokens = _number("Tokens", "tokens", _often(model_sizes(model, batch))[-1], TOKENS_HELP)
         drop = st.number_input(
             *("Loss at most", 0.0, None, None, 0.1),
             key="max_drop",
@@ -282,77 +253,38 @@ def _choose_request(known: pd.DataFrame) -> AdviceRequest:
             placeholder="any",
             help=DROP_HELP,
         )
-    for line in filters.kept_notes("choose", str((model, tokens, batch, *values.values()))):
-        plain.sentence(line, "muted")
-    metric, runtime = values["metric"], values["runtime"]
+    runtime = values["runtime"]
     return AdviceRequest(
         model=model,
-        tokens=int(at_tokens or tokens),
-        batch=int(at_batch or batch),
+        tokens=tokens,
+        batch=batch,
         device=next((known for known in get_args(Device) if known == values["device"]), None),
         runtime=None if runtime == ANY else runtime,
-        metric=None if metric == metrics[0] else metric,
+        metric=None if metric == next(iter(metrics.values())) else metric,
         max_drop=drop,
         pareto=True,
     )
 
 
-def _select(label: str, options: Sequence[str], key: str, width: int) -> None:
-    st.selectbox(
-        label,
-        options,
-        index=None,
-        key=key,
-        bind="query-params",
-        required=True,
-        width=width,
-        format_func=lambda name: METRICS[name].label if name in METRICS else name,
-    )
-
-
-def _number_input(label: str, key: str, help_text: str | None = None) -> int | None:
-    return st.number_input(
-        *(label, 1, MOST, None, 1), key=key, bind="query-params", width=130, help=help_text
-    )
-
-
-def _held(key: str, options: Sequence[str], default: str, unknown: list[str]) -> str:
-    """What a widget holds, or else the address; `default` where that is no option, which is
+def _number(label: str, key: str, default: int, help_text: str | None = None) -> int:
+    """What a number's widget holds, or else the address; `default` where that is none, which is
     noted.
     """
-    state = st.session_state.get(key)
-    found = state if state is not None else st.query_params.get(key)
-    if found is None or found in options:
-        return default if found is None else str(found)
-    if state is None:
-        unknown.append(
-            f"{key.capitalize()} {found} of the address was not timed here; {default} is shown."
-        )
-    return default
-
-
-def _number(key: str, default: int, unknown: list[str]) -> int:
-    state, given = st.session_state.get(key), st.query_params.get(key)
-    # another page has a list of choices by this name
-    if state is not None and str(state).isdigit():
-        return int(state)
-    if given is not None:
-        if given.isascii() and given.isdigit() and 1 <= int(given) <= MOST:
-            return int(given)
-        unknown.append(
-            f"{key.capitalize()} {given} of the address is no whole number from 1 on; {default} is"
-            " shown."
-        )
-    return default
-
-
-def _seed_numbers(values: dict[str, int]) -> None:
-    """As `filters.seed_choices`, for numbers."""
-    for key, value in values.items():
-        if not isinstance(st.session_state.get(key), int):
-            st.session_state[key] = value
-            if st.query_params.get(key) != str(value):
-                st.query_params[key] = str(value)
+    state, note = st.session_state, f"{key}_note"
+    if not isinstance(state.get(key), int):
+        held = str(state.get(key))  # another page has a list of choices by this name
+        given = held if held.isdigit() else st.query_params.get(key, str(default))
+        known = given.isascii() and given.isdigit() and 1 <= int(given) <= MOST
+        wrong = f"{label} {given} of the address is no whole number from 1 on; {default} is shown."
+        state[note] = "" if known else wrong
+        state[key] = int(given) if known else default
+        st.query_params[key] = str(state[key])
+    if state.get(note) and state[key] == default:
+        plain.sentence(state[note], "muted")
+    shown = st.number_input(
+        *(label, 1, MOST, None, 1), key=key, bind="query-params", width=130, help=help_text
+    )
+    return int(shown or default)
 
 
 def _often(counts: Mapping[int, int]) -> list[int]:
@@ -368,24 +300,16 @@ def _show_ranking(advice: Advice) -> None:
     headings, rows = advice_table(advice)
     cells = [list(map(texts.typeset, row)) for row in rows]
     shown = pd.DataFrame(cells, columns=headings).replace("", None)
-    shown = shown.dropna(axis="columns", how="all")
-    config: dict[str, Any] = {"rank": st.column_config.TextColumn("rank", width=50)}
-    if max(map(len, shown["arm"])) > WIDE:
-        config["arm"] = st.column_config.TextColumn("arm", width=300)
+    shown = shown.dropna(axis="columns", how="all").drop(columns=list(IN_EVIDENCE), errors="ignore")
     neighbours = max((len(each.rows) for each in advice.found), default=0)
-    for place, name in zip(range(neighbours), ("evidence", "and"), strict=False):
-        shown[name] = [_link(advice, each.key, place) for each in advice.ranking.arms]
+    links_of = ("evidence", "and")[:neighbours]
+    config: dict[str, Any] = {}
+    for place, name in enumerate(links_of):
+        shown.insert(
+            2 + place, name, [_link(advice, each.key, place) for each in advice.ranking.arms]
+        )
         config[name] = st.column_config.LinkColumn(name, display_text="open", width=75)
-    named = [str(name) for name in shown if name != "comparison"]
-    middle = [name for name in named if name not in (*FIRST_COLUMNS, *LAST_COLUMNS)]
-    st.dataframe(
-        shown,
-        column_config=config,
-        column_order=[name for name in (*FIRST_COLUMNS, *middle, *LAST_COLUMNS) if name in named],
-        hide_index=True,
-        placeholder="",
-        key="ranking",
-    )
+    st.dataframe(shown, column_config=config, hide_index=True, placeholder="", key="ranking")
 
 
 def _link(advice: Advice, key: str, place: int) -> str | None:
@@ -395,76 +319,58 @@ def _link(advice: Advice, key: str, place: int) -> str | None:
     return links.point_link(rows[place].comparison_id, rows[place].environment, rows[place].host)
 
 
-def chart_frame(advice: Advice) -> tuple[pd.DataFrame, Measure | None]:
-    """The arms as points of the Pareto chart, and what is drawn against time: quality, or else
-    memory, or nothing.
+def figures_of(advice: Advice) -> list[tuple[Measure, pd.DataFrame]]:
+    """Figures in which the ranked arms differ, with rows for `bar_chart`: the speed-up, which is
+    always among them, what they cost in quality, and what else they need less of.
     """
-    costs = [cost for each in advice.found for cost in each.arm.costs]
-    measured = [(cost.metric, cost.data, cost.unit) for cost in costs]
-    amounts = [
-        name for each in advice.found for name in each.amounts if METRICS[name].unit == "MiB"
-    ]
-    chosen, measure = ("", ""), None
-    if measured:
-        metric, data, unit = max(dict.fromkeys(measured), key=measured.count)
-        chosen = metric, data
-        measure = Measure("worse", f"Loss of {METRICS[metric].label} on {data}, {unit or '1'}")
-    elif amounts:
-        amount = max(dict.fromkeys(amounts), key=amounts.count)
-        title = f"{METRICS[amount].label.capitalize()}, times less"
-        measure = Measure("amount", title, "higher", "ratio")
-    headings, cells = advice_table(advice)
-    words = {"numbers": headings[3], "ms": headings[4], "cost": "quality", "note": "note"}
-    rows = []
-    for ranked, printed in zip(advice.ranking.arms, cells, strict=True):
-        found = advice.by_key.get(ranked.key)
-        row = {
-            "arm": UNMODIFIED_LABEL,
-            "method": "dense",
-            "speedup": ranked.value,
-            "speedup_low": ranked.low,
-            "speedup_high": ranked.high,
-            "front": ranked.key in (advice.pareto or ()),
-            "href": _link(advice, ranked.key, 0),
-            "worse": 0.0,
-            "amount": 1.0,
-        }
-        for name, heading in words.items():
-            row[name] = texts.typeset(printed[headings.index(heading)])
-        if found is not None:
-            row |= {"arm": found.label, "method": found.rows[-1].method}
-            own = (each for each in found.arm.costs if (each.metric, each.data) == chosen)
-            ends = next((each[3:6] for each in own), (None,) * 3)
-            row |= dict(zip(("worse", "worse_low", "worse_high"), ends, strict=True))
-            row["amount"] = found.arm.amounts.get(amount) if not measured and amounts else None
-        rows.append(row)
-    return pd.DataFrame(rows), measure
+    figures: dict[Measure, dict[str, tuple[float | None, ...]]] = {
+        SPEED: {each.key: (each.value, each.low, each.high) for each in advice.ranking.arms}
+    }
+    for each in advice.found:
+        for cost in each.arm.costs:
+            title = f"{METRICS[cost.metric].label.capitalize()} lost on {cost.data}, {cost.unit}"
+            measure = Measure("value", title, form="+.2~r", ends=ENDS, none=0.0)
+            figures.setdefault(measure, {})[each.arm.key] = cost[3:6]
+        for name, amount in each.amounts.items():
+            title = f"{METRICS[name].label.capitalize()}, times less"
+            measure = Measure("value", title, "higher", "ratio", ends=ENDS, none=1.0)
+            figures.setdefault(measure, {})[each.arm.key] = (amount.ratio, None, None)
+    colors = method_colors(each.rows[-1].method for each in advice.found)
+    drawn = []
+    for measure, values in figures.items():
+        rows = []
+        for ranked in advice.ranking.arms:
+            found = advice.by_key.get(ranked.key)
+            label = UNMODIFIED_LABEL if found is None else found.label
+            color = GREY if found is None else colors[found.rows[-1].method]
+            ends = values.get(ranked.key) or (None if found else measure.none, None, None)
+            rows.append((label, color, _link(advice, ranked.key, 0), *ends))
+        frame = pd.DataFrame(rows, columns=["label", "color", "href", "value", *ENDS])
+        frame = frame.astype(dict.fromkeys(("value", *ENDS), float))
+        if measure is SPEED or differ(frame):
+            drawn.append((measure, frame.dropna(subset=["value"])))
+    return drawn
 
 
-def _draw_pareto(advice: Advice) -> None:
-    points, measure = chart_frame(advice)
-    if measure is None:
-        plain.sentence(
-            "Neither quality nor memory was measured for these arms, so there is nothing to weigh"
-            " time against.",
-            "muted",
-        )
-        return
-    colors = points["method"].map(method_colors(points["method"]))
-    named = dict(zip(points["arm"], colors, strict=True))
-    always = (UNMODIFIED_LABEL,)
-    try:
-        info = pareto_info(points, SPEED, measure, colors=named, hover=ADVICE_HOVER, named=always)
-    except ValueError as problem:
-        plain.sentence(f"{problem}", "muted")
-        return
-    plain.sentence(
-        "Filled: in the Pareto set. Bars: intervals, of speed-ups together, of quality each by"
-        " itself.",
-        "muted",
-    )
-    data, about = points.drop(columns="href"), f"choose-{advice.tokens}"
-    show_chart(draw_points(info), name="pareto", data=data, scope_or_sweep=about)
+def differ(rows: pd.DataFrame) -> bool:
+    """Whether two arms are apart: by their intervals, or by their values where one has none."""
+    low, high = (rows[end].fillna(rows["value"]) for end in ENDS)
+    return bool(low.max() > high.min() + TOLERANCE)
+
+
+def _draw_figures(advice: Advice) -> None:
+    """Each figure beside the others, all in the order of the ranking."""
+    figures = figures_of(advice)
+    for number, (place, (measure, rows)) in enumerate(
+        zip(st.columns(len(figures)), figures, strict=True)
+    ):
+        texts_of = {"label": "Arm", "value": (measure.title, ".3~r")}
+        texts_of |= {"low": ("at least", ".3~r"), "high": ("at most", ".3~r")}
+        with place:
+            chart = bar_chart(rows, measure, texts_of)
+            data = rows.drop(columns=["href", "color"])
+            name = f"figure-{number}"
+            show_chart(chart, name=name, data=data, scope_or_sweep=f"choose-{advice.tokens}")
 
 
 def _show_files(request: AdviceRequest, advice: Advice | None, batches: Sequence[int] = ()) -> None:
@@ -516,20 +422,16 @@ def _policy(request: AdviceRequest) -> None:
     )
     plain.download("Download", made.text, "policy.json", "application/json")
     plain.text_block("\n".join(made.lines))
-    if len(made.text) <= MAX_SHOWN:
-        st.code(made.text, language="json", wrap_lines=True)
-    else:
-        plain.sentence(f"The file has {len(made.text):,} letters, too many to show.", "muted")
 
 
 def short_titles(found: Sequence[Advice]) -> list[str]:
-    """What distinguishes the conditions of several answers; the number first, so that no two are
-    equal.
+    """What distinguishes the conditions of several answers, and the answers; the number first, so
+    that no two are equal.
     """
     common = set(found[0].parts).intersection(*(each.parts for each in found))
     own = [", ".join(part for part in each.parts if part not in common) for each in found]
     return [
-        f"{number}: {text or each.title}"
+        f"{number}: {text or each.title}: {texts.typeset(advice_headline(each))}"
         for number, (text, each) in enumerate(zip(own, found, strict=True), 1)
     ]
 
@@ -559,24 +461,20 @@ def _show_advice(
         label = f"Condition, one of {len(found)}"
         place = titles.index(st.selectbox(label, titles, key="condition", bind="query-params"))
     chosen = checked_advice(found[place])
-    plain.sentence(texts.typeset(advice_sentence(chosen)), "strong")
+    plain.headline(texts.typeset(advice_headline(chosen)))
     plain.sentence(f"For {chosen.title}.", "muted")
+    _draw_figures(chosen)
     again = command_line(("advise", "--confirm"), request)
-    for line in (claim_sentence(chosen), doubt_sentence(chosen, again), quality_sentence(chosen)):
-        if line:
-            plain.sentence(texts.typeset(line))
+    lines = [
+        *(advice_sentence(chosen), claim_sentence(chosen)),
+        *(doubt_sentence(chosen, again), quality_sentence(chosen)),
+    ]
+    plain.sentence("\n".join(texts.typeset(line) for line in lines if line))
     _show_ranking(chosen)
-    _draw_pareto(chosen)
     plain.sentence("\n".join(map(texts.typeset, advice_notes(chosen))), "muted")
-    if len(found) > 1:
-        st.subheader(f"{len(found)} conditions", anchor=False)
-        answers = [texts.typeset(advice_sentence(each)) for each in found]
-        frame = pd.DataFrame({"Condition": titles, "Answer": answers})
-        st.dataframe(frame, hide_index=True, key="conditions")
-    if hidden:
-        plain.sentence(f"{count(hidden, 'more condition')} with fewer points.", "muted")
     if hidden or every:
-        st.toggle("Show all conditions", key="every", bind="query-params")
+        more = f", {hidden:,} more with fewer points" if hidden else ""
+        st.toggle(f"Show all conditions{more}", key="every", bind="query-params")
     _show_files(request, chosen)
 
 
