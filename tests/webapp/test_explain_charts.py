@@ -17,9 +17,7 @@ from webapp.charts.explain import (
     activity_chart,
     activity_rows,
     cost_info,
-    difference_chart,
     roofline_info,
-    saving_info,
     wall_chart,
     waterfall_chart,
     waterfall_rows,
@@ -91,16 +89,6 @@ def test_bars_of_the_wall() -> None:
         wall_chart(parts.iloc[:0])
 
 
-@pytest.mark.parametrize(("low", "drawn"), [(-0.5, 1), (NAN, 0)])
-def test_differences_have_intervals_where_they_are_known(low: float, drawn: int) -> None:
-    """A rule over the bar, and its ends in the hover text."""
-    found = pd.DataFrame(
-        [("64 px", "operators", -0.4, low, -0.1)],
-        columns=["place", "time_class", "ms", "ms_low", "ms_high"],
-    )
-    assert len(layers(difference_chart(found))) == 2 + drawn
-
-
 def test_kernels_with_the_largest_differences() -> None:
     """At most so many, longer ones first, long names shortened beside the bar and whole in the
     hover text.
@@ -163,42 +151,9 @@ def test_the_roof_is_where_the_peaks_meet() -> None:
         roofline_info(pd.DataFrame([{**row, "gb_per_s": NAN}]), peaks)
 
 
-def test_series_without_a_value_are_left_out() -> None:
-    """No free cut was measured: two series remain, and the interval is that of what was reached."""
-    points = pd.DataFrame(
-        {
-            "tokens": [16, 196],
-            "speedup": [0.9, 1.4],
-            "speedup_low": [0.8, 1.3],
-            "speedup_high": [1.0, 1.5],
-        }
-    )
-    info = saving_info(
-        points.assign(promised=[1.8, 2.0], ceiling=NAN, ceiling_low=NAN, ceiling_high=NAN), "Tokens"
-    )
-    assert list(info.colors or {}) == ["reached", "promised"]
-    assert list(info.y.known_ends(info.rows)["series"]) == ["reached", "reached"]
-    rule, lines, bars, marks = layers(draw_points(info))
-    assert [len(each["rows"]) for each in (rule, lines, bars, marks)] == [1, 4, 2, 4]
-
-
-def test_points_of_an_arm_link_to_their_evidence() -> None:
-    """What was reached, its promise, and both sides of a cost point lead there; a free cut to that
-    of its own comparison.
-    """
+def test_cost_points_link_to_their_evidence() -> None:
+    """Both sides of a size."""
     keys = {"comparison_id": "c1", "environment": "e1", "host": "h1"}
-    row: dict[str, float | str] = {
-        "tokens": 16,
-        "speedup": 0.9,
-        "speedup_low": 0.8,
-        "speedup_high": 1.0,
-        "promised": 1.8,
-    }
-    row |= {"ceiling": 1.1, "ceiling_low": 1.0, "ceiling_high": 1.2, "ceiling_id": "c2", **keys}
-    info = saving_info(pd.DataFrame([row]), "Tokens")
-    links = dict(zip(info.rows["series"], info.rows["href"], strict=True))
-    assert links["reached"] == links["promised"] == "point?id=c1&environment=e1&host=h1"
-    assert links["free"] == "point?id=c2&environment=e1&host=h1"
     sides = [
         {"side": side, "work": 1.0, "ms": 5.0, "size": "64 px", "in_fit": True, **keys}
         for side in ("baseline", "arm")

@@ -22,20 +22,14 @@ from webapp.charts.points import (
     Layers,
     Measure,
     PointsInfo,
-    bars,
     category,
     draw_bars,
     layered,
     with_links,
 )
-from webapp.charts.scales import Extent, row_axis, row_step, y_span
-from webapp.display.links import POINT_KEY
+from webapp.charts.scales import Extent, row_axis, row_step
 from webapp.display.texts import typeset
 
-SAVING_COLORS = {"reached": SIDE_COLORS["arm"], "free": "#00795a", "promised": GREY}
-"""`reached`: measured; `free`: the same tokens cut for nothing, measured; `promised`: by MACs
-alone."""
-SAVING_DASHES = {"reached": [1, 0], "free": [6, 3], "promised": [1, 4]}
 CLASS_COLORS = {
     "device": "#1a70b8",
     "operators": "#1a70b8",
@@ -55,49 +49,6 @@ STEPS_OF_LINE = 64
 """Of a line, between the first and the last point."""
 ROOF_ROOM = 2.0
 """Factor of room beside the points under a roof."""
-
-
-def saving_info(
-    points: pd.DataFrame, title: str, color_of_arm: str = SAVING_COLORS["reached"]
-) -> PointsInfo:
-    """Up to three lines along `tokens`, both axes logarithmic, speed-ups symmetric around 1.
-
-    `points` are those of one arm: `tokens`, `speedup` with `speedup_low` and `speedup_high`,
-    `promised`, and `ceiling` with `ceiling_low` and `ceiling_high`; empty where not known. With
-    `comparison_id`, `environment` and `host`, what was reached and promised links to its evidence,
-    what is free to that of `ceiling_id`. Raises `ValueError` without a row.
-    """
-    if points.empty:
-        raise ValueError("no speed-up to draw")
-    keys = [key for key in POINT_KEY if key in points]
-    columns = {"reached": "speedup", "free": "ceiling", "promised": "promised"}
-    parts = []
-    for series, name in columns.items():
-        own = points[["tokens", *keys]].assign(series=series, ratio=points[name])
-        for end in ("low", "high"):
-            own[end] = points.get(f"{name}_{end}", np.nan)
-        if series == "free" and keys:
-            own = own.assign(comparison_id=points.get("ceiling_id"))
-        parts.append(own)
-    long = pd.concat(parts).dropna(subset=["ratio"])
-    colors = SAVING_COLORS | {"reached": color_of_arm}
-    shown = [name for name in colors if name in set(long["series"])]
-    span = y_span(long["ratio"], long["low"], long["high"])
-    return PointsInfo(
-        rows=with_links(long),
-        x=Measure("tokens", title, "", "log2", form="d"),
-        y=Measure("ratio", "Speed-up", "", "ratio", ends=("low", "high"), span=span, none=1.0),
-        color="series",
-        colors={name: colors[name] for name in shown},
-        joined="series",
-        dashes={name: SAVING_DASHES[name] for name in shown},
-        legend={"symbolType": "circle", "symbolStrokeWidth": 0},
-        tips={
-            "series": "Speed-up",
-            "tokens": ("Tokens", ",.0f"),
-            "ratio": ("Speed-up", ".3f"),
-        },
-    )
 
 
 def waterfall_rows(steps: Sequence[TimeStep], device: Device, color: str) -> pd.DataFrame:
@@ -210,30 +161,6 @@ def wall_chart(parts: pd.DataFrame) -> Layers:
     beside = totals.encode(alt.X("wall_ms:Q"), y, alt.Text("wall_ms:Q", format=".3~g"))
     color = category(alt.Color, "time_class", colors, {})
     return draw_bars(rows, x, color, hover, alt.Order("order:Q"), above=[beside])
-
-
-def difference_chart(differences: pd.DataFrame) -> Layers:
-    """Bars of how much longer (above 0) or shorter each class of time is in the arm than in its
-    baseline.
-
-    `differences` has a row for each `place` and `time_class`: `ms`, and `ms_low` and `ms_high`
-    where an interval is known. Raises `ValueError` without a row.
-    """
-    if differences.empty:
-        raise ValueError("no pair of profiles to draw")
-    rows = differences.assign(label=differences["place"] + ", " + differences["time_class"])
-    title = "Arm less baseline, wall time of one forward, ms"
-    x = alt.X("ms:Q", title=title, axis=alt.Axis(tickCount=8))
-    y = row_axis(alt.Y, list(dict.fromkeys(rows["label"])))
-    hover = {
-        "label": "Class of time",
-        "ms": ("Arm less baseline, ms", "+.3~g"),
-        "ms_low": ("at least", "+.3~g"),
-        "ms_high": ("at most", "+.3~g"),
-    }
-    color = category(alt.Color, "time_class", _class_colors(rows), {})
-    intervals = bars(rows, x, ("ms_low", "ms_high"), y, strokeWidth=2, color=GREY)
-    return draw_bars(rows, x, color, hover, above=intervals)
 
 
 def _class_colors(rows: pd.DataFrame) -> Mapping[str, str]:

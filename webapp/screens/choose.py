@@ -230,17 +230,17 @@ def _choose_request(known: pd.DataFrame) -> AdviceRequest:
     newest = known.sort_values(["at", "points"]).iloc[-1]
     with st.container(horizontal=True, vertical_alignment="bottom"):
         models = sorted(known["model"].unique())
-        model = filters.choose_one("Model", models, "model", str(newest["model"]), 280)
+        model = filters.choose_one("Model", models, "model", str(newest["model"]), width=280)
         own = known[known["model"] == model]
         values = {}
         for name in ("device", "runtime"):
             found = sorted(own[name].unique())
             options = [ANY, *found] if len(found) > 1 else [ANY]
-            values[name] = filters.choose_one(name.capitalize(), options, name, ANY, 190)
+            values[name] = filters.choose_one(name.capitalize(), options, name, ANY, width=190)
         metrics = {
             METRICS[name].label: name for name in timed_metrics() if name in set(own["metric"])
         }
-        metric = metrics[filters.choose_one("Rank by", list(metrics), "metric", None, 190)]
+        metric = metrics[filters.choose_one("Rank by", list(metrics), "metric", width=190)]
         points = own.groupby("batch_size")["points"].sum()
         batches = dict(zip(points.index.tolist(), points.tolist(), strict=True))
         batch = _number("Batch", "batch", _often(batches)[0])

@@ -39,7 +39,6 @@ from sweeps.analysis.waterfall import (
 )
 from sweeps.model.condition import Device
 from sweeps.model.flags import split_flags, wrong
-from sweeps.model.metrics import INTERVAL
 from sweeps.model.profile import IntervalEstimate
 from sweeps.number_format import count
 from sweeps.stats.cost_model import RelativeCosts
@@ -63,9 +62,7 @@ from webapp.charts.explain import (
     activity_chart,
     activity_rows,
     cost_info,
-    difference_chart,
     roofline_info,
-    saving_info,
     wall_chart,
     waterfall_chart,
     waterfall_rows,
@@ -203,30 +200,6 @@ def wall_parts(sides: Sequence[Sides]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["place", "side", "time_class", "ms", "wall_ms"])
 
 
-def wall_differences(sides: Sequence[Sides]) -> pd.DataFrame:
-    """Rows for `difference_chart`: by how much each class of the arm is longer, with its interval
-    where there is one.
-    """
-    rows: list[tuple[object, ...]] = []
-    for each in sides:
-        arm, baseline = each.arm.profile, each.baseline.profile
-        for name, label in CLASSES_OF_TIME[each.condition.device].items():
-            change, own = arm.changes.get(name), (arm.times.get(name), baseline.times.get(name))
-            if not any(own):
-                continue
-            # by pairs inside rounds, as a share of the baseline's wall
-            if change is not None and baseline.wall_s:
-                values = [
-                    None if end is None else 1e3 * baseline.wall_s * end
-                    for end in (change.value, change.low, change.high)
-                ]
-            else:
-                values = [1e3 * ((own[0] or 0.0) - (own[1] or 0.0)), None, None]
-            rows.append((each.place, label, *values))
-    columns = ["place", "time_class", "ms", "ms_low", "ms_high"]
-    return pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(columns[2:], float))
-
-
 def roofline_points(sides: Sides) -> pd.DataFrame:
     """Rows for `roofline_info`: all arms of a condition, each with its `name`; the arm and its
     baseline by their roles.
@@ -321,6 +294,8 @@ def _size_lines(rows: Sequence[PointRow], sides: Sequence[Sides]) -> Iterator[st
         yield f"At {name_size(row)}: {join_sentences([explain_promise(row), free])}."
     if own_work := explain_own_work(rows[-1]):
         yield f"At {name_size(rows[-1])}: {own_work}."
+    if bound := _ceiling_words(rows):
+        yield bound
 
 
 def _fit_lines(costs: CostModelRow, scope: Scope) -> Iterator[str]:
@@ -334,23 +309,10 @@ def _fit_lines(costs: CostModelRow, scope: Scope) -> Iterator[str]:
         yield f"It {text[text.index('predicts') :] if 'predicts' in text else text}."
 
 
-def _along_sizes(own: pd.DataFrame, scope: Scope, color: str) -> None:
-    """Speed-ups that were reached, free and promised."""
-    prompts = own["prompt_tokens"].notna().any()
-    title = "Tokens of the prompt" if prompts else "Patch tokens per image"
-    chart = draw_points(saving_info(texts.with_enough_pairs(own), title, color))
-    show_chart(chart, name="savings", data=own, scope_or_sweep=scope)
-    plain.sentence(
-        f"Bars: {INTERVAL} interval. Promised: if time followed MACs. {_ceiling_words(own)}",
-        "muted",
-    )
-
-
-def _ceiling_words(own: pd.DataFrame) -> str:
+def _ceiling_words(rows: Sequence[PointRow]) -> str:
     """Whether a free cut bounds what the points of an arm reach, or what would show it; empty for
     models without this method.
     """
-    rows = texts.point_rows(own)
     if known := [row for row in rows if row.ceiling is not None]:
         beaten = ", ".join(name_size(row) for row in known if not is_bound(row))
         return (
@@ -390,17 +352,15 @@ def _cost_model(own: pd.DataFrame, costs: CostModelRow, scope: Scope, color: str
     plain.sentence("\n".join(map(texts.typeset, _fit_lines(costs, scope))))
 
 
-def _wall(sides: list[Sides], scope: Scope) -> None:
-    """Classes of time of both sides, and what differs."""
-    parts, differences = wall_parts(sides), wall_differences(sides)
+def _wall(sides: Sequence[Sides], scope: Scope) -> None:
+    """Classes of time of both sides at every size."""
+    parts = wall_parts(sides)
     if parts.empty:
         plain.sentence(
             "The profiles hold kernels one by one, without a timeline: gaps are not known.", "muted"
         )
         return
     show_chart(wall_chart(parts), name="wall", data=parts, scope_or_sweep=scope)
-    chart = difference_chart(differences)
-    show_chart(chart, name="wall-differences", data=differences, scope_or_sweep=scope)
     for note in dict.fromkeys(each.condition.note for each in sides):
         plain.sentence(f"Bars: {note}", "muted")
 
@@ -539,7 +499,6 @@ def _show_more(subject: Subject, side: Sides | None, points: pd.DataFrame, scope
     own, color = subject.own, subject.color
     parts: dict[str, Callable[[], None]] = {
         "In words": partial(_words, subject.rows, subject.sides, points),
-        "Along sizes": partial(_along_sizes, own, scope, color),
     }
     if subject.costs is not None:
         parts["Cost model"] = partial(_cost_model, own, subject.costs, scope, color)

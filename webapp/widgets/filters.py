@@ -393,7 +393,12 @@ def choose_shown(number: int, what: str, key: str) -> bool:
 
 
 def choose_one(
-    label: str, options: Sequence[str], key: str, default: str | None = None, width: int = 360
+    label: str,
+    options: Sequence[str],
+    key: str,
+    default: str | None = None,
+    *,
+    width: int = 360,
 ) -> str:
     """One of the options, for what a page adds to the common filters; there is no widget for one
     option. A value of the address that is none of them is reported.
@@ -419,7 +424,13 @@ def choose_one(
         return options[0]
     return str(
         st.selectbox(
-            label, options, index=None, key=key, bind="query-params", required=True, width=width
+            label,
+            options,
+            index=None,
+            key=key,
+            bind="query-params",
+            required=True,
+            width=width,
         )
     )
 
