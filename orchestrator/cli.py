@@ -11,9 +11,12 @@ import typer
 from typer.core import TyperCommand
 
 from orchestrator.commands.options import INTERRUPTED
+from orchestrator.commands.webapp import become_webapp
 from orchestrator.loop.interruption import signals_interrupt
 from sweeps.errors import OutageError, UserError
 
+WEBAPP = "webapp"
+"""Place of the commands that `python -m webapp` has."""
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "run": ("run:run", "Measure what the sweep requests and is not answered yet, then report."),
     "plan": (
@@ -82,15 +85,15 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "Write which arm to use at which sizes, as measured, for sweeps/analysis/policy.py to apply"
         " at run time.",
     ),
-    "plot": ("webapp:plot", "Draw the speed-ups of a sweep into a file."),
+    "plot": (WEBAPP, "Draw the speed-ups of a sweep into a file."),
     "publish": (
-        "publish:publish",
+        WEBAPP,
         "Write results as a folder of pages that any web server shows, without names of hosts,"
         " users or paths.",
     ),
-    "app": ("webapp:open_app", "Open the web app on this machine."),
+    "app": (WEBAPP, "Open the web app on this machine."),
 }
-"""Each command with its function in `orchestrator.commands` and its help."""
+"""Each command with its function in `orchestrator.commands`, or `WEBAPP`, and its help."""
 
 app = typer.Typer(
     name="breakeven",
@@ -109,11 +112,15 @@ app = typer.Typer(
 class _Command(TyperCommand):
     """A command with its help alone, until it is called."""
 
-    def make_context(self, *called: Any, **more: Any) -> Any:
+    def make_context(
+        self, info_name: str | None, args: list[str], *called: Any, **more: Any
+    ) -> Any:
         place, text = COMMANDS[self.name or ""]
+        if place == WEBAPP:
+            become_webapp([self.name or "", *args])
         alone = typer.Typer(add_completion=False)
         alone.command(help=text)(pkgutil.resolve_name(f"orchestrator.commands.{place}"))
-        return typer.main.get_command(alone).make_context(*called, **more)
+        return typer.main.get_command(alone).make_context(info_name, args, *called, **more)
 
 
 for name, (_, text) in COMMANDS.items():

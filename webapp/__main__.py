@@ -1,34 +1,43 @@
-"""Command line of the web app: `python -m webapp app` opens it, `python -m webapp plot NAME -o
-FILE` draws a chart.
+"""Command line of the web app, which `breakeven app` and `breakeven plot` start: `python -m webapp
+app` opens it, `python -m webapp plot NAME -o FILE` draws a chart.
 """
 
-import argparse
 import gc
 import os
+import secrets
 import sys
+import webbrowser
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from importlib import import_module
-from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from typer.models import OptionInfo
+
+from sweeps.errors import UserError
+from webapp.display.paper import Axes, Legend, Venue, paper_of
 
 APP = Path(__file__).with_name("app.py")
 STREAMLIT_OPTIONS = {
     "server.fileWatcherType": "none",
-    "server.showEmailPrompt": "false",
-    "browser.gatherUsageStats": "false",
-    "runner.magicEnabled": "false",
-    "logger.hideWelcomeMessage": "true",  # also hides an advertisement that covers the page
+    "server.showEmailPrompt": False,
+    "browser.gatherUsageStats": False,
+    "runner.magicEnabled": False,
+    "logger.hideWelcomeMessage": True,  # also hides an advertisement that covers the page
     "client.toolbarMode": "minimal",
-    "client.showErrorLinks": "false",
+    "client.showErrorLinks": False,
     "theme.light.primaryColor": "#1a70b8",
     "theme.dark.primaryColor": "#3f9bdc",
 }
-"""Given as command-line options, because Streamlit reads a configuration file only from the folder
+"""Given as options of the call, because Streamlit reads a configuration file only from the folder
 it is started in."""
 
 OPEN_TO_OTHERS = (
-    "breakeven: the app listens on {host}: whoever reaches this address can read the whole store,"
-    " without a password and without encryption; leave --host out to keep it to this machine (ssh"
-    " -L 8501:localhost:8501 reaches it from elsewhere)"
+    "breakeven: the app listens on {host}: whoever reaches this address and knows the token can"
+    " read the whole store, and nothing is encrypted on the way; leave --host out to keep it to"
+    " this machine (ssh -L 8501:localhost:8501 reaches it from elsewhere)"
 )
 
 
@@ -38,164 +47,215 @@ FIRST_IMPORTED = (
     *(f"webapp.screens.{path.stem}" for path in sorted(APP.with_name("screens").glob("[!_]*.py"))),
 )
 """What pages need, imported while the server starts: the first visit need not wait for it."""
+Database = Annotated[
+    str | None,
+    typer.Option(
+        "--db",
+        envvar="BREAKEVEN_DB",
+        help="Database: a file or an SQLAlchemy URL.",
+        show_default="breakeven.db",
+    ),
+]
+
+
+def for_papers(text: str, *names: str) -> OptionInfo:
+    """An option that makes a figure for a paper."""
+    made: OptionInfo = typer.Option(
+        *names, rich_help_panel="For papers (the figure alone)", help=text
+    )
+    return made
+
+
+commands = typer.Typer(
+    help="Charts of a Breakeven store, in the browser or as files.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command; 0 when done, 2 for wrong usage or a store that cannot be read, 130 when
     interrupted.
     """
-    given = _parser().parse_args(arguments)
     try:
-        return {"app": _app, "plot": _plot, "publish": _publish}[given.command](given)
+        commands(arguments, prog_name="breakeven")
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else 0
     except KeyboardInterrupt:
         return 130
+    except UserError as problem:
+        typer.echo(f"breakeven: {problem}", err=True)
+        return 2
+    return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m webapp",
-        description="Charts of a Breakeven store, in the browser or as files.",
-    )
-    commands = parser.add_subparsers(dest="command", required=True)
-    app = commands.add_parser(
-        "app",
-        help="open the app in the browser (this machine only, unless --host names an address)",
-    )
-    app.add_argument("--port", type=int, default=8501, help="port (default 8501)")
-    app.add_argument(
-        "--host",
-        default="localhost",
-        help="address to listen on (default localhost; others let other machines read)",
-    )
-    app.add_argument(
-        "--no-browser", dest="browser", action="store_false", help="do not open a browser window"
-    )
-    plot = commands.add_parser("plot", help="draw a sweep's speed-ups into a file")
-    plot.add_argument("name", help="name of the sweep")
-    plot.add_argument(
-        "-o", "--out", type=Path, required=True, help="file to write: .png, .svg, .pdf or .html"
-    )
-    axes = ["tokens", "gmacs", "gmacs_saved", "both"]
-    plot.add_argument(
-        "--axis",
-        choices=axes,
-        default="tokens",
-        help="what to draw against (default tokens; both: tokens and gmacs)",
-    )
-    plot.add_argument(
-        "--metric",
-        help=(
-            "latency; ttft, tpot or time_per_char for language models (default: the last of these)"
+@commands.command("app")
+def open_app(
+    *,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8501,
+    host: Annotated[
+        str,
+        typer.Option(
+            help="Address to listen on; others than localhost let others read, with a token."
         ),
-    )
-    plot.add_argument("--flagged", action="store_true", help="draw flagged points too")
-    plot.add_argument(
-        "--references",
-        action="store_true",
-        help="draw published points of the same models too (breakeven import --reference)",
-    )
-    publish = commands.add_parser("publish", help="write a folder of pages that any server shows")
-    publish.add_argument("folder", type=Path, help="folder to write")
-    publish.add_argument("--sweep", action="append", default=[], help="sweep (default: all)")
-    publish.add_argument("--samples", choices=["none", "summary", "all"], default="none")
-    publish.add_argument("--address", default="", help="where the folder will be found")
-    for command in (app, plot, publish):
-        command.add_argument(
-            "--db",
-            help="database: a file or an SQLAlchemy URL (default $BREAKEVEN_DB, else breakeven.db)",
-        )
-    return parser
-
-
-def _app(given: argparse.Namespace) -> int:
+    ] = "localhost",
+    token: Annotated[
+        str,
+        typer.Option(
+            envvar="BREAKEVEN_TOKEN",
+            help="What a first visit must have in its address; random where --host needs one.",
+            show_default=False,
+        ),
+    ] = "",
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Do not open a browser window.")
+    ] = False,
+    db: Database = None,
+) -> None:
+    """Open the web app on this machine."""
     from altair.utils.schemapi import disable_debug_mode
 
     # Streamlit takes a second to import, which `plot` need not wait for
-    from streamlit.web import (
-        cli,
-    )
+    from starlette.middleware import Middleware
+    from streamlit.starlette import App
+    from uvicorn.config import LOGGING_CONFIG
 
-    if given.db:
-        os.environ["BREAKEVEN_DB"] = given.db
+    from webapp.guard import Guard, is_local
+
+    if db:
+        os.environ["BREAKEVEN_DB"] = db
     for name in FIRST_IMPORTED:
         import_module(name)
     gc.freeze()  # no later collection looks through what was imported
     disable_debug_mode()  # tests validate each part of a chart, which takes as long as making it
-    if warning := warning_of(given.host):
-        sys.stderr.write(f"{warning}\n")
-    address = _address(given.host)
-    shown = "localhost" if address and address.is_unspecified else given.host
-    print(f"Breakeven is at http://{shown}:{given.port}; Ctrl-C stops it", flush=True)  # noqa: T201
-    flags = {
-        **STREAMLIT_OPTIONS,
-        "server.address": given.host,
-        "server.port": str(given.port),
-        "server.headless": str(not given.browser).lower(),
-    }
-    cli.main(
-        ["run", str(APP), *(f"--{key}={value}" for key, value in flags.items())],
-        prog_name="streamlit",
-        standalone_mode=False,
+    local = is_local(host)
+    if not local:
+        typer.echo(OPEN_TO_OTHERS.format(host=host), err=True)
+    token = token or ("" if local else secrets.token_urlsafe(24))
+    shown = "localhost" if host in {"0.0.0.0", "::"} else host  # noqa: S104 - compared
+    address = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}"
+    address += f"/?token={token}" if token else ""
+
+    @asynccontextmanager
+    async def announced(_: App) -> AsyncIterator[None]:
+        typer.echo(f"Breakeven is at {address} ; Ctrl-C stops it")
+        if not no_browser:
+            webbrowser.open(address)
+        yield
+
+    LOGGING_CONFIG["loggers"]["uvicorn"]["level"] = "WARNING"
+    guard = Middleware(Guard, token=token, cookie=f"breakeven-{port}")
+    App(APP, middleware=[guard], lifespan=announced).run(
+        config={**STREAMLIT_OPTIONS, "server.address": host, "server.port": port}
     )
-    return 0
 
 
-def warning_of(host: str) -> str:
-    """What listening on this address means for others; empty for this machine alone."""
-    address = _address(host)
-    local = address.is_loopback if address else host == "localhost"
-    return "" if local else OPEN_TO_OTHERS.format(host=host)
+@commands.command("plot")
+def draw_plot(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a sweep in the store.")],
+    *,
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="The file to write: .png, .svg, .pdf or .html."
+        ),
+    ],
+    axis: Annotated[
+        Axes,
+        typer.Option(help="What to draw against; both: tokens and gmacs."),
+    ] = "tokens",
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            help=(
+                "latency; ttft, tpot or time_per_char for language models. Default: latency or"
+                " time_per_char."
+            )
+        ),
+    ] = None,
+    flagged: Annotated[bool, typer.Option("--flagged", help="Draw flagged points too.")] = False,
+    references: Annotated[
+        bool,
+        typer.Option(
+            "--references",
+            help="Draw published points of the same models too (import --reference).",
+        ),
+    ] = False,
+    venue: Annotated[
+        Venue | None,
+        for_papers("Width, size and font of a template's column, or of its text (-wide).", "--for"),
+    ] = None,
+    width: Annotated[str, for_papers("Width, such as 3.3in, 8.4cm or 241pt.")] = "",
+    height: Annotated[str, for_papers("Height. Default: by the width of the panels.")] = "",
+    font_size: Annotated[float | None, for_papers("Size of all texts in points.")] = None,
+    font: Annotated[str, for_papers("A font, or several: the first that is installed.")] = "",
+    rows: Annotated[
+        str, for_papers("A row of panels for each model, batch_size, runtime, device, method …")
+    ] = "",
+    columns: Annotated[str, for_papers("The same for columns of panels.")] = "",
+    xlim: Annotated[str, for_papers("Limits of the axis of sizes: 16,256.")] = "",
+    ylim: Annotated[str, for_papers("Limits of the speed-ups: 0.5,2.")] = "",
+    legend: Annotated[
+        Legend | None,
+        for_papers("Where arms are named; labels: at the ends of lines, as where there is room."),
+    ] = None,
+    title: Annotated[str, for_papers("A title inside the figure. Default: none.")] = "",
+    db: Database = None,
+) -> None:
+    """Draw the speed-ups of a sweep into a file; with an option for papers the figure alone, and
+    what its caption needs in a text file beside it.
+    """
+    from webapp.plot import save_plot
+
+    written = save_plot(
+        *(name, out),
+        axes=axis,
+        metric=metric,
+        url=db,
+        show_flagged=flagged,
+        references=references,
+        paper=paper_of(
+            *(venue, (width, height), (font_size, font)),
+            legend=legend,
+            split=(rows, columns),
+            limits=(xlim, ylim),
+            title=title,
+        ),
+    )
+    for path in written:
+        typer.echo(path)
 
 
-def _address(host: str) -> IPv4Address | IPv6Address | None:
-    """The host as an address; `None` for a name."""
-    try:
-        return ip_address(host)
-    except ValueError:
-        return None
-
-
-def _plot(given: argparse.Namespace) -> int:
-    from store.errors import StoreError  # keeps `--help` quick
-    from webapp.plot import PlotError, save_plot
-
-    try:
-        save_plot(
-            *(given.name, given.out),
-            axes=given.axis,
-            metric=given.metric,
-            url=given.db,
-            show_flagged=given.flagged,
-            references=given.references,
-        )
-    except (PlotError, StoreError) as problem:
-        print(f"breakeven: {problem}", file=sys.stderr)  # noqa: T201 - this is the command line
-        return 2
-    print(given.out)  # noqa: T201
-    return 0
-
-
-def _publish(given: argparse.Namespace) -> int:
-    from store.errors import StoreError
-    from webapp.publish.folder import PublishError
+@commands.command("publish")
+def publish_folder(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="The folder to write; made where it is missing.")
+    ],
+    *,
+    sweep: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Only this sweep; may be given several times."),
+    ] = None,
+    samples: Annotated[
+        Literal["none", "summary", "all"],
+        typer.Option(help="Raw times in the database: none, quantiles of each arm, or all."),
+    ] = "none",
+    address: Annotated[
+        str,
+        typer.Option(metavar="URL", help="Where the folder will be found, for feed.json."),
+    ] = "",
+    db: Database = None,
+) -> None:
+    """Write results as a folder of pages that any web server shows, without names of hosts, users
+    or paths.
+    """
     from webapp.publish.publication import publish
 
-    try:
-        changes = publish(
-            *(given.folder, given.sweep),
-            url=given.db,
-            samples=given.samples,
-            address=given.address,
-            say=print,
-        )
-    except (PublishError, StoreError) as problem:
-        print(f"breakeven: {problem}", file=sys.stderr)  # noqa: T201
-        return 2
-    changed, unchanged, removed = changes
-    print(  # noqa: T201
-        f"{given.folder}: {changed} files changed, {unchanged} unchanged, {removed} removed"
-    )
-    return 0
+    made = publish(*(folder, sweep or ()), url=db, samples=samples, address=address, say=typer.echo)
+    changed, unchanged, removed = made
+    typer.echo(f"{folder}: {changed} files changed, {unchanged} unchanged, {removed} removed")
 
 
 if __name__ == "__main__":

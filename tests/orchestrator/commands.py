@@ -5,7 +5,6 @@ import io
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
@@ -59,11 +58,9 @@ def in_process(
     """
     output, errors = io.StringIO(), io.StringIO()
 
-    def become(_: str, command: list[str], variables: Mapping[str, str]) -> NoReturn:
+    def become(_: str, command: list[str]) -> NoReturn:
         """Run the command of the web app, which `plot` puts in its own place."""
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("BREAKEVEN_DB", variables["BREAKEVEN_DB"])
-            sys.exit(run_webapp(command[4:]))
+        sys.exit(run_webapp(command[4:]))
 
     with (
         pytest.MonkeyPatch.context() as patch,
@@ -72,7 +69,7 @@ def in_process(
     ):
         patch.chdir(folder)
         patch.setattr(sys, "argv", ["breakeven", *arguments])
-        patch.setattr(os, "execve", become)
+        patch.setattr(os, "execv", become)
         for name, value in {"BREAKEVEN_DB": "", **environment}.items():
             patch.setenv(name, value)
         with pytest.raises(SystemExit) as ended:

@@ -5,11 +5,14 @@ files have them.
 from pathlib import Path
 
 import pytest
+from typer.core import TyperGroup
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from orchestrator.cli import app
 from sweeps.language.file_schema import seconds, stated_seconds
-from tests.orchestrator.commands import SWEEP
+from tests.orchestrator.commands import SWEEP, breakeven, in_process
+from webapp.__main__ import commands
 
 
 def test_the_version_is_printed() -> None:
@@ -18,26 +21,34 @@ def test_the_version_is_printed() -> None:
     assert (done.exit_code, done.output.split()[:2]) == (0, ["breakeven", "0.1.0"])
 
 
-@pytest.mark.parametrize(
-    ("command", "options"),
-    [
-        ("plot", ("--out", "--axis", "--metric", "--flagged", "--references")),
-        ("app", ("--port", "--host", "--no-browser")),
-    ],
-)
-def test_help_lists_the_options(command: str, options: tuple[str, ...]) -> None:
-    """Of the two commands that start the web app too."""
-    shown = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"}).output
-    assert [option for option in options if option not in shown] == []
+@pytest.mark.parametrize("command", ["plot", "app"])
+def test_help_lists_all_options(command: str, tmp_path: Path) -> None:
+    """Of the two commands of the web app: the same text as that of `python -m webapp`, with every
+    option that the function has.
+    """
+    shown = breakeven(command, "--help", folder=tmp_path, COLUMNS="200")
+    own = CliRunner().invoke(
+        commands, [command, "--help"], env={"COLUMNS": "200"}, prog_name="breakeven"
+    )
+    assert (shown.returncode, shown.stdout) == (0, own.output)
+    group = get_command(commands)
+    assert isinstance(group, TyperGroup)
+    options = [name for each in group.commands[command].params for name in each.opts]
+    assert len(options) >= 5
+    assert [
+        option for option in options if option.startswith("-") and option not in own.output
+    ] == []
 
 
 @pytest.mark.parametrize(
     "command",
     [["plot", "x"], ["plot", "x", "-o", "x.png", "--axis", "time"], ["app", "--port", "none"]],
 )
-def test_wrong_options_of_them_are_refused(command: list[str]) -> None:
-    """Before anything is started."""
-    assert CliRunner().invoke(app, command).exit_code == 2
+def test_wrong_options_of_them_are_refused(command: list[str], tmp_path: Path) -> None:
+    """Before a store is read or a server started."""
+    done = in_process(*command, folder=tmp_path)
+    assert done.returncode == 2
+    assert "Usage: breakeven" in done.stderr
 
 
 def test_durations_are_those_of_a_sweep_file() -> None:

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,8 +39,10 @@ POINTS = "[data-testid=stVegaLiteChart] svg path[aria-label='Open the evidence o
 
 
 @contextmanager
-def served_app(url: str, folder: Path) -> Iterator[str]:
-    """The address of the app on a store, started in `folder`; it must end cleanly at Ctrl-C."""
+def served_app(url: str, folder: Path, *options: str) -> Iterator[str]:
+    """The address of the app on a store, started in `folder` with more options; it must end cleanly
+    at Ctrl-C.
+    """
     with socket.socket() as probe:
         probe.bind(("localhost", 0))
         port = probe.getsockname()[1]
@@ -53,6 +56,7 @@ def served_app(url: str, folder: Path) -> Iterator[str]:
         str(port),
         "--db",
         url,
+        *options,
     ]
     log = folder / f"app-{port}.log"
     with log.open("w") as out:
@@ -82,6 +86,8 @@ def _answering(address: str, process: "subprocess.Popen[bytes]", log: Path) -> s
         try:
             with urllib.request.urlopen(f"{address}/_stcore/health", timeout=1):
                 return address
+        except urllib.error.HTTPError:
+            return address  # it answers, to those who know its token
         except OSError:
             time.sleep(0.1)
     raise AssertionError(log.read_text())

@@ -107,4 +107,4 @@ def test_usage_errors_of_the_command_line() -> None:
             text=True,
             check=False,
         )
-        assert (ended.returncode, "usage: python -m webapp" in ended.stderr) == (2, True)
+        assert (ended.returncode, "Usage: breakeven" in ended.stdout + ended.stderr) == (2, True)

@@ -130,7 +130,7 @@ def speedup_chart(infos: Iterable[PanelInfo]) -> alt.VConcatChart:
     Speed-ups lie on a logarithmic axis; x is logarithmic to base 2, but for the share of MACs
     saved.
     """
-    return _configured(alt.vconcat(*map(_panel, infos), spacing=48))
+    return configured(alt.vconcat(*map(_panel, infos), spacing=48))
 
 
 def small_multiples(infos: Iterable[PanelInfo]) -> alt.VConcatChart:
@@ -150,7 +150,7 @@ def small_multiples(infos: Iterable[PanelInfo]) -> alt.VConcatChart:
     notes = dict.fromkeys(info.notes[0] for info in own)
     title = _title(first.title, [words, *notes, UNDER])
     grid = alt.concat(*small, columns=3, spacing=28, title=title)
-    return _configured(
+    return configured(
         alt.vconcat(grid.resolve_scale(color="independent", strokeDash="independent"))
     )
 
@@ -159,7 +159,7 @@ def _small(info: PanelInfo, names: Sequence[str]) -> alt.VConcatChart:
     """One of small multiples, with the `names` in which they differ as its title."""
     panel = info.panel
     title = scales.x_title(info.axis, panel.points, panel.metric.work)
-    curves = layered(*_curves(info, SMALL, links=False, title=title))
+    curves = layered(*curve_layers(info, SMALL, title=title))
     named = curves.properties(
         width=SMALL, height=SMALL, title=" ".join(str(panel.about[name]) for name in names)
     )
@@ -187,7 +187,7 @@ def stacked(charts: Sequence[alt.VConcatChart], title: str, subtitle: str = "") 
     heading = alt.TitleParams(
         title, subtitle=subtitle or alt.Undefined, fontSize=20, subtitleFontSize=14, offset=24
     )
-    return _configured(alt.vconcat(*views, spacing=48, title=heading))
+    return configured(alt.vconcat(*views, spacing=48, title=heading))
 
 
 def _panel(info: PanelInfo) -> Any:
@@ -203,7 +203,7 @@ def _title(title: str, texts: Sequence[str]) -> alt.TitleParams:
     return alt.TitleParams(title, subtitle=[line for text in texts for line in wrap(text, 110)])
 
 
-def _configured(chart: alt.VConcatChart) -> alt.VConcatChart:
+def configured(chart: alt.VConcatChart) -> alt.VConcatChart:
     """The chart with fonts, rules and legends, which Vega-Lite takes at the top level only."""
     small = {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal"}
     title = {"fontSize": 16, "subtitleFontSize": 12, "subtitleColor": GREY, "subtitlePadding": 6}
@@ -233,10 +233,10 @@ def draw_panel(info: PanelInfo, *, links: bool = False, width: Width = WIDTH) ->
     """
     if info.single:
         rows = ROW * (len(info.styles) + len(info.published))
-        return _sized(_rows(info, links=links), width, rows)
+        return _sized(row_layers(info, links=links), width, rows)
     title = scales.x_title(info.axis, info.panel.points, info.panel.metric.work)
-    curves = _curves(info, HEIGHT, links=links, title=title)
-    return _sized(layered(*curves, *_end_names(info)), width, HEIGHT)
+    curves = curve_layers(info, HEIGHT, links=links, title=title)
+    return _sized(layered(*curves, *end_names(info, HEIGHT)), width, HEIGHT)
 
 
 def _sized(chart: Layers, width: Width, height: int) -> Layers:
@@ -248,13 +248,18 @@ def _sized(chart: Layers, width: Width, height: int) -> Layers:
     return sized
 
 
-def _arm_looks(info: PanelInfo) -> tuple[alt.Color, alt.StrokeDash]:
+def _arm_looks(
+    info: PanelInfo, legend: Mapping[str, Any] | None = None
+) -> tuple[alt.Color, alt.StrokeDash]:
     """Colours of the arms, of which all but the coloured ones are grey, and their dashes."""
     colors = {
         arm: style.color if arm in info.coloured else GREY for arm, style in info.styles.items()
     }
     dashes = {arm: style.dash for arm, style in info.styles.items()}
-    return category(alt.Color, "arm", colors), category(alt.StrokeDash, "arm", dashes)
+    return (
+        category(alt.Color, "arm", colors, legend),
+        category(alt.StrokeDash, "arm", dashes, legend),
+    )
 
 
 def _places(info: PanelInfo, arms: Sequence[str]) -> pd.DataFrame:
@@ -263,16 +268,26 @@ def _places(info: PanelInfo, arms: Sequence[str]) -> pd.DataFrame:
     return found.loc[found["arm"].isin(arms), ["arm", "axis", "x", "x_low", "x_high", "why"]]
 
 
-def _curves(info: PanelInfo, height: int, *, links: bool, title: str) -> Iterator[alt.Chart]:
+def curve_layers(
+    info: PanelInfo,
+    height: float,
+    *,
+    title: str | None,
+    links: bool = False,
+    words: bool = True,
+    legend: Mapping[str, Any] | None = None,
+) -> Iterator[alt.Chart]:
     """Noise floor, rule at 1, intervals as areas, lines, break-evens at the foot, points; `title`
     is that of the axis along which they are. No line runs through a point whose verdict is open.
+
+    Legends are of the `words` of verdicts above the curves, and one of arms that looks as `legend`.
     """
     points, (across, up) = info.panel.points, info.spans
     x_scale = scales.x_scale(across, info.axis)
     x = alt.X("x:Q", scale=x_scale, axis=scales.x_axis(info.axis, points["x"], title))
     y_axis = scales.ratio_axis(up, info.measure)
     y = alt.Y("speedup:Q", scale=scales.ratio_scale(up), axis=y_axis)
-    color, dash = _arm_looks(info)
+    color, dash = _arm_looks(info, legend)
     # a line ends there
     known = points.assign(speedup=points["speedup"].mask(texts.undecided(points)))
     drawn = known[["arm", "x", "speedup", "speedup_low", "speedup_high"]]
@@ -294,34 +309,37 @@ def _curves(info: PanelInfo, height: int, *, links: bool, title: str) -> Iterato
     }
     bounded = coloured.dropna(subset=["speedup_low", "speedup_high"])
     low = alt.Y("speedup_low:Q", title=info.measure), alt.Y2("speedup_high:Q")
-    thin: dict[str, Any] = {"strokeWidth": 1.2, "opacity": 0.5}
+    thin: dict[str, Any] = {"strokeWidth": 1.2, "opacity": 0.5, "clip": True}
     grey = alt.Chart(drawn[~named]).mark_line(color=GREY, **thin)
-    ticked = alt.Chart(bounded).mark_errorbar(ticks={"size": 5}, thickness=1)
+    ticked = alt.Chart(bounded).mark_errorbar(ticks={"size": 5}, thickness=1, clip=True)
     lines = (
         alt.Chart(promised).mark_line(clip=True, **dotted).encode(x, alt.Y("theory:Q"), color),
         grey.encode(x, y, alt.Detail("arm:N")),
         alt.Chart(drawn[named & ~in_colour]).mark_line(**thin).encode(x, y, color, dash),
-        alt.Chart(bounded).mark_area(opacity=0.13, line=False).encode(x, *low, color),
-        alt.Chart(coloured).mark_line(strokeWidth=2.2).encode(x, y, color, dash),
+        alt.Chart(bounded).mark_area(opacity=0.13, line=False, clip=True).encode(x, *low, color),
+        alt.Chart(coloured).mark_line(strokeWidth=2.2, clip=True).encode(x, y, color, dash),
         ticked.encode(x, *low, color),
         *_brackets(found, x, color, height),
         *_beyond(points, up, height),
     )
     yield from (mark for mark in lines if len(mark.data))
-    yield _point_marks(info.marked, links=links).encode(x, y, color)
+    yield _point_marks(info.marked, links=links, words=words).encode(x, y, color)
     if len(info.published):
         yield _published_marks(info.published).encode(x, y)
 
 
-def _end_names(info: PanelInfo) -> Iterator[alt.Chart]:
+def end_names(info: PanelInfo, height: float, *, bold: bool = True) -> Iterator[alt.Chart]:
     """The arms in colour, named at the ends of their lines."""
-    ends = alt.Chart(line_ends(info.panel.points, info.coloured, info.spans[1], HEIGHT))
-    yield ends.mark_text(align="left", dx=8, fontSize=12, fontWeight=600).encode(
+    here = [arm for arm in info.coloured if arm in set(info.panel.points["arm"])]
+    ends = alt.Chart(line_ends(info.panel.points, here, info.spans[1], height))
+    yield ends.mark_text(align="left", dx=8, fontSize=12, fontWeight=600 if bold else 400).encode(
         alt.X(value="width"), alt.Y("place:Q"), _arm_looks(info)[0], text="label:N"
     )
 
 
-def _brackets(found: pd.DataFrame, x: alt.X, color: alt.Color, height: int) -> Iterator[alt.Chart]:
+def _brackets(
+    found: pd.DataFrame, x: alt.X, color: alt.Color, height: float
+) -> Iterator[alt.Chart]:
     """At the foot of the curves, a line for each arm: its break-even between measured points as a
     bar, its likeliest place or its bound as a mark.
     """
@@ -332,7 +350,7 @@ def _brackets(found: pd.DataFrame, x: alt.X, color: alt.Color, height: int) -> I
         yield from (mark.encode(x, y, color) for mark in break_even_marks(own))
 
 
-def _beyond(points: pd.DataFrame, span: Extent, height: int) -> Iterator[alt.Chart]:
+def _beyond(points: pd.DataFrame, span: Extent, height: float) -> Iterator[alt.Chart]:
     """How many points lie above and below the axis of speed-ups, with an arrow each."""
     for sign, outside, y in (
         ("↑", points["speedup"] > span.high, 10),
@@ -343,7 +361,7 @@ def _beyond(points: pd.DataFrame, span: Extent, height: int) -> Iterator[alt.Cha
         yield mark.encode(alt.X(value=0), alt.Y(value=y), alt.Text("text:N"))
 
 
-def _rows(info: PanelInfo, *, links: bool) -> Layers:
+def row_layers(info: PanelInfo, *, links: bool = False, words: bool = True) -> Layers:
     """Forest plot: one row per arm with its speed-up and interval, below them published ones."""
     points, span = info.marked, info.spans[1]
     estimates = zip(points["arm"], points["estimate"], strict=True)
@@ -364,7 +382,7 @@ def _rows(info: PanelInfo, *, links: bool) -> Layers:
         *no_difference(x, float(points["floor"].max())),
         theory.encode(alt.X("theory:Q", scale=scales.ratio_scale(span)), row, color),
         *bars(points, x, ends, row, color, strokeWidth=3, opacity=0.45),
-        _point_marks(points, links=links).encode(x, row, color),
+        _point_marks(points, links=links, words=words).encode(x, row, color),
         *([_published_marks(published).encode(x, row)] if len(published) else []),
     )
 
@@ -373,7 +391,9 @@ def _short_label(arm: str) -> str:
     return arm if len(arm) <= SHORT else f"{arm[: SHORT - 1]}…"
 
 
-def line_ends(points: pd.DataFrame, arms: Sequence[str], span: Extent, height: int) -> pd.DataFrame:
+def line_ends(
+    points: pd.DataFrame, arms: Sequence[str], span: Extent, height: float
+) -> pd.DataFrame:
     """A row for each of the arms with its `label` and the `place` of it on the axis of speed-ups,
     apart enough to be read.
     """
@@ -391,14 +411,16 @@ def line_ends(points: pd.DataFrame, arms: Sequence[str], span: Extent, height: i
     return pd.DataFrame({"arm": named, "place": inside, "label": list(map(_short_label, named))})
 
 
-def _point_marks(points: pd.DataFrame, *, links: bool) -> alt.Chart:
-    """The points with all their columns as hover text; the caller adds x, y and colour."""
+def _point_marks(points: pd.DataFrame, *, links: bool, words: bool) -> alt.Chart:
+    """The points with all their columns as hover text, and a legend of their `words`; the caller
+    adds x, y and colour.
+    """
     points = points[[name for name in DRAWN_COLUMNS if name in points]]
-    words = MAIN_WORDS | set(points["word"])
+    shown = MAIN_WORDS | set(points["word"])
     legend = {
         "symbolFillColor": GREY,
         "symbolStrokeWidth": 0,
-        "values": [word for word in SHAPES if word in words],
+        "values": [word for word in SHAPES if word in shown],
     }
     known = [
         name for name in HOVER if name in points and points[name].replace("", None).notna().any()
@@ -415,7 +437,7 @@ def _point_marks(points: pd.DataFrame, *, links: bool) -> alt.Chart:
         mark.encode(
             # Panels share this scale: with the words of one panel alone it would give those of the
             # others wrong shapes.
-            shape=category(alt.Shape, "word", SHAPES, legend),
+            shape=category(alt.Shape, "word", SHAPES, legend if words else None),
             opacity=alt.condition("datum.distrusted", alt.value(0.35), alt.value(1)),
             tooltip=tips(hover),
         )

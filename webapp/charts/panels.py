@@ -78,8 +78,8 @@ class PanelInfo:
     condition: str
     notes: Sequence[str]
     """How to read the chart."""
-    measure: str
-    """Title of the axis of speed-ups."""
+    measure: str | None
+    """Title of the axis of speed-ups; `None`: only its grid."""
     spans: tuple[Extent, Extent]
     """Of both axes."""
     styles: Mapping[str, ArmStyle]

@@ -240,7 +240,7 @@ def break_even_marks(found: pd.DataFrame) -> Iterator[alt.Chart]:
     for shape, (rows, column) in shapes.items():
         known = rows.dropna(subset=[column])
         yield alt.Chart(known.assign(x=known[column])).mark_point(
-            shape=shape, filled=True, size=90, opacity=1
+            shape=shape, filled=True, size=90, opacity=1, clip=True
         )
 
 

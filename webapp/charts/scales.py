@@ -72,7 +72,9 @@ def x_axis(axis: Axis, values: pd.Series, title: str | None = None) -> alt.Axis:
     if title is None:
         return alt.Axis(values=ticks, title=None, labels=False, ticks=False)
     form = {"tokens": "d", "gmacs": "~r", "gmacs_saved": ".0%"}[axis]
-    return alt.Axis(values=ticks, title=title, format=form, labelOverlap="greedy")
+    return alt.Axis(
+        values=ticks, title=title, format=form, labelOverlap="greedy", labelSeparation=3
+    )
 
 
 def x_title(axis: Axis, points: pd.DataFrame, work: str | None) -> str:
@@ -126,10 +128,12 @@ def ratio_scale(span: Extent) -> alt.Scale:
     return alt.Scale(type="log", domain=list(span), nice=False)
 
 
-def ratio_axis(span: Extent, title: str) -> alt.Axis:
-    return alt.Axis(
-        title=title, values=ratio_ticks(span), labelExpr="format(datum.value, '.3~r') + '×'"
-    )
+def ratio_axis(span: Extent, title: str | None) -> alt.Axis:
+    """Only the grid without a title."""
+    ticks = ratio_ticks(span)
+    if title is None:
+        return alt.Axis(values=ticks, title=None, labels=False, ticks=False)
+    return alt.Axis(title=title, values=ticks, labelExpr="format(datum.value, '.3~r') + '×'")
 
 
 def ratio_ticks(span: Extent) -> list[float]:

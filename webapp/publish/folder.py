@@ -7,10 +7,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from sweeps.errors import UserError
+
 MANIFEST = ".breakeven-publish.json"
 
 
-class PublishError(ValueError):
+class PublishError(UserError):
     """Nothing can be published so; the message is one line with what would be right."""
 
 

@@ -1,0 +1,135 @@
+"""Who may read the app: pages of its own address alone; with `--host`, those who know its token."""
+
+import asyncio
+import re
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from http import HTTPStatus
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
+
+from tests.webapp.served import WAIT_MS, Watch, served_app
+from webapp.guard import is_local
+
+TOKEN = "só secret&=" * 3
+QUOTED = "s%C3%B3+secret%26%3D" * 3
+OPEN = ("_stcore/health", "_stcore/host-config", "runs", "static/index.html")
+
+
+@pytest.fixture(scope="module")
+def guarded(filled: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of the app with a token, as it is with `--host`."""
+    folder = tmp_path_factory.mktemp("guarded")
+    with served_app(filled, folder, "--host", "127.0.0.1", "--token", TOKEN) as address:
+        yield address.replace("localhost", "127.0.0.1")
+
+
+def answer(address: str, **headers: str) -> tuple[int, dict[str, str], str]:
+    """Status, headers in small letters, and text."""
+    asked = urllib.request.Request(address, headers=headers)
+    try:
+        with urllib.request.urlopen(asked, timeout=10) as found:
+            status, got, content = found.status, found.headers, found.read()
+    except urllib.error.HTTPError as refused:
+        status, got, content = refused.code, refused.headers, refused.read()
+    return status, {key.lower(): value for key, value in got.items()}, content.decode()
+
+
+def shake_hands(address: str, path: str = "_stcore/stream", **headers: str) -> int:
+    """Status of a WebSocket's handshake with the app."""
+
+    async def status() -> int:
+        url = f"{address.replace('http', 'ws', 1)}/{path}"
+        try:
+            async with connect(url, additional_headers=headers, subprotocols=None):
+                return int(HTTPStatus.SWITCHING_PROTOCOLS)
+        except InvalidStatus as refused:
+            return refused.response.status_code
+
+    return asyncio.run(status())
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.0.0.2", "::1", "[::1]"])
+def test_this_machine(host: str) -> None:
+    """Names that nobody else can take."""
+    assert is_local(host)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.7", "lab.example", "localhost.x", ""])
+def test_others(host: str) -> None:
+    """Names and addresses under which others reach it, or whose owner may change what they are."""
+    assert not is_local(host)
+
+
+def test_headers(served: Callable[[str], str], filled: str) -> None:
+    """Of every answer: no frame, no guessed types, scripts of the app alone."""
+    for path in ("", *OPEN):
+        _, headers, _ = answer(f"{served(filled)}/{path}")
+        assert headers["x-frame-options"] == "DENY"
+        assert headers["x-content-type-options"] == "nosniff"
+        policy = headers["content-security-policy"]
+        assert "default-src 'self'" in policy
+        assert re.search(r"script-src 'self' 'unsafe-eval' 'sha256-[\w+/=]+';", policy)
+
+
+def test_own_origin_alone(served: Callable[[str], str], filled: str) -> None:
+    """Without a token: no request, and no WebSocket, of a page of another address or port, or to
+    another name of this machine.
+    """
+    address = served(filled)
+    own = address.removeprefix("http://")
+    assert shake_hands(address, Origin=address) == HTTPStatus.SWITCHING_PROTOCOLS
+    for foreign in ("http://evil.example", "http://localhost:1", "null", f"http://evil.{own}"):
+        assert shake_hands(address, Origin=foreign) == HTTPStatus.FORBIDDEN
+        assert answer(address, Origin=foreign)[0] == HTTPStatus.FORBIDDEN
+    status, _, text = answer(address, Host="evil.example", Origin="http://evil.example")
+    assert (status, "localhost only" in text) == (HTTPStatus.FORBIDDEN, True)
+    assert answer(address)[0] == HTTPStatus.OK
+
+
+@pytest.mark.parametrize("token", ["", "?token=", "?token=wrong", f"?token={QUOTED}x"])
+def test_without_the_token(guarded: str, token: str) -> None:
+    """Nothing is answered, whatever the path, and the line says what is missing."""
+    for path in ("", *OPEN):
+        status, _, text = answer(f"{guarded}/{path}{token}", Cookie="breakeven=1")
+        assert (status, "?token=" in text) == (HTTPStatus.FORBIDDEN, True)
+    assert shake_hands(guarded, f"_stcore/stream{token}", Origin=guarded) == HTTPStatus.FORBIDDEN
+
+
+def test_with_the_token(guarded: str, browser: Browser) -> None:
+    """The page comes up, its address keeps all but the token, and later visits need none; the
+    cookie is no script's and no other site's.
+    """
+    _, headers, _ = answer(f"{guarded}/?token={QUOTED}")
+    cookie = headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=strict" in cookie
+    assert answer(f"{guarded}/runs", Cookie=cookie.partition(";")[0])[0] == HTTPStatus.OK
+    context = browser.new_context()
+    page = context.new_page()
+    watch = Watch(page, guarded)
+    page.goto(f"{guarded}/runs?sweep=quickstart&token={QUOTED}")
+    expect(page.get_by_text("Nodes and devices").first).to_be_visible(timeout=WAIT_MS)
+    assert "token" not in page.url
+    assert "sweep=quickstart" in page.url
+    page.goto(f"{guarded}/?sweep=quickstart")
+    expect(page.get_by_text("Patch tokens").first).to_be_attached(timeout=WAIT_MS)
+    watch.check()
+    context.close()
+
+
+def test_a_token_where_others_may_read(filled: str, tmp_path: Path) -> None:
+    """It is random, printed with the address, and said to be needed."""
+    with served_app(filled, tmp_path, "--host", "0.0.0.0") as address:
+        (log,) = tmp_path.glob("*.log")
+        said = log.read_text()
+        token = re.search(r"\?token=([\w-]{32}) ", said)
+        assert token is not None
+        assert "whoever reaches this address and knows the token" in said
+        assert answer(address)[0] == HTTPStatus.FORBIDDEN
+        assert answer(f"{address}/?token={token[1]}")[0] == HTTPStatus.OK

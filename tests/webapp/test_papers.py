@@ -1,0 +1,218 @@
+"""`breakeven plot` for papers: exact widths and sizes of text, panels with shared axes, no prose."""
+
+import re
+import struct
+from pathlib import Path
+
+import pytest
+
+from sweeps.model.condition import Runtime
+from tests.webapp.simulated import ARMS, SIZES, job, quickstart_answer, store_sweep
+from webapp.__main__ import main
+from webapp.display.paper import VENUES, paper_of
+
+TOPK = "topk keep_rate=0.5"
+
+
+@pytest.fixture(scope="module")
+def panels(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A store with sweep `grid`: two models, two batches; and `two`: two runtimes."""
+    url = str(tmp_path_factory.mktemp("papers") / "papers.db")
+    models = ("deit_tiny_patch16_224", "deit_small_patch16_224")
+    asked = [job(size, model, batch) for model in models for batch in (1, 8) for size in SIZES]
+    store_sweep(url, "grid", asked, quickstart_answer)
+    runtimes: tuple[Runtime, ...] = ("eager", "openvino")
+    conditions = [
+        (each, each.condition.model_copy(update={"runtime": runtime}))
+        for runtime in runtimes
+        for each in map(job, SIZES)
+    ]
+    jobs = [each.model_copy(update={"condition": condition}) for each, condition in conditions]
+    store_sweep(url, "two", jobs, quickstart_answer)
+    return url
+
+
+def drawn(url: str, out: Path, *more: str, name: str = "grid") -> str:
+    """The SVG of a figure."""
+    assert main(["plot", name, "-o", str(out), "--db", url, *more]) == 0
+    return out.read_text()
+
+
+def words_of(svg: str) -> list[str]:
+    return re.findall(r">([^<]+)</t", svg)
+
+
+def geometry(svg: str) -> tuple[float, float, set[float]]:
+    """Width and height in points, and the sizes of all texts in points."""
+    found = re.search(r'width="([\d.]+)pt" height="([\d.]+)pt" viewBox="0 0 ([\d.]+) ', svg)
+    assert found is not None
+    width, height, units = map(float, found.groups())
+    sizes = set(map(float, re.findall(r'font-size="([\d.]+)px"', svg)))
+    return width, height, {round(size * width / units, 3) for size in sizes}
+
+
+@pytest.mark.parametrize(
+    ("options", "width", "size"),
+    [
+        (("--for", "icml"), 234.0, 8.0),
+        (("--for", "acm-wide"), 504.4, 8.0),
+        (("--for", "beamer"), 306.14, 9.0),
+        (("--width", "3.3in", "--font-size", "8", "--font", "serif"), 237.6, 8.0),
+        (("--width", "241.1475pt", "--font-size", "6.5"), 240.25, 6.5),
+        (("--width", "8.4cm", "--legend", "right", "--font-size", "6"), 238.11, 6.0),
+    ],
+)
+def test_width_and_size_of_text(
+    filled: str, tmp_path: Path, options: tuple[str, ...], width: float, size: float
+) -> None:
+    """As stated, in SVG and in PDF, whose fonts are embedded; every text has the one size."""
+    svg = drawn(filled, tmp_path / "x.svg", *options, name="quickstart")
+    got, height, sizes = geometry(svg)
+    assert got == pytest.approx(width, abs=0.01)
+    assert sizes == {size}
+    drawn_width = float(re.findall(r'<rect width="([\d.]+)" height="[\d.]+" fill', svg)[0])
+    assert 0 <= got * 12 / size - drawn_width < 0.5
+    assert (
+        main(["plot", "quickstart", "-o", str(tmp_path / "x.pdf"), "--db", filled, *options]) == 0
+    )
+    pdf = (tmp_path / "x.pdf").read_bytes()
+    box = re.search(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", pdf)
+    assert box is not None
+    assert [float(each) for each in box.groups()] == pytest.approx([got, height], abs=0.01)
+    assert pdf.count(b"/FontFile") >= 1
+    assert (
+        main(["plot", "quickstart", "-o", str(tmp_path / "x.png"), "--db", filled, *options]) == 0
+    )
+    pixels = struct.unpack(">II", (tmp_path / "x.png").read_bytes()[16:24])
+    assert pixels[0] == pytest.approx(got / 72 * 300, abs=1)
+
+
+def test_stated_height(filled: str, tmp_path: Path) -> None:
+    """The figure is as high as stated, for two rows of panels too."""
+    for more in ((), ("--axis", "both")):
+        options = ("--for", "icml", "--height", "3in", *more)
+        _, height, _ = geometry(drawn(filled, tmp_path / "x.svg", *options, name="quickstart"))
+        assert height == pytest.approx(216, abs=0.01)
+
+
+def test_no_prose(filled: str, tmp_path: Path) -> None:
+    """Arms, axes and ticks alone; what the caption needs lies in a text file beside the figure."""
+    svg = drawn(filled, tmp_path / "x.svg", "--for", "neurips", "--axis", "both", name="quickstart")
+    words = words_of(svg)
+    rest = [each for each in words if not re.fullmatch(r"[\d.]+×?", each)]
+    arms = {each for each in rest if "=" in each}
+    assert TOPK in arms
+    assert len(arms) == len(ARMS) - 1
+    assert set(rest) - arms == {
+        "Speed-up: latency",
+        "Patch tokens per image",
+        "GMACs of an image, unmodified",
+    }
+    caption = (tmp_path / "x.txt").read_text()
+    assert caption.startswith("From how many tokens on does token reduction pay")
+    assert "2 threads" in caption
+    assert re.search(rf"{TOPK}: pays from \d+ tokens on", caption)
+    named = drawn(filled, tmp_path / "y.svg", "--title", "Where it pays", name="quickstart")
+    assert "Where it pays" in words_of(named)
+
+
+def test_rows_and_columns(panels: str, tmp_path: Path) -> None:
+    """A panel for each value of both, with the same limits; titles of axes at the left and at the
+    foot alone, one legend.
+    """
+    options = ("--rows", "model", "--columns", "batch_size", "--for", "icml-wide")
+    words = words_of(drawn(panels, tmp_path / "x.svg", *options, "--ylim", "0.5,2"))
+    titles = [word for word in words if "batch" in word]
+    assert titles == [
+        f"{model}_patch16_224 · batch {batch}"
+        for model in ("deit_small", "deit_tiny")
+        for batch in (1, 8)
+    ]
+    assert words.count("Speed-up: latency") == 2
+    assert words.count("Patch tokens per image") == 2
+    assert words.count(TOPK) == 1
+    assert words.count("2×") == 2
+    assert "0.3×" not in words
+    assert any(re.fullmatch(r"↓ \d+ beyond", word) for word in words)
+    narrow = words_of(drawn(panels, tmp_path / "y.svg", *options, "--xlim", "30,120"))
+    assert {"36", "100"} <= set(narrow)
+    assert not {"16", "144", "196"} & set(narrow)
+
+
+def test_methods_and_runtimes_have_panels(panels: str, tmp_path: Path) -> None:
+    """Also what is no condition splits panels: each has the arms of its method; under each runtime
+    arms are compared with the model there.
+    """
+    by = ("--rows", "runtime", "--columns", "method", "--width", "9in", "--legend", "none")
+    words = words_of(drawn(panels, tmp_path / "x.svg", *by, name="two"))
+    methods = ("random", "tome", "topk")
+    titles = [f"{runtime} · {method}" for runtime in ("eager", "openvino") for method in methods]
+    assert [word for word in words if " · " in word] == titles
+    assert words.count("Speed-up: latency") == 2
+    assert TOPK not in words
+    words = words_of(drawn(panels, tmp_path / "y.svg", "--columns", "runtime", name="two"))
+    assert [word for word in words if word in {"eager", "openvino"}] == ["eager", "openvino"]
+
+
+def test_labels_at_the_ends_of_lines(filled: str, tmp_path: Path) -> None:
+    """In place of a legend, where asked and where one panel has room."""
+    for options in (("--legend", "labels", "--width", "5in"), ("--for", "neurips")):
+        svg = drawn(filled, tmp_path / "x.svg", *options, name="quickstart")
+        assert "role-legend" not in svg
+        assert words_of(svg).count(TOPK) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (("--width", "wide"), "write 3.3in, 84mm, 8.4cm or 241pt"),
+        (("--width", "0.1in"), "write 3.3in"),
+        (("--height", "3"), "--height 3: no length"),
+        (("--ylim", "2,1"), "write two positive numbers, the lower first: 0.5,2"),
+        (("--xlim", "a,b"), "--xlim a,b: write two"),
+        (("--xlim", "1,9", "--axis", "both"), "--xlim is of one axis"),
+        (("--font-size", "0"), "--font-size 0: write points from 4 to 40"),
+        (("--font", "No Such Font"), "the font No Such Font is not installed here"),
+        (("--rows", "colour"), "panels are not by 'colour'; choose one of model, "),
+        (("--rows", "model"), "they also differ in batch_size"),
+        (
+            ("--rows", "model", "--columns", "batch_size", "--width", "1.5in"),
+            "2 panels beside each other and their texts do not fit into 1.5in at 8 pt",
+        ),
+        (("--xlim", "5000,6000"), "no point"),
+    ],
+)
+def test_wrong_values(
+    panels: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    options: tuple[str, ...],
+    expected: str,
+) -> None:
+    """Each ends with exit code 2 and one line that says what would be right; nothing is written."""
+    out = ["-o", str(tmp_path / "x.svg"), "--db", panels]
+    assert main(["plot", "grid", *out, *options]) == 2
+    said = capsys.readouterr().err
+    assert expected in said
+    assert said.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_page_has_no_size(
+    panels: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """HTML is refused."""
+    assert (
+        main(["plot", "grid", "-o", str(tmp_path / "x.html"), "--for", "acm", "--db", panels]) == 2
+    )
+    assert "is .svg, .pdf or .png" in capsys.readouterr().err
+
+
+def test_templates() -> None:
+    """Stated options go before those of a template; without any there is no paper."""
+    assert paper_of(None, ("", ""), (None, "")) is None
+    paper = paper_of("acm", ("", "40mm"), (9.0, ""), split=("device", ""))
+    assert paper is not None
+    assert paper.width == pytest.approx(3.337 * 72, abs=0.05)
+    assert (paper.height, paper.rows) == (pytest.approx(40 / 25.4 * 72), "device_name")
+    assert (paper.font_size, paper.font) == (9.0, VENUES["acm"].font)

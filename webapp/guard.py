@@ -1,0 +1,116 @@
+"""What the web app refuses, and what it tells browsers: an ASGI middleware around Streamlit.
+
+Without a token it answers requests for this machine's own names alone, so that no page of another
+host reaches it by a name that resolves to this machine. With a token it answers whoever knows it,
+as Jupyter does: the first visit has the token in its address, later ones have a cookie.
+"""
+
+import base64
+import hmac
+import re
+from hashlib import sha256
+from html import escape
+from ipaddress import ip_address
+from pathlib import Path
+from urllib.parse import urlencode
+
+import streamlit
+from starlette.datastructures import MutableHeaders
+from starlette.requests import HTTPConnection
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+REFUSED = 403
+NEEDED = (
+    "This app needs its token: open the address with ?token=... that 'breakeven app' printed.\n"
+)
+FOREIGN = "This request comes from a page of another address, which may not read this app.\n"
+OTHER_NAME = (
+    "This app answers to localhost only; 'breakeven app --host ADDRESS' opens it, with a token.\n"
+)
+
+
+def is_local(host: str) -> bool:
+    """Whether a host, without a port, is this machine under a name that nobody else can take."""
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+class Guard:
+    """Answers with 403 what comes from elsewhere, and adds headers of security to all answers.
+
+    `token` is empty where the app listens on this machine alone. `cookie` is the name of the
+    cookie: browsers share cookies between the ports of a host.
+    """
+
+    def __init__(self, app: ASGIApp, *, token: str = "", cookie: str = "breakeven") -> None:
+        self.app, self.token, self.cookie = app, token, cookie
+        self.pass_word = sha256(token.encode()).hexdigest()
+        self.headers = {
+            "Content-Security-Policy": content_policy(),
+            "X-Frame-Options": "DENY",
+            "X-Content-Type-Options": "nosniff",
+            "Referrer-Policy": "same-origin",
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_secured(message: Message) -> None:
+            if message["type"].endswith("http.response.start"):
+                MutableHeaders(scope=message).update(self.headers)
+            await send(message)
+
+        answer = None if scope["type"] == "lifespan" else self._answer(HTTPConnection(scope))
+        await (answer or self.app)(scope, receive, send_secured)
+
+    def _answer(self, request: HTTPConnection) -> Response | None:
+        """Instead of that of the app; `None` where the app may answer."""
+        host, origin = request.headers.get("host", ""), request.headers.get("origin")
+        if origin is not None and origin.partition("://")[2] != host:
+            return PlainTextResponse(FOREIGN, REFUSED)
+        if not self.token:
+            local = is_local(re.sub(r":\d+$", "", host))
+            return None if local else PlainTextResponse(OTHER_NAME, REFUSED)
+        if _equal(request.cookies.get(self.cookie, ""), self.pass_word):
+            return None
+        if not _equal(request.query_params.get("token", ""), self.token):
+            return PlainTextResponse(NEEDED, REFUSED)
+        # A redirect would not have the cookie where a link of another site leads here.
+        others = [each for each in request.query_params.multi_items() if each[0] != "token"]
+        again = escape(f"?{urlencode(others)}")
+        answer = HTMLResponse(
+            f'<meta http-equiv="refresh" content="0; url={again}">',
+            headers={"Cache-Control": "no-store"},
+        )
+        answer.set_cookie(self.cookie, self.pass_word, httponly=True, samesite="strict")
+        return answer
+
+
+def _equal(given: str, right: str) -> bool:
+    """Whether two texts are equal, in a time that tells nothing about where they differ."""
+    return hmac.compare_digest(given.encode(errors="replace"), right.encode())
+
+
+def content_policy() -> str:
+    """The Content-Security-Policy: everything comes from the app itself; no page may frame it.
+
+    Of inline scripts those of Streamlit's own page alone run; Vega compiles its expressions, and
+    Streamlit writes its styles into the page.
+    """
+    page = Path(streamlit.__file__).with_name("static") / "index.html"
+    inline = re.findall(r"<script>(.*?)</script>", page.read_text(encoding="utf-8"), re.DOTALL)
+    hashes = [base64.b64encode(sha256(text.encode()).digest()).decode() for text in inline]
+    allowed = {
+        "default-src": "'self'",
+        "script-src": " ".join(["'self' 'unsafe-eval'", *(f"'sha256-{each}'" for each in hashes)]),
+        "style-src": "'self' 'unsafe-inline'",
+        "img-src": "'self' data: blob:",
+        "font-src": "'self' data:",
+        "worker-src": "'self' blob:",
+        "object-src": "'none'",
+        "base-uri": "'none'",
+        "form-action": "'self'",
+        "frame-ancestors": "'none'",
+    }
+    return "; ".join(f"{name} {sources}" for name, sources in allowed.items())
