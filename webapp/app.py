@@ -1,6 +1,6 @@
 """The app: checks the store, chooses the sweep and the common filters, and runs the page."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -21,23 +21,47 @@ class Screen(NamedTuple):
     path: str
     needs: Literal["store", "sweep", "scope"]
     """`store`: nothing is chosen; `sweep`: the sweep; `scope`: the sweep and the common filters."""
+    question: str = ""
+    """The title above a sweep's choices; empty: that of the sweep."""
     draws: tuple[Literal["charts", "tables"], ...] = ()
     """What is on it as soon as it opens."""
 
 
 SCREENS = (
     Screen("home", "Home", "home", "store"),
-    Screen("answer", "Answer", "", "scope", ("charts",)),
-    Screen("choose", "Choose", "choose", "store", ("charts", "tables")),
-    Screen("promise", "Promise", "promise", "scope", ("charts",)),
-    Screen("explain", "Explain", "explain", "scope", ("charts",)),
-    Screen("accuracy", "Accuracy", "accuracy", "sweep", ("charts", "tables")),
-    Screen("language", "Language", "language", "scope", ("charts",)),
-    Screen("point", "Evidence", "point", "store", ("charts",)),
+    Screen("answer", "Answer", "", "scope", draws=("charts",)),
+    Screen("choose", "Choose", "choose", "store", draws=("charts", "tables")),
+    Screen(
+        *("promise", "Promise", "promise", "scope"),
+        "How much of what the MACs promise arrives?",
+        ("charts",),
+    ),
+    Screen(
+        *("explain", "Explain", "explain", "scope"),
+        "Why is it faster, or not?",
+        ("charts",),
+    ),
+    Screen(
+        *("accuracy", "Accuracy", "accuracy", "sweep"),
+        "What does it cost in accuracy?",
+        ("charts", "tables"),
+    ),
+    Screen(
+        *("language", "Language", "language", "scope"),
+        "What does it gain and cost in a language model?",
+        ("charts",),
+    ),
+    Screen("point", "Evidence", "point", "store", draws=("charts", "tables")),
     Screen("compare", "Compare", "compare", "store"),
-    Screen("runs", "Runs", "runs", "store", ("tables",)),
-    Screen("sql", "SQL", "sql", "store", ("tables",)),
+    Screen("runs", "Runs", "runs", "store", draws=("tables",)),
+    Screen("sql", "SQL", "sql", "store", draws=("tables",)),
 )
+
+
+# Parameters of the address that are read without a widget.
+READ = {"sweep", "id", "environment", "host", "question", "metric", "panels"} | {
+    key for key, _ in (*filters.FILTERS.values(), *filters.ARMS.values())
+}
 
 
 def _nothing(problem: str, *, known: bool) -> None:
@@ -75,27 +99,52 @@ def _drawing_loaded(screen: Screen) -> Iterator[None]:
             place.empty()
 
 
-def _run(page: st.Page, needs: str) -> None:
+def _run(page: st.Page, screen: Screen) -> None:
     st.set_page_config(page_title=f"{page.title} · Breakeven")
+    given = st.session_state.setdefault("given", _address())
     found = queries.measured_sweeps()
     if not found:
         _nothing("The store holds no sweep.", known=False)
         return
-    if needs != "store":
+    if screen.needs != "store":
         names = [row["name"] for row in found]
         default = next((row["name"] for row in found if row["measured"]), names[0])
         st.session_state["default_sweep"] = default
-        heading, choice = st.columns([3, 1], vertical_alignment="bottom")
-        with choice:
-            sweep, notes = filters.choose_sweep(names, default)
-        st.set_page_config(page_title=f"{page.title} · {sweep}")
-        with heading:
-            plain.heading(next(row["question"] for row in found if row["name"] == sweep) or sweep)
-        for note in notes:
-            plain.sentence(note, "muted")
-        if needs == "scope":
-            filters.choose_scope(sweep)
+        heading = st.container()
+        with st.container(
+            key=plain.STICKY, horizontal=True, vertical_alignment="center", gap="small"
+        ):
+            sweep = filters.choose_sweep(names, default)
+            st.set_page_config(page_title=f"{page.title} · {sweep}")
+            with heading:
+                question = next(row["question"] for row in found if row["name"] == sweep)
+                plain.heading(screen.question or question or sweep, sweep)
+            if screen.needs == "scope":
+                filters.choose_scope(sweep)
+    notes = st.container()
     page.run()
+    with notes:
+        _refused(given, _address())
+
+
+def _address() -> dict[str, list[str]]:
+    return {name: st.query_params.get_all(name) for name in st.query_params}
+
+
+def _refused(given: Mapping[str, Sequence[str]], now: Mapping[str, Sequence[str]]) -> None:
+    """What the address had in vain, until another choice changes it."""
+    if st.session_state.setdefault("shown", now) != now:
+        return
+    lines = []
+    for name, values in given.items():
+        known = now.get(name, [])
+        shown = f"; {', '.join(known)} is shown" if known else ""
+        if wrong := ", ".join(value for value in values if value not in known):
+            lines.append(f"The address has {name}={wrong}, which is not known here{shown}.")
+        elif name not in st.session_state and name not in READ:
+            lines.append(f"The address has {name}, which this page does not take.")
+    if lines:
+        plain.sentence("\n".join(lines), "muted")
 
 
 st.set_page_config(
@@ -110,14 +159,14 @@ pages = {
     ): screen
     for screen in SCREENS
 }
-st.html(plain.PAGE_STYLE)
+st.html(plain.page_style(dark=st.context.theme.type == "dark"))
 current_page = st.navigation(list(pages), position="top")
 try:
     screen_shown = next(
         screen for page, screen in pages.items() if page.url_path == current_page.url_path
     )
     with _drawing_loaded(screen_shown):
-        _run(current_page, screen_shown.needs)
+        _run(current_page, screen_shown)
 except NoStoreError as problem:
     _nothing(f"{problem}.", known=False)
 except StoreError as problem:

@@ -86,7 +86,7 @@ def test_corrupted_images(opened: Open, accurate: str) -> None:
     assert "4,000 images of digits with fog, severity 3, 32 px" in page_text(app)
     assert app.selectbox(key="arm").value == "topk keep_rate=0.2"
     words = page_text(opened(accurate, PAGE, sweep="accurate", images="digits with snow"))
-    assert "Images digits with snow of the address is not among what was measured" in words
+    assert "=digits with snow, which is not known here" in words
 
 
 def test_states_without_numbers(opened: Open, filled: str, tmp_path: Path) -> None:

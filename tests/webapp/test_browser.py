@@ -116,13 +116,15 @@ def test_what_an_address_has_in_vain(app: str, browser: Browser) -> None:
     instead, stands in the address.
     """
     page = browser.new_page()
-    page.goto(f"{app}/?sweep=qickstart&batch=77")
+    page.goto(f"{app}/?sweep=qickstart&batch=77&bacth=1&axis=depth")
     for reported in (
-        "The address names the sweep qickstart, which this store does not have",
-        "Batch 77 of the address is not in this sweep; 1 is shown.",
+        "The address has sweep=qickstart, which is not known here; batches is shown.",
+        "The address has batch=77, which is not known here; 1 is shown.",
+        "The address has bacth, which this page does not take.",
+        "The address has axis=depth, which is not known here.",
     ):
         expect(page.get_by_text(reported)).to_be_visible(timeout=WAIT_MS)
-    page.wait_for_url("**/?sweep=batches&batch=1")
+    page.wait_for_url("**/?sweep=batches&batch=1&bacth=1")
     page.close()
 
 

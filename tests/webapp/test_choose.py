@@ -126,8 +126,8 @@ def test_an_address_with_unknown_values(opened: Open, filled: str) -> None:
     """
     page = opened(filled, PAGE, model="no_such_model", tokens="many")
     words = page_text(page)
-    assert "Model no_such_model of the address is not among what was measured" in words
-    assert "Tokens many of the address is no whole number" in words
+    assert "The address has model=no_such_model, which is not known here; deit_" in words
+    assert "The address has tokens=many, which is not known here; " in words
     assert not page.exception
 
 

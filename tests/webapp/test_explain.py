@@ -145,7 +145,7 @@ def test_the_arm_that_falls_short_most_comes_first(opened: Open, filled: str) ->
     app = opened(filled, PAGE, sweep="quickstart")
     assert app.selectbox(key="arm").value == "tome r_ratio=0.02"
     words = page_text(opened(filled, PAGE, sweep="quickstart", arm="tomme"))
-    assert "Arm tomme of the address is not among what was measured" in words
+    assert "The address has arm=tomme, which is not known here; " in words
 
 
 def test_the_badge_lists_doubts_about_this_arm_alone(opened: Open, tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def test_choices_of_the_address(opened: Open, lengths: str) -> None:
     app = opened(lengths, PAGE, sweep="lengths", prompt="64 tokens", figure="Characters per second")
     assert "at 64 tokens of the prompt" in page_text(app)
     assert app.selectbox(key="figure").value == "Characters per second"
-    assert "Prompt 65 tokens of the address is not among" in page_text(
+    assert "The address has prompt=65 tokens, which is not known here" in page_text(
         opened(lengths, PAGE, sweep="lengths", prompt="65 tokens")
     )
 

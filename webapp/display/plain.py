@@ -8,22 +8,38 @@ from typing import Literal
 
 import streamlit as st
 
+from webapp.display.links import page_link
+
 Tone = Literal["", "muted", "strong"]
 _LOOK = "overflow-wrap: anywhere; white-space: pre-wrap; margin: 0; "
 UNSEEN = "unseen"
 """Key of a container that takes no room and is not seen."""
-PAGE_STYLE = f"""<style>
+STICKY = "filters"
+"""Key of the container that stays at the top: its widgets are in one line, labels beside them."""
+_STYLE = f"""
 :has(> .st-key-{UNSEEN}) {{position: absolute; width: 1px; height: 1px; overflow: clip;
   opacity: 0; pointer-events: none}}
+:has(> .st-key-{STICKY}) {{position: sticky; top: 3.75rem; z-index: 9}}
+.st-key-{STICKY} {{background: light-dark(#fff, #171614); padding: 0.25rem 0}}
+.st-key-{STICKY} [data-testid=stSelectbox] {{display: flex; align-items: center; gap: 0.4rem}}
+.st-key-{STICKY} [data-testid=stSelectbox] > .react-aria-ComboBox {{flex: 1; min-width: 0}}
+.st-key-{STICKY} label {{margin: 0; min-height: 0; flex: none}}
 [data-testid=stWidgetLabelRequired] {{display: none}}
 [data-testid=stMainBlockContainer] {{padding-top: 4rem}}
 #vg-tooltip-element {{max-width: 40rem}}
 #vg-tooltip-element td.key {{max-width: 12rem; white-space: normal}}
 #vg-tooltip-element td.value {{max-width: 28rem; max-height: none; overflow-wrap: anywhere;
-  white-space: normal}}
-</style>"""
-"""Of all pages: no mark of required choices, which all have a value; hover texts of charts wrap in
-place of being cut."""
+  white-space: normal}}"""
+
+
+def page_style(*, dark: bool) -> str:
+    """Of all pages: no mark of required choices, which all have a value; hover texts of charts wrap
+    in place of being cut; words of charts are legible in the colour of their arm.
+    """
+    words = f"brightness({1.5 if dark else 0.65})"
+    return f"<style>{_STYLE}[data-testid=stVegaLiteChart] svg text {{filter: {words}}}</style>"
+
+
 TABLE_STYLE = (
     "<style>.rows{border-collapse:collapse;width:100%;margin:0}.rows td,.rows"
     " th{text-align:left;vertical-align:top;padding:6px 20px 6px 0;border:0;border-bottom:1px solid"
@@ -38,11 +54,12 @@ _TONES = {
 }
 
 
-def heading(text: str) -> None:
-    """The title of a page."""
+def heading(text: str, sweep: str = "") -> None:
+    """The title of a page, below the way to it: all sweeps, this one."""
+    way = [link("Home", "home"), link(sweep, page_link("", sweep=sweep))] if sweep else []
     st.html(
-        f'<h1 style="{_LOOK}font-size: 1.25rem; font-weight: 400; line-height: 1.3; padding:'
-        f' 0">{escape(text)}</h1>'
+        f'<nav style="{_LOOK}{_TONES["muted"]}">{" › ".join(way)}</nav><h1 style="{_LOOK}font-size:'
+        f' 1.25rem; font-weight: 400; line-height: 1.3; padding: 0">{escape(text)}</h1>'
     )
 
 
@@ -70,11 +87,22 @@ def command(text: str) -> None:
     st.html(f'<pre style="{_LOOK}{look}background: rgba(128, 128, 128, 0.12)">{escape(text)}</pre>')
 
 
-def link(label: str, address: str) -> str:
+MAX_NAME = 60
+
+
+def name(text: str, most: int = MAX_NAME) -> str:
+    """HTML of a name: of a long one the beginning, with all of it as hover text."""
+    if len(text) <= most:
+        return escape(text)
+    return f'<span title="{escape(text)}">{escape(text[: most - 1])}…</span>'
+
+
+def link(label: str, address: str, most: int = MAX_NAME) -> str:
     """HTML of a link to a page of this app, for `st.html`; the address is one of
-    `webapp.display.links`.
+    `webapp.display.links`. Of its label at most so many characters are shown.
     """
-    return f'<a href="{escape(address)}" target="_self" style="color: inherit">{escape(label)}</a>'
+    shown = name(label, most)
+    return f'<a href="{escape(address)}" target="_self" style="color: inherit">{shown}</a>'
 
 
 def table(

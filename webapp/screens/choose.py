@@ -267,20 +267,14 @@ def _choose_request(known: pd.DataFrame) -> AdviceRequest:
 
 
 def _number(label: str, key: str, default: int, help_text: str | None = None) -> int:
-    """What a number's widget holds, or else the address; `default` where that is none, which is
-    noted.
-    """
-    state, note = st.session_state, f"{key}_note"
+    """What a number's widget holds, or else the address; `default` where that is none."""
+    state = st.session_state
     if not isinstance(state.get(key), int):
         held = str(state.get(key))  # another page has a list of choices by this name
         given = held if held.isdigit() else st.query_params.get(key, str(default))
         known = given.isascii() and given.isdigit() and 1 <= int(given) <= MOST
-        wrong = f"{label} {given} of the address is no whole number from 1 on; {default} is shown."
-        state[note] = "" if known else wrong
         state[key] = int(given) if known else default
         st.query_params[key] = str(state[key])
-    if state.get(note) and state[key] == default:
-        plain.sentence(state[note], "muted")
     shown = st.number_input(
         *(label, 1, MOST, None, 1), key=key, bind="query-params", width=130, help=help_text
     )

@@ -186,7 +186,9 @@ def _failures(sweep: str) -> None:
         newest = f"newest in attempt {each.attempt} on {each.host}, {moment(each.at)} UTC"
         plain.sentence(f"{each.kind}; {newest}", "muted")
         links = [
-            plain.link(_failed(row), point_link(row["comparison_id"], each.environment, each.host))
+            plain.link(
+                _failed(row), point_link(row["comparison_id"], each.environment, each.host), 200
+            )
             for row in each.examples
         ]
         more = (
@@ -230,11 +232,9 @@ def _show() -> None:
     measured = (row["name"] for row in listed if row["measured"])
     heading, choice = st.columns([3, 1], vertical_alignment="bottom")
     with choice:
-        sweep, notes = filters.choose_sweep(names, next(measured, names[0]))
+        sweep = filters.choose_sweep(names, next(measured, names[0]))
     with heading:
         st.subheader("Failures", anchor=False)
-    for note in notes:
-        plain.sentence(note, "muted")
     _failures(sweep)
     st.subheader("Nodes and devices", anchor=False)
     _nodes()

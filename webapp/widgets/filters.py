@@ -64,6 +64,8 @@ OF_A_DEVICE = (
     "pinning",
 )
 """What may differ between panels of several devices."""
+SHOWN = ("model", "device_name")
+"""Columns of a panel that are named where there is no choice."""
 WIDTH = 190
 NONE = "none"
 """The option for rows without a value."""
@@ -87,36 +89,19 @@ class FilterPlan(NamedTuple):
     arms: list[FilterChoice]
     """Of several values each; `value` is unused."""
     scope: Scope
-    unknown: list[str]
-    """What was requested and does not exist, in words."""
 
 
-def choose_sweep(names: Sequence[str], default: str) -> tuple[str, list[str]]:
-    """The sweep to show on all pages, and notes: the one in the address, else `default`; it is
-    always in the address.
+def choose_sweep(names: Sequence[str], default: str) -> str:
+    """The sweep to show on all pages: the one in the address, else `default`; it is always in the
+    address.
     """
-    unknown: list[str] = []
-    state, given = st.session_state.get("sweep"), st.query_params.get("sweep")
-    if state not in names:
-        if given is not None and given not in names:
-            unknown.append(
-                f"The address names the sweep {given}, which this store does not have; {default} is"
-                " shown."
-            )
-        keep_notes("sweep", unknown)
+    given = st.query_params.get("sweep")
+    if st.session_state.get("sweep") not in names:
         seed_choices({"sweep": given if given and given in names else default})
-    with st.container(horizontal=True, horizontal_alignment="right"):
-        chosen = st.selectbox(
-            "Sweep",
-            names,
-            index=None,
-            key="sweep",
-            bind="query-params",
-            required=True,
-            width=300,
-            label_visibility="collapsed",
-        )
-    return str(chosen or default), kept_notes("sweep", str(chosen or default))
+    chosen = st.selectbox(
+        "Sweep", names, index=None, key="sweep", bind="query-params", required=True, width=WIDTH
+    )
+    return str(chosen or default)
 
 
 def chosen_sweep() -> str:
@@ -138,7 +123,6 @@ def choose_scope(sweep: str) -> Scope:
     requested = _requested()
     plan = plan_choices(sweep, counts, requested)
     options = {one.key: one.options for one in plan.arms}
-    keep_notes("filters", plan.unknown)
     states = {one.key: st.session_state.get(one.key) for one in plan.choices}
     seed_choices(
         {
@@ -147,25 +131,30 @@ def choose_scope(sweep: str) -> Scope:
             if states[one.key] != one.value and (states[one.key] or not one.default)
         }
     )
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        drawn: list[Any] = [
-            st.selectbox(
-                *(one.label, one.options, one.options.index(one.default) if one.default else None),
-                key=one.key,
-                bind="query-params",
-                required=one.default is None,
-                width=WIDTH,
-            )
-            for one in plan.choices
-        ]
-        if plan.arms:
-            with st.popover("Arms", help="Show some arms only"):
-                drawn += [
-                    st.multiselect(
-                        one.label, one.options, key=one.key, bind="query-params", placeholder="All"
-                    )
-                    for one in plan.arms
-                ]
+    for column, value in plan.scope.fixed.items():  # without a choice: the only value there is
+        key = FILTERS[column][0]
+        if key not in st.session_state and key in st.query_params:
+            st.query_params[key] = _word(value)
+    drawn: list[Any] = [
+        st.selectbox(
+            *(one.label, one.options, one.options.index(one.default) if one.default else None),
+            key=one.key,
+            bind="query-params",
+            required=one.default is None,
+            width=WIDTH,
+        )
+        for one in plan.choices
+    ]
+    if plan.arms:
+        with st.popover("Arms", help="Show some arms only"):
+            drawn += [
+                st.multiselect(
+                    one.label, one.options, key=one.key, bind="query-params", placeholder="All"
+                )
+                for one in plan.arms
+            ]
+    given = [plan.scope.fixed.get(name) for name in SHOWN if FILTERS[name][0] not in states]
+    plain.sentence(" · ".join(_word(value) for value in given if value is not None), "muted")
     planned = [one.value for one in plan.choices]
     found = [one or value for one, value in zip(drawn, planned, strict=False)]
     arms = {
@@ -175,8 +164,6 @@ def choose_scope(sweep: str) -> Scope:
         set(value) != set(requested.get(key, ())) & set(options[key]) for key, value in arms.items()
     ):
         st.rerun()  # the browser went back: the address differs from what the widgets had
-    for line in kept_notes("filters", str(plan.scope)):
-        plain.sentence(line, "muted")
     st.session_state["scope"] = plan.scope
     return plan.scope
 
@@ -196,38 +183,26 @@ def plan_choices(
     Each filter offers what is left by those before it; the default is the panel with the most
     points.
     """
-    unknown: list[str] = []
     choices: list[FilterChoice] = []
 
     def take(
-        key: str,
-        label: str,
-        options: list[str],
-        default: str,
-        everywhere: Sequence[str],
-        *,
-        constant: bool = False,
+        key: str, label: str, options: list[str], default: str, *, constant: bool = False
     ) -> str:
         given = next(iter(requested.get(key, ())), None)
         value = given if given in options else default
-        if given is not None and given not in options:
-            before = given in everywhere
-            where = "not measured with the choices before it" if before else "not in this sweep"
-            unknown.append(f"{label} {given} of the address is {where}; {value} is shown.")
         if len(options) > 1:
             choices.append(FilterChoice(key, label, options, value, default if constant else None))
         return value
 
     labels = {METRICS[name].label: name for name in texts.metrics_in(counts["metric"])}
     named = list(labels)
-    metric = labels[take("metric", "Speed-up of the", named, named[0], named, constant=True)]
+    metric = labels[take("metric", "Speed-up of the", named, named[0], constant=True)]
     rest = counts[counts["metric"] == metric]
     facets = {
         word: column for column, word in FACETS.items() if rest[column].map(_word).nunique() > 1
     }
     words = ["one panel", *facets]
-    every = [words[0], *FACETS.values()]
-    chosen_facet = take("panels", "Panels", words, words[0], every, constant=True) if facets else ""
+    chosen_facet = take("panels", "Panels", words, words[0], constant=True) if facets else ""
     facet = facets.get(chosen_facet)
     free = OF_A_DEVICE if facet == "device_name" else (facet,)
     names = _baselines(counts)
@@ -245,24 +220,19 @@ def plan_choices(
         shown = labelled[column][rest.index]
         options = sorted(shown.unique(), key=_order)
         default = _fullest(rest, shown, panel) if len(options) > 1 else options[0]
-        value = take(key, label, options, default, list(labelled[column].unique()))
+        value = take(key, label, options, default)
         rest = rest[shown == value]
         first = rest[column].iloc[0]
         fixed[column] = None if pd.isna(first) else first
     arms, chosen = [], {}
     for column, (key, label) in ARMS.items():
         options = sorted(rest[column].map(_word).unique(), key=_order)
-        given = list(requested.get(key, ()))
-        unknown += [
-            f"{label}: {name} of the address is not in this panel."
-            for name in given
-            if name not in options
-        ]
+        given = requested.get(key, ())
         kept = tuple(name for name in given if name in options)
         chosen[column] = kept if set(kept) != set(options) else ()
         if len(options) > 1:
             arms.append(FilterChoice(key, label, options, ""))
-    return FilterPlan(choices, arms, Scope(sweep, metric, fixed, facet, chosen), unknown)
+    return FilterPlan(choices, arms, Scope(sweep, metric, fixed, facet, chosen))
 
 
 def _fullest(rest: pd.DataFrame, shown: "pd.Series[Any]", panel: "pd.Series[int]") -> str:
@@ -332,22 +302,6 @@ def seed_choices(values: Mapping[str, str]) -> None:
         st.rerun()  # else the widget would read, and remove, what the address had
 
 
-def keep_notes(name: str, found: list[str]) -> None:
-    """Keeps notes on what the address had."""
-    if found:
-        st.session_state[f"notes_{name}"] = found
-        st.session_state.pop(f"notes_{name}_of", None)
-
-
-def kept_notes(name: str, choices: str) -> list[str]:
-    """The notes, as long as the choices stay as they were when these were first shown."""
-    found: list[str] = st.session_state.get(f"notes_{name}", [])
-    if found and st.session_state.setdefault(f"notes_{name}_of", choices) != choices:
-        del st.session_state[f"notes_{name}"]
-        return []
-    return found
-
-
 def choose_axis(axes: Sequence[Axis]) -> Axis:
     """One of several axes of a chart, the first by default; there is no widget for one."""
     names = {AXIS_LABELS[axis].title: axis for axis in axes}
@@ -368,9 +322,6 @@ def choose_highlight(arms: Sequence[str]) -> str | None:
     """The one arm to be drawn in colour, of arms with the best first; `None`: as many as can be
     distinguished.
     """
-    given = st.query_params.get("arm")
-    if given is not None and given not in arms and st.session_state.get("arm") is None:
-        plain.sentence(f"Arm {given} of the address is not shown here.", "muted")
     if len(arms) < 2:
         return None
     chosen = st.selectbox(
@@ -401,25 +352,17 @@ def choose_one(
     width: int = 360,
 ) -> str:
     """One of the options, for what a page adds to the common filters; there is no widget for one
-    option. A value of the address that is none of them is reported.
+    option.
     """
-    first = default if default is not None and default in options else options[0]
-    note = f"{key}_note"
     if st.session_state.get(key) not in options:
         given = st.query_params.get(key)
-        value = str(given) if given in options else first
-        unknown = given is not None and given != value
-        text = f"{label} {given} of the address is not among what was measured; {value} is shown."
-        st.session_state[note] = text if unknown else ""
+        first = default if default in options else options[0]
+        value = str(given) if given in options else str(first)
         st.session_state[key] = value
-        if given != value and len(options) > 1:
+        if given != value and (given or len(options) > 1):
             st.query_params[key] = value
-            if unknown:
+            if given:
                 st.rerun()  # else the widget would read, and remove, what the address had
-    if st.session_state[key] != first:
-        st.session_state[note] = ""
-    if st.session_state.get(note):
-        plain.sentence(st.session_state[note], "muted")
     if len(options) == 1:
         return options[0]
     return str(
