@@ -59,7 +59,7 @@ SCREENS = (
 
 
 # Parameters of the address that are read without a widget.
-READ = {"sweep", "id", "environment", "host", "question", "metric", "panels"} | {
+UNBOUND = {"sweep", "id", "environment", "host", "question", "metric", "panels"} | {
     key for key, _ in (*filters.FILTERS.values(), *filters.ARMS.values())
 }
 
@@ -141,7 +141,7 @@ def _refused(given: Mapping[str, Sequence[str]], now: Mapping[str, Sequence[str]
         shown = f"; {', '.join(known)} is shown" if known else ""
         if wrong := ", ".join(value for value in values if value not in known):
             lines.append(f"The address has {name}={wrong}, which is not known here{shown}.")
-        elif name not in st.session_state and name not in READ:
+        elif name not in st.session_state and name not in UNBOUND:
             lines.append(f"The address has {name}, which this page does not take.")
     if lines:
         plain.sentence("\n".join(lines), "muted")

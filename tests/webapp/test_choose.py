@@ -127,7 +127,7 @@ def test_an_address_with_unknown_values(opened: Open, filled: str) -> None:
     page = opened(filled, PAGE, model="no_such_model", tokens="many")
     words = page_text(page)
     assert "The address has model=no_such_model, which is not known here; deit_" in words
-    assert "The address has tokens=many, which is not known here; " in words
+    assert "The address has tokens=many, which is not known here" in words
     assert not page.exception
 
 

@@ -64,7 +64,7 @@ OF_A_DEVICE = (
     "pinning",
 )
 """What may differ between panels of several devices."""
-SHOWN = ("model", "device_name")
+NAMED_ALONE = ("model", "device_name")
 """Columns of a panel that are named where there is no choice."""
 WIDTH = 190
 NONE = "none"
@@ -153,7 +153,7 @@ def choose_scope(sweep: str) -> Scope:
                 )
                 for one in plan.arms
             ]
-    given = [plan.scope.fixed.get(name) for name in SHOWN if FILTERS[name][0] not in states]
+    given = [plan.scope.fixed.get(name) for name in NAMED_ALONE if FILTERS[name][0] not in states]
     plain.sentence(" · ".join(_word(value) for value in given if value is not None), "muted")
     planned = [one.value for one in plan.choices]
     found = [one or value for one, value in zip(drawn, planned, strict=False)]
