@@ -22,7 +22,7 @@ SQL = re.compile(
 )
 
 MAX_CODE_TOKENS = {
-    "sweeps": 107_800,
+    "sweeps": 107_900,
     "workers": 113_400,
     "store": 84_200,
     "orchestrator": 61_300,

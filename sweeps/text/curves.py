@@ -3,17 +3,19 @@ of a map.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from math import ceil, floor, log10
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
-from sweeps.analysis.rows import ClaimRow, CostModelRow, SizedRow
+from sweeps.analysis.rows import ClaimRow, ConditionRow, CostModelRow, SizedRow
+from sweeps.model.condition import Runtime
 from sweeps.model.metrics import INTERVAL, METRICS
 from sweeps.number_format import WHOLE, axis_label, axis_value, count, p_text
 from sweeps.stats.curve import NEVER_GAIN, Curve, Point
 from sweeps.stats.pooling import Verdict
 
+RUNTIMES: tuple[str, ...] = get_args(Runtime)
 NOT_SHOWN = "not shown to pay"
 """Of a curve of which no point is faster, and none can gain much."""
 BREAK_EVEN_NOTE = (
@@ -365,6 +367,29 @@ class BreakEvenCell(NamedTuple):
     does not."""
     sentence: str
     """The same with its reasons, for a hover text."""
+
+
+def runtime_table(
+    curves: Iterable[tuple[ConditionRow, str, Sequence[ClaimRow]]],
+) -> dict[str, dict[str, str]]:
+    """Break-evens in cells: for each runtime and dtype, in the order of the runtimes, those of the
+    arms by label; empty with one runtime.
+
+    Of each curve a point, the label of its arm, and its claims, none where it has one size.
+    """
+    cells: dict[tuple[int, str], dict[str, str]] = {}
+    for point, label, claims in curves:
+        place = RUNTIMES.index(point.runtime or "")
+        cells.setdefault((place, point.dtype), {})[label] = _with_likely(claims)
+    several = len({place for place, _ in cells}) > 1
+    return {f"{RUNTIMES[key[0]]} {key[1]}": cells[key] for key in sorted(cells) if several}
+
+
+def _with_likely(claims: Sequence[ClaimRow]) -> str:
+    if not claims:
+        return "-"
+    likely = claims[0].x
+    return break_even_cell(claims).text + ("" if likely is None else f", likely {likely:,.0f}")
 
 
 def break_even_cell(rows: Sequence[ClaimRow]) -> BreakEvenCell:

@@ -194,7 +194,8 @@ def test_a_refusal_leads_to_what_was_measured(app: str, browser: Browser) -> Non
     page.goto(f"{app}/choose?{DEIT}&tokens=300&batch=1")
     expect(page.get_by_text("No answer")).to_be_visible(timeout=WAIT_MS)
     page.get_by_role("button", name="196 tokens").click()
-    expect(page.get_by_text("Use topk keep_rate=0.5: at least 1.")).to_be_visible(timeout=WAIT_MS)
+    answer = page.get_by_role("heading", name="Use topk keep_rate=0.5: at least 1.")
+    expect(answer).to_be_visible(timeout=WAIT_MS)
     assert "tokens=196" in page.url
     watch.check()
     page.close()

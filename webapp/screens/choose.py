@@ -474,7 +474,7 @@ def _show_advice(
 
 def _show() -> None:
     known = known_conditions()
-    plain.heading("Which arm to use")
+    plain.heading("Which arm shall I use?")
     if known.empty:
         plain.sentence("No arm was timed against the unmodified model yet.")
         st.code("breakeven run quickstart", language="bash")

@@ -370,7 +370,7 @@ def _history(question_id: str) -> None:
 
 
 def _show() -> None:
-    plain.heading("Compare: side by side")
+    plain.heading("What differs between two sides?")
     try:
         if question := st.query_params.get("question"):
             _history(question)

@@ -95,7 +95,9 @@ def _bits_against_speed(arms: pd.DataFrame, spec: MetricSpec, scope: Scope) -> N
     """Quality lost against speed gained, with both intervals."""
     title = f"Speed-up: {METRICS[scope.metric].label}, {INTERVAL} interval"
     x = Measure("speedup", title, "higher", "ratio", alpha=ALPHA)
-    y = Measure("worse", f"More {spec.label}, 95 % interval", "lower", form="+.2~r")
+    y = Measure(
+        "worse", f"{texts.capitalised(spec.label)} lost, 95 % interval", "lower", form="+.2~r"
+    )
     known = arms.dropna(subset=["worse", "speedup"])
     if known.empty:
         return
