@@ -12,6 +12,7 @@ def test_a_row_for_each_runtime_and_dtype() -> None:
     claim = row_of(
         ClaimRow,
         axis="tokens",
+        metric="latency",
         verdict="crossing",
         direction="gains",
         x=18.4,
