@@ -67,6 +67,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "Check a table of measurements against identities: batch = throughput x latency, device"
         " time <= wall time, MACs, tokens …",
     ),
+    "history": (
+        "history:history",
+        "How speed-ups moved over days, revisions and versions, and what changed where one fell.",
+    ),
     "reanalyse": (
         "sweeps:reanalyse_stored",
         "Rebuild statistics, verdicts and break-even points from the raw samples.",

@@ -1,0 +1,115 @@
+"""The command `history`: how the speed-ups of a sweep moved over days, revisions and versions."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from orchestrator import text_table
+from orchestrator.commands.options import Database, SweepName, TableOrJson
+from store.open.engine import connect_readonly
+from store.read.evidence.trends import sweep_trends
+from sweeps.analysis.trends import Trend
+from sweeps.number_format import count
+from sweeps.stats.change_points import MIN_ESTIMATES
+from sweeps.text.trends import change_text, time_text
+
+STEADY, SLOWER, UNDECIDED = 0, 1, 3
+"""Exit codes: no speed-up fell; one did; there are too few measurements to find a change."""
+MAX_LINES = 12
+"""Comparisons in the table."""
+
+
+def history(
+    name: SweepName,
+    db: Database = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(help="A metric compared as a ratio; default: the first of the sweep."),
+    ] = None,
+    since: Annotated[
+        str,
+        typer.Option(metavar="DATE", help="Exit code 1 only for a fall from this day (UTC) on."),
+    ] = "",
+    form: TableOrJson = "table",
+) -> None:
+    """Find where speed-ups moved over days, revisions and versions, and what changed there. Exit
+    codes: 0 none fell, 1 one fell, 3 too few measurements.
+    """
+    if since and not re.fullmatch(r"\d{4}-\d\d-\d\d", since):
+        raise typer.BadParameter(f"{since!r} is no day; write 2026-11-23", param_hint="--since")
+    trends = sweep_trends(connect_readonly(db), name, metric)
+    if form == "json":
+        typer.echo(json.dumps([_as_dict(trend) for trend in trends], indent=2))
+    else:
+        for line in _lines(name, db, trends):
+            typer.echo(line)
+    if any(trend.slower_since(since) for trend in trends):
+        raise typer.Exit(SLOWER)
+    if not any(trend.decided for trend in trends):
+        raise typer.Exit(UNDECIDED)
+
+
+def _lines(name: str, db: str | None, trends: Sequence[Trend]) -> Iterator[str]:
+    """The answer, a table with the changed ones first, and each newest change in words."""
+    from orchestrator.report.data import load_report
+    from orchestrator.report.speedup import arm_label_of, distinctions
+
+    report = load_report(db, name)
+    shown = report.speedups[report.speedups["metric"] == trends[0].metric]
+    labels = {
+        (row.question_id, row.host): ", ".join((arm_label_of(row), *distinctions(row, shown)))
+        + ("" if row.tokens is None else f", {row.tokens} tokens")
+        for row in report.points
+        if row.metric == trends[0].metric
+    }
+    named = sorted(
+        ((labels.get((each.question_id, each.host), each.question_id), each) for each in trends),
+        key=lambda pair: min([1.0, *(change.ratio for change in pair[1].changes[-1:])]),
+    )
+    changed = [pair for pair in named if pair[1].changes]
+    fallen = sum(trend.slower_since() is not None for trend in trends)
+    short = sum(not trend.decided for trend in trends)
+    yield (
+        f"{trends[0].metric} of {name}: {count(len(trends), 'comparison')},"
+        f" {fallen} slower than before, {len(changed) - fallen} moved otherwise,"
+        f" {len(trends) - len(changed) - short} without a change, {short} with fewer than"
+        f" {MIN_ESTIMATES} measurements"
+    )
+    rows = [(label, str(len(trend.measurements)), *_ends(trend)) for label, trend in named]
+    yield ""
+    yield from text_table.table_lines(("comparison", "times", "first", "last"), rows[:MAX_LINES])
+    if len(rows) > MAX_LINES:
+        yield f"and {len(rows) - MAX_LINES} more: --format json"
+    for label, trend in changed[:MAX_LINES]:
+        yield f"{label}: {change_text(trend.changes[-1])}"
+
+
+def _ends(trend: Trend) -> Iterator[str]:
+    """The first and the last speed-up, with its interval and time."""
+    for each in (trend.measurements[0], trend.measurements[-1]):
+        low, high = each.found.low, each.found.high
+        yield f"{each.found.value:.3g}x [{low:.3g}, {high:.3g}] {time_text(each.at)}"
+
+
+def _as_dict(trend: Trend) -> dict[str, Any]:
+    """The trend with the intervals of its measurements, and its changes."""
+    return {
+        **asdict(trend),
+        "measurements": [
+            {
+                "at": each.at,
+                "speedup": each.found.value,
+                "low": each.found.low,
+                "high": None if each.found.half_width == float("inf") else each.found.high,
+                "pairs": each.found.pairs,
+                "flags": each.flags,
+                "versions": dict(each.versions),
+            }
+            for each in trend.measurements
+        ],
+        "changes": [asdict(change) for change in trend.changes],
+    }

@@ -1,0 +1,126 @@
+"""Change points: where the level of a series of estimates moves, each with a standard error.
+
+Binary segmentation (Scott and Knott 1974): of all places to split a stretch in two, the one whose
+two levels differ most in standard errors is a change where chance is excluded as its cause; then
+both parts are searched in the same way.
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from sweeps.stats.pooling import ALPHA
+
+MIN_ESTIMATES = 4
+"""With fewer, hardly anything shows how much estimates at one level differ."""
+Floats = NDArray[np.float64]
+
+
+class Estimates(NamedTuple):
+    """A series in order of time, shape [n] each."""
+
+    values: Floats
+    errors: Floats
+    """Standard errors."""
+    freedom: Floats
+    """Their degrees of freedom."""
+
+    def between(self, begin: int, end: int) -> "Estimates":
+        return Estimates(*(each[begin:end] for each in self))
+
+
+class ChangePoint(NamedTuple):
+    """The level moved between `place - 1` and `place`."""
+
+    place: int
+    """Index of the first estimate at the new level."""
+    before: float
+    """Level of the stretch that ends here, up to the change before."""
+    after: float
+    """Level of the stretch that begins here, up to the next change."""
+    p: float
+    """Probability of levels at least as different at any place of the searched stretch, where
+    none moved."""
+
+
+def change_points(
+    values: ArrayLike,
+    errors: ArrayLike,
+    freedom: ArrayLike,
+    *,
+    alpha: float = ALPHA,
+    floor: float = 0.0,
+) -> list[ChangePoint]:
+    """Where the level of a series moved by more than `floor`, in order of time.
+
+    values, errors, freedom: shape [n]. alpha: probability of any change where none is. Estimates
+    that scatter more about their levels than their standard errors allow get larger ones.
+    Raises `ValueError` for an error that is not positive and finite.
+    """
+    series = Estimates(*(np.asarray(each, float) for each in (values, errors, freedom)))
+    if not bool(np.all((series.errors > 0) & np.isfinite(series.errors))):
+        raise ValueError("standard errors must be positive and finite")
+    found = dict(_search(series, 0, len(series.values), alpha, floor))
+    ends = [0, *sorted(found), len(series.values)]
+    levels = [_level(series.between(*pair))[0] for pair in pairwise(ends)]
+    return [
+        ChangePoint(place, levels[number], levels[number + 1], found[place])
+        for number, place in enumerate(ends[1:-1])
+    ]
+
+
+def _search(
+    series: Estimates, begin: int, end: int, alpha: float, floor: float
+) -> Iterator[tuple[int, float]]:
+    """Each change from `begin` to `end` with its probability."""
+    splits = [
+        (*_difference(series.between(begin, at), series.between(at, end)), at)
+        for at in range(begin + 1, end)
+    ]
+    if not splits:
+        return
+    p, size, place = min(splits)
+    p = min(1.0, p * len(splits))  # the most different of so many places (Bonferroni)
+    if p <= alpha and size > floor:
+        yield place, p
+        yield from _search(series, begin, place, alpha, floor)
+        yield from _search(series, place, end, alpha, floor)
+
+
+def _difference(before: Estimates, after: Estimates) -> tuple[float, float]:
+    """Probability of two levels at least as different by chance, and their distance."""
+    rest = len(before.values) + len(after.values) - 2
+    if not rest:
+        return 1.0, 0.0  # nothing shows how much estimates at one level differ
+    sides = before, after
+    weights = [side.errors**-2.0 for side in sides]
+    scatter = sum(
+        float(own @ (side.values - _level(side)[0]) ** 2)
+        for side, own in zip(sides, weights, strict=True)
+    )
+    # variance beyond the standard errors, by moments (DerSimonian and Laird 1986)
+    share = sum(float(own.sum() - (own @ own) / own.sum()) for own in weights)
+    beyond = max(0.0, (scatter - rest) / share)
+    (one, own, freedom), (other, others, its) = (
+        _level(side._replace(errors=np.sqrt(side.errors**2 + beyond))) for side in sides
+    )
+    variance, distance = own + others, abs(one - other)
+    nu = min(rest, variance**2 / (own**2 / freedom + others**2 / its))  # Welch and Satterthwaite
+    return float(2 * stats.t.sf(distance / np.sqrt(variance), nu)), distance
+
+
+def _level(part: Estimates) -> tuple[float, float, float]:
+    """Mean weighted by precision, its variance, and the degrees of freedom of that."""
+    weights = part.errors**-2.0
+    shares = weights / weights.sum()
+    variances = (shares * part.errors) ** 2
+    total = float(variances.sum())
+    return (
+        float(shares @ part.values),
+        total,
+        total**2 / float(np.sum(variances**2 / part.freedom)),
+    )

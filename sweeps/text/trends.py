@@ -1,0 +1,43 @@
+"""Trends of speed-ups in words."""
+
+from collections.abc import Mapping
+
+from sweeps.analysis.trends import Change
+
+MAX_NAMED = 4
+"""Differences that one sentence names."""
+MAX_LENGTH = 24
+"""Characters of a value that are shown."""
+
+
+def change_text(change: Change) -> str:
+    """By how much, since when and what was recorded otherwise, such as `5.1 % slower since
+    2026-11-23 07:23 (1.52x -> 1.44x); changed: torch 2.14.0 -> 2.15.0`.
+    """
+    ratio = change.ratio
+    side = f"{100 * (1 - ratio):.1f} % slower" if ratio < 1 else f"{100 * (ratio - 1):.1f} % faster"
+    return (
+        f"{side} since {time_text(change.at)} ({change.before:.3g}x -> {change.after:.3g}x);"
+        f" changed: {changes_text(change.what)}"
+    )
+
+
+def time_text(at: str) -> str:
+    """A time of the store to the minute."""
+    return at[:16].replace("T", " ")
+
+
+def changes_text(what: Mapping[str, tuple[str, str]]) -> str:
+    """What differs between two measurements."""
+    if not what:
+        return "nothing that is recorded"
+    named = [
+        f"{name} {_cut(then)} -> {_cut(now)}"
+        for name, (then, now) in list(what.items())[:MAX_NAMED]
+    ]
+    rest = len(what) - len(named)
+    return ", ".join([*named, f"and {rest} more"] if rest else named)
+
+
+def _cut(value: str) -> str:
+    return value if len(value) <= MAX_LENGTH else f"{value[: MAX_LENGTH - 2]} …"
