@@ -13,6 +13,7 @@ from orchestrator.commands.options import Database, SweepName, TableOrJson
 from store.open.engine import connect_readonly
 from store.read.evidence.trends import sweep_trends
 from sweeps.analysis.trends import Trend
+from sweeps.model.metrics import INTERVAL
 from sweeps.number_format import count
 from sweeps.stats.change_points import MIN_ESTIMATES
 from sweeps.text.trends import change_text, time_text
@@ -71,17 +72,19 @@ def _lines(name: str, db: str | None, trends: Sequence[Trend]) -> Iterator[str]:
         key=lambda pair: min([1.0, *(change.ratio for change in pair[1].changes[-1:])]),
     )
     changed = [pair for pair in named if pair[1].changes]
-    fallen = sum(trend.slower_since() is not None for trend in trends)
+    slower = sum(trend.slower_since() is not None for trend in trends)
     short = sum(not trend.decided for trend in trends)
     yield (
-        f"{trends[0].metric} of {name}: {count(len(trends), 'comparison')},"
-        f" {fallen} slower than before, {len(changed) - fallen} moved otherwise,"
-        f" {len(trends) - len(changed) - short} without a change, {short} with fewer than"
-        f" {MIN_ESTIMATES} measurements"
+        f"{trends[0].metric} of {name}: {count(len(trends), 'comparison')}, {slower} slower and"
+        f" {len(changed) - slower} faster since the newest change,"
+        f" {len(trends) - len(changed) - short} without a change,"
+        f" {short} with fewer than {MIN_ESTIMATES} measurements"
     )
     rows = [(label, str(len(trend.measurements)), *_ends(trend)) for label, trend in named]
     yield ""
-    yield from text_table.table_lines(("comparison", "times", "first", "last"), rows[:MAX_LINES])
+    yield from text_table.table_lines(
+        ("comparison", "times", f"first [{INTERVAL}]", f"last [{INTERVAL}]"), rows[:MAX_LINES]
+    )
     if len(rows) > MAX_LINES:
         yield f"and {len(rows) - MAX_LINES} more: --format json"
     for label, trend in changed[:MAX_LINES]:

@@ -13,7 +13,7 @@ from sweeps.stats.pooling import ALPHA, SpeedUp
 
 
 @dataclass(frozen=True)
-class Measurement:
+class TrendPoint:
     """What one day has of a comparison at one revision in one environment."""
 
     at: str
@@ -33,7 +33,7 @@ class Trend:
     host: str
     device_name: str
     metric: str
-    measurements: Sequence[Measurement]
+    measurements: Sequence[TrendPoint]
     series: int = 1
     """How many are searched together: the probability of a false change is shared among them."""
 
@@ -87,7 +87,7 @@ class Change:
         return self.after / self.before
 
 
-def differences(one: Measurement, other: Measurement) -> dict[str, tuple[str, str]]:
+def differences(one: TrendPoint, other: TrendPoint) -> dict[str, tuple[str, str]]:
     """What is recorded otherwise, by name; what only one of them has is `none` in the other."""
     names = dict.fromkeys((*one.versions, *other.versions))
     both = {

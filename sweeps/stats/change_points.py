@@ -17,6 +17,10 @@ from sweeps.stats.pooling import ALPHA
 
 MIN_ESTIMATES = 4
 """With fewer, hardly anything shows how much estimates at one level differ."""
+MIN_STEPS = 12
+"""From so many on, the median step between neighbours is known well enough."""
+STEPS_EFFICIENCY = 0.37
+"""Degrees of freedom of a variance by a median, as a share of those by the mean of squares."""
 Floats = NDArray[np.float64]
 
 
@@ -64,6 +68,8 @@ def change_points(
     series = Estimates(*(np.asarray(each, float) for each in (values, errors, freedom)))
     if not bool(np.all((series.errors > 0) & np.isfinite(series.errors))):
         raise ValueError("standard errors must be positive and finite")
+    if not len(series.values):
+        return []
     found = dict(_search(series, 0, len(series.values), alpha, floor))
     ends = [0, *sorted(found), len(series.values)]
     levels = [_level(series.between(*pair))[0] for pair in pairwise(ends)]
@@ -83,7 +89,7 @@ def _search(
     ]
     if not splits:
         return
-    p, size, place = min(splits)
+    _, p, size, place = max(splits)
     p = min(1.0, p * len(splits))  # the most different of so many places (Bonferroni)
     if p <= alpha and size > floor:
         yield place, p
@@ -91,11 +97,13 @@ def _search(
         yield from _search(series, place, end, alpha, floor)
 
 
-def _difference(before: Estimates, after: Estimates) -> tuple[float, float]:
-    """Probability of two levels at least as different by chance, and their distance."""
+def _difference(before: Estimates, after: Estimates) -> tuple[float, float, float]:
+    """Of two stretches the distance of their levels in standard errors, the probability of one at
+    least as large by chance, and the distance.
+    """
     rest = len(before.values) + len(after.values) - 2
     if not rest:
-        return 1.0, 0.0  # nothing shows how much estimates at one level differ
+        return 0.0, 1.0, 0.0  # nothing shows how much estimates at one level differ
     sides = before, after
     weights = [side.errors**-2.0 for side in sides]
     scatter = sum(
@@ -104,13 +112,27 @@ def _difference(before: Estimates, after: Estimates) -> tuple[float, float]:
     )
     # variance beyond the standard errors, by moments (DerSimonian and Laird 1986)
     share = sum(float(own.sum() - (own @ own) / own.sum()) for own in weights)
-    beyond = max(0.0, (scatter - rest) / share)
+    beyond, known = max(0.0, (scatter - rest) / share), float(rest)
+    if rest >= MIN_STEPS and (steps := _beyond_of_steps(before, after)) < beyond:
+        beyond, known = steps, STEPS_EFFICIENCY * rest
     (one, own, freedom), (other, others, its) = (
         _level(side._replace(errors=np.sqrt(side.errors**2 + beyond))) for side in sides
     )
     variance, distance = own + others, abs(one - other)
-    nu = min(rest, variance**2 / (own**2 / freedom + others**2 / its))  # Welch and Satterthwaite
-    return float(2 * stats.t.sf(distance / np.sqrt(variance), nu)), distance
+    # Welch and Satterthwaite
+    nu = min(known, variance**2 / (own**2 / freedom + others**2 / its))
+    z = float(distance / np.sqrt(variance))
+    return z, float(2 * stats.t.sf(z, nu)), distance
+
+
+def _beyond_of_steps(*sides: Estimates) -> float:
+    """Variance beyond the standard errors by the median step between neighbours, which other
+    changes of the level hardly touch.
+    """
+    values, errors = (np.concatenate(each) for each in list(zip(*sides, strict=True))[:2])
+    own = errors[1:] ** 2 + errors[:-1] ** 2
+    ratio = float(np.median(np.diff(values) ** 2 / own)) / stats.chi2.median(1)
+    return max(0.0, ratio - 1) * float(np.median(own)) / 2
 
 
 def _level(part: Estimates) -> tuple[float, float, float]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from sweeps.analysis.trends import Change
 
-MAX_NAMED = 4
+MAX_DIFFERENCES = 4
 """Differences that one sentence names."""
 MAX_LENGTH = 24
 """Characters of a value that are shown."""
@@ -33,7 +33,7 @@ def changes_text(what: Mapping[str, tuple[str, str]]) -> str:
         return "nothing that is recorded"
     named = [
         f"{name} {_cut(then)} -> {_cut(now)}"
-        for name, (then, now) in list(what.items())[:MAX_NAMED]
+        for name, (then, now) in list(what.items())[:MAX_DIFFERENCES]
     ]
     rest = len(what) - len(named)
     return ", ".join([*named, f"and {rest} more"] if rest else named)

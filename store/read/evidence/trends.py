@@ -18,7 +18,7 @@ from store.read.queries import find_sweep
 from store.rows.row_mapping import timestamp
 from store.rows.transactions import batches, reading
 from store.schema.tables import ATTEMPT, COMPARISON, EFFECT, ENVIRONMENT, SWEEP_COMPARISON, named
-from sweeps.analysis.trends import Measurement, Trend
+from sweeps.analysis.trends import TrendPoint, Trend
 from sweeps.model.job import Comparison
 from sweeps.stats.pooling import SpeedUp
 
@@ -50,7 +50,7 @@ def sweep_trends(engine: Engine, name: str, metric: str | None = None) -> list[T
         if shown not in metrics:
             known = f"; choose one of {', '.join(metrics)}" if metrics else ""
             raise StoreError(f"sweep '{name}' has no measurement of {shown}{known}")
-        found: dict[tuple[str, str, str], list[Measurement]] = {}
+        found: dict[tuple[str, str, str], list[TrendPoint]] = {}
         own = sorted(
             (row for row in rows if row.metric == shown),
             key=lambda row: (row.environment, row.kind),
@@ -66,7 +66,7 @@ def sweep_trends(engine: Engine, name: str, metric: str | None = None) -> list[T
 
 def _measurements(
     connection: Connection, rows: Sequence[Row[Any]], environment: str, kind: str, metric: str
-) -> Iterator[tuple[Row[Any], str, Measurement]]:
+) -> Iterator[tuple[Row[Any], str, TrendPoint]]:
     """Of comparisons of one kind in one environment, each measurement with its row and host."""
     payload, by_id = payload_of(kind), {row.comparison_id: row for row in rows}
     for ids in batches(by_id, 500):
@@ -91,7 +91,7 @@ def _measurements(
                         *(figures[each] for each in ("effect_se", "effect_freedom", "n")),
                     )
                     at = timestamp(used[-1].ended_at)
-                    yield row, host, Measurement(at, speed, figures["flags"], versions)
+                    yield row, host, TrendPoint(at, speed, figures["flags"], versions)
 
 
 def _commits(connection: Connection, attempts: set[int]) -> dict[int, str]:

@@ -1,0 +1,114 @@
+"""The command `history`, on stores with simulated measurements of many days and revisions."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from store.open.engine import connect
+from store.write.submission import NewSweep, submit_sweep
+from sweeps.model.job import Protocol
+from sweeps.model.outcome import Environment
+from tests.orchestrator.commands import in_process
+from tests.store.conftest import a_job, an_outcome, keep
+
+DAY_S = 86_400.0
+TORCH = [
+    Environment(device="cpu", device_name="Imaginary", facts={"torch": version})
+    for version in ("2.14.0", "2.15.0")
+]
+RATES = (0.5, 0.7)
+VISITS = 4
+VISIT_SD = 0.004
+"""By which visits of one day differ besides the noise of their rounds."""
+
+
+def chain(path: Path, seed: int, *, days: int = 10, falls: int | None = None) -> None:
+    """A store with so many measurements of two arms, each at a revision of its own; from day
+    `falls` on the first is 5 % slower, and torch a newer one.
+    """
+    random = np.random.default_rng(seed)
+    engine = connect(str(path))
+    job = a_job(keep_rates=RATES)
+    submit_sweep(engine, NewSweep("nightly", "text", "Does it pay?"), job.comparisons(), [])
+    for day in range(days):
+        fallen = falls is not None and day >= falls
+        for turn in range(VISITS):
+            drawn = np.exp(random.normal(0, VISIT_SD, 2))
+            visit = job.model_copy(update={"round": turn, "protocol": Protocol(passes=VISITS)})
+            outcome = an_outcome(
+                visit,
+                seed=int(random.integers(1 << 30)),
+                ended_at=1_790_000_000.0 + DAY_S * day + 60 * turn,
+                speedups=(1.5 * drawn[0] / (1.05 if fallen else 1.0), 1.2 * drawn[1]),
+                pairs=20,
+                environment=TORCH[fallen],
+            )
+            keep(engine, outcome.model_copy(update={"commit": f"{day:07x}"}))
+    engine.dispose()
+
+
+def history(path: Path, *options: str) -> Any:
+    return in_process("history", "nightly", "--db", str(path), *options, folder=path.parent)
+
+
+def test_a_planted_fall_is_named(tmp_path: Path) -> None:
+    """With its size, its day and what changed there; the other arm has none. `--since` a later day
+    forgives it.
+    """
+    chain(tmp_path / "x.db", 0, falls=6)
+    shown = history(tmp_path / "x.db")
+    assert shown.returncode == 1, shown.stderr
+    assert "2 comparisons, 1 slower" in shown.stdout
+    (line,) = (line for line in shown.stdout.splitlines() if "% slower since" in line)
+    assert "commit 0000005 -> 0000006" in line
+    assert "torch 2.14.0 -> 2.15.0" in line
+    (fallen,) = (
+        trend
+        for trend in json.loads(history(tmp_path / "x.db", "--format", "json").stdout)
+        if trend["changes"]
+    )
+    (change,) = fallen["changes"]
+    assert change["after"] / change["before"] == pytest.approx(1 / 1.05, rel=0.01)
+    assert change["at"] == fallen["measurements"][6]["at"]
+    assert history(tmp_path / "x.db", "--since", change["at"][:10]).returncode == 1
+    assert history(tmp_path / "x.db", "--since", "2027-01-01").returncode == 0
+
+
+@pytest.mark.slow
+def test_twenty_chains(tmp_path: Path) -> None:
+    """Of twenty stores without a change one at most has one; of twenty with a fall at a random day
+    all but one at most name it, at its day.
+    """
+    random = np.random.default_rng(1)
+    alarms, named = 0, 0
+    for number in range(20):
+        steady, falling = (tmp_path / f"{kind}{number}.db" for kind in ("steady", "falling"))
+        chain(steady, 100 + number)
+        alarms += history(steady).returncode != 0
+        day = int(random.integers(2, 9))
+        chain(falling, 200 + number, falls=day)
+        shown = history(falling)
+        named += shown.returncode == 1 and f"-> {day:07x}" in shown.stdout
+    assert alarms <= 1
+    assert named >= 19
+
+
+def test_too_few_measurements_and_wrong_usage(tmp_path: Path) -> None:
+    """Three days decide nothing: exit code 3; an unknown sweep, metric or day is one clear line."""
+    path = tmp_path / "x.db"
+    chain(path, 0, days=3)
+    shown = history(path)
+    assert shown.returncode == 3
+    assert "2 with fewer than 4 measurements" in shown.stdout
+    for options, wrong in (
+        (("--metric", "ttft"), "choose one of latency"),
+        (("--since", "yesterday"), "write 2026-11-23"),
+    ):
+        shown = history(path, *options)
+        assert shown.returncode == 2
+        assert wrong in shown.stderr
+    shown = in_process("history", "other", "--db", str(path), folder=tmp_path)
+    assert (shown.returncode, "no sweep called other" in shown.stderr) == (2, True)
