@@ -20,7 +20,7 @@ from sweeps.text.trends import change_text, time_text
 
 STEADY, SLOWER, UNDECIDED = 0, 1, 3
 """Exit codes: no speed-up fell; one did; there are too few measurements to find a change."""
-MAX_LINES = 12
+MAX_TRENDS = 12
 """Comparisons in the table."""
 
 
@@ -83,11 +83,11 @@ def _lines(name: str, db: str | None, trends: Sequence[Trend]) -> Iterator[str]:
     rows = [(label, str(len(trend.measurements)), *_ends(trend)) for label, trend in named]
     yield ""
     yield from text_table.table_lines(
-        ("comparison", "times", f"first [{INTERVAL}]", f"last [{INTERVAL}]"), rows[:MAX_LINES]
+        ("comparison", "times", f"first [{INTERVAL}]", f"last [{INTERVAL}]"), rows[:MAX_TRENDS]
     )
-    if len(rows) > MAX_LINES:
-        yield f"and {len(rows) - MAX_LINES} more: --format json"
-    for label, trend in changed[:MAX_LINES]:
+    if len(rows) > MAX_TRENDS:
+        yield f"and {len(rows) - MAX_TRENDS} more: --format json"
+    for label, trend in changed[:MAX_TRENDS]:
         yield f"{label}: {change_text(trend.changes[-1])}"
 
 

@@ -132,7 +132,7 @@ def _beyond_of_steps(*sides: Estimates) -> float:
     values, errors = (np.concatenate(each) for each in list(zip(*sides, strict=True))[:2])
     own = errors[1:] ** 2 + errors[:-1] ** 2
     ratio = float(np.median(np.diff(values) ** 2 / own)) / stats.chi2.median(1)
-    return max(0.0, ratio - 1) * float(np.median(own)) / 2
+    return float(max(0.0, ratio - 1) * np.median(own) / 2)
 
 
 def _level(part: Estimates) -> tuple[float, float, float]:

@@ -18,7 +18,7 @@ from store.read.queries import find_sweep
 from store.rows.row_mapping import timestamp
 from store.rows.transactions import batches, reading
 from store.schema.tables import ATTEMPT, COMPARISON, EFFECT, ENVIRONMENT, SWEEP_COMPARISON, named
-from sweeps.analysis.trends import TrendPoint, Trend
+from sweeps.analysis.trends import Trend, TrendPoint
 from sweeps.model.job import Comparison
 from sweeps.stats.pooling import SpeedUp
 
