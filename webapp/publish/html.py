@@ -4,9 +4,11 @@ from elsewhere.
 
 import json
 import math
+import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import partial
+from hashlib import sha256
 from html import escape
 from pathlib import Path
 from string import Template
@@ -58,6 +60,13 @@ def code_block(text: str) -> str:
     return f"<pre tabindex=0>{escape(text)}</pre>"
 
 
+def sweep_address(name: str, file: str = "index.html") -> str:
+    """A file of a sweep, from the root: hosts take no other characters alike."""
+    digest = sha256(name.encode()).hexdigest()[:6]
+    folder = name if re.fullmatch(r"[\w-]{1,80}", name, re.ASCII) else f"sweep-{digest}"
+    return f"sweeps/{folder}/{file}"
+
+
 def point_address(comparison_id: str, environment: str, host: str) -> str:
     """The page of a point from the root, by the alias of its host."""
     return f"points/{comparison_id}-{environment[:6]}-{host.rpartition('-')[2] or 'any'}.html"
@@ -105,8 +114,8 @@ def log_place(value: float, low: float, high: float, length: float) -> float:
     return length * math.log(high / min(max(value, low), high)) / math.log(high / low)
 
 
-def badge(left: str, right: str, color: str) -> str:
+def badge(left: str, right: str) -> str:
     """An SVG of two texts beside each other, such as `topk 0.5 | pays from 36 tokens on`."""
     split, end = (round(6.9 * len(text)) + 14 for text in (left, right))
     places = {"split": split, "start": split + 7, "width": split + end}
-    return fill_template("badge.svg", left=escape(left), right=escape(right), color=color, **places)
+    return fill_template("badge.svg", left=escape(left), right=escape(right), **places)

@@ -37,7 +37,9 @@ def point_page(found: PointEvidence, sweeps: list[str]) -> str:
     given = {name: value for name, value in ran.items() if value is not None}
     about = describe_condition(given | {"device_name": found.device_name, "kind": comparison.kind})
     title = f"{arm_label(comparison.arm)} against {arm_label(comparison.baseline)}"
-    links = " · ".join(f'<a href="../sweeps/{name}/index.html">{name}</a>' for name in sweeps)
+    links = " · ".join(
+        f"<a href=../{html.sweep_address(name)}>{escape(name)}</a>" for name in sweeps
+    )
     failures = [each.failure for each in found.attempts if each.failure is not None]
     facts = {
         "comparison": found.comparison_id,

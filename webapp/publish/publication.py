@@ -114,10 +114,11 @@ def _pages(engine: Any, sweeps: list[PublishedSweep], redaction: Redaction, addr
     points = defaultdict[tuple[Any, ...], list[str]](list)
     for sweep in sweeps:
         yield sweep.address, sweep_page(sweep, queries.view_rows(sweep.name, "failures"))
-        yield f"{sweep.folder}sweep.yaml", sweep.row["text"]
-        yield f"{sweep.folder}environment.json", json.dumps(sweep.environments, indent=1)
-        for path, arm, claim in sweep.badges:
-            yield f"{sweep.folder}{path}", html.badge(arm, claim, "#1a70b8")
+        own = {path: html.badge(arm, claim) for path, arm, claim in sweep.badges}
+        own["sweep.yaml"] = sweep.row["text"]
+        own["environment.json"] = json.dumps(sweep.environments, indent=1)
+        for file, content in own.items():
+            yield html.sweep_address(sweep.name, file), content
         keys = queries.view_rows(sweep.name, "effect")[list(POINT_KEY)].drop_duplicates()
         for point in keys.itertuples(index=False, name=None):
             points[point].append(sweep.name)

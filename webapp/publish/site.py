@@ -7,19 +7,25 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from webapp.publish import html
-from webapp.publish.sweep_page import PublishedSweep, thumbnail
+from webapp.publish.sweep_page import PublishedSweep
+from webapp.widgets.answers import overviews
+from webapp.widgets.arm_table import overview_image
 
+SIZE = (360, 90)
+"""Pixels of curves in small."""
 QUESTION = "From where on does an optimisation that saves FLOPs also save time?"
 
 
 def home_page(sweeps: Iterable[PublishedSweep]) -> str:
     """Every sweep with its curves in small, the answer, age and environment."""
-    cards = []
-    for sweep in sweeps:
+    listed, cards = list(sweeps), []
+    known = overviews(tuple(sweep.name for sweep in listed))
+    for sweep in listed:
+        image = overview_image(known[sweep.name], SIZE) if sweep.name in known else ""
         devices = dict.fromkeys(f"{row['device_name']} {row['host']}" for row in sweep.environments)
         cards.append(
-            f"<article class=card><p class=soft>{sweep.name}</p><h2><a href={sweep.address}>"
-            f"{escape(sweep.answer)}</a></h2>{thumbnail(sweep.panels)}<p>"
+            f"<article class=card><p class=soft>{escape(sweep.name)}</p><h2><a"
+            f" href={sweep.address}>{escape(sweep.answer)}</a></h2>{image}<p>"
             f"{escape(sweep.row['question'])}</p><p class=soft>{escape(', '.join(devices))} ·"
             f" {html.moment(sweep.measured_at)} · {sweep.row['measured']} comparisons</p></article>"
         )

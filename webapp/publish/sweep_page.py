@@ -4,7 +4,7 @@ environment and sweep file.
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any, NamedTuple
 
@@ -29,8 +29,6 @@ from webapp.widgets.arm_table import arm_table_html
 
 MAX_COLUMNS = 8
 """Arms beside each other in the overview."""
-THUMB = (360, 90)
-"""Pixels of the curves in small."""
 
 
 class PublishedPanel(NamedTuple):
@@ -74,12 +72,8 @@ class PublishedSweep(NamedTuple):
     """Rows of `provenance_rows` with `facts` as mappings."""
 
     @property
-    def folder(self) -> str:
-        return f"sweeps/{self.name}/"
-
-    @property
     def address(self) -> str:
-        return f"{self.folder}index.html"
+        return html.sweep_address(self.name)
 
     @property
     def measured_at(self) -> float:
@@ -93,7 +87,7 @@ class PublishedSweep(NamedTuple):
         claims = [claim for panel in self.panels for claim in panel.known.curves.values()]
         pays = Counter(claim.label for claim in claims if claim.for_use and claim.merit[0])
         if not pays:
-            return f"{len(self.panels)} conditions: {self.panels[0].answer}"
+            return f"{self.names[0]}: {self.panels[0].answer}"
         arm, number = pays.most_common(1)[0]
         return f"{arm} pays in at least a part of {number} of {len(self.panels)} conditions"
 
@@ -144,19 +138,23 @@ def _of_metric(
         own = panel.points if saved else timed.loc[panel.points.index]
         # each chart has the extent of its own points; of one size the first says all
         shown = [axis] if saved or panel.single(axis) else beside
-        infos = [info for each in shown for info in _infos(own, break_evens, each, styles)]
+        infos = [info for each in shown for info in _infos(own, break_evens, each, styles, by)]
         condition = panels.condition_words(panel, axis, hosts)
         known = answers.answers_of_panel(panel, axis)
         yield PublishedPanel(known, condition, infos, styles, quality)
 
 
 def _infos(
-    points: pd.DataFrame, break_evens: pd.DataFrame, axis: Axis, styles: Mapping[str, ArmStyle]
+    points: pd.DataFrame,
+    break_evens: pd.DataFrame,
+    axis: Axis,
+    styles: Mapping[str, ArmStyle],
+    by: Sequence[str],
 ) -> list[PanelInfo]:
     """The chart of a panel along an axis; none where a flag hides every point."""
     along = curves_along(points, break_evens, axis)
     try:
-        return list(panels.panel_infos(*along, axis, styles=styles, by=RUNTIME))
+        return list(panels.panel_infos(*along, axis, styles=styles, by=by))
     except ValueError:
         return []
 
@@ -199,12 +197,12 @@ def _overview(sweep: PublishedSweep) -> str:
     few, rows = len(arms) <= MAX_COLUMNS, []
     for number, (panel, name) in enumerate(zip(sweep.panels, sweep.names, strict=True)):
         cells = panel.claims
-        if panel.known.axis == "tokens":
+        if panel.known.curves and panel.known.axis == "tokens":
             cells |= {arm: break_even_cell(own).text for arm, own in panel.known.rows.items()}
         link = f"<a href=#panel-{number}>{escape(name)}</a>"
         rows.append([link, *([cells.get(arm, "–") for arm in arms] if few else [panel.answer])])
     heads = ["condition", *(arms if few else ["answer"])]
-    words = "From how many tokens on each arm pays; conditions follow below."
+    words = "What each arm gains, or from how many tokens on it pays; conditions follow below."
     return f"<p class=soft>{words}</p>{html.text_table(heads, rows, raw=0)}"
 
 
@@ -227,22 +225,3 @@ def _panel(panel: PublishedPanel, sweep: str) -> Iterator[str]:
     yield f"</div>{arm_table_html(rows, x_span(places, known.axis), at, along)}"
     yield html.fold("How to read this", f"<p>{'<br>'.join(notes)}</p>")
     yield html.fold("Points as a table", "<div class=points></div>")
-
-
-def thumbnail(panels_shown: Sequence[PublishedPanel]) -> str:
-    """The curves of the first panel in small, the best arms in colour."""
-    infos = [panel.infos[0] for panel in panels_shown if panel.infos and not panel.infos[0].single]
-    if not infos:
-        return ""
-    info, (width, height) = infos[0], THUMB
-    across, up = info.spans
-    marks = [f'<path class=rule d="M0 {html.log_place(1, *up, height):.1f}H{width}"/>']
-    for arm in info.coloured:
-        own = info.panel.points.query("arm == @arm").sort_values("x")
-        places = [
-            f"{width - html.log_place(x, *across, width):.1f} {html.log_place(y, *up, height):.1f}"
-            for x, y in zip(own["x"], own["speedup"], strict=True)
-        ]
-        look = f'stroke="{info.styles[arm].color}" stroke-width="2"'
-        marks.append(f'<path d="M{"L".join(places)}" fill="none" {look}/>')
-    return html.drawing(width, height, marks, "Speed-up along the sizes")
