@@ -11,7 +11,7 @@ from webapp.publish.sweep_page import PublishedSweep
 from webapp.widgets.answers import overviews
 from webapp.widgets.arm_table import overview_image
 
-SIZE = (360, 90)
+CARD_CURVES = (360, 90)
 """Pixels of curves in small."""
 QUESTION = "From where on does an optimisation that saves FLOPs also save time?"
 
@@ -21,7 +21,7 @@ def home_page(sweeps: Iterable[PublishedSweep]) -> str:
     listed, cards = list(sweeps), []
     known = overviews(tuple(sweep.name for sweep in listed))
     for sweep in listed:
-        image = overview_image(known[sweep.name], SIZE) if sweep.name in known else ""
+        image = overview_image(known[sweep.name], CARD_CURVES) if sweep.name in known else ""
         devices = dict.fromkeys(f"{row['device_name']} {row['host']}" for row in sweep.environments)
         cards.append(
             f"<article class=card><p class=soft>{escape(sweep.name)}</p><h2><a"
