@@ -52,12 +52,12 @@ class PublishedPanel(NamedTuple):
     @property
     def claims(self) -> dict[str, str]:
         """The break-even of each arm, or its speed-up where there is one size."""
-        rows = self.known.rows
+        known = self.known
         return {
-            arm: texts.typeset(break_even_headline(rows[arm], self.unit))
-            if rows.get(arm)
-            else texts.single_point(own[-1])
-            for arm, own in self.known.points.items()
+            arm: texts.typeset(break_even_headline(known.rows.get(arm, []), self.unit))
+            if known.curves
+            else texts.speed_numbers(own[-1])
+            for arm, own in known.points.items()
         }
 
 
