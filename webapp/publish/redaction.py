@@ -11,8 +11,11 @@ from typing import Any
 
 import pandas as pd
 
+LINE = r"(?<=\\[nrt])"
+"""A line that begins as `\\n` of JSON."""
 PATH = re.compile(
-    r"(?<![\w.<>/~*@-])(?:file://)?(?:(?:/[\w.@+~-]+){2,}/?|~(?:/[\w.@+~-]+)+/?|[A-Za-z]:\\[^\s\"'<>|]+)"
+    rf"(?:(?<![\w.</~*@-])|{LINE})(?:file://)?"
+    r"(?:(?:/[\w.@+~-]+){2,}/?|~(?:/[\w.@+~-]+)+/?|[A-Za-z]:\\[^\s\"'<>|]+)"
 )
 """An absolute path of two names or more, one that begins at a home, or one of Windows."""
 SERIAL = re.compile(r"\b(?:GPU|MIG)-[0-9a-f]{8}-[0-9a-f-]{27,}")
@@ -33,7 +36,7 @@ class Redaction:
         self._names = people | short | names
         ordered = sorted(filter(None, self._names), key=len, reverse=True)
         listed = "|".join(map(re.escape, ordered)) or r"(?!)"
-        self._words = re.compile(rf"(?<!\w)(?:{listed})(?!\w)")
+        self._words = re.compile(rf"(?:(?<!\w)|{LINE})(?:{listed})(?!\w)")
 
     def clean(self, value: Any) -> Any:
         """The value without them: a text, a frame, or a tree of mappings and lists of JSON."""

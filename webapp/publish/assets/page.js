@@ -48,7 +48,7 @@ function tables() {
     const rows = sets.find((set) => set.length && set[0].href) ?? [];
     const names = Object.keys(COLUMNS).filter((name) => rows.some((row) => row[name] !== null && row[name] !== ""
       && row[name] !== undefined));
-    place.className = "scroll";
+    place.className = "points-table scroll";
     place.tabIndex = 0;
     const table = place.appendChild(document.createElement("table"));
     const head = table.createTHead().insertRow(), body = table.createTBody();

@@ -1,0 +1,193 @@
+"""The published folder in a real browser without a network: from disk and from Python's web server,
+in both themes, by keyboard, with hostile names.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
+
+from tests.webapp.hostile import REMOTE, hostile_store
+from tests.webapp.publishing import file_server, published
+from tests.webapp.served import WAIT_MS, Watch
+
+FITS = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+GROUND = "getComputedStyle(document.body).backgroundColor"
+DRAWN = "figure.chart svg.marks"
+POINTS = f"{DRAWN} path[aria-label='Open the evidence of this point']"
+ROWS = "#out tbody tr"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, filled: str) -> Path:
+    root = tmp_path_factory.mktemp("browsed") / "site"
+    published(root, filled)
+    return root
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[str]:
+    with file_server(folder) as address:
+        yield address
+
+
+def offline(browser: Browser, address: str, **options: object) -> BrowserContext:
+    """A context from which nothing but `address` can be reached."""
+    context = browser.new_context(**options)  # type: ignore[arg-type]
+
+    def only_there(route: Route) -> None:
+        if route.request.url.startswith((address, "data:", "blob:")):
+            route.continue_()
+        else:
+            route.abort()
+
+    context.route("**/*", only_there)
+    # without a network; a server on this machine would be cut off too
+    context.set_offline(address.startswith("file:"))
+    return context
+
+
+def healthy(page: Page, watch: Watch) -> None:
+    page.wait_for_function(FITS, timeout=WAIT_MS)
+    assert (watch.foreign, watch.errors) == ([], [])
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("place", ["disk", "server"])
+def test_every_kind_of_page(
+    browser: Browser, folder: Path, server: str, place: str, scheme: str
+) -> None:
+    """Opens with its charts in the theme requested, is no wider than the window, and requests
+    nothing elsewhere.
+    """
+    address = folder.as_uri() if place == "disk" else server
+    point = next((folder / "points").iterdir()).name
+    context = offline(browser, address, color_scheme=scheme, viewport={"width": 800, "height": 900})
+    for path, text, charts in (
+        ("index.html", "topk keep_rate=0.5 pays from 36 tokens on", 0),
+        ("sweeps/quickstart/index.html", "topk keep_rate=0.5 pays from 36 tokens on", 2),
+        ("sweeps/batches/index.html", "of 2 conditions", 4),
+        (f"points/{point}", "What would show that it is noise", 0),
+        ("query.html", "Query all results in SQL", 0),
+    ):
+        page = context.new_page()
+        watch = Watch(page, address)
+        page.goto(f"{address}/{path}")
+        expect(page.get_by_text(text).first).to_be_visible(timeout=WAIT_MS)
+        expect(page.locator(DRAWN)).to_have_count(charts, timeout=WAIT_MS)
+        for width in (800, 1440):
+            page.set_viewport_size({"width": width, "height": 900})
+            healthy(page, watch)
+        red = int(page.evaluate(GROUND).removeprefix("rgb(").split(",")[0])
+        assert (red > 200) == (scheme == "light")
+        page.close()
+    context.close()
+
+
+def test_the_answer_is_on_the_first_screen(browser: Browser, folder: Path) -> None:
+    """The headline, both charts and the first arm of the table lie within 900 pixels."""
+    context = offline(browser, folder.as_uri(), viewport={"width": 1440, "height": 900})
+    page = context.new_page()
+    page.goto(f"{folder.as_uri()}/sweeps/quickstart/index.html")
+    for wanted in (
+        page.locator("h2").first,
+        page.locator(DRAWN).last,
+        page.locator("tbody tr").first,
+    ):
+        wanted.wait_for(timeout=WAIT_MS)
+        box = wanted.bounding_box()
+        assert box is not None
+        assert box["y"] + box["height"] <= 900
+    assert page.locator(DRAWN).first.bounding_box()["y"] < 450  # type: ignore[index]
+    context.close()
+
+
+def test_points_lead_to_their_evidence(browser: Browser, folder: Path) -> None:
+    """By the pointer in a chart and back, by keyboard in the table of its points."""
+    context = offline(browser, folder.as_uri(), viewport={"width": 1440, "height": 900})
+    page = context.new_page()
+    start = f"{folder.as_uri()}/sweeps/quickstart/index.html"
+    page.goto(start)
+    expect(page.locator(DRAWN)).to_have_count(2, timeout=WAIT_MS)
+    page.locator(POINTS).nth(3).click(force=True)
+    expect(page.get_by_text("What would show that it is noise")).to_be_visible(timeout=WAIT_MS)
+    assert "/points/" in page.url
+    page.go_back()
+    assert page.url == start
+    page.get_by_text("Points as a table").focus()
+    page.keyboard.press("Enter")
+    link = page.locator(".points-table a").first
+    expect(link).to_be_visible(timeout=WAIT_MS)
+    assert page.locator(".points-table tbody tr").count() == 34  # one failed, five are flagged
+    link.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("How it was measured")).to_be_visible(timeout=WAIT_MS)
+    context.close()
+
+
+def test_sql_in_the_browser(browser: Browser, server: str) -> None:
+    """The example, an own query, one with an error; all of it without a request elsewhere."""
+    context = offline(browser, server)
+    page = context.new_page()
+    watch = Watch(page, server)
+    page.goto(f"{server}/query.html")
+    expect(page.locator(ROWS).first).to_be_visible(timeout=WAIT_MS)
+    expect(page.locator("#needs-server")).to_be_hidden()
+    page.locator("#sql").fill("SELECT count(*) AS n FROM speedup WHERE method = 'topk'")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator(ROWS)).to_have_text(["46"])
+    page.locator("#sql").fill("SELECT absent FROM speedup")
+    page.get_by_role("button", name="Run").click()
+    expect(page.locator("#out")).to_contain_text("no such column: absent")
+    page.get_by_label("Example").select_option(label="Tables and columns")
+    expect(page.locator(ROWS)).to_have_count(15)
+    healthy(page, watch)
+    context.close()
+
+
+def test_sql_from_disk_says_what_it_needs(browser: Browser, folder: Path) -> None:
+    """A web server, and which."""
+    context = offline(browser, folder.as_uri())
+    page = context.new_page()
+    watch = Watch(page, folder.as_uri())
+    page.goto(f"{folder.as_uri()}/query.html")
+    expect(page.locator("#needs-server")).to_contain_text("python -m http.server")
+    healthy(page, watch)
+    context.close()
+
+
+def test_charts_without_their_script_say_so(browser: Browser, tmp_path: Path, filled: str) -> None:
+    """Where `assets/vega.js` is left out; the points are in the table."""
+    published(tmp_path, filled, "quickstart")
+    (tmp_path / "assets/vega.js").unlink()
+    page = browser.new_page()
+    page.goto(f"{tmp_path.as_uri()}/sweeps/quickstart/index.html")
+    expect(page.locator("figure.chart").first).to_contain_text("needs assets/vega.js")
+    page.get_by_text("Points as a table").click()
+    expect(page.locator(".points-table a").first).to_be_visible()
+    page.close()
+
+
+def test_hostile_names_are_text(browser: Browser, tmp_path: Path) -> None:
+    """No request elsewhere, no element made of a name, no script run."""
+    root = tmp_path / "site"
+    published(root, hostile_store(str(tmp_path / "hostile.db")))
+    with file_server(root) as address:
+        context = offline(browser, address, viewport={"width": 800, "height": 900})
+        pages = [
+            *root.glob("*.html"),
+            *root.glob("sweeps/*/*.html"),
+            *list(root.glob("points/*"))[:2],
+        ]
+        assert len(pages) == 5
+        for path in pages:
+            page = context.new_page()
+            watch = Watch(page, address)
+            page.goto(f"{address}/{path.relative_to(root).as_posix()}")
+            page.wait_for_load_state("networkidle")
+            healthy(page, watch)
+            assert page.evaluate("window.harmed") is None
+            assert page.locator(f"[src*='{REMOTE}'], [href*='{REMOTE}']").count() == 0
+            page.close()
+        context.close()
