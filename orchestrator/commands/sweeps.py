@@ -26,13 +26,19 @@ def report(
         bool, typer.Option("--detail", help="All points, cost models, memory, audit, flags.")
     ] = False,
     reasons: Annotated[bool, typer.Option("--why", help="Where the time goes, too.")] = False,
+    columns: Annotated[
+        str, typer.Option(help="Of LaTeX tables, such as method,tokens,speed-up,verdict.")
+    ] = "",
 ) -> None:
     """Print the report of a sweep."""
     from orchestrator.report.data import load_report
     from orchestrator.report.render import write_report
     from orchestrator.text_table import output
 
-    write_report(load_report(db, name), form, output(), db, detail=detail, reasons=reasons)
+    names = list(filter(None, columns.split(",")))
+    write_report(
+        load_report(db, name), form, output(), db, detail=detail, reasons=reasons, columns=names
+    )
 
 
 def status(

@@ -181,25 +181,27 @@ def write_report(
     *,
     detail: bool = False,
     reasons: bool = False,
+    columns: Sequence[str] = (),
 ) -> None:
     """Print the report in the requested format: `table` for people, the others for files and
     programs.
 
     `db` is the store, of which the charts of `html` are drawn; `detail` and `reasons` are those of
-    `render_table`.
+    `render_table`, `columns` those of the tables of `latex`.
     """
     if form == "table":
         console.print(render_table(report, detail=detail, reasons=reasons))
     elif form == "html":
         charts = html_page.draw_charts(report, db)
         console.file.write(html_page.render_html(report, list(sections(report)), charts))
+    elif form == "latex":
+        console.file.write(latex_table.render_latex(report, columns))
     else:
         console.file.write(RENDERERS[form](report))
 
 
 RENDERERS: Mapping[ReportFormat, Callable[[Report], str]] = {
     "markdown": render_markdown,
-    "latex": latex_table.render_latex,
     "json": render_json,
     "csv": render_csv,
 }

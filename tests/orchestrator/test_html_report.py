@@ -2,6 +2,8 @@
 
 import dataclasses
 import re
+import shutil
+import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, Literal
@@ -12,7 +14,7 @@ from playwright.sync_api import Browser
 
 from orchestrator.report.data import Report, load_report
 from orchestrator.report.html_page import ReportChart, draw_charts, render_html
-from orchestrator.report.latex_table import escape_latex, render_latex
+from orchestrator.report.latex_table import PACKAGES, escape_latex, render_latex
 from orchestrator.report.render import sections
 from tests.orchestrator.commands import ROOT, breakeven
 
@@ -194,13 +196,19 @@ def check_latex(text: str) -> None:
         else:
             assert stack.pop() == name
     assert stack == []
-    assert not re.findall(r"[#^~<>]|(?<![A-Za-z])_", re.sub(r"\\(label)\{[^}]*\}", "", bare))
+    assert not re.findall(r"[#^~<>]|(?<![A-Za-z])_", re.sub(r"\\label\{[^}]*\}|>(?=\{)", "", bare))
     assert "%" not in bare
-    assert re.sub(r"\$\\(rightarrow|times|pm)\$", "", bare).count("$") == 0
-    for table in re.findall(r"\\begin\{tabular\}\{([lr]+)\}(.*?)\\end\{tabular\}", body, re.DOTALL):
-        columns, rows = table
+    assert re.sub(r"\$(\{\})?\\(rightarrow|times|pm)(\{\})?\$", "", bare).count("$") == 0
+    tables = re.findall(
+        r"\\begin\{tabularx\}\{\\linewidth\}\{(.*)\}\n(.*?)\\end\{tabularx\}", body, re.DOTALL
+    )
+    assert len(tables) == body.count(r"\begin{tabularx}") > 0
+    for form, rows in tables:
+        columns = re.sub(r"@\{\$\{\}\\rightarrow\{\}\$\}|>\{\S*?\}|\[\S*?\]", "", form)
+        assert set(columns) <= set("XSlr")
         for row in re.findall(r"^(.*) \\\\$", rows, re.MULTILINE):
-            assert len(re.findall(r"(?<!\\)&", row)) == len(columns) - 1
+            spanned = sum(int(each) - 1 for each in re.findall(r"\\multicolumn\{(\d)\}", row))
+            assert len(re.findall(r"(?<!\\)&", row)) + spanned == len(columns) - 1
     commands = set(re.findall(r"\\([A-Za-z]+)", body))
     known = {
         "paragraph",
@@ -213,6 +221,12 @@ def check_latex(text: str) -> None:
         "toprule",
         "midrule",
         "bottomrule",
+        "setlength",
+        "tabcolsep",
+        "linewidth",
+        "raggedright",
+        "arraybackslash",
+        "multicolumn",
     }
     assert commands <= known | {"rightarrow", "times", "pm"} | {f"text{name}" for name in TEXT}
 
@@ -235,11 +249,51 @@ def test_latex_has_a_table_and_states_the_method(stored: Path) -> None:
         "leaving out one visit at a time",
         r"\toprule",
         r"topk keep\_rate=0.5",
-        r" $\rightarrow$ ",
-        "MACs promise",
+        r"@{${}\rightarrow{}$}S[table-format=",
+        r"\multicolumn{2}{c}{speed-up [99.5 \%]}",
     ):
         assert part in text
-    assert text.count(r"\begin{tabular}") == 1
+    assert text.count(r"\begin{tabularx}") == 1
+
+
+def test_columns_of_latex_are_chosen(stored: Path) -> None:
+    """In the order given; few of them fit one of two columns of a page, and one that no table has
+    is refused with those there are.
+    """
+    asked = ("report", "quickstart", "--format", "latex", "--columns")
+    text = breakeven(*asked, "verdict,method,speed-up", folder=stored).stdout
+    check_latex(text)
+    assert r"verdict & method & \multicolumn{2}{c}{speed-up" in text
+    assert r"\begin{table}" in text
+    assert r"\begin{table*}" in breakeven(*asked[:-1], folder=stored).stdout
+    wrong = breakeven(*asked, "method,speed", folder=stored)
+    assert wrong.returncode == 2
+    assert "no table has a column 'speed'; choose from method, tokens" in wrong.stderr
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="LaTeX is not installed")
+@pytest.mark.parametrize("form", ["10pt", "twocolumn"])
+@pytest.mark.parametrize("columns", ["", "method,tokens,speed-up,verdict"])
+def test_tables_fit_a_page(report: Report, tmp_path: Path, form: str, columns: str) -> None:
+    """Compiled without an error or an overfull box, in one column and in two, with names that were
+    meant to break it.
+    """
+    names = [name for name in columns.split(",") if name]
+    pages = [render_latex(found, names) for found in (report, hostile(report))]
+    (tmp_path / "page.tex").write_text(
+        rf"\documentclass[{form}]{{article}}\usepackage[margin=0.75in]{{geometry}}{PACKAGES}"
+        rf"\begin{{document}}{chr(10).join(pages)}\end{{document}}"
+    )
+    done = subprocess.run(
+        ["pdflatex", "-interaction=nonstopmode", "-no-shell-escape", "page.tex"],
+        cwd=tmp_path,
+        capture_output=True,
+        check=False,
+        timeout=120,
+    )
+    log = done.stdout.decode(errors="replace")
+    assert done.returncode == 0, log[-2000:]
+    assert re.findall("Overfull.*", log) == []
 
 
 def test_hostile_names_are_printed_in_latex(report: Report) -> None:
