@@ -13,6 +13,7 @@ from sweeps.analysis.waterfall import TimeStep
 from sweeps.model.condition import Device
 from sweeps.model.profile import Peaks
 from sweeps.text.explanation import step_label
+from webapp.charts.pareto import placed_texts
 from webapp.charts.points import (
     BLUE,
     GREY,
@@ -47,6 +48,8 @@ NAME_LETTERS = 44
 """Characters of a name beside its bar; hover text and table have all of it."""
 STEPS_OF_LINE = 64
 """Of a line, between the first and the last point."""
+ROOF_HEIGHT = 360
+"""Pixels."""
 ROOF_ROOM = 2.0
 """Factor of room beside the points under a roof."""
 
@@ -233,15 +236,12 @@ def roofline_info(
     at = pd.Series([across.low, ridge, across.high])
     roof = pd.DataFrame({"intensity": at, "gflops": (at * peaks.gb_per_s).clip(upper=peaks.gflops)})
     floor = min(known["gflops"].min(), roof["gflops"].min()) / ROOF_ROOM
-    up = Extent(floor, ROOF_ROOM * peaks.gflops)
-    # names of neighbours stand above and below their points in turn
-    ordered = known.sort_values(["gflops", "intensity"])[["intensity", "gflops", "text"]]
-    beside = {"align": "left", "dx": 8, "limit": 260}
-    texts = [
-        Extra(own, beside | {"dy": dy})
-        for own, dy in ((ordered.iloc[::2], 10), (ordered.iloc[1::2], -8))
-        if len(own)
-    ]
+    up = Extent(floor, ROOF_ROOM * max(peaks.gflops, known["gflops"].max()))
+    axes = (
+        Measure("intensity", "Operations per byte moved", "", "log", span=across),
+        Measure("gflops", "GFLOP/s while the device works", "", "log", span=up),
+    )
+    texts = list(placed_texts(known, axes, ROOF_HEIGHT))
     middle = (across.low * ridge) ** 0.5
     for intensity, gflops, text, look in (
         (
@@ -264,8 +264,9 @@ def roofline_info(
     shapes = {"baseline": "square", "arm": "circle", "other arm": "diamond"}
     return PointsInfo(
         rows=known,
-        x=Measure("intensity", "Operations per byte moved", "", "log", span=across),
-        y=Measure("gflops", "GFLOP/s while the device works", "", "log", span=up),
+        x=axes[0],
+        y=axes[1],
+        height=ROOF_HEIGHT,
         color="side",
         colors={name: colors[name] for name in sides},
         shape="side",

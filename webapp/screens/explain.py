@@ -224,10 +224,11 @@ def with_promises(points: pd.DataFrame) -> pd.DataFrame:
 
 
 def first_size(rows: Sequence[PointRow], profiled_ids: Collection[str | None]) -> PointRow:
-    """The largest size at which an arm is not shown to pay, of those that were profiled if any was;
-    where it always pays, the largest.
+    """The largest size at which an arm is not shown to pay, of those with enough pairs, and of
+    those that were profiled, if there are any; where it always pays, the largest.
     """
-    known = [row for row in rows if row.condition_id in profiled_ids] or rows
+    known = [row for row in rows if row.verdict not in texts.UNDECIDED] or list(rows)
+    known = [row for row in known if row.condition_id in profiled_ids] or known
     failing = [row for row in known if texts.speed(row).finding not in GAINS]
     return (failing or known)[-1]
 

@@ -172,7 +172,7 @@ def _show_promise(scope: Scope) -> None:
     several = right["runtime"].nunique() > 1
     shares, roles = {}, {}
     for (method, runtime), own in right.groupby(["method", "runtime"]):
-        name = f"{method}, {runtime}" if several else str(method)
+        name = f"{method} {runtime}" if several else str(method)
         shares[name], roles[name] = realised_of(own["realised_share"]), purpose(str(method))
     for_use = {name: share for name, share in shares.items() if roles[name] == "optimisation"}
     plain.headline(texts.typeset(realised_headline(for_use or shares)))
