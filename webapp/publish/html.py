@@ -24,6 +24,9 @@ TEMPLATES = ("page.html", "query.html", "card.md", "badge.svg")
 """Files of `ASSETS` that pages are made from; the others are published as they are."""
 
 
+SAID: dict[object, str] = {True: "yes", False: "no", None: ""}
+
+
 def fill_template(name: str, **values: object) -> str:
     """One of `TEMPLATES` with these values, which are HTML."""
     return Template((ASSETS / name).read_text(encoding="utf-8")).substitute(values)
@@ -34,17 +37,19 @@ def page(title: str, body: Iterable[str], up: str = "") -> str:
     return fill_template("page.html", title=escape(title), body="\n".join(body), up=up)
 
 
-def text_table(heads: Sequence[str], rows: Iterable[Sequence[str]], raw: int = -1) -> str:
+def text_table(heads: Sequence[str], rows: Iterable[Sequence[object]], raw: int = -1) -> str:
     """A table of texts; the cells of column `raw` are HTML. Empty without rows."""
     lines = [
-        "".join(f"<td>{cell if at == raw else escape(cell)}</td>" for at, cell in enumerate(row))
+        "".join(
+            f"<td>{cell if at == raw else escape(str(SAID.get(cell, cell)))}"
+            for at, cell in enumerate(row)
+        )
         for row in rows
     ]
-    named = "".join(f"<th scope=col>{escape(head)}</th>" for head in heads)
+    named = "".join(f"<th scope=col>{escape(head)}" for head in heads)
     return (
         "<div class=scroll tabindex=0 role=region aria-label=Table><table>"
-        f"<thead><tr>{named}</tr></thead><tbody><tr>{'</tr><tr>'.join(lines)}</tr></tbody></table>"
-        "</div>"
+        f"<thead><tr>{named}<tbody><tr>{'<tr>'.join(lines)}</table></div>"
         if lines
         else ""
     )
@@ -79,8 +84,14 @@ def chart(drawn: Any, description: str) -> str:
     omit_empty_rows(drawn)
     with alt.data_transformers.enable("default", max_rows=None):
         spec = drawn.to_dict(validate=False)
-    for row in (row for rows in spec["datasets"].values() for row in rows if "href" in row):
-        row["href"] = f"../../{point_address(*map(row.get, POINT_KEY))}"
+    for rows in spec["datasets"].values():
+        for row in rows:
+            if "href" in row:
+                row["href"] = f"../../{point_address(*map(row.get, POINT_KEY))}"
+            # numbers as exact as they are drawn, and none that is missing
+            known = {key: cell for key, cell in row.items() if cell is not None and cell != ""}
+            row.clear()
+            row |= {k: float(f"{v:.6g}") if isinstance(v, float) else v for k, v in known.items()}
     # a name in the data cannot end the script
     text = json.dumps(spec, separators=(",", ":")).replace("<", "\\u003c")
     return (

@@ -2,7 +2,6 @@
 measured.
 """
 
-import json
 from collections.abc import Iterator
 from html import escape
 from math import inf
@@ -25,9 +24,12 @@ OF_MONITORS = "Readings of the machine"
 """The check that readings make, which are not published."""
 WIDTH, HEIGHT, LEFT = 900, 250, 54
 """Pixels of the drawing of pairs, and of the room for its ticks."""
-DOUBT = {True: "a doubt", False: "–"}
-HOLDS = {True: "holds", False: "violated", None: ""}
-ROW = ("", "", "")
+EFFECTS = ("metric", "baseline", "arm", "effect", "pairs or items", "verdict")
+ATTEMPTS = ("attempt", "when", "used", "requested", "flags")
+FAILURES = ("failure", "message")
+CHECKS = ("check", "finding", "a doubt")
+RULE = ("step", "how", "value")
+COUNTS = ("count", "both sides", "holds")
 
 
 def point_page(found: PointEvidence, sweeps: list[str]) -> str:
@@ -40,29 +42,16 @@ def point_page(found: PointEvidence, sweeps: list[str]) -> str:
     links = " · ".join(
         f"<a href=../{html.sweep_address(name)}>{escape(name)}</a>" for name in sweeps
     )
+    ids = f"comparison {found.comparison_id}, environment {found.place.environment}"
+    effects = html.text_table(EFFECTS, _effects(found))
+    attempts = html.text_table(ATTEMPTS, map(_attempt, found.attempts))
     failures = [each.failure for each in found.attempts if each.failure is not None]
-    facts = {
-        "comparison": found.comparison_id,
-        "question": found.question_id,
-        "environment": found.place.environment,
-        "machine": found.place.host,
-        "device": found.device_name,
-        **found.facts,
-    }
-    effects = html.text_table(
-        ["metric", "baseline", "arm", "effect", "n", "verdict"], _effects(found)
-    )
-    attempts = html.text_table(
-        ["attempt", "when", "used", "requested", "flags"], map(_attempt, found.attempts)
-    )
-    failed = html.text_table(
-        ["failure", "message"], ((each.reason, each.message) for each in failures)
-    )
+    failed = html.text_table(FAILURES, ((each.reason, each.message) for each in failures))
     body = [
-        f"<p class=soft>{links}</p><h1>{escape(title)}, {escape(about)}</h1>",
+        f"<p class=soft>{links} · {ids} · {found.place.host}</p>",
+        f"<h1>{escape(title)}, {escape(about)}</h1>",
         *("".join(_timed(found, each)) for each in timed),
         f"<h3>All effects</h3>{effects}<h3>How it was measured</h3>{attempts}{failed}",
-        html.fold("Environment and identities", html.code_block(json.dumps(facts, indent=1))),
     ]
     return html.page(title, body, "../")
 
@@ -77,20 +66,12 @@ def _timed(found: PointEvidence, timed: TimedPairs) -> Iterator[str]:
     passed = [f"<li>✓ {each.check}</li>" for each in checks if not each.noise]
     rests = f"{timed.metric.label}, {speedup.pairs:,} pairs in {visits} visits"
     words = f"{texts.capitalised(rests)}. {noise_in_words(checks)}"
-    noise = html.text_table(
-        ROW, ((each.check, each.statement, DOUBT[each.noise]) for each in checks)
-    )
-    rule = html.text_table(
-        ROW, ((each.what, each.value, each.how) for each in evidence_checks.worked_rule(timed))
-    )
-    counts = evidence_checks.count_checks(found, timed)
-    agree = html.text_table(
-        ROW, ((each.what, each.statement, HOLDS[each.holds]) for each in counts)
-    )
+    rule = html.text_table(RULE, evidence_checks.worked_rule(timed))
+    counts = html.text_table(COUNTS, evidence_checks.count_checks(found, timed))
     yield f"<h2>{timed.verdict}: {speedup.value:.3f}×{ends}</h2><p class=soft>{escape(words)}</p>"
     yield f"<ul class=chips>{''.join(doubts + passed)}</ul>{_pairs(timed)}"
-    yield f"<h3>What would show that it is noise</h3>{noise}"
-    yield html.fold("The rule, worked out", rule) + html.fold("Counts that must agree", agree)
+    yield f"<h3>What would show that it is noise</h3>{html.text_table(CHECKS, checks)}"
+    yield html.fold("The rule, worked out", rule) + html.fold("Counts that must agree", counts)
 
 
 def _pairs(timed: TimedPairs) -> str:
@@ -124,7 +105,7 @@ def _pairs(timed: TimedPairs) -> str:
         f"<path class=band d='{band}'/>",
         f"<path class=dots d='{dots}'/>",
     ]
-    svg = html.drawing(WIDTH, HEIGHT, [*marks, line(found.value, "answer")], words)
+    svg = html.drawing(WIDTH, HEIGHT, [*marks, line(found.value, "answer")], "Pairs")
     return f"<figure>{svg}</figure><p class=soft>{words}</p>"
 
 
@@ -150,7 +131,7 @@ def _effects(found: PointEvidence) -> Iterator[list[str]]:
 def _attempt(each: StoredAttempt) -> list[str]:
     asked, spent = each.protocol, duration(each.ended_at - each.started_at)
     return [
-        f"{each.attempt}, {each.source}, commit {each.commit or 'not known'}",
+        f"{each.attempt}, {each.source}, commit {(each.commit or 'not known')[:9]}",
         f"{html.utc(each.started_at)}, {spent}",
         f"{each.pairs or 0} pairs" if each.used else "not used",
         f"{asked.pairs_min} to {asked.pairs_max} pairs, ±{100 * asked.half_width:g} %,"

@@ -1,6 +1,7 @@
 // Draws the charts of a page in its colours and writes how long ago times are. Fetches nothing.
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const specs = new Map();
+const SCRIPT = document.currentScript.src;
 const COLUMNS = { arm: "Arm", image_size: "Image, px", tokens: "Tokens", gmacs_baseline: "GMACs, baseline",
   baseline_ms: "Baseline, ms", arm_ms: "Arm, ms", estimate: "Speed-up", interval: "Interval", word: "Verdict",
   pairs: "Pairs", flags: "Flags" };
@@ -78,10 +79,20 @@ addEventListener("DOMContentLoaded", () => {
   }
   ages();
   tables();
-  draw();
+  if (specs.size) {
+    const script = document.createElement("script");
+    script.src = new URL("vega.js", SCRIPT);
+    script.onload = script.onerror = draw;
+    document.head.append(script);
+  }
   dark.addEventListener("change", draw);
   const server = document.getElementById("needs-server");
   if (!server) return;
   if (location.protocol === "file:") server.hidden = false;
-  else import("./query.js");
+  else {
+    import("./query.js").catch(() => {
+      document.getElementById("out").textContent = "This page needs assets/sqlite3, which is not in this"
+        + " folder; `breakeven publish` writes it.";
+    });
+  }
 });
