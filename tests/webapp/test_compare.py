@@ -81,8 +81,9 @@ def test_the_history_of_a_question(sides: str, opened: Open) -> None:
 def test_an_address_in_vain(sides: str, opened: Open) -> None:
     """Unknown choices are reported, and what is shown instead."""
     text = page_text(opened(sides, PAGE, by="moon", a="x"))
-    assert "compares by moon, of which there are no two here; sweep is shown" in text
-    assert "the first side x, which is not in this store" in text
+    assert "The address has by=moon, which is not known here; sweep is shown." in text
+    assert "The address has a=x, which is not known here; " in text
+    assert "The address has" not in page_text(opened(sides, PAGE, by="environment"))
     assert "no measured answer to question none" in page_text(opened(sides, PAGE, question="none"))
 
 

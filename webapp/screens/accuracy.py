@@ -125,12 +125,13 @@ def states_in_words(found: pd.DataFrame) -> str:
     return ", ".join(words)
 
 
-def _accuracy_front(arms: pd.DataFrame, scope: Scope | str) -> None:
-    """Accuracy lost against speed or work."""
+def _accuracy_front(arms: pd.DataFrame, scope: Scope | str, choices: Any) -> None:
+    """Accuracy lost against speed or work, which is chosen beside the other `choices`."""
     measured = [
         name for name, axis in SPEEDS.items() if axis.column in arms and arms[axis.column].any()
     ]
-    measure = SPEEDS[filters.choose_one("Against", measured, "x")]
+    with choices:
+        measure = SPEEDS[filters.choose_one("Drawn against", measured, "x")]
     first = arms.iloc[0]
     points = beside_unmodified(
         arms,
@@ -205,7 +206,8 @@ def _show() -> None:
         open_states = (state for state in ("queued", "failed") if state in states)
         _explain_absence(next(open_states, "not measured"))
         return
-    with st.container(horizontal=True):
+    choices = st.container(horizontal=True)
+    with choices:
         against = filters.choose_one("Against", dense_first(found), "beside")
         found = found[found["against"] == against]
         ordered = found.sort_values(
@@ -241,7 +243,7 @@ def _show() -> None:
             own = timed.assign(arm_ms=timed["arm_ms"].mask(few))[["quality_pair_id", *columns]]
             own = own.drop_duplicates("quality_pair_id")
             arms = rows.merge(own, how="left", on="quality_pair_id")
-    _accuracy_front(arms, about)
+    _accuracy_front(arms, about, choices)
     if arms is not rows:
         speed_and_quality(timed, quality.spec)
     _figures(rows, about)

@@ -175,24 +175,20 @@ def _choose_sides() -> tuple[By, SideChoice, SideChoice] | None:
         return None
     named = st.query_params.get("by", "")
     by = next((each for each in possible if each == named), possible[0])
-    if named and by != named:
-        plain.sentence(
-            f"The address compares by {named}, of which there are no two here; {by} is shown.",
-            "muted",
+    first, left, right = st.columns([3, 4, 4])
+    with first:
+        word = st.segmented_control(
+            "Compare",
+            [BY_WORDS[each] for each in possible],
+            default=BY_WORDS[by],
+            required=True,
+            key=f"by-{by}-{_switches()}",
         )
-    word = st.segmented_control(
-        "Compare",
-        [BY_WORDS[each] for each in possible],
-        default=BY_WORDS[by],
-        required=True,
-        key=f"by-{by}-{_switches()}",
-    )
     shown = next(each for each in possible if BY_WORDS[each] == word)
     if shown != by:
         _switch({"by": shown})
     requested = {"a", "b"} <= set(st.query_params)
     defaults = _newest_two(by, choices[by]) if requested else _first_two(by, choices[by])
-    left, right = st.columns(2)
     with left:
         a = _choose_side("First side", "a", by, choices[by], defaults[0])
     with right:
@@ -243,10 +239,6 @@ def _choose_side(
     known = {choice.value: choice for choice in choices}
     named = st.query_params.get(key)
     value = named if named in known else default
-    if named is not None and named not in known:
-        plain.sentence(
-            f"The address has the {label.lower()} {named}, which is not in this store.", "muted"
-        )
     drawn = st.selectbox(
         label,
         list(known),
