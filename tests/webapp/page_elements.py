@@ -5,6 +5,7 @@ import re
 from html import unescape
 from typing import Any
 
+import pandas as pd
 from streamlit.testing.v1 import AppTest
 
 
@@ -31,6 +32,26 @@ def cells(app: AppTest) -> dict[str, str]:
     bodies = "".join(element.proto.body for element in app.get("html"))
     found = re.findall(r"<th scope=row>.*?</span> (.*?)</th>.*?<td title=\"(.*?)\">", bodies)
     return {unescape(arm.partition(" <")[0]): unescape(text) for arm, text in found}
+
+
+OPEN_TABLE = {"table-speedup-tokens": "true"}
+"""Of the address of the page Answer: the table below its chart along tokens is open."""
+
+
+def point_tables(app: AppTest) -> list[pd.DataFrame]:
+    """The tables of points that are open below charts, as they are shown."""
+    found = []
+    for element in app.get("html"):
+        if 'aria-label="Points"' in element.proto.body:
+            heads, *rows = [
+                [
+                    unescape(re.sub("<[^>]*>", "", cell))
+                    for cell in re.findall(r"<t[hd].*?</t[hd]>", row)
+                ]
+                for row in re.findall(r"<tr>.*?</tr>", element.proto.body)
+            ]
+            found.append(pd.DataFrame(rows, columns=heads))
+    return found
 
 
 def states(app: AppTest) -> dict[str, str]:

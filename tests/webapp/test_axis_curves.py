@@ -11,7 +11,7 @@ import pytest
 from tests.store.language_fixtures import a_generation, a_generation_job, larosa
 from tests.webapp import stored
 from tests.webapp.conftest import Open
-from tests.webapp.page_elements import charts, page_text
+from tests.webapp.page_elements import OPEN_TABLE, charts, page_text, point_tables
 from tests.webapp.saved_macs import saving
 from tests.webapp.simulated import store_outcomes
 from webapp import queries
@@ -202,13 +202,13 @@ def test_the_page_offers_metrics_and_what_is_saved(opened: Open, url: str) -> No
     """The page offers the metric where there are several, and draws along the MACs saved where it
     can.
     """
-    app = opened(url, sweep="generation", table="true")
+    app = opened(url, sweep="generation", **OPEN_TABLE)
     assert "larosa sparsity=0.5" in page_text(app)
     assert "Speed-up: time per character" in str(charts(app))
-    table = app.dataframe[0].value
-    assert "image_size" not in table.columns
-    assert {"prompt_tokens", "new_tokens"} <= set(table.columns)
-    assert "tokens" not in table.columns
+    (table,) = point_tables(app)
+    assert "Image size, px" not in table.columns
+    assert {"Tokens of the prompt", "New tokens"} <= set(table.columns)
+    assert "Tokens" not in table.columns
     assert "batch 1 · 32 new tokens of" in page_text(app)
     app = opened(url, sweep="generation", metric="time per output token", axis="GMACs saved")
     assert "Speed-up: time per output token" in str(charts(app))

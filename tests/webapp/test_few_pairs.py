@@ -9,7 +9,7 @@ import pytest
 from sweeps.model.job import DENSE, Job, Protocol
 from tests.webapp import stored
 from tests.webapp.conftest import Open
-from tests.webapp.page_elements import charts, html_texts, page_text
+from tests.webapp.page_elements import OPEN_TABLE, charts, html_texts, page_text, point_tables
 from tests.webapp.simulated import ROUNDS, SIZES, job, outcome, store_sweep, tome, topk
 from webapp.charts import panels
 from webapp.charts.curves import draw_panel
@@ -123,12 +123,13 @@ def test_pages_show_pairs(opened: Open, short: str, sweep: str) -> None:
     """Answer, Promise, Explain and Evidence, along sizes and at one size: counts, and no multiplier
     but what MACs promise.
     """
-    answer = opened(short, sweep=sweep, table="true")
+    answer = opened(short, sweep=sweep, **OPEN_TABLE)
     words = page_text(answer)
     assert REACHED in words
     assert not MULTIPLIER.search(words)
-    assert "speedup" not in answer.dataframe[0].value
-    assert set(answer.dataframe[0].value["word"]) == {"too few pairs"}
+    (table,) = point_tables(answer)
+    assert "Speed-up" not in table
+    assert set(table["Verdict"]) == {"too few pairs"}
     assert "promised saving arrives" not in page_text(
         opened(short, "screens/promise.py", sweep=sweep)
     )

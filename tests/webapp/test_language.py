@@ -18,7 +18,7 @@ from tests.store.language_fixtures import (
 )
 from tests.webapp import stored
 from tests.webapp.conftest import Open
-from tests.webapp.page_elements import html_texts, page_text
+from tests.webapp.page_elements import OPEN_TABLE, html_texts, page_text, point_tables
 from tests.webapp.simulated import store_outcomes
 from webapp import queries
 from webapp.display import arm_style
@@ -101,9 +101,8 @@ def test_flagged_speeds_are_marked(opened: Open, url: str) -> None:
     words = page_text(opened(url, sweep="flagged"))
     assert "; flagged: contended, thermal_slowdown" in words
     assert "flagged and hidden" in words
-    assert len(
-        opened(url, sweep="flagged", flagged="true", table="true").dataframe[0].value
-    ) == len(ARMS)
+    (table,) = point_tables(opened(url, sweep="flagged", flagged="true", **OPEN_TABLE))
+    assert len(table) == len(ARMS)
 
 
 def test_rows_have_the_cost_in_quality(opened: Open, url: str) -> None:

@@ -14,7 +14,14 @@ from sweeps.analysis.rows import SpeedupRow
 from sweeps.text.effects import effect_word
 from tests.webapp import stored
 from tests.webapp.conftest import Open
-from tests.webapp.page_elements import cells, charts, html_texts, page_text
+from tests.webapp.page_elements import (
+    OPEN_TABLE,
+    cells,
+    charts,
+    html_texts,
+    page_text,
+    point_tables,
+)
 from tests.webapp.simulated import job, outcome, store_sweep
 from webapp import queries
 
@@ -41,33 +48,41 @@ def test_headlines(opened: Open, filled: str) -> None:
 
 def test_filters_live_in_the_address(opened: Open, filled: str) -> None:
     """An address reproduces the same view, and a choice that narrows nothing is not offered."""
-    app = opened(filled, sweep="batches", axis="GMACs", batch="2", method=["topk"], table="true")
+    app = opened(
+        filled,
+        sweep="batches",
+        axis="GMACs",
+        batch="2",
+        method=["topk"],
+        **{"table-speedup-gmacs": "true"},
+    )
     assert app.selectbox(key="sweep").value == "batches"
     assert {element.key: element.value for element in app.multiselect} == {"method": ["topk"]}
     assert app.selectbox(key="batch").value == "2"
     assert len(charts(app)) == 2  # along tokens and GMACs
     assert "GMACs on" in page_text(app)
     assert "tome" not in page_text(app)
-    assert set(app.dataframe[0].value["arm"]) == {"topk keep_rate=0.5", "topk keep_rate=0.7"}
+    (table,) = point_tables(app)
+    assert set(table["Arm"]) == {"topk keep_rate=0.5", "topk keep_rate=0.7"}
 
 
 def test_flagged_points_on_request(opened: Open, filled: str) -> None:
     """Flagged points are counted beside the switch that shows them, in the chart and in the
     table.
     """
-    app = opened(filled, sweep="quickstart", table="true")
-    before = len(app.dataframe[0].value)
+    app = opened(filled, sweep="quickstart", **OPEN_TABLE)
+    before = len(point_tables(app)[0])
     assert app.toggle(key="flagged").label == "Show 5 flagged points"
     app.toggle(key="flagged").set_value(True).run()
-    assert len(app.dataframe[0].value) == before + 5
+    assert len(point_tables(app)[0]) == before + 5
 
 
 def test_points_are_worded_as_in_the_report(opened: Open, filled: str) -> None:
     """The table of points has the word and the interval of each point as the terminal's report
     prints them.
     """
-    assert not opened(filled, sweep="quickstart").dataframe, "the table is made when it is opened"
-    table = opened(filled, sweep="quickstart", table="true").dataframe[0].value
+    assert not point_tables(opened(filled, sweep="quickstart")), "it is made when it is opened"
+    (table,) = point_tables(opened(filled, sweep="quickstart", **OPEN_TABLE))
     rows = [
         row
         for row in rows_of(
@@ -78,7 +93,7 @@ def test_points_are_worded_as_in_the_report(opened: Open, filled: str) -> None:
     printed = {
         (effect_word(found), found.interval) for row in rows if (found := conclude_speedup(row))
     }
-    assert set(zip(table["word"], table["interval"], strict=True)) == printed
+    assert set(zip(table["Verdict"], table["99.5 % interval"], strict=True)) == printed
 
 
 def test_choices_without_a_point(opened: Open, filled: str) -> None:

@@ -56,7 +56,7 @@ _TONES = {
 
 def heading(text: str, sweep: str = "") -> None:
     """The title of a page, below the way to it: all sweeps, this one."""
-    way = [link("Home", "home"), link(sweep, page_link("", sweep=sweep))] if sweep else []
+    way = [link("Home", "home"), link(sweep, page_link("", sweep=sweep), MAX_NAME)] if sweep else []
     st.html(
         f'<nav style="{_LOOK}{_TONES["muted"]}">{" › ".join(way)}</nav><h1 style="{_LOOK}font-size:'
         f' 1.25rem; font-weight: 400; line-height: 1.3; padding: 0">{escape(text)}</h1>'
@@ -97,7 +97,7 @@ def name(text: str, most: int = MAX_NAME) -> str:
     return f'<span title="{escape(text)}">{escape(text[: most - 1])}…</span>'
 
 
-def link(label: str, address: str, most: int = MAX_NAME) -> str:
+def link(label: str, address: str, most: int = 200) -> str:
     """HTML of a link to a page of this app, for `st.html`; the address is one of
     `webapp.display.links`. Of its label at most so many characters are shown.
     """

@@ -41,7 +41,6 @@ from webapp.widgets.answers import PanelAnswers, answers_of_panel, best_arm, gai
 from webapp.widgets.arm_table import ArmRow, arm_table
 from webapp.widgets.chart_block import draw_chart, offer_files
 from webapp.widgets.quality import QualityOfPoint, data_text
-from webapp.widgets.tables import point_table
 from webapp.widgets.words import MEANING, running_strip
 from workers.methods import purpose
 from workers.methods.arm_labels import params_label
@@ -196,16 +195,6 @@ def _notes(found: Sequence[Panel], reading: Sequence[str], scope: Scope, axis: A
         plain.sentence(MEANING, "muted")
 
 
-@st.fragment
-def _points_as_table(listed: pd.DataFrame) -> None:
-    """The table, which is made once it is opened."""
-    with st.expander(
-        "Points as a table", key="table", on_change="rerun", bind="query-params"
-    ) as box:
-        if box.open:
-            point_table(listed)
-
-
 def _show() -> None:
     running_strip()
     scope = filters.chosen_scope()
@@ -255,7 +244,7 @@ def _show() -> None:
         for number, panel in enumerate(found[:MAX_PANELS]):
             known = answers_of_panel(panel, axis)
             _show_headline(known, panels.condition_words(panel, axis, hosts))
-            _show_charts(infos, panel, number)
+            _show_charts(infos, panel, number, best_arm(known))
             if len(found) == 1:
                 arms = arm_rows(known, styles, quality, scope.sweep, _address())
                 _show_table(known, arms, scope.sweep)
@@ -280,11 +269,12 @@ def _show() -> None:
                 data=listed,
                 scope_or_sweep=scope,
             )
-            _points_as_table(listed)
         _notes(found, [line for info in shown[:MAX_PANELS] for line in info.notes], scope, axis)
 
 
-def _show_charts(infos: Mapping[Axis, Sequence[PanelInfo]], panel: Panel, number: int) -> None:
+def _show_charts(
+    infos: Mapping[Axis, Sequence[PanelInfo]], panel: Panel, number: int, answer: str
+) -> None:
     """The curves of a panel along each axis, side by side; rows for one size fill the width."""
     # as text, since values that are missing do not equal each other
     drawn = [
@@ -298,7 +288,8 @@ def _show_charts(infos: Mapping[Axis, Sequence[PanelInfo]], panel: Panel, number
     for info, place in zip(drawn, st.columns(len(drawn)) if drawn else [], strict=True):
         with place:
             chart = curves.draw_panel(info, links=True, width="container")
-            draw_chart(chart, f"{info.axis}-{number}")
+            along = AXIS_LABELS[info.axis].along
+            draw_chart(chart, f"{info.axis}-{number}", f"Speed-up along {along}: {answer}")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,8 @@ from webapp import queries
 from webapp.display import plain
 from webapp.display.links import page_link
 from webapp.widgets.answers import overviews
-from webapp.widgets.arm_table import grid_html, overview_image
+from webapp.widgets.arm_table import overview_image
+from webapp.widgets.tables import grid_html
 
 NEW_S = 7 * 86400
 SIZE = (150, 54)
@@ -30,7 +31,7 @@ def _show() -> None:
         lines.append(
             [
                 overview_image(overview, SIZE) if overview else "",
-                f"{plain.link(name, page_link('', sweep=name))}<br>{escape(row['question'])}",
+                f"{plain.link(name, page_link('', sweep=name), 60)}<br>{escape(row['question'])}",
                 f"<b>{escape(words)}</b>",
                 f"{age(max(0.0, now - submitted))}<br>{moment(submitted)}",
                 f"{moment(last)}{'<br><b>new</b>' if name in new else ''}",

@@ -186,9 +186,7 @@ def _failures(sweep: str) -> None:
         newest = f"newest in attempt {each.attempt} on {each.host}, {moment(each.at)} UTC"
         plain.sentence(f"{each.kind}; {newest}", "muted")
         links = [
-            plain.link(
-                _failed(row), point_link(row["comparison_id"], each.environment, each.host), 200
-            )
+            plain.link(_failed(row), point_link(row["comparison_id"], each.environment, each.host))
             for row in each.examples
         ]
         more = (

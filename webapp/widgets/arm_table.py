@@ -3,7 +3,7 @@ speed-up at the largest size, what it costs in quality, and where its evidence i
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
 from typing import NamedTuple
 from urllib.parse import quote
@@ -15,20 +15,10 @@ from webapp.charts.scales import Extent, x_span
 from webapp.display import plain
 from webapp.display.arm_style import ArmStyle
 from webapp.widgets.answers import Overview
+from webapp.widgets.tables import TINTS, grid_html
 
 CURVE, BAR = (112, 26), (128, 12)
 """Width and height in pixels of a small curve and of a bar."""
-TINTS = {"faster": "rgba(26,112,184,.14)", "slower": "rgba(194,80,12,.16)"}
-"""Of cells with a speed-up that is clear."""
-HEIGHT = 430
-"""Pixels of the table, in which more arms are scrolled."""
-STYLE = (
-    "<style>.arms{border-collapse:collapse;width:100%;font-size:.875rem}.arms th,.arms"
-    " td{text-align:left;padding:5px 18px 5px 6px;border:0;border-bottom:1px solid"
-    " rgba(128,133,145,.25);overflow-wrap:anywhere}.arms thead"
-    " th{font-weight:400;opacity:.75}.arms tbody th{font-weight:600;max-width:22rem}.arms"
-    " img{display:block}</style>"
-)
 
 
 class ArmRow(NamedTuple):
@@ -95,20 +85,6 @@ def arm_table_html(rows: Sequence[ArmRow], span: Extent, at: str, along: str) ->
         shown.append(f'<td style="white-space:nowrap">{" · ".join(links)}</td>')
         body.append(shown)
     return grid_html("Arms", heads, body)
-
-
-def grid_html(label: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table that scrolls: heads as text, cells of HTML, with or without their tags."""
-    head = "".join(f"<th scope=col>{escape(text)}</th>" for text in heads)
-    body = [
-        "".join(cell if cell.startswith("<t") else f"<td>{cell}</td>" for cell in row)
-        for row in rows
-    ]
-    return (
-        f'{STYLE}<div tabindex=0 role=region aria-label="{label}"'
-        f' style="max-height:{HEIGHT}px;overflow:auto"><table class=arms><thead><tr>{head}'
-        f"</tr></thead><tbody><tr>{'</tr><tr>'.join(body)}</tr></tbody></table></div>"
-    )
 
 
 def _place(value: float, span: Extent, width: float) -> float:

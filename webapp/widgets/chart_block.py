@@ -17,6 +17,7 @@ from webapp import plot, queries
 from webapp.charts.points import omit_empty_rows
 from webapp.plot import Chart
 from webapp.queries import Scope
+from webapp.widgets.tables import linked_table
 
 
 def show_chart(
@@ -25,9 +26,11 @@ def show_chart(
     name: str,
     data: pd.DataFrame,
     scope_or_sweep: Scope | str,
+    conclusion: str = "",
     downloads: bool = True,
 ) -> None:
-    """Draws a chart, and a menu that offers it as PNG, SVG, CSV and as a bundle (Vega-Lite spec,
+    """Draws a chart, which assistive technology reads as its `conclusion`; its points as a table,
+    and a menu that offers it as PNG, SVG, CSV and as a bundle (Vega-Lite spec,
     data, SQL, sweep file).
 
     `name` begins the names of files and distinguishes the charts of a page. `data` are the rows for
@@ -35,16 +38,18 @@ def show_chart(
     name of a sweep, or of a page whose rows are of several sweeps: its bundle has no sweep file.
     Concatenated charts keep their own width: build those of a page from single or layered charts.
     """
-    draw_chart(chart, name)
+    draw_chart(chart, name, conclusion)
     if downloads:
         offer_files(lambda: chart, name=name, data=data, scope_or_sweep=scope_or_sweep)
 
 
-def draw_chart(chart: Chart, name: str) -> None:
-    """The chart alone."""
+def draw_chart(chart: Chart, name: str, conclusion: str = "") -> None:
+    """The chart alone, which assistive technology reads as its `conclusion`."""
     # Tests validate every chart; validating it again in each run takes longer than drawing it.
     drawn = chart.copy(deep=False)
     object.__setattr__(drawn, "to_dict", partial(drawn.to_dict, validate=False))
+    if conclusion:
+        drawn.description = conclusion
     omit_empty_rows(drawn)
     st.altair_chart(
         drawn,
@@ -56,7 +61,9 @@ def draw_chart(chart: Chart, name: str) -> None:
 def offer_files(
     draw: Callable[[], Chart], *, name: str, data: pd.DataFrame, scope_or_sweep: Scope | str
 ) -> None:
-    """The menu of `show_chart` alone, for a chart that files hold in another form than the page."""
+    """The menu and the table of `show_chart` alone, for a chart that files hold in another form
+    than the page.
+    """
     sweep = scope_or_sweep if isinstance(scope_or_sweep, str) else scope_or_sweep.sweep
     stem = f"{sweep}-{name}"
 
@@ -79,6 +86,17 @@ def offer_files(
                 on_click="ignore",
                 width="stretch",
             )
+    _points_below(data, name)
+
+
+@st.fragment
+def _points_below(data: pd.DataFrame, name: str) -> None:
+    """The table, which is made once it is opened."""
+    with st.expander(
+        "Points as a table", key=f"table-{name}", on_change="rerun", bind="query-params"
+    ) as box:
+        if box.open:
+            linked_table(data)
 
 
 def make_bundle(chart: Chart, data: pd.DataFrame, scope_or_sweep: Scope | str) -> bytes:
