@@ -63,6 +63,103 @@ UNBOUND = {
     *("sweep", "id", "environment", "host", "question", "metric", "panels", "by", "a", "b"),
     *(key for key, _ in (*filters.FILTERS.values(), *filters.ARMS.values())),
 }
+
+
+def _nothing(problem: str, *, known: bool) -> None:
+    """Instead of a page: what happened to the store, and what to do."""
+    plain.heading("This store cannot be shown" if known else "Nothing to show yet")
+    plain.sentence(problem)
+    if not known:
+        st.markdown("Measure your first break-even with one command; it takes about two minutes:")
+        st.code("breakeven run quickstart", language="bash")
+    st.button("Look again", icon=":material/refresh:")
+
+
+_SMALLEST = {"data": {"values": []}, "mark": "point", "width": 1, "height": 1}
+
+
+@contextmanager
+def _drawing_loaded(screen: Screen) -> Iterator[None]:
+    """Has the browser fetch what draws charts and tables while the page reads the store, and not
+    after it.
+    """
+    if "loaded" in st.session_state or not screen.draws:
+        yield
+        return
+    st.session_state["loaded"] = True
+    with st.container(key=plain.UNSEEN):
+        places = {part: st.empty() for part in screen.draws}
+    if "charts" in places:
+        places["charts"].vega_lite_chart(_SMALLEST)
+    if "tables" in places:
+        places["tables"].dataframe([0])
+    try:
+        yield
+    finally:
+        for place in places.values():
+            place.empty()
+
+
+def _run(page: st.Page, screen: Screen) -> None:
+    st.set_page_config(page_title=f"{page.title} · Breakeven")
+    given = st.session_state.setdefault("given", _address())
+    found = queries.measured_sweeps()
+    if not found:
+        _nothing("The store holds no sweep.", known=False)
+        return
+    if screen.needs != "store":
+        names = [row["name"] for row in found]
+        default = next((row["name"] for row in found if row["measured"]), names[0])
+        st.session_state["default_sweep"] = default
+        heading = st.container()
+        with st.container(
+            key=plain.STICKY, horizontal=True, vertical_alignment="center", gap="small"
+        ):
+            sweep = filters.choose_sweep(names, default)
+            st.set_page_config(page_title=f"{page.title} · {sweep}")
+            with heading:
+                question = next(row["question"] for row in found if row["name"] == sweep)
+                plain.heading(screen.question or question or sweep, sweep)
+            if screen.needs == "scope":
+                filters.choose_scope(sweep)
+    notes = st.container()
+    page.run()
+    with notes:
+        _refused(given, _address())
+
+
+def _address() -> dict[str, list[str]]:
+    return {name: st.query_params.get_all(name) for name in st.query_params}
+
+
+def _refused(given: Mapping[str, Sequence[str]], now: Mapping[str, Sequence[str]]) -> None:
+    """What the address had in vain, until another choice changes it."""
+    if st.session_state.setdefault("shown", now) != now:
+        return
+    lines = []
+    for name, values in given.items():
+        known = now.get(name, [])
+        shown = f"; {', '.join(known)} is shown" if known else ""
+        if wrong := ", ".join(value for value in values if value not in known):
+            lines.append(f"The address has {name}={wrong}, which is not known here{shown}.")
+        elif name not in st.session_state and name not in UNBOUND:
+            lines.append(f"The address has {name}, which this page does not take.")
+    if lines:
+        plain.sentence("\n".join(lines), "muted")
+
+
+st.set_page_config(
+    page_title="Breakeven", page_icon=str(Path(__file__).with_name("icon.svg")), layout="wide"
+)
+pages = {
+    st.Page(
+        f"screens/{screen.script}.py",
+        title=screen.title,
+        url_path=screen.path or None,
+        default=not screen.path,
+    ): screen
+    for screen in SCREENS
+}
 st.html(plain.page_style(dark=st.context.theme.type == "dark"))
 current_page = st.navigation(list(pages), position="top")
 try:
