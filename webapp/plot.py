@@ -12,6 +12,7 @@ import altair as alt
 import pandas as pd
 import vl_convert
 
+from store.rows.location import database_option
 from webapp import queries
 from webapp.charts import curves
 from webapp.charts.panels import (
@@ -166,6 +167,7 @@ def find_panels(
         if points.empty:
             raise PlotError(
                 f"sweep '{name}' has no measurement yet; its progress is shown by: breakeven status"
+                f"{database_option(url)}"
             )
         known = texts.metrics_in(points["metric"])
         if metric is not None and metric not in known:

@@ -24,6 +24,7 @@ from orchestrator.plan.planning import make_plan, require_feasible
 from orchestrator.plan.sites import by_device, local_sites
 from orchestrator.plan.time_budget import comparison_ids
 from store.open.engine import Engine, connect
+from store.rows.location import database_option
 from store.write.calibrations import freeze_calibrations
 from sweeps.language.expand import Expansion
 from sweeps.model.condition import Device
@@ -85,8 +86,9 @@ def calibrate_device(db: str | None, device: Device | None, processes: int, limi
         typer.echo(line)
     typer.echo(
         "Attempts from now on count the last but one column; those measured before keep theirs"
-        " until: breakeven reanalyse\nThe same arm twice in a process should differ by 0: more"
-        " means that errors within a process are estimated too small."
+        f" until: breakeven reanalyse{database_option(db)}\nThe same arm twice in a"
+        " process should differ by 0: more means that errors within a process are estimated too"
+        " small."
     )
     return ANSWERED
 

@@ -9,6 +9,7 @@ from orchestrator import text_table
 from orchestrator.commands.options import Database, SweepName
 from store.errors import StoreError
 from store.open.engine import connect, connect_readonly
+from store.rows.location import database_option
 from sweeps.model.metrics import INTERVAL
 
 MAX_POINTS = 60
@@ -99,7 +100,7 @@ def _known_so_far(db: str | None, name: str) -> Iterator[str]:
             ("arm", "tokens", f"speed-up [{INTERVAL}]", "verdict", "visits"), listed[:MAX_POINTS]
         )
     if len(listed) > MAX_POINTS:
-        yield f"and {len(listed) - MAX_POINTS} more: breakeven report {name}"
+        yield f"and {len(listed) - MAX_POINTS} more: breakeven report {name}{database_option(db)}"
 
 
 def reanalyse_stored(

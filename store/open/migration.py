@@ -7,7 +7,7 @@ from pathlib import Path
 from sqlalchemy import Column, Connection, Engine, MetaData, String, Table, inspect, select
 
 from store.errors import EmptyStoreError, StoreError
-from store.rows.location import display_name
+from store.rows.location import database_option, display_name
 from store.rows.transactions import set_write_ahead, writing
 from store.schema.tables import model_metadata
 from store.views.fingerprint import stored_fingerprints, tables_fingerprint, views_fingerprint
@@ -64,12 +64,13 @@ def views_are_current(engine: Engine) -> bool:
         if found is None:
             raise EmptyStoreError(
                 f"{display_name(engine.url)} is empty; run a sweep first: breakeven run quickstart"
+                f"{database_option(display_name(engine.url))}"
             )
         current = _is_current(connection, found, SCRIPTS)
     if found != SCHEMA:
         raise StoreError(
-            f"{display_name(engine.url)} has the older schema {found}; any command that writes"
-            " updates it: breakeven run"
+            f"{display_name(engine.url)} has the older schema {found}; this updates it: breakeven"
+            f" reanalyse{database_option(display_name(engine.url))}"
         )
     return current
 
@@ -106,8 +107,8 @@ def _is_current(connection: Connection, found: str | None, scripts: Path) -> boo
         return False
     raise StoreError(
         f"{display_name(connection.engine.url)} was written by another version of Breakeven, whose"
-        f" tables differ (schema {found}); keep it for that version, and name another store with"
-        " --db"
+        f" tables differ (schema {found}); that version alone reads it, and nothing converts it;"
+        " measure anew into another store: breakeven run quickstart --db new.db"
     )
 
 

@@ -26,7 +26,7 @@ from sqlalchemy.dialects import sqlite
 
 from store.errors import StoreError
 from store.rows.frames import read_frame
-from store.rows.location import display_name
+from store.rows.location import database_option, display_name
 from store.rows.profiles import best_peaks
 from store.rows.row_mapping import timestamp
 from store.rows.transactions import reading
@@ -131,6 +131,7 @@ def find_sweep(engine: Engine, name: str) -> dict[str, Any]:
         f"did you mean {' or '.join(near)}?"
         if near
         else "there is none yet; run one first: breakeven run quickstart"
+        + database_option(display_name(engine.url))
     )
     raise StoreError(f"{display_name(engine.url)} contains no sweep called {name}; {hint}")
 

@@ -78,17 +78,16 @@ def display_name(where: str | URL) -> str:
 
 
 def database_option(url: str | None) -> str:
-    """` --db STORE`, as a command of this folder needs it; empty for the default store and for a
-    URL with a password.
+    """` --db STORE`, as a command needs it in this folder and in that of the store; empty for this
+    folder's default store and for a URL with a password.
     """
     given = url or os.environ.get(STORE_VARIABLE) or DEFAULT_STORE
-    where = location(given)
-    shown = given if sqlite_path(where) else display_name(given)
-    return (
-        ""
-        if where == f"sqlite:///{Path(DEFAULT_STORE).absolute()}" or shown != given
-        else f" --db {shlex.quote(given)}"
-    )
+    if "://" in given:
+        shown = given if sqlite_path(given) else display_name(given)
+        return f" --db {shlex.quote(given)}" if shown == given else ""
+    path = Path(given).expanduser().absolute()
+    shown = path.name if path.parent == Path.cwd() else str(path)
+    return "" if shown == DEFAULT_STORE else f" --db {shlex.quote(shown)}"
 
 
 def reading_mode(path: Path) -> str:
@@ -118,8 +117,8 @@ def check_exists(path: Path) -> None:
         folder = path.is_dir()
         wrong = "is a folder, not a store" if folder else "does not exist"
         raise (StoreError if folder else NoStoreError)(
-            f"{path} {wrong}; run a sweep first: breakeven run quickstart, or name a store with"
-            " --db"
+            f"{path} {wrong}; name a store with --db, or run a sweep first: breakeven run"
+            f" quickstart{'' if folder else database_option(str(path))}"
         )
 
 

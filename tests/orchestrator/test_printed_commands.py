@@ -153,11 +153,11 @@ def reported(name: str, folder: Path) -> set[str]:
     return found
 
 
-def paged(name: str, folder: Path) -> set[str]:
-    """The command lines on the pages about a sweep; the files that a page offers beside them are
-    saved.
+def paged(name: str, folder: Path, place: Path = Path("breakeven.db")) -> set[str]:
+    """The command lines on the pages about a sweep of the store at `place`, seen from `folder`; the files that
+    a page offers beside them are saved beside the store.
     """
-    url = str(folder / "breakeven.db")
+    url = str(folder / place)
     with closing(sqlite3.connect(url)) as store:
         of_sweep = (
             "SELECT comparison_id FROM sweep_comparison c JOIN sweep s ON s.id = c.sweep WHERE"
@@ -188,13 +188,13 @@ def paged(name: str, folder: Path) -> set[str]:
                 app.query_params[key] = value
             app.switch_page(f"screens/{screen}.py")
             app.run()
-            found |= shown_commands(app, folder)
+            found |= shown_commands(app, Path(url).parent)
             if screen == "choose":
                 for choice in ("Measure the first again", "Measure what is missing"):
                     if choice in app.segmented_control(key="take").options:
                         app.segmented_control(key="take").set_value(choice).run()
-                        found |= shown_commands(app, folder)
-    return {command.replace(f" --db {url}", "") for command in found}
+                        found |= shown_commands(app, Path(url).parent)
+    return found
 
 
 def shown_commands(app: AppTest, folder: Path) -> set[str]:
@@ -242,6 +242,41 @@ def test_every_printed_command_runs(
             failed[command] = (done.returncode, done.stderr[-2000:])
     assert not failed
     assert attempts(folder) > before or name == "accuracy"
+
+
+@pytest.mark.usefixtures("shared_ray")
+def test_commands_for_a_store_elsewhere(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a report and the pages print about a store in another folder names it, and runs where it
+    lies, without the sweep's file: none is wrong usage, and none makes a second store.
+    """
+    store = folder / "kept here" / "results.db"
+    store.parent.mkdir()
+    file = folder / "one_size.yaml"
+    file.write_text(SWEEPS["one_size"])
+    monkeypatch.setenv("BREAKEVEN_METHODS", FAILING["BREAKEVEN_METHODS"])
+    place = ("--db", "kept here/results.db")
+    assert breakeven("run", file.name, *place, folder=folder).returncode in (0, 1)
+    file.unlink()
+    shown = set()
+    for words in (
+        ("report", "one_size", "--detail"),
+        ("status", "one_size"),
+        ("audit", "one_size"),
+    ):
+        done = in_process(*words, *place, folder=folder)
+        shown |= commands_in(done.stdout + done.stderr)
+    shown |= paged("one_size", folder, store)
+    about = {command for command in shown if command.split()[1] in ("run", "advise", "report")}
+    assert len(about) >= 2
+    named = shlex.quote(str(store))
+    assert [command for command in about if f"--db {named}" not in command] == []
+    wrong = {}
+    for command in sorted(shown):
+        done = run_printed(command, store.parent)
+        if done.returncode not in (0, 1) or "Traceback" in done.stderr:
+            wrong[command] = (done.returncode, done.stderr[-500:])
+    assert wrong == {}
+    assert [found.name for found in folder.rglob("*.db")] == ["results.db"]
 
 
 def attempts(folder: Path) -> int:

@@ -2,12 +2,14 @@
 Markdown or HTML.
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import Literal
 
 import streamlit as st
 
+from store.rows.location import database_option
 from webapp.display.links import page_link
 
 Tone = Literal["", "muted", "strong"]
@@ -80,9 +82,11 @@ def text_block(text: str) -> None:
 
 
 def command(text: str) -> None:
-    """Lines to copy: a click selects all of them. `st.code` would have the browser fetch 1.5 MB for
-    their colours first.
+    """Lines to copy: a click selects all of them; commands name the store that is shown. `st.code`
+    would have the browser fetch 1.5 MB for their colours first.
     """
+    store = database_option(None)
+    text = re.sub("^breakeven .*", lambda line: line[0] + store, text, flags=re.MULTILINE)
     look = "user-select: all; font-size: 0.875rem; padding: 0.75rem 1rem; border-radius: 0.5rem; "
     st.html(f'<pre style="{_LOOK}{look}background: rgba(128, 128, 128, 0.12)">{escape(text)}</pre>')
 

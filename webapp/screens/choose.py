@@ -404,7 +404,7 @@ def _sweep(text: str, file: str) -> None:
         )
         return
     st.code(text, language="yaml", wrap_lines=True)
-    st.code(f"breakeven run {file}", language="bash")
+    plain.command(f"breakeven run {file}")
     plain.download("Download", text, file, "application/yaml")
 
 
@@ -477,7 +477,7 @@ def _show() -> None:
     plain.heading("Which arm shall I use?")
     if known.empty:
         plain.sentence("No arm was timed against the unmodified model yet.")
-        st.code("breakeven run quickstart", language="bash")
+        plain.command("breakeven run quickstart")
         return
     request = _choose_request(known)
     in_address = "every" in st.query_params

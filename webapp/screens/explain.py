@@ -26,6 +26,7 @@ from store.read.profiling import (
 )
 from store.read.queries import panel_rows, peaks_of_hosts
 from store.rows.frames import rows_of
+from store.rows.location import database_option
 from sweeps.analysis.audit.report import AuditReport
 from sweeps.analysis.labels import GAINS, PeaksOfHosts, peak_share
 from sweeps.analysis.rows import CostModelRow
@@ -417,7 +418,8 @@ def _audit(sweep: str, arm: str) -> None:
             plain.sentence(f"{texts.typeset(found.sentence)}.")
             plain.sentence(f"To settle it: {found.settles}.", "muted")
         others = count(len(report.findings) - len(own), "finding")
-        plain.sentence(f"{others} on other arms, or on the sweep: breakeven audit {sweep}", "muted")
+        command = f"breakeven audit {sweep}{database_option(None)}"
+        plain.sentence(f"{others} on other arms, or on the sweep: {command}", "muted")
 
 
 def _words(rows: Sequence[PointRow], sides: Sequence[Sides], points: pd.DataFrame) -> None:

@@ -433,7 +433,7 @@ def _again(found: PointEvidence) -> None:
     st.subheader("Measure it again", anchor=False)
     if text := single_sweep(found):
         file = f"point-{found.question_id}.yaml"
-        st.code(f"breakeven run {file} --remeasure", language="bash")
+        plain.command(f"breakeven run {file} --remeasure")
         plain.text_block(text)
         plain.download("This sweep file", text, file, "application/yaml")
     for sweep in found.requested_by:

@@ -26,7 +26,7 @@ from store.derive.payloads import payload_of
 from store.errors import StoreError
 from store.read.quality import quality_metrics
 from store.rows.frames import groups, read_frame, rows_of
-from store.rows.location import display_name
+from store.rows.location import database_option, display_name
 from store.rows.placement import Place, on_curve
 from store.rows.transactions import batches, reading
 from store.schema.tables import (
@@ -410,6 +410,7 @@ def _require_timed(
     if not known:
         raise StoreError(
             f"{where} contains no timed comparison; measure some first: breakeven run quickstart"
+            + database_option(where)
         )
     if model is not None and model not in known:
         raise StoreError(
