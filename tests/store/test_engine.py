@@ -108,7 +108,8 @@ def test_readonly_cannot_write(engine: Engine, path: Path) -> None:
 def test_missing_store_names_the_command(tmp_path: Path) -> None:
     """The error for a missing store names the command to run, and nothing is created."""
     with pytest.raises(
-        StoreError, match=r"nowhere\.db does not exist; .*run a sweep first: breakeven run quickstart --db"
+        StoreError,
+        match=r"nowhere\.db does not exist; .*run a sweep first: breakeven run quickstart --db",
     ):
         connect_readonly(str(tmp_path / "nowhere.db"))
     assert list(tmp_path.iterdir()) == []
