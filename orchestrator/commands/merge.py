@@ -1,6 +1,5 @@
 """`breakeven merge`: what another store measured, brought into this one."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,13 +12,13 @@ from sweeps.number_format import count
 
 def merge(
     other: Annotated[
-        Path, typer.Argument(metavar="OTHER.db", help="The store to read; it is not changed.")
+        str, typer.Argument(metavar="OTHER.db", help="The store to read; it is not changed.")
     ],
     *,
     db: Database = None,
 ) -> None:
     """Bring what another store measured into this one."""
-    source = connect_readonly(str(other))
+    source = connect_readonly(other)
     merged = merge_stores(connect(db), source)
     for sweep in merged.sweeps:
         state = "came" if sweep.new else "was here already"

@@ -242,6 +242,18 @@ def test_again_writes_only_what_changed(tmp_path: Path) -> None:
     } | {"mine.txt"}
 
 
+def test_nothing_outside_is_removed(tmp_path: Path) -> None:
+    """Whatever a manifest names."""
+    root, url = tmp_path / "site", store_outcomes(tmp_path / "a.db", "one", outcome(job(64)))
+    published(root, url)
+    (tmp_path / "mine.txt").write_text("kept")
+    manifest = json.loads((root / MANIFEST).read_text())
+    manifest["files"] |= {"../mine.txt": "0", str(tmp_path / "mine.txt"): "0"}
+    (root / MANIFEST).write_text(json.dumps(manifest))
+    assert published(root, url).removed == 0
+    assert (tmp_path / "mine.txt").read_text() == "kept"
+
+
 def test_machines_stand_side_by_side(tmp_path: Path) -> None:
     """Two stores merged: a panel and an alias for each machine."""
     urls = [tmp_path / f"{name}.db" for name in ("a", "b")]

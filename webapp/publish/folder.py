@@ -3,6 +3,8 @@ publication wrote are removed.
 """
 
 import json
+import os
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,7 +41,7 @@ class Folder:
             self.known |= json.loads((root / MANIFEST).read_text())
         except FileNotFoundError:
             return  # a new folder
-        except (OSError, ValueError) as problem:
+        except (OSError, TypeError, ValueError) as problem:
             raise PublishError(f"{root / MANIFEST} cannot be read: {problem}") from None
 
     def add(self, path: str, content: str | bytes) -> None:
@@ -61,7 +63,13 @@ class Folder:
                     f"{self.root / path} was not written by `breakeven publish` and would be"
                     " replaced; move it, or name another folder"
                 )
-        stale = [path for path in mine if path not in digests and (self.root / path).is_file()]
+        inside = {path: (self.root / path).resolve() for path in mine.keys() - digests.keys()}
+        stale = [
+            path
+            for path, place in inside.items()
+            # the manifest may be of somebody else
+            if place.is_file() and place.is_relative_to(self.root.resolve())
+        ]
         try:
             # first, so that a publication that is killed still knows its files
             self._keep(mine | digests, {"sweeps": self.known["sweeps"]})
@@ -69,7 +77,8 @@ class Folder:
                 _replace(self.root / path, self.files[path])
             for path in stale:
                 (self.root / path).unlink()
-                self._remove_empty((self.root / path).parent)
+                with suppress(OSError):  # it holds something else
+                    os.removedirs((self.root / path).parent)
             self._keep(digests, facts)
         except OSError as problem:
             raise PublishError(
@@ -82,11 +91,6 @@ class Folder:
         text = json.dumps({**facts, "files": dict(sorted(files.items()))}, indent=1)
         if _digest(self.root / MANIFEST) != sha256(text.encode()).hexdigest():
             _replace(self.root / MANIFEST, text.encode())
-
-    def _remove_empty(self, folder: Path) -> None:
-        while folder != self.root and not any(folder.iterdir()):
-            folder.rmdir()
-            folder = folder.parent
 
 
 def _digest(path: Path) -> str:

@@ -4,7 +4,8 @@ environment and sweep file.
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from html import escape
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ from webapp.charts.panels import RUNTIME, PanelInfo
 from webapp.charts.scales import x_span
 from webapp.display import texts
 from webapp.display.arm_style import ArmStyle, arm_styles
-from webapp.display.axis_curves import Axis, curves_along, size_of
+from webapp.display.axis_curves import curves_along, size_of
 from webapp.publish import html
 from webapp.publish.redaction import Redaction
 from webapp.screens import answer
@@ -138,25 +139,14 @@ def _of_metric(
         own = panel.points if saved else timed.loc[panel.points.index]
         # each chart has the extent of its own points; of one size the first says all
         shown = [axis] if saved or panel.single(axis) else beside
-        infos = [info for each in shown for info in _infos(own, break_evens, each, styles, by)]
+        infos: list[PanelInfo] = []
+        for each in shown:
+            here = curves_along(own, break_evens, each)
+            with suppress(ValueError):  # a flag hides every point
+                infos += panels.panel_infos(*here, each, styles=styles, by=by)
         condition = panels.condition_words(panel, axis, hosts)
         known = answers.answers_of_panel(panel, axis)
         yield PublishedPanel(known, condition, infos, styles, quality)
-
-
-def _infos(
-    points: pd.DataFrame,
-    break_evens: pd.DataFrame,
-    axis: Axis,
-    styles: Mapping[str, ArmStyle],
-    by: Sequence[str],
-) -> list[PanelInfo]:
-    """The chart of a panel along an axis; none where a flag hides every point."""
-    along = curves_along(points, break_evens, axis)
-    try:
-        return list(panels.panel_infos(*along, axis, styles=styles, by=by))
-    except ValueError:
-        return []
 
 
 def sweep_page(sweep: PublishedSweep, failures: pd.DataFrame) -> str:
