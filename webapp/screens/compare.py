@@ -175,8 +175,8 @@ def _choose_sides() -> tuple[By, SideChoice, SideChoice] | None:
         return None
     named = st.query_params.get("by", "")
     by = next((each for each in possible if each == named), possible[0])
-    first, left, right = st.columns([3, 4, 4])
-    with first:
+    places = st.container(horizontal=True, vertical_alignment="bottom")  # wraps where it is narrow
+    with places:
         word = st.segmented_control(
             "Compare",
             [BY_WORDS[each] for each in possible],
@@ -189,9 +189,8 @@ def _choose_sides() -> tuple[By, SideChoice, SideChoice] | None:
         _switch({"by": shown})
     requested = {"a", "b"} <= set(st.query_params)
     defaults = _newest_two(by, choices[by]) if requested else _first_two(by, choices[by])
-    with left:
+    with places:
         a = _choose_side("First side", "a", by, choices[by], defaults[0])
-    with right:
         b = _choose_side("Second side", "b", by, choices[by], defaults[1])
     if not st.session_state.get("compared"):
         st.session_state["compared"] = True  # only once, so that Back leads on from here
@@ -245,6 +244,7 @@ def _choose_side(
         index=list(known).index(value),
         format_func=lambda each: known[each].label,
         key=f"{key}-{by}-{value}-{_switches()}",
+        width=420,
     )
     if drawn != value:
         _switch({**st.query_params.to_dict(), key: drawn})
