@@ -178,9 +178,8 @@ def test_sweeps_measure_what_they_promise(filled: str) -> None:
 def test_files_of_the_page(opened: Open, filled: str) -> None:
     """Command lines, sweep and policy are shown on request, with the options of the page."""
     page = opened(filled, PAGE, model=DEIT, tokens="196", batch="1", max_drop="0.5")
-    assert f"breakeven advise --model {DEIT} --tokens 196 --batch 1 --max-drop 0.5\n" in page_text(
-        page
-    )
+    request = f"--model {DEIT} --tokens 196 --batch 1 --max-drop 0.5"
+    assert f"breakeven advise {request} --db {filled}\n" in page_text(page)
     page = opened(filled, PAGE, model=DEIT, tokens="196", batch="1")
     page.segmented_control(key="take").set_value("Measure the first again").run()
     assert "name: confirm-" in page.code[0].value
