@@ -71,7 +71,7 @@ def _nothing(problem: str, *, known: bool) -> None:
     plain.sentence(problem)
     if not known:
         st.markdown("Measure your first break-even with one command; it takes about two minutes:")
-        st.code("breakeven run quickstart", language="bash")
+        plain.command("breakeven run quickstart")
     st.button("Look again", icon=":material/refresh:")
 
 

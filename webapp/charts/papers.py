@@ -184,7 +184,7 @@ def _compose(cells: Cells, across: int, size: tuple[float, float], paper: Paper)
             size,
             legend=look,
             names=legend == "labels",
-            left=place % across == 0,
+            left=not any(cells[place - place % across : place]),
             foot=_is_lowest(cells, place, across),
             title=[] if info is None else [_value(info, name) for name in names],
         )
@@ -194,6 +194,7 @@ def _compose(cells: Cells, across: int, size: tuple[float, float], paper: Paper)
     shared = grid.resolve_scale(color="shared", strokeDash="shared", shape="shared")
     whole = configured(alt.vconcat(shared)).resolve_scale(color="shared", strokeDash="shared")
     whole.config.font, whole.config.title.fontSize = paper.font, TEXT
+    whole.config.aria = False  # a third of the file
     whole.config.title.fontWeight, whole.config.title.offset = "normal", 4
     named = {"title": paper.title} if paper.title else {}
     return whole.properties(padding={"left": 0, "right": 0, "top": 2, "bottom": 5}, **named)
@@ -221,7 +222,9 @@ def _panel_chart(
         nothing = alt.Chart(pd.DataFrame({"x": []})).mark_point()
         return layered(nothing).properties(width=width, height=height)
     words = pd.DataFrame({"text": [" · ".join(filter(None, title))]})
-    above = alt.Chart(words).mark_text(align="left", baseline="bottom", fontSize=TEXT, limit=width)
+    above = alt.Chart(words).mark_text(
+        align="left", baseline="bottom", fontSize=TEXT, limit=0 if info.single else width
+    )
     place = alt.X(value=0), alt.Y(value=-6)
     heading = [above.encode(*place, alt.Text("text:N"))] if any(title) else []
     if info.single:
