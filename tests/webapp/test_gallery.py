@@ -21,9 +21,7 @@ def test_each_figure_lies_beside_its_command() -> None:
 
 
 @pytest.mark.parametrize("file", figures())
-def test_commands_are_right(
-    file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_commands_are_right(file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """They go as far as a store: one that holds another sweep has not theirs."""
     url = str(tmp_path / "other.db")
     store_sweep(url, "other", [], quickstart_answer)

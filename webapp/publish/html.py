@@ -6,8 +6,6 @@ import json
 import math
 import re
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
-from functools import partial
 from hashlib import sha256
 from html import escape
 from pathlib import Path
@@ -16,6 +14,8 @@ from typing import Any
 
 import altair as alt
 
+from store.rows.row_mapping import timestamp
+from sweeps.number_format import moment
 from webapp.charts.points import omit_empty_rows
 from webapp.display.links import POINT_KEY
 
@@ -100,24 +100,9 @@ def chart(drawn: Any, description: str) -> str:
     )
 
 
-def utc(seconds: float, form: str = "%d %b %Y %H:%M UTC") -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime(form)
-
-
-iso = partial(utc, form="%Y-%m-%dT%H:%M:%SZ")
-
-
-def moment(seconds: float) -> str:
-    """A time, to which the browser adds how long ago it is."""
-    return f'<time datetime="{iso(seconds)}">{utc(seconds)}</time>'
-
-
-def drawing(width: int, height: int, parts: Iterable[str], label: str) -> str:
-    """An SVG that is part of the page, so that it takes the page's colours."""
-    return (
-        f'<svg viewBox="0 0 {width} {height}" role=img aria-label="{escape(label)}">'
-        f"{''.join(parts)}</svg>"
-    )
+def dated(seconds: float) -> str:
+    """A time, to which the browser adds the year and how long ago it is."""
+    return f'<time datetime="{timestamp(seconds)}">{moment(seconds)}</time>'
 
 
 def log_place(value: float, low: float, high: float, length: float) -> float:

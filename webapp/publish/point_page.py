@@ -12,7 +12,7 @@ from store.read.evidence import evidence_checks
 from store.read.evidence.evidence import PointEvidence, StoredAttempt, TimedPairs
 from store.rows.row_mapping import condition_columns
 from sweeps.model.metrics import METRICS
-from sweeps.number_format import duration
+from sweeps.number_format import duration, moment
 from sweeps.text.condition_text import describe_condition
 from sweeps.text.evidence import noise_in_words
 from webapp.charts.scales import Extent, ratio_ticks
@@ -105,8 +105,10 @@ def _pairs(timed: TimedPairs) -> str:
         f"<path class=band d='{band}'/>",
         f"<path class=dots d='{dots}'/>",
     ]
-    svg = html.drawing(WIDTH, HEIGHT, [*marks, line(found.value, "answer")], "Pairs")
-    return f"<figure>{svg}</figure><p class=soft>{words}</p>"
+    return (
+        f"<figure><svg viewBox='0 0 {WIDTH} {HEIGHT}' role=img aria-label=Pairs>{''.join(marks)}"
+        f"{line(found.value, 'answer')}</svg></figure><p class=soft>{words}</p>"
+    )
 
 
 def _effects(found: PointEvidence) -> Iterator[list[str]]:
@@ -132,7 +134,7 @@ def _attempt(each: StoredAttempt) -> list[str]:
     asked, spent = each.protocol, duration(each.ended_at - each.started_at)
     return [
         f"{each.attempt}, {each.source}, commit {(each.commit or 'not known')[:9]}",
-        f"{html.utc(each.started_at)}, {spent}",
+        f"{moment(each.started_at)}, {spent}",
         f"{each.pairs or 0} pairs" if each.used else "not used",
         f"{asked.pairs_min} to {asked.pairs_max} pairs, ±{100 * asked.half_width:g} %,"
         f" {asked.budget_s:g} s",

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from store.rows.row_mapping import timestamp
 from webapp.publish import html
 from webapp.publish.sweep_page import PublishedSweep
 from webapp.widgets.answers import overviews
@@ -27,7 +28,7 @@ def home_page(sweeps: Iterable[PublishedSweep]) -> str:
             f"<article class=card><p class=soft>{escape(sweep.name)}</p><h2><a"
             f" href={sweep.address}>{escape(sweep.answer)}</a></h2>{image}<p>"
             f"{escape(sweep.row['question'])}</p><p class=soft>{escape(', '.join(devices))} ·"
-            f" {html.moment(sweep.measured_at)} · {sweep.row['measured']} comparisons</p></article>"
+            f" {html.dated(sweep.measured_at)} · {sweep.row['measured']} comparisons</p></article>"
         )
     return html.page(QUESTION, [f"<h1>{QUESTION}</h1><div class=cards>", *cards, "</div>"])
 
@@ -42,7 +43,7 @@ def feed(sweeps: Iterable[PublishedSweep], site: str) -> str:
             "url": f"{site}{sweep.address}",
             "title": f"{sweep.name}: {sweep.answer}",
             "content_text": sweep.row["question"],
-            "date_modified": html.iso(sweep.measured_at),
+            "date_modified": timestamp(sweep.measured_at),
         }
         for sweep in sweeps
     ]

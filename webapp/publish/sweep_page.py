@@ -155,7 +155,7 @@ def sweep_page(sweep: PublishedSweep, failures: pd.DataFrame) -> str:
     progress = f"{row['measured']} of {count(row['comparisons'], 'comparison')} measured"
     body = [
         f"<h1>{escape(row['question'])}</h1><p class=soft>{escape(sweep.name)} ·"
-        f" {html.moment(sweep.measured_at)} · {progress}, {count(row['failures'], 'failure')}</p>",
+        f" {html.dated(sweep.measured_at)} · {progress}, {count(row['failures'], 'failure')}</p>",
         *([f"<h2>{escape(sweep.answer)}</h2>{_overview(sweep)}"] if several else []),
     ]
     for number, panel in enumerate(sweep.panels):

@@ -68,6 +68,7 @@ function ages() {
   for (const time of document.querySelectorAll("time")) {
     const days = Math.floor((Date.now() - Date.parse(time.dateTime)) / 864e5);
     time.title = time.dateTime;
+    time.textContent = `${time.textContent.replace(/^\d+ \w+/, `$& ${time.dateTime.slice(0, 4)}`)} UTC`;
     time.append(days < 1 ? " (today)" : days === 1 ? " (yesterday)" : ` (${days} days ago)`);
     if (days < 7 && time.closest(".card")) time.classList.add("new");
   }
