@@ -35,7 +35,7 @@ PAGES = {
     f"choose?{DEIT}&tokens=196&batch=1": ("filled", "Use topk keep_rate=0.5: at least 1.", 1),
     "promise?sweep=quickstart": ("filled", "Break-even map", 2),
     "runs?sweep=quickstart": ("filled", "Nodes and devices", 0),
-    "point": ("filled", "The rule, worked out", 3),
+    "point": ("filled", "Is it noise?", 3),
 }
 """By address: the store, a text of the page, and how many charts it has."""
 GROUND = "getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor"
@@ -139,9 +139,7 @@ def test_a_point_leads_to_its_evidence_and_back(app: str, browser: Browser) -> N
     expect(page.get_by_text("batch 2").first).to_be_visible(timeout=WAIT_MS)
     page.locator(POINTS).last.click(timeout=WAIT_MS)  # a filled mark: an open one has a hole
     page.wait_for_url("**/point?id=*&environment=*&host=simulated")
-    expect(page.get_by_role("heading", name="Every pair in the order of time")).to_be_visible(
-        timeout=WAIT_MS
-    )
+    expect(page.get_by_role("tab", name="Is it noise?")).to_be_visible(timeout=WAIT_MS)
     with page.expect_download() as download:
         page.get_by_role("button", name="All pairs as CSV").click()
     with download.value.path().open(encoding="utf-8") as file:

@@ -3,6 +3,7 @@ none.
 """
 
 import json
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -15,7 +16,7 @@ from store.write.submission import NewSweep, submit_sweep
 from sweeps.model.job import DENSE
 from tests.webapp import stored
 from tests.webapp.conftest import Open
-from tests.webapp.page_elements import page_text
+from tests.webapp.page_elements import charts, page_text
 from tests.webapp.point_address import point_query
 from tests.webapp.simulated import job, outcome, store_outcomes, tome
 from webapp.charts.evidence import PairFrames, attempt_info, pair_chart, reading_chart, time_chart
@@ -42,12 +43,20 @@ def test_a_measured_point(filled: str, opened: Open, verdict: str) -> None:
         **point_query(filled, f"compared = 'ratio' AND verdict = '{verdict}' AND flags = ''"),
     )
     text = page_text(app)
-    for part in (
-        "Every pair in the order of time",
-        "The rule, worked out",
-        "What would convince me that this is noise?",
-    ):
-        assert part in text
+    assert [tab.label for tab in app.tabs] == [
+        "Is it noise?",
+        "The rule",
+        "Times",
+        "Counts",
+        "Where it comes from",
+        "Readings",
+        "Measure it again",
+    ]
+    assert "Pairs in the order of time" in str(charts(app)[0])
+    assert ("! Interval" in text, "✓ Interval" in text) == (
+        verdict == "unclear",
+        verdict != "unclear",
+    )
     for part in (
         "mean of the lowest 70 % of the log times",
         "1 % over all runs ever",
@@ -57,7 +66,6 @@ def test_a_measured_point(filled: str, opened: Open, verdict: str) -> None:
     assert "breakeven run point-" in text
     assert "leave the last block, as the method promises" in text
     assert len(app.get("vega_lite_chart")) == 3
-    assert (" a doubt: interval" in text) == (verdict == "unclear")
 
 
 def test_without_an_answer_nothing_was_looked_for(tmp_path: Path, opened: Open) -> None:
@@ -84,6 +92,11 @@ def test_the_page_without_a_point(filled: str, opened: Open) -> None:
     assert "find a comparison here" in page_text(app)
     app.text_input(key="find").set_value("topk deit_tiny").run()
     assert "topk keep_rate=0.5" in page_text(app)
+    assert re.search(r"topk keep_rate=0.5 .* faster: 1\.\d+× \[.*\] faster –", page_text(app))
+    ranked = page_text(opened(filled, PAGE, sort="largest speed-up"))
+    values = [float(text) for text in re.findall(r": (\d\.\d+)× \[", ranked)]
+    assert len(values) > 10
+    assert values == sorted(values, reverse=True)
     app.text_input(key="find").set_value("unheard").run()
     assert "unheard" in page_text(app)
     assert not app.exception
@@ -104,16 +117,17 @@ def test_a_failed_point(filled: str, opened: Open) -> None:
     """The failure instead of numbers."""
     text = page_text(opened(filled, PAGE, **point_query(filled, "failure IS NOT NULL")))
     assert "unsupported: nothing left to drop below 9 tokens" in text
-    assert "The rule, worked out" not in text
+    assert "mean of the lowest" not in text
 
 
 def test_a_flagged_point_has_the_meaning_of_its_flags(filled: str, opened: Open) -> None:
     """What the flag means, and whether the figures stand."""
-    text = page_text(
-        opened(filled, PAGE, **point_query(filled, "compared = 'ratio' AND flags = 'contended'"))
-    )
-    assert "other processes used the cores or the GPU" in text
-    assert "the figures stand" in text
+    app = opened(filled, PAGE, **point_query(filled, "compared = 'ratio' AND flags = 'contended'"))
+    text = page_text(app)
+    assert "✓ contended" in text
+    (chips,) = [each.proto.body for each in app.get("html") if "✓ contended" in each.proto.body]
+    assert "other processes used the cores or the GPU" in chips
+    assert "the figures stand" in chips
 
 
 def test_pooled_attempts_with_readings(tmp_path: Path, opened: Open) -> None:
@@ -156,7 +170,7 @@ def test_a_point_that_no_sweep_requests(tmp_path: Path, opened: Open) -> None:
     engine.dispose()
     url = store_outcomes(tmp_path / "imported.db", "other", outcome(job(96)))
     app = opened(url, PAGE, **point_query(url))
-    assert "Measure it again" in page_text(app)
+    assert "Measure it again" in [tab.label for tab in app.tabs]
 
 
 def frames(ratios: list[float]) -> PairFrames:

@@ -109,6 +109,19 @@ def link(label: str, address: str, most: int = 200) -> str:
     return f'<a href="{escape(address)}" target="_self" style="color: inherit">{shown}</a>'
 
 
+def chips(marked: Iterable[tuple[bool, str, str]]) -> None:
+    """Words in frames, each with a hover text; those that are marked stand out."""
+    look = "border:1px solid rgba(128,133,145,.4);border-radius:1rem;padding:1px 10px;background:"
+    signs = {True: ("!", "rgba(194,80,12,.2)"), False: ("✓", "none")}
+    found = []
+    for mark, word, hover in marked:
+        sign, ground = signs[mark]
+        shown = f"{sign} {escape(word)}"
+        found.append(f'<span title="{escape(hover)}" style="{look}{ground}">{shown}</span>')
+    row = "display:flex;flex-wrap:wrap;gap:4px 6px;font-size:.875rem"
+    st.html(f'<div style="{row}">{"".join(found)}</div>')
+
+
 def table(
     rows: Iterable[Sequence[str]], *, quiet: int | None = None, mark: int | None = None
 ) -> None:

@@ -3,7 +3,7 @@ as it is.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from html import escape
 from typing import Any, NamedTuple
 
@@ -17,9 +17,9 @@ from store.read.evidence.evidence import PointEvidence, StoredAttempt, TimedPair
 from store.rows.row_mapping import condition_columns, timestamp
 from sweeps.analysis.labels import conclude, conclude_change
 from sweeps.language.confirmation import sweep_of
-from sweeps.model.flags import FLAGS, split_flags
+from sweeps.model.flags import FLAGS, split_flags, wrong
 from sweeps.model.metrics import METRICS, RATES, REASON, SYSTEM_METRICS
-from sweeps.number_format import age, count, duration, image_text
+from sweeps.number_format import age, duration, image_text, moment, seconds_at
 from sweeps.text.condition_text import describe_condition
 from sweeps.text.effects import effect_phrase
 from sweeps.text.evidence import (
@@ -39,7 +39,8 @@ from webapp.display import plain, texts
 from webapp.display.links import page_link, point_link
 from webapp.queries import kept
 from webapp.widgets.chart_block import draw_chart, show_chart
-from webapp.widgets.filters import choose_metric
+from webapp.widgets.filters import choose_metric, choose_one
+from webapp.widgets.tables import TINTS, grid_html
 from workers.methods import all_methods
 from workers.methods.arm_labels import arm_label, params_label
 
@@ -152,15 +153,26 @@ def single_sweep(found: PointEvidence) -> str:
         return ""
 
 
+# how the list of answers is sorted
+ORDERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
+    "newest": lambda _: 0,
+    "largest speed-up": lambda row: -((row["compared"] == "ratio" and row["effect"]) or 0.0),
+    "verdict": lambda row: row["verdict"] or "~",
+    "flags": lambda row: -len(split_flags(row["flags"])),
+}
+
+
 def _search() -> None:
-    """A field to find a comparison by words or by the beginning of its id."""
-    words = st.text_input(
-        "Find a comparison",
-        key="find",
-        bind="query-params",
-        placeholder="model, method, parameter such as keep_rate=0.5, size in px, or id",
-    )
-    rows = search_points(words)
+    """A field to find a comparison by words or by the beginning of its id, and what it finds."""
+    with st.container(horizontal=True):
+        words = st.text_input(
+            "Find a comparison",
+            key="find",
+            bind="query-params",
+            placeholder="model, method, parameter such as keep_rate=0.5, size in px, or id",
+        )
+        order = choose_one("Sort by", list(ORDERS), "sort", width=190)
+    rows = sorted(search_points(words), key=ORDERS[order])
     if not rows:
         plain.sentence(
             "No answer whose id begins with these words, or whose model, method, parameters or"
@@ -169,20 +181,29 @@ def _search() -> None:
             else "No comparison of this store has an answer yet."
         )
         return
-    listed = []
+    lines = []
     for row in rows:
         size = (
             image_text(row["image_size"], row["image_shape"])
             if row["image_size"]
             else f"{row['prompt_tokens'] or 0:.0f} tokens"
         )
-        label = (
-            f"{params_label(row['method'], row['params'])}, {row['model']}, {size}, {row['kind']}"
+        label = params_label(row["method"], row["params"])
+        address = point_link(row["comparison_id"], row["environment"], row["host"])
+        where = f"{row['device_name']}, {moment(seconds_at(row['measured_at']))}"
+        tint = TINTS.get(row["verdict"], "none")
+        lines.append(
+            [
+                plain.link(label, address, plain.MAX_NAME),
+                plain.name(f"{row['model']}, {size}, {row['kind']}"),
+                f'<td style="background:{tint}">{escape(_answer_words(row, 0)[0])}</td>',
+                escape(row["verdict"] or "–"),
+                escape(", ".join(split_flags(row["flags"])) or "–"),
+                plain.name(where),
+            ]
         )
-        where = f"{row['device_name']}, {str(row['measured_at'])[:16].replace('T', ' ')}"
-        link = plain.link(label, point_link(row["comparison_id"], row["environment"], row["host"]))
-        listed.append(f"<li>{link}<br><span style='opacity: 0.68'>{escape(where)}</span></li>")
-    st.html(f"<ul style='overflow-wrap: anywhere'>{''.join(listed)}</ul>")
+    heads = ["arm", "condition", "speed-up, or change", "verdict", "flags", "measured, UTC"]
+    st.html(grid_html("Answers", heads, lines))
 
 
 def _title(found: PointEvidence) -> None:
@@ -197,28 +218,45 @@ def _title(found: PointEvidence) -> None:
     plain.sentence(f"{describe_condition(condition)}; {comparison.kind}", "muted")
 
 
-def _answer_of(found: PointEvidence, metric: str) -> None:
-    """The answer by each metric, that of `metric` first, and what its flags mean."""
-    flags: dict[str, None] = {}
+def _answer_of(found: PointEvidence, metric: str) -> str:
+    """Shows the answer by each metric, that of `metric` first, in words, which are returned."""
     failures = [each.failure for each in found.attempts if each.failure is not None]
+    answer = ""
     if found.failed and failures:
         reason, message = failures[-1].reason.replace("_", " "), failures[-1].message
-        plain.sentence(f"Failed, {reason}: {message}", "strong")
+        answer = f"Failed, {reason}: {message}"
+        plain.headline(answer)
     required = found.attempts[-1].protocol.pairs_min
+    others = []
     for row in sorted(found.effects, key=lambda row: row["metric"] != metric):
-        flags |= dict.fromkeys(split_flags(row["flags"]))
         phrase, beside = _answer_words(row, required)
         label = texts.capitalised(METRICS[row["metric"]].label)
         if row["metric"] == metric:
-            plain.sentence(texts.capitalised(phrase), "strong")
+            answer = texts.capitalised(phrase)
+            plain.headline(answer)
             plain.sentence(f"{label}: {beside}")
         else:
-            plain.sentence("; ".join(filter(None, (f"{label}: {phrase}", beside))), "muted")
-    if flags:
-        plain.table(
-            (flag, FLAGS[flag].meaning if flag in FLAGS else "not declared", _weight(flag))
-            for flag in flags
-        )
+            others.append("; ".join(filter(None, (f"{label}: {phrase}", beside))))
+    if others:
+        plain.sentence("\n".join(others), "muted")
+    return answer
+
+
+def _chips(found: PointEvidence, frames: PointFrames | None) -> None:
+    """Each check and flag in a word, what it rests on as hover text; doubts first."""
+    flags = dict.fromkeys(flag for row in found.effects for flag in split_flags(row["flags"]))
+    chips = [
+        (wrong([flag]), flag, f"{FLAGS[flag].meaning if flag in FLAGS else ''}; {_weight(flag)}")
+        for flag in flags
+    ]
+    if frames:
+        chips += [(line.noise, line.check, line.statement) for line in frames.findings]
+        chips += [
+            (line.holds is False, line.what, line.statement)
+            for line in frames.checks
+            if line.holds is not None
+        ]
+    plain.chips(sorted(chips, key=lambda chip: not chip[0]))
 
 
 def _answer_words(row: Mapping[str, Any], required: int) -> tuple[str, str]:
@@ -261,16 +299,15 @@ def _weight(flag: str) -> str:
     return "only information" if spec.harmless else noisy
 
 
-def _pairs(found: PointEvidence, frames: PointFrames) -> None:
+def _pairs(found: PointEvidence, frames: PointFrames, answer: str) -> None:
     """Every pair in time order, and the readings of the machine below them."""
-    st.subheader("Every pair in the order of time", anchor=False)
+    metric = frames.timed.metric.name
+    _draw(found, pair_chart(frames.pairs), "pairs", frames.pairs.pairs, answer)
     st.caption(
         "Each dot is a pair: the baseline's time over the arm's in one round. The line is the"
         " speed-up by all pairs until then, with the interval that it had; attempts are added one"
         " after the other. None is left out: triangles lie beyond the edge."
     )
-    metric = frames.timed.metric.name
-    _draw(found, pair_chart(frames.pairs), "pairs", frames.pairs.pairs)
     constant, by_reading = [], dict(list(frames.readings.groupby("reading")))
     for name, title in RATES.items():
         if name not in by_reading:
@@ -293,18 +330,17 @@ def _pairs(found: PointEvidence, frames: PointFrames) -> None:
     plain.download("All pairs as CSV, raw times in seconds", raw, file, "text/csv")
 
 
-def _draw(found: PointEvidence, chart: Layers, name: str, data: pd.DataFrame) -> None:
-    """A chart with its files, which hold the newest sweep that requests the comparison; without
-    them where none does.
-    """
-    sweep = found.requested_by[0].name if found.requested_by else ""
+def _draw(
+    found: PointEvidence, chart: Layers, name: str, data: pd.DataFrame, conclusion: str
+) -> None:
+    """A chart with its files, which hold the newest sweep that requests the comparison."""
+    sweep = found.requested_by[0].name if found.requested_by else "evidence"
     name = f"{name}-{found.comparison_id}"
-    show_chart(chart, name=name, data=data, scope_or_sweep=sweep, downloads=bool(sweep))
+    show_chart(chart, name=name, data=data, scope_or_sweep=sweep, conclusion=conclusion)
 
 
 def _noise(found: PointEvidence, frames: PointFrames) -> None:
     """What would show that the speed-up is noise, and the same in a chart."""
-    st.subheader("What would convince me that this is noise?", anchor=False)
     plain.table(
         (
             (line.check, line.statement, "a doubt" if line.noise else "–")
@@ -317,7 +353,7 @@ def _noise(found: PointEvidence, frames: PointFrames) -> None:
         " process alone), and the answer."
     )
     chart = draw_points(attempt_info(frames.attempts, frames.timed.metric.floor))
-    _draw(found, chart, "attempts", frames.attempts)
+    _draw(found, chart, "attempts", frames.attempts, noise_in_words(frames.findings))
     measured = max(each.ended_at for each in found.attempts)
     for each in found.calibrations.values():
         before = measured - each["created_at"]
@@ -331,34 +367,25 @@ def _noise(found: PointEvidence, frames: PointFrames) -> None:
         )
 
 
-def _timed_sections(found: PointEvidence, frames: PointFrames) -> None:
-    """Pairs, the rule of the verdict, noise, times and counts."""
-    _pairs(found, frames)
-    st.subheader("The rule, worked out", anchor=False)
-    plain.table((line.what, line.value, line.how) for line in frames.rule)
-    _noise(found, frames)
-    st.subheader("Times of both arms", anchor=False)
-    _draw(found, time_chart(frames.times), "times", frames.times)
-    st.subheader("Counts that must agree", anchor=False)
+def _counts(frames: PointFrames) -> None:
     marks = {True: "holds", False: "violated", None: ""}
     plain.table(((line.what, line.statement, marks[line.holds]) for line in frames.checks), mark=2)
 
 
 def _failed_attempts(found: PointEvidence) -> None:
-    """Failed attempts with message and traceback."""
-    failed = [(each, each.failure) for each in found.attempts if each.failure is not None]
-    if failed:
-        st.subheader("Failures", anchor=False)
-    for each, failure in reversed(failed):
-        when = f"Attempt {each.attempt}, {timestamp(each.ended_at)[:19]}Z"
-        plain.sentence(f"{when}: {failure.reason.replace('_', ' ')}: {failure.message}")
-        if failure.detail:
-            plain.text_block(failure.detail)
+    """Failed attempts with message and traceback, the newest first."""
+    for each in reversed(found.attempts):
+        if each.failure is None:
+            continue
+        when = f"Attempt {each.attempt}, {moment(each.ended_at)} UTC"
+        reason = each.failure.reason.replace("_", " ")
+        plain.sentence(f"{when}: {reason}: {each.failure.message}")
+        if each.failure.detail:
+            plain.text_block(each.failure.detail)
 
 
 def _provenance(found: PointEvidence) -> None:
     """Where every number comes from."""
-    st.subheader("Where it comes from", anchor=False)
     speeds = {
         row.attempt: part.speed
         for timed in found.timed[:1]
@@ -411,10 +438,7 @@ def _attempt_row(each: StoredAttempt, speed: float | None) -> tuple[str, str, st
 
 def _readings(found: PointEvidence) -> None:
     """What the monitors read around and between the rounds of each attempt, with what it means."""
-    known = [each for each in found.attempts if each.readings]
-    if not known:
-        return
-    with st.expander(f"Readings of the machine in {count(len(known), 'attempt')}"):
+    if known := [each for each in found.attempts if each.readings]:
         read = {name for each in known for name in each.readings}
         names = [name for name in SYSTEM_METRICS if name in read]
         names += sorted(name for name in read - set(names) if name.startswith(REASON))
@@ -430,7 +454,6 @@ def _readings(found: PointEvidence) -> None:
 
 def _again(found: PointEvidence) -> None:
     """How to measure it again, and the sweeps that request it."""
-    st.subheader("Measure it again", anchor=False)
     if text := single_sweep(found):
         file = f"point-{found.question_id}.yaml"
         plain.command(f"breakeven run {file} --remeasure")
@@ -459,29 +482,40 @@ def _elsewhere(found: PointEvidence) -> None:
 
 
 def _evidence(comparison_id: str, environment: str | None, host: str | None) -> None:
-    """All sections about one comparison."""
+    """Answer, checks and pairs about one comparison; the rest in tabs."""
     found = read_point(comparison_id, environment, host)
     _title(found)
     names = [each.metric.name for each in found.timed]
     metric = choose_metric(names, names[0]) if names else ""
     frames = point_frames(comparison_id, environment, host, metric) if metric else None
-    _answer_of(found, metric)
+    answer = _answer_of(found, metric)
+    _chips(found, frames)
+    tabs: dict[str, Callable[[], None]] = {}
     if frames:
-        plain.sentence(noise_in_words(frames.findings))
+        _pairs(found, frames, answer)
+        tabs = {
+            "Is it noise?": lambda: _noise(found, frames),
+            "The rule": lambda: plain.table((row.what, row.value, row.how) for row in frames.rule),
+            "Times": lambda: _draw(found, time_chart(frames.times), "times", frames.times, answer),
+            "Counts": lambda: _counts(frames),
+        }
+    if any(each.failure for each in found.attempts):
+        tabs["Failures"] = lambda: _failed_attempts(found)
+    tabs |= {
+        "Where it comes from": lambda: _provenance(found),
+        "Readings": lambda: _readings(found),
+        "Measure it again": lambda: _again(found),
+    }
+    for show, tab in zip(tabs.values(), st.tabs(list(tabs)), strict=True):
+        with tab:
+            show()
     _elsewhere(found)
-    _failed_attempts(found)
-    if frames:
-        _timed_sections(found, frames)
-    _provenance(found)
-    _readings(found)
-    _again(found)
 
 
 def _show() -> None:
     requested = st.query_params.get("id", "")
     if not requested:
-        plain.heading("Evidence")
-        plain.sentence("Click on a point of any chart, or find a comparison here.")
+        plain.heading("Is it noise? Click on a point of any chart, or find a comparison here.")
         _search()
         return
     try:

@@ -27,7 +27,6 @@ def show_chart(
     data: pd.DataFrame,
     scope_or_sweep: Scope | str,
     conclusion: str = "",
-    downloads: bool = True,
 ) -> None:
     """Draws a chart, which assistive technology reads as its `conclusion`; its points as a table,
     and a menu that offers it as PNG, SVG, CSV and as a bundle (Vega-Lite spec,
@@ -39,8 +38,7 @@ def show_chart(
     Concatenated charts keep their own width: build those of a page from single or layered charts.
     """
     draw_chart(chart, name, conclusion)
-    if downloads:
-        offer_files(lambda: chart, name=name, data=data, scope_or_sweep=scope_or_sweep)
+    offer_files(lambda: chart, name=name, data=data, scope_or_sweep=scope_or_sweep)
 
 
 def draw_chart(chart: Chart, name: str, conclusion: str = "") -> None:

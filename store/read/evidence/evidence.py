@@ -38,6 +38,7 @@ from sweeps.stats.visits import Pooling
 
 NEAREST = 8
 """Ids that are named where one is unknown."""
+_METRICS = tuple(METRICS)
 _SIZES = ("image_size", "prompt_tokens")
 MAX_FOUND = 40
 """Answers that a search lists."""
@@ -51,8 +52,9 @@ def similar_comparisons(engine: Engine, words: str) -> list[dict[str, Any]]:
 
     A parameter may be written as labels have it, `keep_rate=0.5`. Without words any answers.
 
-    Mappings with `comparison_id`, `kind`, `model`, `method`, `params`, `image_size`, `image_shape`,
-    `prompt_tokens`, `environment`, `host`, `device_name` and `measured_at`.
+    Mappings with the columns of `effect_row`, by the first metric of the kind that there is, with
+    `device_name`, and with `kind`, `model`, `method`, `params`, `image_size`, `image_shape` and
+    `prompt_tokens`.
     """
     each = []
     for word in words.split():
@@ -75,23 +77,22 @@ def similar_comparisons(engine: Engine, words: str) -> list[dict[str, Any]]:
     matching = select(COMPARISON.c.comparison_id).where(*each).limit(MAX_SEARCHED)
     with reading(engine) as connection:
         ids = connection.execute(matching).scalars().all()
-        rows = _listed().where(COMPARISON.c.comparison_id.in_(ids)).limit(MAX_FOUND)
-        return [dict(row._mapping) for row in connection.execute(rows)]
+        rows = _listed().where(COMPARISON.c.comparison_id.in_(ids)).limit(MAX_SEARCHED)
+        found = [dict(row._mapping) for row in connection.execute(rows)]
+    answers: dict[Any, dict[str, Any]] = {}
+    for row in sorted(found, key=lambda row: _METRICS.index(row["metric"])):
+        answers.setdefault((row["comparison_id"], row["environment"], row["host"]), row)
+    newest = sorted(answers.values(), key=lambda row: str(row["measured_at"]), reverse=True)
+    return newest[:MAX_FOUND]
 
 
 def _listed() -> Any:
-    columns = (
-        *named(COMPARISON, "comparison_id kind model method params"),
-        *named(COMPARISON, "image_size image_shape prompt_tokens"),
-        *named(EFFECT, "environment host measured_at"),
-        ENVIRONMENT.c.device_name,
+    of_comparison = named(
+        COMPARISON, "kind model method params image_size image_shape prompt_tokens"
     )
-    source = EFFECT.join(COMPARISON).join(ENVIRONMENT)
-    return (
-        select(*columns)
-        .select_from(source)
-        .distinct()
-        .order_by(EFFECT.c.measured_at.desc(), COMPARISON.c.comparison_id)
+    rows = select(EFFECT, *of_comparison, ENVIRONMENT.c.device_name)
+    return rows.select_from(EFFECT.join(COMPARISON).join(ENVIRONMENT)).order_by(
+        EFFECT.c.measured_at.desc(), EFFECT.c.comparison_id
     )
 
 

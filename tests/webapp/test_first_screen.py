@@ -1,0 +1,124 @@
+"""What every page promises in a real browser: the answer on the first screen, words that are
+legible in both themes, and all of it by keyboard.
+"""
+
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.webapp.point_address import point_query
+from tests.webapp.served import CHART, POINTS, WAIT_MS
+from webapp.display.links import point_link
+
+CONTRAST = Path(__file__).with_name("contrast.js").read_text()
+SIZE = {"width": 1440, "height": 900}
+ANSWERS = {
+    "home": "2 of 2 sweeps new in the last seven days",
+    "?sweep=quickstart": "topk keep_rate=0.5 pays from 36 tokens on",
+    "choose?model=deit_tiny_patch16_224&tokens=196&batch=1": "Use topk keep_rate=0.5",
+    "promise?sweep=quickstart": "How much of what the MACs promise arrives?",
+    "explain?sweep=quickstart": "Why is it faster, or not?",
+    "runs?sweep=quickstart": "quickstart: done",
+    "compare": "",
+    "point": "topk keep_rate=0.5",
+    "sql": "SQL",
+    "evidence": "faster: ",
+}
+"""By address: a text of a heading, or of a table, that answers the question of the page."""
+
+
+def opened_page(browser: Browser, address: str, scheme: Literal["light", "dark"] = "light") -> Page:
+    page = browser.new_context(color_scheme=scheme, viewport=SIZE).new_page()
+    page.goto(address)
+    idle = page.locator("[data-test-script-state=notRunning]")
+    expect(idle).to_have_count(1, timeout=WAIT_MS)
+    page.wait_for_timeout(500)
+    expect(idle).to_have_count(1, timeout=WAIT_MS)
+    return page
+
+
+@pytest.mark.parametrize("path", ANSWERS)
+def test_answers_are_seen_and_legible(app: str, filled: str, browser: Browser, path: str) -> None:
+    """The answer stands in the first 900 pixels; every word has a contrast of 4.5 in both
+    themes.
+    """
+    text = ANSWERS[path]
+    if path == "evidence":
+        where = "compared = 'ratio' AND verdict = 'faster' AND flags = ''"
+        path = point_link(*point_query(filled, where).values())
+    for scheme in ("light", "dark"):
+        page = opened_page(browser, f"{app}/{path}", scheme)
+        if text:
+            answer = page.get_by_text(text).first
+            expect(answer).to_be_visible(timeout=WAIT_MS)
+            box = answer.bounding_box()
+            assert box is not None
+            assert box["y"] + box["height"] < SIZE["height"]
+        assert page.evaluate(CONTRAST) == {}, scheme
+        page.context.close()
+
+
+def test_the_evidence_of_a_point_on_one_screen(app: str, filled: str, browser: Browser) -> None:
+    """Verdict, checks and pairs."""
+    page = opened_page(browser, f"{app}/{point_link(*point_query(filled).values())}")
+    expect(page.locator(CHART).first).to_be_visible(timeout=WAIT_MS)
+    box = page.locator(CHART).first.bounding_box()
+    assert box is not None
+    assert box["y"] + box["height"] < SIZE["height"]
+    expect(page.get_by_title("the whole interval").first).to_be_visible()
+    page.context.close()
+
+
+def test_choices_stay_at_the_top(app: str, browser: Browser) -> None:
+    """Sweep and batch in one line, which is seen wherever the page is scrolled to."""
+    page = opened_page(browser, f"{app}/?sweep=batches")
+    sweep, batch = (page.get_by_role("combobox", name=name) for name in ("Sweep", "Batch"))
+    expect(batch).to_be_visible(timeout=WAIT_MS)
+    expect(page.locator(CHART)).to_have_count(2, timeout=WAIT_MS)
+    page.get_by_text("How to read this").scroll_into_view_if_needed()
+    boxes = [found.bounding_box() for found in (sweep, batch)]
+    assert all(box is not None and 0 < box["y"] < 150 for box in boxes)
+    assert boxes[0]["y"] == boxes[1]["y"]
+    page.context.close()
+
+
+def test_by_keyboard_alone(app: str, browser: Browser) -> None:
+    """Tab reaches the choices, the table of arms and its links, and the table of points with the
+    links of the chart, which Enter opens.
+    """
+    page = opened_page(browser, f"{app}/?sweep=quickstart")
+    expect(page.locator(CHART)).to_have_count(2, timeout=WAIT_MS)
+    links = [page.locator(POINTS).count() / 2]
+    reached: list[str] = []
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        own = "e => e.ariaLabel || e.innerText || ''"
+        reached.append(str(page.evaluate(f"({own})(document.activeElement)")).strip())
+        if reached[-1].endswith("Points as a table"):
+            break
+    wanted = ["Sweep", "Arms", "Arms", "Why?", "Evidence", "Files", "Points as a table"]
+    rest = iter(reached)
+    assert all(any(word.endswith(name) for word in rest) for name in wanted), reached
+    page.keyboard.press("Enter")
+    table = page.get_by_role("region", name="Points")
+    expect(table).to_be_visible(timeout=WAIT_MS)
+    assert table.get_by_role("link", name="Evidence").count() >= links[0]
+    for _ in range(2):  # the table, which scrolls, and its first link
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/point?id=*&environment=*&host=simulated", timeout=WAIT_MS)
+    page.context.close()
+
+
+def test_a_hollow_point_is_hit_beside_its_middle(app: str, browser: Browser) -> None:
+    """Nine pixels from the middle of a point that is not clear a click opens its evidence."""
+    page = opened_page(browser, f"{app}/?sweep=quickstart&method=tome")
+    expect(page.locator(CHART)).to_have_count(2, timeout=WAIT_MS)
+    box = page.locator(POINTS).first.bounding_box()
+    assert box is not None
+    middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.click(middle[0] + 6, middle[1] + 6)
+    page.wait_for_url("**/point?id=*", timeout=WAIT_MS)
+    page.context.close()
