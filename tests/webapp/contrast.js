@@ -42,7 +42,7 @@
     const seen = { opacityProperty: true, visibilityProperty: true };
     if (!node.textContent.trim() || ["STYLE", "SCRIPT"].includes(element.tagName)) continue;
     if (!element.checkVisibility(seen) || element.closest("[disabled], .st-key-unseen")) continue;
-    if (element.closest("[data-testid=stSliderTickBar], .material-icons")) continue;
+    if (element.closest("[data-testid=stSlider]")) continue;
     const range = document.createRange();
     range.selectNode(node);
     const box = range.getBoundingClientRect();

@@ -26,6 +26,7 @@ _STYLE = f"""
 .st-key-{STICKY} [data-testid=stSelectbox] {{display: flex; align-items: center; gap: 0.4rem}}
 .st-key-{STICKY} [data-testid=stSelectbox] > .react-aria-ComboBox {{flex: 1; min-width: 0}}
 .st-key-{STICKY} label {{margin: 0; min-height: 0; flex: none}}
+[data-testid=stCaptionContainer] {{opacity: 0.75}}
 [data-testid=stWidgetLabelRequired] {{display: none}}
 [data-testid=stMainBlockContainer] {{padding-top: 4rem}}
 #vg-tooltip-element {{max-width: 40rem}}
@@ -34,12 +35,16 @@ _STYLE = f"""
   white-space: normal}}"""
 
 
+_WORDS = '[data-testid=stVegaLiteChart] svg text:not([fill="#ffffff"], [fill="#10131a"])'
+"""Of charts, but for those on a ground of their own, `webapp.charts.promise`."""
+
+
 def page_style(*, dark: bool) -> str:
     """Of all pages: no mark of required choices, which all have a value; hover texts of charts wrap
     in place of being cut; words of charts are legible in the colour of their arm.
     """
     words = f"brightness({1.5 if dark else 0.65})"
-    return f"<style>{_STYLE}[data-testid=stVegaLiteChart] svg text {{filter: {words}}}</style>"
+    return f"<style>{_STYLE}{_WORDS} {{filter: {words}}}</style>"
 
 
 TABLE_STYLE = (

@@ -112,7 +112,7 @@ def _show() -> None:
             height=200,
             placeholder=EXAMPLES["Columns of a view"],
         )
-        st.button("Run", type="primary", help="Ctrl+Enter in the field does the same")
+        st.button("Run", help="Ctrl+Enter in the field does the same")
         if sql and sql.strip():
             _show_result(sql)
     with beside:

@@ -17,6 +17,8 @@ from webapp.display.arm_style import ArmStyle
 from webapp.widgets.answers import Overview
 from webapp.widgets.tables import TINTS, grid_html
 
+LINE_MARK = "display:inline-block;width:14px;height:4px;vertical-align:middle"
+"""Of the colour of an arm."""
 CURVE, BAR = (112, 26), (128, 12)
 """Width and height in pixels of a small curve and of a bar."""
 
@@ -68,7 +70,7 @@ def arm_table_html(rows: Sequence[ArmRow], span: Extent, at: str, along: str) ->
     body = []
     for row in rows:
         role = f' <span style="opacity:.7">({escape(row.role)})</span>' if row.role else ""
-        mark = f'<span style="color:{row.style.color}">▬</span>'
+        mark = f'<span style="{LINE_MARK};background:{row.style.color}"></span>'
         shown = [f"<th scope=row>{mark} {escape(row.label)}{role}</th>"]
         if several:
             curve = [(row.style.color, row.curve)]
