@@ -24,7 +24,7 @@ SQL = re.compile(
 MAX_CODE_TOKENS = {
     "sweeps": 109_500,
     "workers": 113_400,
-    "store": 85_300,
+    "store": 85_400,
     "orchestrator": 63_100,
     "webapp": 70_400,
 }
