@@ -211,11 +211,25 @@ def test_paths(text: str, kept: str | None) -> None:
 
 
 def test_hosts_are_words() -> None:
-    """A short name is not replaced inside other words; keys of mappings are cleaned too."""
-    redaction = Redaction({"vm": "machine-1", "vm.lan": "machine-2"})
-    assert redaction.clean({"vm": ["kvm vm, vm.lan", 3]}) == {
-        "machine-1": ["kvm machine-1, machine-2", 3]
+    """A short name is not replaced inside other words, and no number for a host with an address."""
+    redaction = Redaction({"vm": "machine-1", "vm.lan": "machine-2", "10.0.0.5": "machine-3"})
+    assert redaction.clean({"a": ["kvm vm, vm.lan", "10 of 10.0.0.5", 3]}) == {
+        "a": ["kvm machine-1, machine-2", "10 of machine-3", 3]
     }
+
+
+def test_a_host_with_the_name_of_a_device(tmp_path: Path) -> None:
+    """Its columns have the alias, those of the device their word, and links lead to points."""
+    measured = [outcome(job(size)).model_copy(update={"host": "cpu"}) for size in SIZES]
+    published(tmp_path / "site", store_outcomes(tmp_path / "a.db", "one", *measured))
+    database = sqlite3.connect(tmp_path / "site/store.sqlite")
+    ((device, host),) = database.execute("SELECT DISTINCT device, host FROM speedup").fetchall()
+    assert (device, host.startswith("machine-")) == ("cpu", True)
+    found = json.loads((tmp_path / "site/sweeps/one/environment.json").read_text())
+    assert [each["host"] for each in found] == [host]
+    page = (tmp_path / "site/sweeps/one/index.html").read_text()
+    for target in re.findall(r'"href":"([^"]+)"', page):
+        assert (tmp_path / "site/sweeps/one" / target).resolve().is_file()
 
 
 def test_again_writes_only_what_changed(tmp_path: Path) -> None:

@@ -123,5 +123,7 @@ def _pages(engine: Any, sweeps: list[PublishedSweep], redaction: Redaction, addr
         for point in keys.itertuples(index=False, name=None):
             points[point].append(sweep.name)
     for point, names in points.items():
-        path = html.point_address(*redaction.clean(point))
-        yield path, point_page(point_evidence(engine, *point), names)
+        found = point_evidence(engine, *point)
+        place = found.place._replace(host=redaction.hosts.get(found.place.host, ""))
+        path = html.point_address(found.comparison_id, *place)
+        yield path, point_page(found._replace(place=place), names)

@@ -19,8 +19,8 @@ PATH = re.compile(
 )
 """An absolute path of two names or more, one that begins at a home, or one of Windows."""
 SERIAL = re.compile(r"\b(?:GPU|MIG)-[0-9a-f]{8}-[0-9a-f-]{27,}")
-NO_PERSON = {"root", ""}
-"""Users whose name says nothing about anybody."""
+TELLS_NOTHING = re.compile(r"\d+|.?|root|local(host)?|host|node|machine|server|cpu|gpu|cuda|dense")
+"""Names that are words of every page too; the columns of hosts have aliases in place of all."""
 
 
 class Redaction:
@@ -28,13 +28,12 @@ class Redaction:
 
     def __init__(self, aliases: Mapping[str, str]) -> None:
         """`aliases` of the hosts of the store."""
-        user = getpass.getuser()
         self.hosts = dict(aliases)
-        names = dict.fromkeys({node()} - {""}, "[host]") | self.hosts
+        names = {getpass.getuser(): "[user]", node(): "[host]", **aliases}
         short = {name.partition(".")[0]: alias for name, alias in names.items()}
-        people = {} if user in NO_PERSON else {user: "[user]"}
-        self._names = people | short | names
-        ordered = sorted(filter(None, self._names), key=len, reverse=True)
+        known = {**short, **names}.items()
+        self._names = {each: alias for each, alias in known if not TELLS_NOTHING.fullmatch(each)}
+        ordered = sorted(self._names, key=len, reverse=True)
         listed = "|".join(map(re.escape, ordered)) or r"(?!)"
         self._words = re.compile(rf"(?:(?<!\w)|{LINE})(?:{listed})(?!\w)")
 
@@ -44,10 +43,13 @@ class Redaction:
             found = PATH.sub("[path]", SERIAL.sub(_alias_of_device, value))
             return self._words.sub(lambda name: self._names[name[0]], found)
         if isinstance(value, Mapping):
-            return {self.clean(key): self.clean(each) for key, each in value.items()}
+            known = {key: self.clean(each) for key, each in value.items()}
+            return known | {"host": self.hosts.get(value["host"], "")} if "host" in known else known
         if isinstance(value, list | tuple):
             return [self.clean(each) for each in value]
         if isinstance(value, pd.DataFrame):
+            if "host" in value:
+                value = value.assign(host=value["host"].replace(self.hosts))
             texts = value.select_dtypes(include=["object", "str"])
             return value.assign(**{str(name): list(map(self.clean, texts[name])) for name in texts})
         return value
