@@ -26,7 +26,7 @@ MAX_CODE_TOKENS = {
     "workers": 113_400,
     "store": 85_400,
     "orchestrator": 63_100,
-    "webapp": 70_400,
+    "webapp": 70_500,
 }
 """Of the Python files of each folder, without comments, docstrings and layout; raising one needs a
 line in CHANGELOG."""
