@@ -5,6 +5,7 @@ but the figure; what a caption needs is text beside it.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from html import escape
 from itertools import product
 from typing import Any
 
@@ -25,13 +26,13 @@ from webapp.display.paper import INCH, Paper, PaperError
 TEXT = 12
 """Pixels of all texts of a drawing, which is then scaled to the size requested."""
 ROOMY, NARROWEST = 190, 90
-"""Pixels of the width of a figure for each panel beside another, and of the least panel."""
+"""Pixels of the width of a figure for each panel beside another, and of a panel at first."""
 FLATNESS = 0.5
 """Height of a panel in parts of the width that the figure has for each, unless stated."""
 LETTER, KEY = 7.5, 50
 """Pixels of a letter and of the line before it in a legend."""
-TURNS, NEAR = 6, 0.5
-"""Drawings until the figure is as wide as requested, to within so many pixels below it."""
+TURNS, LEAST = 8, (40, 24)
+"""Drawings until the figure is as wide as requested; least width and height of a panel."""
 PREFIXES = {"batch_size": "batch ", "against": "against "}
 """Before values that say nothing alone, above a panel."""
 MARKS = (
@@ -60,16 +61,20 @@ def draw_paper(infos: Sequence[PanelInfo], paper: Paper) -> str:
         drawn = _compose(cells, across, (wide, high), paper)
         svg = vl_convert.vegalite_to_svg(drawn.to_dict())
         width, height = map(float, re.findall(r'(?:width|height)="([\d.]+)"', svg)[:2])
-        if 0 <= goal - width < NEAR and (tall is None or 0 <= tall - height < NEAR):
+        missing = goal - width, 0 if tall is None else tall - height
+        # several panels are whole pixels
+        fits = 0 <= missing[0] < across and 0 <= missing[1] < down
+        if fits or wide < LEAST[0] or high < LEAST[1]:
             break
-        wide += (goal - width - NEAR / 2) / across
-        if wide < NARROWEST:
-            raise PaperError(
-                f"{count(across, 'panel')} beside each other and their texts do not fit into"
-                f" {paper.width / INCH:.3g}in at {paper.font_size:g} pt; use a larger --width, a"
-                " smaller --font-size, fewer --columns or --legend bottom"
-            )
-        high += 0 if tall is None else (tall - height - NEAR / 2) / down
+        wide += (missing[0] - across / 2) / across
+        high += 0 if tall is None else (missing[1] - down / 2) / down
+    if not fits:
+        place = f"{paper.width / INCH:.3g}in" + (f" x {tall * scale / INCH:.3g}in" if tall else "")
+        raise PaperError(
+            f"{count(across, 'panel')} beside each other and their texts do not fit into {place} at"
+            f" {paper.font_size:g} pt; use a larger --width or --height, a smaller --font-size,"
+            " fewer --columns or --legend bottom"
+        )
     size = (paper.width, (height if tall is None else tall) * scale)
     box = " ".join(f"{each / scale:g}" for each in size)
     head = f'width="{size[0]:g}" height="{size[1]:g}" viewBox="0 0 {box}">'
@@ -95,7 +100,7 @@ def _require_font(fonts: str) -> None:
     """Raises `PaperError` where none of these fonts is installed: texts would be missing."""
     text, none = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="40" height="20"><text y="15"'
-        f' font-family="{fonts}">{letters}</text></svg>'
+        f' font-family="{escape(fonts)}">{letters}</text></svg>'
         for letters in ("Ag", "")
     )
     if vl_convert.svg_to_png(text) == vl_convert.svg_to_png(none):

@@ -206,8 +206,10 @@ def no_difference(value: alt.X | alt.Y, floor: float, none: float = 1.0) -> list
     upright = isinstance(value, alt.Y)
     datum, second = (alt.YDatum, alt.Y2) if upright else (alt.XDatum, alt.X2)
     low = type(value)("floor_low:Q", scale=value["scale"])
-    rect = band.mark_rect(color=GREY, opacity=0.22).encode(low, second("floor_high:Q"))
-    rule = band.mark_rule(color=GREY, strokeWidth=1.2).encode(datum(none, scale=value["scale"]))
+    rect = band.mark_rect(color=GREY, opacity=0.22, clip=True).encode(low, second("floor_high:Q"))
+    rule = band.mark_rule(color=GREY, strokeWidth=1.2, clip=True).encode(
+        datum(none, scale=value["scale"])
+    )
     return [rect, rule] if floor else [rule]
 
 
