@@ -51,9 +51,9 @@ SCREENS = (
         "What does it gain and cost in a language model?",
         ("charts",),
     ),
-    Screen("point", "Evidence", "point", "store", draws=("charts", "tables")),
+    Screen("point", "Evidence", "point", "store", draws=("charts",)),
     Screen("compare", "Compare", "compare", "store"),
-    Screen("runs", "Runs", "runs", "store", draws=("tables",)),
+    Screen("runs", "Runs", "runs", "store"),
     Screen("sql", "SQL", "sql", "store", draws=("tables",)),
 )
 

@@ -38,11 +38,11 @@ OPEN_TABLE = {"table-speedup-tokens": "true"}
 """Of the address of the page Answer: the table below its chart along tokens is open."""
 
 
-def point_tables(app: AppTest) -> list[pd.DataFrame]:
-    """The tables of points that are open below charts, as they are shown."""
+def point_tables(app: AppTest, label: str = "Points") -> list[pd.DataFrame]:
+    """The tables of this label, by default those that are open below charts, as they are shown."""
     found = []
     for element in app.get("html"):
-        if 'aria-label="Points"' in element.proto.body:
+        if f'aria-label="{label}"' in element.proto.body:
             heads, *rows = [
                 [
                     unescape(re.sub("<[^>]*>", "", cell))

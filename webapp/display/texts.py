@@ -166,8 +166,12 @@ def medians_note(point: SpeedupRow) -> str:
     few = point.verdict == "insufficient"
     if few or not (point.baseline_ms and point.arm_ms and point.speedup):
         return ""
-    ratio = point.baseline_ms / point.arm_ms
-    if abs(ratio / point.speedup - 1) < NOTABLE:
+    return ratio_note(point.baseline_ms / point.arm_ms, point.speedup)
+
+
+def ratio_note(ratio: float, speedup: float) -> str:
+    """Where the ratio of two medians is another number than the speed-up."""
+    if abs(ratio / speedup - 1) < NOTABLE:
         return ""
     return (
         f"the two medians alone give {ratio:.3f}×; the speed-up compares times of the same round,"

@@ -277,17 +277,9 @@ def _answer_words(row: Mapping[str, Any], required: int) -> tuple[str, str]:
     medians = f"{between} (medians of {row['n']:,} pairs)"
     if row["verdict"] == "insufficient":
         return texts.too_few(row["n"], required), medians
-    ratio = values[0] / values[1]
-    if abs(ratio / effect - 1) >= DIFFERING:
-        medians += (
-            f"; the ratio of these medians is {ratio:.3f}×, the speed-up is that of the pairs, in"
-            " which drift cancels"
-        )
+    if note := texts.ratio_note(values[0] / values[1], effect):
+        medians += f"; {note}"
     return effect_phrase(conclude(texts.SHOWN, *ends, **rule)), medians
-
-
-# From this share on it is explained why the ratio of medians is not the speed-up.
-DIFFERING = 0.005
 
 
 def _weight(flag: str) -> str:

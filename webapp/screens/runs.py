@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-import pandas as pd
 import streamlit as st
 
 from store.read import runs
@@ -19,6 +18,7 @@ from webapp.queries import kept
 from webapp.widgets import filters
 from webapp.widgets.answers import Overview, overviews
 from webapp.widgets.arm_table import overview_image
+from webapp.widgets.tables import grid_html
 from webapp.widgets.words import ended_words, progress_words, run_progress
 from workers.methods.arm_labels import params_label
 
@@ -28,7 +28,6 @@ MARK = "display:inline-block;width:10px;height:10px;"
 REFRESH_S = 3
 MAX_CLASSES = 20  # classes of failures that are shown
 CURVES = (240, 72)  # pixels of the curves of a sweep
-_TEXT, _NUMBER = st.column_config.TextColumn, st.column_config.NumberColumn
 # of the bar of a sweep: what the comparisons of each colour are
 COLORS = {
     "answered": "#1a70b8",
@@ -37,28 +36,10 @@ COLORS = {
     "failed": "#b3261e",
     "waiting": "rgba(128,133,145,.3)",
 }
-NODES = {
-    "device_name": _TEXT("Device"),
-    "host": _TEXT("Host"),
-    "seen": _TEXT("Last result", help="Since its newest attempt ended"),
-    "attempts": _NUMBER("Attempts", help="Executions of jobs", format="localized"),
-    "quarantined": _NUMBER(
-        "Quarantined",
-        help="Attempts while the machine was slowed: they count only where there is no other",
-        format="localized",
-    ),
-    "flags": _TEXT("Flags", help="How many attempts have each", width="medium"),
-    "calibrated": _TEXT(
-        "Calibrated",
-        help=(
-            "By the newest `breakeven calibrate` of the environment; without one, intervals use a"
-            " stated default"
-        ),
-    ),
-    "gflops": _NUMBER("Peak, GFLOP/s", help="The largest that was measured", format="localized"),
-    "gb_per_s": _NUMBER("Peak, GB/s", format="localized"),
-    "environment": _TEXT("Environment"),
-}
+NODES = (
+    *("device", "host", "last result", "attempts", "quarantined", "flags", "calibrated"),
+    *("peak, GFLOP/s", "peak, GB/s", "environment"),
+)
 
 
 @kept
@@ -212,14 +193,11 @@ def _nodes() -> None:
             calibrated = f"{age(max(0.0, now - each.calibrated_at))} ago"
         flags = ", ".join(f"{name} {number:,}" for name, number in each.flags.items())
         seen = f"{age(max(0.0, now - each.seen_at))} ago"
-        rows.append(
-            each._asdict() | {"seen": seen, "flags": flags or None, "calibrated": calibrated}
-        )
-    frame = pd.DataFrame(rows, columns=list(NODES))
-    known = [
-        name for name in NODES if name not in {"gflops", "gb_per_s"} or frame[name].notna().any()
-    ]
-    st.dataframe(frame[known], column_config=NODES, hide_index=True, placeholder="–")
+        counts = (f"{each.attempts:,}", f"{each.quarantined:,}")
+        peaks = ["–" if one is None else f"{one:,.0f}" for one in (each.gflops, each.gb_per_s)]
+        cells = (each.device_name, each.host, seen, *counts, flags or "–", calibrated, *peaks)
+        rows.append([plain.name(cell) for cell in (*cells, each.environment)])
+    st.html(grid_html("Nodes", NODES, rows))
 
 
 def _show() -> None:

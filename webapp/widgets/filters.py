@@ -383,12 +383,4 @@ def choose_metric(names: Sequence[str], default: str) -> str:
     if len(names) < 2:
         return default
     labels = {METRICS[name].label: name for name in names}
-    chosen = st.segmented_control(
-        "Metric",
-        list(labels),
-        default=METRICS[default].label,
-        required=True,
-        key="of",
-        bind="query-params",
-    )
-    return labels[str(chosen)]
+    return labels[choose_one("Metric", list(labels), "of", METRICS[default].label)]
