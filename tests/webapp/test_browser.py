@@ -35,7 +35,7 @@ PAGES = {
     f"choose?{DEIT}&tokens=196&batch=1": ("filled", "Use topk keep_rate=0.5: at least 1.", 1),
     "promise?sweep=quickstart": ("filled", "Break-even map", 2),
     "runs?sweep=quickstart": ("filled", "Nodes and devices", 0),
-    "point": ("filled", "Is it noise?", 3),
+    "point": ("filled", "Is it noise?", 2),
 }
 """By address: the store, a text of the page, and how many charts it has."""
 GROUND = "getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor"

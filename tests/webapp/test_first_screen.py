@@ -70,6 +70,11 @@ def test_the_evidence_of_a_point_on_one_screen(app: str, filled: str, browser: B
     assert box is not None
     assert box["y"] + box["height"] < SIZE["height"]
     expect(page.get_by_text("✓ Interval")).to_be_visible()
+    page.get_by_role("tab", name="Times").click()
+    expect(page.locator(CHART)).to_have_count(3, timeout=WAIT_MS)
+    drawn = page.locator(CHART).last.bounding_box()
+    assert drawn is not None
+    assert drawn["width"] > 600
     page.context.close()
 
 
