@@ -19,6 +19,13 @@ WEBAPP = "webapp"
 """Place of the commands that `python -m webapp` has."""
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "run": ("run:run", "Measure what the sweep requests and is not answered yet, then report."),
+    "submit": ("queue:submit", "Queue a sweep for `serve`, with a priority."),
+    "serve": ("queue:serve", "Run queued sweeps, the most urgent first, until interrupted."),
+    "cancel": ("queue:cancel", "Take a submitted sweep out of the queue."),
+    "pause": ("queue:pause", "Keep a submitted sweep from being run."),
+    "resume": ("queue:resume", "Queue a paused sweep again."),
+    "retry": ("queue:retry", "Queue a stored sweep again, for what failed or is flagged."),
+    "logs": ("queue:logs", "Print what the run of a submitted sweep printed."),
     "plan": (
         "run:plan",
         "Show points, jobs, what is answered already, and how long the rest takes; nothing is"

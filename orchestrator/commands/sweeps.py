@@ -1,5 +1,6 @@
 """Commands on the sweeps of a store: their state, their report, and a new analysis."""
 
+import time
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
@@ -12,6 +13,8 @@ from store.open.engine import connect, connect_readonly
 from store.rows.location import database_option
 from sweeps.model.metrics import INTERVAL
 
+WATCH_S = 2.0
+"""How often `status --watch` looks."""
 MAX_POINTS = 60
 """Speed-ups that the state of one sweep lists."""
 
@@ -47,14 +50,42 @@ def status(
         str | None, typer.Argument(metavar="[NAME]", help="One sweep; default: all.")
     ] = None,
     db: Database = None,
+    *,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Show it again every two seconds, until interrupted.")
+    ] = False,
 ) -> None:
     """One line for each sweep (newest revision): jobs by state, comparisons measured, those of them
-    that decide nothing, and failures; of one also the answer so far.
+    that decide nothing, and failures; of one also the answer so far. Submitted ones come first.
     """
+    while True:
+        lines = list(_status_lines(name, db))
+        if watch:
+            typer.echo("\x1b[2J\x1b[H", nl=False)  # an empty screen
+        for line in lines:
+            typer.echo(line)
+        if not watch:
+            return
+        time.sleep(WATCH_S)
+
+
+def _status_lines(name: str | None, db: str | None) -> Iterator[str]:
     from store.read.queries import find_sweep, sweep_summaries
     from store.schema.tables import STATES
+    from store.write.submissions import submissions
 
     engine = connect_readonly(db)
+    queued = [
+        (str(each.id), each.name, each.state, str(each.priority), each.submitted_by, each.why)
+        for each in submissions(engine)
+        if name in (None, each.name)
+    ]
+    if queued:
+        yield from text_table.table_lines(("ID", "sweep", "state", "priority", "by", "why"), queued)
+        yield ""
+    known = name in {sweep["name"] for sweep in sweep_summaries(engine)}
+    if name is not None and queued and not known:
+        return  # it has not begun
     chosen = None if name is None else find_sweep(engine, name)["id"]
     rows = []
     for sweep in sweep_summaries(engine):
@@ -64,13 +95,14 @@ def status(
             counts = (str(sweep[name]) for name in ("unclear", "insufficient", "failures"))
             states = (", ".join(jobs) or "none", measured, *counts)
             rows.append((sweep["name"], sweep["submitted_at"], *states, sweep["question"]))
-    if not rows:
+    if not rows and not queued:
         raise StoreError("the store holds no sweep; run one: breakeven run quickstart")
     counted = ("measured", "unclear", "insufficient", "failed")
     headings = ("sweep", "submitted (UTC)", "jobs", *counted, "question")
-    lines = text_table.table_lines(headings, rows)
-    for line in (*lines, *(() if name is None else _known_so_far(db, name))):
-        typer.echo(line)
+    if rows:
+        yield from text_table.table_lines(headings, rows)
+    if name is not None:
+        yield from _known_so_far(db, name)
 
 
 def _known_so_far(db: str | None, name: str) -> Iterator[str]:

@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import CheckConstraint, Index, UniqueConstraint
 from sqlmodel import Field, SQLModel
 
-from store.schema.tables import STATES
+from store.schema.tables import STATES, SUBMISSION_STATES
 
 SOURCES = ("measured", "imported", "published")
 
@@ -68,6 +68,40 @@ class SweepRow(SQLModel, table=True):
     settings: str
     """Retry and limits, as canonical JSON."""
     submitted_at: float
+
+
+class SubmissionRow(SQLModel, table=True):
+    """A sweep that waits for a server or was run by one: `breakeven submit`, `breakeven serve`."""
+
+    __tablename__ = "submission"
+    __table_args__: Any = (
+        one_of("state", SUBMISSION_STATES),
+        *finite_numbers("priority submitted_at started_at ended_at renewed_at"),
+        Index(None, "state", "priority", "id"),
+    )
+
+    id: int | None = Field(default=None, primary_key=True)
+    name: str
+    """Of the sweep."""
+    text: str
+    """Its file."""
+    options: str
+    """What `breakeven run` gets besides, as a JSON list."""
+    priority: int
+    """The largest comes first; of equal ones the oldest."""
+    state: str
+    why: str = ""
+    """Why it is in this state, where that needs a word."""
+    submitted_by: str
+    submitted_at: float
+    started_at: float | None = None
+    ended_at: float | None = None
+    owner: str | None = None
+    """The server that runs it."""
+    renewed_at: float | None = None
+    """When that last gave a sign."""
+    log: str = ""
+    """The last lines that the run printed."""
 
 
 class ArmColumns(SQLModel):

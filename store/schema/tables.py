@@ -80,6 +80,11 @@ def model_metadata() -> MetaData:
 STATES = ("waiting", "running", "done", "failed", "cancelled", "split")
 """Of a job in the queue. `failed`: it ended without an answer; `split`: its children answer its
 questions."""
+SUBMISSION_STATES = (
+    *("queued", "running", "paused"),
+    *("answered", "unanswered", "refused", "cancelled"),
+)
+"""Of a submitted sweep. `unanswered`: it ended with something left; `refused`: it was wrong."""
 COSTS = ("alpha_baseline", "beta_baseline", "alpha", "beta")
 """Columns of launch and work, in the order of `sweeps.stats.cost_model.LaunchWork`."""
 ARM_COLUMNS, REPORTED = (
@@ -87,6 +92,7 @@ ARM_COLUMNS, REPORTED = (
 )
 
 SWEEP, SWEEP_COMPARISON, SWEEP_JOB = map(_table, ("SweepRow", "SweepComparisonRow", "SweepJobRow"))
+SUBMISSION = _table("SubmissionRow")
 JOB, COMPARISON, ENVIRONMENT = map(_table, ("JobRow", "ComparisonRow", "EnvironmentRow"))
 ATTEMPT, PAIR, FAILURE = map(_table, ("AttemptRow", "ComparisonAttemptRow", "FailureRow"))
 ARM_RESULT, METRIC, CALIBRATION = map(_table, ("ArmResultRow", "MetricRow", "CalibrationRow"))

@@ -1,0 +1,122 @@
+"""Commands of a queue of sweeps that several people share: submit, serve, cancel, pause, resume,
+retry, logs.
+"""
+
+import getpass
+import socket
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from orchestrator.commands.options import Database, DeviceOption, SweepFile, SweepName
+from orchestrator.plan import planning
+from orchestrator.plan.sweep_source import find_source
+from store.open.engine import connect, connect_readonly
+from store.write import submissions
+from store.write.submissions import Submission
+
+Number = Annotated[int, typer.Argument(metavar="ID", help="Number that `submit` printed.")]
+Priority = Annotated[int, typer.Option(help="The largest comes first, and stops what is smaller.")]
+
+
+def submit(
+    file: SweepFile,
+    db: Database = None,
+    priority: Priority = 0,
+    device: DeviceOption = None,
+    *,
+    refine: Annotated[
+        bool, typer.Option("--refine", help="Add pairs and sizes to what is unclear.")
+    ] = False,
+) -> None:
+    """Queue a sweep for `breakeven serve`; a wrong one is refused here."""
+    options = [*(("--device", device) if device else ()), *(("--refine",) if refine else ())]
+    _submit(file, db, priority, options)
+
+
+def retry(
+    name: SweepName,
+    db: Database = None,
+    priority: Priority = 0,
+    *,
+    failed: Annotated[bool, typer.Option("--failed", help="What ended with a failure.")] = False,
+    flagged: Annotated[bool, typer.Option("--flagged", help="What a flag marks.")] = False,
+) -> None:
+    """Queue a stored sweep again, for its failed or flagged comparisons."""
+    if failed == flagged:
+        raise typer.BadParameter("choose one of them", param_hint="--failed, --flagged")
+    _submit(Path(name), db, priority, ["--remeasure", "--only", "failed" if failed else "flagged"])
+
+
+def _submit(file: Path, db: str | None, priority: int, options: list[str]) -> None:
+    source = find_source(file, db)
+    expansion = planning.load_sweep(source.path, auto="cpu", text=source.text)
+    text = source.text or source.path.read_text(encoding="utf-8")
+    name = expansion.sweep.name
+    number = submissions.submit_to_queue(
+        connect(db), name, text, options, priority=priority, by=f"{getpass.getuser()}@{_host()}"
+    )
+    typer.echo(f"{number} {name}: queued with priority {priority}; its state: breakeven status")
+
+
+def serve(
+    db: Database = None,
+    ray_address: Annotated[
+        str | None, typer.Option(help="A running Ray cluster; default: Ray on this machine.")
+    ] = None,
+    notify: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COMMAND",
+            help="Run when a sweep ends, with BREAKEVEN_SWEEP, _SUBMISSION, _STATE and _WHY set.",
+        ),
+    ] = None,
+    *,
+    until_empty: Annotated[
+        bool, typer.Option("--until-empty", help="End when nothing is queued.")
+    ] = False,
+) -> None:
+    """Run queued sweeps, the most urgent first, until interrupted."""
+    from orchestrator.loop.server import Server
+
+    given = {"--db": db, "--ray-address": ray_address}
+    arguments = [each for name, value in given.items() if value for each in (name, value)]
+    server = Server(connect(db), arguments, typer.echo, notify)
+    raise typer.Exit(server.serve(until_empty=until_empty))
+
+
+def cancel(number: Number, db: Database = None) -> None:
+    """Take a sweep out of the queue; a server that runs it stops it. What is measured stays."""
+    _change(db, number, "cancelled")
+
+
+def pause(number: Number, db: Database = None) -> None:
+    """Keep a sweep from being run until `resume`."""
+    _change(db, number, "paused")
+
+
+def resume(number: Number, db: Database = None) -> None:
+    """Queue a paused sweep again, in its former place."""
+    _change(db, number, "queued")
+
+
+def logs(number: Number, db: Database = None) -> None:
+    """Print what the run of a submitted sweep printed, its last part."""
+    found = submissions.find_submission(connect_readonly(db), number)
+    typer.echo(found.log or _state(found), nl=not found.log.endswith("\n"))
+
+
+def _change(db: str | None, number: int, state: str) -> None:
+    why = f"by {getpass.getuser()}@{_host()}"
+    typer.echo(_state(submissions.change_state(connect(db), number, state, why)))
+
+
+def _state(found: Submission) -> str:
+    """The submission in one line."""
+    why = f" ({found.why})" if found.why else ""
+    return f"{found.id} {found.name}: {found.state}{why}, priority {found.priority}"
+
+
+def _host() -> str:
+    return socket.gethostname()
