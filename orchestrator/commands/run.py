@@ -25,7 +25,7 @@ from orchestrator.plan import planning
 from orchestrator.plan.planning import Plan, make_plan, require_feasible
 from orchestrator.plan.preview import preview
 from orchestrator.plan.sites import Site, by_device, environment_ids, local_sites, places_of
-from orchestrator.plan.sweep_source import command_options, existing_store, find_source
+from orchestrator.plan.sweep_source import SweepSource, command_options, existing_store, find_source
 from orchestrator.plan.time_budget import (
     TimeBudget,
     comparison_ids,
@@ -34,7 +34,7 @@ from orchestrator.plan.time_budget import (
     limit_text,
     whole_limit_s,
 )
-from store.open.engine import Engine, connect
+from store.open.engine import Engine, connect, connect_readonly
 from store.read.answers import Doubt, doubted
 from store.write import queue
 from sweeps.language.expand import Expansion
@@ -115,6 +115,7 @@ def run(
     no_wait: Annotated[
         bool, typer.Option("--no-wait", help="Do not wait for a host that another run has.")
     ] = False,
+    submission: Annotated[int | None, typer.Option(hidden=True)] = None,  # by `serve`
 ) -> None:
     """Measure what the sweep requests and is not answered yet, then report."""
     if only and not remeasure:
@@ -141,6 +142,7 @@ def run(
         more=refine,
         time_s=time,
         wait_s=0.0 if no_wait else wait or inf,
+        submission=submission,
     )
     raise typer.Exit(code)
 
@@ -155,13 +157,14 @@ def run_sweep(
     more: bool = False,
     time_s: float | None = None,
     wait_s: float = inf,
+    submission: int | None = None,
 ) -> int:
     """Measure what is left of the sweep, and what is requested `again`, and print its report.
     Returns the exit code.
 
     more: add pairs to what is unclear or insufficient. time_s: measure for that long at most, in
     place of the sweep's `budget`. wait_s: wait for hosts and jobs that other runs have for that
-    long at most.
+    long at most. submission: the number of the submission that has the sweep's text.
     """
     from orchestrator.loop.progress import Display
     from orchestrator.loop.refinement import Refinement
@@ -169,7 +172,7 @@ def run_sweep(
     from orchestrator.text_table import output
 
     console = output()
-    load = _loader(file, db)
+    load = _loader(file, db, submission)
     load(auto=device or "cpu")  # a wrong file is refused before anything is started
     with ExitStack() as stack:
         started: list[Cluster] = [stack.enter_context(_cluster(ray_address))] if ray_address else []
@@ -234,10 +237,16 @@ def run_sweep(
         return conclude_run(console, engine, result.plan, sweep_text, requested if more else None)
 
 
-def _loader(file: Path, db: str | None) -> Callable[..., Expansion]:
+def _loader(file: Path, db: str | None, submission: int | None = None) -> Callable[..., Expansion]:
     """`planning.load_sweep` of what the command line names."""
-    source = find_source(file, db)
+    source = find_source(file, db) if submission is None else _submitted(file, db, submission)
     return partial(planning.load_sweep, source.path, text=source.text)
+
+
+def _submitted(file: Path, db: str | None, submission: int) -> SweepSource:
+    from store.write.submissions import find_submission
+
+    return SweepSource(file, find_submission(connect_readonly(db), submission).text)
 
 
 def _show_report(console: "Console", db: str | None, name: str, sweep_text: str) -> None:

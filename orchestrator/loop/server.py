@@ -10,8 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from tempfile import TemporaryDirectory, TemporaryFile
+from tempfile import TemporaryFile
 from typing import IO, NamedTuple, TypeVar
 
 from orchestrator.commands.options import ANSWERED, INTERRUPTED
@@ -85,11 +84,10 @@ class Server(NamedTuple):
 
     def _run(self, taken: Submission, stopped: Callable[[], bool]) -> None:
         self.show(f"{taken.id} {taken.name}: started, priority {taken.priority}")
-        with TemporaryDirectory() as folder, TemporaryFile() as output:
-            file = Path(folder) / f"{taken.name}.yaml"
-            file.write_text(taken.text, encoding="utf-8")
-            command = (sys.executable, "-m", "orchestrator", "run", str(file))
-            with _process([*command, *taken.options, *self.arguments], output) as process:
+        run = (sys.executable, "-m", "orchestrator", "run", taken.name)
+        options = ("--submission", str(taken.id), *taken.options, *self.arguments)
+        with TemporaryFile() as output:
+            with _process([*run, *options], output) as process:
                 ended = self._watch(taken, process, output, stopped)
             log = _tail(output)
         why = ended.why or _last_line(log)

@@ -55,6 +55,7 @@ from tests.store.language_fixtures import (
     a_reading,
     larosa,
 )
+from tests.store.test_submissions import check_order
 from tests.workers.saved_llm import saved, written
 from workers.run import run
 
@@ -442,3 +443,7 @@ def test_the_likeliest_place_of_a_break_even(engines: tuple[Engine, Engine]) -> 
         found.append((along.x, *(claim.x for claim in claims)))
     assert found[0] == pytest.approx(found[1])
     assert found[0][0] == found[0][1]
+
+
+def test_submitted_sweeps_are_taken_in_order(engines: tuple[Engine, Engine]) -> None:
+    check_order(engines[0])
