@@ -6,7 +6,7 @@ import sys
 from typing import NoReturn
 
 from orchestrator.cli import exit_code
-from orchestrator.commands.options import INTERRUPTED
+from orchestrator.loop.interruption import INTERRUPTED
 
 
 def main() -> NoReturn:

@@ -10,9 +10,8 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperCommand
 
-from orchestrator.commands.options import INTERRUPTED
 from orchestrator.commands.webapp import become_webapp
-from orchestrator.loop.interruption import signals_interrupt
+from orchestrator.loop.interruption import INTERRUPTED, signals_interrupt
 from sweeps.errors import OutageError, UserError
 
 WEBAPP = "webapp"

@@ -13,12 +13,12 @@ import typer
 from orchestrator import text_table
 from orchestrator.commands.options import (
     ANSWERED,
-    INTERRUPTED,
     UNANSWERED,
     Database,
     DeviceOption,
     parse_seconds,
 )
+from orchestrator.loop.interruption import INTERRUPTED
 from orchestrator.plan import planning
 from orchestrator.plan.planning import make_plan, require_feasible
 from orchestrator.plan.sites import by_device, local_sites

@@ -25,8 +25,8 @@ DeviceOption = Annotated[
     Literal["cpu", "cuda"] | None, typer.Option("--device", help="What `device: auto` stands for.")
 ]
 TableOrJson = Annotated[Literal["table", "json"], typer.Option("--format")]
-ANSWERED, UNANSWERED, INTERRUPTED = 0, 1, 130
-"""Exit codes; `INTERRUPTED` after Ctrl-C, SIGTERM or SIGHUP."""
+ANSWERED, UNANSWERED = 0, 1
+"""Exit codes."""
 
 
 def parse_seconds(text: str) -> float:

@@ -13,7 +13,6 @@ import typer
 
 from orchestrator.commands.options import (
     ANSWERED,
-    INTERRUPTED,
     UNANSWERED,
     Database,
     DeviceOption,
@@ -21,6 +20,7 @@ from orchestrator.commands.options import (
     TableOrJson,
     parse_seconds,
 )
+from orchestrator.loop.interruption import INTERRUPTED
 from orchestrator.plan import planning
 from orchestrator.plan.planning import Plan, make_plan, require_feasible
 from orchestrator.plan.preview import preview

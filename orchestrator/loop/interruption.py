@@ -14,6 +14,8 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Ctrl-C, a request to end by a scheduler or `kill`, and a terminal that was closed."""
 
 
+INTERRUPTED = 130
+"""Exit code after one of them."""
 _INTERRUPTED = threading.Event()
 """Set by `signals_interrupt`: a library may have caught what it raised."""
 

@@ -13,8 +13,7 @@ from contextlib import contextmanager
 from tempfile import TemporaryFile
 from typing import IO, NamedTuple, TypeVar
 
-from orchestrator.commands.options import ANSWERED, INTERRUPTED
-from orchestrator.loop.interruption import stop_requested
+from orchestrator.loop.interruption import INTERRUPTED, stop_requested
 from store.errors import StoreError, StoreOutageError
 from store.open.engine import Engine
 from store.read.runs import failure_classes
@@ -22,7 +21,7 @@ from store.write import submissions
 from store.write.submissions import LOG_CHARACTERS, Submission
 
 T = TypeVar("T")
-POLL_S = 1.0
+LOOK_S = 1.0
 """How often the server looks for submissions, and at the one that it runs."""
 SIGN_S = 5.0
 """How often it writes a sign of life and the log into the store."""
@@ -61,9 +60,9 @@ class Server(NamedTuple):
                 if taken is not None:
                     self._run(taken, stopped)
                 elif until_empty:
-                    return ANSWERED
+                    return 0
                 else:
-                    time.sleep(POLL_S)
+                    time.sleep(LOOK_S)
         return INTERRUPTED
 
     def _patient(self, act: Callable[[], T], stopped: Callable[[], bool]) -> T | None:
@@ -115,7 +114,7 @@ class Server(NamedTuple):
         failures, signed, away = self._failures(taken.name), 0.0, False
         stop: Ended | None = None
         while process.poll() is None:
-            time.sleep(POLL_S)
+            time.sleep(LOOK_S)
             if stopped():
                 stop = stop or Ended("queued", "its server was stopped")
             try:
@@ -133,7 +132,7 @@ class Server(NamedTuple):
         if stop is not None:
             return stop
         code = process.returncode
-        if code == ANSWERED:
+        if code == 0:
             return Ended("answered")
         if code == INTERRUPTED or code < 0 or (away and code != REFUSED):
             return Ended("queued", "it was interrupted" if not away else "the store was away")

@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from store.open.engine import connect
+from store.write import submissions
 from store.write.record import record
 from store.write.submission import NewSweep, submit_sweep
 from sweeps.model.condition import Condition, ImageSize, Kind, image_shape
@@ -313,3 +314,23 @@ def stored_curve(engine: Engine, axis: str, x: Callable[[dict[str, Any]], float]
         for row in rows(engine, f"SELECT s.*, e.effect_se FROM {joined}")
     ]
     return Curve(axis=axis, points=tuple(points))
+
+
+def queued(engine: Engine, *priorities: int) -> list[int]:
+    """The numbers of new submissions of these priorities, called `sweep 0`, `sweep 1` …"""
+    return [
+        submissions.submit_to_queue(
+            engine, f"sweep {place}", "text", ["--refine"], priority=priority, by="me@here"
+        )
+        for place, priority in enumerate(priorities)
+    ]
+
+
+def check_order_of_submissions(engine: Engine) -> None:
+    """The most urgent first, of equal ones the oldest; each is taken once."""
+    low, high, first, second = queued(engine, -1, 7, 0, 0)
+    taken = [submissions.take_next(engine) for _ in range(5)]
+    assert [each and each.id for each in taken] == [high, first, second, low, None]
+    assert {each.state for each in submissions.submissions(engine)} == {"running"}
+    assert taken[0] is not None
+    assert taken[0].options == ("--refine",)

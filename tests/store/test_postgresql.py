@@ -47,7 +47,15 @@ from sweeps.model.outcome import Failure, Outcome
 from tests.fixtures.quality_states import filled, found_states
 from tests.orchestrator.commands import breakeven
 from tests.store import postgresql
-from tests.store.conftest import CLAIM, a_job, an_evaluation, an_outcome, keep, submit
+from tests.store.conftest import (
+    CLAIM,
+    a_job,
+    an_evaluation,
+    an_outcome,
+    check_order_of_submissions,
+    keep,
+    submit,
+)
 from tests.store.language_fixtures import (
     a_generation,
     a_generation_job,
@@ -55,7 +63,6 @@ from tests.store.language_fixtures import (
     a_reading,
     larosa,
 )
-from tests.store.test_submissions import check_order
 from tests.workers.saved_llm import saved, written
 from workers.run import run
 
@@ -446,4 +453,4 @@ def test_the_likeliest_place_of_a_break_even(engines: tuple[Engine, Engine]) -> 
 
 
 def test_submitted_sweeps_are_taken_in_order(engines: tuple[Engine, Engine]) -> None:
-    check_order(engines[0])
+    check_order_of_submissions(engines[0])

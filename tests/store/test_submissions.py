@@ -7,34 +7,15 @@ from store.errors import StoreError
 from store.open.engine import Engine
 from store.schema.tables import SUBMISSION
 from store.write import submissions
-
-
-def queued(engine: Engine, *priorities: int) -> list[int]:
-    """The numbers of new submissions of these priorities, called `sweep 0`, `sweep 1` …"""
-    return [
-        submissions.submit_to_queue(
-            engine, f"sweep {place}", "text", ["--refine"], priority=priority, by="me@here"
-        )
-        for place, priority in enumerate(priorities)
-    ]
+from tests.store.conftest import check_order_of_submissions, queued
 
 
 def state(engine: Engine, number: int) -> str:
     return submissions.find_submission(engine, number).state
 
 
-def check_order(engine: Engine) -> None:
-    """The most urgent first, of equal ones the oldest; each is taken once."""
-    low, high, first, second = queued(engine, -1, 7, 0, 0)
-    taken = [submissions.take_next(engine) for _ in range(5)]
-    assert [each and each.id for each in taken] == [high, first, second, low, None]
-    assert {each.state for each in submissions.submissions(engine)} == {"running"}
-    assert taken[0] is not None
-    assert taken[0].options == ("--refine",)
-
-
 def test_order(engine: Engine) -> None:
-    check_order(engine)
+    check_order_of_submissions(engine)
 
 
 def test_a_more_urgent_one_is_seen(engine: Engine) -> None:
