@@ -21,7 +21,7 @@ from sweeps.model.condition import Runtime
 from sweeps.model.flags import FLAGS, split_flags
 from sweeps.model.metrics import INTERVAL, SPEED_FLOOR
 from sweeps.number_format import count
-from sweeps.text.curves import break_even_cell, merit_of
+from sweeps.text.curves import merit_of, with_likely_place
 from sweeps.text.effects import effect_word
 from workers.methods import purpose
 
@@ -235,10 +235,7 @@ def _table(title: str, arms: Sequence[ArmSummary]) -> Section:
 
 
 def _break_even_text(arm: ArmSummary) -> str:
-    if not arm.break_even:
-        return "-"
-    cell, likely = break_even_cell(arm.break_even), arm.break_even[0].x
-    return cell.text + ("" if likely is None else f", likely {likely:,.0f}")
+    return with_likely_place(arm.break_even)
 
 
 def _spread(sizes: Sequence[float]) -> list[float]:

@@ -380,12 +380,13 @@ def runtime_table(
     cells: dict[tuple[int, str], dict[str, str]] = {}
     for point, label, claims in curves:
         place = RUNTIMES.index(point.runtime or "")
-        cells.setdefault((place, point.dtype), {})[label] = _with_likely(claims)
+        cells.setdefault((place, point.dtype), {})[label] = with_likely_place(claims)
     several = len({place for place, _ in cells}) > 1
     return {f"{RUNTIMES[key[0]]} {key[1]}": cells[key] for key in sorted(cells) if several}
 
 
-def _with_likely(claims: Sequence[ClaimRow]) -> str:
+def with_likely_place(claims: Sequence[ClaimRow]) -> str:
+    """The cell of one curve, with the likeliest place where there is one; `-` without a claim."""
     if not claims:
         return "-"
     likely = claims[0].x

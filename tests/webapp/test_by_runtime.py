@@ -37,7 +37,7 @@ def table_of(url: str, name: str, runtimes: tuple[Runtime, ...]) -> list[list[st
 
 
 def test_each_runtime_has_a_row(tmp_path: Path) -> None:
-    """With the bracket that its curve has in the view; one runtime alone needs no table."""
+    """With bracket and likeliest place that its curve has in the view; one runtime alone needs no table."""
     url = str(tmp_path / "runtimes.db")
     assert table_of(url, "one", ("eager",)) is None
     found = table_of(url, "two", ("eager", "openvino"))
@@ -48,7 +48,7 @@ def test_each_runtime_has_a_row(tmp_path: Path) -> None:
     claims = break_evens[(break_evens["axis"] == "tokens") & (break_evens["method"] == "topk")]
     assert set(claims["verdict"]) == {"crossing"}
     brackets = {
-        f"{low:.0f} to {high:.0f}" for low, high in zip(claims.x_low, claims.x_high, strict=True)
+        f"{row.x_low:.0f} to {row.x_high:.0f}, likely {row.x:.0f}" for row in claims.itertuples()
     }
     place = next(number for number, label in enumerate(head) if label.startswith("topk"))
     assert {row[place] for row in rows} == brackets

@@ -24,8 +24,8 @@ from sweeps.text.condition_text import (
 from sweeps.text.curves import (
     axis_place,
     axis_span,
-    break_even_cell,
     break_even_headline,
+    runtime_table,
     share_that_pays,
 )
 from webapp import queries
@@ -88,16 +88,14 @@ def break_evens_by_runtime(known: PanelAnswers) -> pd.DataFrame | None:
     """The break-even in tokens of each method, a row for each runtime and dtype; `None` with one
     runtime, or along another axis.
     """
-    cells: dict[str, dict[str, str]] = {}
-    runtimes = set()
-    for arm, rows in known.rows.items():
-        first, *_ = known.points[arm]
-        runtimes.add(first.runtime)
-        own = cells.setdefault(f"{first.runtime} {first.dtype}", {})
-        own[params_label(first.method, first.params)] = break_even_cell(rows).text
-    if len(runtimes) < 2 or not known.curves or known.axis != "tokens":
+    if not known.curves or known.axis != "tokens":
         return None
-    return pd.DataFrame.from_dict(cells, orient="index").rename_axis("runtime")
+    firsts = {arm: known.points[arm][0] for arm in known.rows}
+    table = runtime_table(
+        (first, params_label(first.method, first.params), known.rows[arm])
+        for arm, first in firsts.items()
+    )
+    return pd.DataFrame.from_dict(table, orient="index").rename_axis("runtime") if table else None
 
 
 def arm_rows(
