@@ -22,7 +22,7 @@ SQL = re.compile(
 )
 
 MAX_CODE_TOKENS = {
-    "sweeps": 109_500,
+    "sweeps": 109_900,
     "workers": 113_400,
     "store": 86_700,
     "orchestrator": 65_500,

@@ -27,7 +27,7 @@ from orchestrator.report.section import Column, Section
 from orchestrator.text_table import markdown_row
 from store.rows.frames import rows_of
 from sweeps.analysis.rows import FailureRow
-from sweeps.number_format import image_text
+from sweeps.text.condition_text import size_text
 from workers.methods.arm_labels import params_label
 
 HEADING_WIDTH = 22
@@ -35,18 +35,18 @@ HEADING_WIDTH = 22
 ReportFormat = Literal["table", "markdown", "html", "latex", "json", "csv"]
 
 
-def _size(row: FailureRow) -> str:
-    if row.image_size is not None:
-        return image_text(row.image_size, row.image_shape)
-    return "-" if row.prompt_tokens is None else f"{row.prompt_tokens:.0f} tokens"
+def _batch(row: FailureRow) -> str:
+    return "-" if size_text(row) == "-" else f"{row.batch_size:.0f}"
 
 
 _FAILURE_COLUMNS = (
     Column("method", lambda row: params_label(row.method, row.params), left=True),
     Column("kind", lambda row: row.kind, left=True),
     Column("model", lambda row: row.model, left=True),
-    Column("size", _size, left=True),
-    Column("batch", lambda row: "-" if _size(row) == "-" else f"{row.batch_size:.0f}", left=True),
+    Column("size", size_text, left=True),
+    Column(
+        "batch", lambda row: "-" if size_text(row) == "-" else f"{row.batch_size:.0f}", left=True
+    ),
     Column("reason", lambda row: row.reason, left=True),
     Column("message", lambda row: row.message, left=True, wraps=True),
 )

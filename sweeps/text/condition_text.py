@@ -7,7 +7,7 @@ from statistics import median
 from typing import Any
 
 from sweeps.analysis.labels import PeakShare
-from sweeps.analysis.rows import SpeedupRow
+from sweeps.analysis.rows import SizedRow, SpeedupRow
 from sweeps.model.flags import split_flags
 from sweeps.model.job import Job
 from sweeps.model.kinds import KINDS
@@ -30,6 +30,13 @@ PARTS = (
 )
 """What a title holds of a condition, in order; a part with a field that the condition lacks is left
 out."""
+
+
+def size_text(row: SizedRow) -> str:
+    """The size of an input: `64 px`, `512 tokens`, `-` without one."""
+    if row.image_size is not None:
+        return image_text(row.image_size, row.image_shape)
+    return "-" if row.prompt_tokens is None else f"{row.prompt_tokens:.0f} tokens"
 
 
 def describe_condition(condition: Mapping[str, Any], place: str = "") -> str:

@@ -146,7 +146,7 @@ def test_a_sweep_that_fails_alike_is_paused(tmp_path: Path) -> None:
         submitted(tmp_path, "failing", FAILING, priority=1)
     submitted(tmp_path, "tiny", SWEEP.replace("[32, 48, 64]", "[32]"))
     with serving(tmp_path, "--until-empty") as server:
-        assert server.wait(300) == 0
+        assert server.wait(600) == 0
     assert states(tmp_path)["failing"] == "paused"
     assert states(tmp_path)["tiny"] == "answered"
     assert "the method's own mistake" in command(tmp_path, "status", "failing")
