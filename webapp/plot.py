@@ -175,7 +175,7 @@ def find_panels(
                 f"sweep '{name}' has no metric '{metric}'; choose one of {', '.join(known)}"
             )
         points = points[points["metric"] == (metric or known[0])]
-        published = _published(points, name) if references else None
+        published = _published(points, name, url) if references else None
     by = [each for each in (paper.rows, paper.columns) if each] if paper else []
     if unknown := [each for each in by if each not in SPLITS]:
         raise PlotError(f"panels are not by '{unknown[0]}'; choose one of {', '.join(SPLITS)}")
@@ -204,7 +204,7 @@ def find_panels(
     return Drawing(question, panels)
 
 
-def _published(points: pd.DataFrame, name: str) -> pd.DataFrame:
+def _published(points: pd.DataFrame, name: str, url: str | None) -> pd.DataFrame:
     """The published points of the store. Raises `PlotError` where none is of a model of these
     points.
     """
@@ -212,6 +212,7 @@ def _published(points: pd.DataFrame, name: str) -> pd.DataFrame:
     if found.empty:
         raise PlotError(
             "the store holds no published point; import some with: breakeven import --reference"
+            f"{database_option(url)}"
         )
     if not set(found["model"].dropna()) & {bare_model(model) for model in points["model"]}:
         models = ", ".join(sorted(set(found["model"].dropna())))

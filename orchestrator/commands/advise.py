@@ -30,6 +30,7 @@ from store.read.advice.advice import (
 from store.read.advice.condition_arms import MethodFacts
 from store.read.advice.policy_file import policy_file
 from store.read.advice.timed_arms import fresh_figures
+from store.rows.location import database_option
 from store.rows.placement import Place
 from store.write.submission import newest_attempt
 from sweeps.analysis.advice import RankedArm
@@ -132,7 +133,9 @@ def advise(
             json.dumps([advice_dict(each) | own for each in answered], indent=1, allow_nan=False)
         )
     else:
-        typer.echo("\n\n".join("\n".join(_lines(each, request, confirmation)) for each in answered))
+        options = database_option(db)
+        texts = ("\n".join(_lines(each, request, confirmation, options)) for each in answered)
+        typer.echo("\n\n".join(texts))
 
 
 def export_policy(
@@ -205,7 +208,7 @@ class Confirmation(NamedTuple):
     flags: str
     sweep: str
 
-    def text(self, chosen: RankedArm) -> str:
+    def text(self, chosen: RankedArm, options: str) -> str:
         """Both figures in a sentence: what the arm was chosen by, and what it shows on fresh
         pairs.
         """
@@ -213,7 +216,7 @@ class Confirmation(NamedTuple):
         if self.found is None:
             return (
                 f"Confirmation: chosen by {first}, and not measured again; see: breakeven report"
-                f" {self.sweep}"
+                f" {self.sweep}{options}"
             )
         flags = f", flagged {self.flags.replace(',', ', ')}" if self.flags else ""
         numbers = (
@@ -238,16 +241,16 @@ class Confirmation(NamedTuple):
 
 
 def _lines(
-    advice: Advice, request: AdviceRequest, confirmation: Confirmation | None
+    advice: Advice, request: AdviceRequest, confirmation: Confirmation | None, options: str
 ) -> Iterator[str]:
     yield advice_sentence(advice)
     yield f"For {advice.title}."
-    again = command_line(("advise", "--confirm"), request)
+    again = command_line(("advise", "--confirm"), request) + options
     yield from filter(
         None, (claim_sentence(advice), doubt_sentence(advice, again), quality_sentence(advice))
     )
     if confirmation is not None:
-        yield confirmation.text(advice.ranking.winner)
+        yield confirmation.text(advice.ranking.winner, options)
     yield ""
     yield from table_lines(*advice_table(advice))
     yield ""
