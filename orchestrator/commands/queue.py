@@ -4,6 +4,8 @@ retry, logs.
 
 import getpass
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +14,7 @@ import typer
 from orchestrator.commands.options import Database, DeviceOption, SweepFile, SweepName
 from orchestrator.plan import planning
 from orchestrator.plan.sweep_source import find_source
-from store.open.engine import connect, connect_readonly
+from store.open.engine import Engine, connect
 from store.write import submissions
 from store.write.submissions import Submission
 
@@ -54,9 +56,10 @@ def _submit(file: Path, db: str | None, priority: int, options: list[str]) -> No
     expansion = planning.load_sweep(source.path, auto="cpu", text=source.text)
     text = source.text or source.path.read_text(encoding="utf-8")
     name = expansion.sweep.name
-    number = submissions.submit_to_queue(
-        connect(db), name, text, options, priority=priority, by=f"{getpass.getuser()}@{_host()}"
-    )
+    with _store(db) as engine:
+        number = submissions.submit_to_queue(
+            engine, name, text, options, priority=priority, by=_me()
+        )
     typer.echo(f"{number} {name}: queued with priority {priority}; its state: breakeven status")
 
 
@@ -82,8 +85,10 @@ def serve(
 
     given = {"--db": db, "--ray-address": ray_address}
     arguments = [each for name, value in given.items() if value for each in (name, value)]
-    server = Server(connect(db), arguments, typer.echo, notify)
-    raise typer.Exit(server.serve(until_empty=until_empty))
+    with _store(db) as engine:
+        server = Server(engine, arguments, typer.echo, notify)
+        code = server.serve(until_empty=until_empty)
+    raise typer.Exit(code)
 
 
 def cancel(number: Number, db: Database = None) -> None:
@@ -103,13 +108,14 @@ def resume(number: Number, db: Database = None) -> None:
 
 def logs(number: Number, db: Database = None) -> None:
     """Print what the run of a submitted sweep printed, its last part."""
-    found = submissions.find_submission(connect_readonly(db), number)
+    with _store(db) as engine:
+        found = submissions.find_submission(engine, number)
     typer.echo(found.log or _state(found), nl=not found.log.endswith("\n"))
 
 
 def _change(db: str | None, number: int, state: str) -> None:
-    why = f"by {getpass.getuser()}@{_host()}"
-    typer.echo(_state(submissions.change_state(connect(db), number, state, why)))
+    with _store(db) as engine:
+        typer.echo(_state(submissions.change_state(engine, number, state, f"by {_me()}")))
 
 
 def _state(found: Submission) -> str:
@@ -118,5 +124,14 @@ def _state(found: Submission) -> str:
     return f"{found.id} {found.name}: {found.state}{why}, priority {found.priority}"
 
 
-def _host() -> str:
-    return socket.gethostname()
+def _me() -> str:
+    return f"{getpass.getuser()}@{socket.gethostname()}"
+
+
+@contextmanager
+def _store(db: str | None) -> Iterator[Engine]:
+    engine = connect(db)
+    try:
+        yield engine
+    finally:
+        engine.dispose()
