@@ -14,7 +14,7 @@ import typer
 from orchestrator.commands.options import Database, DeviceOption, SweepFile, SweepName
 from orchestrator.plan import planning
 from orchestrator.plan.sweep_source import find_source
-from store.open.engine import Engine, connect
+from store.open.engine import Engine, connect, connect_readonly
 from store.write import submissions
 from store.write.submissions import Submission
 
@@ -108,13 +108,13 @@ def resume(number: Number, db: Database = None) -> None:
 
 def logs(number: Number, db: Database = None) -> None:
     """Print what the run of a submitted sweep printed, its last part."""
-    with _store(db) as engine:
+    with _store(db, new=False) as engine:
         found = submissions.find_submission(engine, number)
     typer.echo(found.log or _state(found), nl=not found.log.endswith("\n"))
 
 
 def _change(db: str | None, number: int, state: str) -> None:
-    with _store(db) as engine:
+    with _store(db, new=False) as engine:
         typer.echo(_state(submissions.change_state(engine, number, state, f"by {_me()}")))
 
 
@@ -129,7 +129,10 @@ def _me() -> str:
 
 
 @contextmanager
-def _store(db: str | None) -> Iterator[Engine]:
+def _store(db: str | None, *, new: bool = True) -> Iterator[Engine]:
+    """Raises `NoStoreError` where there is none and no `new` one may be made."""
+    if not new:
+        connect_readonly(db).dispose()
     engine = connect(db)
     try:
         yield engine
