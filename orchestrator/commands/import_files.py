@@ -5,9 +5,10 @@ Compute recorded of an arm.
 import dataclasses
 import hashlib
 import json
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NoReturn
 
 import typer
 from pydantic import ValidationError
@@ -17,7 +18,7 @@ from orchestrator.plan import planning
 from orchestrator.plan.planning import make_plan
 from orchestrator.plan.sites import Site
 from orchestrator.plan.sweep_source import find_source
-from store.errors import StoreError
+from store.errors import StoreError, StoreOutageError
 from store.open.engine import Engine, connect
 from store.read.nsys_export import read_nsys
 from store.write.queue import progress
@@ -42,6 +43,8 @@ from workers.methods import all_methods
 
 ImportFormat = Literal["outcomes", "nsys", "ncu"]
 
+WATCH_S = 5.0
+"""How often a folder is looked at."""
 SQLITE = b"SQLite format 3\0"
 EXPORT_FIRST = {
     ".nsys-rep": "nsys export --type sqlite {}",
@@ -105,6 +108,10 @@ def import_outcomes(
             help="Which arm of it: baseline or arm; without --comparison any words.",
         ),
     ] = None,
+    watch: Annotated[
+        bool,
+        typer.Option("--watch", help="Import outcomes of one folder as they land, until Ctrl-C."),
+    ] = False,
 ) -> None:
     """Store outcomes, profiles or, with `reference`, published tables."""
     if reference:
@@ -113,7 +120,33 @@ def import_outcomes(
     if not files:
         raise typer.BadParameter("name the files or folders to import", param_hint="FILE...")
     stated = StatedTie(comparison, arm, forwards)
+    if watch:
+        if len(files) != 1 or not files[0].is_dir():
+            raise typer.BadParameter("takes one folder of outcomes", param_hint="--watch")
+        watch_folder(files[0], db=db, sweep=sweep, device=device)
     import_files(files, db=db, sweep=sweep, device=device, request=stated)
+
+
+def watch_folder(
+    folder: Path, *, db: str | None, sweep: Path | None, device: Device | None
+) -> NoReturn:
+    """Import the outcomes in a folder as they land, until interrupted. A file that is not whole is
+    named, and tried again when it has changed.
+    """
+    seen: dict[Path, float] = {}
+    while True:
+        for path in sorted(folder.glob("*.json")):
+            at = path.stat().st_mtime
+            if seen.get(path) != at:
+                seen[path] = at
+                try:
+                    import_files([path], db=db, sweep=sweep, device=device)
+                except StoreOutageError as outage:
+                    del seen[path]
+                    typer.echo(f"{outage}; trying again", err=True)
+                except StoreError as error:
+                    typer.echo(f"{error}; it is read again when it has changed", err=True)
+        time.sleep(WATCH_S)
 
 
 def import_files(

@@ -3,6 +3,7 @@ retry, logs.
 """
 
 import getpass
+import shlex
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,10 +14,12 @@ import typer
 
 from orchestrator.commands.options import Database, DeviceOption, SweepFile, SweepName
 from orchestrator.plan import planning
-from orchestrator.plan.sweep_source import find_source
+from orchestrator.plan.sweep_source import command_options, find_source
+from store.errors import StoreError
 from store.open.engine import Engine, connect, connect_readonly
 from store.write import submissions
 from store.write.submissions import Submission
+from sweeps.model.condition import Device
 
 Number = Annotated[int, typer.Argument(metavar="ID", help="Number that `submit` printed.")]
 Priority = Annotated[int, typer.Option(help="The largest comes first, and stops what is smaller.")]
@@ -31,10 +34,51 @@ def submit(
     refine: Annotated[
         bool, typer.Option("--refine", help="Add pairs and sizes to what is unclear.")
     ] = False,
+    slurm: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Instead write job files and an array script for Slurm, which needs no Ray.",
+        ),
+    ] = None,
 ) -> None:
     """Queue a sweep for `breakeven serve`; a wrong one is refused here."""
+    if slurm is not None:
+        _write_array(file, db, device, slurm)
+        return
     options = [*(("--device", device) if device else ()), *(("--refine",) if refine else ())]
     _submit(file, db, priority, options)
+
+
+ARRAY = """\
+#!/bin/bash
+#SBATCH --job-name={name}
+#SBATCH --array=0-{last}
+#SBATCH --exclusive
+#SBATCH --output=%a.log
+job=$(ls jobs | sed -n "$((SLURM_ARRAY_TASK_ID + 1))p")
+mkdir -p outcomes
+python -m workers.run "jobs/$job" --out ".$job" && mv ".$job" "outcomes/$job"
+"""
+"""Run in its folder; an outcome appears whole."""
+
+
+def _write_array(file: Path, db: str | None, device: Device | None, folder: Path) -> None:
+    """Write the jobs of a sweep and the script of a Slurm array that runs each on a node of its
+    own.
+    """
+    if (folder / "jobs").exists():
+        raise StoreError(f"{folder}/jobs exists already; name another folder")
+    source = find_source(file, db)
+    expansion = planning.load_sweep(source.path, auto=device or "cuda", text=source.text)
+    jobs = planning.write_jobs(expansion.jobs, folder / "jobs")
+    script = ARRAY.format(name=expansion.sweep.name, last=len(jobs) - 1)
+    (folder / "array.sbatch").write_text(script, encoding="utf-8")
+    options = f"--sweep {shlex.quote(str(file))}{command_options(db, device or 'cuda')}"
+    typer.echo(
+        f"{len(jobs)} jobs in {folder}/jobs; next, where Slurm is: cd {folder} && sbatch"
+        f" array.sbatch; then here: breakeven import --watch {folder}/outcomes {options}"
+    )
 
 
 def retry(

@@ -3,6 +3,7 @@ server loses nothing, and a sweep that fails the same way again and again is pau
 """
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -109,6 +110,50 @@ def test_wrong_usage_is_one_line(tmp_path: Path) -> None:
     assert "paused" in command(tmp_path, "logs", "1")
     assert command(tmp_path, "resume", "1").startswith("1 tiny: queued")
     assert "cancelled" in command(tmp_path, "cancel", "1")
+
+
+def test_an_array_for_slurm(tmp_path: Path) -> None:
+    """Each task of the array runs a job of its own, and the outcomes are imported as they land; a
+    file that is not whole is named, and waits.
+    """
+    (tmp_path / "tiny.yaml").write_text(SWEEP.replace("[32, 48, 64]", "[32, 48]"))
+    written = command(tmp_path, "submit", "tiny.yaml", "--slurm", "array", "--device", "cpu")
+    assert written.startswith("2 jobs in array/jobs")
+    script = (tmp_path / "array" / "array.sbatch").read_text()
+    assert "--array=0-1\n" in script
+    again = in_process("submit", "tiny.yaml", "--slurm", "array", "--db", "q.db", folder=tmp_path)
+    assert (again.returncode, "exists already" in again.stderr) == (2, True)
+    search = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    for task in range(2):
+        subprocess.run(
+            ["bash", "array.sbatch"],
+            cwd=tmp_path / "array",
+            env=os.environ | search | {"PYTHONPATH": str(ROOT), "SLURM_ARRAY_TASK_ID": str(task)},
+            check=True,
+            capture_output=True,
+        )
+    outcomes = tmp_path / "array" / "outcomes"
+    assert len(list(outcomes.glob("*.json"))) == 2
+    (outcomes / "torn.json").write_text("{")
+    printed = [*written.split("breakeven ")[1].split(), "--db", "q.db"]
+    with (tmp_path / "watch.txt").open("w") as log:
+        watching = subprocess.Popen(
+            [sys.executable, "-m", "orchestrator", *printed],
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        wait_for(lambda: "torn.json" in (tmp_path / "watch.txt").read_text(), tmp_path, 60)
+    finally:
+        watching.send_signal(signal.SIGINT)
+        assert watching.wait(30) == 130
+    assert "read again when it has changed" in (tmp_path / "watch.txt").read_text()
+    engine = connect_readonly(str(tmp_path / "q.db"))
+    (tiny,) = sweep_summaries(engine)
+    engine.dispose()
+    assert (tiny["measured"], tiny["comparisons"]) == (2, 2)
 
 
 @pytest.mark.slow
