@@ -20,6 +20,7 @@ from timm.models.deit import VisionTransformerDistilled
 from timm.models.eva import Eva, EvaAttention, EvaBlock
 from timm.models.vision_transformer import Block, VisionTransformer
 from torch import nn
+from torch.overrides import TorchFunctionMode
 from torch.utils.flop_counter import FlopCounterMode
 
 import sweeps
@@ -80,8 +81,38 @@ REASONS: Mapping[str, str] = {
 which are named."""
 
 
+class Uninitialised(TorchFunctionMode):
+    """Leaves out the functions that only write values into tensors, and functions of `nn.init`: on
+    the meta device there are none, and checking shapes takes half of a model's creation.
+    """
+
+    WRITING = frozenset(
+        [
+            "uniform_",
+            "normal_",
+            "erfinv_",
+            "mul_",
+            "add_",
+            "clamp_",
+            "fill_",
+            "zero_",
+            "constant_",
+            "trunc_normal_",
+            "kaiming_uniform_",
+            "xavier_uniform_",
+        ]
+    )
+
+    def __torch_function__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = kwargs or {}
+        if getattr(func, "__name__", "") in self.WRITING:
+            return args[0] if args else given["tensor"]
+        return func(*args, **given)
+
+
 def meta(name: str) -> Any:
-    return timm.create_model(name, device=torch.device("meta"))
+    with Uninitialised():
+        return timm.create_model(name, device=torch.device("meta"))
 
 
 def candidates() -> list[str]:

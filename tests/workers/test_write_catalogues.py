@@ -10,6 +10,7 @@ from sweeps.model.condition import Condition
 from tests.catalogues import (
     BEGIN,
     DOCUMENT,
+    Uninitialised,
     candidates,
     catalogue,
     document,
@@ -81,6 +82,6 @@ def test_every_model_takes_another_size():
     plain = {name: known for name, known in networks().items() if known.refusal is None}
     for name, network in plain.items():
         size = 3 * network.patch
-        with torch.device("meta"):
+        with Uninitialised(), torch.device("meta"):
             model = load_vision(Condition(model=name, image_size=size), torch.device("meta")).model
         assert model.patch_embed.grid_size == (3, 3), name
