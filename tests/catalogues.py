@@ -8,6 +8,7 @@ other models by reason. `docs/models.md`: the same by module of timm.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -86,26 +87,14 @@ class Uninitialised(TorchFunctionMode):
     the meta device there are none, and checking shapes takes half of a model's creation.
     """
 
-    WRITING = frozenset(
-        [
-            "uniform_",
-            "normal_",
-            "erfinv_",
-            "mul_",
-            "add_",
-            "clamp_",
-            "fill_",
-            "zero_",
-            "constant_",
-            "trunc_normal_",
-            "kaiming_uniform_",
-            "xavier_uniform_",
-        ]
+    WRITING = re.compile(
+        "(uniform|normal|erfinv|mul|add|clamp|fill|zero|constant|trunc_normal|kaiming_uniform"
+        "|xavier_uniform)_"
     )
 
     def __torch_function__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
         given = kwargs or {}
-        if getattr(func, "__name__", "") in self.WRITING:
+        if self.WRITING.fullmatch(getattr(func, "__name__", "")):
             return args[0] if args else given["tensor"]
         return func(*args, **given)
 

@@ -47,9 +47,10 @@ WORDS = {
     "tau",
 }
 WORDS |= {"implementation", "kernel", "prefill", "quota", "energy", "rows", "fused"}
+WORDS |= {"merge", "clip", "r"}
 """Words with another meaning elsewhere: random weights, a temperature of a GPU, a margin of a
 logit, symbols of statistics, what a GPU runs, the phases of a language model, what a cgroup allows,
-rows of a table, a fused attention."""
+rows of a table, a fused attention, a command, marks beyond a chart's edge, a column of LaTeX."""
 PUBLISHED = (
     "sweeps/analysis/audit",
     "sweeps/importers",
