@@ -54,24 +54,24 @@ def test_two_writers_at_once(engine: Engine, path: Path) -> None:
     """Two dispatchers share a queue: every job is done once, none is lost, and neither sees an
     error.
     """
-    sweep = submit(engine, jobs(60))
+    sweep = submit(engine, jobs(30))
     processes = [dispatcher(path, sweep) for _ in range(2)]
     outputs = [process.communicate() for process in processes]
     assert [errors for _, errors in outputs] == ["", ""]
     done = [int(row) for printed, _ in outputs for row in printed.split()]
-    assert len(done) == len(set(done)) == 60
+    assert len(done) == len(set(done)) == 30
     with engine.connect() as connection:
         assert connection.execute(
             text("SELECT count(*), count(DISTINCT job), max(n) FROM attempt")
-        ).one() == (60, 60, 1)
-    assert queue.progress(engine, sweep).measured == 60
+        ).one() == (30, 30, 1)
+    assert queue.progress(engine, sweep).measured == 30
 
 
 def test_kill_minus_nine(engine: Engine, path: Path) -> None:
     """Killed at any moment: what was reported as stored is stored and whole, only jobs in flight go
     back, and all get done.
     """
-    sweep = submit(engine, jobs(100))
+    sweep = submit(engine, jobs(50))
     process = dispatcher(path, sweep)
     assert process.stdout is not None
     printed = [process.stdout.readline() for _ in range(5)]
@@ -91,12 +91,12 @@ def test_kill_minus_nine(engine: Engine, path: Path) -> None:
             )
         ).scalar()
     assert promised <= stored
-    assert whole == len(stored) < 100
+    assert whole == len(stored) < 50
     assert queue.recover(again) <= 2
     counts = queue.progress(again, sweep).counts
-    assert (counts["running"], counts["waiting"]) == (0, 100 - len(stored))
+    assert (counts["running"], counts["waiting"]) == (0, 50 - len(stored))
     assert dispatcher(path, sweep).communicate()[1] == ""
     with again.connect() as connection:
         assert connection.execute(
             text("SELECT count(*), count(DISTINCT job) FROM attempt")
-        ).one() == (100, 100)
+        ).one() == (50, 50)

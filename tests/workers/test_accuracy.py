@@ -14,9 +14,10 @@ from torch import Tensor
 
 from sweeps.model.condition import Condition, Overrides
 from sweeps.model.job import Arm, Job, Pair, Protocol, Step
-from sweeps.model.outcome import ArmOutcome, Outcome, unpack
+from sweeps.model.outcome import Outcome, unpack
 from sweeps.stats.quality import compare_predictions, predictions_problem
 from tests.workers.scripted_arm import scripted_arm as method_files
+from tests.workers.vision_jobs import metrics
 from workers.data import images
 from workers.data.preprocessing import Preprocessing
 from workers.errors import alarm
@@ -56,11 +57,6 @@ def job(*arms: Arm, condition: Condition = DIGITS, images: int | None = 40, **fi
             **fields,
         }
     )
-
-
-def metrics(outcome: ArmOutcome) -> dict[str, float]:
-    """The rows of an arm by name."""
-    return {metric.name: metric.value for metric in outcome.metrics}
 
 
 def answers(outcome: Outcome) -> dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]]:

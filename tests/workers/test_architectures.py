@@ -14,10 +14,11 @@ from torch.utils.flop_counter import FlopCounterMode
 from sweeps.geometry.llm_geometry import catalogue
 from sweeps.model.condition import Condition, Overrides
 from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol, Step
-from sweeps.model.outcome import ArmOutcome, Outcome
+from sweeps.model.outcome import Outcome
 from tests.workers.llm_zoo import ZOO, saved_from_zoo
 from tests.workers.saved_llm import written
 from tests.workers.tiny_llms import tiny_llm
+from tests.workers.vision_jobs import metrics
 from workers import methods
 from workers.activation_sparsity.sparse_linear import RowSkippingLinear
 from workers.arms.generation_workload import Workload, passages
@@ -65,10 +66,6 @@ def answered(where: dict[str, str], kind: Any, *arms: Arm, **condition: Any) -> 
         kind=kind, condition=Condition(**requested), arms=arms, pairs=pairs, protocol=protocol
     )
     return run(job, pass_seconds=0.01, isolated=False) if kind == "generation" else run(job)
-
-
-def metrics(arm: ArmOutcome) -> dict[str, float]:
-    return {metric.name: metric.value for metric in arm.metrics}
 
 
 def step(method: str, **params: Any) -> Arm:

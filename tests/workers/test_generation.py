@@ -13,10 +13,11 @@ import torch
 
 from sweeps.model.condition import Condition, Overrides
 from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol, Step
-from sweeps.model.outcome import ArmOutcome, Outcome
+from sweeps.model.outcome import Outcome
 from tests.workers.language_fixtures import scripted_language_arm
 from tests.workers.saved_llm import saved, written
 from tests.workers.tiny_llms import kv_bytes
+from tests.workers.vision_jobs import metrics, reasons
 from workers import methods
 from workers.arms.generation_workload import Workload
 from workers.arms.language import PROMPT_TOKENS
@@ -63,14 +64,6 @@ def job(
 def answered(requested: Job, **options: Any) -> Outcome:
     """The outcome without a fresh process for each arm, which takes seconds."""
     return run(requested, pass_seconds=0.05, **{"isolated": False, **options})
-
-
-def metrics(arm: ArmOutcome) -> dict[str, float]:
-    return {metric.name: metric.value for metric in arm.metrics}
-
-
-def reasons(outcome: Outcome) -> dict[int | None, str]:
-    return {failure.arm: failure.reason for failure in outcome.failures}
 
 
 def test_an_outcome_holds_everything_that_was_measured(place: dict[str, str]):

@@ -8,7 +8,6 @@ import mmap
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from tests.workers.tiny_llms import (
     prompt,
     tiny_llm,
 )
+from tests.workers.tiny_vits import calm
 from workers.errors import Unsupported
 from workers.kv_caches import CacheMemory, cache_memory, make_cache
 from workers.kv_caches.virtual import VirtualLayer
@@ -36,13 +36,7 @@ TENSORS = 4
 HALF = (torch.bfloat16, torch.float16)
 
 
-@pytest.fixture(autouse=True)
-def _calm() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    with torch.inference_mode():
-        yield
-    torch.set_num_threads(threads)
+calm = pytest.fixture(autouse=True)(calm)
 
 
 def layers(cache: Any) -> list[VirtualLayer]:

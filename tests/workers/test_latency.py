@@ -13,7 +13,7 @@ from sweeps.model.condition import Condition, Overrides, Rectangle
 from sweeps.model.job import Arm, Pair, Protocol, Step
 from sweeps.model.outcome import ANSWERING_FAILURES, Outcome
 from tests.workers.scripted_arm import scripted_arm as method_files
-from tests.workers.vision_jobs import DENSE, MODEL, PASS_S, SIZE, TOPK, job, metrics
+from tests.workers.vision_jobs import DENSE, MODEL, PASS_S, SIZE, TOPK, job, metrics, reasons
 from workers.errors import alarm
 from workers.kinds.latency import consistent, possible
 from workers.measure.environment import cores
@@ -24,11 +24,6 @@ from workers.models.share_weights import kept_models
 from workers.run import run
 
 scripted_arm = pytest.fixture(method_files)
-
-
-def reasons(outcome: Outcome) -> dict[int | None, str]:
-    """Why which arm failed."""
-    return {failure.arm: failure.reason for failure in outcome.failures}
 
 
 def test_an_outcome_holds_everything_that_was_measured() -> None:

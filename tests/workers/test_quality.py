@@ -13,11 +13,12 @@ import torch
 
 from sweeps.model.condition import Condition, Overrides
 from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol
-from sweeps.model.outcome import ArmOutcome, unpack
+from sweeps.model.outcome import unpack
 from tests.workers.language_fixtures import scripted_language_arm
 from tests.workers.saved_llm import saved, written
 from tests.workers.tiny_llms import tiny_llm
 from tests.workers.tiny_vits import calm
+from tests.workers.vision_jobs import metrics
 from workers.data.text import Window, corpus, scoring_windows
 from workers.errors import Unsupported
 from workers.kinds.likelihood import score
@@ -49,10 +50,6 @@ def job(place: dict[str, str], arms: Any, characters: int | None = None) -> Job:
         pairs=pairs,
         protocol=Protocol(characters=characters),
     )
-
-
-def metrics(arm: ArmOutcome) -> dict[str, float]:
-    return {metric.name: metric.value for metric in arm.metrics}
 
 
 def test_likelihood_by_hand(place: dict[str, str]):

@@ -5,7 +5,7 @@ from typing import Any
 
 from sweeps.model.condition import Condition
 from sweeps.model.job import Arm, Job, Pair, Protocol, Step
-from sweeps.model.outcome import ArmOutcome
+from sweeps.model.outcome import ArmOutcome, Outcome
 
 MODEL = "deit_tiny_patch16_224"
 SIZE = 32
@@ -33,3 +33,8 @@ def job(
 def metrics(arm: ArmOutcome) -> dict[str, float]:
     """The arm's metrics by name."""
     return {metric.name: metric.value for metric in arm.metrics}
+
+
+def reasons(outcome: Outcome) -> dict[int | None, str]:
+    """Why which arm failed."""
+    return {failure.arm: failure.reason for failure in outcome.failures}
