@@ -43,7 +43,7 @@ from workers.methods import all_methods
 
 ImportFormat = Literal["outcomes", "nsys", "ncu"]
 
-WATCH_S = 5.0
+FOLDER_WATCH_S = 5.0
 """How often a folder is looked at."""
 SQLITE = b"SQLite format 3\0"
 EXPORT_FIRST = {
@@ -146,7 +146,7 @@ def watch_folder(
                     typer.echo(f"{outage}; trying again", err=True)
                 except StoreError as error:
                     typer.echo(f"{error}; it is read again when it has changed", err=True)
-        time.sleep(WATCH_S)
+        time.sleep(FOLDER_WATCH_S)
 
 
 def import_files(

@@ -85,9 +85,10 @@ def test_choices_stay_at_the_top(app: str, browser: Browser) -> None:
     expect(batch).to_be_visible(timeout=WAIT_MS)
     expect(page.locator(CHART)).to_have_count(2, timeout=WAIT_MS)
     page.get_by_text("How to read this").scroll_into_view_if_needed()
-    boxes = [found.bounding_box() for found in (sweep, batch)]
-    assert all(box is not None and 0 < box["y"] < 150 for box in boxes)
-    assert boxes[0]["y"] == boxes[1]["y"]
+    first, second = (found.bounding_box() for found in (sweep, batch))
+    assert first is not None
+    assert second is not None
+    assert 0 < first["y"] == second["y"] < 150
     page.context.close()
 
 

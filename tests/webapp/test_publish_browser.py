@@ -34,7 +34,7 @@ def server(folder: Path) -> Iterator[str]:
 
 def offline(browser: Browser, address: str, **options: object) -> BrowserContext:
     """A context from which nothing but `address` can be reached."""
-    context = browser.new_context(**options)  # type: ignore[arg-type]
+    context = browser.new_context(**options)
 
     def only_there(route: Route) -> None:
         if route.request.url.startswith((address, "data:", "blob:")):
